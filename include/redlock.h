@@ -1,0 +1,396 @@
+/*
+ * libredlock: distributed locks on N independent Redis masters, for programs with a libevent loop.
+ *
+ * The algorithm is Redlock ("Distributed Locks with Redis", redis.io/docs/manual/patterns/
+ * distributed-locks, section "The Redlock Algorithm"); the comments cite its steps.
+ *
+ * Rules that hold for the whole API:
+ *
+ *  - One thread. A client, its locks and its event_base belong to the thread that runs the loop.
+ *  - Nothing waits. A call either refuses at once (negative status, nothing will follow), or it is
+ *    accepted (REDLOCK_OK) and ends in exactly one callback: never zero, never two, never before
+ *    the call has returned, always from the loop.
+ *  - Every function may be called from inside any callback, close included (the log and
+ *    allocator hooks are no callbacks).
+ *  - Times in this header are in milliseconds (`_ms`).
+ *  - Strings and structs passed in are copied; the caller may free them when the call returns.
+ *  - Option and request structs begin with their size and are initialised with their _INIT macro,
+ *    so that they can grow without breaking programs that were built against an older header.
+ */
+#ifndef REDLOCK_H
+#define REDLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define REDLOCK_EXPORT __attribute__((visibility("default")))
+#else
+#define REDLOCK_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define REDLOCK_VERSION_MAJOR 0
+#define REDLOCK_VERSION_MINOR 1
+#define REDLOCK_VERSION_PATCH 0
+
+/* The version of the library that is running, as "major.minor.patch". */
+REDLOCK_EXPORT const char *redlock_version(void);
+
+/* ------------------------------------------------------------------------------------- statuses */
+
+/* Every status: name, value, one sentence. Zero is success, errors are negative. */
+#define REDLOCK_STATUS_MAP(XX)                                                                     \
+    XX(OK, 0, "success")                                                                           \
+    XX(EINVAL, -1, "an argument or option is not valid")                                           \
+    XX(ENOMEM, -2, "out of memory")                                                                \
+    XX(EHELD, -3, "the key is held by another")                                                    \
+    XX(ENOQUORUM, -4, "too few nodes answered to decide")                                          \
+    XX(EEXPIRED, -5, "the validity time ended first")                                              \
+    XX(ELOST, -6, "a quorum of the nodes no longer holds the lock for us")                         \
+    XX(ECANCELED, -7, "the request was canceled")                                                  \
+    XX(ECLOSED, -8, "the client was closed")                                                       \
+    XX(EBUSY, -9, "another extension of this lock is under way")                                   \
+    XX(ESYSTEM, -10, "the operating system or a library refused a service")
+
+typedef enum redlock_status {
+#define REDLOCK_STATUS_ENUM(name, value, text) REDLOCK_##name = (value),
+    REDLOCK_STATUS_MAP(REDLOCK_STATUS_ENUM)
+#undef REDLOCK_STATUS_ENUM
+} redlock_status;
+
+/* One sentence for a status. Never NULL, also for a number that is no status. Static storage. */
+REDLOCK_EXPORT const char *redlock_strerror(redlock_status status);
+
+/* The status's name, such as "REDLOCK_EHELD". Never NULL. Static storage. */
+REDLOCK_EXPORT const char *redlock_status_name(redlock_status status);
+
+/* Whether the same request may succeed later: EHELD, ENOQUORUM and EEXPIRED. */
+REDLOCK_EXPORT bool redlock_is_retryable(redlock_status status);
+
+/* What was refused, and one sentence that names the option or argument at fault. */
+typedef struct redlock_error {
+    redlock_status status;
+    char message[256];
+} redlock_error;
+
+/* ---------------------------------------------------------------------------------------- hooks */
+
+/*
+ * Where a client's memory comes from. The three functions behave like malloc, realloc and free,
+ * with `context` handed through; they are called on the loop's thread only. hiredis and libevent
+ * keep allocating in their own ways.
+ */
+typedef struct redlock_allocator {
+    void *(*malloc)(size_t size, void *context);
+    void *(*realloc)(void *memory, size_t size, void *context);
+    void (*free)(void *memory, void *context);
+    void *context;
+} redlock_allocator;
+
+typedef enum redlock_log_level {
+    REDLOCK_LOG_DEBUG = 0, /* each change of state of a lock */
+    REDLOCK_LOG_INFO = 1,  /* nodes that come and go */
+    REDLOCK_LOG_WARN = 2,  /* what costs availability: a stalled node, a lost lock */
+    REDLOCK_LOG_ERROR = 3  /* what an operator has to mend: wrong password, read-only node */
+} redlock_log_level;
+
+/*
+ * One line of the log, without a newline, valid during the call only. Lines are short and of
+ * stable form ("node 127.0.0.1:6379: connected"). They never hold a password or a token. May be
+ * called from inside the library's functions, so it must not call any of them; nor may the
+ * allocator.
+ */
+typedef void redlock_log_cb(redlock_log_level level, const char *line, void *arg);
+
+/* --------------------------------------------------------------------------------------- client */
+
+struct event_base;                            /* libevent's */
+typedef struct redlock_client redlock_client; /* the set of nodes, bound to one event_base */
+typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
+
+/* The most nodes that one client can have. */
+#define REDLOCK_MAX_NODES 32
+/* The longest key, in bytes. */
+#define REDLOCK_MAX_KEY 65536
+/* For wait_ms: no limit. */
+#define REDLOCK_FOREVER UINT64_MAX
+
+/*
+ * Options of a client. Initialise with REDLOCK_OPTIONS_INIT, then set `nodes` and `node_count`.
+ */
+typedef struct redlock_options {
+    size_t size; /* sizeof(redlock_options): set by the macro */
+
+    /*
+     * The independent masters, 1 to REDLOCK_MAX_NODES of them; 5 is usual, and odd numbers are
+     * best, for the quorum is node_count / 2 + 1. Each is
+     *     redis://[user[:password]@]host[:port][/db]     or     unix:///path[?db=n]
+     * with %XX escapes and IPv6 addresses in brackets. "redis://:password@host" is the password
+     * of the default user; a socket may have a login too, unix://user:password@/path. Port 6379
+     * and db 0 unless given. Names are looked up without blocking the loop.
+     */
+    const char *const *nodes;
+    size_t node_count;
+
+    uint64_t node_timeout_ms;  /* how long one round waits for a node's vote; 50 */
+    uint64_t stall_timeout_ms; /* a node silent for so long is dropped and reconnected; 1000 */
+    uint64_t max_ttl_ms;       /* no request may ask for a longer TTL; 30000 */
+    double drift;              /* allowance for clock rates, share of the TTL, 0 to 0.5; 0.01 */
+
+    uint64_t retry_delay_ms;         /* the first retry comes after a random time up to this; 200 */
+    uint64_t retry_delay_max_ms;     /* the bound doubles with each retry, up to this; 2000 */
+    uint64_t reconnect_delay_ms;     /* the same for connecting to a node again; 50 */
+    uint64_t reconnect_delay_max_ms; /* 2000 */
+
+    /* Bounds per node: what is over them is not sent, and the node's vote is UNREACHABLE. */
+    uint32_t max_commands; /* commands sent and not answered; 65536 */
+    size_t max_bytes;      /* their bytes; 16 MiB */
+
+    const char *name; /* what the servers list as the client's name; "redlock"; NULL: none */
+
+    redlock_log_cb *log; /* may be NULL */
+    void *log_arg;
+    redlock_log_level log_level; /* the least level that is logged; REDLOCK_LOG_INFO */
+
+    const redlock_allocator *allocator; /* NULL: malloc, realloc and free */
+} redlock_options;
+
+#define REDLOCK_OPTIONS_INIT                                                                       \
+    {                                                                                              \
+        sizeof(redlock_options), NULL, 0, 50, 1000, 30000, 0.01, 200, 2000, 50, 2000, 65536,       \
+            16u << 20, "redlock", NULL, NULL, REDLOCK_LOG_INFO, NULL                               \
+    }
+
+/*
+ * Makes a client on `base` and begins to connect to its nodes; requests may be made at once. The
+ * base must outlive the client.
+ *
+ * `error` may be NULL; otherwise, on failure, it holds the status and a sentence that names the
+ * option at fault (a node's URI is named by its index, and its password is never repeated).
+ *
+ * REDLOCK_OK, and *client is the caller's until redlock_client_close;
+ * REDLOCK_EINVAL, REDLOCK_ENOMEM, REDLOCK_ESYSTEM (libsodium or the loop refused), and *client is
+ * NULL.
+ */
+REDLOCK_EXPORT redlock_status redlock_client_create(struct event_base *base,
+                                                    const redlock_options *options,
+                                                    redlock_client **client, redlock_error *error);
+
+/* Called when a closed client is gone. The client and all its locks are already freed. */
+typedef void redlock_closed_cb(void *arg);
+
+/*
+ * Closes the client. In this order, all from the loop: pending acquisitions and extensions end
+ * with REDLOCK_ECLOSED; holders of locks are told by their on_lost, with REDLOCK_ECLOSED; every
+ * lock still held is released; releases under way end with their own result, within
+ * node_timeout_ms; everything is freed; `on_closed` (may be NULL) is called.
+ *
+ * From this call on, every other call on the client is refused with REDLOCK_ECLOSED, and lock
+ * handles die with the client. The loop must run until on_closed. A second close is ignored.
+ */
+REDLOCK_EXPORT void redlock_client_close(redlock_client *client, redlock_closed_cb *on_closed,
+                                         void *arg);
+
+/*
+ * Why the last call on this client, or on one of its locks, was refused: a sentence that names
+ * the argument at fault. Valid until the next refused call. Never NULL; "" before any refusal.
+ */
+REDLOCK_EXPORT const char *redlock_client_error(const redlock_client *client);
+
+/* What is known of one node now. */
+typedef struct redlock_node_info {
+    const char *node;      /* "127.0.0.1:6379" or "/path": lives as long as the client */
+    bool connected;        /* whether commands are sent to it */
+    const char *reason;    /* why not; "" when connected; valid until the loop runs again */
+    uint32_t commands;     /* sent to it and not answered yet */
+    size_t bytes;          /* their bytes */
+    size_t release_debts;  /* releases that it still has to be sent */
+    uint64_t disconnected; /* how often a connection to it failed or ended so far */
+} redlock_node_info;
+
+/*
+ * Fills in up to `capacity` entries, in the order of the options' nodes; returns the number of
+ * nodes. For health pages and tests. May be called with NULL and 0.
+ */
+REDLOCK_EXPORT size_t redlock_client_nodes(const redlock_client *client, redlock_node_info *infos,
+                                           size_t capacity);
+
+/* ---------------------------------------------------------------------------------------- locks */
+
+/*
+ * How each request ends. `status` says how; `lock` is the handle it was about. When the handle
+ * ends with this callback (a failed acquisition, a release), it may still be asked
+ * (redlock_explain, redlock_report, redlock_key) until the callback returns.
+ */
+typedef void redlock_cb(redlock_lock *lock, redlock_status status, void *arg);
+
+/* One acquisition. Initialise with REDLOCK_REQUEST_INIT, then set at least `key`. */
+typedef struct redlock_request {
+    size_t size; /* sizeof(redlock_request): set by the macro */
+
+    const char *key;   /* the resource's name, any bytes; on the wire it is the Redis key */
+    size_t key_length; /* 1 to REDLOCK_MAX_KEY; 0: key is a C string, take strlen */
+
+    uint64_t ttl_ms; /* how long the nodes keep the key unless renewed; 10000 */
+
+    /*
+     * How long to go on trying. Both 0: one try. `wait_ms` bounds the time from the call to the
+     * last try (REDLOCK_FOREVER: no bound), `retries` the number of tries after the first; one
+     * that is 0 does not bound. The delay before each retry is drawn at random.
+     */
+    uint64_t wait_ms;
+    uint32_t retries;
+
+    /* An acquisition, renewal or extension that leaves no more validity than this has failed. */
+    uint64_t min_validity_ms;
+
+    /*
+     * Renew the lock every third of its TTL until it is released or lost. `max_hold_ms` (0: no
+     * bound) is for how long after the acquisition renewals may begin: a program that hangs with
+     * its loop still running holds the key no longer than max_hold_ms + ttl_ms.
+     */
+    bool watchdog;
+    uint64_t max_hold_ms;
+
+    /*
+     * Called once, on the loop, when the lock is lost while held, at the latest when its validity
+     * ends (as far as the loop is not kept busy elsewhere: only fencing protects against that).
+     *   REDLOCK_ELOST     so many nodes said the key is gone or another's that no quorum is left
+     *   REDLOCK_EEXPIRED  the validity ended, and no renewal had succeeded
+     *   REDLOCK_ECLOSED   the client is closing, the handle dies with it
+     * Except after ECLOSED, the handle still is the application's to release. May be NULL.
+     */
+    redlock_cb *on_lost;
+    void *on_lost_arg;
+} redlock_request;
+
+#define REDLOCK_REQUEST_INIT                                                                       \
+    { sizeof(redlock_request), NULL, 0, 10000, 0, 0, 0, false, 0, NULL, NULL }
+
+/*
+ * Asks all nodes at once for the key, with a fresh random token for each try (Redlock steps 1 to
+ * 5). The key is acquired when a quorum granted it and more than min_validity_ms of validity is
+ * left by a fresh reading of the clock. After a try that failed, the key is released at once on
+ * every node that may have it.
+ *
+ * `on_acquired` (required) is called with
+ *   REDLOCK_OK         the lock is held; the handle is the application's until redlock_release
+ *   REDLOCK_EHELD      others hold the key on so many nodes that no quorum was left
+ *   REDLOCK_ENOQUORUM  too few nodes answered, or too many refused
+ *   REDLOCK_EEXPIRED   a quorum granted it, but too slowly: no validity was left
+ *   REDLOCK_ECANCELED, REDLOCK_ECLOSED, REDLOCK_ENOMEM, REDLOCK_ESYSTEM
+ * and, when it is not OK, the handle ends with the callback. redlock_explain tells why.
+ * With wait_ms, the last try begins within wait_ms of the call, and the callback comes at the
+ * latest two node_timeout_ms later: one for the try, one to learn who denied it.
+ *
+ * `lock` may be NULL; otherwise it is set, for redlock_cancel, before the call returns.
+ *
+ * Refuses with REDLOCK_EINVAL (redlock_client_error names the field), ENOMEM, ECLOSED.
+ */
+REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client *client,
+                                              const redlock_request *request,
+                                              redlock_cb *on_acquired, void *arg,
+                                              redlock_lock **lock);
+
+/*
+ * Ends an acquisition that is under way: its callback follows with REDLOCK_ECANCELED, and what it
+ * had been granted is released. REDLOCK_EINVAL when the lock is not being acquired any more.
+ */
+REDLOCK_EXPORT redlock_status redlock_cancel(redlock_lock *lock);
+
+/*
+ * Extends a held lock: its key is to live `ttl_ms` from now (0: the TTL it has: the request's, or
+ * that of the last extension) on every node
+ * that still has our token. Needs a quorum of such nodes; never creates a key. It never shortens:
+ * where more than ttl_ms is left, that stays. The watchdog, if on, renews with ttl_ms from then on.
+ *
+ * `on_extended` (may be NULL) is called with
+ *   REDLOCK_OK         validity counts from this call
+ *   REDLOCK_ELOST      a quorum is gone; on_lost follows
+ *   REDLOCK_ENOQUORUM  not enough nodes answered in time; the lock keeps the validity it had
+ *   REDLOCK_EEXPIRED   granted, but too slowly
+ *   REDLOCK_ENOMEM     it could not be sent; the lock keeps the validity it had
+ *   REDLOCK_ECANCELED  the lock was released meanwhile;  REDLOCK_ECLOSED
+ * Refuses with REDLOCK_EBUSY while another extension is under way, REDLOCK_ELOST when the lock is
+ * lost, REDLOCK_EINVAL when it is not held or ttl_ms is out of bounds, REDLOCK_ECLOSED.
+ */
+REDLOCK_EXPORT redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms,
+                                             redlock_cb *on_extended, void *arg);
+
+/*
+ * Releases a lock, held or lost, on all nodes, and consumes the handle: it must not be used after
+ * this call but inside the callback. A renewal under way is overtaken; an extension under way
+ * ends with REDLOCK_ECANCELED. A node that cannot be reached is sent the release again when it
+ * comes back, for one TTL.
+ *
+ * `on_released` (may be NULL) is called with
+ *   REDLOCK_OK         a quorum still had our token: the lock was ours to the end
+ *   REDLOCK_ELOST      so many nodes had lost it that no quorum had it: what was done under the
+ *                      lock may not have been alone
+ *   REDLOCK_ENOQUORUM  not enough nodes answered within node_timeout_ms to tell
+ *   REDLOCK_ENOMEM     it could not be sent: the key is free when its TTL is over
+ * Refuses with REDLOCK_EINVAL while the lock is being acquired (redlock_cancel does that), and
+ * with REDLOCK_ECLOSED: then the handle is the closing client's.
+ */
+REDLOCK_EXPORT redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released,
+                                              void *arg);
+
+/*
+ * For how long, by a fresh reading of the clock, the lock is still certain to be ours, rounded
+ * down; 0 when it is not held. TTL less what has passed since the round that granted it began,
+ * less drift (Redlock step 3): ttl * drift + 2 ms.
+ */
+REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
+
+/* The lock's key; not NULL-terminated in general: *length bytes (length may be NULL). */
+REDLOCK_EXPORT const char *redlock_key(const redlock_lock *lock, size_t *length);
+
+/* ---------------------------------------------------------------------------- why it went so */
+
+/* What one node said in the last round of a lock. */
+typedef enum redlock_vote {
+    REDLOCK_VOTE_NONE,        /* had not answered when the others had already decided */
+    REDLOCK_VOTE_GRANTED,     /* did it */
+    REDLOCK_VOTE_DENIED,      /* the key is held by another */
+    REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string */
+    REDLOCK_VOTE_NO_EXPIRY,   /* the key exists but is no lock: it never expires */
+    REDLOCK_VOTE_MISSING,     /* the key was to be renewed or released, and was not there */
+    REDLOCK_VOTE_ERROR,       /* the server refused: detail is its own text */
+    REDLOCK_VOTE_TIMEOUT,     /* no answer within node_timeout_ms */
+    REDLOCK_VOTE_UNREACHABLE, /* nothing was sent: no connection, or over a bound; see detail */
+    REDLOCK_VOTE_BROKEN       /* the connection broke before the answer: outcome unknown */
+} redlock_vote;
+
+typedef struct redlock_node_report {
+    const char *node;   /* "127.0.0.1:6379" */
+    redlock_vote vote;  /* its vote */
+    uint64_t ttl_ms;    /* DENIED: what the other holder's key has left; 0 when not known */
+    const char *detail; /* ERROR, UNREACHABLE, BROKEN: the server's or the system's text; "" */
+} redlock_node_report;
+
+/*
+ * What each node said in the lock's last round, in the order of the options' nodes. Fills in up
+ * to `capacity` entries and returns the number of nodes. The texts are valid until the callback
+ * (or, outside of one, the current turn of the loop) ends.
+ */
+REDLOCK_EXPORT size_t redlock_report(const redlock_lock *lock, redlock_node_report *reports,
+                                     size_t capacity);
+
+/*
+ * The same as one sentence for a log or an operator, such as "not acquired after 3 tries in
+ * 412 ms, 3 of 5 nodes are needed; 1 granted (10.0.0.1:6379); 2 held by another, for 7310 ms more
+ * at most (10.0.0.2:6379, 10.0.0.3:6379); 2 unreachable: Connection refused (10.0.0.4:6379, ...)".
+ * Valid until the next call of redlock_explain on the same client. Never NULL.
+ */
+REDLOCK_EXPORT const char *redlock_explain(const redlock_lock *lock);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
