@@ -1,0 +1,30 @@
+/* A growing buffer of bytes, for commands that are being encoded. Keeps its memory when cleared. */
+#ifndef REDLOCK_BASE_BYTES_H
+#define REDLOCK_BASE_BYTES_H
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct bytes {
+    const redlock_allocator *allocator;
+    char *data;
+    size_t length;
+    size_t capacity;
+    bool failed; /* an append ran out of memory: the content is not to be used */
+};
+
+void bytes_init(struct bytes *bytes, const redlock_allocator *allocator);
+void bytes_finish(struct bytes *bytes);
+void bytes_clear(struct bytes *bytes);
+
+/*
+ * Makes room for `more` bytes and returns where they go, for a caller that then adds what it
+ * wrote to `length`; NULL (and `failed`) when out of memory.
+ */
+char *bytes_reserve(struct bytes *bytes, size_t more);
+
+/* Appends; on failure sets `failed`, so that a caller may check once after many appends. */
+void bytes_append(struct bytes *bytes, const char *data, size_t length);
+
+#endif
