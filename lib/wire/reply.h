@@ -1,0 +1,48 @@
+/* What servers answer, and what it means. */
+#ifndef REDLOCK_WIRE_REPLY_H
+#define REDLOCK_WIRE_REPLY_H
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum reply_type { REPLY_STATUS, REPLY_ERROR, REPLY_INTEGER, REPLY_NIL, REPLY_STRING };
+
+/* One answer; `text` is valid while it is being delivered. */
+struct reply {
+    enum reply_type type;
+    const char *text; /* STATUS, ERROR, STRING: `length` bytes and a NUL */
+    size_t length;
+    int64_t integer;
+};
+
+/* How an error answer is taken. Whatever it says, the command was not carried out. */
+enum reply_error {
+    REPLY_ERROR_TRY_LATER,     /* loading, busy, out of memory, replica without master ... */
+    REPLY_ERROR_MISCONFIGURED, /* an operator has to mend it: wrong password, read-only ... */
+    REPLY_ERROR_NO_SCRIPT,     /* EVALSHA of a script that the server does not have */
+    REPLY_ERROR_UNKNOWN        /* taken as TRY_LATER */
+};
+
+enum reply_error reply_classify(const struct reply *reply);
+
+/* Whether it is the status `text`, such as "OK". */
+bool reply_is_status(const struct reply *reply, const char *text);
+
+/* What one key's part in the answer of a script says. */
+struct reply_outcome {
+    redlock_vote vote;
+    uint32_t other_ttl_ms; /* DENIED: what the holder's key has left */
+};
+
+/* The vote that the answer to SET ... NX is. */
+struct reply_outcome reply_to_set(const struct reply *reply);
+
+/*
+ * Reads the answer of one of our scripts for `count` keys into `outcomes`. False when it is not
+ * of the form that the scripts give (wire/script.h).
+ */
+bool reply_to_script(const struct reply *reply, struct reply_outcome *outcomes, unsigned count);
+
+#endif
