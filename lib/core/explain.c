@@ -1,0 +1,98 @@
+#include "core/explain.h"
+
+#include "core/quorum.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* Votes that mean the same are told together; what holders have left is told as the largest. */
+static bool same_group(const redlock_node_report *a, const redlock_node_report *b) {
+    return a->vote == b->vote && strcmp(a->detail, b->detail) == 0;
+}
+
+static void describe(struct text *text, const redlock_node_report *report, uint64_t ttl_ms,
+                     const struct explain_subject *subject) {
+    switch (report->vote) {
+    case REDLOCK_VOTE_NONE:
+        text_append(text, "not waited for");
+        break;
+    case REDLOCK_VOTE_GRANTED:
+        text_append(text, "granted");
+        break;
+    case REDLOCK_VOTE_DENIED:
+        text_append(text, "held by another");
+        if (ttl_ms > 0) {
+            text_append(text, ", for %" PRIu64 " ms more at most", ttl_ms);
+        }
+        break;
+    case REDLOCK_VOTE_WRONG_TYPE:
+        text_append(text, "the key exists but is no lock: wrong type");
+        break;
+    case REDLOCK_VOTE_NO_EXPIRY:
+        text_append(text, "the key exists but is no lock: no expiry");
+        break;
+    case REDLOCK_VOTE_MISSING:
+        text_append(text, "the key is gone");
+        break;
+    case REDLOCK_VOTE_ERROR:
+        text_append(text, "refused: %s", report->detail);
+        break;
+    case REDLOCK_VOTE_TIMEOUT:
+        text_append(text, "timeout after %" PRIu64 " ms", subject->node_timeout_ms);
+        break;
+    case REDLOCK_VOTE_UNREACHABLE:
+        text_append(text, "unreachable: %s", report->detail);
+        break;
+    case REDLOCK_VOTE_BROKEN:
+        text_append(text, "connection broke, outcome unknown: %s", report->detail);
+        break;
+    }
+}
+
+static void write_group(struct text *text, const struct explain_subject *subject,
+                        const redlock_node_report *reports, uint32_t count, uint32_t first) {
+    const redlock_node_report *leader = &reports[first];
+    uint32_t members = 0;
+    uint64_t ttl_ms = 0;
+    for (uint32_t i = first; i < count; i++) {
+        if (same_group(leader, &reports[i])) {
+            members++;
+            ttl_ms = reports[i].ttl_ms > ttl_ms ? reports[i].ttl_ms : ttl_ms;
+        }
+    }
+    text_append(text, "; %" PRIu32 " ", members);
+    describe(text, leader, ttl_ms, subject);
+    const char *before = " (";
+    for (uint32_t i = first; i < count; i++) {
+        if (same_group(leader, &reports[i])) {
+            text_append(text, "%s%s", before, reports[i].node);
+            before = ", ";
+        }
+    }
+    text_append(text, ")");
+}
+
+static bool was_told(const redlock_node_report *reports, uint32_t index) {
+    for (uint32_t i = 0; i < index; i++) {
+        if (same_group(&reports[i], &reports[index])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void explain_write(struct text *text, const struct explain_subject *subject,
+                   const redlock_node_report *reports, uint32_t count) {
+    text_append(text, "%s", subject->what);
+    if (subject->tries > 0) {
+        text_append(text, " after %" PRIu32 " %s in %" PRIu64 " ms", subject->tries,
+                    subject->tries == 1 ? "try" : "tries", subject->took_ms);
+    }
+    text_append(text, ", %" PRIu32 " of %" PRIu32 " nodes are needed", quorum_of(count), count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!was_told(reports, i)) {
+            write_group(text, subject, reports, count, i);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+/* Why a request ended as it did, as one sentence that an operator can act on. */
+#ifndef REDLOCK_CORE_EXPLAIN_H
+#define REDLOCK_CORE_EXPLAIN_H
+
+#include "base/text.h"
+
+#include <redlock.h>
+#include <stdint.h>
+
+struct explain_subject {
+    const char *what; /* "not acquired", "held", "released", ... */
+    uint32_t tries;   /* 0: not told */
+    uint64_t took_ms;
+    uint64_t node_timeout_ms; /* what TIMEOUT waited for */
+};
+
+/* Writes the sentence, with the nodes grouped by what they said. */
+void explain_write(struct text *text, const struct explain_subject *subject,
+                   const redlock_node_report *reports, uint32_t count);
+
+#endif

@@ -1,0 +1,413 @@
+/*
+ * The happy path: lease_start sends a round; its verdict is yes, a fresh clock reading leaves
+ * enough validity, the lock is HELD. With a watchdog it wakes every third of the TTL and renews.
+ * lease_release sends the last round, whose verdict tells whether the lock was ours to the end.
+ *
+ * What goes wrong: a try that fails is undone at every node that may have granted it, in the same
+ * step, and the next comes after a random delay (BACKOFF), while retries and time last. The last
+ * failure asks those who denied what they hold (SETTLING), for the report. A renewal that fails
+ * is tried again, more often as the validity shrinks; a lock is LOST when so many nodes say that
+ * the key is not ours that no quorum has it, and at the latest just before its validity ends.
+ */
+#include "core/lease.h"
+
+#include "base/nanos.h"
+#include "core/backoff.h"
+#include "core/quorum.h"
+#include "core/validity.h"
+
+/* A loop's timers may be late by the grain of its clock: the loss is told so much earlier. */
+#define LOSS_MARGIN (10 * NANOS_PER_MS)
+
+/* A failed renewal is tried again after at most this, and at most a quarter of what is left. */
+#define RENEWAL_RETRY_MAX (100 * NANOS_PER_MS)
+
+const char *lease_state_name(enum lease_state state) {
+    static const char *const names[] = {"acquiring", "backoff", "settling",  "held",
+                                        "renewing",  "lost",    "releasing", "over"};
+    return names[state];
+}
+
+static bool is_acquiring(const struct lease *lease) {
+    return lease->state == LEASE_ACQUIRING || lease->state == LEASE_BACKOFF ||
+           lease->state == LEASE_SETTLING;
+}
+
+static bool is_held(const struct lease *lease) {
+    return lease->state == LEASE_HELD || lease->state == LEASE_RENEWING;
+}
+
+static void send(struct lease_update *update, enum round_kind round, uint32_t awaited) {
+    update->send = true;
+    update->round = round;
+    update->awaited = awaited;
+}
+
+static void tell(struct lease_update *update, enum lease_news news, redlock_status status) {
+    update->news |= news;
+    switch (news) {
+    case LEASE_ACQUIRED:
+        update->acquired = status;
+        break;
+    case LEASE_EXTENDED:
+        update->extended = status;
+        break;
+    case LEASE_LOSS:
+        update->loss = status;
+        break;
+    case LEASE_RELEASED:
+        update->released = status;
+        break;
+    }
+}
+
+/* ---- acquiring ---- */
+
+static void try_once(struct lease *lease, uint64_t now, struct lease_update *update) {
+    const struct lease_terms *terms = &lease->terms;
+    lease->state = LEASE_ACQUIRING;
+    lease->tries++;
+    send(update, ROUND_ACQUIRE, 0);
+    /* A quorum that comes after the validity is over would be of no use: do not wait for it. */
+    uint64_t useless_at =
+        nanos_sub(validity_end(now, terms->ttl, terms->drift), terms->min_validity);
+    lease->wake_at = nanos_min(nanos_add(now, terms->node_timeout), useless_at);
+}
+
+void lease_start(struct lease *lease, const struct lease_terms *terms, uint64_t seed, uint64_t now,
+                 struct lease_update *update) {
+    *lease = (struct lease){.terms = *terms,
+                            .seed = seed,
+                            .begun_at = now,
+                            .renew_at = NANOS_NEVER,
+                            .longest_ttl = terms->ttl};
+    *update = (struct lease_update){0};
+    try_once(lease, now, update);
+}
+
+static redlock_status why_not_acquired(const struct round *round) {
+    if (round->verdict == ROUND_YES) {
+        return REDLOCK_EEXPIRED;
+    }
+    uint32_t denied = (uint32_t)__builtin_popcount(round_deniers(round));
+    uint32_t voted = round->nodes - (uint32_t)__builtin_popcount(round->silent);
+    uint32_t granted = (uint32_t)__builtin_popcount(round_voters(round, REDLOCK_VOTE_GRANTED));
+    uint32_t failed = voted - granted - denied; /* late votes are in all three */
+    /* Where the nodes that did not answer would not have been in the way, it was the holders. */
+    return denied > 0 && !quorum_is_blocked(round->nodes, failed) ? REDLOCK_EHELD
+                                                                  : REDLOCK_ENOQUORUM;
+}
+
+static void acquisition_ends(struct lease *lease, redlock_status status,
+                             struct lease_update *update) {
+    lease->state = LEASE_OVER;
+    lease->wake_at = NANOS_NEVER;
+    tell(update, LEASE_ACQUIRED, status);
+}
+
+static void try_failed(struct lease *lease, const struct round *round, uint64_t now,
+                       struct lease_update *update) {
+    const struct lease_terms *terms = &lease->terms;
+    lease->failure = why_not_acquired(round);
+    uint32_t attempt = lease->tries - 1;
+    if (attempt < terms->retries && now < terms->give_up_at) {
+        uint64_t bound = backoff_bound(terms->retry_delay, terms->retry_delay_max, attempt);
+        uint64_t left = terms->give_up_at - now;
+        uint64_t delay = backoff_draw(&lease->seed, nanos_min(bound, left));
+        if (delay < left) {
+            update->undo = round_possible_holders(round);
+            lease->state = LEASE_BACKOFF;
+            lease->wake_at = nanos_add(now, delay);
+            return;
+        }
+    }
+    uint32_t deniers = round_deniers(round);
+    if (deniers == 0) {
+        update->undo = round_possible_holders(round);
+        acquisition_ends(lease, lease->failure, update);
+        return;
+    }
+    lease->state = LEASE_SETTLING;
+    lease->may_hold = round_possible_holders(round);
+    lease->wake_at = nanos_add(now, terms->node_timeout);
+    send(update, ROUND_SETTLE, deniers);
+}
+
+/* ---- holding ---- */
+
+static void rest(struct lease *lease) {
+    lease->state = LEASE_HELD;
+    lease->wake_at = nanos_min(lease->renew_at, lease->lost_at);
+}
+
+static void set_validity(struct lease *lease, uint64_t end, uint64_t now) {
+    lease->validity_end = nanos_max(end, lease->validity_end);
+    uint64_t left = nanos_sub(lease->validity_end, now);
+    lease->lost_at = nanos_sub(lease->validity_end, nanos_min(LOSS_MARGIN, left / 8));
+}
+
+static void plan_renewal(struct lease *lease, uint64_t at) {
+    uint64_t last = nanos_add(lease->acquired_at, lease->terms.max_hold);
+    lease->renew_at = lease->terms.watchdog && at <= last ? at : NANOS_NEVER;
+}
+
+static void round_was_yes(struct lease *lease, const struct round *round, uint64_t end,
+                          uint64_t now) {
+    set_validity(lease, end, now);
+    lease->topped_up = 0;
+    plan_renewal(lease, nanos_add(round->start, lease->terms.ttl / 3));
+    rest(lease);
+}
+
+static bool leaves_validity(const struct lease *lease, uint64_t end, uint64_t now) {
+    return end > nanos_add(now, lease->terms.min_validity);
+}
+
+static void acquire_decided(struct lease *lease, const struct round *round, uint64_t now,
+                            struct lease_update *update) {
+    uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
+    if (round->verdict != ROUND_YES || !leaves_validity(lease, end, now)) {
+        try_failed(lease, round, now, update);
+        return;
+    }
+    lease->acquired_at = now;
+    lease->may_hold = round_possible_holders(round);
+    round_was_yes(lease, round, end, now);
+    tell(update, LEASE_ACQUIRED, REDLOCK_OK);
+}
+
+static void lose(struct lease *lease, redlock_status status, struct lease_update *update) {
+    if (lease->extending) {
+        lease->extending = false;
+        tell(update, LEASE_EXTENDED, status);
+    }
+    lease->state = LEASE_LOST;
+    lease->validity_end = 0;
+    lease->wake_at = NANOS_NEVER;
+    tell(update, LEASE_LOSS, status);
+}
+
+static void renew(struct lease *lease, uint64_t now, struct lease_update *update) {
+    lease->state = LEASE_RENEWING;
+    send(update, ROUND_RENEW, 0);
+    lease->wake_at = nanos_min(nanos_add(now, lease->terms.node_timeout), lease->lost_at);
+}
+
+/* The timer may come late: then max_hold may be over by now. */
+static void renew_unless_too_late(struct lease *lease, uint64_t now, struct lease_update *update) {
+    plan_renewal(lease, now);
+    if (lease->renew_at == NANOS_NEVER) {
+        rest(lease);
+    } else {
+        renew(lease, now, update);
+    }
+}
+
+static void top_up(struct lease *lease, const struct round *round, uint64_t now,
+                   struct lease_update *update) {
+    uint64_t until = nanos_add(round->start, round->ttl);
+    update->top_up = round_voters(round, REDLOCK_VOTE_MISSING) & ~lease->topped_up;
+    update->top_up_ttl = nanos_sub(until, now);
+    lease->topped_up |= update->top_up;
+    lease->may_hold |= update->top_up;
+}
+
+static void renewal_failed(struct lease *lease, uint64_t now) {
+    uint64_t left = nanos_sub(lease->lost_at, now);
+    uint64_t bound = nanos_min(RENEWAL_RETRY_MAX, left / 4);
+    plan_renewal(lease, nanos_add(now, backoff_draw(&lease->seed, bound)));
+    rest(lease);
+}
+
+static void renewal_decided(struct lease *lease, const struct round *round, uint64_t now,
+                            struct lease_update *update) {
+    uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
+    redlock_status status = REDLOCK_OK;
+    if (now >= lease->validity_end) {
+        lose(lease, REDLOCK_EEXPIRED, update);
+        return;
+    }
+    if (round->verdict == ROUND_GONE) {
+        lose(lease, REDLOCK_ELOST, update);
+        return;
+    }
+    if (round->verdict == ROUND_YES && leaves_validity(lease, end, now)) {
+        round_was_yes(lease, round, end, now);
+        top_up(lease, round, now, update);
+    } else {
+        status = round->verdict == ROUND_YES ? REDLOCK_EEXPIRED : REDLOCK_ENOQUORUM;
+        renewal_failed(lease, now);
+    }
+    if (lease->extending) {
+        lease->extending = false;
+        tell(update, LEASE_EXTENDED, status);
+    }
+}
+
+void lease_late_votes(struct lease *lease, const struct round *round, uint64_t now,
+                      struct lease_update *update) {
+    *update = (struct lease_update){0};
+    if (lease->state == LEASE_HELD && round->kind == ROUND_RENEW && round->verdict == ROUND_YES &&
+        now < lease->lost_at) {
+        top_up(lease, round, now, update);
+    }
+}
+
+/* ---- events ---- */
+
+static redlock_status release_verdict(const struct round *round) {
+    switch (round->verdict) {
+    case ROUND_YES:
+        return REDLOCK_OK;
+    case ROUND_GONE:
+        return REDLOCK_ELOST;
+    default:
+        return REDLOCK_ENOQUORUM;
+    }
+}
+
+static void dispatch_verdict(struct lease *lease, const struct round *round, uint64_t now,
+                             struct lease_update *update) {
+    switch (lease->state) {
+    case LEASE_ACQUIRING:
+        acquire_decided(lease, round, now, update);
+        break;
+    case LEASE_RENEWING:
+        renewal_decided(lease, round, now, update);
+        break;
+    case LEASE_SETTLING:
+        acquisition_ends(lease, lease->failure, update);
+        break;
+    case LEASE_RELEASING:
+        lease->state = LEASE_OVER;
+        lease->wake_at = NANOS_NEVER;
+        tell(update, LEASE_RELEASED, release_verdict(round));
+        break;
+    default: /* nobody waits for a round */
+        break;
+    }
+}
+
+void lease_decided(struct lease *lease, const struct round *round, uint64_t now,
+                   struct lease_update *update) {
+    *update = (struct lease_update){0};
+    dispatch_verdict(lease, round, now, update);
+}
+
+void lease_woken(struct lease *lease, struct round *round, uint64_t now,
+                 struct lease_update *update) {
+    *update = (struct lease_update){0};
+    if (now < lease->wake_at) {
+        return;
+    }
+    if (is_held(lease) && now >= lease->lost_at) {
+        lose(lease, REDLOCK_EEXPIRED, update);
+    } else if (lease->state == LEASE_HELD) {
+        renew_unless_too_late(lease, now, update);
+    } else if (lease->state == LEASE_BACKOFF && now >= lease->terms.give_up_at) {
+        acquisition_ends(lease, lease->failure, update); /* a busy loop came back too late */
+    } else if (lease->state == LEASE_BACKOFF) {
+        try_once(lease, now, update);
+    } else if (round != NULL) {
+        round_expire(round);
+        dispatch_verdict(lease, round, now, update);
+    }
+}
+
+void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update *update) {
+    *update = (struct lease_update){0};
+    switch (lease->state) {
+    case LEASE_ACQUIRING:
+        acquisition_ends(lease, REDLOCK_ENOMEM, update);
+        break;
+    case LEASE_SETTLING:
+        update->undo = lease->may_hold;
+        acquisition_ends(lease, lease->failure, update);
+        break;
+    case LEASE_RENEWING:
+        if (lease->extending) {
+            lease->extending = false;
+            tell(update, LEASE_EXTENDED, REDLOCK_ENOMEM);
+        }
+        renewal_failed(lease, now);
+        break;
+    case LEASE_RELEASING:
+        lease->state = LEASE_OVER;
+        lease->wake_at = NANOS_NEVER;
+        tell(update, LEASE_RELEASED, REDLOCK_ENOMEM);
+        break;
+    default: /* it has moved on meanwhile */
+        break;
+    }
+}
+
+redlock_status lease_cancel(struct lease *lease, const struct round *round,
+                            struct lease_update *update) {
+    *update = (struct lease_update){0};
+    if (!is_acquiring(lease)) {
+        return REDLOCK_EINVAL;
+    }
+    if (lease->state == LEASE_ACQUIRING && round != NULL) {
+        update->undo = round_possible_holders(round);
+    }
+    acquisition_ends(lease, REDLOCK_ECANCELED, update);
+    return REDLOCK_OK;
+}
+
+redlock_status lease_extend(struct lease *lease, uint64_t ttl, uint64_t now,
+                            struct lease_update *update) {
+    *update = (struct lease_update){0};
+    if (lease->state == LEASE_LOST || (is_held(lease) && now >= lease->lost_at)) {
+        return REDLOCK_ELOST;
+    }
+    if (!is_held(lease)) {
+        return REDLOCK_EINVAL;
+    }
+    if (lease->extending) {
+        return REDLOCK_EBUSY;
+    }
+    lease->terms.ttl = ttl;
+    lease->longest_ttl = nanos_max(lease->longest_ttl, ttl);
+    lease->extending = true;
+    renew(lease, now, update); /* a renewal under way is superseded: this one counts from now */
+    return REDLOCK_OK;
+}
+
+redlock_status lease_release(struct lease *lease, uint64_t now, struct lease_update *update) {
+    *update = (struct lease_update){0};
+    if (!is_held(lease) && lease->state != LEASE_LOST) {
+        return REDLOCK_EINVAL;
+    }
+    if (lease->extending) {
+        lease->extending = false;
+        tell(update, LEASE_EXTENDED, REDLOCK_ECANCELED);
+    }
+    lease->state = LEASE_RELEASING;
+    lease->validity_end = 0;
+    lease->wake_at = nanos_add(now, lease->terms.node_timeout);
+    send(update, ROUND_RELEASE, 0);
+    return REDLOCK_OK;
+}
+
+void lease_close(struct lease *lease, const struct round *round, uint64_t now,
+                 struct lease_update *update) {
+    if (is_acquiring(lease)) {
+        lease_cancel(lease, round, update);
+        update->acquired = REDLOCK_ECLOSED;
+        return;
+    }
+    bool was_held = is_held(lease);
+    if (lease_release(lease, now, update) != REDLOCK_OK) {
+        return; /* it is being released already, or over */
+    }
+    if (update->news & LEASE_EXTENDED) {
+        update->extended = REDLOCK_ECLOSED;
+    }
+    if (was_held) {
+        tell(update, LEASE_LOSS, REDLOCK_ECLOSED);
+    }
+}
+
+uint64_t lease_validity(const struct lease *lease, uint64_t now) {
+    return is_held(lease) ? nanos_sub(lease->validity_end, now) : 0;
+}

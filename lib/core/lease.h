@@ -1,0 +1,130 @@
+/*
+ * A lock's life, as decisions alone: events and the time go in, what is to be done comes out.
+ *
+ *   ACQUIRING -> HELD <-> RENEWING            HELD, RENEWING -> LOST
+ *     |   \-> BACKOFF -> ACQUIRING            HELD, RENEWING, LOST -> RELEASING -> OVER
+ *     \-> SETTLING -> OVER                    any -> OVER when canceled or closed
+ *
+ * A lease waits for one thing at a time: the verdict of a round, or the instant `wake_at`, which
+ * is also the round's deadline. It never reads a clock, sends nothing and allocates nothing; the
+ * lock (lib/lock.c) carries out the update that each event returns.
+ */
+#ifndef REDLOCK_CORE_LEASE_H
+#define REDLOCK_CORE_LEASE_H
+
+#include "core/round.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum lease_state {
+    LEASE_ACQUIRING, /* a round asks for the key */
+    LEASE_BACKOFF,   /* a try failed, the next is to come */
+    LEASE_SETTLING,  /* the last try failed; the nodes that denied are asked what they hold */
+    LEASE_HELD,
+    LEASE_RENEWING, /* held, and a round renews or extends it */
+    LEASE_LOST,
+    LEASE_RELEASING,
+    LEASE_OVER
+};
+
+/* What the application asked for; constant but for `ttl`, which an extension may change. */
+struct lease_terms {
+    uint32_t nodes;
+    double drift;
+    uint64_t ttl;
+    uint64_t node_timeout;
+    uint64_t retry_delay;
+    uint64_t retry_delay_max;
+    uint64_t give_up_at; /* no try begins after this; NANOS_NEVER: no bound */
+    uint32_t retries;    /* tries after the first; UINT32_MAX: no bound */
+    uint64_t min_validity;
+    bool watchdog;
+    uint64_t max_hold; /* NANOS_NEVER: no bound */
+};
+
+struct lease {
+    struct lease_terms terms;
+    enum lease_state state;
+    redlock_status failure; /* why the last try failed */
+    bool extending;         /* the round of RENEWING is the application's */
+    uint32_t tries;
+    uint32_t may_hold;  /* mask: nodes that may hold the key under the current token */
+    uint32_t topped_up; /* mask: nodes topped up since the last round that succeeded */
+    uint64_t begun_at;
+    uint64_t acquired_at;
+    uint64_t validity_end; /* 0 unless held */
+    uint64_t lost_at;      /* when the loss is told: shortly before validity_end */
+    uint64_t renew_at;     /* NANOS_NEVER when nothing is to be renewed */
+    uint64_t longest_ttl;  /* the longest a node was asked to keep the key */
+    uint64_t wake_at;      /* NANOS_NEVER when there is nothing to wake for */
+    uint64_t seed;         /* for jitter */
+};
+
+/* What an application is told: which of its callbacks are due. A mask, and a status for each. */
+enum lease_news { LEASE_ACQUIRED = 1, LEASE_EXTENDED = 2, LEASE_LOSS = 4, LEASE_RELEASED = 8 };
+
+/* What one event leads to. In this order: undo, send, top up, arm the timer, tell. */
+struct lease_update {
+    uint32_t undo; /* mask: release the failed try's token at these nodes; nobody waits for it */
+
+    bool send;             /* begin this round, on all nodes */
+    enum round_kind round; /* ACQUIRE comes with a fresh token */
+    uint32_t awaited;      /* of SETTLE */
+
+    uint32_t top_up;     /* mask: SET NX the current token at these nodes */
+    uint64_t top_up_ttl; /* for so long */
+
+    unsigned news; /* mask of enum lease_news */
+    redlock_status acquired;
+    redlock_status extended;
+    redlock_status loss;
+    redlock_status released;
+};
+
+/* Begins to acquire. `seed` is for the jitter of this lease. */
+void lease_start(struct lease *lease, const struct lease_terms *terms, uint64_t seed, uint64_t now,
+                 struct lease_update *update);
+
+/* The round that the lease waits for is decided; `now` is a fresh reading of the clock. */
+void lease_decided(struct lease *lease, const struct round *round, uint64_t now,
+                   struct lease_update *update);
+
+/*
+ * The timer has fired, perhaps early. `round` is the one that the lease waits for, or NULL. When
+ * the round's deadline is over, it is expired here.
+ */
+void lease_woken(struct lease *lease, struct round *round, uint64_t now,
+                 struct lease_update *update);
+
+/*
+ * Votes have come in for a round that is decided: nodes of a successful renewal that turn out to
+ * lack the key are topped up.
+ */
+void lease_late_votes(struct lease *lease, const struct round *round, uint64_t now,
+                      struct lease_update *update);
+
+/* The round that the last update asked for could not be sent: there was no memory for it. */
+void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update *update);
+
+/*
+ * What the application may ask for. Each returns REDLOCK_OK, or the status with which to refuse,
+ * and then nothing has changed. `round` is the lease's latest round, or NULL.
+ */
+redlock_status lease_cancel(struct lease *lease, const struct round *round,
+                            struct lease_update *update);
+redlock_status lease_extend(struct lease *lease, uint64_t ttl, uint64_t now,
+                            struct lease_update *update);
+redlock_status lease_release(struct lease *lease, uint64_t now, struct lease_update *update);
+
+/* The client closes: whatever is under way ends, and what is held is released. */
+void lease_close(struct lease *lease, const struct round *round, uint64_t now,
+                 struct lease_update *update);
+
+/* Whether the lock is held and still certain to be ours; how long it still is; 0 if not. */
+uint64_t lease_validity(const struct lease *lease, uint64_t now);
+
+const char *lease_state_name(enum lease_state state);
+
+#endif

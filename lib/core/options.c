@@ -1,0 +1,186 @@
+#include "core/options.h"
+
+#include "base/error.h"
+#include "base/nanos.h"
+#include "core/validity.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Durations above a hundred years are taken for mistakes. */
+#define DURATION_MAX_MS UINT64_C(3155760000000)
+
+/* No struct will ever be larger: a size beyond this was never set. */
+#define SIZE_LIMIT 4096
+
+/*
+ * Copies a struct that begins with its size, `given`, over the defaults in `mine`: an older,
+ * smaller one leaves the defaults in the fields it lacks; a newer, larger one must not use what
+ * this library does not know.
+ */
+static redlock_status copy_sized(const void *given, size_t given_size, void *mine, size_t my_size,
+                                 size_t least, const char *init, redlock_error *error) {
+    if (given_size < least) {
+        return error_set(error, REDLOCK_EINVAL, "size: not set; initialise the struct with %s",
+                         init);
+    }
+    if (given_size > SIZE_LIMIT) {
+        return error_set(error, REDLOCK_EINVAL, "size: %zu is not that of the struct; use %s",
+                         given_size, init);
+    }
+    for (size_t i = my_size; i < given_size; i++) {
+        if (((const char *)given)[i] != 0) {
+            return error_set(error, REDLOCK_EINVAL,
+                             "size: a field was set that this version of libredlock (%zu bytes of "
+                             "%zu) does not know",
+                             my_size, given_size);
+        }
+    }
+    memcpy(mine, given, given_size < my_size ? given_size : my_size);
+    return REDLOCK_OK;
+}
+
+static redlock_status check_range(const char *field, uint64_t value, uint64_t least, uint64_t most,
+                                  redlock_error *error) {
+    if (value < least || value > most) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "%s: %" PRIu64 " is not between %" PRIu64 " and %" PRIu64, field, value,
+                         least, most);
+    }
+    return REDLOCK_OK;
+}
+
+static redlock_status check_durations(const redlock_options *options, redlock_error *error) {
+    const struct {
+        const char *field;
+        uint64_t value, least;
+    } durations[] = {
+        {"node_timeout_ms", options->node_timeout_ms, 1},
+        {"stall_timeout_ms", options->stall_timeout_ms, 1},
+        {"max_ttl_ms", options->max_ttl_ms, 1},
+        {"retry_delay_ms", options->retry_delay_ms, 1},
+        {"retry_delay_max_ms", options->retry_delay_max_ms, options->retry_delay_ms},
+        {"reconnect_delay_ms", options->reconnect_delay_ms, 1},
+        {"reconnect_delay_max_ms", options->reconnect_delay_max_ms, options->reconnect_delay_ms},
+    };
+    for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++) {
+        redlock_status status = check_range(durations[i].field, durations[i].value,
+                                            durations[i].least, DURATION_MAX_MS, error);
+        if (status != REDLOCK_OK) {
+            return status;
+        }
+    }
+    return REDLOCK_OK;
+}
+
+static redlock_status check_name(const char *name, redlock_error *error) {
+    for (const char *p = name; p != NULL && *p != '\0'; p++) {
+        if (*p < '!' || *p > '~' || p - name >= 64) {
+            return error_set(error, REDLOCK_EINVAL,
+                             "name: must be at most 64 printable ASCII characters without spaces");
+        }
+    }
+    return REDLOCK_OK;
+}
+
+static redlock_status check_hooks(const redlock_options *options, redlock_error *error) {
+    const redlock_allocator *allocator = options->allocator;
+    if (allocator != NULL &&
+        (allocator->malloc == NULL || allocator->realloc == NULL || allocator->free == NULL)) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "allocator: malloc, realloc and free must all be set");
+    }
+    if (options->log_level < REDLOCK_LOG_DEBUG || options->log_level > REDLOCK_LOG_ERROR) {
+        return error_set(error, REDLOCK_EINVAL, "log_level: %d is not one of REDLOCK_LOG_*",
+                         (int)options->log_level);
+    }
+    return check_name(options->name, error);
+}
+
+redlock_status options_read(const redlock_options *given, redlock_options *options,
+                            redlock_error *error) {
+    *options = (redlock_options)REDLOCK_OPTIONS_INIT;
+    redlock_status status =
+        copy_sized(given, given->size, options, sizeof(*options),
+                   offsetof(redlock_options, node_timeout_ms), "REDLOCK_OPTIONS_INIT", error);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    if (options->nodes == NULL) {
+        return error_set(error, REDLOCK_EINVAL, "nodes: not set");
+    }
+    if (!(options->drift >= 0 && options->drift <= 0.5)) {
+        return error_set(error, REDLOCK_EINVAL, "drift: %g is not between 0 and 0.5",
+                         options->drift);
+    }
+    if ((status = check_range("node_count", options->node_count, 1, REDLOCK_MAX_NODES, error)) ||
+        (status = check_durations(options, error)) ||
+        (status = check_range("max_commands", options->max_commands, 16, UINT32_MAX, error)) ||
+        (status = check_range("max_bytes", options->max_bytes, 4096, SIZE_MAX, error))) {
+        return status;
+    }
+    return check_hooks(options, error);
+}
+
+redlock_status options_check_ttl(const redlock_options *options, uint64_t ttl_ms,
+                                 uint64_t min_validity_ms, redlock_error *error) {
+    redlock_status status = check_range("ttl_ms", ttl_ms, 1, options->max_ttl_ms, error);
+    if (status != REDLOCK_OK) {
+        return error_set(error, status,
+                         "ttl_ms: %" PRIu64 " is not between 1 and max_ttl_ms, %" PRIu64, ttl_ms,
+                         options->max_ttl_ms);
+    }
+    uint64_t validity = validity_end(0, nanos_from_ms(ttl_ms), options->drift);
+    if (validity <= nanos_from_ms(min_validity_ms)) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "ttl_ms: %" PRIu64 " leaves %" PRIu64 " ms of validity after drift, and "
+                         "more than min_validity_ms, %" PRIu64 ", is asked for",
+                         ttl_ms, nanos_to_ms(validity), min_validity_ms);
+    }
+    return REDLOCK_OK;
+}
+
+redlock_status options_read_request(const redlock_request *given, const redlock_options *options,
+                                    redlock_request *request, redlock_error *error) {
+    *request = (redlock_request)REDLOCK_REQUEST_INIT;
+    redlock_status status =
+        copy_sized(given, given->size, request, sizeof(*request),
+                   offsetof(redlock_request, key_length), "REDLOCK_REQUEST_INIT", error);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    if (request->key == NULL) {
+        return error_set(error, REDLOCK_EINVAL, "key: not set");
+    }
+    if (request->key_length == 0) {
+        request->key_length = strnlen(request->key, REDLOCK_MAX_KEY + 1);
+    }
+    if (request->key_length == 0) {
+        return error_set(error, REDLOCK_EINVAL, "key: empty");
+    }
+    if (request->key_length > REDLOCK_MAX_KEY) {
+        return error_set(error, REDLOCK_EINVAL, "key: longer than %d bytes", REDLOCK_MAX_KEY);
+    }
+    if (request->max_hold_ms != 0 && !request->watchdog) {
+        return error_set(error, REDLOCK_EINVAL, "max_hold_ms: bounds the watchdog, which is off");
+    }
+    return options_check_ttl(options, request->ttl_ms, request->min_validity_ms, error);
+}
+
+struct lease_terms options_terms(const redlock_options *options, const redlock_request *request,
+                                 uint64_t now) {
+    uint64_t wait_ms = request->wait_ms;
+    return (struct lease_terms){
+        .nodes = (uint32_t)options->node_count,
+        .drift = options->drift,
+        .ttl = nanos_from_ms(request->ttl_ms),
+        .node_timeout = nanos_from_ms(options->node_timeout_ms),
+        .retry_delay = nanos_from_ms(options->retry_delay_ms),
+        .retry_delay_max = nanos_from_ms(options->retry_delay_max_ms),
+        .give_up_at = wait_ms == 0 ? NANOS_NEVER : nanos_add(now, nanos_from_ms(wait_ms)),
+        .retries = wait_ms != 0 && request->retries == 0 ? UINT32_MAX : request->retries,
+        .min_validity = nanos_from_ms(request->min_validity_ms),
+        .watchdog = request->watchdog,
+        .max_hold = request->max_hold_ms == 0 ? NANOS_NEVER : nanos_from_ms(request->max_hold_ms),
+    };
+}

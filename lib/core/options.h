@@ -1,0 +1,28 @@
+/* Options and requests of the application, checked: each refusal names the field and the bound. */
+#ifndef REDLOCK_CORE_OPTIONS_H
+#define REDLOCK_CORE_OPTIONS_H
+
+#include "core/lease.h"
+
+#include <redlock.h>
+
+/*
+ * Copies what the application gave, from a struct of the size that it was built with, over the
+ * defaults, and checks it. The URIs are checked when they are parsed.
+ */
+redlock_status options_read(const redlock_options *given, redlock_options *options,
+                            redlock_error *error);
+
+/* The same for a request of a client with `options`; `key_length` is set. */
+redlock_status options_read_request(const redlock_request *given, const redlock_options *options,
+                                    redlock_request *request, redlock_error *error);
+
+/* Whether a TTL leaves any validity, and is within the client's bound; the field is `ttl_ms`. */
+redlock_status options_check_ttl(const redlock_options *options, uint64_t ttl_ms,
+                                 uint64_t min_validity_ms, redlock_error *error);
+
+/* A checked request made at `now`, as the terms of its lease. */
+struct lease_terms options_terms(const redlock_options *options, const redlock_request *request,
+                                 uint64_t now);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * The quorum collector: one command to every node, and the votes until they decide.
+ *
+ * A round decides as early as its votes allow, in one of three ways: a quorum did it (YES); so many
+ * nodes said that the key is not ours that no quorum can have it (GONE); or the rest cannot make it
+ * either (NO). Votes that come after that are still written down, for what they tell of the node,
+ * but the verdict stays. Pure: the caller sends, and reads the clock.
+ */
+#ifndef REDLOCK_CORE_ROUND_H
+#define REDLOCK_CORE_ROUND_H
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum round_kind {
+    ROUND_ACQUIRE, /* SET NX */
+    ROUND_RENEW,   /* compare and set the expiry */
+    ROUND_RELEASE, /* compare and delete */
+    ROUND_SETTLE   /* a release after a failed try: nobody asks whether a quorum had the key; it
+                      is over when the nodes that denied have said what they hold */
+};
+
+enum round_verdict { ROUND_OPEN, ROUND_YES, ROUND_GONE, ROUND_NO };
+
+struct round {
+    enum round_kind kind;
+    enum round_verdict verdict;
+    uint64_t start; /* a clock reading from before the first byte was queued */
+    uint64_t ttl;
+    uint32_t nodes;
+    uint32_t silent;                          /* mask: nodes that have not voted */
+    uint32_t awaited;                         /* mask: SETTLE waits for these only */
+    uint32_t granted;                         /* how many did it */
+    uint32_t gone;                            /* how many said that the key is not ours */
+    uint8_t votes[REDLOCK_MAX_NODES];         /* redlock_vote */
+    uint32_t other_ttl_ms[REDLOCK_MAX_NODES]; /* DENIED: what the holder's key has left */
+};
+
+/* A mask of all of `nodes` nodes. */
+static inline uint32_t round_all(uint32_t nodes) {
+    return nodes >= 32 ? UINT32_MAX : (UINT32_C(1) << nodes) - 1;
+}
+
+/* Begins a round of any kind; ROUND_SETTLE waits for `awaited`, the others ignore it. */
+void round_begin(struct round *round, enum round_kind kind, uint32_t nodes, uint64_t start,
+                 uint64_t ttl, uint32_t awaited);
+
+/*
+ * Writes down a node's vote; a second vote of the same node replaces a TIMEOUT and nothing else.
+ * True when this vote was the one that decided the round.
+ */
+bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms);
+
+/* The per-node timeout: whoever is silent has voted TIMEOUT. The round is decided after this. */
+void round_expire(struct round *round);
+
+/* A mask of the nodes that voted so. */
+uint32_t round_voters(const struct round *round, redlock_vote vote);
+
+/* A mask of the nodes that said that the key is somebody else's, or no lock at all. */
+uint32_t round_deniers(const struct round *round);
+
+/* ACQUIRE: a mask of the nodes that may hold the key for us: all that did not definitely deny. */
+uint32_t round_possible_holders(const struct round *round);
+
+#endif

@@ -1,0 +1,257 @@
+#include "core/uri.h"
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_PORT 6379
+#define SOCKET_PATH_MAX 107 /* sun_path of Linux, less the NUL */
+#define DB_MAX 2147483647
+
+/* The parts of one URI as they stand in the text, still with their escapes. */
+struct parts {
+    const char *text, *end;
+    bool present;
+};
+
+struct parser {
+    const char *where;
+    char *out; /* the next free byte of the storage */
+    redlock_error *error;
+};
+
+static redlock_status refuse(struct parser *parser, const char *why) {
+    return error_set(parser->error, REDLOCK_EINVAL, "%s: %s", parser->where, why);
+}
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Decodes one part into the storage; NULL when an escape is not right. */
+static const char *decode(struct parser *parser, struct parts part) {
+    const char *start = parser->out;
+    for (const char *p = part.text; p < part.end; p++) {
+        char c = *p;
+        if (c == '%') {
+            int high = part.end - p > 2 ? hex_digit(p[1]) : -1;
+            int low = high >= 0 ? hex_digit(p[2]) : -1;
+            if (low < 0 || high * 16 + low == 0) {
+                return NULL;
+            }
+            c = (char)(high * 16 + low);
+            p += 2;
+        }
+        *parser->out++ = c;
+    }
+    *parser->out++ = '\0';
+    return start;
+}
+
+/* A decimal number of digits only, at most `max`. */
+static bool number(struct parts part, uint32_t max, uint32_t *value) {
+    uint64_t sum = 0;
+    if (part.text == part.end) {
+        return false;
+    }
+    for (const char *p = part.text; p < part.end; p++) {
+        if (*p < '0' || *p > '9') {
+            return false;
+        }
+        sum = sum * 10 + (uint64_t)(*p - '0');
+        if (sum > max) {
+            return false;
+        }
+    }
+    *value = (uint32_t)sum;
+    return true;
+}
+
+/* Splits at the first `separator`: `part` keeps what is before it, what is after it is returned. */
+static struct parts split(struct parts *part, char separator) {
+    struct parts rest = {part->end, part->end, false};
+    const char *found = memchr(part->text, separator, (size_t)(part->end - part->text));
+    if (found != NULL) {
+        rest = (struct parts){found + 1, part->end, true};
+        part->end = found;
+    }
+    return rest;
+}
+
+static redlock_status parse_login(struct parser *parser, struct parts login, struct uri *uri) {
+    struct parts password = split(&login, ':');
+    if (memchr(password.text, ':', (size_t)(password.end - password.text)) != NULL) {
+        return refuse(parser, "a ':' in a user or password must be written %3A");
+    }
+    if (login.text != login.end && !password.present) {
+        return refuse(parser, "a user needs a password: user:password@ (or :password@ for the "
+                              "default user)");
+    }
+    if (password.text == password.end) {
+        return refuse(parser, "the password before '@' is empty");
+    }
+    if (login.text != login.end) {
+        uri->user = decode(parser, login);
+    }
+    uri->password = decode(parser, password);
+    if (uri->password == NULL || (login.text != login.end && uri->user == NULL)) {
+        return refuse(parser, "a '%' in the user or password is not followed by two hex digits "
+                              "other than 00");
+    }
+    return REDLOCK_OK;
+}
+
+static bool is_name_char(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+           c == '-' || c == '_';
+}
+
+static bool is_ipv6_char(char c) {
+    return hex_digit(c) >= 0 || c == ':' || c == '.';
+}
+
+static bool consists_of(const char *text, bool (*allowed)(char)) {
+    for (; *text != '\0'; text++) {
+        if (!allowed(*text)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static redlock_status parse_host(struct parser *parser, struct parts host, struct uri *uri) {
+    bool bracketed = host.text < host.end && *host.text == '[';
+    struct parts port;
+    if (bracketed) {
+        host.text++;
+        struct parts rest = split(&host, ']');
+        if (!rest.present || (rest.text < rest.end && *rest.text != ':')) {
+            return refuse(parser, "the IPv6 address is not closed by ']'");
+        }
+        port = (struct parts){rest.text + (rest.text < rest.end), rest.end, rest.text < rest.end};
+    } else {
+        port = split(&host, ':');
+    }
+    if (host.text == host.end) {
+        return refuse(parser, "the host is missing (an IPv6 address belongs in brackets)");
+    }
+    uint32_t value = DEFAULT_PORT;
+    if (port.present && (!number(port, 65535, &value) || value == 0)) {
+        return refuse(parser, "the port is not a number from 1 to 65535 (an IPv6 address belongs "
+                              "in brackets)");
+    }
+    uri->port = (uint16_t)value;
+    uri->host = decode(parser, host);
+    if (uri->host == NULL || strlen(uri->host) > 255 ||
+        !consists_of(uri->host, bracketed ? is_ipv6_char : is_name_char) ||
+        (bracketed && strchr(uri->host, ':') == NULL)) {
+        return refuse(parser, "the host is not a name or address");
+    }
+    return REDLOCK_OK;
+}
+
+static redlock_status parse_db(struct parser *parser, struct parts db, struct uri *uri) {
+    if (!number(db, DB_MAX, &uri->db)) {
+        return refuse(parser, "the database is not a number");
+    }
+    return REDLOCK_OK;
+}
+
+static redlock_status parse_tcp(struct parser *parser, struct parts authority, struct parts path,
+                                struct uri *uri) {
+    if (memchr(path.text, '?', (size_t)(path.end - path.text)) != NULL) {
+        return refuse(parser, "redis:// has no '?' options");
+    }
+    redlock_status status = parse_host(parser, authority, uri);
+    if (status != REDLOCK_OK || path.text == path.end) {
+        return status;
+    }
+    return parse_db(parser, path, uri);
+}
+
+static redlock_status parse_unix(struct parser *parser, struct parts authority, struct parts path,
+                                 struct uri *uri) {
+    if (authority.text != authority.end || !path.present) {
+        return refuse(parser, "a socket is written unix:///path");
+    }
+    struct parts query = split(&path, '?');
+    path.text--; /* the '/' belongs to it */
+    uri->path = decode(parser, path);
+    if (uri->path == NULL) {
+        return refuse(parser, "a '%' in the path is not followed by two hex digits other than 00");
+    }
+    if (uri->path[1] == '\0' || strlen(uri->path) > SOCKET_PATH_MAX) {
+        return refuse(parser, "the path of the socket is empty or longer than 107 bytes");
+    }
+    if (!query.present) {
+        return REDLOCK_OK;
+    }
+    if (query.end - query.text < 3 || memcmp(query.text, "db=", 3) != 0) {
+        return refuse(parser, "the only option after '?' is db=NUMBER");
+    }
+    query.text += 3;
+    return parse_db(parser, query, uri);
+}
+
+static bool is_plain(const char *text) {
+    for (; *text != '\0'; text++) {
+        if (*text <= ' ' || *text > '~' || *text == '#') {
+            return false;
+        }
+    }
+    return true;
+}
+
+redlock_status uri_parse(const char *text, const char *where, char *storage, struct uri *uri,
+                         redlock_error *error) {
+    struct parser parser = {.where = where, .out = storage, .error = error};
+    *uri = (struct uri){0};
+    if (strlen(text) > URI_MAX) {
+        return refuse(&parser, "longer than 4096 bytes");
+    }
+    if (!is_plain(text)) {
+        return refuse(&parser, "has a space, a '#' or a byte that is not printable ASCII: write it "
+                               "as %XX");
+    }
+    if (strncmp(text, "rediss://", 9) == 0) {
+        return refuse(&parser, "rediss:// (TLS) is not supported by this version of libredlock");
+    }
+    bool is_tcp = strncmp(text, "redis://", 8) == 0;
+    if (!is_tcp && strncmp(text, "unix://", 7) != 0) {
+        return refuse(&parser, "does not begin with redis:// or unix://");
+    }
+    struct parts authority = {text + (is_tcp ? 8 : 7), text + strlen(text), true};
+    struct parts path = split(&authority, '/');
+    struct parts login = authority;
+    struct parts host = split(&login, '@');
+    if (memchr(host.text, '@', (size_t)(host.end - host.text)) != NULL ||
+        memchr(path.text, '@', (size_t)(path.end - path.text)) != NULL) {
+        return refuse(&parser,
+                      "an '@' or '/' in a user, password or path must be written %40, %2F");
+    }
+    if (host.present) {
+        redlock_status status = parse_login(&parser, login, uri);
+        if (status != REDLOCK_OK) {
+            return status;
+        }
+        authority = host;
+    }
+    return is_tcp ? parse_tcp(&parser, authority, path, uri)
+                  : parse_unix(&parser, authority, path, uri);
+}
+
+void uri_name(const struct uri *uri, char name[URI_NAME_MAX]) {
+    if (uri->path != NULL) {
+        snprintf(name, URI_NAME_MAX, "%s", uri->path);
+    } else if (strchr(uri->host, ':') != NULL) {
+        snprintf(name, URI_NAME_MAX, "[%s]:%u", uri->host, uri->port);
+    } else {
+        snprintf(name, URI_NAME_MAX, "%s:%u", uri->host, uri->port);
+    }
+}

@@ -1,0 +1,38 @@
+/*
+ * Where a node is and how to log in:
+ *     redis://[user[:password]@]host[:port][/db]       unix://[user[:password]@]/path[?db=n]
+ * with %XX escapes (RFC 3986) and IPv6 addresses in brackets.
+ */
+#ifndef REDLOCK_CORE_URI_H
+#define REDLOCK_CORE_URI_H
+
+#include <redlock.h>
+#include <stdint.h>
+
+struct uri {
+    const char *host; /* a name or a number, without brackets; NULL for a socket */
+    uint16_t port;
+    const char *path; /* of the socket; NULL for a host */
+    const char *user; /* NULL: none given */
+    const char *password;
+    uint32_t db;
+};
+
+/* The longest URI, in bytes. */
+#define URI_MAX 4096
+
+/*
+ * Parses `text`. The strings of `uri` lie in `storage`, which has room for strlen(text) + 3 bytes
+ * and must live as long. On failure returns REDLOCK_EINVAL and `error` says what is wrong, in
+ * words that begin with `where` and never repeat any part of the text, which may hold a password.
+ */
+redlock_status uri_parse(const char *text, const char *where, char *storage, struct uri *uri,
+                         redlock_error *error);
+
+/* The longest name that uri_name writes, with the NUL. */
+#define URI_NAME_MAX 300
+
+/* What the node is called in logs and reports: "10.0.0.1:6379", "[::1]:6379", "/run/redis.sock". */
+void uri_name(const struct uri *uri, char name[URI_NAME_MAX]);
+
+#endif

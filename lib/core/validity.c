@@ -1,0 +1,18 @@
+#include "core/validity.h"
+
+#include "base/nanos.h"
+
+#define FIXED_DRIFT (2 * NANOS_PER_MS)
+
+uint64_t validity_drift(uint64_t ttl, double drift) {
+    double share = (double)ttl * drift;
+    if (share >= (double)(NANOS_NEVER / 2)) {
+        return NANOS_NEVER;
+    }
+    uint64_t rounded_up = (uint64_t)share + ((double)(uint64_t)share < share ? 1 : 0);
+    return nanos_add(rounded_up, FIXED_DRIFT);
+}
+
+uint64_t validity_end(uint64_t start, uint64_t ttl, double drift) {
+    return nanos_add(start, nanos_sub(ttl, validity_drift(ttl, drift)));
+}
