@@ -1,0 +1,9 @@
+#include "io/clock.h"
+
+#include <time.h>
+
+uint64_t clock_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now); /* cannot fail with a constant, valid clock */
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}

@@ -1,0 +1,13 @@
+/*
+ * The one clock of the library: CLOCK_BOOTTIME, which counts the time that the machine was
+ * suspended, as the servers' clocks do, and never jumps. The only place where it is read.
+ */
+#ifndef REDLOCK_IO_CLOCK_H
+#define REDLOCK_IO_CLOCK_H
+
+#include <stdint.h>
+
+/* Nanoseconds since an arbitrary instant. */
+uint64_t clock_now(void);
+
+#endif

@@ -1,0 +1,312 @@
+/*
+ * The happy path: hiredis connects; conn_send appends a command, encoded already, to its output
+ * and marks the connection dirty; net_flush writes each dirty connection once; the read event,
+ * armed once for the connection's life, reads and parses, and each reply goes to its request.
+ *
+ * hiredis frees its context by itself when something breaks, at a time of its choosing, and tells
+ * through the cleanup hook: that hook is the one place where a connection learns that its context
+ * is gone. It only marks and wakes `closing`, an event of our own; from there the owner is told,
+ * far from any callback of hiredis.
+ *
+ * What servers send is not trusted: io/reader.h.
+ */
+#include "io/net.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/nanos.h"
+#include "io/reader.h"
+#include "io/sigpipe.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <fcntl.h>
+#include <hiredis/async.h>
+#include <stdio.h>
+#include <string.h>
+
+struct conn {
+    struct net *net;
+    redisAsyncContext *context; /* NULL once hiredis has freed it */
+    void (*on_closed)(void *owner, const char *why);
+    void *owner;
+    struct event readable, writable, closing;
+    bool is_open;    /* connected at least once */
+    bool is_reading; /* the read event is armed */
+    bool is_closing; /* on_closed is due */
+    bool is_dirty;   /* in net->dirty */
+    bool is_writing; /* inside redisAsyncHandleWrite */
+    bool awaits_writable;
+    uint32_t commands;
+    size_t bytes;
+    TAILQ_ENTRY(conn) dirty_link;
+    char why[128];
+    struct reader reader;
+};
+
+/* ---- replies, and the end of a connection ---- */
+
+static void on_reply(redisAsyncContext *context, void *object, void *privdata) {
+    struct conn *conn = context->data;
+    struct conn_request *request = privdata;
+    const redisReply *given = object;
+    conn->commands--;
+    conn->bytes -= request->length;
+    if (given == NULL) {
+        request->on_reply(request, conn->owner, NULL);
+        return;
+    }
+    struct reply reply = reader_reply(given);
+    request->on_reply(request, conn->owner, &reply);
+}
+
+static void on_cleanup(void *arg) {
+    struct conn *conn = arg;
+    if (conn->why[0] == '\0') {
+        const char *refusal = conn->reader.refusal;
+        snprintf(conn->why, sizeof(conn->why), "%s",
+                 refusal != NULL ? refusal : conn->context->c.errstr);
+    }
+    conn->context = NULL;
+    event_del(&conn->readable);
+    event_del(&conn->writable);
+    if (conn->is_dirty) {
+        TAILQ_REMOVE(&conn->net->dirty, conn, dirty_link);
+        conn->is_dirty = false;
+    }
+    conn->is_closing = true;
+    event_active(&conn->closing, EV_TIMEOUT, 0);
+}
+
+static void on_closing(evutil_socket_t fd, short events, void *arg) {
+    (void)fd;
+    (void)events;
+    struct conn *conn = arg;
+    if (conn->context != NULL) {
+        redisAsyncFree(conn->context); /* on_cleanup is called inside, and wakes this once more */
+        event_del(&conn->closing);
+    }
+    conn->on_closed(conn->owner, conn->why);
+}
+
+void conn_close(struct conn *conn, const char *why) {
+    if (!conn->is_closing) {
+        conn->is_closing = true;
+        snprintf(conn->why, sizeof(conn->why), "%s", why);
+        event_active(&conn->closing, EV_TIMEOUT, 0);
+    }
+}
+
+void conn_destroy(struct conn *conn) {
+    if (conn == NULL) {
+        return;
+    }
+    conn->is_closing = true;
+    if (conn->context != NULL) {
+        redisAsyncFree(conn->context);
+    }
+    event_del(&conn->closing);
+    memory_free(conn->net->loop->allocator, conn);
+}
+
+/* ---- reading and writing ---- */
+
+/* True when the connection broke. */
+static bool write_out(struct conn *conn) {
+    conn->is_writing = true;
+    redisAsyncHandleWrite(conn->context);
+    conn->is_writing = false;
+    return conn->context == NULL;
+}
+
+void net_flush(struct net *net) {
+    if (TAILQ_EMPTY(&net->dirty)) {
+        return;
+    }
+    struct sigpipe_guard guard;
+    bool failed = false;
+    sigpipe_block(&guard);
+    while (!TAILQ_EMPTY(&net->dirty)) {
+        struct conn *conn = TAILQ_FIRST(&net->dirty);
+        TAILQ_REMOVE(&net->dirty, conn, dirty_link);
+        conn->is_dirty = false;
+        if (!conn->is_closing) {
+            failed |= write_out(conn);
+        }
+    }
+    sigpipe_restore(&guard, failed);
+}
+
+static void on_writable(evutil_socket_t fd, short events, void *arg) {
+    (void)fd;
+    (void)events;
+    struct conn *conn = arg;
+    if (conn->is_closing) {
+        return;
+    }
+    struct sigpipe_guard guard;
+    sigpipe_block(&guard);
+    sigpipe_restore(&guard, write_out(conn));
+}
+
+static void read_once(struct conn *conn) {
+    if (conn->is_closing || !conn->is_open) {
+        return;
+    }
+    redisAsyncHandleRead(conn->context);
+    if (!conn->is_closing && conn->context->c.reader->len > READER_BUFFER_MAX) {
+        conn_close(conn, "sent an answer without end");
+    }
+}
+
+void conn_read(struct conn *conn) {
+    uint32_t before;
+    do {
+        before = conn->commands;
+        read_once(conn);
+    } while (conn->commands < before);
+}
+
+static void on_readable(evutil_socket_t fd, short events, void *arg) {
+    (void)fd;
+    (void)events;
+    read_once(arg);
+}
+
+/* ---- the adapter: what hiredis asks of an event loop ---- */
+
+static void add_read(void *arg) {
+    struct conn *conn = arg;
+    if (!conn->is_reading && event_add(&conn->readable, NULL) == 0) {
+        conn->is_reading = true;
+    }
+}
+
+static void del_read(void *arg) {
+    (void)arg; /* reads until its end */
+}
+
+static void add_write(void *arg) {
+    struct conn *conn = arg;
+    bool socket_is_busy = conn->is_writing || !conn->is_open;
+    if (socket_is_busy && !conn->awaits_writable) {
+        conn->awaits_writable = event_add(&conn->writable, NULL) == 0;
+    } else if (!socket_is_busy && !conn->awaits_writable && !conn->is_dirty) {
+        conn->is_dirty = true;
+        TAILQ_INSERT_TAIL(&conn->net->dirty, conn, dirty_link);
+    }
+}
+
+static void del_write(void *arg) {
+    struct conn *conn = arg;
+    if (conn->awaits_writable) {
+        event_del(&conn->writable);
+        conn->awaits_writable = false;
+    }
+}
+
+static void on_connect(const redisAsyncContext *context, int status) {
+    struct conn *conn = context->data;
+    conn->is_open = status == REDIS_OK;
+}
+
+/* ---- opening and sending ---- */
+
+void net_init(struct net *net, const struct loop *loop, uint32_t max_commands, size_t max_bytes) {
+    *net = (struct net){.loop = loop, .max_commands = max_commands, .max_bytes = max_bytes};
+    TAILQ_INIT(&net->dirty);
+}
+
+static redisAsyncContext *begin_to_connect(const struct conn_address *address,
+                                           redlock_error *error) {
+    redisAsyncContext *context = address->path != NULL
+                                     ? redisAsyncConnectUnix(address->path)
+                                     : redisAsyncConnect(address->host, address->port);
+    if (context == NULL) {
+        error_set(error, REDLOCK_ENOMEM, "out of memory");
+        return NULL;
+    }
+    if (context->err != 0) {
+        error_set(error, REDLOCK_ESYSTEM, "%s", context->errstr);
+        redisAsyncFree(context);
+        return NULL;
+    }
+    fcntl(context->c.fd, F_SETFD, FD_CLOEXEC);
+    return context;
+}
+
+static void attach(struct conn *conn, redisAsyncContext *context) {
+    struct event_base *base = conn->net->loop->base;
+    conn->context = context;
+    event_assign(&conn->readable, base, context->c.fd, EV_READ | EV_PERSIST, on_readable, conn);
+    event_assign(&conn->writable, base, context->c.fd, EV_WRITE | EV_PERSIST, on_writable, conn);
+    event_assign(&conn->closing, base, -1, 0, on_closing, conn);
+    context->data = conn;
+    context->ev.data = conn;
+    context->ev.addRead = add_read;
+    context->ev.delRead = del_read;
+    context->ev.addWrite = add_write;
+    context->ev.delWrite = del_write;
+    context->ev.cleanup = on_cleanup;
+    reader_attach(&conn->reader, context);
+    redisAsyncSetConnectCallback(context, on_connect);
+}
+
+struct conn *conn_open(struct net *net, const struct conn_address *address,
+                       void (*on_closed)(void *owner, const char *why), void *owner,
+                       redlock_error *error) {
+    struct conn *conn = memory_zalloc(net->loop->allocator, sizeof(*conn));
+    if (conn == NULL) {
+        error_set(error, REDLOCK_ENOMEM, "out of memory");
+        return NULL;
+    }
+    conn->net = net;
+    conn->on_closed = on_closed;
+    conn->owner = owner;
+    redisAsyncContext *context = begin_to_connect(address, error);
+    if (context == NULL) {
+        memory_free(net->loop->allocator, conn);
+        return NULL;
+    }
+    attach(conn, context);
+    return conn;
+}
+
+bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
+    if (conn->is_closing || conn->commands >= conn->net->max_commands ||
+        conn->bytes + length > conn->net->max_bytes) {
+        return false;
+    }
+    redisAsyncContext *context = conn->context;
+    int status = redisAsyncFormattedCommand(context, on_reply, request, data, length);
+    /* Without memory hiredis may queue the bytes and forget the callback: all later replies would
+       go to the wrong requests. What was queued in this turn has not been written yet. */
+    if (status != REDIS_OK || context->replies.tail == NULL ||
+        context->replies.tail->privdata != request) {
+        conn_close(conn, "out of memory");
+        return false;
+    }
+    conn->commands++;
+    conn->bytes += request->length;
+    return true;
+}
+
+bool conn_was_open(const struct conn *conn) {
+    return conn->is_open;
+}
+
+uint64_t conn_oldest(const struct conn *conn) {
+    if (conn->context == NULL || conn->context->replies.head == NULL) {
+        return NANOS_NEVER;
+    }
+    const struct conn_request *request = conn->context->replies.head->privdata;
+    return request->sent_at;
+}
+
+uint32_t conn_commands(const struct conn *conn) {
+    return conn->commands;
+}
+
+size_t conn_bytes(const struct conn *conn) {
+    return conn->bytes;
+}

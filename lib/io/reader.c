@@ -1,0 +1,131 @@
+/*
+ * hiredis parses; for each thing that it finds in the stream it asks a function for an object.
+ * NULL makes it end the connection. So a server can send nothing that hiredis would abort on (an
+ * answer that nobody waits for), nor nest arrays until the stack ends, nor fill the memory.
+ */
+#include "io/reader.h"
+
+#include <string.h>
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t array_size;
+#else
+typedef int array_size;
+#endif
+
+/* hiredis hands the reader's privdata to each task of a reply. */
+static struct reader *reader_of(const redisReadTask *task) {
+    return task->privdata;
+}
+
+static void *refuse(const redisReadTask *task, const char *why) {
+    reader_of(task)->refusal = why;
+    return NULL;
+}
+
+static redisReply *accept_reply(const redisReadTask *task, int type) {
+    struct reader *reader = reader_of(task);
+    bool is_awaited = reader->context->replies.head != NULL;
+    if (task->parent != NULL || (!is_awaited && type != REDIS_REPLY_ERROR)) {
+        return refuse(task, "sent an answer that nobody asked for");
+    }
+    reader->reply = (redisReply){.type = type};
+    return &reader->reply;
+}
+
+static void *create_string(const redisReadTask *task, char *text, size_t length) {
+    if (task->type != REDIS_REPLY_STRING && task->type != REDIS_REPLY_STATUS &&
+        task->type != REDIS_REPLY_ERROR) {
+        return refuse(task, "sent an answer of a type that was not asked for");
+    }
+    if (length > READER_TEXT_MAX) {
+        return refuse(task, "sent an answer that is too long");
+    }
+    redisReply *reply = accept_reply(task, task->type);
+    if (reply != NULL) {
+        struct reader *reader = reader_of(task);
+        memcpy(reader->text, text, length);
+        reader->text[length] = '\0';
+        reply->str = reader->text;
+        reply->len = length;
+    }
+    return reply;
+}
+
+static void *create_array(const redisReadTask *task, array_size elements) {
+    (void)elements;
+    return refuse(task, "sent an array that nobody asked for");
+}
+
+static void *create_integer(const redisReadTask *task, long long value) {
+    redisReply *reply = accept_reply(task, REDIS_REPLY_INTEGER);
+    if (reply != NULL) {
+        reply->integer = value;
+    }
+    return reply;
+}
+
+static void *create_nil(const redisReadTask *task) {
+    return accept_reply(task, REDIS_REPLY_NIL);
+}
+
+static void free_object(void *object) {
+    (void)object; /* it lives in the reader */
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *create_double(const redisReadTask *task, double value, char *text, size_t length) {
+    (void)value;
+    (void)text;
+    (void)length;
+    return refuse(task, "sent a number with a fraction, which nobody asked for");
+}
+
+static void *create_bool(const redisReadTask *task, int value) {
+    (void)value;
+    return refuse(task, "sent a truth value that nobody asked for");
+}
+#endif
+
+static redisReplyObjectFunctions functions = {
+    .createString = create_string,
+    .createArray = create_array,
+    .createInteger = create_integer,
+    .createNil = create_nil,
+    .freeObject = free_object,
+#if HIREDIS_MAJOR >= 1
+    .createDouble = create_double,
+    .createBool = create_bool,
+#endif
+};
+
+void reader_attach(struct reader *reader, redisAsyncContext *context) {
+    reader->context = context;
+    reader->refusal = NULL;
+    context->c.reader->fn = &functions;
+    context->c.reader->privdata = reader;
+}
+
+static enum reply_type type_of(const redisReply *reply) {
+    switch (reply->type) {
+    case REDIS_REPLY_STATUS:
+        return REPLY_STATUS;
+    case REDIS_REPLY_ERROR:
+        return REPLY_ERROR;
+    case REDIS_REPLY_INTEGER:
+        return REPLY_INTEGER;
+    case REDIS_REPLY_NIL:
+        return REPLY_NIL;
+    default:
+        return REPLY_STRING;
+    }
+}
+
+struct reply reader_reply(const redisReply *given) {
+    return (struct reply){
+        .type = type_of(given),
+        .text = given->str,
+        .length = given->str != NULL ? (size_t)given->len : 0,
+        .integer = given->integer,
+    };
+}

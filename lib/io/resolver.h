@@ -1,0 +1,37 @@
+/* Names to numeric addresses, without blocking the loop (libevent's evdns; /etc/hosts first). */
+#ifndef REDLOCK_IO_RESOLVER_H
+#define REDLOCK_IO_RESOLVER_H
+
+#include "io/loop.h"
+
+struct evdns_base;
+struct lookup;
+
+struct resolver {
+    const struct loop *loop;
+    struct evdns_base *dns; /* made for the first name */
+    unsigned pending;       /* lookups that have not ended, canceled ones included */
+};
+
+/* `address` is numeric; NULL when there is none, and `why` says why. Valid during the call. */
+typedef void resolver_cb(void *arg, const char *address, const char *why);
+
+void resolver_init(struct resolver *resolver, const struct loop *loop);
+
+/* Only when no lookup is pending. */
+void resolver_finish(struct resolver *resolver);
+
+/* Whether `host` is a number already, for which no lookup is needed. */
+bool resolver_is_numeric(const char *host);
+
+/*
+ * Looks up `host`. Where it has several addresses, `turn` picks one: 0, 1, 2, ... go round. The
+ * callback may come before the call returns; then, and when there was no memory, NULL is returned.
+ */
+struct lookup *resolver_start(struct resolver *resolver, const char *host, unsigned turn,
+                              resolver_cb *on_done, void *arg);
+
+/* The callback will not be called. Takes NULL. The lookup stays pending for a turn of the loop. */
+void lookup_cancel(struct lookup *lookup);
+
+#endif
