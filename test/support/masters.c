@@ -1,0 +1,592 @@
+/*
+ * Each master is a child process in a folder of our own: its log, its Unix socket and whatever it
+ * writes lie there, so that ending the child and removing the folder leaves nothing behind.
+ *
+ * The port is found by binding to port 0. That socket is kept, bound and never listening, for as
+ * long as the masters live: the server may listen beside it (both set SO_REUSEADDR), but nobody
+ * else is given the port, neither while a killed master is away, nor as the source port of a
+ * connection to it, which would connect to itself.
+ *
+ * Pings and queries go over the Unix socket. Nobody else can answer there.
+ */
+#define _GNU_SOURCE 1 /* close_range, nftw */
+
+#include "masters.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ANSWER_TIMEOUT_S 10
+#define POLL_INTERVAL_NS 2000000
+/* The kernel bounds the path of a socket; the folder leaves room for "/master-N.sock" in it. */
+#define PATH_SIZE sizeof(((struct sockaddr_un *)NULL)->sun_path)
+#define FOLDER_SIZE (PATH_SIZE - 36)
+
+struct master {
+    pid_t pid; /* 0: not running */
+    int port;
+    int reservation; /* the bound socket that keeps the port ours; -1: none */
+    char uri[40];
+    char socket_path[PATH_SIZE];
+    char unix_uri[PATH_SIZE + 8];
+    char log_path[PATH_SIZE];
+};
+
+struct masters {
+    LIST_ENTRY(masters) link;
+    pid_t owner; /* a fork of the test must not end the masters of its parent */
+    size_t count;
+    struct master *list;
+    const char **uris;
+    char **arguments; /* copies of the caller's, NULL-terminated */
+    size_t argument_count;
+    char folder[FOLDER_SIZE];
+};
+
+/* All that were started and not finished: what exit() has to clean up. */
+static LIST_HEAD(, masters) unfinished = LIST_HEAD_INITIALIZER(unfinished);
+
+static _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static _Noreturn void die(const char *format, ...) {
+    va_list values;
+
+    fputs("masters: ", stderr);
+    va_start(values, format);
+    vfprintf(stderr, format, values);
+    va_end(values);
+    fputc('\n', stderr);
+    exit(EXIT_FAILURE);
+}
+
+static void *allocate(size_t count, size_t size) {
+    void *memory = calloc(count, size);
+
+    if (memory == NULL) {
+        die("out of memory");
+    }
+    return memory;
+}
+
+static char *copy_string(const char *string, size_t length) {
+    char *copy = allocate(length + 1, 1);
+
+    memcpy(copy, string, length);
+    return copy;
+}
+
+static struct master *at(const struct masters *masters, size_t index) {
+    if (index >= masters->count) {
+        die("there is no master %zu, only %zu", index, masters->count);
+    }
+    return &masters->list[index];
+}
+
+/* ------------------------------------------------------------------------------- the processes */
+
+/* Binds a port of the kernel's choice, and lets the server bind it as well. */
+static int reserve_port(struct master *master) {
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof(address);
+    int on = 1;
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    master->reservation = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    /* SO_REUSEADDR comes after bind: with it, bind might choose a port reserved by another. */
+    if (master->reservation < 0 ||
+        bind(master->reservation, (struct sockaddr *)&address, size) != 0 ||
+        setsockopt(master->reservation, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+        getsockname(master->reservation, (struct sockaddr *)&address, &size) != 0) {
+        fprintf(stderr, "masters: cannot find a free port: %s\n", strerror(errno));
+        return -1;
+    }
+    master->port = ntohs(address.sin_port);
+    return 0;
+}
+
+/* In the child: becomes the server. Returns only when that is impossible, with errno set. */
+static void become_server(const struct masters *masters, const struct master *master,
+                          const char **argv) {
+    int null = open("/dev/null", O_RDONLY);
+    int log = open(master->log_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+    if (null < 0 || log < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
+        dup2(log, STDERR_FILENO) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
+        return;
+    }
+    /* The parent may have ended before the signal was asked for. */
+    if (getppid() != masters->owner) {
+        _exit(EXIT_FAILURE);
+    }
+    /* The test's own connections must not stay open in here. */
+    if (close_range(STDERR_FILENO + 1, ~0U, 0) != 0) {
+        return;
+    }
+    execvp(argv[0], (char *const *)argv);
+}
+
+static int start_process(const struct masters *masters, struct master *master) {
+    char port[16];
+    const char *fixed[] = {"redis-server",
+                           "--bind",
+                           "127.0.0.1",
+                           "--port",
+                           port,
+                           "--unixsocket",
+                           master->socket_path,
+                           "--dir",
+                           masters->folder,
+                           "--daemonize",
+                           "no",
+                           "--save",
+                           "",
+                           "--appendonly",
+                           "no"};
+    size_t fixed_count = sizeof(fixed) / sizeof(fixed[0]);
+    const char **argv = allocate(fixed_count + masters->argument_count + 1, sizeof(*argv));
+
+    snprintf(port, sizeof(port), "%d", master->port);
+    memcpy(argv, fixed, sizeof(fixed));
+    memcpy(argv + fixed_count, masters->arguments, masters->argument_count * sizeof(*argv));
+
+    master->pid = fork();
+    if (master->pid == 0) {
+        become_server(masters, master, argv);
+        dprintf(STDERR_FILENO, "cannot start redis-server: %s\n", strerror(errno));
+        _exit(127);
+    }
+    free(argv);
+    if (master->pid < 0) {
+        master->pid = 0;
+        fprintf(stderr, "masters: fork: %s\n", strerror(errno));
+        return -1;
+    }
+    return 0;
+}
+
+static int wait_for_change(pid_t pid, int flags) {
+    int status;
+
+    while (waitpid(pid, &status, flags) < 0) {
+        if (errno != EINTR) {
+            die("waitpid: %s", strerror(errno));
+        }
+    }
+    return status;
+}
+
+static void end_process(struct master *master) {
+    if (master->pid > 0) {
+        kill(master->pid, SIGKILL);
+        wait_for_change(master->pid, 0);
+        master->pid = 0;
+    }
+}
+
+static redisContext *connect_to(const struct master *master) {
+    struct timeval timeout = {.tv_sec = ANSWER_TIMEOUT_S};
+    redisContext *context = redisConnectUnixWithTimeout(master->socket_path, timeout);
+
+    if (context == NULL) {
+        die("out of memory");
+    }
+    if (context->err == 0) {
+        redisSetTimeout(context, timeout);
+    }
+    return context;
+}
+
+/* Any reply counts: a server that wants a password answers with an error. */
+static bool answers_ping(const struct master *master) {
+    redisContext *context = connect_to(master);
+    redisReply *reply = context->err == 0 ? redisCommand(context, "PING") : NULL;
+    bool answered = reply != NULL;
+
+    if (reply != NULL) {
+        freeReplyObject(reply);
+    }
+    redisFree(context);
+    return answered;
+}
+
+static void print_log(const struct master *master) {
+    char line[512];
+    FILE *log = fopen(master->log_path, "re");
+
+    if (log == NULL) {
+        return;
+    }
+    while (fgets(line, sizeof(line), log) != NULL) {
+        fprintf(stderr, "    %s", line);
+    }
+    fclose(log);
+}
+
+static int wait_until_up(struct master *master) {
+    const struct timespec interval = {.tv_nsec = POLL_INTERVAL_NS};
+    struct timespec now;
+    time_t limit;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    limit = now.tv_sec + ANSWER_TIMEOUT_S;
+    while (!answers_ping(master)) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (waitpid(master->pid, NULL, WNOHANG) == master->pid) {
+            master->pid = 0;
+            fprintf(stderr, "masters: redis-server ended while it started; its log:\n");
+            print_log(master);
+            return -1;
+        }
+        if (now.tv_sec > limit) {
+            fprintf(stderr, "masters: redis-server does not answer PING; its log:\n");
+            print_log(master);
+            return -1;
+        }
+        nanosleep(&interval, NULL);
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------ start and finish
+ */
+
+static int remove_entry(const char *path, const struct stat *status, int type,
+                        struct FTW *position) {
+    (void)status;
+    (void)type;
+    (void)position;
+    return remove(path);
+}
+
+static void free_masters(struct masters *masters) {
+    for (size_t i = 0; i < masters->count; i++) {
+        if (masters->list[i].reservation >= 0) {
+            close(masters->list[i].reservation);
+        }
+    }
+    for (size_t i = 0; i < masters->argument_count; i++) {
+        free(masters->arguments[i]);
+    }
+    free(masters->arguments);
+    free(masters->uris);
+    free(masters->list);
+    free(masters);
+}
+
+void masters_finish(struct masters *masters) {
+    if (masters == NULL) {
+        return;
+    }
+    LIST_REMOVE(masters, link);
+    if (masters->owner == getpid()) {
+        for (size_t i = 0; i < masters->count; i++) {
+            end_process(&masters->list[i]);
+        }
+        if (masters->folder[0] != '\0' &&
+            nftw(masters->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS)) {
+            fprintf(stderr, "masters: cannot remove %s: %s\n", masters->folder, strerror(errno));
+        }
+    }
+    free_masters(masters);
+}
+
+static void finish_at_exit(void) {
+    while (!LIST_EMPTY(&unfinished)) {
+        masters_finish(LIST_FIRST(&unfinished));
+    }
+}
+
+static int make_folder(struct masters *masters) {
+    const char *parent = getenv("TMPDIR");
+    char folder[FOLDER_SIZE];
+
+    if (parent == NULL || parent[0] == '\0') {
+        parent = "/tmp";
+    }
+    if (snprintf(folder, sizeof(folder), "%s/redlock-masters-XXXXXX", parent) >=
+        (int)sizeof(folder)) {
+        fprintf(stderr, "masters: the path of the temporary folder is too long: %s\n", parent);
+        return -1;
+    }
+    if (mkdtemp(folder) == NULL) {
+        fprintf(stderr, "masters: cannot make a folder in %s: %s\n", parent, strerror(errno));
+        return -1;
+    }
+    memcpy(masters->folder, folder, sizeof(folder));
+    return 0;
+}
+
+static void copy_arguments(struct masters *masters, const char *const *arguments) {
+    while (arguments != NULL && arguments[masters->argument_count] != NULL) {
+        masters->argument_count++;
+    }
+    masters->arguments = allocate(masters->argument_count + 1, sizeof(*masters->arguments));
+    for (size_t i = 0; i < masters->argument_count; i++) {
+        masters->arguments[i] = copy_string(arguments[i], strlen(arguments[i]));
+    }
+}
+
+static struct masters *create_masters(size_t count, const char *const *arguments) {
+    static bool registered;
+    struct masters *masters = allocate(1, sizeof(*masters));
+
+    if (!registered && atexit(finish_at_exit) != 0) {
+        die("atexit refused");
+    }
+    registered = true;
+
+    masters->owner = getpid();
+    masters->count = count;
+    masters->list = allocate(count, sizeof(*masters->list));
+    masters->uris = allocate(count, sizeof(*masters->uris));
+    for (size_t i = 0; i < count; i++) {
+        masters->list[i].reservation = -1;
+    }
+    copy_arguments(masters, arguments);
+    LIST_INSERT_HEAD(&unfinished, masters, link);
+    return masters;
+}
+
+static int set_up_master(struct masters *masters, size_t index) {
+    struct master *master = &masters->list[index];
+
+    if (reserve_port(master) != 0) {
+        return -1;
+    }
+    snprintf(master->uri, sizeof(master->uri), "redis://127.0.0.1:%d", master->port);
+    snprintf(master->socket_path, sizeof(master->socket_path), "%s/master-%zu.sock",
+             masters->folder, index);
+    snprintf(master->log_path, sizeof(master->log_path), "%s/master-%zu.log", masters->folder,
+             index);
+    snprintf(master->unix_uri, sizeof(master->unix_uri), "unix://%s", master->socket_path);
+    masters->uris[index] = master->uri;
+    return start_process(masters, master);
+}
+
+struct masters *masters_start(size_t count, const char *const *arguments) {
+    struct masters *masters = create_masters(count, arguments);
+
+    if (make_folder(masters) != 0) {
+        goto fail;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (set_up_master(masters, i) != 0) {
+            goto fail;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (wait_until_up(&masters->list[i]) != 0) {
+            goto fail;
+        }
+    }
+    return masters;
+
+fail:
+    masters_finish(masters);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------ what is */
+
+size_t masters_count(const struct masters *masters) {
+    return masters->count;
+}
+
+int masters_port(const struct masters *masters, size_t index) {
+    return at(masters, index)->port;
+}
+
+pid_t masters_pid(const struct masters *masters, size_t index) {
+    return at(masters, index)->pid;
+}
+
+const char *masters_uri(const struct masters *masters, size_t index) {
+    return at(masters, index)->uri;
+}
+
+const char *const *masters_uris(const struct masters *masters) {
+    return masters->uris;
+}
+
+const char *masters_unix_uri(const struct masters *masters, size_t index) {
+    return at(masters, index)->unix_uri;
+}
+
+/* -------------------------------------------------------------------------------------- faults */
+
+static void send_signal(const struct master *master, int signal_number) {
+    if (master->pid == 0) {
+        die("the master at port %d is not running", master->port);
+    }
+    if (kill(master->pid, signal_number) != 0) {
+        die("kill: %s", strerror(errno));
+    }
+}
+
+void masters_kill(struct masters *masters, size_t index) {
+    end_process(at(masters, index));
+}
+
+void masters_restart(struct masters *masters, size_t index) {
+    struct master *master = at(masters, index);
+
+    end_process(master);
+    if (start_process(masters, master) != 0 || wait_until_up(master) != 0) {
+        die("cannot restart the master at port %d", master->port);
+    }
+}
+
+void masters_stop(struct masters *masters, size_t index) {
+    struct master *master = at(masters, index);
+
+    send_signal(master, SIGSTOP);
+    if (!WIFSTOPPED(wait_for_change(master->pid, WUNTRACED))) {
+        master->pid = 0;
+        die("the master at port %d ended instead of stopping", master->port);
+    }
+}
+
+void masters_continue(struct masters *masters, size_t index) {
+    send_signal(at(masters, index), SIGCONT);
+}
+
+/* ------------------------------------------------------------------------------------- queries */
+
+static const char *password_of(const struct masters *masters) {
+    for (size_t i = 0; i + 1 < masters->argument_count; i++) {
+        if (strcmp(masters->arguments[i], "--requirepass") == 0) {
+            return masters->arguments[i + 1];
+        }
+    }
+    return NULL;
+}
+
+static char *reply_to_string(const redisReply *reply);
+
+static char *join_elements(const redisReply *array) {
+    char *joined = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&joined, &size);
+
+    if (stream == NULL) {
+        die("out of memory");
+    }
+    for (size_t i = 0; i < array->elements; i++) {
+        char *element = reply_to_string(array->element[i]);
+
+        fprintf(stream, "%s%s", i == 0 ? "" : "\n", element == NULL ? "" : element);
+        free(element);
+    }
+    if (fclose(stream) != 0) {
+        die("out of memory");
+    }
+    return joined;
+}
+
+static char *reply_to_string(const redisReply *reply) {
+    char number[32];
+    char *error;
+
+    switch (reply->type) {
+    case REDIS_REPLY_NIL:
+        return NULL;
+    case REDIS_REPLY_INTEGER:
+        snprintf(number, sizeof(number), "%lld", reply->integer);
+        return copy_string(number, strlen(number));
+    case REDIS_REPLY_ARRAY:
+        return join_elements(reply);
+    case REDIS_REPLY_ERROR:
+        error = allocate(reply->len + 2, 1);
+        error[0] = '-';
+        memcpy(error + 1, reply->str, reply->len);
+        return error;
+    default:
+        return copy_string(reply->str, reply->len);
+    }
+}
+
+/* An error in the answer to AUTH is no concern here: the query's own answer will show it. */
+static void authenticate(const struct masters *masters, redisContext *context) {
+    const char *password = password_of(masters);
+
+    if (password != NULL) {
+        redisReply *reply = redisCommand(context, "AUTH %s", password);
+
+        if (reply != NULL) {
+            freeReplyObject(reply);
+        }
+    }
+}
+
+static char *query(const struct masters *masters, size_t index, const char *format,
+                   va_list values) {
+    const struct master *master = at(masters, index);
+    redisContext *context = connect_to(master);
+    redisReply *reply = NULL;
+    char *answer;
+
+    if (context->err == 0) {
+        authenticate(masters, context);
+    }
+    if (context->err == 0) {
+        reply = redisvCommand(context, format, values);
+    }
+    if (reply == NULL) {
+        die("the master at port %d did not answer \"%s\": %s", master->port, format,
+            context->errstr);
+    }
+    answer = reply_to_string(reply);
+    freeReplyObject(reply);
+    redisFree(context);
+    return answer;
+}
+
+char *masters_query(struct masters *masters, size_t index, const char *format, ...) {
+    va_list values;
+    char *answer;
+
+    va_start(values, format);
+    answer = query(masters, index, format, values);
+    va_end(values);
+    return answer;
+}
+
+long long masters_query_integer(struct masters *masters, size_t index, const char *format, ...) {
+    va_list values;
+    char *answer;
+    char *end;
+    long long number;
+
+    va_start(values, format);
+    answer = query(masters, index, format, values);
+    va_end(values);
+
+    if (answer == NULL) {
+        die("\"%s\" was answered by nil, not by an integer", format);
+    }
+    errno = 0;
+    number = strtoll(answer, &end, 10);
+    if (errno != 0 || end == answer || *end != '\0') {
+        die("\"%s\" was answered by \"%s\", not by an integer", format, answer);
+    }
+    free(answer);
+    return number;
+}

@@ -1,0 +1,55 @@
+/*
+ * Throwaway Redis masters: real redis-server processes on free loopback ports, without
+ * persistence, in a temporary folder. They end with masters_finish, and at the latest with the
+ * process that started them, however that ends. Everything here blocks: it is for tests, the
+ * benchmark and the demo, not for use inside a running loop's callbacks where time matters.
+ */
+#ifndef REDLOCK_TEST_MASTERS_H
+#define REDLOCK_TEST_MASTERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct masters;
+
+/*
+ * Starts `count` masters and waits until each answers PING (or an error: a password that it
+ * wants). `arguments` is a NULL-terminated list of further redis-server arguments for all of them,
+ * such as {"--requirepass", "secret", NULL}; NULL for none. Returns NULL, after a message on
+ * stderr, when they could not be started.
+ */
+struct masters *masters_start(size_t count, const char *const *arguments);
+
+/* Ends all of them, by pid, waits for them, and removes the folder. Takes NULL. */
+void masters_finish(struct masters *masters);
+
+size_t masters_count(const struct masters *masters);
+int masters_port(const struct masters *masters, size_t index);
+pid_t masters_pid(const struct masters *masters, size_t index); /* 0 when killed */
+
+/* "redis://127.0.0.1:PORT", and an array of all of them; both live as long as the masters. */
+const char *masters_uri(const struct masters *masters, size_t index);
+const char *const *masters_uris(const struct masters *masters);
+
+/* "unix:///tmp/.../master-0.sock": every master also listens on a socket. */
+const char *masters_unix_uri(const struct masters *masters, size_t index);
+
+void masters_kill(struct masters *masters, size_t index);    /* SIGKILL, and waits for its end */
+void masters_restart(struct masters *masters, size_t index); /* same port, empty; waits for PING */
+void masters_stop(struct masters *masters, size_t index);    /* SIGSTOP, and waits for it to stop */
+void masters_continue(struct masters *masters, size_t index); /* SIGCONT */
+
+/*
+ * Sends one command on a connection of its own (with the password, if one was given among the
+ * arguments) and returns its answer as a string the caller frees: a bulk or status as it is, an
+ * integer in decimal, nil as NULL, an error as "-TEXT", an array's elements separated by newlines.
+ * `format` is that of hiredis' redisCommand. Exits the process with a message when the master
+ * does not answer within 10 seconds.
+ */
+char *masters_query(struct masters *masters, size_t index, const char *format, ...);
+
+/* The same for answers that are integers. */
+long long masters_query_integer(struct masters *masters, size_t index, const char *format, ...);
+
+#endif
