@@ -1,0 +1,204 @@
+/*
+ * The happy path: batch_add appends a key and its arguments to the open batch of the same script
+ * and nodes; at the end of the turn the call is encoded once and sent to each of its nodes; each
+ * reply, one item per key, becomes a vote in the round of each key.
+ *
+ * A node that lacks the script (a restart, SCRIPT FLUSH) answers NOSCRIPT: it is sent the same
+ * call at once with the script's text, which loads it too. The rounds do not notice.
+ */
+#include "batch.h"
+
+#include "base/nanos.h"
+#include "node.h"
+#include "wire/command.h"
+
+#include <string.h>
+
+/* A call that has grown beyond this takes no further key. */
+#define BATCH_BYTES_MAX (64 * 1024)
+
+struct batch {
+    struct conn_request request;
+    struct context *context;
+    enum script script;
+    uint32_t nodes;      /* mask: where it goes */
+    uint32_t reloaded;   /* mask: nodes that were sent the script's text */
+    uint32_t references; /* replies to come, and one while it is open */
+    unsigned count;
+    struct flight *flights[SCRIPT_MAX_KEYS];
+    struct bytes keys, arguments;
+    STAILQ_ENTRY(batch) link;
+};
+
+static bool set_up(void *object, void *context) {
+    struct batch *batch = object;
+    const struct context *shared = context;
+    bytes_init(&batch->keys, &shared->allocator);
+    bytes_init(&batch->arguments, &shared->allocator);
+    return true;
+}
+
+static void take_down(void *object) {
+    struct batch *batch = object;
+    bytes_finish(&batch->keys);
+    bytes_finish(&batch->arguments);
+}
+
+const struct pool_kind batch_kind = {
+    .size = sizeof(struct batch), .max_spares = 256, .set_up = set_up, .take_down = take_down};
+
+static void batch_drop(struct batch *batch) {
+    if (--batch->references > 0) {
+        return;
+    }
+    for (unsigned i = 0; i < batch->count; i++) {
+        flight_drop(batch->flights[i]);
+    }
+    pool_put(&batch->context->batches, batch);
+}
+
+/* ---- replies ---- */
+
+static bool send_to(struct batch *batch, struct node *node, bool with_text) {
+    struct bytes *command = &batch->context->scratch;
+    bytes_clear(command);
+    command_script(command, batch->script, with_text, batch->count, &batch->keys,
+                   &batch->arguments);
+    return !command->failed && node_send(node, &batch->request, command->data, command->length);
+}
+
+/* True when the node was sent the script's text, and will answer again. */
+static bool reload(struct batch *batch, struct node *node, const struct reply *reply) {
+    uint32_t bit = UINT32_C(1) << node->index;
+    if (reply->type != REPLY_ERROR || reply_classify(reply) != REPLY_ERROR_NO_SCRIPT ||
+        (batch->reloaded & bit)) {
+        return false;
+    }
+    batch->reloaded |= bit;
+    context_wake(batch->context);
+    return send_to(batch, node, true);
+}
+
+static void vote(struct batch *batch, struct node *node, const struct reply *reply) {
+    struct reply_outcome outcomes[SCRIPT_MAX_KEYS];
+    bool understood = reply != NULL && reply_to_script(reply, outcomes, batch->count);
+    for (unsigned i = 0; i < batch->count; i++) {
+        struct flight *flight = batch->flights[i];
+        if (understood) {
+            flight_vote(flight, node->index, outcomes[i].vote, outcomes[i].other_ttl_ms, NULL);
+        } else if (reply != NULL) {
+            flight_vote_error(flight, node, reply);
+        } else {
+            flight_vote_without_answer(flight, node);
+        }
+    }
+}
+
+static void on_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+    struct batch *batch = (struct batch *)request;
+    if (reply != NULL && reload(batch, owner, reply)) {
+        return;
+    }
+    vote(batch, owner, reply);
+    batch_drop(batch);
+}
+
+/* ---- collecting and sending ---- */
+
+static struct batch *open_batch(struct context *context, enum script script, uint32_t nodes) {
+    struct batch *batch = pool_take(&context->batches);
+    if (batch != NULL) {
+        batch->request.on_reply = on_reply;
+        batch->context = context;
+        batch->script = script;
+        batch->nodes = nodes;
+        batch->reloaded = 0;
+        batch->references = 1;
+        batch->count = 0;
+        bytes_clear(&batch->keys);
+        bytes_clear(&batch->arguments);
+        STAILQ_INSERT_TAIL(&context->open, batch, link);
+    }
+    return batch;
+}
+
+static bool has_room(const struct batch *batch) {
+    return batch->count < SCRIPT_MAX_KEYS && !batch->keys.failed && !batch->arguments.failed &&
+           batch->keys.length + batch->arguments.length < BATCH_BYTES_MAX;
+}
+
+static struct batch *find_batch(struct context *context, enum script script, uint32_t nodes) {
+    struct batch *batch;
+    STAILQ_FOREACH(batch, &context->open, link) {
+        if (batch->script == script && batch->nodes == nodes && has_room(batch)) {
+            return batch;
+        }
+    }
+    return open_batch(context, script, nodes);
+}
+
+/* Where a key's bit stands in the filter over open batches. */
+static size_t filter_word(const struct key *key) {
+    return key->hash % OPEN_KEYS_BITS / 64;
+}
+
+static uint64_t filter_bit(const struct key *key) {
+    return UINT64_C(1) << key->hash % 64;
+}
+
+bool batch_may_hold(const struct context *context, const struct key *key) {
+    return (context->open_keys[filter_word(key)] & filter_bit(key)) != 0;
+}
+
+void batch_add(struct context *context, enum script script, uint32_t nodes, struct flight *flight) {
+    struct batch *batch = find_batch(context, script, nodes);
+    if (batch == NULL) {
+        for (uint32_t i = 0; i < context->node_count; i++) {
+            flight_vote(flight, i, REDLOCK_VOTE_UNREACHABLE, 0, "out of memory");
+        }
+        return;
+    }
+    command_script_key(script, &batch->keys, &batch->arguments, flight->key->bytes,
+                       flight->key->length, flight->token, nanos_to_ms(flight->round.ttl));
+    context->open_keys[filter_word(flight->key)] |= filter_bit(flight->key);
+    batch->request.sent_at = flight->round.start;
+    batch->flights[batch->count++] = flight_hold(flight);
+}
+
+static void vote_unreachable(struct batch *batch, uint32_t node, const char *detail) {
+    for (unsigned i = 0; i < batch->count; i++) {
+        flight_vote(batch->flights[i], node, REDLOCK_VOTE_UNREACHABLE, 0, detail);
+    }
+}
+
+static void batch_send(struct batch *batch) {
+    struct context *context = batch->context;
+    struct bytes *command = &context->scratch;
+    bytes_clear(command);
+    command_script(command, batch->script, false, batch->count, &batch->keys, &batch->arguments);
+    batch->request.length = command->length;
+    for (uint32_t i = 0; i < context->node_count; i++) {
+        if (!(batch->nodes & UINT32_C(1) << i)) {
+            continue;
+        }
+        if (!command->failed &&
+            node_send(&context->nodes[i], &batch->request, command->data, command->length)) {
+            batch->references++;
+        } else {
+            vote_unreachable(batch, i, command->failed ? "out of memory" : NULL);
+        }
+    }
+}
+
+void batch_send_all(struct context *context) {
+    if (STAILQ_EMPTY(&context->open)) {
+        return;
+    }
+    memset(context->open_keys, 0, sizeof(context->open_keys));
+    while (!STAILQ_EMPTY(&context->open)) {
+        struct batch *batch = STAILQ_FIRST(&context->open);
+        STAILQ_REMOVE_HEAD(&context->open, link);
+        batch_send(batch);
+        batch_drop(batch);
+    }
+}

@@ -1,0 +1,30 @@
+/*
+ * Calls of a script that are collected during a turn of the loop: the releases, or renewals, of
+ * many locks go to a node as one command. Each key's answer is a vote in its own lock's round.
+ */
+#ifndef REDLOCK_BATCH_H
+#define REDLOCK_BATCH_H
+
+#include "context.h"
+#include "flight.h"
+#include "wire/script.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+extern const struct pool_kind batch_kind; /* its context is the client's context */
+
+/* Has a script called for a flight's key and token, and `ttl_ms`, at `nodes`, in this turn. */
+void batch_add(struct context *context, enum script script, uint32_t nodes, struct flight *flight);
+
+/*
+ * Whether a call for this key may be waiting to be sent. Whoever sends another command for the
+ * key must then have it sent first: a key is released before it is acquired again. May be true
+ * without need, rarely.
+ */
+bool batch_may_hold(const struct context *context, const struct key *key);
+
+/* Sends what was collected. */
+void batch_send_all(struct context *context);
+
+#endif

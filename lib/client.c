@@ -1,0 +1,229 @@
+/*
+ * Everything of a client happens in turns of the loop. Replies, timers and the application's calls
+ * make locks ready and wake a turn. A turn deals with each ready lock (which tells the application
+ * and collects what is to be sent), sends the script calls that were collected, and writes to all
+ * sockets once. What becomes ready meanwhile waits for the loop's next iteration, so that no
+ * application that answers every callback with a call keeps the loop from other work.
+ *
+ * A client that closes ends every lock, then waits for the last replies, no longer than
+ * node_timeout, and is freed at the end of a turn, where nothing of it is in use any more.
+ */
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/nanos.h"
+#include "batch.h"
+#include "context.h"
+#include "core/options.h"
+#include "io/clock.h"
+#include "io/random.h"
+#include "lock.h"
+#include "node.h"
+#include "release.h"
+
+struct redlock_client {
+    struct context context;
+    struct locks locks;
+    struct timer farewell; /* when a closing client stops waiting for replies */
+    bool is_leaving;       /* no lock is left: the farewell is set */
+    redlock_closed_cb *on_closed;
+    void *on_closed_arg;
+};
+
+/* ---- the end ---- */
+
+static void client_free(redlock_client *client) {
+    struct context *context = &client->context;
+    redlock_allocator allocator = context->allocator;
+    for (uint32_t i = 0; i < context->node_count; i++) {
+        node_finish(&context->nodes[i]);
+    }
+    memory_free(&allocator, context->nodes);
+    timer_finish(&client->farewell);
+    locks_finish(&client->locks);
+    context_finish(context);
+    memory_free(&allocator, client);
+}
+
+static void on_farewell(void *arg) {
+    redlock_client *client = arg;
+    context_wake(&client->context);
+}
+
+/* True when nothing is left to wait for. */
+static bool may_end(redlock_client *client) {
+    const struct context *context = &client->context;
+    if (!context->is_closing || !TAILQ_EMPTY(&client->locks.all)) {
+        return false;
+    }
+    if (!client->is_leaving) {
+        client->is_leaving = true;
+        timer_set(&client->farewell,
+                  nanos_add(clock_now(), nanos_from_ms(context->options.node_timeout_ms)));
+    }
+    return context->flights_out == 0 || client->farewell.at == NANOS_NEVER;
+}
+
+static void end(redlock_client *client) {
+    struct context *context = &client->context;
+    redlock_closed_cb *on_closed = client->on_closed;
+    void *arg = client->on_closed_arg;
+    for (uint32_t i = 0; i < context->node_count; i++) {
+        node_stop(&context->nodes[i]); /* flights that are still out end here */
+    }
+    if (context->resolver.pending > 0) { /* canceled lookups end in the loop's next iterations */
+        timer_set(&context->turn, nanos_add(clock_now(), NANOS_PER_MS));
+        return;
+    }
+    client_free(client);
+    if (on_closed != NULL) {
+        on_closed(arg);
+    }
+}
+
+void redlock_client_close(redlock_client *client, redlock_closed_cb *on_closed, void *arg) {
+    if (client == NULL || client->context.is_closing) {
+        return;
+    }
+    client->context.is_closing = true;
+    client->on_closed = on_closed;
+    client->on_closed_arg = arg;
+    locks_close(&client->locks);
+    context_wake(&client->context);
+}
+
+/* ---- the turn ---- */
+
+static void on_turn(void *arg) {
+    redlock_client *client = arg;
+    struct context *context = &client->context;
+    context->is_woken = false;
+    context->in_turn = true;
+    locks_turn(&client->locks);
+    batch_send_all(context);
+    net_flush(&context->net);
+    context->in_turn = false;
+    if (may_end(client)) {
+        end(client);
+    } else if (!TAILQ_EMPTY(&client->locks.ready) && !timer_set(&context->turn, clock_now())) {
+        context_wake(context);
+    }
+}
+
+/* ---- the beginning ---- */
+
+static redlock_status init_nodes(struct context *context, const redlock_options *options,
+                                 redlock_error *error) {
+    uint32_t count = (uint32_t)options->node_count;
+    context->on_debts_due = release_debts;
+    context->nodes = memory_zalloc(&context->allocator, count * sizeof(*context->nodes));
+    if (context->nodes == NULL) {
+        return error_set(error, REDLOCK_ENOMEM, "out of memory");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        context->node_count = i + 1; /* also of one that failed: client_free finishes it */
+        redlock_status status = node_init(&context->nodes[i], context, i, options->nodes[i], error);
+        if (status != REDLOCK_OK) {
+            return status;
+        }
+    }
+    return REDLOCK_OK;
+}
+
+static redlock_status client_init(redlock_client *client, struct event_base *base,
+                                  const redlock_options *options, redlock_error *error) {
+    struct context *context = &client->context;
+    redlock_status status = context_init(context, base, options, on_turn, client, error);
+    locks_init(&client->locks, context);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    if (!timer_init(&client->farewell, &context->loop, on_farewell, client)) {
+        return error_set(error, REDLOCK_ENOMEM, "out of memory");
+    }
+    return init_nodes(context, options, error);
+}
+
+redlock_status redlock_client_create(struct event_base *base, const redlock_options *options,
+                                     redlock_client **handle, redlock_error *error) {
+    redlock_options checked;
+    if (handle == NULL) {
+        return error_set(error, REDLOCK_EINVAL, "client: must not be NULL");
+    }
+    *handle = NULL;
+    if (base == NULL || options == NULL) {
+        return error_set(error, REDLOCK_EINVAL, "base and options must not be NULL");
+    }
+    redlock_status status = options_read(options, &checked, error);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    if (!random_init()) {
+        return error_set(error, REDLOCK_ESYSTEM, "libsodium cannot be initialised");
+    }
+    redlock_allocator allocator = memory_allocator(checked.allocator);
+    redlock_client *client = memory_zalloc(&allocator, sizeof(*client));
+    if (client == NULL) {
+        return error_set(error, REDLOCK_ENOMEM, "out of memory");
+    }
+    status = client_init(client, base, &checked, error);
+    if (status != REDLOCK_OK) {
+        client_free(client);
+        return status;
+    }
+    for (uint32_t i = 0; i < client->context.node_count; i++) {
+        node_start(&client->context.nodes[i]);
+    }
+    *handle = client;
+    return error_set(error, REDLOCK_OK, "%s", redlock_strerror(REDLOCK_OK));
+}
+
+/* ---- requests, and what is known of a client ---- */
+
+static redlock_status refuse(redlock_client *client, redlock_status status, const char *why) {
+    return error_set(&client->context.refusal, status, "%s", why);
+}
+
+redlock_status redlock_acquire(redlock_client *client, const redlock_request *request,
+                               redlock_cb *on_acquired, void *arg, redlock_lock **lock) {
+    if (lock != NULL) {
+        *lock = NULL;
+    }
+    if (client == NULL) {
+        return REDLOCK_EINVAL;
+    }
+    if (client->context.is_closing) {
+        return refuse(client, REDLOCK_ECLOSED, "the client is closing");
+    }
+    if (request == NULL || on_acquired == NULL) {
+        return refuse(client, REDLOCK_EINVAL, "request and on_acquired must not be NULL");
+    }
+    return locks_acquire(&client->locks, request, on_acquired, arg, lock);
+}
+
+const char *redlock_client_error(const redlock_client *client) {
+    return client != NULL ? client->context.refusal.message : "";
+}
+
+static redlock_node_info info_of(const struct node *node) {
+    return (redlock_node_info){
+        .node = node->name,
+        .connected = node->state == NODE_UP,
+        .reason = node->reason,
+        .commands = node->conn != NULL ? conn_commands(node->conn) : 0,
+        .bytes = node->conn != NULL ? conn_bytes(node->conn) : 0,
+        .release_debts = node->debts.count,
+        .disconnected = node->disconnected,
+    };
+}
+
+size_t redlock_client_nodes(const redlock_client *client, redlock_node_info *infos,
+                            size_t capacity) {
+    if (client == NULL) {
+        return 0;
+    }
+    const struct context *context = &client->context;
+    for (uint32_t i = 0; i < context->node_count && i < capacity; i++) {
+        infos[i] = info_of(&context->nodes[i]);
+    }
+    return context->node_count;
+}

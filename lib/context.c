@@ -1,0 +1,63 @@
+#include "context.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "batch.h"
+#include "flight.h"
+#include "io/random.h"
+
+#include <string.h>
+
+static void copy_options(struct context *context, const redlock_options *options) {
+    context->options = *options;
+    context->options.nodes = NULL; /* the caller's, like the other pointers */
+    context->options.name = NULL;
+    context->options.allocator = NULL;
+    context->allocator = memory_allocator(options->allocator);
+    context->log = (struct log){options->log, options->log_arg, options->log_level};
+}
+
+static void init_parts(struct context *context, struct event_base *base) {
+    const redlock_options *options = &context->options;
+    const redlock_allocator *allocator = &context->allocator;
+    context->seed = random_seed();
+    context->loop = (struct loop){.base = base, .allocator = allocator};
+    net_init(&context->net, &context->loop, options->max_commands, options->max_bytes);
+    resolver_init(&context->resolver, &context->loop);
+    keys_init(&context->keys, allocator);
+    pool_init(&context->flights, allocator, &flight_kind, NULL);
+    pool_init(&context->batches, allocator, &batch_kind, context);
+    bytes_init(&context->scratch, allocator);
+    STAILQ_INIT(&context->open);
+}
+
+redlock_status context_init(struct context *context, struct event_base *base,
+                            const redlock_options *options, void (*on_turn)(void *arg), void *arg,
+                            redlock_error *error) {
+    copy_options(context, options);
+    init_parts(context, base);
+    const char *name = options->name != NULL ? options->name : "";
+    bool has_memory = timer_init(&context->turn, &context->loop, on_turn, arg);
+    if (has_memory && name[0] != '\0') {
+        context->name = memory_copy(&context->allocator, name, strlen(name));
+        has_memory = context->name != NULL;
+    }
+    return has_memory ? REDLOCK_OK : error_set(error, REDLOCK_ENOMEM, "out of memory");
+}
+
+void context_finish(struct context *context) {
+    resolver_finish(&context->resolver);
+    timer_finish(&context->turn);
+    pool_finish(&context->batches);
+    pool_finish(&context->flights);
+    keys_finish(&context->keys);
+    bytes_finish(&context->scratch);
+    memory_free(&context->allocator, context->name);
+}
+
+void context_wake(struct context *context) {
+    if (!context->in_turn && !context->is_woken) {
+        context->is_woken = true;
+        timer_soon(&context->turn);
+    }
+}

@@ -1,0 +1,49 @@
+/*
+ * The releases that a node is owed: they did not get through, and are sent again when the node
+ * can take them, so that one which was away does not keep a key for a whole TTL after it came
+ * back. Each is kept until its key has expired anyway.
+ */
+#ifndef REDLOCK_DEBT_H
+#define REDLOCK_DEBT_H
+
+#include "key.h"
+#include "wire/command.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+/* The most that one node is owed; what is beyond is left to the keys' TTL. */
+#define DEBTS_MAX 65536
+
+struct debt {
+    STAILQ_ENTRY(debt) link;
+    struct key *key;
+    char token[TOKEN_LENGTH + 1];
+    uint64_t until; /* the key has expired at the node */
+};
+
+struct debts {
+    const redlock_allocator *allocator;
+    STAILQ_HEAD(debt_list, debt) list;
+    size_t count;
+};
+
+void debts_init(struct debts *debts, const redlock_allocator *allocator);
+void debts_finish(struct debts *debts);
+
+/* False when there are too many, or no memory: then only the key's TTL frees it. */
+bool debts_add(struct debts *debts, struct key *key, const char *token, uint64_t until,
+               uint64_t now);
+
+/* Drops the oldest ones as far as their keys have expired by now. */
+void debts_drop_expired(struct debts *debts, uint64_t now);
+
+/* Moves all of them to `taken`, an initialised and empty one. */
+void debts_take(struct debts *debts, struct debts *taken);
+
+/* Removes and frees the first one. */
+void debts_drop_first(struct debts *debts);
+
+#endif

@@ -1,0 +1,165 @@
+#include "flight.h"
+
+#include "base/memory.h"
+#include "base/nanos.h"
+#include "base/text.h"
+#include "node.h"
+
+#include <string.h>
+
+/* The longest detail that is kept. */
+#define DETAIL_MAX 160
+
+struct flight_detail {
+    struct flight_detail *next;
+    uint32_t node;
+    char text[DETAIL_MAX];
+};
+
+const struct pool_kind flight_kind = {.size = sizeof(struct flight), .max_spares = 4096};
+
+static void on_set_reply(struct conn_request *request, void *owner, const struct reply *reply);
+
+struct flight *flight_create(struct context *context, struct flight_listener listener,
+                             const struct flight_plan *plan) {
+    struct flight *flight = pool_take(&context->flights);
+    if (flight == NULL) {
+        return NULL;
+    }
+    context->flights_out++;
+    flight->request.on_reply = on_set_reply;
+    flight->context = context;
+    flight->listener = listener;
+    flight->key = key_hold(plan->key);
+    memcpy(flight->token, plan->token, sizeof(flight->token));
+    flight->references = 1;
+    flight->may_hold = plan->may_hold;
+    flight->keep_until = plan->keep_until;
+    flight->details = NULL;
+    round_begin(&flight->round, plan->kind, context->node_count, plan->now, plan->ttl,
+                plan->awaited);
+    return flight;
+}
+
+struct flight *flight_hold(struct flight *flight) {
+    flight->references++;
+    return flight;
+}
+
+void flight_drop(struct flight *flight) {
+    if (flight == NULL || --flight->references > 0) {
+        return;
+    }
+    struct context *context = flight->context;
+    while (flight->details != NULL) {
+        struct flight_detail *detail = flight->details;
+        flight->details = detail->next;
+        memory_free(&context->allocator, detail);
+    }
+    key_drop(flight->key);
+    pool_put(&context->flights, flight);
+    context->flights_out--;
+    if (context->is_closing) {
+        context_wake(context); /* it may have been the last that the farewell waits for */
+    }
+}
+
+/* ---- votes ---- */
+
+static void note_detail(struct flight *flight, uint32_t node, const char *text) {
+    struct flight_detail *detail = memory_alloc(&flight->context->allocator, sizeof(*detail));
+    if (detail == NULL) {
+        return; /* the vote counts without its words */
+    }
+    struct text copy;
+    text_init(&copy, detail->text, sizeof(detail->text));
+    text_append_foreign(&copy, text, strlen(text));
+    detail->node = node;
+    detail->next = flight->details;
+    flight->details = detail;
+}
+
+const char *flight_detail(const struct flight *flight, uint32_t node) {
+    for (const struct flight_detail *d = flight->details; d != NULL; d = d->next) {
+        if (d->node == node) {
+            return d->text;
+        }
+    }
+    return "";
+}
+
+static bool is_release(const struct flight *flight) {
+    return flight->round.kind == ROUND_RELEASE || flight->round.kind == ROUND_SETTLE;
+}
+
+static bool was_not_done(redlock_vote vote) {
+    return vote == REDLOCK_VOTE_UNREACHABLE || vote == REDLOCK_VOTE_BROKEN ||
+           vote == REDLOCK_VOTE_ERROR;
+}
+
+void flight_vote(struct flight *flight, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms,
+                 const char *detail) {
+    bool decided = round_vote(&flight->round, node, vote, other_ttl_ms);
+    if (detail != NULL && detail[0] != '\0') {
+        note_detail(flight, node, detail);
+    }
+    if (is_release(flight) && was_not_done(vote) && (flight->may_hold & UINT32_C(1) << node)) {
+        node_owe(&flight->context->nodes[node], flight->key, flight->token, flight->keep_until);
+    }
+    if (flight->listener.on_vote != NULL) {
+        flight->listener.on_vote(flight->listener.owner, decided, vote);
+    }
+}
+
+void flight_vote_without_answer(struct flight *flight, struct node *node) {
+    if (node_was_reached(node)) {
+        flight_vote(flight, node->index, REDLOCK_VOTE_BROKEN, 0, "no answer before its end");
+    } else {
+        flight_vote(flight, node->index, REDLOCK_VOTE_UNREACHABLE, 0, NULL);
+    }
+}
+
+void flight_vote_error(struct flight *flight, struct node *node, const struct reply *reply) {
+    const char *text = reply->type == REPLY_ERROR ? reply->text : "an answer that makes no sense";
+    if (reply->type == REPLY_ERROR) {
+        node_complain(node, reply);
+    }
+    flight_vote(flight, node->index, REDLOCK_VOTE_ERROR, 0, text);
+}
+
+/* ---- SET ---- */
+
+static void on_set_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+    struct flight *flight = (struct flight *)request;
+    struct node *node = owner;
+    if (reply == NULL) {
+        flight_vote_without_answer(flight, node);
+    } else {
+        struct reply_outcome outcome = reply_to_set(reply);
+        if (outcome.vote == REDLOCK_VOTE_ERROR) {
+            flight_vote_error(flight, node, reply);
+        } else {
+            flight_vote(flight, node->index, outcome.vote, 0, NULL);
+        }
+    }
+    flight_drop(flight);
+}
+
+void flight_send_set(struct flight *flight, uint32_t nodes) {
+    struct context *context = flight->context;
+    struct bytes *command = &context->scratch;
+    bytes_clear(command);
+    command_set(command, flight->key->bytes, flight->key->length, flight->token,
+                nanos_to_ms(flight->round.ttl));
+    flight->request.sent_at = flight->round.start;
+    flight->request.length = command->length;
+    for (uint32_t i = 0; i < context->node_count; i++) {
+        if ((nodes & UINT32_C(1) << i) && !command->failed &&
+            node_send(&context->nodes[i], &flight->request, command->data, command->length)) {
+            flight_hold(flight);
+        } else {
+            flight_vote(flight, i, REDLOCK_VOTE_UNREACHABLE, 0,
+                        command->failed ? "out of memory" : NULL);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+/*
+ * A round in flight: one command on its way to the nodes, whose replies become votes. It lives
+ * until its last reply, however long after the verdict that comes; the lock that began it may be
+ * gone by then.
+ */
+#ifndef REDLOCK_FLIGHT_H
+#define REDLOCK_FLIGHT_H
+
+#include "context.h"
+#include "core/round.h"
+#include "io/net.h"
+#include "key.h"
+#include "wire/command.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct node;
+
+/* Who waits for the verdict; `on_vote` is NULL when nobody does, or nobody any more. */
+struct flight_listener {
+    /* A vote has come in; `decided`: it was the one that decided the round. */
+    void (*on_vote)(void *owner, bool decided, redlock_vote vote);
+    void *owner;
+};
+
+struct flight {
+    struct conn_request request; /* of a SET; a script's keys wait in their batch */
+    struct round round;
+    struct context *context;
+    struct flight_listener listener;
+    struct key *key;
+    char token[TOKEN_LENGTH + 1];
+    uint32_t references; /* replies to come, and the lock that looks at the votes */
+    uint32_t may_hold;   /* releases: mask of the nodes that may hold the key for us */
+    uint64_t keep_until; /* releases: when the key has expired at every node */
+    struct flight_detail *details;
+};
+
+/* What a flight is about. */
+struct flight_plan {
+    enum round_kind kind;
+    struct key *key;
+    const char *token;
+    uint64_t now;
+    uint64_t ttl;
+    uint32_t awaited;    /* of ROUND_SETTLE */
+    uint32_t may_hold;   /* of a release */
+    uint64_t keep_until; /* of a release */
+};
+
+extern const struct pool_kind flight_kind;
+
+/* For flights whose votes nobody waits for. */
+#define FLIGHT_UNATTENDED ((struct flight_listener){NULL, NULL})
+
+/* A flight with one reference, the caller's; NULL when out of memory. */
+struct flight *flight_create(struct context *context, struct flight_listener listener,
+                             const struct flight_plan *plan);
+
+struct flight *flight_hold(struct flight *flight);
+void flight_drop(struct flight *flight); /* takes NULL */
+
+/* Sends SET NX with the flight's TTL to these nodes; the others vote UNREACHABLE at once. */
+void flight_send_set(struct flight *flight, uint32_t nodes);
+
+/* One node's vote; `detail` (may be NULL) is copied. */
+void flight_vote(struct flight *flight, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms,
+                 const char *detail);
+
+/* The vote that a broken connection or an error reply is, for scripts and SET alike. */
+void flight_vote_without_answer(struct flight *flight, struct node *node);
+void flight_vote_error(struct flight *flight, struct node *node, const struct reply *reply);
+
+/* What was noted with a node's vote; "". */
+const char *flight_detail(const struct flight *flight, uint32_t node);
+
+#endif

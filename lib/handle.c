@@ -1,0 +1,120 @@
+/* What an application may do with a handle: each call goes into the lease, or is refused. */
+#include "lock.h"
+
+#include "base/error.h"
+#include "base/nanos.h"
+#include "core/backoff.h"
+#include "core/options.h"
+#include "io/clock.h"
+
+static redlock_status refuse(struct context *context, redlock_status status, const char *why) {
+    return error_set(&context->refusal, status, "%s", why);
+}
+
+redlock_status locks_acquire(struct locks *locks, const redlock_request *request,
+                             redlock_cb *on_acquired, void *arg, redlock_lock **handle) {
+    struct context *context = locks->context;
+    redlock_request checked;
+    redlock_status status =
+        options_read_request(request, &context->options, &checked, &context->refusal);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    redlock_lock *lock = lock_create(locks, &checked, on_acquired, arg);
+    if (lock == NULL) {
+        return refuse(context, REDLOCK_ENOMEM, "out of memory");
+    }
+    struct lease_update update;
+    uint64_t now = clock_now();
+    struct lease_terms terms = options_terms(&context->options, &checked, now);
+    lease_start(&lock->lease, &terms, backoff_random(&context->seed), now, &update);
+    lock_carry_out(lock, &update, LEASE_ACQUIRING, now);
+    if (handle != NULL) {
+        *handle = lock;
+    }
+    return REDLOCK_OK;
+}
+
+/* What every call on a handle checks first. */
+static redlock_status check_handle(redlock_lock *lock) {
+    if (lock == NULL) {
+        return REDLOCK_EINVAL;
+    }
+    return lock->locks->context->is_closing
+               ? refuse(lock->locks->context, REDLOCK_ECLOSED, "the client is closing")
+               : REDLOCK_OK;
+}
+
+redlock_status redlock_cancel(redlock_lock *lock) {
+    struct lease_update update;
+    redlock_status status = check_handle(lock);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    enum lease_state before = lock->lease.state;
+    const struct flight *flight = lock->flight;
+    if (lease_cancel(&lock->lease, flight != NULL ? &flight->round : NULL, &update)) {
+        return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is not being acquired");
+    }
+    lock_carry_out(lock, &update, before, clock_now());
+    return REDLOCK_OK;
+}
+
+redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms, redlock_cb *on_extended,
+                              void *arg) {
+    struct lease_update update;
+    redlock_status status = check_handle(lock);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    struct context *context = lock->locks->context;
+    uint64_t now = clock_now();
+    enum lease_state before = lock->lease.state;
+    if (ttl_ms == 0) {
+        ttl_ms = nanos_to_ms(lock->lease.terms.ttl);
+    }
+    uint64_t min_validity_ms = nanos_to_ms(lock->lease.terms.min_validity);
+    status = options_check_ttl(&context->options, ttl_ms, min_validity_ms, &context->refusal);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    status = lease_extend(&lock->lease, nanos_from_ms(ttl_ms), now, &update);
+    if (status != REDLOCK_OK) {
+        return refuse(context, status,
+                      status == REDLOCK_EBUSY   ? "another extension of the lock is under way"
+                      : status == REDLOCK_ELOST ? "the lock is lost"
+                                                : "the lock is not held");
+    }
+    lock->on_extended = (struct lock_callback){on_extended, arg};
+    lock_carry_out(lock, &update, before, now);
+    return REDLOCK_OK;
+}
+
+redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released, void *arg) {
+    struct lease_update update;
+    redlock_status status = check_handle(lock);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    uint64_t now = clock_now();
+    enum lease_state before = lock->lease.state;
+    if (lease_release(&lock->lease, now, &update) != REDLOCK_OK) {
+        return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is neither held nor lost");
+    }
+    lock->news &=
+        ~(unsigned)LEASE_LOSS; /* it was to be told in this turn: the release tells it now */
+    lock->on_released = (struct lock_callback){on_released, arg};
+    lock_carry_out(lock, &update, before, now);
+    return REDLOCK_OK;
+}
+
+uint64_t redlock_validity_ms(const redlock_lock *lock) {
+    return lock != NULL ? nanos_to_ms(lease_validity(&lock->lease, clock_now())) : 0;
+}
+
+const char *redlock_key(const redlock_lock *lock, size_t *length) {
+    if (length != NULL) {
+        *length = lock->key->length;
+    }
+    return lock->key->bytes;
+}

@@ -1,0 +1,62 @@
+#include "key.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+static const struct pool_kind short_keys = {.size = sizeof(struct key) + KEY_POOLED_MAX + 1,
+                                            .max_spares = 4096};
+
+void keys_init(struct keys *keys, const redlock_allocator *allocator) {
+    keys->allocator = allocator;
+    pool_init(&keys->pool, allocator, &short_keys, NULL);
+}
+
+void keys_finish(struct keys *keys) {
+    pool_finish(&keys->pool);
+}
+
+/* FNV-1a over the length and both ends: long keys cost no more than short ones. */
+static uint32_t hash_of(const char *bytes, size_t length) {
+    size_t end = length < 32 ? length : 32;
+    uint32_t hash = UINT32_C(2166136261) ^ (uint32_t)length;
+    for (size_t i = 0; i < end; i++) {
+        hash = (hash ^ (unsigned char)bytes[i]) * UINT32_C(16777619);
+    }
+    for (size_t i = length - end; i < length && i >= end; i++) {
+        hash = (hash ^ (unsigned char)bytes[i]) * UINT32_C(16777619);
+    }
+    return hash ^ hash >> 16;
+}
+
+struct key *key_create(struct keys *keys, const char *bytes, size_t length) {
+    struct key *key = length <= KEY_POOLED_MAX
+                          ? pool_take(&keys->pool)
+                          : memory_alloc(keys->allocator, sizeof(*key) + length + 1);
+    if (key == NULL) {
+        return NULL;
+    }
+    key->keys = keys;
+    key->references = 1;
+    key->length = (uint32_t)length;
+    key->hash = hash_of(bytes, length);
+    memcpy(key->bytes, bytes, length);
+    key->bytes[length] = '\0';
+    return key;
+}
+
+struct key *key_hold(struct key *key) {
+    key->references++;
+    return key;
+}
+
+void key_drop(struct key *key) {
+    if (--key->references > 0) {
+        return;
+    }
+    if (key->length <= KEY_POOLED_MAX) {
+        pool_put(&key->keys->pool, key);
+    } else {
+        memory_free(key->keys->allocator, key);
+    }
+}

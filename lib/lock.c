@@ -1,0 +1,369 @@
+/*
+ * A call of the application, a verdict, or the timer goes into the lease; the update that comes
+ * out is carried out by `lock_carry_out`: rounds are sent, the timer is set, news are noted. News
+ * are told in the lock's next turn, after all else, and never from inside a call of the
+ * application.
+ *
+ * A callback may do anything: release the lock, close the client, acquire again. So before each
+ * call the bookkeeping is finished, and after it only the lock's own state is looked at again; a
+ * lock whose handle has ended is freed when its last callback has returned.
+ */
+#include "lock.h"
+
+#include "base/nanos.h"
+#include "batch.h"
+#include "io/clock.h"
+#include "io/random.h"
+#include "node.h"
+#include "release.h"
+
+static void make_ready(redlock_lock *lock) {
+    if (!lock->is_ready) {
+        lock->is_ready = true;
+        TAILQ_INSERT_TAIL(&lock->locks->ready, lock, ready_link);
+        context_wake(lock->locks->context);
+    }
+}
+
+static void raise_event(redlock_lock *lock, enum lock_event event) {
+    lock->events |= event;
+    make_ready(lock);
+}
+
+static void on_timer(void *arg) {
+    raise_event(arg, LOCK_WOKEN);
+}
+
+static void on_vote(void *owner, bool decided, redlock_vote vote) {
+    redlock_lock *lock = owner;
+    if (decided) {
+        raise_event(lock, LOCK_DECIDED);
+    } else if (vote == REDLOCK_VOTE_MISSING && lock->flight->round.verdict == ROUND_YES) {
+        raise_event(lock, LOCK_LATE_VOTE);
+    }
+}
+
+/* ---- the pool ---- */
+
+static bool set_up(void *object, void *context) {
+    redlock_lock *lock = object;
+    const struct locks *locks = context;
+    return timer_init(&lock->timer, &locks->context->loop, on_timer, lock);
+}
+
+static void take_down(void *object) {
+    redlock_lock *lock = object;
+    timer_finish(&lock->timer);
+}
+
+static const struct pool_kind lock_kind = {.size = sizeof(struct redlock_lock),
+                                           .max_spares = 4096,
+                                           .set_up = set_up,
+                                           .take_down = take_down};
+
+void locks_init(struct locks *locks, struct context *context) {
+    locks->context = context;
+    locks->has_read = false;
+    pool_init(&locks->pool, &context->allocator, &lock_kind, locks);
+    TAILQ_INIT(&locks->all);
+    TAILQ_INIT(&locks->ready);
+}
+
+void locks_finish(struct locks *locks) {
+    pool_finish(&locks->pool);
+}
+
+redlock_lock *lock_create(struct locks *locks, const redlock_request *request,
+                          redlock_cb *on_acquired, void *arg) {
+    redlock_lock *lock = pool_take(&locks->pool);
+    if (lock == NULL) {
+        return NULL;
+    }
+    lock->key = key_create(&locks->context->keys, request->key, request->key_length);
+    if (lock->key == NULL) {
+        pool_put(&locks->pool, lock);
+        return NULL;
+    }
+    lock->locks = locks;
+    lock->flight = lock->tried = NULL;
+    lock->events = lock->news = 0;
+    lock->is_ready = false;
+    lock->on_acquired = (struct lock_callback){on_acquired, arg};
+    lock->on_lost = (struct lock_callback){request->on_lost, request->on_lost_arg};
+    lock->on_extended = lock->on_released = (struct lock_callback){NULL, NULL};
+    TAILQ_INSERT_TAIL(&locks->all, lock, all_link);
+    return lock;
+}
+
+/* ---- carrying out ---- */
+
+/* The votes of a flight that the lock lets go of no longer concern it. */
+static void let_go(struct flight **flight) {
+    if (*flight != NULL) {
+        (*flight)->listener = FLIGHT_UNATTENDED;
+        flight_drop(*flight);
+        *flight = NULL;
+    }
+}
+
+/* SETs go out at once, scripts at the end of the turn: unless they are about the same key. */
+static void send_set(struct context *context, struct flight *flight, uint32_t nodes) {
+    if (batch_may_hold(context, flight->key)) {
+        batch_send_all(context);
+    }
+    flight_send_set(flight, nodes);
+}
+
+static void top_up(redlock_lock *lock, uint32_t nodes, uint64_t ttl, uint64_t now) {
+    struct flight_plan plan = {
+        .kind = ROUND_ACQUIRE, .key = lock->key, .token = lock->token, .now = now, .ttl = ttl};
+    struct flight *flight =
+        ttl >= NANOS_PER_MS ? flight_create(lock->locks->context, FLIGHT_UNATTENDED, &plan) : NULL;
+    if (flight != NULL) {
+        send_set(lock->locks->context, flight, nodes);
+        flight_drop(flight);
+    }
+}
+
+/* False when there is no memory for the round. */
+static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t awaited, uint64_t now) {
+    struct context *context = lock->locks->context;
+    if (kind == ROUND_ACQUIRE) {
+        random_token(lock->token);
+    }
+    struct flight_plan plan = {.kind = kind,
+                               .key = lock->key,
+                               .token = lock->token,
+                               .now = now,
+                               .ttl = lock->lease.terms.ttl,
+                               .awaited = awaited,
+                               .may_hold = lock->lease.may_hold,
+                               .keep_until = nanos_add(now, lock->lease.longest_ttl)};
+    struct flight_listener listener = {on_vote, lock};
+    struct flight *flight = flight_create(context, listener, &plan);
+    if (flight == NULL) {
+        return false;
+    }
+    if (kind == ROUND_SETTLE) {
+        lock->flight->listener = FLIGHT_UNATTENDED;
+        lock->tried = lock->flight;
+    } else {
+        let_go(&lock->flight);
+    }
+    lock->flight = flight;
+    lock->events &= ~(unsigned)(LOCK_DECIDED | LOCK_LATE_VOTE); /* they were about the last one */
+    uint32_t all = round_all(context->node_count);
+    if (kind == ROUND_ACQUIRE) {
+        send_set(context, flight, all);
+    } else {
+        batch_add(context, kind == ROUND_RENEW ? SCRIPT_RENEW : SCRIPT_RELEASE, all, flight);
+    }
+    return true;
+}
+
+static void note_news(redlock_lock *lock, const struct lease_update *update) {
+    lock->news |= update->news;
+    if (update->news & LEASE_ACQUIRED) {
+        lock->acquired = update->acquired;
+    }
+    if (update->news & LEASE_EXTENDED) {
+        lock->extended = update->extended;
+    }
+    if (update->news & LEASE_LOSS) {
+        lock->loss = update->loss;
+    }
+    if (update->news & LEASE_RELEASED) {
+        lock->released = update->released;
+    }
+    if (lock->news != 0) {
+        make_ready(lock);
+    }
+}
+
+static void set_timer(redlock_lock *lock) {
+    if (!timer_set(&lock->timer, lock->lease.wake_at)) {
+        raise_event(lock, LOCK_WOKEN); /* without a timer the lock asks every turn */
+    }
+}
+
+static void log_state(const redlock_lock *lock, enum lease_state before) {
+    const struct log *log = &lock->locks->context->log;
+    if (before == lock->lease.state) {
+        return;
+    }
+    redlock_log_level level =
+        lock->lease.state == LEASE_LOST ? REDLOCK_LOG_WARN : REDLOCK_LOG_DEBUG;
+    if (log_wants(log, level)) {
+        log_line(log, level, "lock %s: %s -> %s", lock->key->bytes, lease_state_name(before),
+                 lease_state_name(lock->lease.state));
+    }
+}
+
+void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum lease_state before,
+                    uint64_t now) {
+    log_state(lock, before);
+    struct context *context = lock->locks->context;
+    if (update->undo != 0) {
+        release_unattended(context, lock->key, lock->token, update->undo, now,
+                           nanos_add(now, lock->lease.longest_ttl));
+    }
+    if (update->send && !begin_round(lock, update->round, update->awaited, now)) {
+        raise_event(lock, LOCK_NO_MEMORY);
+    }
+    if (update->top_up != 0) {
+        top_up(lock, update->top_up, update->top_up_ttl, now);
+    }
+    set_timer(lock);
+    note_news(lock, update);
+    context_wake(context);
+}
+
+/* ---- the turn ---- */
+
+static void lock_free(redlock_lock *lock) {
+    struct locks *locks = lock->locks;
+    if (lock->is_ready) {
+        TAILQ_REMOVE(&locks->ready, lock, ready_link);
+        lock->is_ready = false;
+    }
+    TAILQ_REMOVE(&locks->all, lock, all_link);
+    timer_clear(&lock->timer);
+    let_go(&lock->flight);
+    let_go(&lock->tried);
+    key_drop(lock->key);
+    pool_put(&locks->pool, lock);
+}
+
+/* What has arrived is not late: it is read before anybody is called so, once a turn. */
+static void read_arrived(struct locks *locks) {
+    const struct context *context = locks->context;
+    if (!locks->has_read) {
+        locks->has_read = true;
+        for (uint32_t i = 0; i < context->node_count; i++) {
+            node_read(&context->nodes[i]);
+        }
+    }
+}
+
+static struct flight *open_flight(const redlock_lock *lock) {
+    return lock->flight != NULL && lock->flight->round.verdict == ROUND_OPEN ? lock->flight : NULL;
+}
+
+static void on_woken(redlock_lock *lock, struct lease_update *update) {
+    enum lease_state before = lock->lease.state;
+    if (open_flight(lock) != NULL && clock_now() >= lock->lease.wake_at) {
+        read_arrived(lock->locks);
+    }
+    uint64_t now = clock_now();
+    struct flight *flight = lock->flight;
+    if (lock->events & LOCK_DECIDED) {
+        lock->events &= ~(unsigned)LOCK_DECIDED;
+        lease_decided(&lock->lease, &flight->round, now, update);
+    } else {
+        lease_woken(&lock->lease, flight != NULL ? &flight->round : NULL, now, update);
+    }
+    lock_carry_out(lock, update, before, now);
+}
+
+static void on_event(redlock_lock *lock, enum lock_event event) {
+    struct lease_update update;
+    enum lease_state before = lock->lease.state;
+    if (event == LOCK_WOKEN) {
+        on_woken(lock, &update);
+        return;
+    }
+    uint64_t now = clock_now();
+    if (event == LOCK_DECIDED) {
+        lease_decided(&lock->lease, &lock->flight->round, now, &update);
+    } else if (event == LOCK_LATE_VOTE) {
+        lease_late_votes(&lock->lease, &lock->flight->round, now, &update);
+    } else {
+        lease_out_of_memory(&lock->lease, now, &update);
+    }
+    lock_carry_out(lock, &update, before, now);
+}
+
+static void handle_events(redlock_lock *lock) {
+    static const enum lock_event order[] = {LOCK_NO_MEMORY, LOCK_DECIDED, LOCK_WOKEN,
+                                            LOCK_LATE_VOTE};
+    for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        if (lock->events & order[i]) {
+            lock->events &= ~(unsigned)order[i];
+            on_event(lock, order[i]);
+        }
+    }
+}
+
+/* Takes one piece of news off the lock. */
+static bool take_news(redlock_lock *lock, enum lease_news news) {
+    bool is_due = lock->news & news;
+    lock->news &= ~(unsigned)news;
+    return is_due;
+}
+
+static void call(redlock_lock *lock, struct lock_callback callback, redlock_status status) {
+    if (callback.call != NULL) {
+        callback.call(lock, status, callback.arg);
+    }
+}
+
+/* True when the handle has ended. */
+static bool tell(redlock_lock *lock) {
+    if (take_news(lock, LEASE_EXTENDED)) {
+        call(lock, lock->on_extended, lock->extended);
+    }
+    if (take_news(lock, LEASE_ACQUIRED)) {
+        redlock_status status = lock->acquired;
+        call(lock, lock->on_acquired, status);
+        if (status != REDLOCK_OK) {
+            return true;
+        }
+    }
+    if (take_news(lock, LEASE_LOSS)) {
+        call(lock, lock->on_lost, lock->loss);
+    }
+    if (take_news(lock, LEASE_RELEASED)) {
+        call(lock, lock->on_released, lock->released);
+        return true;
+    }
+    return false;
+}
+
+static void lock_turn(redlock_lock *lock) {
+    handle_events(lock);
+    if (lock->news != 0 && tell(lock)) {
+        lock_free(lock);
+    }
+}
+
+void locks_turn(struct locks *locks) {
+    redlock_lock *last = TAILQ_LAST(&locks->ready, lock_list);
+    bool is_last = last == NULL;
+    locks->has_read = false;
+    while (!is_last) {
+        redlock_lock *lock = TAILQ_FIRST(&locks->ready);
+        TAILQ_REMOVE(&locks->ready, lock, ready_link);
+        lock->is_ready = false;
+        is_last = lock == last;
+        lock_turn(lock);
+    }
+}
+
+static void lock_close(redlock_lock *lock) {
+    struct lease_update update = {0};
+    enum lease_state before = lock->lease.state;
+    uint64_t now = clock_now();
+    if (before == LEASE_OVER) {
+        return;
+    }
+    const struct flight *flight = lock->flight;
+    lease_close(&lock->lease, flight != NULL ? &flight->round : NULL, now, &update);
+    lock_carry_out(lock, &update, before, now);
+}
+
+void locks_close(struct locks *locks) {
+    redlock_lock *lock;
+    TAILQ_FOREACH(lock, &locks->all, all_link) {
+        lock_close(lock);
+    }
+}

@@ -1,0 +1,77 @@
+/* The handle of one lock: carries out what its lease (core/lease.h) decides. */
+#ifndef REDLOCK_LOCK_H
+#define REDLOCK_LOCK_H
+
+#include "base/pool.h"
+#include "context.h"
+#include "core/lease.h"
+#include "flight.h"
+#include "io/loop.h"
+#include "key.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+/* What waits for the lock's next turn. A mask. */
+enum lock_event { LOCK_DECIDED = 1, LOCK_WOKEN = 2, LOCK_LATE_VOTE = 4, LOCK_NO_MEMORY = 8 };
+
+struct lock_callback {
+    redlock_cb *call; /* NULL: nobody wants to know */
+    void *arg;
+};
+
+TAILQ_HEAD(lock_list, redlock_lock);
+
+/* The locks of a client. */
+struct locks {
+    struct context *context;
+    struct pool pool;
+    struct lock_list all;   /* those whose handle has not ended */
+    struct lock_list ready; /* those with an event or news to deal with */
+    bool has_read;          /* in this turn: whatever had arrived has been read */
+};
+
+struct redlock_lock {
+    struct locks *locks;
+    struct lease lease;
+    struct timer timer;
+    struct key *key;
+    char token[TOKEN_LENGTH + 1];
+    struct flight *flight; /* the latest round; its verdict is waited for when it is open */
+    struct flight *tried;  /* the failed try that a SETTLE explains, for the report; or NULL */
+    unsigned events;       /* mask of enum lock_event */
+    bool is_ready;         /* in locks->ready */
+    TAILQ_ENTRY(redlock_lock) all_link;
+    TAILQ_ENTRY(redlock_lock) ready_link;
+
+    unsigned news; /* mask of enum lease_news that are to be told */
+    redlock_status acquired, extended, loss, released;
+    struct lock_callback on_acquired, on_extended, on_lost, on_released;
+};
+
+void locks_init(struct locks *locks, struct context *context);
+void locks_finish(struct locks *locks);
+
+/* A lock that is not under way yet, from a checked request; NULL when out of memory. */
+redlock_lock *lock_create(struct locks *locks, const redlock_request *request,
+                          redlock_cb *on_acquired, void *arg);
+
+/* Does what the lease, which was in the state `before`, has decided. */
+void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum lease_state before,
+                    uint64_t now);
+
+/* redlock_acquire, of a client that is not closing. */
+redlock_status locks_acquire(struct locks *locks, const redlock_request *request,
+                             redlock_cb *on_acquired, void *arg, redlock_lock **handle);
+
+/*
+ * Deals with every lock that is ready. Callbacks of the application are called here and nowhere
+ * else. Locks that become ready meanwhile stay so.
+ */
+void locks_turn(struct locks *locks);
+
+/* The client closes: ends what is under way, releases what is held. */
+void locks_close(struct locks *locks);
+
+#endif

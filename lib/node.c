@@ -1,0 +1,320 @@
+/*
+ * The happy path: DOWN -> RESOLVING (names only) -> CONNECTING -> UP. The handshake is queued
+ * before the connection stands, and locks may queue behind it: replies come in order. Then
+ * commands go out and replies come back; the timer looks now and then whether the oldest command
+ * has waited too long.
+ *
+ * What goes wrong: whatever ends the connection brings the node DOWN, and a jittered, growing
+ * delay later it tries again. A node that answers nothing (stopped, half-open) is dropped after
+ * stall_timeout, and so is a server that refuses the login. While it is not UP the node takes no
+ * commands, so that no round waits for it; only the very first attempt lets them queue.
+ *
+ * Releases that did not get through are owed, and paid when the node is UP again: a node that was
+ * away must not keep a key for a whole TTL after it came back.
+ */
+#include "node.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/nanos.h"
+#include "base/text.h"
+#include "core/backoff.h"
+#include "io/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void on_timer(void *arg);
+static void connect_now(struct node *node);
+
+static void set_state(struct node *node, enum node_state state) {
+    node->state = state;
+    node->state_since = clock_now();
+}
+
+/* A timer that libevent has no memory for fires at once: late is worse than early. */
+static void wake_at(struct node *node, uint64_t at) {
+    if (!timer_set(&node->timer, at)) {
+        timer_soon(&node->timer);
+    }
+}
+
+/* ---- life ---- */
+
+redlock_status node_init(struct node *node, struct context *context, uint32_t index,
+                         const char *text, redlock_error *error) {
+    char where[32];
+    snprintf(where, sizeof(where), "nodes[%" PRIu32 "]", index);
+    *node = (struct node){.context = context, .index = index, .pay_at = NANOS_NEVER};
+    debts_init(&node->debts, &context->allocator);
+    if (text == NULL) {
+        return error_set(error, REDLOCK_EINVAL, "%s: NULL", where);
+    }
+    size_t length = strnlen(text, URI_MAX + 1);
+    node->storage = memory_alloc(&context->allocator, length + 3);
+    if (node->storage == NULL || !timer_init(&node->timer, &context->loop, on_timer, node)) {
+        return error_set(error, REDLOCK_ENOMEM, "out of memory");
+    }
+    redlock_status status = uri_parse(text, where, node->storage, &node->uri, error);
+    if (status == REDLOCK_OK) {
+        uri_name(&node->uri, node->name);
+        snprintf(node->reason, sizeof(node->reason), "not connected yet");
+    }
+    return status;
+}
+
+void node_start(struct node *node) {
+    connect_now(node);
+}
+
+void node_stop(struct node *node) {
+    struct conn *conn = node->conn;
+    timer_clear(&node->timer);
+    lookup_cancel(node->lookup);
+    node->lookup = NULL;
+    if (conn != NULL) {
+        conn_destroy(conn);
+        node->conn = NULL;
+    }
+    set_state(node, NODE_DOWN);
+}
+
+void node_finish(struct node *node) {
+    debts_finish(&node->debts);
+    timer_finish(&node->timer);
+    memory_free(&node->context->allocator, node->storage);
+    node->storage = NULL;
+}
+
+/* ---- down, and up again ---- */
+
+/* The first failure after a good time is for the operator, those that follow it are not. */
+static redlock_log_level level_of_failure(const struct node *node) {
+    return node->attempts == 1 ? REDLOCK_LOG_WARN : REDLOCK_LOG_DEBUG;
+}
+
+static void go_down(struct node *node, const char *why) {
+    const redlock_options *options = &node->context->options;
+    uint64_t now = clock_now();
+    uint64_t longest = nanos_from_ms(options->reconnect_delay_max_ms);
+    if (node->state == NODE_UP && now - node->state_since >= longest) {
+        node->attempts = 0;
+    }
+    uint64_t bound =
+        backoff_bound(nanos_from_ms(options->reconnect_delay_ms), longest, node->attempts);
+    uint64_t delay = backoff_draw(&node->context->seed, bound);
+    node->attempts++;
+    node->disconnected++;
+    node->pay_at = NANOS_NEVER;
+    debts_drop_expired(&node->debts, now);
+    struct text reason;
+    text_init(&reason, node->reason, sizeof(node->reason));
+    text_append_foreign(&reason, why, strlen(why));
+    set_state(node, NODE_DOWN);
+    log_line(&node->context->log, level_of_failure(node),
+             "node %s: down: %s; next try in %" PRIu64 " ms", node->name, node->reason,
+             nanos_to_ms(delay));
+    wake_at(node, nanos_add(now, delay));
+}
+
+static void on_closed(void *owner, const char *why) {
+    struct node *node = owner;
+    char reason[sizeof(node->reason)];
+    snprintf(reason, sizeof(reason), "%s", node->refusal[0] != '\0' ? node->refusal : why);
+    conn_destroy(node->conn);
+    node->conn = NULL;
+    go_down(node, reason);
+}
+
+static void go_up(struct node *node) {
+    set_state(node, NODE_UP);
+    node->reason[0] = '\0';
+    node->refusal[0] = '\0';
+    node->complaints = 0;
+    log_line(&node->context->log, REDLOCK_LOG_INFO, "node %s: connected", node->name);
+    node->context->on_debts_due(node);
+}
+
+/* ---- the handshake ---- */
+
+/* Logged once for each class of error until the node has connected anew. */
+void node_complain(struct node *node, const struct reply *reply) {
+    enum reply_error meaning = reply_classify(reply);
+    uint32_t bit = UINT32_C(1) << meaning;
+    if (!(node->complaints & bit)) {
+        node->complaints |= bit;
+        log_line(&node->context->log,
+                 meaning == REPLY_ERROR_MISCONFIGURED ? REDLOCK_LOG_ERROR : REDLOCK_LOG_WARN,
+                 "node %s: refused: %s", node->name, reply->text);
+    }
+}
+
+static void on_handshake_done(void *owner) {
+    struct node *node = owner;
+    if (node->state == NODE_CONNECTING) {
+        go_up(node);
+    }
+}
+
+static void on_handshake_refusal(void *owner, const struct reply *reply, bool is_fatal) {
+    struct node *node = owner;
+    if (node->refusal[0] == '\0') { /* what follows is often its consequence: NOAUTH */
+        snprintf(node->refusal, sizeof(node->refusal), "%s", reply->text);
+        node_complain(node, reply);
+    }
+    if (is_fatal) {
+        conn_close(node->conn, reply->text);
+    }
+}
+
+static const struct handshake_listener handshake_listener = {
+    .on_done = on_handshake_done,
+    .on_refusal = on_handshake_refusal,
+};
+
+/* ---- connecting ---- */
+
+static void connect_to(struct node *node, const struct conn_address *address) {
+    struct context *context = node->context;
+    redlock_error error;
+    node->refusal[0] = '\0';
+    set_state(node, NODE_CONNECTING);
+    node->conn = conn_open(&context->net, address, on_closed, node, &error);
+    if (node->conn == NULL) {
+        go_down(node, error.message);
+        return;
+    }
+    if (!handshake_begin(&node->handshake, &handshake_listener, node->conn, &node->uri,
+                         context->name, &context->scratch, node->state_since)) {
+        conn_close(node->conn, "out of memory");
+    }
+    wake_at(node, nanos_add(node->state_since, nanos_from_ms(context->options.stall_timeout_ms)));
+    context_wake(context);
+}
+
+static void on_resolved(void *arg, const char *address, const char *why) {
+    struct node *node = arg;
+    node->lookup = NULL;
+    if (address == NULL) {
+        char reason[sizeof(node->reason)];
+        snprintf(reason, sizeof(reason), "%s cannot be resolved: %s", node->uri.host, why);
+        go_down(node, reason);
+        return;
+    }
+    connect_to(node, &(struct conn_address){.host = address, .port = node->uri.port});
+}
+
+static void connect_now(struct node *node) {
+    const struct uri *uri = &node->uri;
+    struct context *context = node->context;
+    if (uri->path != NULL || resolver_is_numeric(uri->host)) {
+        connect_to(node, &(struct conn_address){uri->host, uri->port, uri->path});
+        return;
+    }
+    set_state(node, NODE_RESOLVING);
+    wake_at(node, nanos_add(node->state_since, nanos_from_ms(context->options.stall_timeout_ms)));
+    struct lookup *lookup =
+        resolver_start(&context->resolver, uri->host, node->lookups++, on_resolved, node);
+    if (lookup != NULL) {
+        node->lookup = lookup; /* NULL: on_resolved has been called already */
+    }
+}
+
+/* ---- the timer: has it answered in time? ---- */
+
+static void check_progress(struct node *node, uint64_t now) {
+    uint64_t stall = nanos_from_ms(node->context->options.stall_timeout_ms);
+    conn_read(node->conn); /* the loop may have been away: what has arrived counts */
+    uint64_t due = nanos_add(conn_oldest(node->conn), stall);
+    if (due <= now) {
+        char why[96];
+        snprintf(why, sizeof(why), "stalled: no answer for %" PRIu64 " ms",
+                 node->context->options.stall_timeout_ms);
+        conn_close(node->conn, why);
+        return;
+    }
+    if (node->pay_at <= now) {
+        node->pay_at = NANOS_NEVER;
+        node->context->on_debts_due(node);
+    }
+    uint64_t next = nanos_min(due, node->pay_at);
+    if (next != NANOS_NEVER) {
+        wake_at(node, next);
+    }
+}
+
+static void on_timer(void *arg) {
+    struct node *node = arg;
+    switch (node->state) {
+    case NODE_DOWN:
+        connect_now(node);
+        break;
+    case NODE_RESOLVING:
+        lookup_cancel(node->lookup);
+        node->lookup = NULL;
+        go_down(node, "the name lookup was not answered");
+        break;
+    case NODE_CONNECTING:
+    case NODE_UP:
+        check_progress(node, clock_now());
+        break;
+    }
+}
+
+/* ---- commands ---- */
+
+static bool takes_commands(const struct node *node) {
+    return node->state == NODE_UP || (node->state == NODE_CONNECTING && node->disconnected == 0);
+}
+
+bool node_send(struct node *node, struct conn_request *request, const char *data, size_t length) {
+    if (!takes_commands(node) || !conn_send(node->conn, request, data, length)) {
+        return false;
+    }
+    if (node->timer.at == NANOS_NEVER) {
+        uint64_t stall = nanos_from_ms(node->context->options.stall_timeout_ms);
+        wake_at(node, nanos_add(request->sent_at, stall));
+    }
+    return true;
+}
+
+bool node_was_reached(const struct node *node) {
+    return node->conn != NULL && conn_was_open(node->conn);
+}
+
+const char *node_why_unreachable(const struct node *node) {
+    return node->state != NODE_UP ? node->reason
+                                  : "it was not connected then, or max_commands or max_bytes was "
+                                    "reached";
+}
+
+void node_read(struct node *node) {
+    if (node->conn != NULL) {
+        conn_read(node->conn);
+    }
+}
+
+/* ---- release debts ---- */
+
+/* It answers, but with errors: not at once again. */
+static void pay_later(struct node *node, uint64_t now) {
+    uint64_t delay = nanos_from_ms(node->context->options.reconnect_delay_max_ms);
+    node->pay_at = nanos_add(now, delay);
+    if (node->timer.at > node->pay_at) {
+        wake_at(node, node->pay_at);
+    }
+}
+
+void node_owe(struct node *node, struct key *key, const char *token, uint64_t until) {
+    uint64_t now = clock_now();
+    if (node->context->is_closing || until <= now) {
+        return;
+    }
+    if (!debts_add(&node->debts, key, token, until, now)) {
+        log_line(&node->context->log, REDLOCK_LOG_WARN,
+                 "node %s: a release cannot be remembered; the key's TTL frees it", node->name);
+    } else if (node->state == NODE_UP && node->pay_at == NANOS_NEVER) {
+        pay_later(node, now);
+    }
+}

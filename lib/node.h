@@ -1,0 +1,90 @@
+/*
+ * One node: the connection to one master, kept up for as long as the client lives.
+ */
+#ifndef REDLOCK_NODE_H
+#define REDLOCK_NODE_H
+
+#include "context.h"
+#include "core/uri.h"
+#include "debt.h"
+#include "handshake.h"
+#include "io/loop.h"
+#include "io/net.h"
+#include "io/resolver.h"
+#include "key.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum node_state {
+    NODE_DOWN,       /* waits for the next attempt to connect */
+    NODE_RESOLVING,  /* the name is being looked up */
+    NODE_CONNECTING, /* the connection and its handshake are under way */
+    NODE_UP
+};
+
+struct node {
+    struct context *context;
+    uint32_t index;
+    struct uri uri;
+    char *storage; /* of the uri's strings */
+    char name[URI_NAME_MAX];
+
+    enum node_state state;
+    struct conn *conn;
+    struct lookup *lookup;
+    struct timer timer; /* DOWN: connect again; else: has it answered in time? */
+    uint64_t state_since;
+    uint32_t attempts;     /* to connect, since the node was last up for a while */
+    unsigned lookups;      /* which address of a name is next */
+    uint64_t disconnected; /* how often */
+    char reason[192];      /* why it is not up; "" */
+    char refusal[128];     /* what the server said in the handshake; "" */
+
+    struct handshake handshake;
+
+    struct debts debts;
+    uint64_t pay_at; /* NANOS_NEVER: no debts, or not up */
+
+    uint32_t complaints; /* mask of enum reply_error that were logged since it was last up */
+};
+
+/*
+ * Parses the URI. The status with a sentence in `error`; then, and after success, node_finish
+ * may be called. Does not connect.
+ */
+redlock_status node_init(struct node *node, struct context *context, uint32_t index,
+                         const char *text, redlock_error *error);
+
+/* Begins to connect; from here on the node takes care of itself. Not from inside a reply. */
+void node_start(struct node *node);
+
+/* Drops the connection: commands under way get NULL replies inside. A lookup may stay pending. */
+void node_stop(struct node *node);
+
+/* After node_stop. */
+void node_finish(struct node *node);
+
+/*
+ * Sends a command, if the node is up, or on its way up for the first time. False when it was not
+ * sent: the vote is UNREACHABLE.
+ */
+bool node_send(struct node *node, struct conn_request *request, const char *data, size_t length);
+
+/* For a NULL reply: whether the connection stood, so that the command may have been carried out. */
+bool node_was_reached(const struct node *node);
+
+/* Logs an error reply, once for each class of error until the node has connected anew. */
+void node_complain(struct node *node, const struct reply *reply);
+
+/* Notes a release that did not reach the node: it is sent again until `until`. */
+void node_owe(struct node *node, struct key *key, const char *token, uint64_t until);
+
+/* Reads what has arrived, without waiting for the loop to notice. */
+void node_read(struct node *node);
+
+/* Why a vote was UNREACHABLE; never "". */
+const char *node_why_unreachable(const struct node *node);
+
+#endif

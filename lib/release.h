@@ -1,0 +1,21 @@
+/* Releases that no lock waits for: failed tries are undone, debts are paid. */
+#ifndef REDLOCK_RELEASE_H
+#define REDLOCK_RELEASE_H
+
+#include "context.h"
+#include "key.h"
+#include "node.h"
+
+#include <stdint.h>
+
+/*
+ * Releases a token at `nodes`, in this turn. Where it does not get through it becomes a debt of
+ * the node, until the key has expired: `until`.
+ */
+void release_unattended(struct context *context, struct key *key, const char *token, uint32_t nodes,
+                        uint64_t now, uint64_t until);
+
+/* Sends a node the releases that it is owed; what fails again is owed again. */
+void release_debts(struct node *node);
+
+#endif
