@@ -1,0 +1,63 @@
+/*
+ * The public header alone, as C11 and as C++17: both initialisers, an enumerator of each enum,
+ * each callback's type. Compiled with warnings as errors; what is printed is of no interest.
+ */
+#include <redlock.h>
+
+static int calls;
+
+static void on_status(redlock_lock *lock, redlock_status status, void *arg) {
+    (void)lock;
+    (void)arg;
+    calls += status == REDLOCK_OK;
+}
+
+static void on_line(redlock_log_level level, const char *line, void *arg) {
+    (void)line;
+    (void)arg;
+    calls += level == REDLOCK_LOG_INFO;
+}
+
+static void on_closed(void *arg) {
+    (void)arg;
+    calls++;
+}
+
+static int check_options(void) {
+    redlock_options options = REDLOCK_OPTIONS_INIT;
+    const redlock_options constant = REDLOCK_OPTIONS_INIT;
+    const char *const nodes[] = {"redis://127.0.0.1"};
+    options.nodes = nodes;
+    options.node_count = 1;
+    options.log = on_line;
+    options.log(REDLOCK_LOG_INFO, "", options.log_arg);
+    return constant.size == sizeof(options) && options.drift > 0 && options.drift < 1 &&
+           options.log_level == REDLOCK_LOG_INFO && options.allocator == NULL;
+}
+
+static int check_request(void) {
+    redlock_request request = REDLOCK_REQUEST_INIT;
+    redlock_cb *callback = on_status;
+    redlock_closed_cb *closed = on_closed;
+    request.wait_ms = REDLOCK_FOREVER;
+    request.on_lost = callback;
+    request.on_lost(NULL, REDLOCK_OK, request.on_lost_arg);
+    closed(NULL);
+    return request.size == sizeof(request) && request.ttl_ms == 10000 && !request.watchdog;
+}
+
+/* Links, so that the names are those of the library: in C++ too. */
+static int check_calls(void) {
+    redlock_client *client = NULL;
+    redlock_error error;
+    redlock_node_report report = {"", REDLOCK_VOTE_NONE, 0, ""};
+    redlock_node_info info = {"", false, "", 0, 0, 0, 0};
+    return redlock_client_create(NULL, NULL, &client, &error) == REDLOCK_EINVAL && client == NULL &&
+           error.status == REDLOCK_EINVAL && redlock_validity_ms(NULL) == 0 &&
+           report.vote == REDLOCK_VOTE_NONE && !info.connected &&
+           redlock_strerror(REDLOCK_EHELD) != NULL;
+}
+
+int main(void) {
+    return check_options() && check_request() && check_calls() && calls == 3 ? 0 : 1;
+}

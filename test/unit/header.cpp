@@ -1,0 +1,2 @@
+/* The same in C++: see header.c. */
+#include "header.c"

@@ -1,0 +1,550 @@
+/* A lease until it is held, or has failed: tries, their undoing, retries, the end of patience. */
+#include "base/nanos.h"
+#include "rig.h"
+#include "unit.h"
+
+#include <string.h>
+
+static void assert_acquired(const struct rig *rig, redlock_status status) {
+    assert_int_equal(rig->update.news, LEASE_ACQUIRED);
+    assert_int_equal(rig->update.acquired, status);
+    assert_state(rig, status == REDLOCK_OK ? LEASE_HELD : LEASE_OVER);
+}
+
+/* ---- yes ---- */
+
+static void test_a_quorum_in_time_is_a_lock(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_start(&rig, &terms, 1);
+    assert_sent(&rig, ROUND_ACQUIRE);
+    assert_int_equal(rig.update.news, 0);
+    assert_int_equal(rig.lease.wake_at, T0 + MS(50));
+    rig_pass(&rig, MS(4));
+    rig_votes(&rig, "GG");
+    assert_state(&rig, LEASE_ACQUIRING);
+    rig_votes(&rig, "  G");
+    assert_acquired(&rig, REDLOCK_OK);
+    assert_nothing_sent(&rig);
+    assert_int_equal(lease_validity(&rig.lease, T0 + MS(4)), MS(9898 - 4));
+    assert_int_equal(lease_validity(&rig.lease, T0 + MS(9898) - 1), 1);
+    assert_int_equal(lease_validity(&rig.lease, T0 + MS(9898)), 0);
+    assert_int_equal(lease_validity(&rig.lease, NANOS_NEVER), 0);
+    assert_int_equal(rig.lease.wake_at, T0 + MS(9888)); /* nothing to renew: the loss is next */
+}
+
+/* The votes are yes, but a fresh look at the clock says no: and every grant is taken back. */
+static void test_a_quorum_that_came_too_late_is_none(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t took, min_validity;
+        bool is_held;
+    } rows[] = {
+        {MS(9898) - 1, 0, true},        {MS(9898), 0, false},        {MS(20000), 0, false},
+        {MS(8898) - 1, MS(1000), true}, {MS(8898), MS(1000), false}, /* more than min_validity, not
+                                                                        as much */
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct rig rig;
+        struct lease_terms terms = rig_terms();
+        terms.min_validity = rows[i].min_validity;
+        rig_start(&rig, &terms, 1);
+        rig_pass(&rig, rows[i].took);
+        rig_votes(&rig, "GG GU");
+        assert_acquired(&rig, rows[i].is_held ? REDLOCK_OK : REDLOCK_EEXPIRED);
+        assert_int_equal(rig.update.undo, rows[i].is_held ? 0 : 0x0f);
+    }
+}
+
+static void test_a_late_quorum_beside_deniers_is_settled(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_start(&rig, &terms, 1);
+    rig_pass(&rig, MS(9900));
+    rig_votes(&rig, "GGDG");
+    assert_state(&rig, LEASE_SETTLING);
+    assert_int_equal(rig.update.undo, 0); /* the settling round is the release */
+    rig_votes(&rig, "  M");
+    assert_acquired(&rig, REDLOCK_EEXPIRED);
+}
+
+static void test_nobody_waits_for_a_quorum_that_would_be_of_no_use(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    terms.ttl = MS(30); /* 2.3 ms of drift, and the node timeout is 50 ms */
+    rig_start(&rig, &terms, 1);
+    assert_int_equal(rig.lease.wake_at, T0 + MS(30) - 2300000);
+    terms.min_validity = MS(20);
+    rig_start(&rig, &terms, 1);
+    assert_int_equal(rig.lease.wake_at, T0 + MS(10) - 2300000);
+}
+
+/* ---- no ---- */
+
+/* Undone everywhere but where it was refused, or never sent: a lost answer may have been a grant.
+ */
+static void test_a_failed_try_is_undone_where_it_may_be(void **state) {
+    (void)state;
+    static const struct {
+        const char *votes;
+        redlock_status status;
+        uint32_t undo;
+    } rows[] = {
+        {"UUU  ", REDLOCK_ENOQUORUM, 0x18}, /* at once, and at those that did not even answer */
+        {"UUUGG", REDLOCK_ENOQUORUM, 0x18}, {"EEE  ", REDLOCK_ENOQUORUM, 0x1f},
+        {"BBB G", REDLOCK_ENOQUORUM, 0x1f}, {"GGEBU", REDLOCK_ENOQUORUM, 0x0f},
+        {"GUEUU", REDLOCK_ENOQUORUM, 0x05}, {"UUUUU", REDLOCK_ENOQUORUM, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct rig rig;
+        struct lease_terms terms = rig_terms();
+        rig_start(&rig, &terms, 1);
+        rig_pass(&rig, MS(1));
+        rig_votes(&rig, rows[i].votes);
+        assert_acquired(&rig, rows[i].status);
+        assert_int_equal(rig.update.undo, rows[i].undo);
+        assert_false(rig.update.send);
+    }
+}
+
+/* Where somebody denied, the last failure asks what it is that they hold. */
+static void test_a_last_failure_with_deniers_is_settled(void **state) {
+    (void)state;
+    static const struct {
+        const char *votes;
+        redlock_status status;
+        uint32_t deniers, may_hold;
+    } rows[] = {
+        {"DDD  ", REDLOCK_EHELD, 0x07, 0x18},  {"DWP  ", REDLOCK_EHELD, 0x07, 0x18},
+        {"GDGDU", REDLOCK_EHELD, 0x0a, 0x05},  {"GGDDE", REDLOCK_EHELD, 0x0c, 0x13},
+        {"DUU  ", REDLOCK_EHELD, 0x01, 0x18}, /* with that one it had been a quorum */
+        {"DUUUU", REDLOCK_ENOQUORUM, 0x01, 0}, {"DEEBG", REDLOCK_ENOQUORUM, 0x01, 0x1e},
+        {"UUUDD", REDLOCK_ENOQUORUM, 0x18, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct rig rig;
+        struct lease_terms terms = rig_terms();
+        rig_start(&rig, &terms, 1);
+        rig_pass(&rig, MS(7));
+        rig_votes(&rig, rows[i].votes);
+        assert_state(&rig, LEASE_SETTLING);
+        assert_sent(&rig, ROUND_SETTLE);
+        assert_int_equal(rig.update.undo, 0);
+        assert_int_equal(rig.update.awaited, rows[i].deniers);
+        assert_int_equal(rig.lease.may_hold, rows[i].may_hold);
+        assert_int_equal(rig.lease.wake_at, T0 + MS(57));
+        rig_votes(&rig, "DDDDD");
+        assert_acquired(&rig, rows[i].status);
+        assert_nothing_sent(&rig);
+    }
+}
+
+/* Votes that come in the same turn as the verdict, behind it, do not change what the no was. */
+static void test_late_grants_are_no_failures(void **state) {
+    (void)state;
+    static const char *const votes[] = {"UUD  ", "UUDG ", "UUDGG", "UEDGG", "UBDDG"};
+    for (size_t i = 0; i < COUNT_OF(votes); i++) {
+        struct rig rig;
+        struct lease_terms terms = rig_terms();
+        rig_start(&rig, &terms, 1);
+        rig_votes(&rig, votes[i]);
+        assert_state(&rig, LEASE_SETTLING);
+        rig_votes(&rig, "DDDDD");
+        assert_acquired(&rig, REDLOCK_EHELD);
+    }
+}
+
+static void test_settling_ends_at_its_deadline(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_start(&rig, &terms, 1);
+    rig_votes(&rig, "DDD");
+    rig_votes(&rig, "DD");
+    assert_state(&rig, LEASE_SETTLING);
+    rig_wake_on_time(&rig);
+    assert_int_equal(rig.now, T0 + MS(50));
+    assert_acquired(&rig, REDLOCK_EHELD);
+}
+
+static void test_silence_ends_at_the_deadline(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_start(&rig, &terms, 1);
+    rig_votes(&rig, "GG");
+    rig_wake_on_time(&rig);
+    assert_int_equal(rig.now, T0 + MS(50));
+    assert_acquired(&rig, REDLOCK_ENOQUORUM);
+    assert_int_equal(rig.update.undo, 0x1f); /* who timed out may have granted */
+}
+
+static void test_a_timer_that_is_early_does_nothing(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    terms.retries = 1;
+    rig_start(&rig, &terms, 1);
+    for (unsigned i = 0; i < 2; i++) { /* while acquiring, then in the backoff */
+        rig.now = rig.lease.wake_at - 1;
+        enum lease_state before = rig.lease.state;
+        rig_wake(&rig);
+        assert_state(&rig, before);
+        assert_nothing_sent(&rig);
+        assert_int_equal(rig.update.news, 0);
+        assert_int_equal(rig.round.verdict, i == 0 ? ROUND_OPEN : ROUND_NO);
+        rig_votes(&rig, "UUU");
+    }
+}
+
+static void test_without_a_round_the_deadline_decides_nothing(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_start(&rig, &terms, 1);
+    lease_woken(&rig.lease, NULL, rig.lease.wake_at, &rig.update);
+    assert_state(&rig, LEASE_ACQUIRING);
+    assert_nothing_sent(&rig);
+}
+
+/* ---- again ---- */
+
+static void test_a_retry_comes_after_a_random_delay(void **state) {
+    (void)state;
+    static const uint64_t bounds[] = {MS(200), MS(400), MS(800), MS(1600), MS(2000), MS(2000)};
+    bool small[COUNT_OF(bounds)] = {false}, large[COUNT_OF(bounds)] = {false};
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct rig rig;
+        struct lease_terms terms = rig_terms();
+        terms.retries = COUNT_OF(bounds);
+        rig_start(&rig, &terms, seed);
+        for (size_t i = 0; i < COUNT_OF(bounds); i++) {
+            rig_votes(&rig, "DDG");
+            rig_votes(&rig, "   D");
+            assert_state(&rig, LEASE_BACKOFF);
+            assert_int_equal(rig.update.news, 0);
+            uint64_t delay = rig.lease.wake_at - rig.now;
+            assert_in_range(delay, MS(1), bounds[i]);
+            small[i] = small[i] || delay < bounds[i] / 2;
+            large[i] = large[i] || delay > bounds[i] / 2;
+            rig_wake_on_time(&rig);
+            assert_state(&rig, LEASE_ACQUIRING);
+            assert_sent(&rig, ROUND_ACQUIRE);
+            assert_int_equal(rig.lease.tries, i + 2);
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(bounds); i++) {
+        assert_true(small[i] && large[i]);
+    }
+}
+
+static void test_each_try_is_undone_before_the_next(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    terms.retries = 2;
+    rig_start(&rig, &terms, 1);
+    rig_votes(&rig, "GDDUD");
+    assert_int_equal(rig.update.undo, 0x01);
+    assert_false(rig.update.send);
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GGDBD");
+    assert_int_equal(rig.update.undo, 0x0b);
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "DDDDD");
+    assert_state(&rig, LEASE_SETTLING);
+}
+
+static void test_retries_are_counted(void **state) {
+    (void)state;
+    for (uint32_t retries = 0; retries <= 3; retries++) {
+        struct rig rig;
+        struct lease_terms terms = rig_terms();
+        terms.retries = retries;
+        rig_start(&rig, &terms, 1);
+        for (uint32_t i = 0; i < retries; i++) {
+            rig_votes(&rig, "UUU");
+            assert_state(&rig, LEASE_BACKOFF);
+            rig_wake_on_time(&rig);
+        }
+        rig_votes(&rig, "UUU");
+        assert_acquired(&rig, REDLOCK_ENOQUORUM);
+        assert_int_equal(rig.lease.tries, retries + 1);
+    }
+}
+
+/* A slow first try must not eat the second one's validity, nor lend it any. */
+static void test_the_start_is_that_of_the_try(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    terms.retries = 1;
+    rig_start(&rig, &terms, 1);
+    rig_pass(&rig, MS(5000));
+    rig_wake(&rig);
+    assert_state(&rig, LEASE_BACKOFF);
+    rig_wake_on_time(&rig);
+    uint64_t second = rig.now;
+    rig_pass(&rig, MS(3));
+    rig_votes(&rig, "GGG");
+    assert_acquired(&rig, REDLOCK_OK);
+    assert_int_equal(lease_validity(&rig.lease, rig.now), second + MS(9898) - rig.now);
+}
+
+static void test_failing_without_end_goes_on_without_end(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    terms.retries = UINT32_MAX;
+    rig_start(&rig, &terms, 1);
+    for (unsigned i = 0; i < 10000; i++) {
+        rig_votes(&rig, "UUU");
+        assert_state(&rig, LEASE_BACKOFF);
+        assert_in_range(rig.lease.wake_at - rig.now, MS(1), MS(2000));
+        rig_wake_on_time(&rig);
+    }
+}
+
+/* ---- the end of patience ---- */
+
+static void test_the_last_try_begins_before_the_end_of_the_wait(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct rig rig;
+        struct lease_terms terms = rig_terms();
+        terms.retries = UINT32_MAX;
+        terms.give_up_at = T0 + MS(500);
+        rig_start(&rig, &terms, seed);
+        while (rig.lease.state != LEASE_OVER) {
+            if (rig.lease.state == LEASE_ACQUIRING) {
+                assert_true(rig.now < terms.give_up_at);
+                assert_int_equal(rig.lease.wake_at, rig.now + MS(50));
+            }
+            rig_wake_on_time(&rig);
+        }
+        assert_acquired(&rig, REDLOCK_ENOQUORUM);
+        assert_in_range(rig.now, T0 + MS(300), terms.give_up_at + MS(50));
+    }
+}
+
+static void test_no_retry_after_the_end_of_the_wait(void **state) {
+    (void)state;
+    /* A delay is at least 1 ms; and a busy loop may come back to us much later. */
+    static const uint64_t failed_at[] = {MS(9), MS(10) - 1, MS(10), MS(10) + 1, MS(5000)};
+    for (size_t i = 0; i < COUNT_OF(failed_at); i++) {
+        struct rig rig;
+        struct lease_terms terms = rig_terms();
+        terms.retries = UINT32_MAX;
+        terms.give_up_at = T0 + MS(10);
+        rig_start(&rig, &terms, 1);
+        rig_pass(&rig, failed_at[i]);
+        rig_votes(&rig, "GUUU");
+        assert_acquired(&rig, REDLOCK_ENOQUORUM);
+        assert_int_equal(rig.update.undo, 0x11);
+    }
+}
+
+/* The loop was busy when the retry was due, and the wait is over: no try begins any more. */
+static void test_a_retry_that_is_late_does_not_begin(void **state) {
+    (void)state;
+    static const uint64_t late[] = {0, 1, MS(5000)};
+    for (size_t i = 0; i < COUNT_OF(late); i++) {
+        struct rig rig;
+        struct lease_terms terms = rig_terms();
+        terms.retries = UINT32_MAX;
+        terms.give_up_at = T0 + MS(500);
+        rig_start(&rig, &terms, 1);
+        rig_votes(&rig, "UUU");
+        assert_state(&rig, LEASE_BACKOFF);
+        rig.now = terms.give_up_at + late[i];
+        rig_wake(&rig);
+        assert_acquired(&rig, REDLOCK_ENOQUORUM);
+        assert_nothing_sent(&rig);
+        assert_int_equal(rig.lease.tries, 1);
+    }
+}
+
+static void test_the_shortest_wait_is_one_try(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    terms.retries = UINT32_MAX;
+    terms.give_up_at = T0 + MS(1);
+    rig_start(&rig, &terms, 1);
+    assert_int_equal(rig.lease.wake_at, T0 + MS(50));
+    rig_wake_on_time(&rig);
+    assert_acquired(&rig, REDLOCK_ENOQUORUM);
+    assert_int_equal(rig.lease.tries, 1);
+}
+
+/* A try that began within the wait is not cut short; then those who denied are asked. */
+static void test_the_wait_is_outlasted_by_two_node_timeouts_at_most(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    terms.retries = UINT32_MAX;
+    terms.give_up_at = T0 + MS(20);
+    rig_start(&rig, &terms, 1);
+    rig_votes(&rig, "DD");
+    rig_wake_on_time(&rig);
+    assert_int_equal(rig.now, T0 + MS(50));
+    assert_state(&rig, LEASE_SETTLING);
+    rig_wake_on_time(&rig);
+    assert_int_equal(rig.now, T0 + MS(100));
+    assert_acquired(&rig, REDLOCK_ENOQUORUM);
+}
+
+static void test_a_wait_without_end(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    terms.retries = UINT32_MAX;
+    terms.give_up_at = NANOS_NEVER;
+    rig_start(&rig, &terms, 1);
+    assert_int_equal(rig.lease.wake_at, T0 + MS(50));
+    rig.now = NANOS_NEVER / 2;
+    rig_votes(&rig, "UUU");
+    assert_state(&rig, LEASE_BACKOFF);
+}
+
+/* ---- canceled, closed, without memory ---- */
+
+static void begin_in(struct rig *rig, enum lease_state state) {
+    struct lease_terms terms = rig_terms();
+    terms.retries = state == LEASE_BACKOFF;
+    rig_start(rig, &terms, 1);
+    if (state != LEASE_ACQUIRING) {
+        rig_votes(rig, "GDDDU");
+    } else {
+        rig_votes(rig, "GD  U");
+    }
+    assert_state(rig, state);
+}
+
+static const struct {
+    enum lease_state state;
+    uint32_t undo;
+} pending[] = {
+    {LEASE_ACQUIRING, 0x0d}, /* also where the answer is still on its way */
+    {LEASE_BACKOFF, 0},      /* undone when the try failed */
+    {LEASE_SETTLING, 0},     /* its round is the release */
+};
+
+static void test_cancel(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(pending); i++) {
+        struct rig rig;
+        begin_in(&rig, pending[i].state);
+        assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
+        assert_acquired(&rig, REDLOCK_ECANCELED);
+        assert_int_equal(rig.update.undo, pending[i].undo);
+        assert_false(rig.update.send);
+        assert_int_equal(rig_cancel(&rig), REDLOCK_EINVAL);
+        assert_int_equal(rig.update.news, 0);
+        rig_votes(&rig, "   G"); /* too late for anything */
+        assert_state(&rig, LEASE_OVER);
+    }
+}
+
+static void test_cancel_of_a_yes_that_was_not_told_yet(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_start(&rig, &terms, 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        round_vote(&rig.round, i, REDLOCK_VOTE_GRANTED, 0);
+    }
+    assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
+    assert_int_equal(rig.update.undo, 0x1f);
+}
+
+static void test_cancel_of_a_try_that_was_never_sent(void **state) {
+    (void)state;
+    struct lease_terms terms = rig_terms();
+    struct lease lease;
+    struct lease_update update;
+    lease_start(&lease, &terms, 1, T0, &update);
+    assert_int_equal(lease_cancel(&lease, NULL, &update), REDLOCK_OK);
+    assert_int_equal(update.undo, 0);
+    assert_int_equal(update.acquired, REDLOCK_ECANCELED);
+}
+
+static void test_close(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(pending); i++) {
+        struct rig rig;
+        begin_in(&rig, pending[i].state);
+        rig_close(&rig);
+        assert_acquired(&rig, REDLOCK_ECLOSED);
+        assert_int_equal(rig.update.undo, pending[i].undo);
+        assert_false(rig.update.send);
+        rig_close(&rig);
+        assert_int_equal(rig.update.news, 0);
+        assert_nothing_sent(&rig);
+    }
+}
+
+static void test_without_memory(void **state) {
+    (void)state;
+    struct rig rig;
+    begin_in(&rig, LEASE_ACQUIRING);
+    rig_out_of_memory(&rig);
+    assert_acquired(&rig, REDLOCK_ENOMEM);
+    begin_in(&rig, LEASE_SETTLING);
+    rig_out_of_memory(&rig);
+    assert_acquired(&rig, REDLOCK_EHELD);
+    assert_int_equal(rig.update.undo, 0x01); /* what the settling round was to release */
+    begin_in(&rig, LEASE_BACKOFF);           /* nothing was to be sent */
+    rig_out_of_memory(&rig);
+    assert_state(&rig, LEASE_BACKOFF);
+    assert_nothing_sent(&rig);
+}
+
+static void test_what_only_a_held_lock_can_do(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(pending); i++) {
+        struct rig rig;
+        begin_in(&rig, pending[i].state);
+        assert_int_equal(rig_release(&rig), REDLOCK_EINVAL);
+        assert_int_equal(rig_extend(&rig, MS(10000)), REDLOCK_EINVAL);
+        assert_state(&rig, pending[i].state);
+        assert_int_equal(lease_validity(&rig.lease, rig.now), 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_quorum_in_time_is_a_lock),
+        cmocka_unit_test(test_a_quorum_that_came_too_late_is_none),
+        cmocka_unit_test(test_a_late_quorum_beside_deniers_is_settled),
+        cmocka_unit_test(test_nobody_waits_for_a_quorum_that_would_be_of_no_use),
+        cmocka_unit_test(test_a_failed_try_is_undone_where_it_may_be),
+        cmocka_unit_test(test_a_last_failure_with_deniers_is_settled),
+        cmocka_unit_test(test_late_grants_are_no_failures),
+        cmocka_unit_test(test_settling_ends_at_its_deadline),
+        cmocka_unit_test(test_silence_ends_at_the_deadline),
+        cmocka_unit_test(test_a_timer_that_is_early_does_nothing),
+        cmocka_unit_test(test_without_a_round_the_deadline_decides_nothing),
+        cmocka_unit_test(test_a_retry_comes_after_a_random_delay),
+        cmocka_unit_test(test_each_try_is_undone_before_the_next),
+        cmocka_unit_test(test_retries_are_counted),
+        cmocka_unit_test(test_the_start_is_that_of_the_try),
+        cmocka_unit_test(test_failing_without_end_goes_on_without_end),
+        cmocka_unit_test(test_the_last_try_begins_before_the_end_of_the_wait),
+        cmocka_unit_test(test_no_retry_after_the_end_of_the_wait),
+        cmocka_unit_test(test_a_retry_that_is_late_does_not_begin),
+        cmocka_unit_test(test_the_shortest_wait_is_one_try),
+        cmocka_unit_test(test_the_wait_is_outlasted_by_two_node_timeouts_at_most),
+        cmocka_unit_test(test_a_wait_without_end),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_cancel_of_a_yes_that_was_not_told_yet),
+        cmocka_unit_test(test_cancel_of_a_try_that_was_never_sent),
+        cmocka_unit_test(test_close),
+        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_what_only_a_held_lock_can_do),
+    };
+    return cmocka_run_group_tests_name("lease_acquire", tests, NULL, NULL);
+}

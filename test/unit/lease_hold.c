@@ -1,0 +1,603 @@
+/* A lease that is held: renewals and how they fail, extensions, top-ups, and the loss in time. */
+#include "base/nanos.h"
+#include "rig.h"
+#include "unit.h"
+
+static struct lease_terms watched(void) {
+    struct lease_terms terms = rig_terms();
+    terms.watchdog = true;
+    return terms;
+}
+
+static void assert_lost(const struct rig *rig, redlock_status status) {
+    assert_state(rig, LEASE_LOST);
+    assert_true(rig->update.news & LEASE_LOSS);
+    assert_int_equal(rig->update.loss, status);
+    assert_nothing_sent(rig);
+    assert_int_equal(lease_validity(&rig->lease, rig->now), 0);
+}
+
+static void assert_extended(const struct rig *rig, redlock_status status) {
+    assert_true(rig->update.news & LEASE_EXTENDED);
+    assert_int_equal(rig->update.extended, status);
+}
+
+/* ---- renewals ---- */
+
+static void test_a_watchdog_renews_every_third_of_the_ttl(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    uint64_t begun = T0;
+    for (unsigned i = 0; i < 100; i++) {
+        assert_int_equal(rig.lease.wake_at, begun + MS(10000) / 3);
+        rig_wake_on_time(&rig);
+        assert_state(&rig, LEASE_RENEWING);
+        assert_sent(&rig, ROUND_RENEW);
+        assert_int_equal(rig.update.news, 0);
+        assert_int_equal(rig.lease.wake_at, rig.now + MS(50));
+        begun = rig.now;
+        rig_pass(&rig, MS(9));
+        rig_votes(&rig, "GGG");
+        assert_state(&rig, LEASE_HELD);
+        assert_int_equal(rig.update.news, 0); /* that is not worth a callback */
+        assert_int_equal(lease_validity(&rig.lease, rig.now), MS(9898 - 9));
+    }
+}
+
+static void test_without_a_watchdog_nothing_is_renewed(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_hold(&rig, &terms, "GGG");
+    assert_int_equal(rig.lease.renew_at, NANOS_NEVER);
+    rig_wake_on_time(&rig);
+    assert_lost(&rig, REDLOCK_EEXPIRED);
+}
+
+static void test_a_timer_that_is_early_renews_nothing(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    for (unsigned i = 0; i < 2; i++) { /* while held, then while renewing */
+        rig.now = rig.lease.wake_at - 1;
+        enum lease_state before = rig.lease.state;
+        rig_wake(&rig);
+        assert_state(&rig, before);
+        assert_nothing_sent(&rig);
+        rig_wake_on_time(&rig);
+    }
+}
+
+/* The grain of a loop's clock must not make the loss late: it is told up to 10 ms before. */
+static void test_the_loss_is_told_before_the_validity_ends(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t ttl, took, end, told;
+    } rows[] = {
+        {MS(10000), 0, MS(9898), MS(9888)},        {MS(10000), MS(9818), MS(9898), MS(9888)},
+        {MS(10000), MS(9858), MS(9898), MS(9893)}, /* an eighth of what was left */
+        {MS(100), 0, MS(97), MS(97) - 10000000},   {MS(50), MS(7), 47500000, 47500000 - 5062500},
+        {MS(3), 0, 970000, 970000 - 121250},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct rig rig;
+        struct lease_terms terms = rig_terms();
+        terms.ttl = rows[i].ttl;
+        rig_start(&rig, &terms, 1);
+        rig_pass(&rig, rows[i].took);
+        rig_votes(&rig, "GGG");
+        assert_int_equal(rig.lease.validity_end, T0 + rows[i].end);
+        assert_int_equal(rig.lease.wake_at, T0 + rows[i].told);
+        rig.now = rig.lease.wake_at - 1;
+        rig_wake(&rig);
+        assert_state(&rig, LEASE_HELD);
+        rig_wake_on_time(&rig);
+        assert_lost(&rig, REDLOCK_EEXPIRED);
+    }
+}
+
+static void test_a_failed_renewal_is_tried_again_soon(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct rig rig;
+        struct lease_terms terms = watched();
+        rig_start(&rig, &terms, seed);
+        rig_votes(&rig, "GGG");
+        unsigned renewals = 0;
+        while (rig.lease.state != LEASE_LOST) {
+            rig_wake_on_time(&rig);
+            if (rig.lease.state == LEASE_RENEWING) {
+                renewals++;
+                rig_votes(&rig, "UUUGG");
+                assert_state(&rig, LEASE_HELD);
+                uint64_t left = rig.lease.lost_at - rig.now;
+                uint64_t bound = nanos_max(MS(1), nanos_min(MS(100), left / 4));
+                assert_in_range(rig.lease.renew_at - rig.now, MS(1), bound);
+            }
+        }
+        assert_lost(&rig, REDLOCK_EEXPIRED);
+        assert_int_equal(rig.now, T0 + MS(9888)); /* not a moment later for all the retries */
+        assert_in_range(renewals, 66, 400);       /* often, and yet no hot loop */
+    }
+}
+
+static void test_a_silent_quorum_costs_the_deadline_each_time(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    while (rig.lease.state != LEASE_LOST) {
+        enum lease_state before = rig.lease.state;
+        uint64_t since = rig.now;
+        rig_wake_on_time(&rig);
+        if (before == LEASE_RENEWING) { /* the deadline, or the loss if that comes first */
+            assert_int_equal(rig.now, nanos_min(since + MS(50), T0 + MS(9888)));
+        }
+    }
+    assert_lost(&rig, REDLOCK_EEXPIRED);
+    assert_int_equal(rig.now, T0 + MS(9888));
+}
+
+static void test_a_renewal_that_succeeds_at_last_saves_the_lock(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    while (rig.now < T0 + MS(9800)) {
+        rig_wake_on_time(&rig);
+        if (rig.lease.state == LEASE_RENEWING) {
+            rig_votes(&rig, "EEE");
+        }
+    }
+    rig_wake_on_time(&rig);
+    assert_state(&rig, LEASE_RENEWING);
+    uint64_t begun = rig.now;
+    rig_votes(&rig, "GGGEE");
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.lease.validity_end, begun + MS(9898));
+    assert_int_equal(rig.lease.wake_at, begun + MS(10000) / 3);
+}
+
+static void test_a_lock_that_a_quorum_lost_is_lost_at_once(void **state) {
+    (void)state;
+    static const char *const votes[] = {"MMM", "DDD", "MDM", "GGMDW", "GMPEM", "MM-UM"};
+    for (size_t i = 0; i < COUNT_OF(votes); i++) {
+        struct rig rig;
+        struct lease_terms terms = watched();
+        rig_hold(&rig, &terms, "GGG");
+        rig_wake_on_time(&rig);
+        rig_votes(&rig, votes[i]);
+        assert_lost(&rig, REDLOCK_ELOST);
+        assert_int_equal(rig.update.news, LEASE_LOSS);
+    }
+}
+
+static void test_what_is_not_known_is_not_lost(void **state) {
+    (void)state;
+    static const char *const votes[] = {"MMEEE", "MMUUU", "GMMBU", "DDEGG", "MM---"};
+    for (size_t i = 0; i < COUNT_OF(votes); i++) {
+        struct rig rig;
+        struct lease_terms terms = watched();
+        rig_hold(&rig, &terms, "GGG");
+        rig_wake_on_time(&rig);
+        rig_votes(&rig, votes[i]);
+        assert_state(&rig, LEASE_HELD);
+        assert_nothing_sent(&rig);
+    }
+}
+
+/* A quorum's yes that is heard when the validity is over does not revive the lock. */
+static void test_a_renewal_heard_too_late_does_not_revive(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t heard;
+        const char *votes;
+        bool is_held;
+    } rows[] = {
+        {MS(9898) - 1, "GGG", true}, /* past the instant of the loss, but nobody was told */
+        {MS(9898), "GGG", false},
+        {MS(60000), "GGG", false},
+        {MS(9898), "MMM", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct rig rig;
+        struct lease_terms terms = watched();
+        rig_hold(&rig, &terms, "GGG");
+        rig.now = T0 + MS(9000);
+        rig_wake(&rig);
+        assert_state(&rig, LEASE_RENEWING);
+        rig.now = T0 + rows[i].heard;
+        rig_votes(&rig, rows[i].votes);
+        if (rows[i].is_held) {
+            assert_state(&rig, LEASE_HELD);
+        } else {
+            assert_lost(&rig, REDLOCK_EEXPIRED);
+        }
+    }
+}
+
+static void test_a_loop_that_was_busy_renews_nothing_that_is_over(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t woken;
+        bool is_held;
+    } rows[] = {{MS(9888) - 1, true}, {MS(9888), false}, {MS(100000), false}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct rig rig;
+        struct lease_terms terms = watched();
+        rig_hold(&rig, &terms, "GGG");
+        rig.now = T0 + rows[i].woken;
+        rig_wake(&rig);
+        if (rows[i].is_held) {
+            assert_state(&rig, LEASE_RENEWING);
+            assert_int_equal(rig.lease.wake_at, T0 + MS(9888)); /* the loss before the deadline */
+            rig_wake_on_time(&rig);
+        }
+        assert_lost(&rig, REDLOCK_EEXPIRED);
+    }
+}
+
+/* As with an acquisition: more than min_validity, by a fresh look at the clock, or it failed. */
+static void test_a_renewal_that_leaves_too_little_has_failed(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t took;
+        bool renewed;
+    } rows[] = {{MS(898) - 1, true}, {MS(898), false}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct rig rig;
+        struct lease_terms terms = watched();
+        terms.min_validity = MS(9000);
+        rig_hold(&rig, &terms, "GGG");
+        rig_wake_on_time(&rig);
+        uint64_t begun = rig.now;
+        rig_pass(&rig, rows[i].took);
+        rig_votes(&rig, "GGG");
+        assert_state(&rig, LEASE_HELD);
+        assert_int_equal(rig.lease.validity_end,
+                         rows[i].renewed ? begun + MS(9898) : T0 + MS(9898));
+        assert_int_equal(rig.lease.renew_at <= rig.now + MS(100), !rows[i].renewed);
+    }
+}
+
+/* ---- max_hold ---- */
+
+static void test_renewals_begin_within_max_hold_only(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    terms.max_hold = MS(10000);
+    rig_start(&rig, &terms, 1);
+    rig_pass(&rig, MS(10));
+    rig_votes(&rig, "GGG"); /* acquired 10 ms after T0: from then on it counts */
+    uint64_t last = 0;
+    for (unsigned renewals = 0; rig.lease.state != LEASE_LOST; renewals++) {
+        rig_wake_on_time(&rig);
+        if (rig.lease.state == LEASE_RENEWING) {
+            last = rig.now;
+            rig_votes(&rig, "GGG");
+        }
+        assert_true(renewals <= 3);
+    }
+    assert_int_equal(last, T0 + 3 * (MS(10000) / 3));
+    assert_lost(&rig, REDLOCK_EEXPIRED);
+    assert_int_equal(rig.now, last + MS(9888)); /* at most max_hold and one TTL */
+}
+
+static void test_the_end_of_max_hold(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t max_hold;
+        bool renews;
+    } rows[] = {{MS(10000) / 3, true}, {MS(10000) / 3 - 1, false}, {NANOS_NEVER, true}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct rig rig;
+        struct lease_terms terms = watched();
+        terms.max_hold = rows[i].max_hold;
+        rig_hold(&rig, &terms, "GGG");
+        assert_int_equal(rig.lease.renew_at != NANOS_NEVER, rows[i].renews);
+    }
+}
+
+static void test_retries_of_a_renewal_end_with_max_hold_too(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    terms.max_hold = MS(4000);
+    rig_hold(&rig, &terms, "GGG");
+    uint64_t last = 0;
+    while (rig.lease.state != LEASE_LOST) {
+        rig_wake_on_time(&rig);
+        if (rig.lease.state == LEASE_RENEWING) {
+            last = rig.now;
+            rig_votes(&rig, "UUU");
+        }
+    }
+    assert_in_range(last, T0 + MS(3900), T0 + MS(4000));
+}
+
+/* The loop was busy when the renewal was due, and max_hold is over: none begins any more. */
+static void test_a_renewal_that_is_late_does_not_begin_after_max_hold(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    terms.max_hold = MS(4000);
+    rig_hold(&rig, &terms, "GGG");
+    rig.now = T0 + MS(4000) + 1;
+    rig_wake(&rig);
+    assert_state(&rig, LEASE_HELD);
+    assert_nothing_sent(&rig);
+    assert_int_equal(rig.lease.wake_at, T0 + MS(9888));
+}
+
+/* ---- extensions ---- */
+
+static void test_an_extension_counts_from_its_call(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_hold(&rig, &terms, "GGG");
+    rig_pass(&rig, MS(3000));
+    assert_int_equal(rig_extend(&rig, MS(20000)), REDLOCK_OK);
+    assert_sent(&rig, ROUND_RENEW);
+    assert_state(&rig, LEASE_RENEWING);
+    assert_int_equal(rig.lease.wake_at, T0 + MS(3050));
+    assert_int_equal(rig.round.ttl, MS(20000));
+    rig_pass(&rig, MS(5));
+    rig_votes(&rig, "GGG");
+    assert_extended(&rig, REDLOCK_OK);
+    assert_int_equal(rig.update.news, LEASE_EXTENDED);
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.lease.validity_end, T0 + MS(3000) + MS(19798));
+    assert_int_equal(rig.lease.longest_ttl, MS(20000));
+}
+
+static void test_a_watchdog_goes_on_with_the_new_ttl(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    rig_extend(&rig, MS(6000));
+    rig_votes(&rig, "GGG");
+    assert_int_equal(rig.lease.renew_at, T0 + MS(2000));
+    rig_wake_on_time(&rig);
+    assert_int_equal(rig.round.ttl, MS(6000));
+}
+
+static void test_an_extension_never_shortens(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_hold(&rig, &terms, "GGG");
+    rig_pass(&rig, MS(100));
+    assert_int_equal(rig_extend(&rig, MS(1000)), REDLOCK_OK);
+    rig_votes(&rig, "GGG");
+    assert_extended(&rig, REDLOCK_OK);
+    assert_int_equal(lease_validity(&rig.lease, rig.now), MS(9798));
+    assert_int_equal(rig.lease.longest_ttl, MS(10000));
+    rig.now = T0 + MS(9500);
+    rig_extend(&rig, MS(1000));
+    rig_votes(&rig, "GGG");
+    assert_int_equal(lease_validity(&rig.lease, rig.now), MS(988)); /* where more was to be had */
+}
+
+static void test_one_extension_at_a_time(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_hold(&rig, &terms, "GGG");
+    assert_int_equal(rig_extend(&rig, MS(10000)), REDLOCK_OK);
+    assert_int_equal(rig_extend(&rig, MS(20000)), REDLOCK_EBUSY);
+    assert_nothing_sent(&rig);
+    assert_int_equal(rig.lease.terms.ttl, MS(10000)); /* refused: nothing has changed */
+    rig_votes(&rig, "GGG");
+    assert_int_equal(rig_extend(&rig, MS(20000)), REDLOCK_OK);
+}
+
+static void test_an_extension_overtakes_a_renewal(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GG");
+    rig_pass(&rig, MS(20));
+    assert_int_equal(rig_extend(&rig, MS(10000)), REDLOCK_OK);
+    assert_state(&rig, LEASE_RENEWING);
+    assert_sent(&rig, ROUND_RENEW); /* one of its own: the votes so far are not its */
+    uint64_t begun = rig.now;
+    assert_int_equal(rig.lease.wake_at, begun + MS(50));
+    rig_votes(&rig, "GGG");
+    assert_extended(&rig, REDLOCK_OK);
+    assert_int_equal(rig.lease.validity_end, begun + MS(9898));
+}
+
+static void test_how_extensions_fail(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t took;
+        const char *votes;
+        redlock_status status;
+        enum lease_state then;
+    } rows[] = {
+        {MS(1), "UUU", REDLOCK_ENOQUORUM, LEASE_HELD},
+        {MS(1), "GGEED", REDLOCK_ENOQUORUM, LEASE_HELD},
+        {MS(1), "MMM", REDLOCK_ELOST, LEASE_LOST},
+        {MS(1), "DDWGG", REDLOCK_ELOST, LEASE_LOST},
+        {MS(8000), "GGG", REDLOCK_EEXPIRED, LEASE_HELD}, /* too slow for min_validity */
+        {MS(9898), "GGG", REDLOCK_EEXPIRED, LEASE_LOST},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct rig rig;
+        struct lease_terms terms = rig_terms();
+        terms.min_validity = MS(5000);
+        rig_hold(&rig, &terms, "GGG");
+        rig_extend(&rig, MS(10000));
+        rig_pass(&rig, rows[i].took);
+        rig_votes(&rig, rows[i].votes);
+        assert_extended(&rig, rows[i].status);
+        assert_state(&rig, rows[i].then);
+        if (rows[i].then == LEASE_LOST) { /* and on_lost follows */
+            assert_lost(&rig, rows[i].status);
+        } else {
+            assert_int_equal(rig.lease.validity_end, T0 + MS(9898));
+        }
+    }
+}
+
+static void test_an_extension_that_nobody_answers(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_hold(&rig, &terms, "GGG");
+    rig_extend(&rig, MS(10000));
+    rig_wake_on_time(&rig);
+    assert_extended(&rig, REDLOCK_ENOQUORUM);
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.lease.wake_at, T0 + MS(9888)); /* no watchdog, so no retry */
+    rig_pass(&rig, MS(9800));
+    rig_extend(&rig, MS(10000));
+    rig_wake_on_time(&rig);
+    assert_extended(&rig, REDLOCK_EEXPIRED);
+    assert_lost(&rig, REDLOCK_EEXPIRED);
+}
+
+static void test_a_lost_lock_cannot_be_extended(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_hold(&rig, &terms, "GGG");
+    rig.now = T0 + MS(9888) - 1;
+    struct rig in_time = rig;
+    assert_int_equal(rig_extend(&in_time, MS(10000)), REDLOCK_OK);
+    rig.now++; /* as good as lost: the timer has only not fired yet */
+    assert_int_equal(rig_extend(&rig, MS(10000)), REDLOCK_ELOST);
+    assert_nothing_sent(&rig);
+    assert_state(&rig, LEASE_HELD);
+    rig_wake(&rig);
+    assert_lost(&rig, REDLOCK_EEXPIRED);
+    assert_int_equal(rig_extend(&rig, MS(10000)), REDLOCK_ELOST);
+}
+
+/* ---- top-ups ---- */
+
+static void test_nodes_without_the_key_are_topped_up_after_a_success(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGGDU");
+    assert_int_equal(rig.lease.may_hold, 0x07);
+    rig_wake_on_time(&rig);
+    rig_pass(&rig, MS(4));
+    rig_votes(&rig, "GGGDM"); /* also by what came in the same turn as the verdict, behind it */
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.update.top_up, 0x10); /* not where another has it */
+    assert_int_equal(rig.update.top_up_ttl, MS(10000 - 4));
+    assert_int_equal(rig.lease.may_hold, 0x17);
+    assert_false(rig.update.send);
+}
+
+static void test_late_votes_top_up_each_node_once(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GGG");
+    rig_pass(&rig, MS(30));
+    rig_vote(&rig, 4, REDLOCK_VOTE_MISSING);
+    assert_int_equal(rig.update.top_up, 0x10);
+    assert_int_equal(rig.update.top_up_ttl, MS(10000 - 30));
+    rig_vote(&rig, 3, REDLOCK_VOTE_MISSING);
+    assert_int_equal(rig.update.top_up, 0x08);
+    rig_vote(&rig, 3, REDLOCK_VOTE_MISSING);
+    assert_int_equal(rig.update.top_up, 0);
+    rig_wake_on_time(&rig); /* the next success may do it again */
+    round_vote(&rig.round, 4, REDLOCK_VOTE_MISSING, 0);
+    rig_votes(&rig, "GGG");
+    assert_int_equal(rig.update.top_up, 0x10);
+}
+
+static void test_an_acquisition_tops_up_nothing(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    rig_vote(&rig, 4, REDLOCK_VOTE_MISSING);
+    assert_nothing_sent(&rig);
+}
+
+static void test_nothing_is_topped_up_after_a_failure_or_the_end(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GMEE");
+    assert_int_equal(rig.update.top_up, 0);
+    rig_votes(&rig, "    M");
+    assert_int_equal(rig.update.top_up, 0); /* that round was a no */
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GGG");
+    struct rig late = rig;
+    late.now = late.lease.lost_at; /* the loss is due, though not told */
+    rig_vote(&late, 4, REDLOCK_VOTE_MISSING);
+    assert_nothing_sent(&late);
+    rig_wake(&late);
+    rig_vote(&late, 3, REDLOCK_VOTE_MISSING);
+    assert_nothing_sent(&late);
+    assert_int_equal(rig_release(&rig), REDLOCK_OK);
+    lease_late_votes(&rig.lease, &rig.round, rig.now, &rig.update);
+    assert_nothing_sent(&rig);
+}
+
+static void test_an_extension_tops_up_for_what_it_asked(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_hold(&rig, &terms, "GGG");
+    rig_extend(&rig, MS(5000));
+    rig_pass(&rig, MS(1));
+    rig_votes(&rig, "MGGG");
+    assert_extended(&rig, REDLOCK_OK);
+    assert_int_equal(rig.update.top_up, 0x01);
+    assert_int_equal(rig.update.top_up_ttl, MS(4999));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_watchdog_renews_every_third_of_the_ttl),
+        cmocka_unit_test(test_without_a_watchdog_nothing_is_renewed),
+        cmocka_unit_test(test_a_timer_that_is_early_renews_nothing),
+        cmocka_unit_test(test_the_loss_is_told_before_the_validity_ends),
+        cmocka_unit_test(test_a_failed_renewal_is_tried_again_soon),
+        cmocka_unit_test(test_a_silent_quorum_costs_the_deadline_each_time),
+        cmocka_unit_test(test_a_renewal_that_succeeds_at_last_saves_the_lock),
+        cmocka_unit_test(test_a_lock_that_a_quorum_lost_is_lost_at_once),
+        cmocka_unit_test(test_what_is_not_known_is_not_lost),
+        cmocka_unit_test(test_a_renewal_heard_too_late_does_not_revive),
+        cmocka_unit_test(test_a_loop_that_was_busy_renews_nothing_that_is_over),
+        cmocka_unit_test(test_a_renewal_that_leaves_too_little_has_failed),
+        cmocka_unit_test(test_renewals_begin_within_max_hold_only),
+        cmocka_unit_test(test_the_end_of_max_hold),
+        cmocka_unit_test(test_retries_of_a_renewal_end_with_max_hold_too),
+        cmocka_unit_test(test_a_renewal_that_is_late_does_not_begin_after_max_hold),
+        cmocka_unit_test(test_an_extension_counts_from_its_call),
+        cmocka_unit_test(test_a_watchdog_goes_on_with_the_new_ttl),
+        cmocka_unit_test(test_an_extension_never_shortens),
+        cmocka_unit_test(test_one_extension_at_a_time),
+        cmocka_unit_test(test_an_extension_overtakes_a_renewal),
+        cmocka_unit_test(test_how_extensions_fail),
+        cmocka_unit_test(test_an_extension_that_nobody_answers),
+        cmocka_unit_test(test_a_lost_lock_cannot_be_extended),
+        cmocka_unit_test(test_nodes_without_the_key_are_topped_up_after_a_success),
+        cmocka_unit_test(test_late_votes_top_up_each_node_once),
+        cmocka_unit_test(test_an_acquisition_tops_up_nothing),
+        cmocka_unit_test(test_nothing_is_topped_up_after_a_failure_or_the_end),
+        cmocka_unit_test(test_an_extension_tops_up_for_what_it_asked),
+    };
+    return cmocka_run_group_tests_name("lease_hold", tests, NULL, NULL);
+}

@@ -1,0 +1,165 @@
+/*
+ * Leases under random, legal events. The rig checks after each one what must always hold; here is
+ * checked what must come about in the end. The seeds are fixed: a failure names its own.
+ */
+#include "base/nanos.h"
+#include "core/backoff.h"
+#include "rig.h"
+#include "unit.h"
+
+#define SEEDS 10000
+#define EVENTS 300
+
+struct dice {
+    uint64_t seed;
+};
+
+static uint64_t below(struct dice *dice, uint64_t bound) {
+    return backoff_random(&dice->seed) % bound;
+}
+
+static bool one_in(struct dice *dice, uint64_t n) {
+    return below(dice, n) == 0;
+}
+
+static struct lease_terms random_terms(struct dice *dice) {
+    static const uint64_t ttls[] = {MS(3), MS(100), MS(1000), MS(10000), MS(30000)};
+    static const uint64_t waits[] = {1, MS(1), MS(30), MS(700), NANOS_NEVER};
+    static const uint32_t retries[] = {0, 1, 3, UINT32_MAX};
+    struct lease_terms terms = rig_terms();
+    terms.nodes = 1 + (uint32_t)below(dice, 7);
+    terms.ttl = ttls[below(dice, COUNT_OF(ttls))];
+    terms.give_up_at = nanos_add(T0, waits[below(dice, COUNT_OF(waits))]);
+    terms.retries = retries[below(dice, COUNT_OF(retries))];
+    terms.watchdog = one_in(dice, 2);
+    terms.max_hold = terms.watchdog && one_in(dice, 3) ? below(dice, 4 * terms.ttl) : NANOS_NEVER;
+    terms.min_validity = one_in(dice, 3) ? below(dice, terms.ttl / 8) : 0;
+    return terms;
+}
+
+/* Some time passes: usually little, sometimes to the timer or past it, now and then very much. */
+static void pass_time(struct dice *dice, struct rig *rig) {
+    uint64_t ttl = rig->lease.terms.ttl;
+    uint64_t wake_at = rig->lease.wake_at;
+    switch (below(dice, 8)) {
+    case 0:
+        rig_pass(rig, one_in(dice, 8) ? below(dice, ttl) : below(dice, MS(60)));
+        break;
+    case 1:
+        rig->now = wake_at != NANOS_NEVER ? nanos_max(rig->now, wake_at - 1) : rig->now;
+        break;
+    case 2:
+    case 3:
+        rig->now = wake_at != NANOS_NEVER ? nanos_max(rig->now, wake_at) : rig->now;
+        break;
+    case 4:
+        if (one_in(dice, 20)) {
+            rig_pass(rig, 10 * ttl);
+        }
+        break;
+    default:
+        rig_pass(rig, below(dice, MS(2)));
+        break;
+    }
+}
+
+/* Mostly grants: a lease that is never held meets few of its states. */
+static void cast_a_vote(struct dice *dice, struct rig *rig) {
+    static const redlock_vote votes[] = {
+        REDLOCK_VOTE_DENIED, REDLOCK_VOTE_WRONG_TYPE,  REDLOCK_VOTE_NO_EXPIRY, REDLOCK_VOTE_MISSING,
+        REDLOCK_VOTE_ERROR,  REDLOCK_VOTE_UNREACHABLE, REDLOCK_VOTE_BROKEN,    REDLOCK_VOTE_MISSING,
+    };
+    uint32_t node = (uint32_t)below(dice, rig->lease.terms.nodes);
+    rig_vote(rig, node,
+             one_in(dice, 5) ? votes[below(dice, COUNT_OF(votes))] : REDLOCK_VOTE_GRANTED);
+}
+
+static void call(struct dice *dice, struct rig *rig) {
+    switch (below(dice, 12)) {
+    case 0:
+        rig_cancel(rig);
+        break;
+    case 1:
+        rig_release(rig);
+        break;
+    case 2:
+        if (one_in(dice, 4)) {
+            rig_close(rig);
+        }
+        break;
+    default:
+        rig_extend(rig, rig->lease.terms.ttl / 2 + below(dice, rig->lease.terms.ttl) + MS(3));
+        break;
+    }
+}
+
+static void happen(struct dice *dice, struct rig *rig) {
+    rig->without_memory = one_in(dice, 30);
+    pass_time(dice, rig);
+    if (rig->is_unsent) { /* comes before all else: until then the round is another one's */
+        rig_out_of_memory(rig);
+    } else if (one_in(dice, rig->lease.state == LEASE_LOST ? 4 : 15)) {
+        call(dice, rig);
+    } else if (one_in(dice, 4)) {
+        rig_wake(rig);
+    } else {
+        cast_a_vote(dice, rig);
+    }
+}
+
+/* Whoever is released, and gets no answer any more, is over one deadline later. */
+static void bring_to_its_end(struct rig *rig) {
+    rig->without_memory = false;
+    if (rig->is_unsent) {
+        rig_out_of_memory(rig);
+    }
+    if (rig_cancel(rig) != REDLOCK_OK && rig_release(rig) == REDLOCK_OK) {
+        assert_state(rig, LEASE_RELEASING);
+    }
+    if (rig->lease.state == LEASE_RELEASING) {
+        rig_wake_on_time(rig);
+    }
+    assert_state(rig, LEASE_OVER);
+    assert_int_equal(rig->acquired, 1);
+    assert_int_equal(rig->extended, rig->extensions);
+}
+
+static int tell_seed(void **state) {
+    const uint64_t *seed = *state;
+    if (*seed <= SEEDS) {
+        print_error("it was the life of seed %u\n", (unsigned)*seed);
+    }
+    return 0;
+}
+
+static void test_random_lives(void **state) {
+    static uint64_t seed;
+    *state = &seed;
+    unsigned seen[LEASE_OVER + 1] = {0};
+    unsigned losses = 0, extended = 0, released = 0;
+    for (seed = 1; seed <= SEEDS; seed++) {
+        struct dice dice = {seed};
+        struct lease_terms terms = random_terms(&dice);
+        struct rig rig;
+        rig_start(&rig, &terms, seed);
+        for (unsigned i = 0; i < EVENTS && rig.lease.state != LEASE_OVER; i++) {
+            seen[rig.lease.state]++;
+            happen(&dice, &rig);
+        }
+        bring_to_its_end(&rig);
+        losses += rig.losses;
+        extended += rig.extended;
+        released += rig.released;
+    }
+    for (int each = 0; each < LEASE_OVER; each++) {
+        assert_true(seen[each] > SEEDS / 20); /* the dice reach every state, often */
+    }
+    assert_true(losses > SEEDS / 20 && extended > SEEDS / 20 && released > SEEDS / 20);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_random_lives, tell_seed),
+    };
+    return cmocka_run_group_tests_name("lease_random", tests, NULL, NULL);
+}

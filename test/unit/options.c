@@ -1,0 +1,467 @@
+/* Options and requests: every bound of every field, structs of other versions, terms of a lease. */
+#include "core/options.h"
+#include "base/nanos.h"
+#include "unit.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const nodes[] = {"redis://h"};
+
+static redlock_options usual_options(void) {
+    redlock_options options = REDLOCK_OPTIONS_INIT;
+    options.nodes = nodes;
+    options.node_count = 1;
+    return options;
+}
+
+static redlock_request usual_request(void) {
+    redlock_request request = REDLOCK_REQUEST_INIT;
+    request.key = "key";
+    return request;
+}
+
+static void assert_begins_with(const char *text, const char *start) {
+    if (strncmp(text, start, strlen(start)) != 0) {
+        print_error("\"%s\" does not begin with \"%s\"\n", text, start);
+        fail();
+    }
+}
+
+static void assert_options_accepted(const redlock_options *given) {
+    redlock_options options;
+    redlock_error error = {REDLOCK_OK, ""};
+    redlock_status status = options_read(given, &options, &error);
+    assert_string_equal(error.message, "");
+    assert_int_equal(status, REDLOCK_OK);
+}
+
+/* `message` begins with the field at fault and a colon. */
+static void assert_options_refused(const redlock_options *given, const char *message) {
+    redlock_options options;
+    redlock_error error = {REDLOCK_OK, ""};
+    assert_int_equal(options_read(given, &options, &error), REDLOCK_EINVAL);
+    assert_int_equal(error.status, REDLOCK_EINVAL);
+    assert_begins_with(error.message, message);
+    assert_int_equal(options_read(given, &options, NULL), REDLOCK_EINVAL);
+}
+
+static void assert_request_refused(const redlock_request *given, const char *message) {
+    redlock_options options = usual_options();
+    redlock_request request;
+    redlock_error error = {REDLOCK_OK, ""};
+    assert_int_equal(options_read_request(given, &options, &request, &error), REDLOCK_EINVAL);
+    assert_int_equal(error.status, REDLOCK_EINVAL);
+    assert_begins_with(error.message, message);
+}
+
+static redlock_request assert_request_accepted(const redlock_request *given) {
+    redlock_options options = usual_options();
+    redlock_request request;
+    redlock_error error = {REDLOCK_OK, ""};
+    redlock_status status = options_read_request(given, &options, &request, &error);
+    assert_string_equal(error.message, "");
+    assert_int_equal(status, REDLOCK_OK);
+    return request;
+}
+
+/* ---- options ---- */
+
+static void test_the_defaults(void **state) {
+    (void)state;
+    redlock_options given = usual_options(), options;
+    assert_int_equal(options_read(&given, &options, NULL), REDLOCK_OK);
+    assert_ptr_equal(options.nodes, nodes);
+    assert_int_equal(options.node_count, 1);
+    assert_int_equal(options.node_timeout_ms, 50);
+    assert_int_equal(options.stall_timeout_ms, 1000);
+    assert_int_equal(options.max_ttl_ms, 30000);
+    assert_true(options.drift == 0.01);
+    assert_int_equal(options.retry_delay_ms, 200);
+    assert_int_equal(options.retry_delay_max_ms, 2000);
+    assert_int_equal(options.reconnect_delay_ms, 50);
+    assert_int_equal(options.reconnect_delay_max_ms, 2000);
+    assert_int_equal(options.max_commands, 65536);
+    assert_int_equal(options.max_bytes, 16 << 20);
+    assert_string_equal(options.name, "redlock");
+    assert_true(options.log == NULL);
+    assert_int_equal(options.log_level, REDLOCK_LOG_INFO);
+    assert_null(options.allocator);
+}
+
+#define CENTURY UINT64_C(3155760000000)
+#define DURATION(field, least)                                                                     \
+    { #field ": ", offsetof(redlock_options, field), sizeof(uint64_t), least, CENTURY }
+
+/* The fields that have a least and a largest value; 0 for the largest: what the type can hold. */
+static const struct bounds {
+    const char *field;
+    size_t offset, size;
+    uint64_t least, most;
+} bounds[] = {
+    DURATION(node_timeout_ms, 1),
+    DURATION(stall_timeout_ms, 1),
+    DURATION(max_ttl_ms, 1),
+    DURATION(retry_delay_max_ms, 200), /* the default of retry_delay_ms */
+    DURATION(reconnect_delay_ms, 1),
+    DURATION(reconnect_delay_max_ms, 50),
+    {"node_count: ", offsetof(redlock_options, node_count), sizeof(size_t), 1, REDLOCK_MAX_NODES},
+    {"max_commands: ", offsetof(redlock_options, max_commands), sizeof(uint32_t), 16, 0},
+    {"max_bytes: ", offsetof(redlock_options, max_bytes), sizeof(size_t), 4096, 0},
+};
+
+static redlock_options with_value(const struct bounds *field, uint64_t value) {
+    redlock_options options = usual_options();
+    uint32_t narrow = (uint32_t)value;
+    options.reconnect_delay_max_ms = options.retry_delay_max_ms = CENTURY;
+    memcpy((char *)&options + field->offset,
+           field->size == sizeof(narrow) ? (void *)&narrow : (void *)&value, field->size);
+    return options;
+}
+
+static void test_the_bounds_of_each_field(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bounds); i++) {
+        redlock_options options = with_value(&bounds[i], bounds[i].least);
+        assert_options_accepted(&options);
+        options = with_value(&bounds[i], bounds[i].least - 1);
+        assert_options_refused(&options, bounds[i].field);
+        options = with_value(&bounds[i], 0);
+        assert_options_refused(&options, bounds[i].field);
+        options = with_value(&bounds[i], bounds[i].most != 0 ? bounds[i].most : UINT64_MAX);
+        assert_options_accepted(&options);
+        if (bounds[i].most != 0) {
+            options = with_value(&bounds[i], bounds[i].most + 1);
+            assert_options_refused(&options, bounds[i].field);
+            options = with_value(&bounds[i], UINT64_MAX);
+            assert_options_refused(&options, bounds[i].field);
+        }
+    }
+}
+
+static void test_a_delay_is_at_most_its_bound(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    options.retry_delay_ms = 0;
+    assert_options_refused(&options, "retry_delay_ms: 0 is not between 1 and 3155760000000");
+    options.retry_delay_ms = options.retry_delay_max_ms = 7;
+    assert_options_accepted(&options);
+    options.retry_delay_ms = 8;
+    assert_options_refused(&options, "retry_delay_max_ms: 7 is not between 8 and 3155760000000");
+    options = usual_options();
+    options.reconnect_delay_ms = 2001;
+    assert_options_refused(&options, "reconnect_delay_max_ms: 2000 is not between 2001 and");
+}
+
+static void test_the_drift(void **state) {
+    (void)state;
+    static const struct {
+        double drift;
+        const char *message; /* NULL: accepted */
+    } rows[] = {
+        {0, NULL},
+        {0.01, NULL},
+        {0.5, NULL},
+        {-0.001, "drift: -0.001 is not between 0 and 0.5"},
+        {0.51, "drift: 0.51 is not between 0 and 0.5"},
+        {1, "drift: "}, /* a percentage, by mistake */
+        {INFINITY, "drift: "},
+        {NAN, "drift: "},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        redlock_options options = usual_options();
+        options.drift = rows[i].drift;
+        if (rows[i].message == NULL) {
+            assert_options_accepted(&options);
+        } else {
+            assert_options_refused(&options, rows[i].message);
+        }
+    }
+}
+
+static void test_nodes_must_be_set(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    options.nodes = NULL;
+    assert_options_refused(&options, "nodes: not set");
+}
+
+static void test_the_name(void **state) {
+    (void)state;
+    static const char longest[] =
+        "0123456789012345678901234567890123456789012345678901234567890123";
+    static const struct {
+        const char *name;
+        bool is_good;
+    } rows[] = {
+        {NULL, true},    {"", true},       {"!~", true},           {longest, true}, {"a b", false},
+        {"a\nb", false}, {"a\x7f", false}, {"caf\xc3\xa9", false}, {"\x01", false},
+    };
+    redlock_options options = usual_options();
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        options.name = rows[i].name;
+        if (rows[i].is_good) {
+            assert_options_accepted(&options);
+        } else {
+            assert_options_refused(&options, "name: must be at most 64 printable ASCII");
+        }
+    }
+    char too_long[sizeof(longest) + 1];
+    strcpy(too_long, longest);
+    strcat(too_long, "x");
+    options.name = too_long;
+    assert_options_refused(&options, "name: must be at most 64");
+}
+
+static void test_the_log_level(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    options.log_level = REDLOCK_LOG_DEBUG;
+    assert_options_accepted(&options);
+    options.log_level = REDLOCK_LOG_ERROR;
+    assert_options_accepted(&options);
+    options.log_level = (redlock_log_level)4;
+    assert_options_refused(&options, "log_level: 4 is not one of");
+    options.log_level = (redlock_log_level)-1;
+    assert_options_refused(&options, "log_level: -1 is not one of");
+}
+
+static void *some_malloc(size_t size, void *context) {
+    (void)size;
+    return context;
+}
+
+static void *some_realloc(void *memory, size_t size, void *context) {
+    (void)size;
+    (void)context;
+    return memory;
+}
+
+static void some_free(void *memory, void *context) {
+    (void)memory;
+    (void)context;
+}
+
+static void test_an_allocator_is_whole(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    for (unsigned missing = 0; missing < 4; missing++) {
+        redlock_allocator allocator = {missing == 0 ? NULL : some_malloc,
+                                       missing == 1 ? NULL : some_realloc,
+                                       missing == 2 ? NULL : some_free, NULL};
+        options.allocator = &allocator;
+        if (missing < 3) {
+            assert_options_refused(&options, "allocator: malloc, realloc and free must all be set");
+        } else {
+            assert_options_accepted(&options);
+        }
+    }
+}
+
+/* ---- structs of other versions ---- */
+
+static void test_a_struct_without_its_size(void **state) {
+    (void)state;
+    redlock_options options = {.nodes = nodes, .node_count = 1};
+    assert_options_refused(&options, "size: not set; initialise the struct with "
+                                     "REDLOCK_OPTIONS_INIT");
+    redlock_request request = {.key = "key"};
+    assert_request_refused(&request, "size: not set; initialise the struct with "
+                                     "REDLOCK_REQUEST_INIT");
+}
+
+static void test_an_older_smaller_struct_gets_the_defaults(void **state) {
+    (void)state;
+    redlock_options given, options;
+    memset(&given, 0xee, sizeof(given)); /* what lies behind it is not ours to read */
+    given.size = offsetof(redlock_options, node_timeout_ms);
+    given.nodes = nodes;
+    given.node_count = 1;
+    assert_int_equal(options_read(&given, &options, NULL), REDLOCK_OK);
+    assert_int_equal(options.node_timeout_ms, 50);
+    assert_string_equal(options.name, "redlock");
+    given.size = offsetof(redlock_options, node_timeout_ms) - 1;
+    assert_options_refused(&given, "size: not set");
+
+    redlock_request asked, request;
+    redlock_options usual = usual_options();
+    memset(&asked, 0xee, sizeof(asked));
+    asked.size = offsetof(redlock_request, key_length);
+    asked.key = "key";
+    assert_int_equal(options_read_request(&asked, &usual, &request, NULL), REDLOCK_OK);
+    assert_int_equal(request.key_length, 3);
+    assert_int_equal(request.ttl_ms, 10000);
+    assert_true(request.on_lost == NULL);
+}
+
+static void test_a_newer_larger_struct_must_not_use_its_new_fields(void **state) {
+    (void)state;
+    struct {
+        redlock_options options;
+        char more[16];
+    } given = {usual_options(), {0}};
+    given.options.size = sizeof(given);
+    assert_options_accepted(&given.options);
+    given.more[15] = 1;
+    assert_options_refused(&given.options, "size: a field was set that this version");
+    given.options.size = sizeof(given) - 1;
+    assert_options_accepted(&given.options);
+
+    struct {
+        redlock_request request;
+        char more[8];
+    } asked = {usual_request(), {0}};
+    asked.request.size = sizeof(asked);
+    assert_request_accepted(&asked.request);
+    asked.more[0] = 1;
+    assert_request_refused(&asked.request, "size: a field was set that this version");
+}
+
+/* ---- requests ---- */
+
+static void test_the_key(void **state) {
+    (void)state;
+    static char key[REDLOCK_MAX_KEY + 2];
+    redlock_request request = usual_request();
+    request.key = NULL;
+    assert_request_refused(&request, "key: not set");
+    request.key = "";
+    assert_request_refused(&request, "key: empty");
+    request.key = "a\0b";
+    assert_int_equal(assert_request_accepted(&request).key_length, 1);
+    request.key_length = 3;
+    assert_int_equal(assert_request_accepted(&request).key_length, 3);
+    memset(key, 'k', REDLOCK_MAX_KEY);
+    request.key = key;
+    request.key_length = 0;
+    assert_int_equal(assert_request_accepted(&request).key_length, REDLOCK_MAX_KEY);
+    key[REDLOCK_MAX_KEY] = 'k';
+    assert_request_refused(&request, "key: longer than 65536 bytes");
+    request.key_length = REDLOCK_MAX_KEY;
+    assert_request_accepted(&request);
+    request.key_length = REDLOCK_MAX_KEY + 1;
+    assert_request_refused(&request, "key: longer than 65536 bytes");
+    request.key_length = SIZE_MAX;
+    assert_request_refused(&request, "key: longer than 65536 bytes");
+}
+
+static void test_the_ttl_leaves_more_than_the_least_validity(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t ttl_ms, min_validity_ms;
+        const char *message; /* NULL: accepted */
+    } rows[] = {
+        {3, 0, NULL}, /* 0.97 ms are left of it */
+        {30000, 0, NULL},
+        {10000, 9897, NULL},
+        {10000, 9898,
+         "ttl_ms: 10000 leaves 9898 ms of validity after drift, and more than "
+         "min_validity_ms, 9898, is asked for"},
+        {10000, 10000, "ttl_ms: "},
+        {10000, UINT64_MAX, "ttl_ms: "},
+        {1, 0, "ttl_ms: 1 leaves 0 ms"},
+        {2, 0, "ttl_ms: 2 leaves 0 ms"},
+        {3, 1, "ttl_ms: 3 leaves 0 ms"},
+        {0, 0, "ttl_ms: 0 is not between 1 and max_ttl_ms, 30000"},
+        {30001, 0, "ttl_ms: 30001 is not between 1 and max_ttl_ms, 30000"},
+        {UINT64_MAX, 0, "ttl_ms: 18446744073709551615 is not between"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        redlock_request request = usual_request();
+        request.ttl_ms = rows[i].ttl_ms;
+        request.min_validity_ms = rows[i].min_validity_ms;
+        if (rows[i].message == NULL) {
+            assert_request_accepted(&request);
+        } else {
+            assert_request_refused(&request, rows[i].message);
+        }
+    }
+}
+
+static void test_max_hold_bounds_a_watchdog(void **state) {
+    (void)state;
+    redlock_request request = usual_request();
+    request.max_hold_ms = 1;
+    assert_request_refused(&request, "max_hold_ms: ");
+    request.watchdog = true;
+    assert_request_accepted(&request);
+}
+
+/* ---- terms ---- */
+
+static void test_how_long_to_go_on_trying(void **state) {
+    (void)state;
+    const uint64_t now = MS(1000000);
+    static const struct {
+        uint64_t wait_ms;
+        uint32_t retries;
+        uint64_t give_up_after;
+        uint32_t expected_retries;
+    } rows[] = {
+        {0, 0, NANOS_NEVER, 0}, /* one try */
+        {0, 3, NANOS_NEVER, 3},
+        {500, 0, MS(500), UINT32_MAX},
+        {500, 3, MS(500), 3}, /* whichever ends first */
+        {1, 0, MS(1), UINT32_MAX},
+        {UINT64_MAX, 0, NANOS_NEVER, UINT32_MAX},
+        {UINT64_MAX, 3, NANOS_NEVER, 3},
+        {UINT64_MAX / 2, 0, NANOS_NEVER, UINT32_MAX}, /* more than there is time */
+        {0, UINT32_MAX, NANOS_NEVER, UINT32_MAX},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        redlock_options options = usual_options();
+        redlock_request request = usual_request();
+        request.wait_ms = rows[i].wait_ms;
+        request.retries = rows[i].retries;
+        struct lease_terms terms = options_terms(&options, &request, now);
+        assert_int_equal(terms.give_up_at, nanos_add(now, rows[i].give_up_after));
+        assert_int_equal(terms.retries, rows[i].expected_retries);
+    }
+}
+
+static void test_the_terms_are_what_was_asked_for(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    redlock_request request = usual_request();
+    struct lease_terms terms = options_terms(&options, &request, 5);
+    assert_int_equal(terms.nodes, 1);
+    assert_true(terms.drift == 0.01);
+    assert_int_equal(terms.ttl, MS(10000));
+    assert_int_equal(terms.node_timeout, MS(50));
+    assert_int_equal(terms.retry_delay, MS(200));
+    assert_int_equal(terms.retry_delay_max, MS(2000));
+    assert_int_equal(terms.min_validity, 0);
+    assert_false(terms.watchdog);
+    assert_int_equal(terms.max_hold, NANOS_NEVER);
+    request.min_validity_ms = 300;
+    request.watchdog = true;
+    request.max_hold_ms = 60000;
+    terms = options_terms(&options, &request, 5);
+    assert_int_equal(terms.min_validity, MS(300));
+    assert_true(terms.watchdog);
+    assert_int_equal(terms.max_hold, MS(60000));
+    request.max_hold_ms = UINT64_MAX;
+    assert_int_equal(options_terms(&options, &request, 5).max_hold, NANOS_NEVER);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_defaults),
+        cmocka_unit_test(test_the_bounds_of_each_field),
+        cmocka_unit_test(test_a_delay_is_at_most_its_bound),
+        cmocka_unit_test(test_the_drift),
+        cmocka_unit_test(test_nodes_must_be_set),
+        cmocka_unit_test(test_the_name),
+        cmocka_unit_test(test_the_log_level),
+        cmocka_unit_test(test_an_allocator_is_whole),
+        cmocka_unit_test(test_a_struct_without_its_size),
+        cmocka_unit_test(test_an_older_smaller_struct_gets_the_defaults),
+        cmocka_unit_test(test_a_newer_larger_struct_must_not_use_its_new_fields),
+        cmocka_unit_test(test_the_key),
+        cmocka_unit_test(test_the_ttl_leaves_more_than_the_least_validity),
+        cmocka_unit_test(test_max_hold_bounds_a_watchdog),
+        cmocka_unit_test(test_how_long_to_go_on_trying),
+        cmocka_unit_test(test_the_terms_are_what_was_asked_for),
+    };
+    return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}

@@ -1,0 +1,252 @@
+#include "rig.h"
+
+#include "base/nanos.h"
+#include "core/validity.h"
+#include "unit.h"
+
+#include <string.h>
+
+struct lease_terms rig_terms(void) {
+    return (struct lease_terms){.nodes = 5,
+                                .drift = 0.01,
+                                .ttl = MS(10000),
+                                .node_timeout = MS(50),
+                                .retry_delay = MS(200),
+                                .retry_delay_max = MS(2000),
+                                .give_up_at = NANOS_NEVER,
+                                .max_hold = NANOS_NEVER};
+}
+
+/* ---- what always holds ---- */
+
+#define TO(state) (1u << LEASE_##state)
+
+/* The arrows of core/lease.h; an event may also leave the state as it is. */
+static const unsigned arrows[] = {
+    [LEASE_ACQUIRING] = TO(HELD) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
+    [LEASE_BACKOFF] = TO(ACQUIRING) | TO(OVER),
+    [LEASE_SETTLING] = TO(OVER),
+    [LEASE_HELD] = TO(RENEWING) | TO(LOST) | TO(RELEASING),
+    [LEASE_RENEWING] = TO(HELD) | TO(LOST) | TO(RELEASING),
+    [LEASE_LOST] = TO(RELEASING),
+    [LEASE_RELEASING] = TO(OVER),
+    [LEASE_OVER] = 0,
+};
+
+static bool is_held(enum lease_state state) {
+    return state == LEASE_HELD || state == LEASE_RENEWING;
+}
+
+static bool is_acquiring(enum lease_state state) {
+    return state == LEASE_ACQUIRING || state == LEASE_BACKOFF || state == LEASE_SETTLING;
+}
+
+static void check_timer(const struct lease *lease) {
+    bool waits = lease->state != LEASE_LOST && lease->state != LEASE_OVER;
+    assert_int_equal(lease->wake_at != NANOS_NEVER, waits);
+    if (is_held(lease->state)) {
+        assert_true(lease->wake_at <= lease->lost_at); /* the loss is never overslept */
+        assert_true(lease->lost_at <= lease->validity_end);
+    }
+}
+
+static void check_validity(const struct rig *rig) {
+    uint64_t validity = lease_validity(&rig->lease, rig->now);
+    if (is_held(rig->lease.state)) {
+        assert_true(validity <= nanos_sub(rig->best_end, rig->now));
+    } else {
+        assert_int_equal(validity, 0);
+    }
+}
+
+static void count_news(struct rig *rig) {
+    unsigned news = rig->update.news;
+    rig->acquired += (news & LEASE_ACQUIRED) != 0;
+    rig->extended += (news & LEASE_EXTENDED) != 0;
+    rig->losses += (news & LEASE_LOSS) != 0;
+    rig->released += (news & LEASE_RELEASED) != 0;
+    assert_int_equal(rig->acquired, is_acquiring(rig->lease.state) ? 0 : 1);
+    assert_int_equal(rig->extended + rig->lease.extending, rig->extensions);
+    assert_true(rig->losses <= 1);
+    assert_true(rig->released <= 1);
+    if (rig->lease.state == LEASE_LOST) {
+        assert_int_equal(rig->losses, 1);
+    }
+}
+
+/* Nodes are topped up only while the lock is held, once a success, and only where it is gone. */
+static void check_top_up(struct rig *rig, const struct round *before) {
+    uint32_t nodes = rig->update.top_up;
+    if (nodes == 0) {
+        return;
+    }
+    assert_state(rig, LEASE_HELD);
+    assert_int_equal(nodes & ~round_voters(before, REDLOCK_VOTE_MISSING), 0);
+    assert_int_equal(nodes & rig->topped_up, 0);
+    assert_int_equal(rig->lease.may_hold & nodes, nodes);
+    assert_true(nanos_add(rig->now, rig->update.top_up_ttl) <= before->start + before->ttl);
+    rig->topped_up |= nodes;
+}
+
+static bool is_state_of(enum round_kind kind, enum lease_state state) {
+    switch (kind) {
+    case ROUND_ACQUIRE:
+        return state == LEASE_ACQUIRING;
+    case ROUND_RENEW:
+        return state == LEASE_RENEWING;
+    case ROUND_RELEASE:
+        return state == LEASE_RELEASING;
+    default:
+        return state == LEASE_SETTLING;
+    }
+}
+
+/* As lib/lock.c does it: an update is carried out once, right after the event. */
+static void carry_out(struct rig *rig, enum lease_state before) {
+    const struct lease_update *update = &rig->update;
+    enum lease_state after = rig->lease.state;
+    assert_true(before == after || (arrows[before] & 1u << after) != 0);
+    assert_true(update->undo == 0 || before == LEASE_ACQUIRING || before == LEASE_SETTLING);
+    count_news(rig);
+    check_timer(&rig->lease);
+    check_validity(rig);
+    check_top_up(rig, &rig->round);
+    if (!update->send) {
+        return;
+    }
+    assert_true(is_state_of(update->round, after));
+    rig->is_unsent = rig->without_memory;
+    if (!rig->without_memory) {
+        round_begin(&rig->round, update->round, rig->lease.terms.nodes, rig->now,
+                    rig->lease.terms.ttl, update->awaited);
+    }
+}
+
+/* ---- events ---- */
+
+void rig_start(struct rig *rig, const struct lease_terms *terms, uint64_t seed) {
+    memset(rig, 0, sizeof(*rig));
+    rig->now = T0;
+    memset(&rig->lease, 0xa5, sizeof(rig->lease));
+    memset(&rig->update, 0xa5, sizeof(rig->update));
+    lease_start(&rig->lease, terms, seed, rig->now, &rig->update);
+    carry_out(rig, LEASE_ACQUIRING);
+}
+
+void rig_pass(struct rig *rig, uint64_t nanos) {
+    rig->now += nanos;
+}
+
+static void tell_verdict(struct rig *rig) {
+    enum lease_state before = rig->lease.state;
+    const struct round *round = &rig->round;
+    if (round->verdict == ROUND_YES &&
+        (round->kind == ROUND_ACQUIRE || round->kind == ROUND_RENEW)) {
+        uint64_t end = validity_end(round->start, round->ttl, rig->lease.terms.drift);
+        rig->best_end = nanos_max(rig->best_end, end);
+        rig->topped_up = 0;
+    }
+    lease_decided(&rig->lease, round, rig->now, &rig->update);
+    carry_out(rig, before);
+}
+
+static void tell_late_votes(struct rig *rig) {
+    enum lease_state before = rig->lease.state;
+    lease_late_votes(&rig->lease, &rig->round, rig->now, &rig->update);
+    carry_out(rig, before);
+}
+
+void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote) {
+    if (round_vote(&rig->round, node, vote, 0)) {
+        tell_verdict(rig);
+    } else if (rig->round.verdict == ROUND_YES && vote == REDLOCK_VOTE_MISSING) {
+        tell_late_votes(rig);
+    }
+}
+
+void rig_votes(struct rig *rig, const char *votes) {
+    static const char letters[] = " GDWPME-UB"; /* in the order of redlock_vote */
+    bool decided = false, late = false;
+    for (uint32_t i = 0; votes[i] != '\0'; i++) {
+        redlock_vote vote = (redlock_vote)(strchr(letters, votes[i]) - letters);
+        if (vote != REDLOCK_VOTE_NONE) {
+            late = late || (rig->round.verdict != ROUND_OPEN && !decided);
+            decided = round_vote(&rig->round, i, vote, 0) || decided;
+        }
+    }
+    if (decided) {
+        tell_verdict(rig);
+    } else if (late) {
+        tell_late_votes(rig);
+    }
+}
+
+void rig_wake(struct rig *rig) {
+    enum lease_state before = rig->lease.state;
+    lease_woken(&rig->lease, &rig->round, rig->now, &rig->update);
+    carry_out(rig, before);
+}
+
+void rig_wake_on_time(struct rig *rig) {
+    assert_int_not_equal(rig->lease.wake_at, NANOS_NEVER);
+    rig->now = nanos_max(rig->now, rig->lease.wake_at);
+    rig_wake(rig);
+}
+
+void rig_out_of_memory(struct rig *rig) {
+    enum lease_state before = rig->lease.state;
+    rig->is_unsent = false;
+    lease_out_of_memory(&rig->lease, rig->now, &rig->update);
+    carry_out(rig, before);
+}
+
+redlock_status rig_cancel(struct rig *rig) {
+    enum lease_state before = rig->lease.state;
+    redlock_status status = lease_cancel(&rig->lease, &rig->round, &rig->update);
+    carry_out(rig, before);
+    return status;
+}
+
+redlock_status rig_extend(struct rig *rig, uint64_t ttl) {
+    enum lease_state before = rig->lease.state;
+    redlock_status status = lease_extend(&rig->lease, ttl, rig->now, &rig->update);
+    rig->extensions += status == REDLOCK_OK;
+    carry_out(rig, before);
+    return status;
+}
+
+redlock_status rig_release(struct rig *rig) {
+    enum lease_state before = rig->lease.state;
+    redlock_status status = lease_release(&rig->lease, rig->now, &rig->update);
+    carry_out(rig, before);
+    return status;
+}
+
+void rig_close(struct rig *rig) {
+    enum lease_state before = rig->lease.state;
+    lease_close(&rig->lease, &rig->round, rig->now, &rig->update);
+    carry_out(rig, before);
+}
+
+void rig_hold(struct rig *rig, const struct lease_terms *terms, const char *votes) {
+    rig_start(rig, terms, 1);
+    rig_votes(rig, votes);
+    assert_state(rig, LEASE_HELD);
+}
+
+/* ---- what a test looks at ---- */
+
+void assert_sent(const struct rig *rig, enum round_kind kind) {
+    assert_true(rig->update.send);
+    assert_int_equal(rig->update.round, kind);
+}
+
+void assert_nothing_sent(const struct rig *rig) {
+    assert_false(rig->update.send);
+    assert_int_equal(rig->update.undo, 0);
+    assert_int_equal(rig->update.top_up, 0);
+}
+
+void assert_state(const struct rig *rig, enum lease_state state) {
+    assert_string_equal(lease_state_name(rig->lease.state), lease_state_name(state));
+}

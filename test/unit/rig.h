@@ -1,0 +1,62 @@
+/*
+ * Drives one lease as a lock does: carries out its updates, keeps its latest round, and checks
+ * after every event what must hold for every lease at any time. Time is what the test says.
+ */
+#ifndef REDLOCK_TEST_RIG_H
+#define REDLOCK_TEST_RIG_H
+
+#include "core/lease.h"
+
+/* When every lease of the tests begins. */
+#define T0 UINT64_C(1000000000000)
+
+struct rig {
+    struct lease lease;
+    struct round round;         /* the latest one that was sent */
+    struct lease_update update; /* what the last event led to */
+    uint64_t now;
+    bool without_memory; /* rounds cannot be sent */
+    bool is_unsent;      /* the last one was not: lease_out_of_memory is due */
+
+    unsigned acquired, extended, losses, released; /* how often each was told */
+    unsigned extensions;                           /* how many were accepted */
+    uint32_t topped_up;                            /* since the last success of a round */
+    uint64_t best_end; /* the largest end of validity that any round that succeeded gave */
+};
+
+/* Five nodes, 10 s of TTL, 50 ms for a node, one try, no watchdog. */
+struct lease_terms rig_terms(void);
+
+void rig_start(struct rig *rig, const struct lease_terms *terms, uint64_t seed);
+
+/* Lets time pass, without an event. */
+void rig_pass(struct rig *rig, uint64_t nanos);
+
+/*
+ * Votes for the latest round, a letter a node: G granted, D denied, W wrong type, P no expiry,
+ * M missing, E error, U unreachable, B broken; a space: none yet. Tells the lease the verdict, if
+ * they decided, or that late votes came.
+ */
+void rig_votes(struct rig *rig, const char *votes);
+void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote);
+
+/* The timer fires: now, or when the lease wanted it. */
+void rig_wake(struct rig *rig);
+void rig_wake_on_time(struct rig *rig);
+
+void rig_out_of_memory(struct rig *rig);
+
+redlock_status rig_cancel(struct rig *rig);
+redlock_status rig_extend(struct rig *rig, uint64_t ttl);
+redlock_status rig_release(struct rig *rig);
+void rig_close(struct rig *rig);
+
+/* A lease that `votes` made HELD, with the update of that. */
+void rig_hold(struct rig *rig, const struct lease_terms *terms, const char *votes);
+
+/* The last update sends such a round, and nothing else but what is asked for next. */
+void assert_sent(const struct rig *rig, enum round_kind kind);
+void assert_nothing_sent(const struct rig *rig);
+void assert_state(const struct rig *rig, enum lease_state state);
+
+#endif

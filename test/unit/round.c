@@ -1,0 +1,395 @@
+/*
+ * The quorum collector, against an oracle that knows nothing of how it counts: it only looks at
+ * what every possible rest of the votes would make of the round.
+ */
+#include "core/round.h"
+#include "unit.h"
+
+#include <string.h>
+
+#define START MS(777)
+#define TTL MS(10000)
+
+/* Every vote that a node can cast. */
+static const redlock_vote alphabet[] = {
+    REDLOCK_VOTE_GRANTED, REDLOCK_VOTE_DENIED, REDLOCK_VOTE_WRONG_TYPE,
+    REDLOCK_VOTE_MISSING, REDLOCK_VOTE_ERROR,  REDLOCK_VOTE_NO_EXPIRY,
+    REDLOCK_VOTE_TIMEOUT, REDLOCK_VOTE_BROKEN, REDLOCK_VOTE_UNREACHABLE,
+};
+
+static struct round begin(enum round_kind kind, uint32_t nodes, uint32_t awaited) {
+    struct round round;
+    memset(&round, 0xa5, sizeof(round)); /* rounds come from a pool, as their last user left them */
+    round_begin(&round, kind, nodes, START, TTL, awaited);
+    return round;
+}
+
+/* ---- the oracle ---- */
+
+/* The votes of one round, in the order in which they came. */
+struct history {
+    enum round_kind kind;
+    uint32_t nodes;
+    uint32_t cast;
+    redlock_vote votes[REDLOCK_MAX_NODES];
+};
+
+static uint32_t count_granted(const struct history *history) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < history->cast; i++) {
+        count += history->votes[i] == REDLOCK_VOTE_GRANTED;
+    }
+    return count;
+}
+
+/* How many said that the key is not ours: another's, no lock at all, or not there. */
+static uint32_t count_not_ours(const struct history *history) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < history->cast; i++) {
+        redlock_vote vote = history->votes[i];
+        count += vote == REDLOCK_VOTE_DENIED || vote == REDLOCK_VOTE_WRONG_TYPE ||
+                 vote == REDLOCK_VOTE_NO_EXPIRY || vote == REDLOCK_VOTE_MISSING;
+    }
+    return count;
+}
+
+/* What these votes alone amount to: a majority did it, or the others are no majority, or neither.
+ */
+static enum round_verdict outcome(const struct history *history) {
+    if (2 * count_granted(history) > history->nodes) {
+        return ROUND_YES;
+    }
+    return 2 * (history->nodes - count_not_ours(history)) <= history->nodes ? ROUND_GONE : ROUND_NO;
+}
+
+/* A mask of the outcomes that are still possible, over every rest of the votes. */
+static unsigned possible_outcomes(const struct history *history) {
+    static const redlock_vote rest[] = {REDLOCK_VOTE_GRANTED, REDLOCK_VOTE_MISSING,
+                                        REDLOCK_VOTE_ERROR};
+    if (history->cast == history->nodes) {
+        return 1u << outcome(history);
+    }
+    unsigned possible = 0;
+    for (size_t i = 0; i < COUNT_OF(rest); i++) {
+        struct history next = *history;
+        next.votes[next.cast++] = rest[i];
+        possible |= possible_outcomes(&next);
+    }
+    return possible;
+}
+
+/* The earliest verdict. Who acquires is done as soon as yes is impossible, whatever else it is. */
+static enum round_verdict expected_verdict(const struct history *history) {
+    unsigned possible = possible_outcomes(history);
+    if (history->kind == ROUND_ACQUIRE && (possible & 1u << ROUND_YES) == 0) {
+        return outcome(history);
+    }
+    switch (possible) {
+    case 1u << ROUND_YES:
+        return ROUND_YES;
+    case 1u << ROUND_GONE:
+        return ROUND_GONE;
+    case 1u << ROUND_NO:
+        return ROUND_NO;
+    default:
+        return ROUND_OPEN;
+    }
+}
+
+/* ---- decisions ---- */
+
+/* Which node casts the next vote: the order must not matter. */
+typedef uint32_t node_order(uint32_t nodes, uint32_t cast);
+
+static uint32_t upwards(uint32_t nodes, uint32_t cast) {
+    (void)nodes;
+    return cast;
+}
+
+static uint32_t downwards(uint32_t nodes, uint32_t cast) {
+    return nodes - 1 - cast;
+}
+
+/* Goes on with each possible next vote from `round`, which has seen `history`. */
+static void explore(const struct round *round, const struct history *history, node_order *order) {
+    if (history->cast == history->nodes) {
+        assert_int_equal(round->silent, 0);
+        assert_int_not_equal(round->verdict, ROUND_OPEN);
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(alphabet); i++) {
+        struct round after = *round;
+        struct history longer = *history;
+        uint32_t node = order(history->nodes, history->cast);
+        longer.votes[longer.cast++] = alphabet[i];
+        bool decided = round_vote(&after, node, alphabet[i], 5);
+        assert_int_equal(after.votes[node], alphabet[i]);
+        if (round->verdict != ROUND_OPEN) {
+            assert_false(decided);
+            assert_int_equal(after.verdict, round->verdict);
+        } else {
+            assert_int_equal(after.verdict, expected_verdict(&longer));
+            assert_int_equal(decided, after.verdict != ROUND_OPEN);
+        }
+        explore(&after, &longer, order);
+    }
+}
+
+static void explore_kind(enum round_kind kind) {
+    for (uint32_t nodes = 1; nodes <= 5; nodes++) {
+        struct history history = {.kind = kind, .nodes = nodes};
+        struct round round = begin(kind, nodes, 0);
+        assert_int_equal(round.verdict, ROUND_OPEN);
+        explore(&round, &history, upwards);
+        if (nodes < 5) {
+            explore(&round, &history, downwards);
+        }
+    }
+}
+
+static void test_every_sequence_of_votes_to_acquire(void **state) {
+    (void)state;
+    explore_kind(ROUND_ACQUIRE);
+}
+
+static void test_every_sequence_of_votes_to_renew(void **state) {
+    (void)state;
+    explore_kind(ROUND_RENEW);
+}
+
+static void test_every_sequence_of_votes_to_release(void **state) {
+    (void)state;
+    explore_kind(ROUND_RELEASE);
+}
+
+/* The quorum is of the nodes that are configured, not of those that can be reached. */
+static void test_unreachable_nodes_count(void **state) {
+    (void)state;
+    for (uint32_t nodes = 1; nodes <= 9; nodes++) {
+        for (uint32_t down = 0; down <= nodes; down++) {
+            struct round round = begin(ROUND_ACQUIRE, nodes, 0);
+            for (uint32_t i = 0; i < nodes; i++) {
+                round_vote(&round, i, i < down ? REDLOCK_VOTE_UNREACHABLE : REDLOCK_VOTE_GRANTED,
+                           0);
+            }
+            assert_int_equal(round.verdict, nodes - down >= nodes / 2 + 1 ? ROUND_YES : ROUND_NO);
+        }
+    }
+}
+
+/* ---- votes that do not count any more ---- */
+
+static void test_votes_after_the_verdict_are_only_written_down(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_RENEW, 5, 0);
+    assert_false(round_vote(&round, 4, REDLOCK_VOTE_GRANTED, 0));
+    assert_false(round_vote(&round, 2, REDLOCK_VOTE_GRANTED, 0));
+    assert_true(round_vote(&round, 0, REDLOCK_VOTE_GRANTED, 0));
+    assert_int_equal(round.silent, 1u << 1 | 1u << 3);
+    assert_false(round_vote(&round, 1, REDLOCK_VOTE_MISSING, 0));
+    assert_false(round_vote(&round, 3, REDLOCK_VOTE_DENIED, 77));
+    assert_int_equal(round.verdict, ROUND_YES);
+    assert_int_equal(round.silent, 0);
+    assert_int_equal(round_voters(&round, REDLOCK_VOTE_MISSING), 1u << 1);
+    assert_int_equal(round_voters(&round, REDLOCK_VOTE_DENIED), 1u << 3);
+    assert_int_equal(round.other_ttl_ms[3], 77);
+}
+
+/* Only a timeout is replaced: it says nothing of the node but that it was slow. */
+static void test_a_node_votes_once(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(alphabet); i++) {
+        struct round round = begin(ROUND_ACQUIRE, 5, 0);
+        round_vote(&round, 3, alphabet[i], 11);
+        struct round before = round;
+        assert_false(round_vote(&round, 3, REDLOCK_VOTE_GRANTED, 22));
+        if (alphabet[i] == REDLOCK_VOTE_TIMEOUT) {
+            assert_int_equal(round.votes[3], REDLOCK_VOTE_GRANTED);
+            assert_int_equal(round.other_ttl_ms[3], 22);
+        } else {
+            assert_int_equal(round.votes[3], alphabet[i]);
+            assert_int_equal(round.other_ttl_ms[3], 11);
+            assert_int_equal(round.granted, before.granted);
+        }
+        assert_int_equal(round.silent, 0x1f & ~(1u << 3));
+        assert_int_equal(round.verdict, ROUND_OPEN);
+    }
+}
+
+static void test_one_node_is_no_quorum_however_often_it_answers(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_ACQUIRE, 3, 0);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_false(round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0));
+    }
+    assert_int_equal(round.granted, 1);
+    assert_int_equal(round.verdict, ROUND_OPEN);
+}
+
+/* ---- the deadline ---- */
+
+static void test_the_deadline_is_the_vote_of_the_silent(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_ACQUIRE, 5, 0);
+    round_vote(&round, 0, REDLOCK_VOTE_GRANTED, 0);
+    round_vote(&round, 4, REDLOCK_VOTE_DENIED, 0);
+    round_expire(&round);
+    assert_int_equal(round.verdict, ROUND_NO);
+    assert_int_equal(round.silent, 0);
+    assert_int_equal(round_voters(&round, REDLOCK_VOTE_TIMEOUT), 0x0e);
+    assert_false(round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0)); /* late: known, but a no stays */
+    assert_false(round_vote(&round, 2, REDLOCK_VOTE_GRANTED, 0));
+    assert_int_equal(round.verdict, ROUND_NO);
+    assert_int_equal(round_voters(&round, REDLOCK_VOTE_GRANTED), 0x07);
+}
+
+static void test_the_deadline_decides_every_round(void **state) {
+    (void)state;
+    for (uint32_t nodes = 1; nodes <= REDLOCK_MAX_NODES; nodes++) {
+        for (int kind = ROUND_ACQUIRE; kind <= ROUND_SETTLE; kind++) {
+            struct round round = begin((enum round_kind)kind, nodes, 1);
+            round_expire(&round);
+            assert_int_equal(round.verdict, kind == ROUND_SETTLE ? ROUND_YES : ROUND_NO);
+            round_expire(&round); /* and once more changes nothing */
+            assert_int_equal(round_voters(&round, REDLOCK_VOTE_TIMEOUT), round_all(nodes));
+        }
+    }
+}
+
+static void test_a_timeout_is_no_proof_of_loss(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_RENEW, 5, 0);
+    round_vote(&round, 0, REDLOCK_VOTE_MISSING, 0);
+    round_vote(&round, 1, REDLOCK_VOTE_MISSING, 0);
+    round_expire(&round);
+    assert_int_equal(round.verdict, ROUND_NO);
+}
+
+/* ---- settling ---- */
+
+/* Votes of the nodes that are still silent, in every order; over exactly when all awaited came. */
+static void settle_in_every_order(const struct round *round, uint32_t awaited) {
+    for (uint32_t node = 0; node < round->nodes; node++) {
+        if ((round->silent & 1u << node) == 0) {
+            continue;
+        }
+        struct round after = *round;
+        redlock_vote vote = alphabet[(node + awaited) % COUNT_OF(alphabet)];
+        bool decided = round_vote(&after, node, vote, 0);
+        bool is_over = (after.silent & awaited) == 0;
+        assert_int_equal(after.verdict, is_over ? ROUND_YES : ROUND_OPEN);
+        assert_int_equal(decided, is_over && round->verdict == ROUND_OPEN);
+        settle_in_every_order(&after, awaited);
+    }
+}
+
+static void test_settling_waits_for_the_awaited(void **state) {
+    (void)state;
+    for (uint32_t nodes = 1; nodes <= 5; nodes++) {
+        for (uint32_t awaited = 0; awaited <= round_all(nodes); awaited++) {
+            struct round round = begin(ROUND_SETTLE, nodes, awaited);
+            assert_int_equal(round.verdict, awaited == 0 ? ROUND_YES : ROUND_OPEN);
+            settle_in_every_order(&round, awaited);
+        }
+    }
+}
+
+/* ---- masks ---- */
+
+static void test_masks_of_all(void **state) {
+    (void)state;
+    assert_int_equal(round_all(1), 1);
+    assert_int_equal(round_all(5), 0x1f);
+    assert_int_equal(round_all(31), 0x7fffffff);
+    assert_int_equal(round_all(32), UINT32_MAX);
+}
+
+static void test_who_voted_what(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_ACQUIRE, 32, 0);
+    for (uint32_t i = 0; i < 27; i++) {
+        round_vote(&round, i, alphabet[i % 9], i);
+    }
+    round_vote(&round, 31, REDLOCK_VOTE_DENIED, 9);
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < COUNT_OF(alphabet); i++) {
+        uint32_t expected = (1u << i) * 0x40201; /* bits i, i + 9, i + 18 */
+        expected |= alphabet[i] == REDLOCK_VOTE_DENIED ? UINT32_C(1) << 31 : 0;
+        assert_int_equal(round_voters(&round, alphabet[i]), expected);
+        seen |= expected;
+    }
+    assert_int_equal(round_voters(&round, REDLOCK_VOTE_NONE), ~seen);
+    assert_int_equal(round.silent, ~seen);
+}
+
+static void test_deniers_and_possible_holders(void **state) {
+    (void)state;
+    static const struct {
+        redlock_vote vote;
+        bool denies, may_hold;
+    } rows[] = {
+        {REDLOCK_VOTE_NONE, false, true},         {REDLOCK_VOTE_GRANTED, false, true},
+        {REDLOCK_VOTE_DENIED, true, false},       {REDLOCK_VOTE_WRONG_TYPE, true, false},
+        {REDLOCK_VOTE_NO_EXPIRY, true, false},    {REDLOCK_VOTE_ERROR, false, true},
+        {REDLOCK_VOTE_TIMEOUT, false, true},      {REDLOCK_VOTE_BROKEN, false, true},
+        {REDLOCK_VOTE_UNREACHABLE, false, false},
+    };
+    for (uint32_t node = 0; node < 32; node++) {
+        for (size_t i = 0; i < COUNT_OF(rows); i++) {
+            struct round round = begin(ROUND_ACQUIRE, 32, 0);
+            if (rows[i].vote != REDLOCK_VOTE_NONE) {
+                round_vote(&round, node, rows[i].vote, 0);
+            }
+            uint32_t bit = UINT32_C(1) << node;
+            assert_int_equal(round_deniers(&round), rows[i].denies ? bit : 0);
+            assert_int_equal(round_possible_holders(&round), rows[i].may_hold ? UINT32_MAX : ~bit);
+        }
+    }
+}
+
+static void test_32_nodes_need_17(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_ACQUIRE, 32, 0);
+    for (uint32_t i = 31; i > 15; i--) {
+        assert_false(round_vote(&round, i, REDLOCK_VOTE_GRANTED, 0));
+    }
+    assert_true(round_vote(&round, 15, REDLOCK_VOTE_GRANTED, 0));
+    assert_int_equal(round.verdict, ROUND_YES);
+    assert_int_equal(round.silent, 0x7fff);
+}
+
+static void test_a_round_begins_empty(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_RENEW, 32, 0);
+    assert_int_equal(round.kind, ROUND_RENEW);
+    assert_int_equal(round.start, START);
+    assert_int_equal(round.ttl, TTL);
+    assert_int_equal(round.granted + round.gone, 0);
+    assert_int_equal(round.silent, UINT32_MAX);
+    assert_int_equal(round_voters(&round, REDLOCK_VOTE_NONE), UINT32_MAX);
+    for (uint32_t i = 0; i < 32; i++) {
+        assert_int_equal(round.other_ttl_ms[i], 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_sequence_of_votes_to_acquire),
+        cmocka_unit_test(test_every_sequence_of_votes_to_renew),
+        cmocka_unit_test(test_every_sequence_of_votes_to_release),
+        cmocka_unit_test(test_unreachable_nodes_count),
+        cmocka_unit_test(test_votes_after_the_verdict_are_only_written_down),
+        cmocka_unit_test(test_a_node_votes_once),
+        cmocka_unit_test(test_one_node_is_no_quorum_however_often_it_answers),
+        cmocka_unit_test(test_the_deadline_is_the_vote_of_the_silent),
+        cmocka_unit_test(test_the_deadline_decides_every_round),
+        cmocka_unit_test(test_a_timeout_is_no_proof_of_loss),
+        cmocka_unit_test(test_settling_waits_for_the_awaited),
+        cmocka_unit_test(test_masks_of_all),
+        cmocka_unit_test(test_who_voted_what),
+        cmocka_unit_test(test_deniers_and_possible_holders),
+        cmocka_unit_test(test_32_nodes_need_17),
+        cmocka_unit_test(test_a_round_begins_empty),
+    };
+    return cmocka_run_group_tests_name("round", tests, NULL, NULL);
+}

@@ -1,0 +1,17 @@
+/* What every unit test needs: cmocka, and what its header wants to be included before it. */
+#ifndef REDLOCK_TEST_UNIT_H
+#define REDLOCK_TEST_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Milliseconds as the nanoseconds that the library counts in. */
+#define MS(ms) (UINT64_C(1000000) * (uint64_t)(ms))
+
+#endif

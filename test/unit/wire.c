@@ -1,0 +1,430 @@
+/* What is said to servers, byte for byte, and what their answers are taken for. */
+#include "heap.h"
+#include "unit.h"
+#include "wire/command.h"
+#include "wire/reply.h"
+#include "wire/script.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TOKEN "0123456789abcdef0123456789abcdef01234567"
+#define OTHER_TOKEN "fedcba9876543210fedcba9876543210fedcba98"
+#define BULK_OF_TOKEN "$40\r\n" TOKEN "\r\n"
+#define BULK_OF_OTHER_TOKEN "$40\r\n" OTHER_TOKEN "\r\n"
+
+/* The length of a string literal that may hold NULs. */
+#define LITERAL(text) (text), sizeof(text) - 1
+
+struct fixture {
+    struct heap heap;
+    struct bytes out, keys, arguments;
+};
+
+static int setup(void **state) {
+    static struct fixture fixture;
+    heap_init(&fixture.heap);
+    bytes_init(&fixture.out, &fixture.heap.allocator);
+    bytes_init(&fixture.keys, &fixture.heap.allocator);
+    bytes_init(&fixture.arguments, &fixture.heap.allocator);
+    *state = &fixture;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct fixture *fixture = *state;
+    bytes_finish(&fixture->out);
+    bytes_finish(&fixture->keys);
+    bytes_finish(&fixture->arguments);
+    return fixture->heap.out == 0 ? 0 : -1;
+}
+
+static void assert_bytes(const struct bytes *bytes, const char *expected, size_t length) {
+    assert_false(bytes->failed);
+    assert_int_equal(bytes->length, length);
+    assert_memory_equal(bytes->data, expected, length);
+}
+
+/* ---- commands ---- */
+
+static void test_words(void **state) {
+    struct fixture *f = *state;
+    command_words(&f->out, 3, (const char *const[]){"AUTH", "user", "pass\r\nword"});
+    command_words(&f->out, 2, (const char *const[]){"SELECT", "15"});
+    command_words(&f->out, 3, (const char *const[]){"CLIENT", "SETNAME", ""});
+    assert_bytes(&f->out, LITERAL("*3\r\n$4\r\nAUTH\r\n$4\r\nuser\r\n$10\r\npass\r\nword\r\n"
+                                  "*2\r\n$6\r\nSELECT\r\n$2\r\n15\r\n"
+                                  "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n"));
+}
+
+/* With NX, and with the expiry in the same command. */
+static void test_set(void **state) {
+    struct fixture *f = *state;
+    command_set(&f->out, LITERAL("orders:42"), TOKEN, 10000);
+    assert_bytes(&f->out, LITERAL("*6\r\n$3\r\nSET\r\n$9\r\norders:42\r\n" BULK_OF_TOKEN
+                                  "$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n10000\r\n"));
+}
+
+static void test_set_of_a_binary_key(void **state) {
+    struct fixture *f = *state;
+    command_set(&f->out, LITERAL("a\0b\r\n$5\r\n"), TOKEN, 1);
+    assert_bytes(&f->out, LITERAL("*6\r\n$3\r\nSET\r\n$9\r\na\0b\r\n$5\r\n\r\n" BULK_OF_TOKEN
+                                  "$2\r\nNX\r\n$2\r\nPX\r\n$1\r\n1\r\n"));
+}
+
+static void test_numbers_are_written_in_full(void **state) {
+    struct fixture *f = *state;
+    static const struct {
+        uint64_t ttl_ms;
+        const char *bulk;
+    } rows[] = {
+        {0, "$1\r\n0\r\n"},
+        {9, "$1\r\n9\r\n"},
+        {10, "$2\r\n10\r\n"},
+        {30000, "$5\r\n30000\r\n"},
+        {UINT64_MAX, "$20\r\n18446744073709551615\r\n"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        bytes_clear(&f->out);
+        command_set(&f->out, "k", 1, TOKEN, rows[i].ttl_ms);
+        size_t length = strlen(rows[i].bulk);
+        assert_true(f->out.length > length);
+        assert_memory_equal(f->out.data + f->out.length - length, rows[i].bulk, length);
+    }
+}
+
+static void test_release_of_one_key(void **state) {
+    struct fixture *f = *state;
+    command_script_key(SCRIPT_RELEASE, &f->keys, &f->arguments, "key", 3, TOKEN, 999);
+    command_script(&f->out, SCRIPT_RELEASE, false, 1, &f->keys, &f->arguments);
+    char expected[512];
+    snprintf(expected, sizeof(expected),
+             "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n1\r\n$3\r\nkey\r\n" BULK_OF_TOKEN,
+             script_sha(SCRIPT_RELEASE));
+    assert_bytes(&f->out, expected, strlen(expected));
+}
+
+/* Keys first, then a token and a TTL for each: what a script finds in KEYS and ARGV. */
+#define THREE_KEYS                                                                                 \
+    "$1\r\n3\r\n"                                                                                  \
+    "$3\r\n\0\r\n\r\n$0\r\n\r\n$2\r\nk3\r\n" BULK_OF_TOKEN "$5\r\n10000\r\n" BULK_OF_OTHER_TOKEN   \
+    "$1\r\n7\r\n" BULK_OF_TOKEN "$5\r\n30000\r\n"
+
+static void add_three_keys(struct fixture *f) {
+    command_script_key(SCRIPT_RENEW, &f->keys, &f->arguments, "\0\r\n", 3, TOKEN, 10000);
+    command_script_key(SCRIPT_RENEW, &f->keys, &f->arguments, "", 0, OTHER_TOKEN, 7);
+    command_script_key(SCRIPT_RENEW, &f->keys, &f->arguments, "k3", 2, TOKEN, 30000);
+}
+
+static void test_renewal_of_three_keys(void **state) {
+    struct fixture *f = *state;
+    add_three_keys(f);
+    command_script(&f->out, SCRIPT_RENEW, false, 3, &f->keys, &f->arguments);
+    struct bytes expected;
+    bytes_init(&expected, &f->heap.allocator);
+    bytes_append(&expected, LITERAL("*12\r\n$7\r\nEVALSHA\r\n$40\r\n"));
+    bytes_append(&expected, script_sha(SCRIPT_RENEW), 40);
+    bytes_append(&expected, LITERAL("\r\n" THREE_KEYS));
+    assert_bytes(&f->out, expected.data, expected.length);
+    bytes_finish(&expected);
+}
+
+static void test_a_script_the_server_lacks_is_sent_as_text(void **state) {
+    struct fixture *f = *state;
+    add_three_keys(f);
+    command_script(&f->out, SCRIPT_RENEW, true, 3, &f->keys, &f->arguments);
+    struct bytes expected;
+    bytes_init(&expected, &f->heap.allocator);
+    char header[64];
+    snprintf(header, sizeof(header), "*12\r\n$4\r\nEVAL\r\n$%zu\r\n",
+             strlen(script_text(SCRIPT_RENEW)));
+    bytes_append(&expected, header, strlen(header));
+    bytes_append(&expected, script_text(SCRIPT_RENEW), strlen(script_text(SCRIPT_RENEW)));
+    bytes_append(&expected, LITERAL("\r\n" THREE_KEYS));
+    assert_bytes(&f->out, expected.data, expected.length);
+    bytes_finish(&expected);
+}
+
+/* ---- without memory ---- */
+
+static void encode_all(struct fixture *f) {
+    static const char key[400] = {'k'};
+    bytes_clear(&f->out);
+    bytes_clear(&f->keys);
+    bytes_clear(&f->arguments);
+    command_words(&f->out, 1, (const char *const[]){"PING"});
+    command_set(&f->out, key, sizeof(key), TOKEN, 1);
+    command_script_key(SCRIPT_RENEW, &f->keys, &f->arguments, key, sizeof(key), TOKEN, 1);
+    command_script(&f->out, SCRIPT_RENEW, true, 1, &f->keys, &f->arguments);
+}
+
+/* Encodes all with new buffers, while allocations fail from the n-th on, or only the n-th. */
+static void fail_at(struct fixture *f, size_t n, bool once) {
+    bytes_finish(&f->out);
+    bytes_finish(&f->keys);
+    bytes_finish(&f->arguments);
+    f->heap.calls = 0;
+    f->heap.fail_from = n;
+    f->heap.fail_once = once;
+    encode_all(f);
+    f->heap.fail_from = 0;
+}
+
+/* Each allocation fails in turn: the command says so, and a half one is never taken for whole. */
+static void test_a_command_without_memory_has_failed(void **state) {
+    struct fixture *f = *state;
+    encode_all(f);
+    size_t allocations = f->heap.calls;
+    size_t length = f->out.length;
+    assert_in_range(allocations, 3, 20);
+    for (size_t n = 1; n <= 2 * allocations; n++) {
+        fail_at(f, (n + 1) / 2, n % 2 == 0);
+        assert_true(f->out.failed);
+        encode_all(f);
+        assert_false(f->out.failed);
+        assert_int_equal(f->out.length, length);
+    }
+}
+
+/* ---- scripts ---- */
+
+static uint32_t rotated(uint32_t value, unsigned by) {
+    return value << by | value >> (32 - by);
+}
+
+/* SHA-1 of one block of 64 bytes (FIPS 180-4, section 6.1.2). */
+static void sha1_block(uint32_t hash[5], const unsigned char *block) {
+    static const uint32_t constants[] = {0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6};
+    uint32_t w[80];
+    for (unsigned t = 0; t < 16; t++) {
+        const unsigned char *p = block + 4 * (size_t)t;
+        w[t] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+    }
+    for (unsigned t = 16; t < 80; t++) {
+        w[t] = rotated(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1);
+    }
+    uint32_t a = hash[0], b = hash[1], c = hash[2], d = hash[3], e = hash[4];
+    for (unsigned t = 0; t < 80; t++) {
+        uint32_t choice = (b & c) | (~b & d), parity = b ^ c ^ d;
+        uint32_t majority = (b & c) | (b & d) | (c & d);
+        uint32_t f = t < 20 ? choice : t >= 40 && t < 60 ? majority : parity;
+        uint32_t sum = rotated(a, 5) + f + e + w[t] + constants[t / 20];
+        e = d;
+        d = c;
+        c = rotated(b, 30);
+        b = a;
+        a = sum;
+    }
+    const uint32_t sums[] = {a, b, c, d, e};
+    for (unsigned i = 0; i < 5; i++) {
+        hash[i] += sums[i];
+    }
+}
+
+/* The SHA-1 of `text` in hexadecimal. */
+static void sha1(const char *text, char digits[41]) {
+    uint32_t hash[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
+    static unsigned char padded[8192];
+    size_t length = strlen(text);
+    size_t blocks = (length + 8) / 64 + 1;
+    assert_true(blocks * 64 <= sizeof(padded));
+    memset(padded, 0, sizeof(padded));
+    memcpy(padded, text, length);
+    padded[length] = 0x80;
+    for (unsigned i = 0; i < 8; i++) {
+        padded[blocks * 64 - 1 - i] = (unsigned char)((uint64_t)length * 8 >> 8 * i);
+    }
+    for (size_t i = 0; i < blocks; i++) {
+        sha1_block(hash, padded + 64 * i);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        snprintf(digits + 8 * (size_t)i, 9, "%08x", hash[i]);
+    }
+}
+
+static void test_the_written_sha_is_that_of_the_text(void **state) {
+    (void)state;
+    char digits[41];
+    sha1("abc", digits);
+    assert_string_equal(digits, "a9993e364706816aba3e25717850c26c9cd0d89d");
+    sha1("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", digits);
+    assert_string_equal(digits, "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
+    for (int script = 0; script < SCRIPT_COUNT; script++) {
+        sha1(script_text((enum script)script), digits);
+        assert_memory_equal(script_sha((enum script)script), digits, SCRIPT_SHA_LENGTH);
+    }
+}
+
+/* ---- answers ---- */
+
+static struct reply reply_of(enum reply_type type, const char *text) {
+    return (struct reply){.type = type, .text = text, .length = text != NULL ? strlen(text) : 0};
+}
+
+static void test_answers_to_set(void **state) {
+    (void)state;
+    static const struct {
+        enum reply_type type;
+        const char *text;
+        redlock_vote vote;
+    } rows[] = {
+        {REPLY_STATUS, "OK", REDLOCK_VOTE_GRANTED},
+        {REPLY_NIL, NULL, REDLOCK_VOTE_DENIED},
+        {REPLY_STATUS, "QUEUED", REDLOCK_VOTE_ERROR},
+        {REPLY_STATUS, "OKAY", REDLOCK_VOTE_ERROR},
+        {REPLY_STATUS, "O", REDLOCK_VOTE_ERROR},
+        {REPLY_STATUS, "ok", REDLOCK_VOTE_ERROR},
+        {REPLY_STATUS, "", REDLOCK_VOTE_ERROR},
+        {REPLY_STRING, "OK", REDLOCK_VOTE_ERROR},
+        {REPLY_ERROR, "OK", REDLOCK_VOTE_ERROR},
+        {REPLY_ERROR, "OOM command not allowed", REDLOCK_VOTE_ERROR},
+        {REPLY_INTEGER, NULL, REDLOCK_VOTE_ERROR},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply reply = reply_of(rows[i].type, rows[i].text);
+        struct reply_outcome outcome = reply_to_set(&reply);
+        assert_int_equal(outcome.vote, rows[i].vote);
+        assert_int_equal(outcome.other_ttl_ms, 0);
+    }
+}
+
+static void test_answers_of_scripts(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned count;
+        struct reply_outcome outcomes[4];
+    } rows[] = {
+        {"", 0, {{0}}},
+        {"y", 1, {{REDLOCK_VOTE_GRANTED, 0}}},
+        {"m", 1, {{REDLOCK_VOTE_MISSING, 0}}},
+        {"p", 1, {{REDLOCK_VOTE_NO_EXPIRY, 0}}},
+        {"t", 1, {{REDLOCK_VOTE_WRONG_TYPE, 0}}},
+        {"h0", 1, {{REDLOCK_VOTE_DENIED, 0}}},
+        {"h9876", 1, {{REDLOCK_VOTE_DENIED, 9876}}},
+        {"h4294967295", 1, {{REDLOCK_VOTE_DENIED, UINT32_MAX}}},
+        {"h4294967296", 1, {{REDLOCK_VOTE_DENIED, UINT32_MAX}}},
+        {"h99999999999999999999999999999999999999999", 1, {{REDLOCK_VOTE_DENIED, UINT32_MAX}}},
+        {"h00000000000000000000000000000000000000012", 1, {{REDLOCK_VOTE_DENIED, 12}}},
+        {"h10yh20m",
+         4,
+         {{REDLOCK_VOTE_DENIED, 10},
+          {REDLOCK_VOTE_GRANTED, 0},
+          {REDLOCK_VOTE_DENIED, 20},
+          {REDLOCK_VOTE_MISSING, 0}}},
+        {"ptyh7",
+         4,
+         {{REDLOCK_VOTE_NO_EXPIRY, 0},
+          {REDLOCK_VOTE_WRONG_TYPE, 0},
+          {REDLOCK_VOTE_GRANTED, 0},
+          {REDLOCK_VOTE_DENIED, 7}}},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply reply = reply_of(REPLY_STRING, rows[i].text);
+        struct reply_outcome outcomes[5] = {[4] = {REDLOCK_VOTE_NONE, 99}};
+        outcomes[rows[i].count] = (struct reply_outcome){REDLOCK_VOTE_NONE, 99};
+        assert_true(reply_to_script(&reply, outcomes, rows[i].count));
+        for (unsigned k = 0; k < rows[i].count; k++) {
+            assert_int_equal(outcomes[k].vote, rows[i].outcomes[k].vote);
+            assert_int_equal(outcomes[k].other_ttl_ms, rows[i].outcomes[k].other_ttl_ms);
+        }
+        assert_int_equal(outcomes[rows[i].count].other_ttl_ms, 99); /* and not one more */
+    }
+}
+
+static void test_malformed_answers_of_scripts(void **state) {
+    (void)state;
+    static const struct {
+        enum reply_type type;
+        const char *text;
+        unsigned count;
+    } rows[] = {
+        {REPLY_STRING, "", 1},     {REPLY_STRING, "y", 2},    {REPLY_STRING, "yy", 1},
+        {REPLY_STRING, "yyy", 2},  {REPLY_STRING, "x", 1},    {REPLY_STRING, "Y", 1},
+        {REPLY_STRING, "yx", 2},   {REPLY_STRING, "y ", 1},   {REPLY_STRING, " y", 1},
+        {REPLY_STRING, "h-5", 1},  {REPLY_STRING, "h5.0", 1}, {REPLY_STRING, "h1e3", 1},
+        {REPLY_STRING, "h0x9", 1}, {REPLY_STRING, "5", 1},    {REPLY_STRING, "h5y", 1},
+        {REPLY_STRING, "y5", 1},   {REPLY_STRING, "m0", 1},   {REPLY_STRING, "p7y", 2},
+        {REPLY_STRING, "h", 1},    {REPLY_STRING, "hy", 2},   {REPLY_STATUS, "y", 1},
+        {REPLY_ERROR, "y", 1},     {REPLY_INTEGER, NULL, 1},  {REPLY_NIL, NULL, 1},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply reply = reply_of(rows[i].type, rows[i].text);
+        struct reply_outcome outcomes[2] = {{0}};
+        assert_false(reply_to_script(&reply, outcomes, rows[i].count));
+    }
+}
+
+static void test_an_answer_ends_where_its_length_says(void **state) {
+    (void)state;
+    struct reply_outcome outcome;
+    struct reply cut = {.type = REPLY_STRING, .text = "h1234", .length = 3};
+    assert_true(reply_to_script(&cut, &outcome, 1));
+    assert_int_equal(outcome.other_ttl_ms, 12);
+    struct reply with_nul = {.type = REPLY_STRING, .text = "y\0", .length = 2};
+    assert_false(reply_to_script(&with_nul, &outcome, 1));
+}
+
+static void test_classes_of_errors(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        enum reply_error meaning;
+    } rows[] = {
+        {"NOSCRIPT No matching script. Please use EVAL.", REPLY_ERROR_NO_SCRIPT},
+        {"LOADING Redis is loading the dataset in memory", REPLY_ERROR_TRY_LATER},
+        {"BUSY Redis is busy running a script.", REPLY_ERROR_TRY_LATER},
+        {"MISCONF Redis is configured to save RDB snapshots", REPLY_ERROR_TRY_LATER},
+        {"OOM command not allowed when used memory > 'maxmemory'.", REPLY_ERROR_TRY_LATER},
+        {"MASTERDOWN Link with MASTER is down", REPLY_ERROR_TRY_LATER},
+        {"CLUSTERDOWN Hash slot not served", REPLY_ERROR_TRY_LATER},
+        {"TRYAGAIN Multiple keys request during rehashing", REPLY_ERROR_TRY_LATER},
+        {"NOREPLICAS Not enough good replicas to write.", REPLY_ERROR_TRY_LATER},
+        {"ERR max number of clients reached", REPLY_ERROR_TRY_LATER},
+        {"NOAUTH Authentication required.", REPLY_ERROR_MISCONFIGURED},
+        {"WRONGPASS invalid username-password pair", REPLY_ERROR_MISCONFIGURED},
+        {"NOPERM this user has no permissions", REPLY_ERROR_MISCONFIGURED},
+        {"READONLY You can't write against a read only replica.", REPLY_ERROR_MISCONFIGURED},
+        {"MOVED 3999 127.0.0.1:6381", REPLY_ERROR_MISCONFIGURED},
+        {"ASK 3999 127.0.0.1:6381", REPLY_ERROR_MISCONFIGURED},
+        {"CROSSSLOT Keys in request don't hash to the same slot", REPLY_ERROR_MISCONFIGURED},
+        {"WRONGTYPE Operation against a key", REPLY_ERROR_MISCONFIGURED},
+        {"DENIED Redis is running in protected mode", REPLY_ERROR_MISCONFIGURED},
+        {"ERR invalid password", REPLY_ERROR_MISCONFIGURED},
+        {"ERR AUTH <password> called without any password", REPLY_ERROR_MISCONFIGURED},
+        {"ERR Client sent AUTH, but no password is set", REPLY_ERROR_MISCONFIGURED},
+        {"ERR DB index is out of range", REPLY_ERROR_MISCONFIGURED},
+        {"ERR SELECT is not allowed in cluster mode", REPLY_ERROR_MISCONFIGURED},
+        {"ERR unknown command", REPLY_ERROR_UNKNOWN},
+        {"ERR", REPLY_ERROR_UNKNOWN},
+        {"loading", REPLY_ERROR_UNKNOWN},
+        {"NOSCRIP", REPLY_ERROR_UNKNOWN}, /* shorter than what it resembles */
+        {"", REPLY_ERROR_UNKNOWN},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply reply = reply_of(REPLY_ERROR, rows[i].text);
+        assert_int_equal(reply_classify(&reply), rows[i].meaning);
+    }
+}
+
+#define WITH_BUFFERS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        WITH_BUFFERS(test_words),
+        WITH_BUFFERS(test_set),
+        WITH_BUFFERS(test_set_of_a_binary_key),
+        WITH_BUFFERS(test_numbers_are_written_in_full),
+        WITH_BUFFERS(test_release_of_one_key),
+        WITH_BUFFERS(test_renewal_of_three_keys),
+        WITH_BUFFERS(test_a_script_the_server_lacks_is_sent_as_text),
+        WITH_BUFFERS(test_a_command_without_memory_has_failed),
+        cmocka_unit_test(test_the_written_sha_is_that_of_the_text),
+        cmocka_unit_test(test_answers_to_set),
+        cmocka_unit_test(test_answers_of_scripts),
+        cmocka_unit_test(test_malformed_answers_of_scripts),
+        cmocka_unit_test(test_an_answer_ends_where_its_length_says),
+        cmocka_unit_test(test_classes_of_errors),
+    };
+    return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
+}
