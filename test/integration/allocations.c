@@ -1,0 +1,211 @@
+/*
+ * What a client takes from its allocator: nothing in a steady state, a bounded amount however often
+ * it tries, and, when it is given nothing, it says so.
+ */
+#include "cycles.h"
+#include "harness.h"
+#include "look.h"
+
+#define KEY "orders:42"
+#define IN_FLIGHT 16
+
+static redlock_client *quiet_client(struct fixture *f, uint64_t retry_delay_ms) {
+    redlock_options options = patient_options(f, masters_uris(f->masters), 5);
+    redlock_client *client;
+
+    options.log_level = REDLOCK_LOG_INFO;
+    options.retry_delay_ms = retry_delay_ms;
+    options.retry_delay_max_ms = retry_delay_ms;
+    client = create_client(f, &options);
+    wait_connected(f, client, 5);
+    return client;
+}
+
+/*
+ * Runs the same work over and over, until once nothing was allocated: before that, the spare
+ * objects grow to the number that the slowest node makes necessary.
+ */
+static void assert_settles(struct fixture *f, void (*work)(struct fixture *f, void *arg),
+                           void *arg) {
+    for (size_t i = 0; i < 50; i++) {
+        size_t before = f->gauge.calls;
+
+        work(f, arg);
+        if (f->gauge.calls == before) {
+            return;
+        }
+    }
+    fail_msg("it went on to allocate");
+}
+
+static void run_1000_cycles(struct fixture *f, void *arg) {
+    struct cycles cycles = {0};
+
+    cycles_run(&cycles, f, arg, IN_FLIGHT, 1000);
+}
+
+static void a_cycle_in_the_steady_state_allocates_nothing(void **state) {
+    struct fixture *f = *state;
+
+    assert_settles(f, run_1000_cycles, quiet_client(f, 5));
+}
+
+static void extend_100_times(struct fixture *f, void *arg) {
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(extend(f, arg, 0), REDLOCK_OK);
+    }
+}
+
+static void an_extension_in_the_steady_state_allocates_nothing(void **state) {
+    struct fixture *f = *state;
+
+    assert_settles(f, extend_100_times, hold(f, quiet_client(f, 5), KEY, LONG_TTL_MS));
+}
+
+static void be_refused(struct fixture *f, redlock_client *client, size_t tries) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    request.retries = (uint32_t)tries - 1;
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_EHELD);
+}
+
+/* The memory of an acquisition does not grow with the number of its tries. */
+static void tries_do_not_pile_up(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), 5);
+    size_t tries = cycles_here(10000);
+    redlock_client *client;
+    size_t early;
+
+    options.retry_delay_ms = 1;
+    options.retry_delay_max_ms = 1;
+    options.log_level = REDLOCK_LOG_INFO;
+    options.max_commands = 64; /* bounds what a slow node makes wait */
+    client = create_client(f, &options);
+    wait_connected(f, client, 5);
+    rival_takes(f, 0, 5, KEY, LONG_TTL_MS);
+    be_refused(f, client, tries / 10);
+    early = gauge_mark(&f->gauge);
+    be_refused(f, client, tries);
+    assert_true(gauge_mark(&f->gauge) <= early + (128 << 10));
+}
+
+static void a_second_client_after_the_first_leaves_nothing(void **state) {
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < 5; i++) {
+        redlock_client *client = quiet_client(f, 5);
+
+        hold(f, client, KEY, LONG_TTL_MS);
+        close_client(f, client);
+        assert_int_equal(f->gauge.blocks, 0);
+        wait_released(f, KEY);
+    }
+}
+
+/* ------------------------------------------------------------------------------ out of memory */
+
+static bool is_balanced(void *arg) {
+    return ((const struct gauge *)arg)->blocks == 0;
+}
+
+static void creation_without_memory_says_so(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), 5);
+    redlock_status status = REDLOCK_ENOMEM;
+    redlock_client *client;
+
+    for (size_t served = 0; status != REDLOCK_OK; served++) {
+        redlock_error error;
+
+        f->gauge.refuse_after = served;
+        status = redlock_client_create(f->base, &options, &client, &error);
+        f->gauge.refuse_after = SIZE_MAX;
+        if (status == REDLOCK_OK) {
+            redlock_client_close(client, NULL, NULL);
+            run_until(f, is_balanced, &f->gauge, "all memory is given back");
+        } else {
+            assert_int_equal(status, REDLOCK_ENOMEM);
+            assert_int_equal(error.status, REDLOCK_ENOMEM);
+            assert_null(client);
+            assert_int_equal(f->gauge.blocks, 0);
+        }
+        assert_true(served < 10000);
+    }
+}
+
+struct outcome {
+    struct fixture *f;
+    bool came;
+    redlock_status status;
+    redlock_lock *lock;
+};
+
+static void note_outcome(redlock_lock *lock, redlock_status status, void *arg) {
+    struct outcome *outcome = arg;
+
+    assert_false(outcome->came);
+    outcome->came = true;
+    outcome->status = status;
+    outcome->lock = lock;
+    outcome->f->gauge.refuse_after = SIZE_MAX;
+}
+
+static bool has_come(void *arg) {
+    return ((const struct outcome *)arg)->came;
+}
+
+/* The n-th allocation from the call on fails: refused, or ended by one callback. True: it held. */
+static bool acquire_with(struct fixture *f, redlock_client *client, size_t served) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct outcome outcome = {.f = f};
+    redlock_status status;
+
+    f->gauge.refuse_after = served;
+    status = redlock_acquire(client, &request, note_outcome, &outcome, NULL);
+    if (status != REDLOCK_OK) {
+        f->gauge.refuse_after = SIZE_MAX;
+        assert_int_equal(status, REDLOCK_ENOMEM);
+        return false;
+    }
+    run_until(f, has_come, &outcome, "acquire ends");
+    f->gauge.refuse_after = SIZE_MAX;
+    if (outcome.status == REDLOCK_OK) {
+        assert_int_equal(let_go(f, outcome.lock), REDLOCK_OK);
+        return true;
+    }
+    assert_true(outcome.status == REDLOCK_ENOMEM || outcome.status == REDLOCK_ENOQUORUM);
+    return false;
+}
+
+static void acquisition_without_memory_says_so(void **state) {
+    struct fixture *f = *state;
+
+    for (size_t served = 0; served < 1000; served++) {
+        redlock_client *client = quiet_client(f, 5);
+        bool held = acquire_with(f, client, served);
+
+        assert_int_equal(let_go(f, hold(f, client, "other", LONG_TTL_MS)), REDLOCK_OK);
+        wait_released(f, KEY);
+        close_client(f, client);
+        if (held) {
+            return;
+        }
+    }
+    fail_msg("no acquisition succeeded");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(a_cycle_in_the_steady_state_allocates_nothing),
+        ON_FIVE_MASTERS(an_extension_in_the_steady_state_allocates_nothing),
+        ON_FIVE_MASTERS(tries_do_not_pile_up),
+        ON_FIVE_MASTERS(a_second_client_after_the_first_leaves_nothing),
+        ON_FIVE_MASTERS(creation_without_memory_says_so),
+        ON_FIVE_MASTERS(acquisition_without_memory_says_so),
+    };
+
+    return cmocka_run_group_tests_name("allocations", tests, NULL, NULL);
+}

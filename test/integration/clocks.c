@@ -1,0 +1,141 @@
+/*
+ * Clocks that jump: the wall clock, which must not matter, and a machine that was suspended, for
+ * which the servers' time went on and the loop's timers did not.
+ *
+ * This program's own clock_gettime, gettimeofday and time stand before those of libc, also for the
+ * libraries.
+ */
+#define _GNU_SOURCE 1 /* syscall */
+
+#include "harness.h"
+#include "look.h"
+#include "proxy.h"
+
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KEY "orders:42"
+#define FIVE 5
+#define HOUR 3600
+
+static time_t wall_offset; /* seconds by which the wall clock is wrong */
+static time_t suspended;   /* seconds for which the machine was suspended */
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    int result = (int)syscall(SYS_clock_gettime, clock, now);
+
+    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) {
+        now->tv_sec += wall_offset + suspended;
+    } else if (clock == CLOCK_BOOTTIME) {
+        now->tv_sec += suspended;
+    }
+    return result;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    struct timespec precise;
+    int result = clock_gettime(CLOCK_REALTIME, &precise);
+
+    (void)zone;
+    now->tv_sec = precise.tv_sec;
+    now->tv_usec = precise.tv_nsec / 1000;
+    return result;
+}
+
+time_t time(time_t *now) {
+    struct timespec precise;
+
+    clock_gettime(CLOCK_REALTIME, &precise);
+    if (now != NULL) {
+        *now = precise.tv_sec;
+    }
+    return precise.tv_sec;
+}
+
+static int set_clocks(void **state) {
+    wall_offset = 0;
+    suspended = 0;
+    return five_masters(state);
+}
+
+static void the_wall_clock_may_jump(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, 3000);
+    struct loss *loss = watch_loss(f, &request);
+    redlock_lock *lock;
+
+    request.watchdog = true;
+    lock = hold_for(f, client, &request);
+    wall_offset = HOUR;
+    assert_in_range(redlock_validity_ms(lock), 1, 3000);
+    wait_executed(f, 0, "evalsha", 2);
+    assert_in_range(redlock_validity_ms(lock), 1, 3000);
+    wall_offset = -HOUR;
+    wait_executed(f, 0, "evalsha", 4);
+    assert_in_range(redlock_validity_ms(lock), 1, 3000);
+    assert_int_equal(try_lock(f, client, "other", 3000), REDLOCK_OK);
+    assert_int_equal(loss->count, 0);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
+static void a_lock_does_not_outlive_a_suspension(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, 9000);
+    struct loss *loss = watch_loss(f, &request);
+    redlock_lock *lock;
+
+    request.watchdog = true;
+    lock = hold_for(f, client, &request);
+    suspended = HOUR;
+    assert_int_equal(redlock_validity_ms(lock), 0);
+    assert_int_equal(redlock_extend(lock, 0, NULL, NULL), REDLOCK_ELOST);
+    assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
+    let_go(f, lock);
+    wait_holders(f, KEY, 0);
+    assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
+}
+
+/* Suspended with the SETs granted and the replies unread: too late is too late. */
+static void an_acquisition_does_not_outlive_a_suspension(void **state) {
+    struct fixture *f = *state;
+    struct proxy *proxies[FIVE];
+    const char *uris[FIVE];
+    redlock_request request = request_for(KEY, 60000);
+    redlock_options options;
+    redlock_client *client;
+    struct call *call;
+
+    proxies_create(f, proxies, uris);
+    options = patient_options(f, uris, FIVE);
+    client = create_client(f, &options);
+    wait_connected(f, client, FIVE);
+    for (size_t i = 0; i < FIVE; i++) {
+        proxy_hold_replies(proxies[i]);
+    }
+    call = begin_acquire(f, client, &request);
+    wait_holders(f, KEY, 5);
+    suspended = HOUR;
+    for (size_t i = 0; i < FIVE; i++) {
+        proxy_pass_replies(proxies[i]);
+    }
+    await(f, call);
+    assert_true(call->status == REDLOCK_EEXPIRED || call->status == REDLOCK_ENOQUORUM);
+    wait_connected(f, client, FIVE);
+    wait_holders(f, KEY, 0);
+    assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_wall_clock_may_jump, set_clocks, finish),
+        cmocka_unit_test_setup_teardown(a_lock_does_not_outlive_a_suspension, set_clocks, finish),
+        cmocka_unit_test_setup_teardown(an_acquisition_does_not_outlive_a_suspension, set_clocks,
+                                        finish),
+    };
+
+    return cmocka_run_group_tests_name("clocks", tests, NULL, NULL);
+}

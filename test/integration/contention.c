@@ -1,0 +1,279 @@
+/*
+ * Many want the same key: only one at a time has it, and each gets it in the end.
+ *
+ * Four processes with four clients each split the votes over and over. Memory that they share says
+ * who is inside.
+ */
+#define _GNU_SOURCE 1 /* memfd_create */
+
+#include "harness.h"
+#include "look.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KEY "orders:42"
+#define PROCESSES 4
+#define CLIENTS 4
+
+/* What all processes see. */
+struct arena {
+    atomic_int inside;
+    atomic_size_t intruders; /* acquisitions while another was inside */
+    atomic_size_t turns[PROCESSES][CLIENTS];
+    size_t wanted; /* turns of each */
+};
+
+struct contender {
+    struct fixture *f;
+    struct arena *arena;
+    redlock_client *client;
+    atomic_size_t *turns;
+    struct call *call;
+    unsigned stay; /* extensions until it releases */
+};
+
+static void contend(struct contender *contender);
+
+static void on_out(struct call *call, void *arg) {
+    assert_ended(call, REDLOCK_OK);
+    contend(arg);
+}
+
+static void stay(struct contender *contender, struct call *call);
+
+static void on_stayed(struct call *call, void *arg) {
+    struct contender *contender = arg;
+    struct call *release;
+
+    assert_ended(call, REDLOCK_OK);
+    if (contender->stay-- > 0) {
+        stay(contender, call);
+        return;
+    }
+    atomic_fetch_sub(&contender->arena->inside, 1);
+    release = begin_release(contender->f, call->lock);
+    release->then = on_out;
+    release->then_arg = contender;
+}
+
+/* Extensions pass the time, while the others try. */
+static void stay(struct contender *contender, struct call *call) {
+    struct call *extension = begin_extend(contender->f, call->lock, 0);
+
+    extension->then = on_stayed;
+    extension->then_arg = contender;
+}
+
+static void on_in(struct call *call, void *arg) {
+    struct contender *contender = arg;
+
+    assert_ended(call, REDLOCK_OK);
+    if (atomic_fetch_add(&contender->arena->inside, 1) != 0) {
+        atomic_fetch_add(&contender->arena->intruders, 1);
+    }
+    atomic_fetch_add(contender->turns, 1);
+    contender->stay = 5;
+    stay(contender, call);
+}
+
+static void contend(struct contender *contender) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+
+    contender->call = NULL;
+    if (atomic_load(contender->turns) < contender->arena->wanted) {
+        request.wait_ms = REDLOCK_FOREVER;
+        contender->call = begin_acquire(contender->f, contender->client, &request);
+        contender->call->then = on_in;
+        contender->call->then_arg = contender;
+    }
+}
+
+/* How far a process's clients have come, all together. */
+struct progress {
+    struct contender contenders[CLIENTS];
+    size_t target;
+};
+
+static size_t turns_so_far(const struct progress *progress) {
+    size_t turns = 0;
+
+    for (size_t i = 0; i < CLIENTS; i++) {
+        turns += atomic_load(progress->contenders[i].turns);
+    }
+    return turns;
+}
+
+static bool has_progressed(void *arg) {
+    const struct progress *progress = arg;
+
+    return turns_so_far(progress) >= progress->target;
+}
+
+static bool is_idle(void *arg) {
+    const struct progress *progress = arg;
+
+    for (size_t i = 0; i < CLIENTS; i++) {
+        if (progress->contenders[i].call != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void compete(struct fixture *f, struct progress *progress, size_t wanted) {
+    for (size_t i = 0; i < CLIENTS; i++) {
+        contend(&progress->contenders[i]);
+    }
+    for (progress->target = 1; progress->target <= CLIENTS * wanted; progress->target++) {
+        run_until(f, has_progressed, progress, "one of the clients has had another turn");
+    }
+    run_until(f, is_idle, progress, "all clients have released");
+}
+
+/*
+ * One of the processes: this program, started as
+ *     contention PROCESS DESCRIPTOR URI...
+ * where the descriptor is that of the arena. A failed assertion ends it.
+ */
+static int run_process(size_t process, int descriptor, char **uris, size_t count) {
+    struct arena *arena =
+        mmap(NULL, sizeof(*arena), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    struct progress progress = {.target = 0};
+    void *state = NULL;
+    struct fixture *f;
+
+    if (arena == MAP_FAILED || start_fixture(&state, 0, NULL) != 0) {
+        return EXIT_FAILURE;
+    }
+    f = state;
+    for (size_t i = 0; i < CLIENTS; i++) {
+        redlock_options options = patient_options(f, (const char *const *)uris, count);
+
+        options.log_level = REDLOCK_LOG_INFO;
+        options.retry_delay_ms = 1;
+        options.retry_delay_max_ms = 4;
+        progress.contenders[i] = (struct contender){.f = f,
+                                                    .arena = arena,
+                                                    .client = create_client(f, &options),
+                                                    .turns = &arena->turns[process][i]};
+        wait_connected(f, progress.contenders[i].client, count);
+    }
+    compete(f, &progress, arena->wanted);
+    finish(&state);
+    munmap(arena, sizeof(*arena));
+    return EXIT_SUCCESS;
+}
+
+static const char *program; /* this one's path */
+
+static pid_t start_process(struct fixture *f, size_t process, int descriptor) {
+    char numbers[2][16];
+    const char *argv[] = {program,
+                          numbers[0],
+                          numbers[1],
+                          masters_uri(f->masters, 0),
+                          masters_uri(f->masters, 1),
+                          masters_uri(f->masters, 2),
+                          masters_uri(f->masters, 3),
+                          masters_uri(f->masters, 4),
+                          NULL};
+    pid_t pid;
+
+    snprintf(numbers[0], sizeof(numbers[0]), "%zu", process);
+    snprintf(numbers[1], sizeof(numbers[1]), "%d", descriptor);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execv(program, (char *const *)argv);
+        _exit(127);
+    }
+    return pid;
+}
+
+static void wait_for_process(pid_t pid) {
+    int result;
+
+    assert_int_equal(waitpid(pid, &result, 0), pid);
+    assert_true(WIFEXITED(result));
+    assert_int_equal(WEXITSTATUS(result), EXIT_SUCCESS);
+}
+
+static void each_process_gets_the_lock_and_none_while_another_has_it(void **state) {
+    struct fixture *f = *state;
+    int descriptor = memfd_create("arena", 0);
+    struct arena *arena;
+    pid_t pids[PROCESSES];
+
+    assert_int_equal(ftruncate(descriptor, sizeof(*arena)), 0);
+    arena = mmap(NULL, sizeof(*arena), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    assert_ptr_not_equal(arena, MAP_FAILED);
+    arena->wanted = 100;
+    for (size_t i = 0; i < PROCESSES; i++) {
+        pids[i] = start_process(f, i, descriptor);
+    }
+    for (size_t i = 0; i < PROCESSES; i++) {
+        wait_for_process(pids[i]);
+    }
+    assert_int_equal(arena->intruders, 0);
+    assert_int_equal(arena->inside, 0);
+    for (size_t i = 0; i < PROCESSES; i++) {
+        for (size_t j = 0; j < CLIENTS; j++) {
+            assert_int_equal(arena->turns[i][j], arena->wanted);
+        }
+    }
+    /* They were in each other's way: there were more tries than turns. */
+    assert_true(executed(f, 0, "set") > PROCESSES * CLIENTS * arena->wanted);
+    wait_released(f, KEY);
+    munmap(arena, sizeof(*arena));
+    close(descriptor);
+}
+
+static void let_go_in_call(struct call *call, void *arg) {
+    (void)arg;
+    assert_ended(call, REDLOCK_OK);
+    begin_release(call->fixture, call->lock);
+}
+
+/* Clients of one loop, in step: without jitter they would split the votes for ever. */
+static void clients_that_start_in_step_do_not_stay_in_step(void **state) {
+    struct fixture *f = *state;
+    redlock_client *clients[CLIENTS];
+
+    for (size_t i = 0; i < CLIENTS; i++) {
+        clients[i] = connect_client(f);
+    }
+    for (size_t round = cycles_here(20); round > 0; round--) {
+        redlock_request request = request_for(KEY, LONG_TTL_MS);
+        struct call *calls[CLIENTS];
+
+        request.wait_ms = REDLOCK_FOREVER;
+        for (size_t i = 0; i < CLIENTS; i++) {
+            calls[i] = begin_acquire(f, clients[i], &request);
+            calls[i]->then = let_go_in_call;
+        }
+        for (size_t i = 0; i < CLIENTS; i++) {
+            assert_int_equal(await(f, calls[i]), REDLOCK_OK);
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(each_process_gets_the_lock_and_none_while_another_has_it),
+        ON_FIVE_MASTERS(clients_that_start_in_step_do_not_stay_in_step),
+    };
+
+    program = argv[0];
+    if (argc > 3) {
+        return run_process(strtoul(argv[1], NULL, 10), atoi(argv[2]), argv + 3, (size_t)argc - 3);
+    }
+    return cmocka_run_group_tests_name("contention", tests, NULL, NULL);
+}

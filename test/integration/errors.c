@@ -1,0 +1,355 @@
+/*
+ * Nodes that answer with an error: it is that node's vote, nothing else, and it is named.
+ */
+#include "harness.h"
+#include "look.h"
+#include "peer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define KEY "orders:42"
+#define FIVE 5
+
+/* ----------------------------------------------------------------------------- errors of a node */
+
+/* Asserts that this node, and no other, is said to have failed, with this text. */
+static void assert_blamed(const struct call *call, size_t node, const char *text) {
+    for (size_t i = 0; i < call->opinion_count; i++) {
+        const struct opinion *opinion = &call->opinions[i];
+        bool failed = opinion->vote == REDLOCK_VOTE_ERROR ||
+                      opinion->vote == REDLOCK_VOTE_UNREACHABLE ||
+                      opinion->vote == REDLOCK_VOTE_BROKEN;
+
+        if (i == node && opinion->vote != REDLOCK_VOTE_NONE) {
+            if (!failed || strstr(opinion->detail, text) == NULL) {
+                fail_msg("node %zu is not blamed for %s: %s", i, text, call->why);
+            }
+        } else {
+            assert_false(failed);
+        }
+    }
+}
+
+/* Acquires, extends and releases; `node` fails with `text`, which must cost its vote only. */
+static void assert_one_bad_node_is_borne(struct fixture *f, redlock_client *client, size_t node,
+                                         const char *text) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call = acquire(f, client, &request);
+
+    assert_ended(call, REDLOCK_OK);
+    assert_blamed(call, node, text);
+    assert_true(votes(call, REDLOCK_VOTE_GRANTED) >= 3);
+    assert_int_equal(extend(f, call->lock, LONG_TTL_MS), REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+static void an_error_of_each_node_in_turn_is_borne(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    for (size_t i = 0; i < FIVE; i++) {
+        tell(f, i, i + 1, "CONFIG SET min-replicas-to-write 1");
+        assert_one_bad_node_is_borne(f, client, i, "NOREPLICAS");
+        tell(f, i, i + 1, "CONFIG SET min-replicas-to-write 0");
+    }
+    assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
+}
+
+static void a_full_node_is_borne_and_named(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    tell(f, 1, 2, "CONFIG SET maxmemory 1");
+    assert_one_bad_node_is_borne(f, client, 1, "OOM");
+    tell(f, 2, 4, "CONFIG SET maxmemory 1");
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_int_equal(votes(call, REDLOCK_VOTE_ERROR), 3);
+    assert_explained(call, "OOM");
+    wait_released(f, KEY);
+}
+
+/* A lock can be released on a node that became full after the acquisition. */
+static void full_nodes_still_release(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
+
+    wait_holders(f, KEY, 5);
+    tell(f, 0, 5, "CONFIG SET maxmemory 1");
+    assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+static void a_replica_is_borne_and_named(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    /* Of a master that is not there, so that nothing is copied and only the role changes. */
+    tell(f, 0, 1, "REPLICAOF 127.0.0.1 1");
+    assert_one_bad_node_is_borne(f, client, 0, "READONLY");
+    wait_logged(f, "READONLY");
+    assert_true(f->diary.levels[REDLOCK_LOG_ERROR] > 0);
+}
+
+#define PASSWORD "S3cr3t-p4ssw0rd"
+
+static int masters_with_password(void **state) {
+    static const char *const arguments[] = {"--requirepass", PASSWORD, NULL};
+    int result = start_fixture(state, FIVE, arguments);
+
+    if (result == 0) {
+        ((struct fixture *)*state)->diary.secret = PASSWORD;
+    }
+    return result;
+}
+
+/* URIs for masters with a password: `bad` of them, the first, have `wrong` before the address. */
+struct logins {
+    char texts[FIVE][80];
+    const char *uris[FIVE];
+};
+
+static void write_logins(struct fixture *f, struct logins *logins, size_t bad, const char *wrong) {
+    for (size_t i = 0; i < FIVE; i++) {
+        snprintf(logins->texts[i], sizeof(logins->texts[i]), "redis://%s127.0.0.1:%d",
+                 i < bad ? wrong : ":" PASSWORD "@", masters_port(f->masters, i));
+        logins->uris[i] = logins->texts[i];
+    }
+}
+
+static redlock_client *log_in(struct fixture *f, size_t bad, const char *wrong) {
+    struct logins logins;
+    redlock_options options;
+
+    write_logins(f, &logins, bad, wrong);
+    options = patient_options(f, logins.uris, FIVE);
+    return create_client(f, &options);
+}
+
+static void the_right_password_is_taken(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = log_in(f, 2, "default:" PASSWORD "@");
+
+    wait_connected(f, client, FIVE);
+    assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
+}
+
+static void assert_login_fails(struct fixture *f, const char *wrong, const char *text) {
+    redlock_client *client = log_in(f, 1, wrong);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    wait_logged(f, text);
+    assert_one_bad_node_is_borne(f, client, 0, text);
+    close_client(f, client);
+    client = log_in(f, 3, wrong);
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_explained(call, text);
+    assert_true(f->diary.levels[REDLOCK_LOG_ERROR] > 0);
+}
+
+static void a_wrong_password_is_borne_and_named(void **state) {
+    assert_login_fails(*state, ":wr0ng@", "WRONGPASS");
+}
+
+static void a_missing_password_is_borne_and_named(void **state) {
+    assert_login_fails(*state, "", "NOAUTH");
+}
+
+static void a_database_that_is_not_there_is_borne_and_named(void **state) {
+    struct fixture *f = *state;
+    const char *uris[FIVE];
+    char uri[64];
+    redlock_options options;
+    redlock_client *client;
+
+    memcpy(uris, masters_uris(f->masters), sizeof(uris));
+    snprintf(uri, sizeof(uri), "%s/99", uris[0]);
+    uris[0] = uri;
+    options = patient_options(f, uris, FIVE);
+    client = create_client(f, &options);
+    wait_connected(f, client, 4);
+    wait_disconnected(f, client, 0, 2);
+    assert_one_bad_node_is_borne(f, client, 0, "DB index");
+}
+
+/* ------------------------------------------------------------- errors that only peers can make */
+
+/* What the peers refuse now, and how. */
+static struct refusal {
+    const char *text;
+    bool everything; /* the handshake too, not only locks */
+} refusal;
+
+static void refuse(struct peer_link *link, const struct command *command, void *arg) {
+    bool of_locks = command_is(command, "SET", NULL) || command_is_script(command);
+
+    (void)arg;
+    if (refusal.everything || of_locks) {
+        peer_say(link, "-");
+        peer_say(link, refusal.text);
+        peer_say(link, "\r\n");
+    } else {
+        peer_answer_well(link, command, NULL);
+    }
+}
+
+static const char *const refusals[] = {
+    "LOADING Redis is loading the dataset in memory",
+    "MISCONF Redis is configured to save RDB snapshots",
+    "BUSY Redis is busy running a script.",
+    "MASTERDOWN Link with MASTER is down",
+    "CLUSTERDOWN The cluster is down",
+    "CROSSSLOT Keys in request don't hash to the same slot",
+    "MOVED 866 127.0.0.1:6380",
+    "ASK 866 127.0.0.1:6380",
+    "NOPERM this user has no permissions to run the 'set' command",
+    "TRYAGAIN Multiple keys request during rehashing of slot",
+    "ERR max number of clients reached",
+    "ERR something nobody has heard of yet",
+    "X",
+    "",
+};
+
+/* `bad` of five nodes are peers that refuse, the first ones. */
+static redlock_client *with_refusers(struct fixture *f, size_t bad, struct peer **peers) {
+    const char *uris[FIVE];
+    redlock_options options;
+
+    for (size_t i = 0; i < FIVE; i++) {
+        uris[i] = masters_uri(f->masters, i);
+        if (i < bad) {
+            peers[i] = peer_create(f, refuse, NULL);
+            uris[i] = peer_uri(peers[i]);
+        }
+    }
+    options = patient_options(f, uris, FIVE);
+    return create_client(f, &options);
+}
+
+static void assert_refusal_is_borne(struct fixture *f, size_t bad) {
+    struct peer *peers[FIVE];
+    redlock_client *client = with_refusers(f, bad, peers);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    for (size_t i = 0; i < bad; i++) {
+        wait_peer_links(f, peers[i], 1);
+        wait_peer_commands(f, peers[i], 1);
+    }
+    if (!refusal.everything) {
+        wait_connected(f, client, FIVE);
+    }
+    call = acquire(f, client, &request);
+    if (bad <= 2) {
+        assert_ended(call, REDLOCK_OK);
+        assert_int_equal(extend(f, call->lock, LONG_TTL_MS), REDLOCK_OK);
+        assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    } else {
+        assert_ended(call, REDLOCK_ENOQUORUM);
+        if (!refusal.everything) {
+            assert_explained(call, refusal.text);
+            assert_int_equal(votes(call, REDLOCK_VOTE_ERROR), bad);
+        }
+    }
+    wait_released(f, KEY);
+    close_client(f, client);
+}
+
+static void each_error_is_the_vote_of_one_node(void **state) {
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        refusal = (struct refusal){refusals[i], false};
+        assert_refusal_is_borne(f, 2);
+        assert_refusal_is_borne(f, 3);
+    }
+}
+
+static void an_error_to_the_first_command_is_the_vote_of_one_node(void **state) {
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        refusal = (struct refusal){refusals[i], true};
+        assert_refusal_is_borne(f, 2);
+        assert_refusal_is_borne(f, 3);
+    }
+}
+
+/* A server that never has a script, whatever was loaded. */
+static void forget_scripts(struct peer_link *link, const struct command *command, void *arg) {
+    if (command_is(command, "EVALSHA", NULL)) {
+        peer_say(link, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    } else {
+        peer_answer_well(link, command, arg);
+    }
+}
+
+static void a_node_that_keeps_no_script_still_votes(void **state) {
+    struct fixture *f = *state;
+    const char *uris[3];
+    redlock_options options;
+    redlock_client *client;
+    redlock_lock *lock;
+
+    for (size_t i = 0; i < 3; i++) {
+        uris[i] = peer_uri(peer_create(f, forget_scripts, NULL));
+    }
+    options = patient_options(f, uris, 3);
+    client = create_client(f, &options);
+    wait_connected(f, client, 3);
+    lock = hold(f, client, KEY, LONG_TTL_MS);
+    assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
+/* An error in each renewal: neither a crash, nor a reason to give up while validity lasts. */
+static void errors_of_renewals_are_borne_while_validity_lasts(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, 9000);
+    struct loss *loss = watch_loss(f, &request);
+    redlock_lock *lock;
+    size_t before;
+
+    request.watchdog = true;
+    lock = hold_for(f, client, &request);
+    before = executed(f, 0, "evalsha");
+    tell(f, 0, 3, "CONFIG SET min-replicas-to-write 1");
+    wait_executed(f, 0, "evalsha", before + 3);
+    assert_int_equal(loss->count, 0);
+    tell(f, 0, 3, "CONFIG SET min-replicas-to-write 0");
+    assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(an_error_of_each_node_in_turn_is_borne),
+        ON_FIVE_MASTERS(a_full_node_is_borne_and_named),
+        ON_FIVE_MASTERS(full_nodes_still_release),
+        ON_FIVE_MASTERS(a_replica_is_borne_and_named),
+        cmocka_unit_test_setup_teardown(the_right_password_is_taken, masters_with_password, finish),
+        cmocka_unit_test_setup_teardown(a_wrong_password_is_borne_and_named, masters_with_password,
+                                        finish),
+        cmocka_unit_test_setup_teardown(a_missing_password_is_borne_and_named,
+                                        masters_with_password, finish),
+        ON_FIVE_MASTERS(a_database_that_is_not_there_is_borne_and_named),
+        ON_FIVE_MASTERS(each_error_is_the_vote_of_one_node),
+        ON_FIVE_MASTERS(an_error_to_the_first_command_is_the_vote_of_one_node),
+        ON_NO_MASTERS(a_node_that_keeps_no_script_still_votes),
+        ON_FIVE_MASTERS(errors_of_renewals_are_borne_while_validity_lasts),
+    };
+
+    return cmocka_run_group_tests_name("errors", tests, NULL, NULL);
+}

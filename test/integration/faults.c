@@ -1,0 +1,360 @@
+/*
+ * Nodes that die, or hang: what a quorum of the others still does, and what is said when there is
+ * none.
+ */
+#include "cycles.h"
+#include "harness.h"
+#include "look.h"
+#include "peer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY "orders:42"
+#define FIVE 5
+
+/* Options under which waiting for any node's timeout would fail the test. */
+static redlock_options endless_options(struct fixture *f, const char *const *nodes, size_t count) {
+    redlock_options options = patient_options(f, nodes, count);
+
+    options.node_timeout_ms = 3600000;
+    options.stall_timeout_ms = 3600000;
+    return options;
+}
+
+static void kill_masters(struct fixture *f, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        masters_kill(f->masters, i);
+    }
+}
+
+/* -------------------------------------------------------------------------------- killed nodes */
+
+static void two_killed_of_five_cost_nothing(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = endless_options(f, masters_uris(f->masters), FIVE);
+    redlock_client *client = create_client(f, &options);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    wait_connected(f, client, FIVE);
+    kill_masters(f, 0, 2);
+    for (size_t i = cycles_here(50); i > 0; i--) {
+        call = acquire(f, client, &request);
+        assert_ended(call, REDLOCK_OK);
+        assert_int_equal(votes(call, REDLOCK_VOTE_GRANTED), 3);
+        assert_int_equal(extend(f, call->lock, LONG_TTL_MS), REDLOCK_OK);
+        assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    }
+    wait_released(f, KEY);
+}
+
+static void nodes_that_were_never_there_cost_nothing(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = endless_options(f, masters_uris(f->masters), FIVE);
+    redlock_client *client;
+    redlock_lock *lock;
+
+    kill_masters(f, 3, 5);
+    client = create_client(f, &options);
+    lock = hold(f, client, KEY, LONG_TTL_MS); /* at once, while it still connects */
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_connected(f, client, 3);
+    wait_released(f, KEY);
+}
+
+static void three_killed_of_five_is_no_quorum_at_once(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = endless_options(f, masters_uris(f->masters), FIVE);
+    redlock_client *client = create_client(f, &options);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    wait_connected(f, client, FIVE);
+    kill_masters(f, 0, 3);
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_explained(call, "3 of 5 nodes");
+    assert_explained(call, masters_uri(f->masters, 1) + strlen("redis://"));
+    wait_released(f, KEY);
+
+    for (size_t i = 0; i < 3; i++) {
+        wait_disconnected(f, client, i, 2);
+    }
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_int_equal(votes(call, REDLOCK_VOTE_UNREACHABLE) + votes(call, REDLOCK_VOTE_BROKEN), 3);
+    assert_explained(call, "refused");
+    wait_released(f, KEY);
+}
+
+/* A quorum is one of all configured nodes, not of those that can be reached. */
+static void assert_quorum_of(struct fixture *f, size_t nodes, size_t killed) {
+    redlock_options options = endless_options(f, masters_uris(f->masters), nodes);
+    redlock_client *client = create_client(f, &options);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    bool possible = nodes - killed >= nodes / 2 + 1;
+    struct call *call = acquire(f, client, &request);
+
+    assert_ended(call, possible ? REDLOCK_OK : REDLOCK_ENOQUORUM);
+    if (possible) {
+        assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    }
+    wait_released(f, KEY);
+    close_client(f, client);
+}
+
+static int nine_masters(void **state) {
+    return start_fixture(state, 9, NULL);
+}
+
+static void a_quorum_is_more_than_half_of_the_configured_nodes(void **state) {
+    struct fixture *f = *state;
+
+    for (size_t killed = 0; killed <= 9; killed++) {
+        if (killed > 0) {
+            masters_kill(f->masters, killed - 1);
+        }
+        for (size_t nodes = killed > 0 ? killed : 1; nodes <= 9; nodes++) {
+            assert_quorum_of(f, nodes, killed);
+        }
+    }
+}
+
+static void a_release_with_all_nodes_down_ends(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = endless_options(f, masters_uris(f->masters), FIVE);
+    redlock_client *client = create_client(f, &options);
+    redlock_lock *lock;
+    struct call *release;
+
+    wait_connected(f, client, FIVE);
+    lock = hold(f, client, KEY, LONG_TTL_MS);
+    kill_masters(f, 0, 5);
+    release = begin_release(f, lock);
+    await(f, release);
+    assert_ended(release, REDLOCK_ENOQUORUM);
+    assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_ENOQUORUM);
+}
+
+static void nodes_that_come_back_serve_again(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    kill_masters(f, 0, 3);
+    assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_ENOQUORUM);
+    request.wait_ms = REDLOCK_FOREVER;
+    call = begin_acquire(f, client, &request);
+    wait_disconnected(f, client, 0, 3);
+    assert_int_equal(call->ended, 0);
+    masters_restart(f->masters, 1);
+    await(f, call);
+    assert_ended(call, REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+/* -------------------------------------------------------------------------------- stopped nodes */
+
+struct stall {
+    struct cycles cycles;
+    redlock_options options;
+    size_t most_debts;
+    size_t most_bytes;
+};
+
+static void look_at_stalled_node(struct cycles *cycles) {
+    struct stall *stall = (struct stall *)cycles;
+    redlock_node_info info = node_info(cycles->client, 2);
+
+    assert_true(info.commands <= stall->options.max_commands);
+    assert_true(info.bytes <= stall->options.max_bytes);
+    stall->most_bytes = info.bytes > stall->most_bytes ? info.bytes : stall->most_bytes;
+    if (info.release_debts > stall->most_debts) {
+        stall->most_debts = info.release_debts;
+    }
+}
+
+static struct stall *new_stall(struct fixture *f) {
+    struct stall *stall = calloc(1, sizeof(*stall));
+
+    assert_non_null(stall);
+    at_finish(f, free, stall);
+    stall->cycles.step = look_at_stalled_node;
+    stall->options = patient_options(f, masters_uris(f->masters), FIVE);
+    stall->options.log_level = REDLOCK_LOG_INFO;
+    stall->options.stall_timeout_ms = 1000;
+    stall->options.max_commands = 256;
+    stall->options.max_bytes = 1 << 20;
+    return stall;
+}
+
+/* Far more cycles than the bounds let wait: what a hung node is owed must not pile up. */
+static void a_stopped_node_costs_bounded_memory(void **state) {
+    struct fixture *f = *state;
+    struct stall *stall = new_stall(f);
+    redlock_client *client = create_client(f, &stall->options);
+    size_t count = cycles_here(100000);
+    size_t early;
+
+    wait_connected(f, client, FIVE);
+    cycles_run(&stall->cycles, f, client, 32, 1000);
+    freeze(f, 2);
+    cycles_run(&stall->cycles, f, client, 32, count / 2);
+    early = gauge_mark(&f->gauge);
+    cycles_run(&stall->cycles, f, client, 32, count / 2);
+    wait_disconnected(f, client, 2, 1);
+    wait_logged(f, "stall");
+    assert_true(stall->most_debts <= 2 * stall->options.max_commands);
+    assert_true(gauge_mark(&f->gauge) <= early + (1 << 20));
+    assert_true(early < (16 << 20));
+
+    thaw(f, 2);
+    wait_connected(f, client, FIVE);
+    wait_no_debts(f, client, 2);
+    cycles_run(&stall->cycles, f, client, 32, 1000);
+}
+
+static void a_stopped_node_delays_no_decision(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = endless_options(f, masters_uris(f->masters), FIVE);
+    redlock_client *client = create_client(f, &options);
+
+    wait_connected(f, client, FIVE);
+    freeze(f, 0);
+    freeze(f, 1);
+    for (size_t i = cycles_here(50); i > 0; i--) {
+        redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
+
+        assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
+        assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    }
+    assert_true(node_info(client, 0).connected);
+    for (size_t i = 0; i < 2; i++) {
+        thaw(f, i);
+        wait_answered(f, client, i);
+    }
+    wait_released(f, KEY);
+}
+
+/* Nor does a no: what the hung nodes would say cannot change it. */
+static void a_stopped_node_delays_no_refusal(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = endless_options(f, masters_uris(f->masters), FIVE);
+    redlock_client *client = create_client(f, &options);
+    redlock_lock *lock;
+
+    wait_connected(f, client, FIVE);
+    lock = hold(f, client, KEY, LONG_TTL_MS);
+    wait_holders(f, KEY, 5);
+    freeze(f, 0);
+    rival_takes(f, 1, 4, KEY, LONG_TTL_MS);
+    assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_EHELD);
+    assert_int_equal(extend(f, lock, 0), REDLOCK_ELOST);
+    assert_int_equal(let_go(f, lock), REDLOCK_ELOST);
+    kill_masters(f, 1, 4);
+    assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_ENOQUORUM);
+    assert_true(node_info(client, 0).connected);
+    thaw(f, 0);
+    wait_answered(f, client, 0);
+    wait_released(f, KEY);
+}
+
+/* What is over a bound is not sent, and the bound is named. */
+static void a_full_queue_is_named(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    redlock_client *client;
+    struct call *call;
+
+    options.max_commands = 16;
+    client = create_client(f, &options);
+    wait_connected(f, client, FIVE);
+    freeze(f, 0);
+    for (size_t i = 0; i < 50; i++) {
+        assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
+        assert_in_range(node_info(client, 0).commands, 1, 16);
+    }
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_OK);
+    assert_int_equal(call->opinions[0].vote, REDLOCK_VOTE_UNREACHABLE);
+    assert_explained(call, "max_commands");
+    assert_true(node_info(client, 0).connected);
+    thaw(f, 0);
+    wait_answered(f, client, 0);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    wait_no_debts(f, client, 0);
+    wait_released(f, KEY);
+}
+
+static void three_stopped_nodes_time_out(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    redlock_client *client;
+    struct call *call;
+
+    options.node_timeout_ms = 500;
+    client = create_client(f, &options);
+    wait_connected(f, client, FIVE);
+    for (size_t i = 0; i < 3; i++) {
+        freeze(f, i);
+    }
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_true(votes(call, REDLOCK_VOTE_TIMEOUT) >= 3);
+    assert_explained(call, "500 ms");
+    for (size_t i = 0; i < 3; i++) {
+        thaw(f, i);
+        wait_executed(f, i, "set", 1);
+    }
+    wait_released(f, KEY);
+}
+
+/* Accepts connections and says nothing, in its handshake already. */
+static void a_node_that_accepts_and_stalls_costs_no_decision(void **state) {
+    struct fixture *f = *state;
+    const char *uris[FIVE];
+    redlock_options options;
+    redlock_client *client;
+    struct peer *peers[2];
+
+    memcpy(uris, masters_uris(f->masters), sizeof(uris));
+    for (size_t i = 0; i < 2; i++) {
+        peers[i] = peer_create(f, peer_answer_nothing, NULL);
+        uris[i] = peer_uri(peers[i]);
+    }
+    options = patient_options(f, uris, FIVE);
+    options.stall_timeout_ms = 1000;
+    client = create_client(f, &options);
+    for (size_t i = cycles_here(20); i > 0; i--) {
+        assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
+    }
+    wait_peer_links(f, peers[0], 3); /* dropped as stalled, and tried again */
+    assert_true(node_info(client, 0).disconnected >= 2);
+    assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(two_killed_of_five_cost_nothing),
+        ON_FIVE_MASTERS(nodes_that_were_never_there_cost_nothing),
+        ON_FIVE_MASTERS(three_killed_of_five_is_no_quorum_at_once),
+        cmocka_unit_test_setup_teardown(a_quorum_is_more_than_half_of_the_configured_nodes,
+                                        nine_masters, finish),
+        ON_FIVE_MASTERS(a_release_with_all_nodes_down_ends),
+        ON_FIVE_MASTERS(nodes_that_come_back_serve_again),
+        ON_FIVE_MASTERS(a_stopped_node_costs_bounded_memory),
+        ON_FIVE_MASTERS(a_stopped_node_delays_no_decision),
+        ON_FIVE_MASTERS(a_stopped_node_delays_no_refusal),
+        ON_FIVE_MASTERS(a_full_queue_is_named),
+        ON_FIVE_MASTERS(three_stopped_nodes_time_out),
+        ON_FIVE_MASTERS(a_node_that_accepts_and_stalls_costs_no_decision),
+    };
+
+    return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
+}

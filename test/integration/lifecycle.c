@@ -1,0 +1,704 @@
+/*
+ * The life of a lock and of a client: closed and canceled in each state and from inside each
+ * callback, and misused.
+ */
+#include "harness.h"
+#include "look.h"
+#include "proxy.h"
+
+#include <stdio.h>
+
+#define KEY "orders:42"
+#define FIVE 5
+
+/* --------------------------------------------------------------------------- close, in each state
+ */
+
+/* A client behind proxies, by which its requests can be kept in a state. */
+struct stage {
+    struct proxy *proxies[FIVE];
+    redlock_client *client;
+    redlock_request request;
+    struct loss *loss;
+};
+
+static void set_stage(struct fixture *f, struct stage *stage) {
+    const char *uris[FIVE];
+    redlock_options options;
+
+    proxies_create(f, stage->proxies, uris);
+    options = patient_options(f, uris, FIVE);
+    stage->client = create_client(f, &options);
+    wait_connected(f, stage->client, FIVE);
+    stage->request = request_for(KEY, LONG_TTL_MS);
+    stage->loss = watch_loss(f, &stage->request);
+}
+
+static void hold_scripts(struct stage *stage) {
+    for (size_t i = 0; i < FIVE; i++) {
+        proxy_hold_requests(stage->proxies[i], "EVALSHA");
+    }
+}
+
+static void pass_all(struct stage *stage) {
+    for (size_t i = 0; i < FIVE; i++) {
+        proxy_pass_requests(stage->proxies[i]);
+        proxy_pass_replies(stage->proxies[i]);
+    }
+}
+
+static bool is_closed(void *arg) {
+    return ((const struct member *)arg)->closed > 0;
+}
+
+static void wait_closed(struct fixture *f, struct member *member) {
+    run_until(f, is_closed, member, "the client is closed");
+    assert_int_equal(member->closed, 1);
+}
+
+static void closed_while_it_connects(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    redlock_client *client = create_client(f, &options);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+
+    wait_closed(f, begin_close(f, client));
+    assert_ended(call, REDLOCK_ECLOSED);
+    wait_released(f, KEY);
+}
+
+static void closed_while_it_acquires(void **state) {
+    struct fixture *f = *state;
+    struct stage stage;
+    struct member *member;
+    struct call *call;
+
+    set_stage(f, &stage);
+    for (size_t i = 0; i < FIVE; i++) {
+        proxy_hold_replies(stage.proxies[i]);
+    }
+    call = begin_acquire(f, stage.client, &stage.request);
+    wait_holders(f, KEY, 5);
+    member = begin_close(f, stage.client);
+    assert_int_equal(call->ended, 0);
+    pass_all(&stage);
+    wait_closed(f, member);
+    assert_ended(call, REDLOCK_ECLOSED);
+    assert_int_equal(stage.loss->count, 0);
+    wait_released(f, KEY);
+}
+
+static void closed_while_it_backs_off(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    rival_takes(f, 0, 3, KEY, LONG_TTL_MS);
+    request.wait_ms = REDLOCK_FOREVER;
+    call = begin_acquire(f, client, &request);
+    wait_executed(f, 4, "set", 3);
+    wait_closed(f, begin_close(f, client));
+    assert_ended(call, REDLOCK_ECLOSED);
+    wait_holders(f, KEY, 3);
+}
+
+static void closed_while_it_asks_why_it_was_denied(void **state) {
+    struct fixture *f = *state;
+    struct stage stage;
+    struct member *member;
+    struct call *call;
+
+    set_stage(f, &stage);
+    rival_takes(f, 0, 3, KEY, LONG_TTL_MS);
+    hold_scripts(&stage);
+    call = begin_acquire(f, stage.client, &stage.request);
+    wait_arrived(f, stage.proxies[4], "EVALSHA", 1);
+    member = begin_close(f, stage.client);
+    pass_all(&stage);
+    wait_closed(f, member);
+    assert_true(call->status == REDLOCK_ECLOSED || call->status == REDLOCK_EHELD);
+    wait_holders(f, KEY, 3);
+}
+
+static void closed_while_it_holds(void **state) {
+    struct fixture *f = *state;
+    struct stage stage;
+
+    set_stage(f, &stage);
+    hold_for(f, stage.client, &stage.request);
+    wait_holders(f, KEY, 5);
+    wait_closed(f, begin_close(f, stage.client));
+    assert_int_equal(stage.loss->count, 1);
+    assert_int_equal(stage.loss->status, REDLOCK_ECLOSED);
+    wait_released(f, KEY);
+}
+
+static void closed_while_it_renews(void **state) {
+    struct fixture *f = *state;
+    struct stage stage;
+    struct member *member;
+
+    set_stage(f, &stage);
+    stage.request.watchdog = true;
+    stage.request.ttl_ms = 9000;
+    hold_for(f, stage.client, &stage.request);
+    hold_scripts(&stage);
+    wait_arrived(f, stage.proxies[4], "EVALSHA", 1);
+    member = begin_close(f, stage.client);
+    pass_all(&stage);
+    wait_closed(f, member);
+    assert_int_equal(stage.loss->status, REDLOCK_ECLOSED);
+    wait_released(f, KEY);
+}
+
+static void closed_while_it_extends(void **state) {
+    struct fixture *f = *state;
+    struct stage stage;
+    struct member *member;
+    struct call *call;
+
+    set_stage(f, &stage);
+    call = begin_extend(f, hold_for(f, stage.client, &stage.request), 0);
+    member = begin_close(f, stage.client);
+    wait_closed(f, member);
+    assert_ended(call, REDLOCK_ECLOSED);
+    assert_int_equal(stage.loss->status, REDLOCK_ECLOSED);
+    wait_released(f, KEY);
+}
+
+static void closed_when_the_lock_is_lost(void **state) {
+    struct fixture *f = *state;
+    struct stage stage;
+    redlock_lock *lock;
+
+    set_stage(f, &stage);
+    lock = hold_for(f, stage.client, &stage.request);
+    wait_holders(f, KEY, 5);
+    rival_frees(f, 0, 3, KEY);
+    assert_int_equal(extend(f, lock, 0), REDLOCK_ELOST);
+    assert_int_equal(wait_lost(f, stage.loss), REDLOCK_ELOST);
+    wait_closed(f, begin_close(f, stage.client)); /* the harness: one on_lost, not two */
+    wait_released(f, KEY);
+}
+
+static void closed_while_it_releases(void **state) {
+    struct fixture *f = *state;
+    struct stage stage;
+    struct member *member;
+    struct call *call;
+
+    set_stage(f, &stage);
+    call = begin_release(f, hold_for(f, stage.client, &stage.request));
+    member = begin_close(f, stage.client);
+    wait_closed(f, member);
+    assert_ended(call, REDLOCK_OK);
+    assert_int_equal(stage.loss->count, 0);
+    wait_released(f, KEY);
+}
+
+static void closed_while_nodes_hang(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    redlock_client *client;
+    redlock_lock *lock;
+    struct call *call;
+
+    options.node_timeout_ms = 500;
+    client = create_client(f, &options);
+    wait_connected(f, client, FIVE);
+    lock = hold(f, client, KEY, LONG_TTL_MS);
+    for (size_t i = 0; i < 3; i++) {
+        freeze(f, i);
+    }
+    call = begin_release(f, lock);
+    wait_closed(f, begin_close(f, client));
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    for (size_t i = 0; i < 3; i++) {
+        thaw(f, i);
+    }
+    wait_released(f, KEY);
+}
+
+static void count_close(void *arg) {
+    ++*(size_t *)arg;
+}
+
+static void a_second_close_is_ignored(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    size_t ignored = 0;
+
+    hold(f, client, KEY, LONG_TTL_MS);
+    begin_close(f, client);
+    redlock_client_close(client, count_close, &ignored);
+    run_turns(f, 1);
+    wait_released(f, KEY);
+    run_turns(f, 10);
+    assert_int_equal(ignored, 0);
+}
+
+static void note_nothing(redlock_lock *lock, redlock_status status, void *arg) {
+    (void)lock;
+    (void)status;
+    (void)arg;
+    fail_msg("a refused request has called back");
+}
+
+static void a_closing_client_refuses_everything(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    redlock_lock *held = hold(f, client, KEY, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+    redlock_lock *lock = NULL;
+
+    begin_close(f, client);
+    assert_refused(client, redlock_acquire(client, &request, note_nothing, NULL, &lock),
+                   REDLOCK_ECLOSED, "clos");
+    assert_null(lock);
+    assert_int_equal(redlock_extend(held, 0, note_nothing, NULL), REDLOCK_ECLOSED);
+    assert_int_equal(redlock_release(held, note_nothing, NULL), REDLOCK_ECLOSED);
+    assert_int_equal(redlock_cancel(call->lock), REDLOCK_ECLOSED);
+    assert_int_equal(await(f, call), REDLOCK_ECLOSED);
+}
+
+/* ----------------------------------------------------------------------- close, in each callback
+ */
+
+static void close_in_call(struct call *call, void *arg) {
+    begin_close(call->fixture, arg);
+}
+
+static void closed_inside_on_acquired(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct loss *loss = watch_loss(f, &request);
+    struct call *call = begin_acquire(f, client, &request);
+
+    call->then = close_in_call;
+    call->then_arg = client;
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    assert_int_equal(wait_lost(f, loss), REDLOCK_ECLOSED);
+    wait_released(f, KEY);
+}
+
+static void closed_inside_a_failed_on_acquired(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    rival_takes(f, 0, 5, KEY, LONG_TTL_MS);
+    call = begin_acquire(f, client, &request);
+    call->then = close_in_call;
+    call->then_arg = client;
+    assert_int_equal(await(f, call), REDLOCK_EHELD);
+}
+
+static void closed_inside_on_extended(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    struct call *call = begin_extend(f, hold(f, client, KEY, LONG_TTL_MS), 0);
+
+    call->then = close_in_call;
+    call->then_arg = client;
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+static void closed_inside_on_released(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    struct call *call = begin_release(f, hold(f, client, KEY, LONG_TTL_MS));
+
+    call->then = close_in_call;
+    call->then_arg = client;
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+struct closing {
+    struct fixture *f;
+    redlock_client *client;
+};
+
+static void close_in_loss(struct loss *loss, void *arg) {
+    const struct closing *closing = arg;
+
+    (void)loss;
+    begin_close(closing->f, closing->client);
+}
+
+static void closed_inside_on_lost(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    struct closing closing = {f, client};
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct loss *loss = watch_loss(f, &request);
+    redlock_lock *lock = hold_for(f, client, &request);
+    struct call *call;
+
+    wait_holders(f, KEY, 5);
+    rival_frees(f, 0, 3, KEY);
+    loss->then = close_in_loss;
+    loss->then_arg = &closing;
+    call = begin_extend(f, lock, 0);
+    assert_int_equal(wait_lost(f, loss), REDLOCK_ELOST);
+    await(f, call);
+    wait_released(f, KEY);
+}
+
+/* One of many callbacks of the same turn closes: the others are told, once each. */
+static void closed_inside_one_of_many_callbacks(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    struct call *calls[100];
+    char keys[100][16];
+
+    for (size_t i = 0; i < 100; i++) {
+        redlock_request request;
+
+        snprintf(keys[i], sizeof(keys[i]), "key:%zu", i);
+        request = request_for(keys[i], LONG_TTL_MS);
+        calls[i] = begin_acquire(f, client, &request);
+    }
+    calls[50]->then = close_in_call;
+    calls[50]->then_arg = client;
+    for (size_t i = 0; i < 100; i++) {
+        await(f, calls[i]);
+        assert_true(calls[i]->status == REDLOCK_OK || calls[i]->status == REDLOCK_ECLOSED);
+    }
+    for (size_t i = 0; i < 100; i++) {
+        wait_released(f, keys[i]);
+    }
+}
+
+/* Closes its client when a certain line is logged. */
+struct listener {
+    struct fixture *f;
+    redlock_client *client;
+    size_t lines;
+    size_t fatal;
+};
+
+static void close_in_log(redlock_log_level level, const char *line, void *arg) {
+    struct listener *listener = arg;
+
+    diary_write(level, line, &listener->f->diary);
+    if (listener->lines++ == listener->fatal && listener->client != NULL) {
+        begin_close(listener->f, listener->client);
+    }
+}
+
+static void note_in_call(struct call *call, void *arg) {
+    if (call->status == REDLOCK_OK) {
+        *(redlock_lock **)arg = call->lock;
+    }
+}
+
+/* One acquisition, with a watchdog, that lasts until the client closes itself. True: it did. */
+static bool live_until_line(struct fixture *f, size_t line) {
+    struct listener listener = {.f = f, .fatal = line};
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    redlock_lock *lock = NULL;
+    struct call *call;
+
+    options.log = close_in_log;
+    options.log_arg = &listener;
+    listener.client = create_client(f, &options);
+    if (listener.lines <= line) {
+        call = begin_acquire(f, listener.client, &request);
+        call->then = note_in_call;
+        call->then_arg = &lock;
+        await(f, call);
+    }
+    if (listener.lines <= line && lock != NULL) {
+        let_go(f, lock);
+    }
+    if (listener.lines <= line) {
+        close_client(f, listener.client);
+        return false;
+    }
+    run_turns(f, 3);
+    wait_closed(f, TAILQ_LAST(&f->members, member_list));
+    wait_released(f, KEY);
+    return true;
+}
+
+static void closed_inside_any_log_line(void **state) {
+    struct fixture *f = *state;
+
+    for (size_t line = 0; live_until_line(f, line); line++) {
+        assert_true(line < 1000);
+    }
+}
+
+static void begin_anew(struct member *member, void *arg) {
+    struct fixture *f = arg;
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+
+    (void)member;
+    begin_acquire(f, create_client(f, &options), &request);
+}
+
+static void a_new_client_is_made_inside_on_closed(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    struct member *member;
+
+    hold(f, client, KEY, LONG_TTL_MS);
+    member = begin_close(f, client);
+    member->then = begin_anew;
+    member->then_arg = f;
+    wait_closed(f, member);
+    await(f, TAILQ_LAST(&f->calls, call_list));
+}
+
+/* --------------------------------------------------------------------- requests, in each callback
+ */
+
+static void release_in_call(struct call *call, void *arg) {
+    (void)arg;
+    begin_release(call->fixture, call->lock);
+}
+
+static void extend_in_call(struct call *call, void *arg) {
+    struct call *extension = begin_extend(call->fixture, call->lock, 0);
+
+    (void)arg;
+    extension->then = release_in_call;
+}
+
+static void extended_and_released_inside_callbacks(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+
+    call->then = extend_in_call;
+    await(f, call);
+    assert_int_equal(await(f, TAILQ_NEXT(call, link)), REDLOCK_OK);
+    assert_int_equal(await(f, TAILQ_NEXT(TAILQ_NEXT(call, link), link)), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+static void acquire_in_call(struct call *call, void *arg) {
+    redlock_request request = request_for("next", LONG_TTL_MS);
+
+    begin_acquire(call->fixture, arg, &request);
+}
+
+static void acquired_inside_on_released(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    struct call *call = begin_release(f, hold(f, client, KEY, LONG_TTL_MS));
+
+    call->then = acquire_in_call;
+    call->then_arg = client;
+    await(f, call);
+    assert_int_equal(await(f, TAILQ_NEXT(call, link)), REDLOCK_OK);
+}
+
+static void acquired_inside_a_failed_on_acquired(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    rival_takes(f, 0, 5, KEY, LONG_TTL_MS);
+    call = begin_acquire(f, client, &request);
+    call->then = acquire_in_call;
+    call->then_arg = client;
+    await(f, call);
+    assert_int_equal(await(f, TAILQ_NEXT(call, link)), REDLOCK_OK);
+}
+
+static void release_in_loss(struct loss *loss, void *arg) {
+    begin_release(arg, loss->lock);
+}
+
+static void released_inside_on_lost(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, 2000);
+    struct loss *loss = watch_loss(f, &request);
+    struct call *release;
+
+    loss->then = release_in_loss;
+    loss->then_arg = f;
+    hold_for(f, client, &request);
+    assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
+    release = TAILQ_LAST(&f->calls, call_list);
+    assert_string_equal(release->verb, "release");
+    await(f, release);
+}
+
+static void cancel_in_call(struct call *call, void *arg) {
+    struct call *other = arg;
+
+    (void)call;
+    if (other->ended == 0) {
+        assert_int_equal(redlock_cancel(other->lock), REDLOCK_OK);
+    }
+}
+
+/* Cancels the other of two requests, whose own callback may be due in the same turn. */
+static void canceled_inside_the_callback_of_another(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request first = request_for(KEY, LONG_TTL_MS);
+    redlock_request second = request_for("other", LONG_TTL_MS);
+
+    for (size_t i = cycles_here(20); i > 0; i--) {
+        struct call *one = begin_acquire(f, client, &first);
+        struct call *two = begin_acquire(f, client, &second);
+
+        one->then = cancel_in_call;
+        one->then_arg = two;
+        await(f, one);
+        await(f, two);
+        assert_ended(one, REDLOCK_OK);
+        if (two->status == REDLOCK_OK) {
+            let_go(f, two->lock);
+        } else {
+            assert_ended(two, REDLOCK_ECANCELED);
+        }
+        let_go(f, one->lock);
+        wait_released(f, KEY);
+        wait_released(f, "other");
+    }
+}
+
+static void cancel_itself(struct call *call, void *arg) {
+    (void)arg;
+    if (call->lock != NULL) {
+        assert_int_equal(redlock_cancel(call->lock), REDLOCK_EINVAL);
+    }
+}
+
+static void canceled_inside_its_own_callback(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+
+    call->then = cancel_itself;
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    call = begin_extend(f, call->lock, 0);
+    call->then = cancel_itself;
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+}
+
+static void canceled_while_it_backs_off(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    rival_takes(f, 0, 3, KEY, LONG_TTL_MS);
+    request.wait_ms = REDLOCK_FOREVER;
+    call = begin_acquire(f, client, &request);
+    wait_executed(f, 4, "set", 3);
+    assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
+    assert_int_equal(await(f, call), REDLOCK_ECANCELED);
+    wait_holders(f, KEY, 3);
+}
+
+static void canceled_while_it_asks_why_it_was_denied(void **state) {
+    struct fixture *f = *state;
+    struct stage stage;
+    struct call *call;
+
+    set_stage(f, &stage);
+    rival_takes(f, 0, 3, KEY, LONG_TTL_MS);
+    hold_scripts(&stage);
+    call = begin_acquire(f, stage.client, &stage.request);
+    wait_arrived(f, stage.proxies[4], "EVALSHA", 1);
+    if (call->ended == 0) {
+        assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
+    }
+    assert_int_equal(await(f, call), REDLOCK_ECANCELED);
+    pass_all(&stage);
+    wait_holders(f, KEY, 3);
+}
+
+static void callbacks_may_be_left_out(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
+
+    assert_int_equal(redlock_extend(lock, 0, NULL, NULL), REDLOCK_OK);
+    assert_int_equal(redlock_release(lock, NULL, NULL), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+/* --------------------------------------------------------------------------------------- misuse */
+
+static void calls_in_the_wrong_state_are_refused(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+    struct call *extension;
+
+    assert_refused(client, redlock_release(call->lock, note_nothing, NULL), REDLOCK_EINVAL, "held");
+    assert_refused(client, redlock_extend(call->lock, 0, note_nothing, NULL), REDLOCK_EINVAL,
+                   "held");
+    assert_int_equal(redlock_validity_ms(call->lock), 0);
+    assert_int_equal(await(f, call), REDLOCK_OK);
+
+    assert_refused(client, redlock_cancel(call->lock), REDLOCK_EINVAL, "acquire");
+    assert_refused(client, redlock_extend(call->lock, LONG_TTL_MS + 1, note_nothing, NULL),
+                   REDLOCK_EINVAL, "ttl_ms");
+    assert_refused(client, redlock_extend(call->lock, 1, note_nothing, NULL), REDLOCK_EINVAL,
+                   "ttl_ms");
+    extension = begin_extend(f, call->lock, 0);
+    assert_refused(client, redlock_extend(call->lock, 0, note_nothing, NULL), REDLOCK_EBUSY,
+                   "extension");
+    assert_int_equal(await(f, extension), REDLOCK_OK);
+    assert_int_equal(extend(f, call->lock, 0), REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(closed_while_it_connects),
+        ON_FIVE_MASTERS(closed_while_it_acquires),
+        ON_FIVE_MASTERS(closed_while_it_backs_off),
+        ON_FIVE_MASTERS(closed_while_it_asks_why_it_was_denied),
+        ON_FIVE_MASTERS(closed_while_it_holds),
+        ON_FIVE_MASTERS(closed_while_it_renews),
+        ON_FIVE_MASTERS(closed_while_it_extends),
+        ON_FIVE_MASTERS(closed_when_the_lock_is_lost),
+        ON_FIVE_MASTERS(closed_while_it_releases),
+        ON_FIVE_MASTERS(closed_while_nodes_hang),
+        ON_FIVE_MASTERS(a_second_close_is_ignored),
+        ON_FIVE_MASTERS(a_closing_client_refuses_everything),
+        ON_FIVE_MASTERS(closed_inside_on_acquired),
+        ON_FIVE_MASTERS(closed_inside_a_failed_on_acquired),
+        ON_FIVE_MASTERS(closed_inside_on_extended),
+        ON_FIVE_MASTERS(closed_inside_on_released),
+        ON_FIVE_MASTERS(closed_inside_on_lost),
+        ON_FIVE_MASTERS(closed_inside_one_of_many_callbacks),
+        ON_FIVE_MASTERS(closed_inside_any_log_line),
+        ON_FIVE_MASTERS(a_new_client_is_made_inside_on_closed),
+        ON_FIVE_MASTERS(extended_and_released_inside_callbacks),
+        ON_FIVE_MASTERS(acquired_inside_on_released),
+        ON_FIVE_MASTERS(acquired_inside_a_failed_on_acquired),
+        ON_FIVE_MASTERS(released_inside_on_lost),
+        ON_FIVE_MASTERS(canceled_inside_the_callback_of_another),
+        ON_FIVE_MASTERS(canceled_inside_its_own_callback),
+        ON_FIVE_MASTERS(canceled_while_it_backs_off),
+        ON_FIVE_MASTERS(canceled_while_it_asks_why_it_was_denied),
+        ON_FIVE_MASTERS(callbacks_may_be_left_out),
+        ON_FIVE_MASTERS(calls_in_the_wrong_state_are_refused),
+    };
+
+    return cmocka_run_group_tests_name("lifecycle", tests, NULL, NULL);
+}

@@ -1,0 +1,247 @@
+/*
+ * Nodes that forget a lock, or fall silent: what is topped up, what is lost, and that the loss is
+ * told in time.
+ */
+#include "harness.h"
+#include "look.h"
+#include "peer.h"
+
+#include <stdio.h>
+
+#define KEY "orders:42"
+#define FIVE 5
+
+static void kill_masters(struct fixture *f, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        masters_kill(f->masters, i);
+    }
+}
+
+/* ------------------------------------------------------------------------ nodes that forget */
+
+static void an_empty_node_is_topped_up_after_the_next_renewal(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, 9000);
+    struct loss *loss = watch_loss(f, &request);
+    redlock_lock *lock;
+
+    request.watchdog = true;
+    lock = hold_for(f, client, &request);
+    wait_holders(f, KEY, 5);
+    masters_kill(f->masters, 0);
+    masters_restart(f->masters, 0);
+    wait_holders(f, KEY, 5);
+    assert_string_equal(value_at(f, 0, KEY), value_at(f, 1, KEY));
+    assert_in_range(pttl_at(f, 0, KEY), 1, 9000);
+
+    /* From then on it counts: with two others gone it is needed for the quorum. */
+    kill_masters(f, 3, 5);
+    assert_int_equal(extend(f, lock, 9000), REDLOCK_OK);
+    assert_int_equal(loss->count, 0);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_holders(f, KEY, 0);
+}
+
+/* Denied at first, free now: the bare quorum becomes whole. */
+static void a_bare_quorum_is_topped_up_when_nodes_come_free(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock;
+
+    rival_takes(f, 3, 5, KEY, LONG_TTL_MS);
+    lock = hold(f, client, KEY, LONG_TTL_MS);
+    rival_frees(f, 3, 5, KEY);
+    assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
+    wait_holders(f, KEY, 5);
+    assert_string_equal(value_at(f, 4, KEY), value_at(f, 0, KEY));
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+static void a_lock_that_a_quorum_forgot_is_lost_not_revived(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct loss *loss = watch_loss(f, &request);
+    redlock_lock *lock = hold_for(f, client, &request);
+
+    wait_holders(f, KEY, 5);
+    tell(f, 0, 3, "FLUSHALL");
+    assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_ELOST);
+    assert_int_equal(wait_lost(f, loss), REDLOCK_ELOST);
+    assert_int_equal(holders(f, KEY), 2);
+    assert_int_equal(let_go(f, lock), REDLOCK_ELOST);
+    wait_released(f, KEY);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(executed(f, i, "set"), 1); /* the acquisition, no other */
+    }
+}
+
+static void the_watchdog_tells_that_a_quorum_forgot(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, 6000);
+    struct loss *loss = watch_loss(f, &request);
+    redlock_lock *lock;
+
+    request.watchdog = true;
+    lock = hold_for(f, client, &request);
+    wait_holders(f, KEY, 5);
+    tell(f, 0, 3, "FLUSHALL");
+    assert_int_equal(wait_lost(f, loss), REDLOCK_ELOST);
+    assert_ptr_equal(loss->lock, lock);
+    assert_int_equal(let_go(f, lock), REDLOCK_ELOST);
+    wait_holders(f, KEY, 0);
+}
+
+/* The scripts are gone from a node, too, when it was restarted or told to forget them. */
+static void forgotten_scripts_cost_no_vote(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
+    struct call *call;
+
+    tell(f, 0, 5, "SCRIPT FLUSH");
+    call = begin_extend(f, lock, LONG_TTL_MS);
+    await(f, call);
+    assert_ended(call, REDLOCK_OK);
+    assert_int_equal(votes(call, REDLOCK_VOTE_ERROR), 0);
+    tell(f, 0, 5, "SCRIPT FLUSH");
+    call = begin_release(f, lock);
+    await(f, call);
+    assert_ended(call, REDLOCK_OK);
+    assert_int_equal(votes(call, REDLOCK_VOTE_ERROR), 0);
+    wait_released(f, KEY);
+    assert_int_equal(node_info(client, 0).disconnected, 0);
+}
+
+static void forgotten_scripts_cost_no_release_of_many(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *locks[50];
+    struct call *calls[50];
+    char key[50][16];
+
+    for (size_t i = 0; i < 50; i++) {
+        snprintf(key[i], sizeof(key[i]), "key:%zu", i);
+        locks[i] = hold(f, client, key[i], LONG_TTL_MS);
+    }
+    tell(f, 0, 5, "SCRIPT FLUSH");
+    for (size_t i = 0; i < 50; i++) {
+        calls[i] = begin_release(f, locks[i]);
+    }
+    for (size_t i = 0; i < 50; i++) {
+        await(f, calls[i]);
+        assert_ended(calls[i], REDLOCK_OK);
+        wait_released(f, key[i]);
+    }
+}
+
+/* ------------------------------------------------------------------------------- told in time */
+
+struct survivors {
+    struct fixture *fixture;
+    long long pttl; /* the shortest on any master when the loss was told */
+};
+
+static void measure_survivors(struct loss *loss, void *arg) {
+    struct survivors *survivors = arg;
+
+    (void)loss;
+    survivors->pttl = least_pttl(survivors->fixture, KEY);
+}
+
+static void stop_answering(struct peer_link *link, const struct command *command, void *arg) {
+    if (command_is_script(command)) {
+        return; /* renewals are never answered */
+    }
+    peer_answer_well(link, command, arg);
+}
+
+/*
+ * Three of five fall silent after the acquisition. Two real masters keep the key, and were given
+ * it no later than the lock was: when the loss is told, they must still hold it. A drift of 0.4
+ * makes "in time" wide enough for any machine. (No watchdog: a renewal would prolong the key.)
+ */
+static void a_lock_without_quorum_is_lost_before_the_servers_forget_it(void **state) {
+    struct fixture *f = *state;
+    struct survivors survivors = {f, 0};
+    redlock_request request = request_for(KEY, 5000);
+    struct loss *loss = watch_loss(f, &request);
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    redlock_client *client;
+    redlock_lock *lock;
+
+    options.drift = 0.4;
+    client = create_client(f, &options);
+    wait_connected(f, client, FIVE);
+    loss->then = measure_survivors;
+    loss->then_arg = &survivors;
+    lock = hold_for(f, client, &request);
+    wait_holders(f, KEY, 5);
+    kill_masters(f, 0, 3);
+    assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
+    assert_true(survivors.pttl > 0);
+    assert_int_equal(redlock_validity_ms(lock), 0);
+    assert_int_equal(redlock_extend(lock, 0, NULL, NULL), REDLOCK_ELOST);
+    let_go(f, lock);
+}
+
+/* The same with the watchdog trying in vain. Its renewals must not hide the loss. */
+static void the_watchdog_without_quorum_tells_the_loss(void **state) {
+    struct fixture *f = *state;
+    struct survivors survivors = {f, 0};
+    redlock_request request = request_for(KEY, 5000);
+    struct loss *loss = watch_loss(f, &request);
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock;
+
+    request.watchdog = true;
+    loss->then = measure_survivors;
+    loss->then_arg = &survivors;
+    lock = hold_for(f, client, &request);
+    wait_holders(f, KEY, 5);
+    kill_masters(f, 0, 3);
+    assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
+    assert_true(survivors.pttl > 0);
+    let_go(f, lock);
+}
+
+static void renewals_that_are_never_answered_lose_the_lock(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = request_for(KEY, 3000);
+    struct loss *loss = watch_loss(f, &request);
+    const char *uris[FIVE];
+    redlock_options options;
+    redlock_client *client;
+    redlock_lock *lock;
+
+    for (size_t i = 0; i < FIVE; i++) {
+        uris[i] = peer_uri(peer_create(f, stop_answering, NULL));
+    }
+    options = patient_options(f, uris, FIVE);
+    options.node_timeout_ms = 1000;
+    client = create_client(f, &options);
+    wait_connected(f, client, FIVE);
+    request.watchdog = true;
+    lock = hold_for(f, client, &request);
+    assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
+    assert_int_equal(let_go(f, lock), REDLOCK_ENOQUORUM);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(an_empty_node_is_topped_up_after_the_next_renewal),
+        ON_FIVE_MASTERS(a_bare_quorum_is_topped_up_when_nodes_come_free),
+        ON_FIVE_MASTERS(a_lock_that_a_quorum_forgot_is_lost_not_revived),
+        ON_FIVE_MASTERS(the_watchdog_tells_that_a_quorum_forgot),
+        ON_FIVE_MASTERS(forgotten_scripts_cost_no_vote),
+        ON_FIVE_MASTERS(forgotten_scripts_cost_no_release_of_many),
+        ON_FIVE_MASTERS(a_lock_without_quorum_is_lost_before_the_servers_forget_it),
+        ON_FIVE_MASTERS(the_watchdog_without_quorum_tells_the_loss),
+        ON_NO_MASTERS(renewals_that_are_never_answered_lose_the_lock),
+    };
+
+    return cmocka_run_group_tests_name("loss", tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+#include "command.h"
+
+#include <event2/buffer.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define MOST_ARGUMENTS 1000000
+
+struct cursor {
+    const char *at;
+    const char *end;
+};
+
+/* Reads `mark`, a number and CRLF: 1, 0 (more bytes are needed) or -1. */
+static int read_number(struct cursor *cursor, char mark, size_t *number) {
+    const char *stop = memchr(cursor->at, '\n', (size_t)(cursor->end - cursor->at));
+
+    if (cursor->at < cursor->end && *cursor->at != mark) {
+        return -1;
+    }
+    if (stop == NULL) {
+        return 0;
+    }
+    *number = 0;
+    for (const char *digit = cursor->at + 1; digit < stop - 1; digit++) {
+        if (*digit < '0' || *digit > '9' || *number > SIZE_MAX / 100) {
+            return -1;
+        }
+        *number = *number * 10 + (size_t)(*digit - '0');
+    }
+    cursor->at = stop + 1;
+    return 1;
+}
+
+static int read_argument(struct cursor *cursor, struct argument *argument) {
+    int got = read_number(cursor, '$', &argument->length);
+
+    if (got <= 0) {
+        return got;
+    }
+    if ((size_t)(cursor->end - cursor->at) < argument->length + 2) {
+        return 0;
+    }
+    argument->bytes = cursor->at;
+    cursor->at += argument->length + 2;
+    return 1;
+}
+
+int command_read(struct command *command, struct evbuffer *buffer) {
+    size_t size = evbuffer_get_length(buffer);
+    struct cursor cursor = {.at = (const char *)evbuffer_pullup(buffer, -1)};
+    const char *start = cursor.at;
+    int got;
+
+    *command = (struct command){0};
+    if (size == 0 || cursor.at == NULL) {
+        return 0;
+    }
+    cursor.end = start + size;
+    got = read_number(&cursor, '*', &command->count);
+    if (got <= 0) {
+        return got;
+    }
+    if (command->count == 0 || command->count > MOST_ARGUMENTS) {
+        return -1;
+    }
+    command->arguments = calloc(command->count, sizeof(*command->arguments));
+    if (command->arguments == NULL) {
+        return -1;
+    }
+    for (size_t i = 0; i < command->count; i++) {
+        got = read_argument(&cursor, &command->arguments[i]);
+        if (got <= 0) {
+            command_finish(command);
+            return got;
+        }
+    }
+    command->size = (size_t)(cursor.at - start);
+    return 1;
+}
+
+void command_finish(struct command *command) {
+    free(command->arguments);
+    *command = (struct command){0};
+}
+
+static bool argument_is(const struct command *command, size_t index, const char *text) {
+    return index < command->count && command->arguments[index].length == strlen(text) &&
+           strncasecmp(command->arguments[index].bytes, text, strlen(text)) == 0;
+}
+
+bool command_is(const struct command *command, const char *name, const char *second) {
+    return argument_is(command, 0, name) && (second == NULL || argument_is(command, 1, second));
+}
+
+bool command_is_script(const struct command *command) {
+    return command_is(command, "EVALSHA", NULL) || command_is(command, "EVAL", NULL);
+}
+
+size_t command_keys(const struct command *command) {
+    char number[16];
+
+    if (!command_is_script(command)) {
+        return 0;
+    }
+    command_text(command, 2, number, sizeof(number));
+    return strtoul(number, NULL, 10);
+}
+
+void command_text(const struct command *command, size_t index, char *text, size_t size) {
+    if (index < command->count) {
+        snprintf(text, size, "%.*s", (int)command->arguments[index].length,
+                 command->arguments[index].bytes);
+    } else {
+        text[0] = '\0';
+    }
+}

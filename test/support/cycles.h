@@ -1,0 +1,48 @@
+/*
+ * Many acquire-and-release cycles on distinct keys, a fixed number of them in flight, without any
+ * allocation of the test's own while they run.
+ */
+#ifndef REDLOCK_TEST_CYCLES_H
+#define REDLOCK_TEST_CYCLES_H
+
+#include "harness.h"
+
+#define CYCLES_MOST_IN_FLIGHT 64
+
+struct cycles;
+
+struct cycle {
+    struct cycles *owner;
+    size_t index;
+    redlock_lock *lock;
+    bool acquiring;
+    bool releasing;
+};
+
+struct cycles {
+    struct fixture *fixture;
+    redlock_client *client;
+    const char *prefix; /* of the keys */
+    uint64_t ttl_ms;
+    size_t wanted;  /* cycles, all in all */
+    size_t started; /* of them */
+    size_t done;
+    size_t failed; /* acquisitions or releases that were not OK */
+    redlock_status failure;
+    size_t in_flight;
+    /* Called after each cycle; NULL: not. */
+    void (*step)(struct cycles *cycles);
+    struct cycle slots[CYCLES_MOST_IN_FLIGHT];
+};
+
+/* Begins; the struct must stay until all `wanted` cycles are done. */
+void cycles_start(struct cycles *cycles, struct fixture *f, redlock_client *client,
+                  size_t in_flight, size_t wanted);
+
+void cycles_wait(struct cycles *cycles);
+
+/* Starts, waits, and asserts that none failed. */
+void cycles_run(struct cycles *cycles, struct fixture *f, redlock_client *client, size_t in_flight,
+                size_t wanted);
+
+#endif

@@ -1,0 +1,635 @@
+#define _GNU_SOURCE 1 /* strcasestr */
+
+#include "harness.h"
+
+#include <dirent.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* How long a condition may take to come true before the test is given up. */
+#define PATIENCE_MS 60000
+#define VALGRIND_FACTOR 10
+#define TICK_US 2000
+
+struct duty {
+    SLIST_ENTRY(duty) link;
+    void (*destroy)(void *object);
+    void *object;
+};
+
+bool under_valgrind(void) {
+    const char *preload = getenv("LD_PRELOAD");
+
+    return preload != NULL && strstr(preload, "vgpreload") != NULL;
+}
+
+size_t cycles_here(size_t cycles) {
+    const char *most = getenv("REDLOCK_TEST_CYCLES");
+
+    if (under_valgrind() && cycles > 1000) {
+        cycles = 1000 + cycles / 100;
+    }
+    if (most != NULL && strtoull(most, NULL, 10) < cycles) {
+        cycles = strtoull(most, NULL, 10);
+    }
+    return cycles;
+}
+
+/* --------------------------------------------------------------------------------- the loop */
+
+static uint64_t now_ms(void) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void turn(struct fixture *f) {
+    if (event_base_loop(f->base, EVLOOP_ONCE) < 0) {
+        fail_msg("the loop cannot run");
+    }
+}
+
+void run_until(struct fixture *f, bool (*condition)(void *arg), void *arg, const char *what) {
+    uint64_t patience = (uint64_t)PATIENCE_MS * (under_valgrind() ? VALGRIND_FACTOR : 1);
+    uint64_t limit = now_ms() + patience;
+
+    while (!condition(arg)) {
+        if (now_ms() > limit) {
+            diary_show(&f->diary);
+            fail_msg("waited in vain until %s", what);
+        }
+        turn(f);
+    }
+}
+
+void run_turns(struct fixture *f, unsigned turns) {
+    while (turns-- > 0) {
+        turn(f);
+    }
+}
+
+/* Wakes the loop now and then, so that conditions outside of the process are looked at again. */
+static void on_tick(evutil_socket_t fd, short what, void *arg) {
+    (void)fd;
+    (void)what;
+    (void)arg;
+}
+
+struct search {
+    const struct diary *diary;
+    const char *text;
+};
+
+static bool is_logged(void *arg) {
+    const struct search *search = arg;
+
+    return diary_has(search->diary, search->text);
+}
+
+void wait_logged(struct fixture *f, const char *text) {
+    struct search search = {&f->diary, text};
+    char what[160];
+
+    snprintf(what, sizeof(what), "this was logged: %s", text);
+    run_until(f, is_logged, &search, what);
+}
+
+/* ------------------------------------------------------------------------- setup and teardown */
+
+static int open_descriptors(void) {
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    if (folder == NULL) {
+        return -1;
+    }
+    while (readdir(folder) != NULL) {
+        count++;
+    }
+    closedir(folder);
+    return count;
+}
+
+static struct event_base *precise_base(void) {
+    struct event_config *config = event_config_new();
+    struct event_base *base;
+
+    assert_non_null(config);
+    assert_int_equal(event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER), 0);
+    base = event_base_new_with_config(config);
+    event_config_free(config);
+    assert_non_null(base);
+    return base;
+}
+
+int start_fixture(void **state, size_t masters, const char *const *arguments) {
+    const struct timeval interval = {.tv_usec = TICK_US};
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    if (f == NULL) {
+        return -1;
+    }
+    /* The peers and proxies of the tests write to sockets that the library may have closed. */
+    signal(SIGPIPE, SIG_IGN);
+    TAILQ_INIT(&f->calls);
+    TAILQ_INIT(&f->losses);
+    TAILQ_INIT(&f->members);
+    SLIST_INIT(&f->duties);
+    gauge_init(&f->gauge);
+    if (masters > 0) {
+        f->masters = masters_start(masters, arguments);
+        if (f->masters == NULL) {
+            free(f);
+            return -1;
+        }
+    }
+    f->descriptors = open_descriptors();
+    f->base = precise_base();
+    f->tick = event_new(f->base, -1, EV_PERSIST, on_tick, NULL);
+    assert_non_null(f->tick);
+    assert_int_equal(event_add(f->tick, &interval), 0);
+    *state = f;
+    return 0;
+}
+
+int no_masters(void **state) {
+    return start_fixture(state, 0, NULL);
+}
+
+int five_masters(void **state) {
+    return start_fixture(state, 5, NULL);
+}
+
+void at_finish(struct fixture *f, void (*destroy)(void *object), void *object) {
+    struct duty *duty = calloc(1, sizeof(*duty));
+
+    assert_non_null(duty);
+    duty->destroy = destroy;
+    duty->object = object;
+    SLIST_INSERT_HEAD(&f->duties, duty, link);
+}
+
+static void do_duties(struct fixture *f) {
+    while (!SLIST_EMPTY(&f->duties)) {
+        struct duty *duty = SLIST_FIRST(&f->duties);
+
+        SLIST_REMOVE_HEAD(&f->duties, link);
+        duty->destroy(duty->object);
+        free(duty);
+    }
+}
+
+static void assert_calls_ended_once(struct fixture *f) {
+    struct call *call;
+
+    TAILQ_FOREACH(call, &f->calls, link) {
+        if (call->ended != 1) {
+            fail_msg("%s had %zu callbacks, not one", call->verb, call->ended);
+        }
+    }
+    assert_int_equal(f->accepted, f->ended);
+}
+
+static void free_records(struct fixture *f) {
+    while (!TAILQ_EMPTY(&f->calls)) {
+        struct call *call = TAILQ_FIRST(&f->calls);
+
+        TAILQ_REMOVE(&f->calls, call, link);
+        free(call->why);
+        free(call->opinions);
+        free(call);
+    }
+    while (!TAILQ_EMPTY(&f->losses)) {
+        struct loss *loss = TAILQ_FIRST(&f->losses);
+
+        TAILQ_REMOVE(&f->losses, loss, link);
+        free(loss);
+    }
+    while (!TAILQ_EMPTY(&f->members)) {
+        struct member *member = TAILQ_FIRST(&f->members);
+
+        TAILQ_REMOVE(&f->members, member, link);
+        free(member);
+    }
+}
+
+static void close_clients(struct fixture *f);
+
+int finish(void **state) {
+    struct fixture *f = *state;
+
+    close_clients(f);
+    assert_calls_ended_once(f);
+    do_duties(f);
+    event_base_loop(f->base, EVLOOP_NONBLOCK); /* libevent frees streams from its loop */
+    assert_int_equal(event_base_get_num_events(f->base, EVENT_BASE_COUNT_ADDED), 1);
+    event_free(f->tick);
+    event_base_free(f->base);
+    assert_int_equal(open_descriptors(), f->descriptors);
+    assert_int_equal(f->gauge.blocks, 0);
+    masters_finish(f->masters);
+    free_records(f);
+    free(f);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------ clients */
+
+redlock_options patient_options(struct fixture *f, const char *const *nodes, size_t count) {
+    redlock_options options = REDLOCK_OPTIONS_INIT;
+
+    options.nodes = nodes;
+    options.node_count = count;
+    options.node_timeout_ms = 30000;
+    options.stall_timeout_ms = 120000;
+    options.max_ttl_ms = LONG_TTL_MS;
+    options.retry_delay_ms = 5;
+    options.retry_delay_max_ms = 40;
+    options.reconnect_delay_ms = 5;
+    options.reconnect_delay_max_ms = 40;
+    options.log = diary_write;
+    options.log_arg = &f->diary;
+    options.log_level = REDLOCK_LOG_DEBUG;
+    options.allocator = &f->gauge.hook;
+    return options;
+}
+
+redlock_client *create_client(struct fixture *f, const redlock_options *options) {
+    struct member *member = calloc(1, sizeof(*member));
+    redlock_error error;
+
+    assert_non_null(member);
+    if (redlock_client_create(f->base, options, &member->client, &error) != REDLOCK_OK) {
+        free(member);
+        fail_msg("the options were refused: %s", error.message);
+    }
+    assert_non_null(member->client);
+    TAILQ_INSERT_TAIL(&f->members, member, link);
+    return member->client;
+}
+
+redlock_client *connect_client(struct fixture *f) {
+    size_t count = masters_count(f->masters);
+    redlock_options options = patient_options(f, masters_uris(f->masters), count);
+    redlock_client *client = create_client(f, &options);
+
+    wait_connected(f, client, count);
+    return client;
+}
+
+redlock_node_info node_info(const redlock_client *client, size_t node) {
+    redlock_node_info infos[REDLOCK_MAX_NODES];
+
+    assert_in_range(node + 1, 1, redlock_client_nodes(client, infos, REDLOCK_MAX_NODES));
+    return infos[node];
+}
+
+/* A question about one node, or about all of them. */
+struct question {
+    const redlock_client *client;
+    size_t node;
+    uint64_t number;
+};
+
+static bool are_connected(void *arg) {
+    const struct question *question = arg;
+    size_t count = redlock_client_nodes(question->client, NULL, 0);
+    size_t connected = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        connected += node_info(question->client, i).connected;
+    }
+    return connected == question->number;
+}
+
+void wait_connected(struct fixture *f, redlock_client *client, size_t count) {
+    struct question question = {.client = client, .number = count};
+    char what[64];
+
+    snprintf(what, sizeof(what), "exactly %zu nodes are connected", count);
+    run_until(f, are_connected, &question, what);
+}
+
+static bool has_disconnected(void *arg) {
+    const struct question *question = arg;
+
+    return node_info(question->client, question->node).disconnected >= question->number;
+}
+
+void wait_disconnected(struct fixture *f, redlock_client *client, size_t node, uint64_t times) {
+    struct question question = {client, node, times};
+
+    run_until(f, has_disconnected, &question, "the node's connection has ended");
+}
+
+static bool has_no_debts(void *arg) {
+    const struct question *question = arg;
+
+    return node_info(question->client, question->node).release_debts == 0;
+}
+
+void wait_no_debts(struct fixture *f, redlock_client *client, size_t node) {
+    struct question question = {client, node, 0};
+
+    run_until(f, has_no_debts, &question, "the node has no release debts");
+}
+
+static bool has_answered(void *arg) {
+    const struct question *question = arg;
+
+    return node_info(question->client, question->node).commands == 0;
+}
+
+void wait_answered(struct fixture *f, redlock_client *client, size_t node) {
+    struct question question = {client, node, 0};
+
+    run_until(f, has_answered, &question, "the node has answered all that it was sent");
+}
+
+static void on_closed(void *arg) {
+    struct member *member = arg;
+
+    member->closed++;
+    assert_int_equal(member->closed, 1);
+    if (member->then != NULL) {
+        member->then(member, member->then_arg);
+    }
+}
+
+static bool is_closed(void *arg) {
+    return ((const struct member *)arg)->closed > 0;
+}
+
+static void start_to_close(struct member *member) {
+    member->closing = true;
+    redlock_client_close(member->client, on_closed, member);
+    assert_int_equal(member->closed, 0);
+}
+
+struct member *begin_close(struct fixture *f, redlock_client *client) {
+    struct member *member;
+
+    TAILQ_FOREACH(member, &f->members, link) {
+        if (member->client == client && !member->closing) {
+            start_to_close(member);
+            return member;
+        }
+    }
+    fail_msg("no such client is open");
+    return NULL;
+}
+
+void close_client(struct fixture *f, redlock_client *client) {
+    run_until(f, is_closed, begin_close(f, client), "the client is closed");
+}
+
+static void close_clients(struct fixture *f) {
+    struct member *member;
+
+    TAILQ_FOREACH(member, &f->members, link) {
+        if (!member->closing) {
+            start_to_close(member);
+        }
+    }
+    TAILQ_FOREACH(member, &f->members, link) {
+        run_until(f, is_closed, member, "the client is closed");
+    }
+}
+
+/* ------------------------------------------------------------------------------------ requests */
+
+redlock_request request_for(const char *key, uint64_t ttl_ms) {
+    redlock_request request = REDLOCK_REQUEST_INIT;
+
+    request.key = key;
+    request.ttl_ms = ttl_ms;
+    return request;
+}
+
+static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
+    struct loss *loss = arg;
+
+    loss->count++;
+    assert_int_equal(loss->count, 1);
+    loss->status = status;
+    loss->lock = lock;
+    if (loss->then != NULL) {
+        loss->then(loss, loss->then_arg);
+    }
+}
+
+struct loss *watch_loss(struct fixture *f, redlock_request *request) {
+    struct loss *loss = calloc(1, sizeof(*loss));
+
+    assert_non_null(loss);
+    TAILQ_INSERT_TAIL(&f->losses, loss, link);
+    request->on_lost = on_lost;
+    request->on_lost_arg = loss;
+    return loss;
+}
+
+static bool is_lost(void *arg) {
+    return ((const struct loss *)arg)->count > 0;
+}
+
+redlock_status wait_lost(struct fixture *f, struct loss *loss) {
+    run_until(f, is_lost, loss, "the lock is lost");
+    return loss->status;
+}
+
+static struct call *new_call(struct fixture *f, const char *verb, redlock_lock *lock) {
+    struct call *call = calloc(1, sizeof(*call));
+
+    assert_non_null(call);
+    call->fixture = f;
+    call->verb = verb;
+    call->lock = lock;
+    return call;
+}
+
+/* Enters a call into the books, or fails the test because it was refused. */
+static struct call *accept_call(struct call *call, redlock_status status) {
+    struct fixture *f = call->fixture;
+
+    TAILQ_INSERT_TAIL(&f->calls, call, link);
+    if (status != REDLOCK_OK) {
+        call->ended = 1;
+        fail_msg("%s was refused: %s", call->verb, redlock_status_name(status));
+    }
+    call->returned = true;
+    f->accepted++;
+    return call;
+}
+
+static void write_down(struct call *call, const redlock_lock *lock) {
+    redlock_node_report reports[REDLOCK_MAX_NODES];
+
+    call->why = strdup(redlock_explain(lock));
+    assert_non_null(call->why);
+    assert_false(holds_token(call->why));
+    call->opinion_count = redlock_report(lock, reports, REDLOCK_MAX_NODES);
+    assert_in_range(call->opinion_count, 1, REDLOCK_MAX_NODES);
+    call->opinions = calloc(call->opinion_count, sizeof(*call->opinions));
+    assert_non_null(call->opinions);
+    for (size_t i = 0; i < call->opinion_count; i++) {
+        struct opinion *opinion = &call->opinions[i];
+
+        opinion->vote = reports[i].vote;
+        opinion->ttl_ms = reports[i].ttl_ms;
+        snprintf(opinion->detail, sizeof(opinion->detail), "%s", reports[i].detail);
+    }
+}
+
+static void end_call(struct call *call, redlock_lock *lock, redlock_status status) {
+    if (!call->returned) {
+        fail_msg("%s: the callback came before the call returned", call->verb);
+    }
+    if (call->ended > 0) {
+        fail_msg("%s: a second callback, with %s", call->verb, redlock_status_name(status));
+    }
+    call->ended++;
+    call->fixture->ended++;
+    call->status = status;
+    write_down(call, lock);
+}
+
+static void then(struct call *call) {
+    if (call->then != NULL) {
+        call->then(call, call->then_arg);
+    }
+}
+
+static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
+    struct call *call = arg;
+
+    assert_ptr_equal(lock, call->lock);
+    end_call(call, lock, status);
+    if (status != REDLOCK_OK) {
+        call->lock = NULL;
+    }
+    then(call);
+}
+
+static void on_extended(redlock_lock *lock, redlock_status status, void *arg) {
+    struct call *call = arg;
+
+    assert_ptr_equal(lock, call->lock);
+    end_call(call, lock, status);
+    then(call);
+}
+
+static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
+    struct call *call = arg;
+
+    assert_ptr_equal(lock, call->lock);
+    end_call(call, lock, status);
+    call->lock = NULL;
+    then(call);
+}
+
+struct call *begin_acquire(struct fixture *f, redlock_client *client,
+                           const redlock_request *request) {
+    struct call *call = new_call(f, "acquire", NULL);
+
+    return accept_call(call, redlock_acquire(client, request, on_acquired, call, &call->lock));
+}
+
+struct call *begin_extend(struct fixture *f, redlock_lock *lock, uint64_t ttl_ms) {
+    struct call *call = new_call(f, "extend", lock);
+
+    return accept_call(call, redlock_extend(lock, ttl_ms, on_extended, call));
+}
+
+struct call *begin_release(struct fixture *f, redlock_lock *lock) {
+    struct call *call = new_call(f, "release", lock);
+
+    return accept_call(call, redlock_release(lock, on_released, call));
+}
+
+static bool has_ended(void *arg) {
+    return ((const struct call *)arg)->ended > 0;
+}
+
+redlock_status await(struct fixture *f, struct call *call) {
+    char what[64];
+
+    snprintf(what, sizeof(what), "%s ends", call->verb);
+    run_until(f, has_ended, call, what);
+    return call->status;
+}
+
+struct call *acquire(struct fixture *f, redlock_client *client, const redlock_request *request) {
+    struct call *call = begin_acquire(f, client, request);
+
+    await(f, call);
+    return call;
+}
+
+redlock_status try_lock(struct fixture *f, redlock_client *client, const char *key,
+                        uint64_t ttl_ms) {
+    redlock_request request = request_for(key, ttl_ms);
+
+    return acquire(f, client, &request)->status;
+}
+
+redlock_status extend(struct fixture *f, redlock_lock *lock, uint64_t ttl_ms) {
+    return await(f, begin_extend(f, lock, ttl_ms));
+}
+
+redlock_status let_go(struct fixture *f, redlock_lock *lock) {
+    return await(f, begin_release(f, lock));
+}
+
+redlock_lock *hold_for(struct fixture *f, redlock_client *client, const redlock_request *request) {
+    struct call *call = acquire(f, client, request);
+
+    assert_ended(call, REDLOCK_OK);
+    return call->lock;
+}
+
+redlock_lock *hold(struct fixture *f, redlock_client *client, const char *key, uint64_t ttl_ms) {
+    redlock_request request = request_for(key, ttl_ms);
+
+    return hold_for(f, client, &request);
+}
+
+/* ---------------------------------------------------------------------------------- assertions */
+
+size_t votes(const struct call *call, redlock_vote vote) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < call->opinion_count; i++) {
+        count += call->opinions[i].vote == vote;
+    }
+    return count;
+}
+
+void assert_ended(const struct call *call, redlock_status status) {
+    assert_int_equal(call->ended, 1);
+    if (call->status != status) {
+        diary_show(&call->fixture->diary);
+        fail_msg("%s ended with %s, not %s: %s", call->verb, redlock_status_name(call->status),
+                 redlock_status_name(status), call->why);
+    }
+}
+
+void assert_explained(const struct call *call, const char *text) {
+    if (strcasestr(call->why, text) == NULL) {
+        fail_msg("\"%s\" is not in the explanation: %s", text, call->why);
+    }
+}
+
+void assert_refused(const redlock_client *client, redlock_status status, redlock_status expected,
+                    const char *named) {
+    const char *error = redlock_client_error(client);
+
+    assert_string_equal(redlock_status_name(status), redlock_status_name(expected));
+    if (strstr(error, named) == NULL) {
+        fail_msg("\"%s\" is not in the error: %s", named, error);
+    }
+}

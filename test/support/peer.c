@@ -1,0 +1,323 @@
+#define _GNU_SOURCE 1
+
+#include "peer.h"
+
+#include <arpa/inet.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct peer_link {
+    LIST_ENTRY(peer_link) entry;
+    struct peer *peer;
+    struct bufferevent *stream;
+    struct evbuffer *said; /* not yet given to the stream */
+    const void *poured;    /* to be said over and over; NULL: nothing */
+    size_t poured_length;
+    bool reading; /* inside the answer callback */
+    bool hung_up;
+};
+
+struct peer {
+    struct fixture *fixture;
+    struct evconnlistener *listener;
+    LIST_HEAD(, peer_link) links;
+    peer_answer *answer;
+    void *arg;
+    void (*greet)(struct peer_link *link, void *arg);
+    size_t chunk;
+    size_t accepted;
+    size_t open;
+    size_t poured;
+    size_t commands;
+    char folder[64]; /* of the Unix socket; "": none */
+    char uri[160];
+};
+
+/* ---------------------------------------------------------------------------------- connections */
+
+static void free_link(struct peer_link *link) {
+    LIST_REMOVE(link, entry);
+    link->peer->open--;
+    bufferevent_free(link->stream);
+    evbuffer_free(link->said);
+    free(link);
+}
+
+/* Gives the stream the next piece. */
+static void pump(struct peer_link *link) {
+    struct evbuffer *output = bufferevent_get_output(link->stream);
+    size_t waiting = evbuffer_get_length(link->said);
+
+    if (evbuffer_get_length(output) > 0) {
+        return;
+    }
+    if (waiting > 0) {
+        evbuffer_remove_buffer(link->said, output,
+                               waiting < link->peer->chunk ? waiting : link->peer->chunk);
+    } else if (link->poured != NULL) {
+        evbuffer_add(output, link->poured, link->poured_length);
+        link->peer->poured += link->poured_length;
+    } else if (link->hung_up && !link->reading) {
+        free_link(link);
+    }
+}
+
+static void read_commands(struct peer_link *link) {
+    struct evbuffer *input = bufferevent_get_input(link->stream);
+    struct command command;
+    int got = 0;
+
+    link->reading = true;
+    while (!link->hung_up && (got = command_read(&command, input)) > 0) {
+        size_t size = command.size;
+
+        link->peer->commands++;
+        link->peer->answer(link, &command, link->peer->arg);
+        command_finish(&command);
+        evbuffer_drain(input, size);
+    }
+    link->reading = false;
+    if (got < 0) {
+        fail_msg("the library sent something that is no command");
+    }
+    pump(link);
+}
+
+static void on_read(struct bufferevent *stream, void *arg) {
+    (void)stream;
+    read_commands(arg);
+}
+
+static void on_written(struct bufferevent *stream, void *arg) {
+    (void)stream;
+    pump(arg);
+}
+
+static void on_event(struct bufferevent *stream, short what, void *arg) {
+    (void)stream;
+    if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) != 0) {
+        free_link(arg);
+    }
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address,
+                      int length, void *arg) {
+    struct peer *peer = arg;
+    struct peer_link *link = calloc(1, sizeof(*link));
+    int on = 1;
+
+    (void)listener;
+    (void)length;
+    assert_non_null(link);
+    if (address->sa_family == AF_INET) {
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    }
+    link->peer = peer;
+    link->said = evbuffer_new();
+    link->stream = bufferevent_socket_new(peer->fixture->base, fd, BEV_OPT_CLOSE_ON_FREE);
+    assert_non_null(link->said);
+    assert_non_null(link->stream);
+    LIST_INSERT_HEAD(&peer->links, link, entry);
+    peer->accepted++;
+    peer->open++;
+    bufferevent_setcb(link->stream, on_read, on_written, on_event, link);
+    bufferevent_enable(link->stream, EV_READ | EV_WRITE);
+    if (peer->greet != NULL) {
+        peer->greet(link, peer->arg);
+    }
+}
+
+/* ----------------------------------------------------------------------------------- the server */
+
+static void destroy(void *object) {
+    struct peer *peer = object;
+
+    peer_drop_links(peer);
+    evconnlistener_free(peer->listener);
+    if (peer->folder[0] != '\0') {
+        unlink(peer->uri + strlen("unix://"));
+        rmdir(peer->folder);
+    }
+    free(peer);
+}
+
+static struct peer *new_peer(struct fixture *f, peer_answer *answer, void *arg) {
+    struct peer *peer = calloc(1, sizeof(*peer));
+
+    assert_non_null(peer);
+    peer->fixture = f;
+    peer->answer = answer;
+    peer->arg = arg;
+    peer->chunk = SIZE_MAX;
+    LIST_INIT(&peer->links);
+    return peer;
+}
+
+static void start_to_listen(struct peer *peer, const void *address, size_t size) {
+    peer->listener = evconnlistener_new_bind(peer->fixture->base, on_accept, peer,
+                                             LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 128,
+                                             address, (int)size);
+    assert_non_null(peer->listener);
+    at_finish(peer->fixture, destroy, peer);
+}
+
+struct peer *peer_create(struct fixture *f, peer_answer *answer, void *arg) {
+    struct peer *peer = new_peer(f, answer, arg);
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof(address);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    start_to_listen(peer, &address, sizeof(address));
+    getsockname(evconnlistener_get_fd(peer->listener), (struct sockaddr *)&address, &size);
+    snprintf(peer->uri, sizeof(peer->uri), "redis://127.0.0.1:%d", ntohs(address.sin_port));
+    return peer;
+}
+
+struct peer *peer_create_unix(struct fixture *f, peer_answer *answer, void *arg) {
+    struct peer *peer = new_peer(f, answer, arg);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    snprintf(peer->folder, sizeof(peer->folder), "/tmp/redlock-peer-XXXXXX");
+    assert_non_null(mkdtemp(peer->folder));
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", peer->folder);
+    start_to_listen(peer, &address, sizeof(address));
+    snprintf(peer->uri, sizeof(peer->uri), "unix://%s", address.sun_path);
+    return peer;
+}
+
+const char *peer_uri(const struct peer *peer) {
+    return peer->uri;
+}
+
+void peer_greet(struct peer *peer, void (*greet)(struct peer_link *link, void *arg)) {
+    peer->greet = greet;
+}
+
+void peer_set_chunk(struct peer *peer, size_t bytes) {
+    peer->chunk = bytes;
+}
+
+size_t peer_links(const struct peer *peer) {
+    return peer->accepted;
+}
+
+size_t peer_open_links(const struct peer *peer) {
+    return peer->open;
+}
+
+size_t peer_poured(const struct peer *peer) {
+    return peer->poured;
+}
+
+size_t peer_commands(const struct peer *peer) {
+    return peer->commands;
+}
+
+struct wanted {
+    const struct peer *peer;
+    size_t count;
+};
+
+static bool has_links(void *arg) {
+    const struct wanted *wanted = arg;
+
+    return wanted->peer->accepted >= wanted->count;
+}
+
+void wait_peer_links(struct fixture *f, struct peer *peer, size_t count) {
+    struct wanted wanted = {peer, count};
+
+    run_until(f, has_links, &wanted, "the peer was connected to so often");
+}
+
+static bool has_commands(void *arg) {
+    const struct wanted *wanted = arg;
+
+    return wanted->peer->commands >= wanted->count;
+}
+
+void wait_peer_commands(struct fixture *f, struct peer *peer, size_t count) {
+    struct wanted wanted = {peer, count};
+
+    run_until(f, has_commands, &wanted, "the peer has read so many commands");
+}
+
+/* -------------------------------------------------------------------------------------- answers */
+
+/* "y" for each key: each was there and is now released or renewed. */
+static void answer_script(struct peer_link *link, const struct command *command) {
+    size_t keys = command_keys(command);
+    char head[32];
+
+    snprintf(head, sizeof(head), "$%zu\r\n", keys);
+    peer_say(link, head);
+    for (size_t i = 0; i < keys; i++) {
+        peer_say(link, "y");
+    }
+    peer_say(link, "\r\n");
+}
+
+void peer_answer_well(struct peer_link *link, const struct command *command, void *arg) {
+    (void)arg;
+    if (command_is_script(command)) {
+        answer_script(link, command);
+    } else if (command_is(command, "SCRIPT", "LOAD")) {
+        peer_say(link, "$40\r\n0123456789abcdef0123456789abcdef01234567\r\n");
+    } else if (command_is(command, "PING", NULL)) {
+        peer_say(link, "+PONG\r\n");
+    } else {
+        peer_say(link, "+OK\r\n");
+    }
+}
+
+void peer_answer_nothing(struct peer_link *link, const struct command *command, void *arg) {
+    (void)link;
+    (void)command;
+    (void)arg;
+}
+
+void peer_send(struct peer_link *link, const void *bytes, size_t length) {
+    evbuffer_add(link->said, bytes, length);
+    if (!link->reading) {
+        pump(link);
+    }
+}
+
+void peer_say(struct peer_link *link, const char *text) {
+    peer_send(link, text, strlen(text));
+}
+
+void peer_pour(struct peer_link *link, const void *bytes, size_t length) {
+    link->poured = bytes;
+    link->poured_length = length;
+    if (!link->reading) {
+        pump(link);
+    }
+}
+
+void peer_turn_away(struct peer_link *link) {
+    bufferevent_disable(link->stream, EV_READ);
+}
+
+void peer_hang_up(struct peer_link *link) {
+    link->hung_up = true;
+    if (!link->reading) {
+        pump(link);
+    }
+}
+
+void peer_drop_links(struct peer *peer) {
+    while (!LIST_EMPTY(&peer->links)) {
+        free_link(LIST_FIRST(&peer->links));
+    }
+}

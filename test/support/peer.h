@@ -1,0 +1,61 @@
+/*
+ * A server that only looks like Redis: it lives on the test's own loop, and a callback decides
+ * what it answers to each command, whether well, late, wrongly or without end.
+ */
+#ifndef REDLOCK_TEST_PEER_H
+#define REDLOCK_TEST_PEER_H
+
+#include "command.h"
+#include "harness.h"
+
+struct peer;
+struct peer_link; /* one accepted connection */
+
+/* Decides what to say to a command. The link is valid until the callback has hung up. */
+typedef void peer_answer(struct peer_link *link, const struct command *command, void *arg);
+
+/* Listens on a free port of 127.0.0.1. Ends with the fixture, after the clients. */
+struct peer *peer_create(struct fixture *f, peer_answer *answer, void *arg);
+
+/* The same on a socket in a folder of its own. */
+struct peer *peer_create_unix(struct fixture *f, peer_answer *answer, void *arg);
+
+const char *peer_uri(const struct peer *peer);
+
+/* Has `greet` called for each new connection, before anything was read from it. */
+void peer_greet(struct peer *peer, void (*greet)(struct peer_link *link, void *arg));
+
+/* From now on at most so many bytes at once, each piece in a turn of the loop of its own. */
+void peer_set_chunk(struct peer *peer, size_t bytes);
+
+size_t peer_links(const struct peer *peer);      /* connections accepted so far */
+size_t peer_open_links(const struct peer *peer); /* of them, open now */
+size_t peer_poured(const struct peer *peer);     /* bytes of peer_pour that were taken */
+size_t peer_commands(const struct peer *peer);   /* commands read so far */
+
+/* Runs the loop until so many connections were accepted, all in all. */
+void wait_peer_links(struct fixture *f, struct peer *peer, size_t count);
+/* Runs the loop until so many commands were read, all in all. */
+void wait_peer_commands(struct fixture *f, struct peer *peer, size_t count);
+
+/* A peer_answer: as a Redis would that grants, renews and releases whatever it is asked. */
+void peer_answer_well(struct peer_link *link, const struct command *command, void *arg);
+/* A peer_answer: nothing, ever. */
+void peer_answer_nothing(struct peer_link *link, const struct command *command, void *arg);
+
+void peer_say(struct peer_link *link, const char *text);
+void peer_send(struct peer_link *link, const void *bytes, size_t length);
+
+/* Says it over and over for as long as the other side takes it. The bytes must stay. */
+void peer_pour(struct peer_link *link, const void *bytes, size_t length);
+
+/* Reads no more from this connection. */
+void peer_turn_away(struct peer_link *link);
+
+/* Closes the connection when all that was said has been taken. */
+void peer_hang_up(struct peer_link *link);
+
+/* Closes all connections at once. */
+void peer_drop_links(struct peer *peer);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * A proxy in front of a master, on the test's own loop, that can hold back what passes, in either
+ * direction, and break connections. Direct calls control it, so that a test decides in which order
+ * things happen.
+ */
+#ifndef REDLOCK_TEST_PROXY_H
+#define REDLOCK_TEST_PROXY_H
+
+#include "command.h"
+#include "harness.h"
+
+struct proxy;
+
+/* Listens on a free port of 127.0.0.1. Ends with the fixture, after the clients. */
+struct proxy *proxy_create(struct fixture *f, size_t master);
+
+/* One in front of each of the fixture's masters, and their URIs. */
+void proxies_create(struct fixture *f, struct proxy **proxies, const char **uris);
+
+const char *proxy_uri(const struct proxy *proxy);
+
+/*
+ * Holds requests back: from now on, or from the next command of this name on (NULL: at once). New
+ * connections are held as well until proxy_pass_requests.
+ */
+void proxy_hold_requests(struct proxy *proxy, const char *from);
+void proxy_pass_requests(struct proxy *proxy);
+
+void proxy_hold_replies(struct proxy *proxy);
+void proxy_pass_replies(struct proxy *proxy);
+
+/* Ends all connections, on both sides; what was held back is gone. */
+void proxy_cut(struct proxy *proxy);
+
+/*
+ * Ends all connections on the client's side only. The requests held back are kept, like packets
+ * that are still under way when their sender is gone. New connections pass everything.
+ */
+void proxy_strand(struct proxy *proxy);
+/* Delivers them, and runs the loop until the master has executed them. */
+void proxy_deliver(struct proxy *proxy);
+
+/* Refuses connections, as a host without that server does; accepts them again. */
+void proxy_refuse(struct proxy *proxy);
+void proxy_accept(struct proxy *proxy);
+
+/* How many commands of a name have arrived so far, whether held back or not. */
+size_t proxy_arrived(const struct proxy *proxy, const char *name);
+/* Runs the loop until so many have. */
+void wait_arrived(struct fixture *f, struct proxy *proxy, const char *name, size_t count);
+
+/* Has `watch` called for each command that arrives. */
+void proxy_watch(struct proxy *proxy, void (*watch)(const struct command *command, void *arg),
+                 void *arg);
+
+#endif
