@@ -1,0 +1,24 @@
+/* The command line of redlock-bench. */
+#ifndef BENCH_OPTIONS_H
+#define BENCH_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct options {
+    size_t spawn;       /* throwaway masters to start; 0: nodes are given */
+    const char **nodes; /* URIs; freed by options_finish */
+    size_t node_count;
+    char *node_text; /* what nodes point into */
+    size_t in_flight;
+    double duration_s;
+    bool json;
+    bool floor;
+};
+
+/* Exits: after --help with 0, after a mistake, named on stderr, with 2. */
+void options_parse(struct options *options, int argc, char **argv);
+
+void options_finish(struct options *options);
+
+#endif
