@@ -1,0 +1,29 @@
+#!/bin/sh
+# Builds the library, and shows on five throwaway Redis masters what its locks do.
+# Installs what is missing for that: see test/packages.
+set -eu
+export LC_ALL=C.UTF-8
+
+cd "$(dirname "$0")/.."
+build="build-demo"
+
+sh test/install.sh build masters
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+trap 'exit 130' INT TERM
+
+echo "Building in $build ..."
+if [ ! -f "$build/meson-private/coredata.dat" ]; then
+    meson setup "$build" -Dexamples=enabled -Dtests=disabled -Dbench=disabled >"$log" 2>&1 || {
+        cat "$log" >&2
+        exit 1
+    }
+fi
+meson compile -C "$build" >"$log" 2>&1 || {
+    cat "$log" >&2
+    exit 1
+}
+echo
+
+"$build/examples/demo" "$@"
