@@ -1,0 +1,117 @@
+#!/bin/sh
+# Checks that each file of the library uses only its own floor and those below:
+#
+#     lib/base < lib/core, lib/wire < lib/io < lib
+#
+# and that only lib/io names an outside library. base, core and wire are pure: the standard headers
+# that they may include have no clock, no file and no socket in them. With the path of the shared
+# library as an argument, checks that it exports nothing but redlock_*.
+set -eu
+export LC_ALL=C
+
+cd "$(dirname "$0")/.."
+
+problems=$(mktemp)
+trap 'rm -f "$problems"' EXIT
+trap 'exit 130' INT TERM
+
+# floor_of FILE
+floor_of() {
+    case $1 in
+    lib/*/*) echo "$1" | cut -d / -f 2 ;;
+    lib/*) echo face ;;
+    *) echo nothing ;;
+    esac
+}
+
+# floors_for FLOOR: those whose headers it may include
+floors_for() {
+    case $1 in
+    base) echo base ;;
+    core | wire) echo base core wire ;;
+    io) echo base core wire io ;;
+    face) echo base core wire io face ;;
+    esac
+}
+
+pure_headers='assert ctype errno float inttypes limits math stdarg stdbool stddef stdint stdio
+stdlib string strings sys/queue redlock'
+
+contains() { # WORD LIST...
+    word=$1
+    shift
+    for other in "$@"; do
+        if [ "$word" = "$other" ]; then
+            return 0
+        fi
+    done
+    return 1
+}
+
+# check_own FILE HEADER: an #include "HEADER"
+check_own() {
+    floor=$(floor_of "$1")
+    header=
+    for folder in "$(dirname "$1")" lib; do
+        if [ -f "$folder/$2" ]; then
+            header=$folder/$2
+            break
+        fi
+    done
+    # A list of words.
+    # shellcheck disable=SC2046
+    if ! contains "$(floor_of "$header")" $(floors_for "$floor"); then
+        echo "$1: $floor must not include \"$2\""
+    fi
+}
+
+# check_outside FILE HEADER: an #include <HEADER>
+check_outside() {
+    floor=$(floor_of "$1")
+    case $floor in
+    base | core | wire)
+        # shellcheck disable=SC2086
+        if ! contains "${2%.h}" $pure_headers; then
+            echo "$1: $floor is pure and must not include <$2>"
+        fi
+        ;;
+    face)
+        case $2 in
+        event* | ev*.h | hiredis/* | sodium*)
+            echo "$1: only lib/io may include <$2>"
+            ;;
+        esac
+        ;;
+    esac
+}
+
+for file in $(find lib -name '*.[ch]' | sort); do
+    grep -E '^[[:space:]]*#[[:space:]]*include' "$file" |
+        sed -n 's/.*include[[:space:]]*\(["<]\)\([^">]*\).*/\1 \2/p' |
+        while read -r mark header; do
+            case $mark in
+            '"') check_own "$file" "$header" ;;
+            '<') check_outside "$file" "$header" ;;
+            esac
+        done
+    case $(floor_of "$file") in
+    base | core | wire | face)
+        # By their names, because a declaration of one's own would need no header.
+        grep -nE '\<(clock_gettime|clock_gettime64|gettimeofday|time)[[:space:]]*\(' "$file" |
+            grep -vE '^[0-9]+:[[:space:]]*(/?\*|//)' | sed "s|^|$file: only lib/io reads a clock: |" ||
+            true
+        ;;
+    esac
+done >"$problems"
+
+if [ $# -gt 0 ]; then
+    if ! nm -D --defined-only "$1" >"$problems.nm"; then
+        echo "$1: cannot list its symbols" >>"$problems"
+    fi
+    awk -v library="$1" '$NF !~ /^redlock_/ { print library ": exports " $NF }' "$problems.nm" \
+        >>"$problems"
+    rm -f "$problems.nm"
+fi
+
+cat "$problems"
+[ ! -s "$problems" ]

@@ -1,0 +1,110 @@
+#!/bin/sh
+# Builds everything and runs all tests. The last line is "N passed, N failed"; ends with 0 only if
+# none failed and at least one passed.
+#
+#     sh test/run.sh [--build FOLDER] [--werror] [--sanitize] [--valgrind] [--suite NAME]...
+#
+#     --build FOLDER  where to build (default: build); one folder for each kind of build
+#     --werror        warnings are errors
+#     --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
+#     --valgrind      run each test under valgrind
+#     --suite NAME    only this suite: unit, integration
+#
+# CC names the compiler, when the folder is new. TEST_ARGS is handed to `meson test`.
+set -eu
+export LC_ALL=C.UTF-8
+
+cd "$(dirname "$0")/.."
+
+build=build
+setup='-Dtests=enabled -Dbench=enabled -Dexamples=enabled'
+run=${TEST_ARGS:-}
+valgrind='valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
+wrapper=
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --build)
+        build=$2
+        shift
+        ;;
+    --werror) setup="$setup --werror" ;;
+    --sanitize)
+        setup="$setup -Db_sanitize=address,undefined -Db_lundef=false"
+        export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0
+        export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+        ;;
+    --valgrind)
+        wrapper=$valgrind
+        run="$run --timeout-multiplier 10"
+        ;;
+    --suite)
+        run="$run --suite $2"
+        shift
+        ;;
+    *)
+        sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+    esac
+    shift
+done
+
+sh test/install.sh build masters test
+
+compile() {
+    if [ -f "$build/meson-private/coredata.dat" ]; then
+        # $setup and $run are lists of words.
+        # shellcheck disable=SC2086
+        meson setup --reconfigure "$build" $setup
+    else
+        # shellcheck disable=SC2086
+        meson setup "$build" $setup
+    fi && meson compile -C "$build"
+}
+
+if ! compile; then
+    echo
+    echo "It does not build."
+    echo "0 passed, 1 failed"
+    exit 1
+fi
+
+rm -f "$build"/meson-logs/testlog*.json
+status=0
+if [ -n "$wrapper" ]; then
+    # shellcheck disable=SC2086
+    meson test -C "$build" --no-rebuild --print-errorlogs $run --wrapper "$wrapper" || status=$?
+else
+    # shellcheck disable=SC2086
+    meson test -C "$build" --no-rebuild --print-errorlogs $run || status=$?
+fi
+
+# One line of the log is one test program. Most print the TAP of several cases, which are counted;
+# another program is one case, and so is what made one fail without a case that did.
+counts=$(cat "$build"/meson-logs/testlog*.json 2>/dev/null | awk '
+    {
+        match($0, /"result": "[A-Z]+"/)
+        result = substr($0, RSTART + 11, RLENGTH - 12)
+        bad = gsub(/(\\n|"stdout": ")not ok [0-9]/, "")
+        good = gsub(/(\\n|"stdout": ")ok [0-9]/, "")
+        if (result == "SKIP") {
+            good = 0
+        } else if (result == "OK" || result == "EXPECTEDFAIL") {
+            good += (good == 0)
+        } else {
+            bad += (bad == 0)
+        }
+        passed += good
+        failed += bad
+    }
+    END { print passed + 0, failed + 0 }')
+passed=${counts% *}
+failed=${counts#* }
+if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then
+    failed=1
+fi
+
+echo
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
