@@ -72,12 +72,13 @@ static void a_lock_that_is_not_renewed_expires(void **state) {
     redlock_request patient = request_for(KEY, LONG_TTL_MS);
 
     patient.wait_ms = REDLOCK_FOREVER;
-    assert_ended(acquire(f, second, &patient), REDLOCK_OK);
+    redlock_lock *next = hold_for(f, second, &patient);
     assert_int_equal(loss->count, 1);
     assert_int_equal(loss->status, REDLOCK_EEXPIRED);
     assert_int_equal(redlock_validity_ms(lock), 0);
     assert_int_equal(let_go(f, lock), REDLOCK_ELOST);
-    wait_holders(f, KEY, 5);
+    /* Keys end a little apart: the next one may have it on a bare quorum, and keeps that. */
+    assert_int_equal(let_go(f, next), REDLOCK_OK);
 }
 
 static void a_key_is_free_for_the_next_when_its_release_is_told(void **state) {
