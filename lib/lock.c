@@ -283,10 +283,11 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
     lock_carry_out(lock, &update, before, now);
 }
 
+/* What an event leads to is told before the next is dealt with: a yes, while it is fresh. */
 static void handle_events(redlock_lock *lock) {
     static const enum lock_event order[] = {LOCK_NO_MEMORY, LOCK_DECIDED, LOCK_WOKEN,
                                             LOCK_LATE_VOTE};
-    for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+    for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]) && lock->news == 0; i++) {
         if (lock->events & order[i]) {
             lock->events &= ~(unsigned)order[i];
             on_event(lock, order[i]);
@@ -333,6 +334,8 @@ static void lock_turn(redlock_lock *lock) {
     handle_events(lock);
     if (lock->news != 0 && tell(lock)) {
         lock_free(lock);
+    } else if (lock->events != 0) {
+        make_ready(lock);
     }
 }
 
