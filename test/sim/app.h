@@ -1,0 +1,93 @@
+/*
+ * A simulated application: a process with a client and some workers, each of which acquires,
+ * extends, cancels and releases locks as chance will have it, from timers and from inside
+ * callbacks. It holds the library to its contract: one callback for each accepted request, never
+ * before its call has returned, none after the client has ended, and only the statuses that fit.
+ */
+#ifndef REDLOCK_SIM_APP_H
+#define REDLOCK_SIM_APP_H
+
+#include "check.h"
+#include "plan.h"
+#include "process.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+
+#define WORKERS_MAX 4
+
+/* One accepted request, from its call to its callback; or a lock's on_lost. */
+struct record {
+    STAILQ_ENTRY(record) link;
+    struct app *app;
+    struct worker *worker;
+    unsigned life; /* of the client */
+    bool is_open;  /* its callback is to come */
+    bool was_canceled;
+    uint64_t asked_at;
+    uint64_t min_validity;
+};
+STAILQ_HEAD(record_list, record);
+
+struct worker {
+    struct app *app;
+    unsigned index;
+    struct alarm alarm; /* what it does next */
+    unsigned key;
+    redlock_lock *lock;      /* being acquired, or held */
+    struct record *acquires; /* NULL: it is not acquiring */
+    struct record *extends;  /* NULL: it is not extending */
+    struct record *losses;   /* the lock's on_lost */
+    bool is_held;
+    struct hold hold;
+    bool has_finished; /* its part of the last phase is done */
+};
+
+/* What the run is in. */
+enum phase {
+    PHASE_FAULTS, /* anything goes */
+    PHASE_SETTLE, /* nothing new; what is held is released */
+    PHASE_LAST,   /* without faults, everybody asks for each key once */
+    PHASE_END     /* everything is closed */
+};
+
+struct app {
+    struct event_base process;
+    const struct plan *plan;
+    struct checker *checker;
+    enum phase phase;
+    const char *nodes[SERVERS_MAX];
+    char uris[SERVERS_MAX][32];
+
+    redlock_client *client;
+    bool is_closing;
+    bool is_calling; /* inside a call of the library: no callback may come */
+    struct alarm rebirth;
+    struct task awake; /* after a pause, before its loop runs */
+    struct worker workers[WORKERS_MAX];
+    struct record_list records;
+};
+
+void app_init(struct app *app, const struct plan *plan, struct checker *checker, unsigned index);
+
+/* Kills it, in whatever state it is. */
+void app_finish(struct app *app);
+
+/* Kills it, and starts it anew after a while. */
+void app_crash(struct app *app, uint64_t again_at);
+
+/* Stops it from running for a while. */
+void app_pause(struct app *app, uint64_t until);
+
+void app_enter(struct app *app, enum phase phase);
+
+/* In PHASE_LAST: whether all of its workers had their lock. */
+bool app_has_finished(const struct app *app);
+
+/* In PHASE_SETTLE, at the end: nothing waits for a node, nothing is owed. */
+void app_check_idle(struct app *app);
+
+/* In PHASE_END, at the end: everything has ended. */
+void app_check_end(struct app *app);
+
+#endif

@@ -1,0 +1,303 @@
+/*
+ * The same commands to a simulated master and to a real one: every answer must be the same. So
+ * the simulation cannot drift from Redis. One case is one list of commands, on keys of its own.
+ *
+ * Answers that hold a remaining TTL may differ by what the real server needed to get there.
+ */
+#include "master.h"
+
+#include "masters.h"
+#include "wire/script.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define STEPS_MAX 10
+#define WORDS_OF_STEP_MAX 10
+
+/* What a real server may need for a case, in milliseconds. */
+#define SLACK_MS 60000
+
+/* Stand for what a table cannot hold. */
+#define RELEASE_TEXT "<release text>"
+#define RELEASE_SHA "<release sha>"
+#define RENEW_TEXT "<renew text>"
+#define RENEW_SHA "<renew sha>"
+#define EXPIRE "<wait until it has expired>" /* and the key */
+
+#define A "0123456789012345678901234567890123456789"
+#define B "abcdefabcdefabcdefabcdefabcdefabcdefabcd"
+#define LONG "3000000"
+#define LONGER "3600000"
+
+struct test_case {
+    const char *name;
+    const char *steps[STEPS_MAX][WORDS_OF_STEP_MAX];
+};
+
+static const struct test_case cases[] = {
+    {"a free key is set", {{"SET", "k", A, "NX", "PX", LONG}, {"GET", "k"}, {"PTTL", "k"}}},
+    {"a key that is held is not set",
+     {{"SET", "k", A, "NX", "PX", LONG},
+      {"SET", "k", B, "NX", "PX", LONGER},
+      {"GET", "k"},
+      {"PTTL", "k"}}},
+    {"not even for its holder",
+     {{"SET", "k", A, "NX", "PX", LONG}, {"SET", "k", A, "NX", "PX", LONG}, {"PTTL", "k"}}},
+    {"an expired key is free",
+     {{"SET", "k", A, "NX", "PX", "1"},
+      {EXPIRE, "k"},
+      {"GET", "k"},
+      {"PTTL", "k"},
+      {"SET", "k", B, "NX", "PX", LONG},
+      {"GET", "k"}}},
+    {"a list is not set over", {{"LPUSH", "k", "x"}, {"SET", "k", A, "NX", "PX", LONG}}},
+    {"a TTL of nothing is refused", {{"SET", "k", A, "NX", "PX", "0"}, {"GET", "k"}}},
+    {"a TTL below nothing is refused", {{"SET", "k", A, "NX", "PX", "-1"}, {"GET", "k"}}},
+    {"a TTL that is no number is refused", {{"SET", "k", A, "NX", "PX", "1x"}, {"GET", "k"}}},
+    {"scripts are loaded, and forgotten",
+     {{"EVALSHA", RELEASE_SHA, "1", "k", A},
+      {"SCRIPT", "LOAD", RELEASE_TEXT},
+      {"EVALSHA", RELEASE_SHA, "1", "k", A},
+      {"EVALSHA", RENEW_SHA, "1", "k", A, LONG},
+      {"SCRIPT", "FLUSH"},
+      {"EVALSHA", RELEASE_SHA, "1", "k", A}}},
+    {"EVAL loads the script too",
+     {{"SCRIPT", "FLUSH"},
+      {"EVAL", RELEASE_TEXT, "1", "k", A},
+      {"EVALSHA", RELEASE_SHA, "1", "k", A},
+      {"EVAL", RENEW_TEXT, "1", "k", A, LONG},
+      {"EVALSHA", RENEW_SHA, "1", "k", A, LONG}}},
+    {"release: ours is deleted",
+     {{"SET", "k", A, "NX", "PX", LONG}, {"EVAL", RELEASE_TEXT, "1", "k", A}, {"GET", "k"}}},
+    {"release: another's stays",
+     {{"SET", "k", B, "NX", "PX", LONG},
+      {"EVAL", RELEASE_TEXT, "1", "k", A},
+      {"GET", "k"},
+      {"PTTL", "k"}}},
+    {"release: missing", {{"EVAL", RELEASE_TEXT, "1", "k", A}, {"GET", "k"}}},
+    {"release: expired",
+     {{"SET", "k", A, "NX", "PX", "1"}, {EXPIRE, "k"}, {"EVAL", RELEASE_TEXT, "1", "k", A}}},
+    {"release: without expiry",
+     {{"SET", "k", B}, {"EVAL", RELEASE_TEXT, "1", "k", A}, {"GET", "k"}, {"PTTL", "k"}}},
+    {"release: ours without expiry",
+     {{"SET", "k", A}, {"EVAL", RELEASE_TEXT, "1", "k", A}, {"GET", "k"}}},
+    {"release: a list", {{"LPUSH", "k", "x"}, {"EVAL", RELEASE_TEXT, "1", "k", A}, {"GET", "k"}}},
+    {"release: twice",
+     {{"SET", "k", A, "NX", "PX", LONG},
+      {"EVAL", RELEASE_TEXT, "1", "k", A},
+      {"EVAL", RELEASE_TEXT, "1", "k", A}}},
+    {"release: many, each its own answer",
+     {{"SET", "k1", A, "NX", "PX", LONG},
+      {"SET", "k2", B, "NX", "PX", LONG},
+      {"LPUSH", "k4", "x"},
+      {"EVAL", RELEASE_TEXT, "3", "k1", "k2", "k3", A, A, A},
+      {"EVAL", RELEASE_TEXT, "2", "k4", "k2", A, B},
+      {"GET", "k1"},
+      {"GET", "k2"}}},
+    {"renew: ours is extended",
+     {{"SET", "k", A, "NX", "PX", LONG},
+      {"EVAL", RENEW_TEXT, "1", "k", A, LONGER},
+      {"PTTL", "k"},
+      {"GET", "k"}}},
+    {"renew: never shortened",
+     {{"SET", "k", A, "NX", "PX", LONGER}, {"EVAL", RENEW_TEXT, "1", "k", A, LONG}, {"PTTL", "k"}}},
+    {"renew: another's stays as it is",
+     {{"SET", "k", B, "NX", "PX", LONG},
+      {"EVAL", RENEW_TEXT, "1", "k", A, LONGER},
+      {"PTTL", "k"},
+      {"GET", "k"}}},
+    {"renew: missing is not made", {{"EVAL", RENEW_TEXT, "1", "k", A, LONG}, {"GET", "k"}}},
+    {"renew: expired is not made",
+     {{"SET", "k", A, "NX", "PX", "1"},
+      {EXPIRE, "k"},
+      {"EVAL", RENEW_TEXT, "1", "k", A, LONG},
+      {"GET", "k"}}},
+    {"renew: ours without expiry gets one",
+     {{"SET", "k", A}, {"EVAL", RENEW_TEXT, "1", "k", A, LONG}, {"PTTL", "k"}}},
+    {"renew: another's without expiry",
+     {{"SET", "k", B}, {"EVAL", RENEW_TEXT, "1", "k", A, LONG}, {"PTTL", "k"}}},
+    {"renew: a list", {{"LPUSH", "k", "x"}, {"EVAL", RENEW_TEXT, "1", "k", A, LONG}}},
+    {"renew: many, each its own answer",
+     {{"SET", "k1", A, "NX", "PX", LONG},
+      {"SET", "k2", B, "NX", "PX", LONG},
+      {"EVAL", RENEW_TEXT, "2", "k1", "k2", A, LONGER, A, LONGER},
+      {"PTTL", "k1"},
+      {"PTTL", "k2"}}},
+    {"numbers of keys that are none",
+     {{"EVAL", RELEASE_TEXT, "x", "k", A},
+      {"EVAL", RELEASE_TEXT, "9", "k", A},
+      {"EVAL", RELEASE_TEXT, "-1", "k", A}}},
+    {"pexpire", {{"SET", "k", A}, {"PEXPIRE", "k", LONG}, {"PTTL", "k"}, {"PEXPIRE", "none", "1"}}},
+    {"pexpire of nothing deletes", {{"SET", "k", A}, {"PEXPIRE", "k", "0"}, {"GET", "k"}}},
+    {"del", {{"SET", "k", A}, {"DEL", "k"}, {"DEL", "k"}, {"PTTL", "k"}}},
+    {"get of a list", {{"LPUSH", "k", "x"}, {"GET", "k"}}},
+    {"what a handshake says", {{"PING"}, {"SELECT", "0"}, {"CLIENT", "SETNAME", "me"}}},
+};
+
+/* ---- one step ---- */
+
+static const char *text_of(const char *word) {
+    static const struct {
+        const char *mark;
+        const char *(*text)(enum script script);
+        enum script script;
+    } marks[] = {{RELEASE_TEXT, script_text, SCRIPT_RELEASE},
+                 {RELEASE_SHA, script_sha, SCRIPT_RELEASE},
+                 {RENEW_TEXT, script_text, SCRIPT_RENEW},
+                 {RENEW_SHA, script_sha, SCRIPT_RENEW}};
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+        if (strcmp(word, marks[i].mark) == 0) {
+            return marks[i].text(marks[i].script);
+        }
+    }
+    return word;
+}
+
+static unsigned count_words(const char *const *step) {
+    unsigned count = 0;
+    while (count < WORDS_OF_STEP_MAX && step[count] != NULL) {
+        count++;
+    }
+    return count;
+}
+
+static struct reply ask_simulated(struct master *master, const char *const *step) {
+    struct words words = {.count = count_words(step)};
+    for (unsigned i = 0; i < words.count; i++) {
+        words.word[i].text = text_of(step[i]);
+        words.word[i].length = strlen(words.word[i].text);
+    }
+    master->commands++;
+    return master_run(master, &words);
+}
+
+static redisReply *ask_real(redisContext *real, const char *const *step) {
+    const char *words[WORDS_OF_STEP_MAX];
+    unsigned count = count_words(step);
+    for (unsigned i = 0; i < count; i++) {
+        words[i] = text_of(step[i]);
+    }
+    redisReply *reply = redisCommandArgv(real, (int)count, words, NULL);
+    if (reply == NULL) {
+        fprintf(stderr, "the real server does not answer: %s\n", real->errstr);
+        exit(1);
+    }
+    return reply;
+}
+
+static void wait_until_expired(struct world *world, redisContext *real, const char *key) {
+    bool is_there = true;
+    world->now += 10 * MS;
+    while (is_there) {
+        redisReply *reply = redisCommand(real, "EXISTS %s", key);
+        is_there = reply != NULL && reply->integer != 0;
+        freeReplyObject(reply);
+    }
+}
+
+/* ---- comparing ---- */
+
+/* Equal, but for numbers of milliseconds that went on while the real server worked. */
+static bool is_about(long long simulated, long long real) {
+    return simulated == real ||
+           (simulated > SLACK_MS && real <= simulated && real > simulated - SLACK_MS);
+}
+
+static bool texts_match(const char *simulated, const char *real) {
+    while (*simulated != '\0' && *real != '\0') {
+        if (*simulated >= '0' && *simulated <= '9' && *real >= '0' && *real <= '9') {
+            char *simulated_end, *real_end;
+            if (!is_about(strtoll(simulated, &simulated_end, 10), strtoll(real, &real_end, 10))) {
+                return false;
+            }
+            simulated = simulated_end;
+            real = real_end;
+        } else if (*simulated++ != *real++) {
+            return false;
+        }
+    }
+    return *simulated == *real;
+}
+
+/* Of an error the first word counts: what it says beyond that differs between versions. */
+static bool errors_match(const char *simulated, const char *real) {
+    size_t length = strcspn(simulated, " ");
+    return length == strcspn(real, " ") && memcmp(simulated, real, length) == 0;
+}
+
+static bool matches(const struct reply *simulated, const redisReply *real) {
+    switch (simulated->type) {
+    case REPLY_STATUS:
+        return real->type == REDIS_REPLY_STATUS && strcmp(simulated->text, real->str) == 0;
+    case REPLY_ERROR:
+        return real->type == REDIS_REPLY_ERROR && errors_match(simulated->text, real->str);
+    case REPLY_INTEGER:
+        return real->type == REDIS_REPLY_INTEGER && is_about(simulated->integer, real->integer);
+    case REPLY_NIL:
+        return real->type == REDIS_REPLY_NIL;
+    case REPLY_STRING: {
+        char text[MASTER_TEXT_MAX + 1];
+        memcpy(text, simulated->text, simulated->length);
+        text[simulated->length] = '\0';
+        return real->type == REDIS_REPLY_STRING && texts_match(text, real->str);
+    }
+    }
+    return false;
+}
+
+static void complain(const struct test_case *test, unsigned step, const struct reply *simulated,
+                     const redisReply *real) {
+    printf("# %s, step %u (%s): the simulated master says %d %.*s (%lld), the real one %d %s "
+           "(%lld)\n",
+           test->name, step + 1, test->steps[step][0], (int)simulated->type, (int)simulated->length,
+           simulated->text != NULL ? simulated->text : "", (long long)simulated->integer,
+           real->type, real->str != NULL ? real->str : "", real->integer);
+}
+
+static bool run_case(const struct test_case *test, redisContext *real) {
+    static struct world world;
+    struct master master;
+    bool good = true;
+    world_init(&world, 1, NULL);
+    master_init(&master, &world, 0);
+    freeReplyObject(redisCommand(real, "FLUSHALL"));
+    freeReplyObject(redisCommand(real, "SCRIPT FLUSH"));
+    for (unsigned i = 0; i < STEPS_MAX && test->steps[i][0] != NULL; i++) {
+        if (strcmp(test->steps[i][0], EXPIRE) == 0) {
+            wait_until_expired(&world, real, test->steps[i][1]);
+            continue;
+        }
+        struct reply simulated = ask_simulated(&master, test->steps[i]);
+        redisReply *reply = ask_real(real, test->steps[i]);
+        if (!matches(&simulated, reply)) {
+            complain(test, i, &simulated, reply);
+            good = false;
+        }
+        freeReplyObject(reply);
+    }
+    master_finish(&master);
+    world_finish(&world);
+    return good;
+}
+
+int main(void) {
+    const unsigned count = sizeof(cases) / sizeof(cases[0]);
+    bool good = true;
+    struct masters *masters = masters_start(1, NULL);
+    redisContext *real = redisConnect("127.0.0.1", masters_port(masters, 0));
+    if (real == NULL || real->err != 0) {
+        fprintf(stderr, "the real server cannot be reached\n");
+        return 1;
+    }
+    printf("1..%u\n", count);
+    for (unsigned i = 0; i < count; i++) {
+        bool passed = run_case(&cases[i], real);
+        printf("%sok %u - %s\n", passed ? "" : "not ", i + 1, cases[i].name);
+        good = good && passed;
+    }
+    redisFree(real);
+    masters_finish(masters);
+    return good ? 0 : 1;
+}

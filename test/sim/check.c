@@ -1,0 +1,479 @@
+#include "check.h"
+
+#include "lock.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_TOKEN UINT32_MAX
+
+/* More than a client of a simulated application ever needs. */
+#define MEMORY_MAX (1024 * 1024)
+
+static struct checker *checker_of(const struct world *world) {
+    return world->checker;
+}
+
+void check_init(struct checker *checker, struct network *network, unsigned keys) {
+    *checker = (struct checker){.world = network->world, .network = network, .key_count = keys};
+    checker->quorum = network->server_count / 2 + 1;
+    network->world->checker = checker;
+    LIST_INIT(&checker->holds);
+}
+
+void check_finish(struct checker *checker) {
+    free(checker->tokens);
+}
+
+/* ---- tokens ---- */
+
+/* The first eight digits are the token's number. */
+void check_new_token(struct event_base *process, char text[41]) {
+    struct checker *checker = checker_of(process->world);
+    if (checker->token_count == checker->token_capacity) {
+        checker->token_capacity = checker->token_capacity * 2 + 64;
+        checker->tokens =
+            realloc(checker->tokens, checker->token_capacity * sizeof(*checker->tokens));
+        if (checker->tokens == NULL) {
+            abort();
+        }
+    }
+    struct token *token = &checker->tokens[checker->token_count];
+    *token = (struct token){.process = process,
+                            .life = process->life,
+                            .key = KEYS_MAX,
+                            .first_sent = NEVER,
+                            .failed = process->failed};
+    struct rng *rng = &process->world->rng;
+    snprintf(token->text, sizeof(token->text), "%08" PRIx32 "%016" PRIx64 "%016" PRIx64,
+             checker->token_count, rng_next(rng), rng_next(rng));
+    memcpy(text, token->text, sizeof(token->text));
+    checker->token_count++;
+}
+
+static uint32_t token_of(const struct checker *checker, const char *text, size_t length) {
+    uint32_t number = 0;
+    if (length != 40) {
+        return NO_TOKEN;
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        unsigned digit = (unsigned)(text[i] <= '9' ? text[i] - '0' : text[i] - 'a' + 10);
+        number = number << 4 | (digit & 15);
+    }
+    return number < checker->token_count && memcmp(checker->tokens[number].text, text, 40) == 0
+               ? number
+               : NO_TOKEN;
+}
+
+static unsigned key_of(const struct checker *checker, const struct word *name) {
+    unsigned i = 0;
+    while (i < checker->key_count && !word_is(name, checker->keys[i])) {
+        i++;
+    }
+    return i;
+}
+
+/* ---- holds ---- */
+
+static struct hold *hold_of(const struct checker *checker, uint32_t token) {
+    struct hold *hold;
+    LIST_FOREACH(hold, &checker->holds, link) {
+        if (hold->token == token) {
+            return hold;
+        }
+    }
+    return NULL;
+}
+
+static uint64_t claimed_end(const redlock_lock *lock) {
+    return lock->lease.state == LEASE_HELD || lock->lease.state == LEASE_RENEWING
+               ? lock->lease.validity_end
+               : 0;
+}
+
+/* ---- what is sent ---- */
+
+static void set_sent(struct checker *checker, struct event_base *process,
+                     const struct words *words) {
+    struct world *world = checker->world;
+    uint32_t number = token_of(checker, words->word[2].text, words->word[2].length);
+    unsigned key = key_of(checker, &words->word[1]);
+    uint64_t now = tempo_read(&process->clock, world->now);
+    if (number == NO_TOKEN || key == checker->key_count) {
+        violate(world, INVARIANT_TOKENS, "process %u sent a SET with a token or key of nobody",
+                process->index);
+        return;
+    }
+    struct token *token = &checker->tokens[number];
+    TRACE(world, "process %u sends SET key %u token %" PRIu32, process->index, key, number);
+    if (token->first_sent == NEVER) {
+        token->first_sent = now;
+        token->key = key;
+    }
+    if (token->key != key || token->process != process) {
+        violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another key", number);
+    } else if (token->first_sent != now && !token->is_acquired) {
+        violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another try", number);
+    } else if (token->is_over) {
+        violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used after its end", number);
+    }
+    const struct hold *hold = hold_of(checker, number);
+    if (token->is_acquired && (hold == NULL || claimed_end(hold->lock) == 0)) {
+        violate(world, INVARIANT_REVIVAL, "process %u tops up key %u, which it has lost",
+                process->index, key);
+    }
+    long long ttl = 0;
+    for (unsigned i = 3; i + 1 < words->count; i++) {
+        if (word_is(&words->word[i], "PX")) {
+            word_number(&words->word[i + 1], &ttl);
+        }
+    }
+    if (ttl <= 0 ||
+        ((uint64_t)ttl > checker->asked_ttl_ms[process->index][key] && !checker->clocks_jump)) {
+        violate(world, INVARIANT_EXPIRY, "process %u asks for a longer TTL than its application",
+                process->index);
+    }
+}
+
+void check_sent(struct event_base *process, const char *data, size_t length) {
+    struct words words;
+    if (words_read(&words, data, length) != length) {
+        violate(process->world, INVARIANT_BOUNDS, "process %u sent a broken command",
+                process->index);
+    } else if (word_is(&words.word[0], "SET")) {
+        set_sent(checker_of(process->world), process, &words);
+    }
+}
+
+/* ---- what servers do ---- */
+
+static void check_backing(struct checker *checker, const struct hold *hold);
+
+/* The key `name` has been touched by a command that names the token. True: it has it now. */
+static bool note_effect(const struct link *link, const struct word *name, uint32_t number,
+                        struct effect *effect) {
+    struct checker *checker = checker_of(link->network->world);
+    struct master *master = &link->server->master;
+    struct token *token = &checker->tokens[number];
+    const struct store_key *key = master_find(master, name->text, name->length);
+    bool has_it = key != NULL && !key->is_list && key->value_length == 40 &&
+                  token_of(checker, key->value, 40) == number;
+    if (!has_it) {
+        token->keeps_until[master->index] = 0;
+        const struct hold *hold = hold_of(checker, number);
+        if (hold != NULL) {
+            check_backing(checker, hold);
+        }
+        return false;
+    }
+    bool is_new = key->command == master->commands;
+    int64_t left_ms = key->expires_ms - master_now_ms(master);
+    int64_t asked = (int64_t)checker->asked_ttl_ms[token->process->index][token->key];
+    if (key->expires_ms < 0 ||
+        (left_ms > asked && !checker->server_clocks_jump && !checker->clocks_jump)) {
+        violate(checker->world, INVARIANT_EXPIRY,
+                "node %u is to keep a key for longer than its application asked (token %" PRIu32
+                ")",
+                master->index, number);
+    }
+    if (is_new) {
+        token->is_late[master->index] = link->conn == NULL;
+    }
+    token->keeps_until[master->index] = master_keeps_until(master, key);
+    *effect = (struct effect){.token = number, .was_kept = !is_new, .left_ms = left_ms};
+    TRACE(link->network->world, "node %u: key %.*s has token %" PRIu32 " for %lld ms%s",
+          master->index, (int)name->length, name->text, number, (long long)effect->left_ms,
+          is_new ? ", new" : "");
+    return true;
+}
+
+/* SET key token ..., or EVALSHA sha count key... argument...: with every `step`th a token. */
+struct effect *check_effects(const struct link *link, const struct words *words, unsigned *count) {
+    const struct checker *checker = checker_of(link->network->world);
+    *count = 0;
+    bool is_set = word_is(&words->word[0], "SET") && words->count >= 3;
+    bool is_call = word_is(&words->word[0], "EVALSHA") || word_is(&words->word[0], "EVAL");
+    long long keys = 1;
+    if (!is_set && (!is_call || !word_number(&words->word[2], &keys))) {
+        return NULL;
+    }
+    unsigned first = is_set ? 1 : 3;
+    struct effect *effects = calloc((size_t)keys + 1, sizeof(*effects));
+    if (effects == NULL) {
+        abort();
+    }
+    unsigned key = 0;
+    for (unsigned i = first + (unsigned)keys; i < words->count && key < (unsigned)keys; i++) {
+        uint32_t number = token_of(checker, words->word[i].text, words->word[i].length);
+        if (number != NO_TOKEN) {
+            *count += note_effect(link, &words->word[first + key], number, &effects[*count]);
+            key++;
+        }
+    }
+    return effects;
+}
+
+/* ---- what is delivered ---- */
+
+/* What the paper lets a client conclude from a grant: Redlock, step 3. */
+static uint64_t promise(const struct checker *checker, uint64_t sent_at, int64_t left_ms) {
+    double ttl = (double)left_ms * (double)MS;
+    double useful = ttl - ttl * checker->drift - 2.0 * (double)MS;
+    return sent_at + (useful > 0 ? (uint64_t)useful : 0);
+}
+
+void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
+                     uint64_t sent_at) {
+    struct checker *checker = checker_of(process->world);
+    bool is_grant = answer->reply.type == REPLY_STATUS;
+    for (unsigned i = 0; i < answer->effect_count; i++) {
+        const struct effect *effect = &answer->effects[i];
+        struct token *token = &checker->tokens[effect->token];
+        uint64_t promised = promise(checker, sent_at, effect->left_ms);
+        if ((is_grant || effect->was_kept) && promised > token->promised[server]) {
+            token->promised[server] = promised;
+        }
+    }
+}
+
+/* ---- what locks claim ---- */
+
+/* The `rank`th largest. */
+static uint64_t ranked(const uint64_t *values, unsigned count, unsigned rank) {
+    uint64_t best = 0;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned as_large = 0;
+        for (unsigned j = 0; j < count; j++) {
+            as_large += values[j] >= values[i];
+        }
+        if (as_large >= rank && values[i] > best) {
+            best = values[i];
+        }
+    }
+    return best;
+}
+
+static bool is_valid(const struct hold *hold) {
+    const struct event_base *process = hold->process;
+    return hold->end > tempo_read(&process->clock, process->world->now);
+}
+
+static void check_promises(struct checker *checker, const struct hold *hold) {
+    const struct token *token = &checker->tokens[hold->token];
+    uint64_t best = ranked(token->promised, checker->network->server_count, checker->quorum);
+    if (hold->end > best + 1000) { /* the rounding of a double */
+        violate(checker->world, INVARIANT_QUORUM,
+                "process %u claims key %u for %" PRIu64
+                " us more than a quorum's replies promised (token %" PRIu32 ")",
+                hold->process->index, hold->key, (hold->end - best) / 1000, hold->token);
+    }
+}
+
+/* Servers that are kept out after a restart back whatever they had granted: they grant nothing. */
+static void check_backing(struct checker *checker, const struct hold *hold) {
+    const struct network *network = checker->network;
+    const struct token *token = &checker->tokens[hold->token];
+    if (!checker->keeps_assumptions || !is_valid(hold)) {
+        return;
+    }
+    uint64_t end = tempo_true(&hold->process->clock, hold->end);
+    unsigned backing = 0;
+    for (unsigned i = 0; i < network->server_count; i++) {
+        backing +=
+            token->keeps_until[i] >= end || network->servers[i].down_until > checker->world->now;
+    }
+    if (backing < checker->quorum) {
+        violate(checker->world, INVARIANT_EXCLUSION,
+                "process %u claims key %u, but only %u nodes keep it for so long (token %" PRIu32
+                ")",
+                hold->process->index, hold->key, backing, hold->token);
+    }
+}
+
+static void check_alone(struct checker *checker, struct hold *hold) {
+    struct hold *other;
+    LIST_FOREACH(other, &checker->holds, link) {
+        if (other == hold || other->key != hold->key || !is_valid(other) || !is_valid(hold)) {
+            continue;
+        }
+        if (checker->keeps_assumptions) {
+            violate(checker->world, INVARIANT_EXCLUSION,
+                    "processes %u and %u both hold key %u (tokens %" PRIu32 " and %" PRIu32 ")",
+                    other->process->index, hold->process->index, hold->key, other->token,
+                    hold->token);
+        } else if (!hold->was_overlapped) {
+            TRACE(checker->world, "OVERLAP of processes %u and %u on key %u", other->process->index,
+                  hold->process->index, hold->key);
+            hold->was_overlapped = true;
+            checker->overlaps++;
+        }
+    }
+}
+
+/* Lock's timers may be late by less than the margin with which it tells a loss: 10 ms, but no more
+   than an eighth of what is left. */
+static void begin_validity(struct hold *hold) {
+    const struct event_base *process = hold->process;
+    uint64_t left = hold->end - tempo_read(&process->clock, process->world->now);
+    hold->is_disturbed = left < 80 * MS || process->lateness > 5 * MS;
+}
+
+static void look_at(struct checker *checker, struct hold *hold) {
+    uint64_t end = claimed_end(hold->lock);
+    if (end != hold->end) {
+        if (end != 0 && hold->is_over && !checker->clocks_jump) {
+            violate(checker->world, INVARIANT_REVIVAL,
+                    "process %u had lost key %u, and claims it again (token %" PRIu32 ")",
+                    hold->process->index, hold->key, hold->token);
+        }
+        hold->end = end;
+        if (end != 0) {
+            begin_validity(hold);
+            checker->renewed++;
+            check_promises(checker, hold);
+            check_backing(checker, hold);
+            check_alone(checker, hold);
+        }
+    }
+    if (!is_valid(hold)) {
+        hold->is_over = true;
+    }
+}
+
+void check_process(struct event_base *process, bool was_disturbed) {
+    struct checker *checker = checker_of(process->world);
+    struct hold *hold;
+    if (process->bytes > MEMORY_MAX) {
+        violate(checker->world, INVARIANT_BOUNDS, "process %u has %zu bytes of memory",
+                process->index, process->bytes);
+    }
+    LIST_FOREACH(hold, &checker->holds, link) {
+        if (hold->process == process) {
+            look_at(checker, hold);
+            hold->is_disturbed |= was_disturbed;
+        }
+    }
+}
+
+/* ---- what applications are told ---- */
+
+void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, unsigned key,
+                uint64_t min_validity) {
+    struct checker *checker = checker_of(process->world);
+    uint64_t now = tempo_read(&process->clock, checker->world->now);
+    uint32_t number = token_of(checker, lock->token, 40);
+    checker->acquired++;
+    if (number == NO_TOKEN) {
+        violate(checker->world, INVARIANT_TOKENS, "a lock with a token of nobody");
+        return;
+    }
+    struct token *token = &checker->tokens[number];
+    *hold = (struct hold){.process = process, .lock = lock, .key = key, .token = number};
+    token->is_acquired = true;
+    hold->end = claimed_end(lock);
+    if (hold->end <= now || hold->end - now <= min_validity) {
+        violate(checker->world, INVARIANT_QUORUM,
+                "process %u was told that it has key %u, but its validity is %" PRIu64
+                " us (token %" PRIu32 ")",
+                process->index, key, hold->end > now ? (hold->end - now) / 1000 : 0, number);
+    }
+    LIST_INSERT_HEAD(&checker->holds, hold, link);
+    begin_validity(hold);
+    check_promises(checker, hold);
+    check_backing(checker, hold);
+    check_alone(checker, hold);
+}
+
+void check_used(struct hold *hold) {
+    struct checker *checker = checker_of(hold->process->world);
+    const struct hold *other;
+    LIST_FOREACH(other, &checker->holds, link) {
+        if (other != hold && other->key == hold->key && is_valid(other) && !is_valid(hold) &&
+            !hold->was_overlapped) {
+            TRACE(checker->world, "OVERLAP: process %u acts on key %u that process %u has",
+                  hold->process->index, hold->key, other->process->index);
+            hold->was_overlapped = true;
+            checker->overlaps++;
+        }
+    }
+}
+
+void check_unheld(struct hold *hold) {
+    LIST_REMOVE(hold, link);
+}
+
+void check_not_lost(const struct hold *hold) {
+    const struct checker *checker = checker_of(hold->process->world);
+    if (hold->is_over && !hold->is_disturbed && !checker->clocks_jump) {
+        violate(checker->world, INVARIANT_LOSS,
+                "process %u was never told the loss of key %u (token %" PRIu32 ")",
+                hold->process->index, hold->key, hold->token);
+    }
+}
+
+/* The loop's lateness is below the margin with which a loss is told, if that is the full one. */
+void check_expired(const struct hold *hold) {
+    struct checker *checker = checker_of(hold->process->world);
+    checker->lost++;
+    if (hold->is_over && !hold->is_disturbed && !checker->clocks_jump) {
+        violate(checker->world, INVARIANT_LOSS,
+                "process %u was told the loss of key %u after the validity had ended (token "
+                "%" PRIu32 ")",
+                hold->process->index, hold->key, hold->token);
+    }
+}
+
+void check_extended(struct hold *hold, uint64_t asked_at) {
+    struct checker *checker = checker_of(hold->process->world);
+    look_at(checker, hold);
+    uint64_t now = tempo_read(&hold->process->clock, checker->world->now);
+    if (hold->end <= now || hold->end < asked_at) {
+        violate(checker->world, INVARIANT_REVIVAL,
+                "process %u was told that key %u is extended, but it is not valid (token %" PRIu32
+                ")",
+                hold->process->index, hold->key, hold->token);
+    }
+}
+
+void check_over(struct event_base *process, const redlock_lock *lock) {
+    struct checker *checker = checker_of(process->world);
+    uint32_t number = token_of(checker, lock->token, 40);
+    if (number != NO_TOKEN) {
+        checker->tokens[number].is_over = true;
+    }
+}
+
+/* ---- at the end ---- */
+
+/* Memory was refused, the client or its process is gone, or the SET came after its connection. */
+static bool is_excused(const struct token *token, unsigned server) {
+    return token->process->failed != token->failed || token->process->life != token->life ||
+           token->is_late[server];
+}
+
+static void check_leftover(struct checker *checker, struct master *master, unsigned key) {
+    const struct store_key *found =
+        master_find(master, checker->keys[key], strlen(checker->keys[key]));
+    if (found == NULL || found->is_list) {
+        return;
+    }
+    uint32_t number = token_of(checker, found->value, found->value_length);
+    if (number == NO_TOKEN) {
+        return;
+    }
+    const struct token *token = &checker->tokens[number];
+    if (hold_of(checker, number) == NULL && !is_excused(token, master->index)) {
+        violate(checker->world, INVARIANT_EXPIRY,
+                "node %u still has key %u of a request that has ended (token %" PRIu32 ")",
+                master->index, key, number);
+    }
+}
+
+void check_leftovers(struct checker *checker) {
+    for (unsigned i = 0; i < checker->network->server_count; i++) {
+        for (unsigned key = 0; key < checker->key_count; key++) {
+            check_leftover(checker, &checker->network->servers[i].master, key);
+        }
+    }
+}

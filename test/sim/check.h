@@ -1,0 +1,106 @@
+/*
+ * The invariants. The simulator tells the checker what is sent, what servers did, what was
+ * delivered, and what an application was told; the checker compares that with what locks claim.
+ * It looks into a lock for its token and the end of its validity, and at nothing else of the
+ * library.
+ */
+#ifndef REDLOCK_SIM_CHECK_H
+#define REDLOCK_SIM_CHECK_H
+
+#include "network.h"
+#include "process.h"
+#include "words.h"
+#include "world.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#define KEYS_MAX 4
+
+/* A lock that an application was told it has, and has not released nor was told to have lost. */
+struct hold {
+    LIST_ENTRY(hold) link;
+    struct event_base *process;
+    redlock_lock *lock;
+    unsigned key;
+    uint32_t token;
+    uint64_t end;      /* of its validity as last looked at, by the process's clock; 0: not valid */
+    bool is_over;      /* its validity has ended: it must not come back */
+    bool is_disturbed; /* the process was paused or preempted since the validity began */
+    bool was_overlapped; /* counted already */
+};
+LIST_HEAD(hold_list, hold);
+
+/* A token, and what the servers did with it. */
+struct token {
+    char text[41];
+    struct event_base *process;
+    unsigned life;                     /* of the process's client */
+    unsigned key;                      /* KEYS_MAX: not sent yet */
+    uint64_t first_sent;               /* by the process's clock */
+    bool is_acquired;                  /* its application was told that it has the lock */
+    bool is_over;                      /* the request failed, or the lock was released */
+    uint64_t failed;                   /* refused allocations of its process when it was made */
+    uint64_t keeps_until[SERVERS_MAX]; /* true time: the node certainly keeps the key for it */
+    uint64_t promised[SERVERS_MAX]; /* by the process's clock: known by replies that it received */
+    bool is_late[SERVERS_MAX]; /* it was set by a message of a connection that had been closed */
+};
+
+struct checker {
+    struct world *world;
+    struct network *network;
+    unsigned quorum;
+    double drift;
+    bool keeps_assumptions;  /* else overlaps are counted, and are no violation */
+    bool clocks_jump;        /* processes' clocks do: then validity may come back */
+    bool server_clocks_jump; /* then keys may live longer */
+    unsigned key_count;
+    char keys[KEYS_MAX][MASTER_NAME_MAX];
+    uint64_t asked_ttl_ms[PROCESSES_MAX][KEYS_MAX]; /* the longest that was asked for */
+    struct token *tokens;
+    uint32_t token_count, token_capacity;
+    struct hold_list holds;
+
+    uint64_t acquired, renewed, lost, failed, released; /* what applications were told */
+    uint64_t overlaps; /* holds that were valid while another one of the key was */
+};
+
+void check_init(struct checker *checker, struct network *network, unsigned keys);
+void check_finish(struct checker *checker);
+
+/* ---- told by the simulated outside ---- */
+
+void check_new_token(struct event_base *process, char text[41]);
+void check_sent(struct event_base *process, const char *data, size_t length);
+/* After a server has run a command; the array is the caller's. */
+struct effect *check_effects(const struct link *link, const struct words *words, unsigned *count);
+void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
+                     uint64_t sent_at);
+/* Before and after each stretch of a process's code in which no time passes. */
+void check_process(struct event_base *process, bool was_disturbed);
+
+/* ---- told by the application ---- */
+
+/* REDLOCK_OK of an acquisition. The hold is the caller's memory, and ends with check_unheld. */
+void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, unsigned key,
+                uint64_t min_validity);
+void check_unheld(struct hold *hold);
+/* It is released, and its loss has not been told: then it must not be over. */
+void check_not_lost(const struct hold *hold);
+/* The application acts on it without a look at its validity. */
+void check_used(struct hold *hold);
+/* on_lost with REDLOCK_EEXPIRED. */
+void check_expired(const struct hold *hold);
+/* REDLOCK_OK of an extension that was asked for at `asked_at`, by the process's clock. */
+void check_extended(struct hold *hold, uint64_t asked_at);
+/* The request of this token, or the lock, has ended: no key is to stay. */
+void check_over(struct event_base *process, const redlock_lock *lock);
+
+/* ---- at the end ---- */
+
+/* The network is whole, and has been for long enough: no key is left of a request that ended. */
+void check_leftovers(struct checker *checker);
+
+#endif

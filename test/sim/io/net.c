@@ -1,0 +1,279 @@
+/*
+ * Connections over the simulated network, with the manners of the real ones (lib/io/net.c): what
+ * was sent leaves with net_flush; a connection that ends, for whatever reason, first gives a NULL
+ * reply for each command without an answer, then tells on_closed from the loop.
+ */
+#include "io/net.h"
+
+#include "check.h"
+#include "network.h"
+#include "process.h"
+#include "words.h"
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/nanos.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A command without an answer yet. */
+struct pending {
+    STAILQ_ENTRY(pending) link;
+    struct conn_request *request;
+    uint64_t sent_at; /* by the process's clock */
+};
+STAILQ_HEAD(pending_list, pending);
+
+struct conn {
+    struct net *net;
+    struct event_base *process;
+    struct link *link; /* NULL: broken */
+    void (*on_closed)(void *owner, const char *why);
+    void *owner;
+    struct occurrence readable, closing;
+    struct message_list inbox;
+    struct pending_list pending;
+    struct bytes out;
+    bool is_open, is_closing, is_dirty;
+    uint32_t commands;
+    size_t bytes;
+    TAILQ_ENTRY(conn) dirty_link;
+    char why[128];
+};
+
+void net_init(struct net *net, const struct loop *loop, uint32_t max_commands, size_t max_bytes) {
+    *net = (struct net){.loop = loop, .max_commands = max_commands, .max_bytes = max_bytes};
+    TAILQ_INIT(&net->dirty);
+}
+
+/* ---- the end of a connection ---- */
+
+static void undirty(struct conn *conn) {
+    if (conn->is_dirty) {
+        TAILQ_REMOVE(&conn->net->dirty, conn, dirty_link);
+        conn->is_dirty = false;
+    }
+}
+
+static struct conn_request *take_pending(struct conn *conn) {
+    struct pending *pending = STAILQ_FIRST(&conn->pending);
+    struct conn_request *request = pending->request;
+    STAILQ_REMOVE_HEAD(&conn->pending, link);
+    memory_free(conn->net->loop->allocator, pending);
+    conn->commands--;
+    conn->bytes -= request->length;
+    return request;
+}
+
+void conn_abandon(struct conn *conn) {
+    struct message *message;
+    while ((message = STAILQ_FIRST(&conn->inbox)) != NULL) {
+        STAILQ_REMOVE_HEAD(&conn->inbox, link);
+        message_free(message);
+    }
+}
+
+/* What hiredis does when it frees a context. */
+static void end(struct conn *conn) {
+    if (conn->link != NULL) {
+        link_close(conn->link);
+        conn->link = NULL;
+    }
+    undirty(conn);
+    while (!STAILQ_EMPTY(&conn->pending)) {
+        struct conn_request *request = take_pending(conn);
+        request->on_reply(request, conn->owner, NULL);
+    }
+    conn_abandon(conn);
+}
+
+static void on_closing(void *owner) {
+    struct conn *conn = owner;
+    end(conn);
+    conn->on_closed(conn->owner, conn->why);
+}
+
+void conn_close(struct conn *conn, const char *why) {
+    if (!conn->is_closing) {
+        conn->is_closing = true;
+        snprintf(conn->why, sizeof(conn->why), "%s", why);
+        process_notify(conn->process, &conn->closing);
+    }
+}
+
+/* It broke while it was read. */
+static void broke(struct conn *conn, const char *why) {
+    conn_close(conn, why);
+    end(conn);
+}
+
+void conn_destroy(struct conn *conn) {
+    if (conn == NULL) {
+        return;
+    }
+    conn->is_closing = true;
+    end(conn);
+    process_forget(conn->process, &conn->closing);
+    process_forget(conn->process, &conn->readable);
+    bytes_finish(&conn->out);
+    memory_free(conn->net->loop->allocator, conn);
+}
+
+/* ---- reading and writing ---- */
+
+static void write_out(struct conn *conn) {
+    if (conn->out.length > 0) {
+        link_send(conn->link, conn->out.data, conn->out.length);
+        bytes_clear(&conn->out);
+    }
+}
+
+static void deliver(struct conn *conn, struct answer *answer) {
+    struct pending *pending = STAILQ_FIRST(&conn->pending);
+    check_delivered(conn->process, conn->link->server->master.index, answer, pending->sent_at);
+    struct conn_request *request = take_pending(conn);
+    request->on_reply(request, conn->owner, &answer->reply);
+}
+
+static void read_message(struct conn *conn, struct message *message) {
+    struct answer *answer;
+    switch (message->kind) {
+    case MESSAGE_CONNECTED:
+        conn->is_open = true;
+        write_out(conn);
+        break;
+    case MESSAGE_ANSWERS:
+        STAILQ_FOREACH(answer, &message->answers, link) {
+            if (!conn->is_closing) {
+                deliver(conn, answer);
+            }
+        }
+        break;
+    case MESSAGE_REFUSED:
+        broke(conn, "Connection refused");
+        break;
+    default:
+        broke(conn, "Connection reset by peer");
+        break;
+    }
+}
+
+void conn_read(struct conn *conn) {
+    struct message *message;
+    while (!conn->is_closing && (message = STAILQ_FIRST(&conn->inbox)) != NULL) {
+        STAILQ_REMOVE_HEAD(&conn->inbox, link);
+        read_message(conn, message);
+        message_free(message);
+    }
+}
+
+static void on_readable(void *owner) {
+    conn_read(owner);
+}
+
+void conn_arrived(struct conn *conn, struct message *message) {
+    STAILQ_INSERT_TAIL(&conn->inbox, message, link);
+    process_notify(conn->process, &conn->readable);
+}
+
+/* ---- sending ---- */
+
+void net_flush(struct net *net) {
+    while (!TAILQ_EMPTY(&net->dirty)) {
+        struct conn *conn = TAILQ_FIRST(&net->dirty);
+        undirty(conn);
+        if (!conn->is_closing) {
+            write_out(conn);
+        }
+    }
+}
+
+static unsigned server_of(const struct conn_address *address) {
+    return (unsigned)address->port - 7000;
+}
+
+struct conn *conn_open(struct net *net, const struct conn_address *address,
+                       void (*on_closed)(void *owner, const char *why), void *owner,
+                       redlock_error *error) {
+    struct event_base *process = net->loop->base;
+    struct conn *conn = memory_zalloc(net->loop->allocator, sizeof(*conn));
+    if (conn == NULL) {
+        error_set(error, REDLOCK_ENOMEM, "out of memory");
+        return NULL;
+    }
+    if (process_is_refused(process)) {
+        memory_free(net->loop->allocator, conn);
+        error_set(error, REDLOCK_ESYSTEM, "Too many open files");
+        return NULL;
+    }
+    conn->net = net;
+    conn->process = process;
+    conn->on_closed = on_closed;
+    conn->owner = owner;
+    STAILQ_INIT(&conn->inbox);
+    STAILQ_INIT(&conn->pending);
+    bytes_init(&conn->out, net->loop->allocator);
+    occurrence_init(&conn->readable, on_readable, conn, true);
+    occurrence_init(&conn->closing, on_closing, conn, true);
+    conn->link = link_open(process->network, process, server_of(address), conn);
+    return conn;
+}
+
+static bool queue(struct conn *conn, struct conn_request *request, const char *data,
+                  size_t length) {
+    struct pending *pending = memory_alloc(conn->net->loop->allocator, sizeof(*pending));
+    size_t before = conn->out.length;
+    if (pending == NULL) {
+        return false;
+    }
+    bytes_append(&conn->out, data, length);
+    if (conn->out.failed || conn->out.length != before + length) {
+        memory_free(conn->net->loop->allocator, pending);
+        return false;
+    }
+    pending->request = request;
+    pending->sent_at = tempo_read(&conn->process->clock, conn->process->world->now);
+    STAILQ_INSERT_TAIL(&conn->pending, pending, link);
+    return true;
+}
+
+bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
+    if (conn->is_closing || conn->commands >= conn->net->max_commands ||
+        conn->bytes + length > conn->net->max_bytes) {
+        return false;
+    }
+    if (!queue(conn, request, data, length)) {
+        conn_close(conn, "out of memory");
+        return false;
+    }
+    check_sent(conn->process, data, length);
+    conn->commands++;
+    conn->bytes += request->length;
+    if (conn->is_open && !conn->is_dirty) {
+        conn->is_dirty = true;
+        TAILQ_INSERT_TAIL(&conn->net->dirty, conn, dirty_link);
+    }
+    return true;
+}
+
+/* ---- what is known of it ---- */
+
+bool conn_was_open(const struct conn *conn) {
+    return conn->is_open;
+}
+
+uint64_t conn_oldest(const struct conn *conn) {
+    const struct pending *first = STAILQ_FIRST(&conn->pending);
+    return first != NULL ? first->request->sent_at : NANOS_NEVER;
+}
+
+uint32_t conn_commands(const struct conn *conn) {
+    return conn->commands;
+}
+
+size_t conn_bytes(const struct conn *conn) {
+    return conn->bytes;
+}

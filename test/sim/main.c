@@ -1,0 +1,227 @@
+/*
+ * redlock-sim: runs the library's own code over a simulated loop, clock, network and masters, one
+ * world for each seed, and says whether an invariant was ever violated.
+ */
+#include "mutants.h"
+#include "run.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct options {
+    uint64_t first, last;
+    bool is_broken, wants_trace, wants_json, stops_at_first, wants_mutants;
+    const char *mutant;
+};
+
+struct totals {
+    uint64_t seeds, events, violations, simulated;
+    uint64_t acquired, lost, failed, released;
+    struct {
+        uint64_t seeds, acquired, overlaps, seeds_with_overlap;
+    } by_cause[CAUSE_COUNT];
+    double seconds;
+};
+
+static const char usage[] =
+    "usage: redlock-sim [--seeds A..B] [--profile kept|broken] [--mutant NAME] [--trace] [--json]\n"
+    "       redlock-sim --mutants [--seeds A..B]\n"
+    "\n"
+    "  --seeds A..B      run these seeds, or one seed A (default 1..1000)\n"
+    "  --profile kept    the assumptions of the promises hold (default)\n"
+    "  --profile broken  they are broken on purpose: how often does mutual exclusion break?\n"
+    "  --mutant NAME     run a library with this deliberate bug\n"
+    "  --mutants         run all of them, each until it is caught, up to seed B\n"
+    "  --trace           print everything that happens\n"
+    "  --json            print the summary as JSON\n"
+    "  --first           end at the first violation\n"
+    "  --patience S      be killed by SIGALRM after so many seconds\n";
+
+static bool read_number(const char *text, uint64_t *number, const char **end) {
+    char *rest;
+    errno = 0;
+    *number = strtoull(text, &rest, 10);
+    *end = rest;
+    return rest != text && errno == 0 && text[0] != '-';
+}
+
+static bool read_seeds(const char *text, struct options *options) {
+    const char *rest;
+    if (!read_number(text, &options->first, &rest)) {
+        return false;
+    }
+    options->last = options->first;
+    if (rest[0] == '.' && rest[1] == '.' && !read_number(rest + 2, &options->last, &rest)) {
+        return false;
+    }
+    return rest[0] == '\0' && options->first <= options->last;
+}
+
+static void refuse(const char *what, const char *given) {
+    fprintf(stderr, "redlock-sim: %s: %s\n\n%s", what, given, usage);
+    exit(2);
+}
+
+static void read_options(int argc, char **argv, struct options *options) {
+    static const struct option known[] = {
+        {"seeds", required_argument, NULL, 's'},  {"profile", required_argument, NULL, 'p'},
+        {"mutant", required_argument, NULL, 'm'}, {"mutants", no_argument, NULL, 'M'},
+        {"trace", no_argument, NULL, 't'},        {"json", no_argument, NULL, 'j'},
+        {"first", no_argument, NULL, 'f'},        {"patience", required_argument, NULL, 'P'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    int option;
+    uint64_t seconds;
+    const char *rest;
+    *options = (struct options){.first = 1, .last = 1000};
+    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        switch (option) {
+        case 's':
+            if (!read_seeds(optarg, options)) {
+                refuse("--seeds takes A..B, or A", optarg);
+            }
+            break;
+        case 'p':
+            if (strcmp(optarg, "kept") != 0 && strcmp(optarg, "broken") != 0) {
+                refuse("--profile takes kept or broken", optarg);
+            }
+            options->is_broken = strcmp(optarg, "broken") == 0;
+            break;
+        case 'm':
+            options->mutant = optarg;
+            break;
+        case 'M':
+            options->wants_mutants = true;
+            break;
+        case 't':
+            options->wants_trace = true;
+            break;
+        case 'j':
+            options->wants_json = true;
+            break;
+        case 'f':
+            options->stops_at_first = true;
+            break;
+        case 'P':
+            if (!read_number(optarg, &seconds, &rest) || *rest != '\0' || seconds > 86400) {
+                refuse("--patience takes seconds", optarg);
+            }
+            alarm((unsigned)seconds);
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            exit(0);
+        default:
+            fputs(usage, stderr);
+            exit(2);
+        }
+    }
+    if (optind < argc) {
+        refuse("what is this", argv[optind]);
+    }
+}
+
+static void add(struct totals *totals, const struct run_result *result) {
+    totals->seeds++;
+    totals->events += result->events;
+    totals->violations += result->violated != INVARIANT_NONE;
+    totals->simulated += result->simulated;
+    totals->acquired += result->acquired;
+    totals->lost += result->lost;
+    totals->failed += result->failed;
+    totals->released += result->released;
+    totals->by_cause[result->cause].seeds++;
+    totals->by_cause[result->cause].acquired += result->acquired;
+    totals->by_cause[result->cause].overlaps += result->overlaps;
+    totals->by_cause[result->cause].seeds_with_overlap += result->overlaps > 0;
+}
+
+static void print_violation(const struct options *options, uint64_t seed,
+                            const struct run_result *result, const char *program) {
+    fflush(stdout);
+    fprintf(stderr, "seed %" PRIu64 ": invariant %d (%s): %s\n", seed, (int)result->violated,
+            invariant_name(result->violated), result->violation);
+    fprintf(stderr, "    again: %s --seeds %" PRIu64 " --profile %s --trace\n", program, seed,
+            options->is_broken ? "broken" : "kept");
+}
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void run_all(const struct options *options, const char *program, struct totals *totals) {
+    double began = seconds_now();
+    for (uint64_t seed = options->first;; seed++) {
+        struct run_result result;
+        run_seed(seed, options->is_broken, options->wants_trace ? stdout : NULL, &result);
+        add(totals, &result);
+        if (result.violated) {
+            print_violation(options, seed, &result, program);
+        }
+        if (seed == options->last || (result.violated && options->stops_at_first)) {
+            break;
+        }
+    }
+    totals->seconds = seconds_now() - began;
+}
+
+static void print_json(const struct options *options, const struct totals *totals) {
+    printf("{\"profile\": \"%s\", \"seeds\": %" PRIu64 ", \"events\": %" PRIu64
+           ", \"acquired\": %" PRIu64 ", \"released\": %" PRIu64 ", \"lost\": %" PRIu64
+           ", \"failed\": %" PRIu64 ", \"violations\": %" PRIu64
+           ", \"seeds_per_s\": %.0f, \"simulated_s\": %.0f",
+           options->is_broken ? "broken" : "kept", totals->seeds, totals->events, totals->acquired,
+           totals->released, totals->lost, totals->failed, totals->violations,
+           (double)totals->seeds / totals->seconds, (double)totals->simulated / 1e9);
+    if (options->is_broken) {
+        fputs(", \"broken\": {", stdout);
+        for (unsigned i = 1; i < CAUSE_COUNT; i++) {
+            printf("%s\"%s\": {\"seeds\": %" PRIu64 ", \"acquired\": %" PRIu64
+                   ", \"overlaps\": %" PRIu64 ", \"seeds_with_overlap\": %" PRIu64 "}",
+                   i > 1 ? ", " : "", cause_name((enum cause)i), totals->by_cause[i].seeds,
+                   totals->by_cause[i].acquired, totals->by_cause[i].overlaps,
+                   totals->by_cause[i].seeds_with_overlap);
+        }
+        putchar('}');
+    }
+    puts("}");
+}
+
+static void print_summary(const struct options *options, const struct totals *totals) {
+    printf("%" PRIu64 " seeds, %" PRIu64 " events, %.0f simulated seconds in %.1f s; %" PRIu64
+           " acquired, %" PRIu64 " failed, %" PRIu64 " lost; %" PRIu64 " violations\n",
+           totals->seeds, totals->events, (double)totals->simulated / 1e9, totals->seconds,
+           totals->acquired, totals->failed, totals->lost, totals->violations);
+    for (unsigned i = 1; i < CAUSE_COUNT && options->is_broken; i++) {
+        printf("%-14s %8" PRIu64 " acquired, of which %6" PRIu64
+               " while another had the key (in %" PRIu64 " of %" PRIu64 " seeds)\n",
+               cause_name((enum cause)i), totals->by_cause[i].acquired,
+               totals->by_cause[i].overlaps, totals->by_cause[i].seeds_with_overlap,
+               totals->by_cause[i].seeds);
+    }
+}
+
+int main(int argc, char **argv) {
+    struct options options;
+    struct totals totals = {0};
+    read_options(argc, argv, &options);
+    if (options.wants_mutants) {
+        return mutants_run_all(argv[0], options.last);
+    }
+    if (options.mutant != NULL) {
+        mutants_become(argv[0], options.mutant, argv);
+    }
+    run_all(&options, argv[0], &totals);
+    if (options.wants_json) {
+        print_json(&options, &totals);
+    } else {
+        print_summary(&options, &totals);
+    }
+    return totals.violations > 0;
+}

@@ -1,0 +1,302 @@
+#include "master.h"
+
+#include "scripting.h"
+
+#include "wire/script.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+void master_init(struct master *master, struct world *world, unsigned index) {
+    *master = (struct master){.world = world, .index = index};
+    master->clock = (struct tempo){.true_base = world->now, .own_base = world->now};
+}
+
+void master_forget(struct master *master) {
+    while (master->key_count > 0) {
+        free(master->keys[--master->key_count]);
+    }
+}
+
+void master_finish(struct master *master) {
+    master_forget(master);
+}
+
+/* ---- keys ---- */
+
+int64_t master_now_ms(const struct master *master) {
+    return (int64_t)(tempo_read(&master->clock, master->world->now) / MS);
+}
+
+uint64_t master_keeps_until(const struct master *master, const struct store_key *key) {
+    if (key->expires_ms < 0) {
+        return NEVER;
+    }
+    return tempo_true(&master->clock, ((uint64_t)key->expires_ms + 1) * MS);
+}
+
+static void drop(struct master *master, unsigned place) {
+    free(master->keys[place]);
+    master->keys[place] = master->keys[--master->key_count];
+}
+
+/* A key is expired when the clock, in whole milliseconds, is past its end. */
+static bool find(struct master *master, const char *name, size_t length, unsigned *place) {
+    for (unsigned i = 0; i < master->key_count; i++) {
+        const struct store_key *key = master->keys[i];
+        if (key->name_length == length && memcmp(key->name, name, length) == 0) {
+            if (key->expires_ms >= 0 && master_now_ms(master) > key->expires_ms) {
+                drop(master, i);
+                return false;
+            }
+            *place = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct store_key *master_find(struct master *master, const char *name, size_t length) {
+    unsigned place;
+    return find(master, name, length, &place) ? master->keys[place] : NULL;
+}
+
+static struct store_key *find_word(struct master *master, const struct word *name) {
+    unsigned place;
+    return find(master, name->text, name->length, &place) ? master->keys[place] : NULL;
+}
+
+static struct store_key *add(struct master *master, const struct word *name) {
+    if (master->key_count == MASTER_KEYS || name->length > MASTER_NAME_MAX) {
+        fprintf(stderr, "the simulated master has no room for this key\n");
+        exit(3);
+    }
+    struct store_key *key = calloc(1, sizeof(*key));
+    if (key == NULL) {
+        abort();
+    }
+    memcpy(key->name, name->text, name->length);
+    key->name_length = name->length;
+    key->expires_ms = -1;
+    master->keys[master->key_count++] = key;
+    return key;
+}
+
+/* ---- answers ---- */
+
+static struct reply status(const char *text) {
+    return (struct reply){.type = REPLY_STATUS, .text = text, .length = strlen(text)};
+}
+
+static struct reply error(const char *text) {
+    return (struct reply){.type = REPLY_ERROR, .text = text, .length = strlen(text)};
+}
+
+static struct reply integer(int64_t value) {
+    return (struct reply){.type = REPLY_INTEGER, .integer = value};
+}
+
+static struct reply nil(void) {
+    return (struct reply){.type = REPLY_NIL};
+}
+
+static struct reply wrong_type(void) {
+    return error("WRONGTYPE Operation against a key holding the wrong kind of value");
+}
+
+static struct reply syntax_error(void) {
+    return error("ERR syntax error");
+}
+
+/* ---- commands ---- */
+
+static void put_value(struct store_key *key, const struct word *value, uint64_t command) {
+    key->value_length = value->length < MASTER_VALUE_MAX ? value->length : MASTER_VALUE_MAX;
+    memcpy(key->value, value->text, key->value_length);
+    key->is_list = false;
+    key->command = command;
+}
+
+/* SET key value [NX] [PX milliseconds] */
+static struct reply run_set(struct master *master, const struct words *words) {
+    bool only_new = false;
+    long long ttl = 0;
+    if (words->count < 3) {
+        return error("ERR wrong number of arguments for 'set' command");
+    }
+    for (unsigned i = 3; i < words->count; i++) {
+        if (word_is(&words->word[i], "NX")) {
+            only_new = true;
+        } else if (word_is(&words->word[i], "PX") && i + 1 < words->count) {
+            if (!word_number(&words->word[++i], &ttl)) {
+                return error("ERR value is not an integer or out of range");
+            }
+            if (ttl <= 0) {
+                return error("ERR invalid expire time in 'set' command");
+            }
+        } else {
+            return syntax_error();
+        }
+    }
+    struct store_key *key = find_word(master, &words->word[1]);
+    if (key != NULL && only_new) {
+        return nil();
+    }
+    key = key != NULL ? key : add(master, &words->word[1]);
+    put_value(key, &words->word[2], master->commands);
+    key->expires_ms = ttl > 0 ? master_now_ms(master) + ttl : -1;
+    return status("OK");
+}
+
+static struct reply run_get(struct master *master, const struct words *words) {
+    const struct store_key *key = find_word(master, &words->word[1]);
+    if (key == NULL) {
+        return nil();
+    }
+    if (key->is_list) {
+        return wrong_type();
+    }
+    return (struct reply){.type = REPLY_STRING, .text = key->value, .length = key->value_length};
+}
+
+static struct reply run_del(struct master *master, const struct words *words) {
+    unsigned place;
+    if (!find(master, words->word[1].text, words->word[1].length, &place)) {
+        return integer(0);
+    }
+    drop(master, place);
+    return integer(1);
+}
+
+static struct reply run_pttl(struct master *master, const struct words *words) {
+    const struct store_key *key = find_word(master, &words->word[1]);
+    if (key == NULL) {
+        return integer(-2);
+    }
+    return integer(key->expires_ms < 0 ? -1 : key->expires_ms - master_now_ms(master));
+}
+
+static struct reply run_pexpire(struct master *master, const struct words *words) {
+    struct store_key *key = find_word(master, &words->word[1]);
+    long long ttl;
+    if (words->count != 3 || !word_number(&words->word[2], &ttl)) {
+        return error("ERR value is not an integer or out of range");
+    }
+    if (key == NULL) {
+        return integer(0);
+    }
+    if (ttl <= 0) {
+        run_del(master, words);
+    } else {
+        key->expires_ms = master_now_ms(master) + ttl;
+    }
+    return integer(1);
+}
+
+static struct reply run_lpush(struct master *master, const struct words *words) {
+    struct store_key *key = find_word(master, &words->word[1]);
+    if (key != NULL && !key->is_list) {
+        return wrong_type();
+    }
+    key = key != NULL ? key : add(master, &words->word[1]);
+    key->is_list = true;
+    key->command = master->commands;
+    return integer(1);
+}
+
+static struct reply run_ok(struct master *master, const struct words *words) {
+    (void)master;
+    (void)words;
+    return status("OK");
+}
+
+static struct reply run_ping(struct master *master, const struct words *words) {
+    (void)master;
+    (void)words;
+    return status("PONG");
+}
+
+/* ---- scripts ---- */
+
+/* The script of this text, or of this SHA-1; SCRIPT_COUNT: none of the library's. */
+static unsigned script_of(const struct word *word, const char *(*mark)(enum script script)) {
+    unsigned i = 0;
+    while (i < SCRIPT_COUNT && !word_is(word, mark((enum script)i))) {
+        i++;
+    }
+    return i;
+}
+
+static struct reply run_script(struct master *master, const struct words *words) {
+    if (words->count == 2 && word_is(&words->word[1], "FLUSH")) {
+        master->scripts = 0;
+        return status("OK");
+    }
+    if (words->count != 3 || !word_is(&words->word[1], "LOAD")) {
+        return syntax_error();
+    }
+    unsigned script = script_of(&words->word[2], script_text);
+    if (script == SCRIPT_COUNT) {
+        return error("ERR the simulated master knows the library's scripts only");
+    }
+    master->scripts |= UINT32_C(1) << script;
+    const char *sha = script_sha((enum script)script);
+    return (struct reply){.type = REPLY_STRING, .text = sha, .length = strlen(sha)};
+}
+
+static struct reply call(struct master *master, unsigned script, const struct words *words) {
+    long long keys;
+    if (words->count < 3 || !word_number(&words->word[2], &keys)) {
+        return error("ERR value is not an integer or out of range");
+    }
+    if (keys < 0) {
+        return error("ERR Number of keys can't be negative");
+    }
+    if ((unsigned long long)keys > words->count - 3) {
+        return error("ERR Number of keys can't be greater than number of args");
+    }
+    return scripting_run(master, (enum script)script, words, (unsigned)keys);
+}
+
+static struct reply run_evalsha(struct master *master, const struct words *words) {
+    unsigned script = words->count > 1 ? script_of(&words->word[1], script_sha) : SCRIPT_COUNT;
+    if (script == SCRIPT_COUNT || !(master->scripts & UINT32_C(1) << script)) {
+        return error("NOSCRIPT No matching script. Please use EVAL.");
+    }
+    return call(master, script, words);
+}
+
+static struct reply run_eval(struct master *master, const struct words *words) {
+    unsigned script = words->count > 1 ? script_of(&words->word[1], script_text) : SCRIPT_COUNT;
+    if (script == SCRIPT_COUNT) {
+        return error("ERR the simulated master knows the library's scripts only");
+    }
+    master->scripts |= UINT32_C(1) << script;
+    return call(master, script, words);
+}
+
+/* ---- the table of commands ---- */
+
+struct reply master_run(struct master *master, const struct words *words) {
+    static const struct {
+        const char *name, *from_script;
+        unsigned least_words;
+        struct reply (*run)(struct master *master, const struct words *words);
+    } table[] = {
+        {"SET", "set", 3, run_set},    {"EVALSHA", NULL, 3, run_evalsha},
+        {"GET", "get", 2, run_get},    {"DEL", "del", 2, run_del},
+        {"PTTL", "pttl", 2, run_pttl}, {"PEXPIRE", "pexpire", 3, run_pexpire},
+        {"EVAL", NULL, 3, run_eval},   {"SCRIPT", NULL, 2, run_script},
+        {"LPUSH", NULL, 3, run_lpush}, {"AUTH", NULL, 2, run_ok},
+        {"SELECT", NULL, 2, run_ok},   {"CLIENT", NULL, 2, run_ok},
+        {"PING", NULL, 1, run_ping},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (word_is(&words->word[0], table[i].name) ||
+            (table[i].from_script != NULL && word_is(&words->word[0], table[i].from_script))) {
+            return words->count < table[i].least_words ? error("ERR wrong number of arguments")
+                                                       : table[i].run(master, words);
+        }
+    }
+    return error("ERR unknown command");
+}

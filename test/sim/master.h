@@ -1,0 +1,63 @@
+/*
+ * A simulated Redis master: it reads the bytes that a client sends, keeps the keys, and runs the
+ * library's real scripts on a real Lua. `redlock-sim-cases` checks it against a real server.
+ */
+#ifndef REDLOCK_SIM_MASTER_H
+#define REDLOCK_SIM_MASTER_H
+
+#include "tempo.h"
+#include "words.h"
+#include "world.h"
+
+#include "wire/reply.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MASTER_KEYS 32
+#define MASTER_NAME_MAX 200
+#define MASTER_VALUE_MAX 64
+
+/* The longest text that it answers. */
+#define MASTER_TEXT_MAX 1024
+
+struct store_key {
+    char name[MASTER_NAME_MAX];
+    size_t name_length;
+    char value[MASTER_VALUE_MAX];
+    size_t value_length;
+    bool is_list;
+    int64_t expires_ms; /* by the master's clock; -1: never */
+    uint64_t command;   /* the number of the command that made it */
+};
+
+struct master {
+    struct world *world;
+    unsigned index;
+    struct tempo clock;
+    struct store_key *keys[MASTER_KEYS];
+    unsigned key_count;
+    uint32_t scripts;  /* mask of enum script: those that it has loaded */
+    uint64_t commands; /* carried out so far */
+    char text[MASTER_TEXT_MAX + 1];
+};
+
+void master_init(struct master *master, struct world *world, unsigned index);
+void master_finish(struct master *master);
+
+/* Forgets all keys (`FLUSHALL`, or a restart without data). */
+void master_forget(struct master *master);
+
+/* Carries out one command. The answer is valid until the next. */
+struct reply master_run(struct master *master, const struct words *words);
+
+/* The key, unless it is not there or has expired; NULL. */
+const struct store_key *master_find(struct master *master, const char *name, size_t length);
+
+/* By its own clock. */
+int64_t master_now_ms(const struct master *master);
+
+/* The true time until which it certainly keeps the key. */
+uint64_t master_keeps_until(const struct master *master, const struct store_key *key);
+
+#endif

@@ -1,0 +1,124 @@
+#include "mutants.h"
+
+#include "world.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* All names, from the build. */
+static const char *const names[] = {MUTANTS NULL};
+
+/* A mutant that hangs is caught by its own alarm clock. */
+#define PATIENCE_SECONDS "120"
+
+struct outcome {
+    bool is_caught;
+    const char *profile;
+    char seed[24];
+    char by[256];
+};
+
+static void path_of(const char *program, const char *name, char path[PATH_MAX]) {
+    const char *slash = strrchr(program, '/');
+    int length = slash != NULL ? (int)(slash - program) : 1;
+    snprintf(path, PATH_MAX, "%.*s/mutants/%s", length, slash != NULL ? program : ".", name);
+}
+
+void mutants_become(const char *program, const char *name, char **arguments) {
+    char path[PATH_MAX];
+    path_of(program, name, path);
+    execv(path, arguments);
+    fprintf(stderr, "redlock-sim: there is no mutant \"%s\" (%s: %s); there are:\n", name, path,
+            strerror(errno));
+    for (unsigned i = 0; names[i] != NULL; i++) {
+        fprintf(stderr, "    %s\n", names[i]);
+    }
+    exit(2);
+}
+
+/* "seed 12: invariant 3 (callbacks): ..." */
+static void read_outcome(FILE *output, struct outcome *outcome) {
+    char line[512];
+    while (fgets(line, sizeof(line), output) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        if (sscanf(line, "seed %23[0-9]: %255[^\n]", outcome->seed, outcome->by) == 2) {
+            outcome->is_caught = true;
+        }
+    }
+}
+
+/* Not killed by the invariants, but by what it did to itself. */
+static void read_status(int status, struct outcome *outcome) {
+    if (WIFSIGNALED(status)) {
+        outcome->is_caught = true;
+        snprintf(outcome->seed, sizeof(outcome->seed), "?");
+        snprintf(outcome->by, sizeof(outcome->by), "%s",
+                 WTERMSIG(status) == SIGALRM ? "it hangs" : strsignal(WTERMSIG(status)));
+    }
+}
+
+static void run(const char *path, const char *profile, uint64_t seeds, struct outcome *outcome) {
+    char range[32];
+    int ends[2];
+    snprintf(range, sizeof(range), "1..%" PRIu64, seeds);
+    *outcome = (struct outcome){.profile = profile};
+    if (pipe(ends) != 0) {
+        perror("pipe");
+        exit(2);
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        execl(path, path, "--seeds", range, "--profile", profile, "--first", "--patience",
+              PATIENCE_SECONDS, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    FILE *output = fdopen(ends[0], "r");
+    int status = 0;
+    if (child < 0 || output == NULL) {
+        perror("fork");
+        exit(2);
+    }
+    read_outcome(output, outcome);
+    fclose(output);
+    waitpid(child, &status, 0);
+    read_status(status, outcome);
+    if (WIFEXITED(status) && WEXITSTATUS(status) > 1) {
+        fprintf(stderr, "redlock-sim: %s does not run\n", path);
+        exit(2);
+    }
+}
+
+int mutants_run_all(const char *program, uint64_t seeds) {
+    unsigned caught = 0, total = 0;
+    char path[PATH_MAX];
+    for (; names[total] != NULL; total++) {
+        struct outcome outcome;
+        path_of(program, names[total], path);
+        run(path, "kept", seeds, &outcome);
+        if (!outcome.is_caught) {
+            run(path, "broken", seeds, &outcome);
+        }
+        caught += outcome.is_caught;
+        if (outcome.is_caught) {
+            printf("caught   %-26s %s seed %s: %s\n", names[total], outcome.profile, outcome.seed,
+                   outcome.by);
+        } else {
+            printf("MISSED   %-26s in %" PRIu64 " seeds of each profile\n", names[total], seeds);
+        }
+        fflush(stdout);
+    }
+    printf("%u of %u mutants caught\n", caught, total);
+    return caught < total;
+}

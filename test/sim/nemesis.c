@@ -1,0 +1,338 @@
+#include "nemesis.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static uint64_t draw(struct nemesis *nemesis, uint64_t below) {
+    return rng_below(&nemesis->world->rng, below);
+}
+
+static bool coin(struct nemesis *nemesis) {
+    return rng_chance(&nemesis->world->rng, 500);
+}
+
+static struct server *any_server(struct nemesis *nemesis) {
+    return &nemesis->network->servers[draw(nemesis, nemesis->plan->nodes)];
+}
+
+static struct app *any_app(struct nemesis *nemesis) {
+    return &nemesis->apps[draw(nemesis, nemesis->plan->processes)];
+}
+
+/* As long as a fault lasts: from much less than a round to more than a TTL. */
+static uint64_t some_time(struct nemesis *nemesis) {
+    uint64_t ttl = nemesis->plan->ttl_most_ms < 1500 ? nemesis->plan->ttl_most_ms : 1500;
+    uint64_t most = coin(nemesis) ? nemesis->plan->options.node_timeout_ms * 2 : ttl * 3 / 2;
+    return nemesis->world->now + draw(nemesis, most * MS) + MS;
+}
+
+/* ---- the network ---- */
+
+static void hold_path(struct nemesis *nemesis) {
+    const struct server *server = any_server(nemesis);
+    const struct app *app = any_app(nemesis);
+    struct path *path = &nemesis->network->paths[app->process.index][server->master.index];
+    uint64_t until = some_time(nemesis);
+    bool loses = coin(nemesis);
+    uint64_t which = draw(nemesis, 3);
+    TRACE(nemesis->world, "nemesis: process %u to node %u: %s %s", app->process.index,
+          server->master.index,
+          which == 0   ? "requests"
+          : which == 1 ? "replies"
+                       : "all is",
+          loses ? "lost" : "held");
+    struct link *link;
+    TAILQ_FOREACH(link, &nemesis->network->links, all_link) {
+        if (loses && link->server == server && link->process == &app->process) {
+            link->requests.is_lost |= which != 1;
+            link->replies.is_lost |= which != 0;
+        }
+    }
+    path->requests_held_until = which != 1 ? until : path->requests_held_until;
+    path->replies_held_until = which != 0 ? until : path->replies_held_until;
+}
+
+/* A process, or a server, is cut off from the rest. */
+static void cut_off(struct nemesis *nemesis) {
+    struct network *network = nemesis->network;
+    uint64_t until = some_time(nemesis);
+    bool is_server = coin(nemesis);
+    unsigned one = is_server ? any_server(nemesis)->master.index : any_app(nemesis)->process.index;
+    TRACE(nemesis->world, "nemesis: %s %u is cut off", is_server ? "node" : "process", one);
+    for (unsigned i = 0; i < nemesis->plan->processes; i++) {
+        for (unsigned j = 0; j < nemesis->plan->nodes; j++) {
+            if ((is_server ? j : i) == one) {
+                network->paths[i][j].requests_held_until = until;
+                network->paths[i][j].replies_held_until = until;
+            }
+        }
+    }
+}
+
+static void break_links(struct nemesis *nemesis) {
+    struct link *link;
+    TRACE(nemesis->world, "nemesis: connections break");
+    TAILQ_FOREACH(link, &nemesis->network->links, all_link) {
+        if (draw(nemesis, 4) == 0) {
+            link_break(link);
+        }
+    }
+}
+
+/* ---- servers ---- */
+
+static void pause_server(struct nemesis *nemesis) {
+    struct server *server = any_server(nemesis);
+    TRACE(nemesis->world, "nemesis: node %u is paused", server->master.index);
+    server->paused_until = some_time(nemesis);
+}
+
+static void stop_server(struct nemesis *nemesis, struct server *server, uint64_t until) {
+    server->is_gone = coin(nemesis);
+    server->paused_until = 0;
+    server->master.scripts = 0;
+    server_break(server);
+    server->down_until = until > server->down_until ? until : server->down_until;
+}
+
+static void restart_with_data(struct nemesis *nemesis) {
+    struct server *server = any_server(nemesis);
+    TRACE(nemesis->world, "nemesis: node %u restarts with its data", server->master.index);
+    stop_server(nemesis, server, some_time(nemesis));
+}
+
+/* Redlock, "Performance, crash recovery and fsync": delayed restarts. */
+static void restart_late(struct nemesis *nemesis) {
+    struct server *server = any_server(nemesis);
+    uint64_t max_ttl = nemesis->plan->options.max_ttl_ms * MS;
+    uint64_t until = nemesis->world->now + max_ttl + max_ttl / 2 + 10 * MS;
+    if (nemesis->plan->ttl_most_ms > 3000) {
+        return;
+    }
+    TRACE(nemesis->world, "nemesis: node %u restarts empty, and stays out", server->master.index);
+    master_forget(&server->master);
+    stop_server(nemesis, server, until);
+    nemesis->out_until = until;
+}
+
+static void slow_down(struct nemesis *nemesis) {
+    struct server *server = any_server(nemesis);
+    server->slowness = coin(nemesis) ? 0 : draw(nemesis, 80 * MS);
+}
+
+static void have_errors(struct nemesis *nemesis) {
+    static const char *const errors[] = {
+        "LOADING Redis is loading the dataset in memory",
+        "OOM command not allowed when used memory > 'maxmemory'.",
+        "READONLY You can't write against a read only replica.",
+        "NOPERM this user has no permissions",
+        "BUSY Redis is busy running a script.",
+        "NOAUTH Authentication required.",
+        "ERR something else",
+    };
+    struct server *server = any_server(nemesis);
+    server->error = errors[draw(nemesis, sizeof(errors) / sizeof(errors[0]))];
+    server->error_until = some_time(nemesis);
+    TRACE(nemesis->world, "nemesis: node %u answers %s", server->master.index, server->error);
+}
+
+static void flush_scripts(struct nemesis *nemesis) {
+    any_server(nemesis)->master.scripts = 0;
+}
+
+static void run_words(struct master *master, unsigned count, const char *const *text) {
+    struct words words = {.count = count};
+    for (unsigned i = 0; i < count; i++) {
+        words.word[i] = (struct word){text[i], strlen(text[i])};
+    }
+    master->commands++;
+    master_run(master, &words);
+}
+
+/* A key that is no lock, or that of a client of another make. */
+static void put_foreign_key(struct nemesis *nemesis) {
+    struct master *master = &any_server(nemesis)->master;
+    const struct checker *checker = nemesis->world->checker;
+    const char *key = checker->keys[draw(nemesis, checker->key_count)];
+    switch (draw(nemesis, 3)) {
+    case 0:
+        if (master_find(master, key, strlen(key)) == NULL) {
+            run_words(master, 3, (const char *[]){"LPUSH", key, "foreign"});
+        }
+        break;
+    case 1:
+        run_words(master, 4, (const char *[]){"SET", key, "foreign", "NX"});
+        break;
+    default:
+        run_words(master, 6, (const char *[]){"SET", key, "foreign", "NX", "PX", "200"});
+        break;
+    }
+}
+
+static void remove_foreign_keys(struct nemesis *nemesis) {
+    const struct checker *checker = nemesis->world->checker;
+    for (unsigned i = 0; i < nemesis->plan->nodes; i++) {
+        struct master *master = &nemesis->network->servers[i].master;
+        for (unsigned j = 0; j < checker->key_count; j++) {
+            const char *name = checker->keys[j];
+            const struct store_key *key = master_find(master, name, strlen(name));
+            if (key != NULL && key->expires_ms < 0) {
+                run_words(master, 2, (const char *[]){"DEL", name});
+            }
+        }
+    }
+}
+
+/* ---- processes ---- */
+
+static void pause_process(struct nemesis *nemesis) {
+    struct app *app = any_app(nemesis);
+    if (!app->process.is_running && !app->process.is_paused) {
+        app_pause(app, some_time(nemesis));
+    }
+}
+
+static void kill_process(struct nemesis *nemesis) {
+    struct app *app = any_app(nemesis);
+    if (!app->process.is_running) {
+        app_crash(app, some_time(nemesis));
+    }
+}
+
+/* ---- what breaks the assumptions of promise 1 ---- */
+
+static void forget(struct nemesis *nemesis) {
+    struct server *server = any_server(nemesis);
+    TRACE(nemesis->world, "nemesis: node %u forgets", server->master.index);
+    master_forget(&server->master);
+    if (coin(nemesis)) {
+        stop_server(nemesis, server, nemesis->world->now + draw(nemesis, 20 * MS));
+    }
+}
+
+static int64_t some_jump(struct nemesis *nemesis) {
+    int64_t most = (int64_t)(nemesis->plan->ttl_most_ms * MS);
+    int64_t by = (int64_t)draw(nemesis, (uint64_t)most * 2) - most;
+    nemesis->set_back += by < 0 ? (uint64_t)-by : 0;
+    return by;
+}
+
+static void set_server_clock(struct nemesis *nemesis) {
+    struct tempo *clock = &any_server(nemesis)->master.clock;
+    TRACE(nemesis->world, "nemesis: the clock of a node jumps");
+    tempo_set(clock, nemesis->world->now, some_jump(nemesis), clock->ppm);
+}
+
+static void set_process_clock(struct nemesis *nemesis) {
+    struct app *app = any_app(nemesis);
+    TRACE(nemesis->world, "nemesis: the clock of process %u jumps", app->process.index);
+    tempo_set(&app->process.clock, nemesis->world->now, some_jump(nemesis), app->process.clock.ppm);
+    check_process(&app->process, true);
+}
+
+/* ---- one fault after the other ---- */
+
+static void strike_on_purpose(struct nemesis *nemesis) {
+    switch (nemesis->plan->cause) {
+    case CAUSE_AMNESIA:
+        forget(nemesis);
+        break;
+    case CAUSE_NODES:
+        set_server_clock(nemesis);
+        break;
+    case CAUSE_CLIENTS:
+        set_process_clock(nemesis);
+        break;
+    case CAUSE_PAUSES:
+        pause_process(nemesis);
+        break;
+    default:
+        break;
+    }
+}
+
+static void strike(struct nemesis *nemesis) {
+    static void (*const faults[])(struct nemesis * nemesis) = {
+        hold_path,    hold_path,    hold_path,     cut_off,         break_links,
+        pause_server, slow_down,    have_errors,   flush_scripts,   restart_with_data,
+        restart_late, kill_process, pause_process, put_foreign_key,
+    };
+    if (nemesis->plan->cause != CAUSE_NONE && coin(nemesis)) {
+        strike_on_purpose(nemesis);
+    } else {
+        faults[draw(nemesis, sizeof(faults) / sizeof(faults[0]))](nemesis);
+    }
+}
+
+static void wait(struct nemesis *nemesis) {
+    task_schedule(nemesis->world, &nemesis->task,
+                  nemesis->world->now + draw(nemesis, 2 * nemesis->plan->fault_every) + 1);
+}
+
+static void on_task(void *owner) {
+    struct nemesis *nemesis = owner;
+    strike(nemesis);
+    wait(nemesis);
+}
+
+/* ---- the beginning and the end ---- */
+
+static int64_t some_rate(struct nemesis *nemesis) {
+    int64_t most = nemesis->plan->most_ppm;
+    switch (draw(nemesis, 3)) { /* the ends are where it is hard */
+    case 0:
+        return most;
+    case 1:
+        return -most;
+    default:
+        return (int64_t)draw(nemesis, (uint64_t)most * 2 + 1) - most;
+    }
+}
+
+void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *apps,
+                  const struct plan *plan) {
+    *nemesis =
+        (struct nemesis){.world = network->world, .network = network, .apps = apps, .plan = plan};
+    task_init(&nemesis->task, on_task, nemesis);
+    for (unsigned i = 0; i < plan->processes; i++) {
+        apps[i].process.clock.ppm = some_rate(nemesis);
+        for (unsigned j = 0; j < plan->nodes; j++) {
+            network->paths[i][j].latency = draw(nemesis, plan->latency) + 1;
+            network->paths[i][j].jitter = draw(nemesis, plan->jitter + 1);
+        }
+    }
+    for (unsigned j = 0; j < plan->nodes; j++) {
+        network->servers[j].master.clock.ppm = some_rate(nemesis);
+    }
+    if (plan->fault_every > 0) {
+        wait(nemesis);
+    }
+}
+
+void nemesis_heal(struct nemesis *nemesis) {
+    const struct plan *plan = nemesis->plan;
+    TRACE(nemesis->world, "nemesis: all is mended");
+    task_cancel(nemesis->world, &nemesis->task);
+    for (unsigned j = 0; j < plan->nodes; j++) {
+        struct server *server = &nemesis->network->servers[j];
+        server->paused_until = server->slowness = server->error_until = 0;
+        for (unsigned i = 0; i < plan->processes; i++) {
+            struct path *path = &nemesis->network->paths[i][j];
+            path->requests_held_until = path->replies_held_until = 0;
+            path->latency = path->latency < 2 * MS ? path->latency : 2 * MS;
+            path->jitter = path->jitter < 2 * MS ? path->jitter : 2 * MS;
+        }
+    }
+    remove_foreign_keys(nemesis);
+}
+
+void nemesis_fall_in_step(struct nemesis *nemesis) {
+    const struct plan *plan = nemesis->plan;
+    for (unsigned i = 0; i < plan->processes; i++) {
+        nemesis->apps[i].process.clock.ppm = 0;
+        for (unsigned j = 0; j < plan->nodes; j++) {
+            struct path *path = &nemesis->network->paths[i][j];
+            *path = (struct path){.latency = j % plan->processes == i ? MS / 5 : MS};
+        }
+    }
+}

@@ -1,0 +1,290 @@
+/*
+ * The happy path: link_open sends CONNECT, the server accepts; DATA arrives after the path's
+ * latency, never before what was sent earlier; the server runs each command in it, and its answers
+ * go back as one message. Messages wait in their stream while their server is paused or their
+ * path is held, and arrive late then, as TCP delivers what it has sent again.
+ */
+#include "network.h"
+
+#include "check.h"
+#include "words.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void on_request(void *owner);
+static void on_reply(void *owner);
+
+void network_init(struct network *network, struct world *world, unsigned servers) {
+    *network = (struct network){.world = world, .server_count = servers};
+    TAILQ_INIT(&network->links);
+    for (unsigned i = 0; i < servers; i++) {
+        network->servers[i].network = network;
+        master_init(&network->servers[i].master, world, i);
+    }
+}
+
+/* ---- messages ---- */
+
+static void *allocate(size_t size) {
+    void *memory = calloc(1, size);
+    if (memory == NULL) {
+        abort();
+    }
+    return memory;
+}
+
+static struct message *message_create(enum message_kind kind, const char *bytes, size_t length) {
+    struct message *message = allocate(sizeof(*message) + length);
+    message->kind = kind;
+    message->length = length;
+    STAILQ_INIT(&message->answers);
+    if (length > 0) {
+        memcpy(message->bytes, bytes, length);
+    }
+    return message;
+}
+
+void message_free(struct message *message) {
+    struct answer *answer;
+    while ((answer = STAILQ_FIRST(&message->answers)) != NULL) {
+        STAILQ_REMOVE_HEAD(&message->answers, link);
+        free(answer->effects);
+        free(answer);
+    }
+    free(message);
+}
+
+/* ---- streams ---- */
+
+static void stream_init(struct stream *stream, struct link *link, void (*on_arrival)(void *)) {
+    STAILQ_INIT(&stream->messages);
+    task_init(&stream->arrival, on_arrival, link);
+}
+
+static void stream_drop(struct world *world, struct stream *stream) {
+    struct message *message;
+    task_cancel(world, &stream->arrival);
+    while ((message = STAILQ_FIRST(&stream->messages)) != NULL) {
+        STAILQ_REMOVE_HEAD(&stream->messages, link);
+        message_free(message);
+    }
+}
+
+static void stream_next(struct world *world, struct stream *stream) {
+    const struct message *first = STAILQ_FIRST(&stream->messages);
+    if (first != NULL) {
+        task_schedule(world, &stream->arrival, first->at);
+    }
+}
+
+static void stream_send(struct link *link, struct stream *stream, struct message *message) {
+    struct network *network = link->network;
+    struct world *world = network->world;
+    const struct path *path = &network->paths[link->process->index][link->server->master.index];
+    bool is_request = stream == &link->requests;
+    if (stream->is_lost) {
+        message_free(message);
+        return;
+    }
+    uint64_t slowness = is_request ? 0 : link->server->slowness;
+    uint64_t at = world->now + path->latency + rng_below(&world->rng, path->jitter + slowness + 1);
+    uint64_t held = is_request ? path->requests_held_until : path->replies_held_until;
+    at = at > held ? at : held;
+    at = at > stream->last_at ? at : stream->last_at;
+    stream->last_at = message->at = at;
+    STAILQ_INSERT_TAIL(&stream->messages, message, link);
+    if (stream->arrival.place == 0) {
+        stream_next(world, stream);
+    }
+}
+
+static struct message *stream_take(struct stream *stream) {
+    struct message *message = STAILQ_FIRST(&stream->messages);
+    STAILQ_REMOVE_HEAD(&stream->messages, link);
+    return message;
+}
+
+/* ---- links ---- */
+
+static void link_free(struct link *link) {
+    stream_drop(link->network->world, &link->requests);
+    stream_drop(link->network->world, &link->replies);
+    TAILQ_REMOVE(&link->network->links, link, all_link);
+    free(link);
+}
+
+static void say(struct link *link, enum message_kind kind) {
+    stream_send(link, &link->replies, message_create(kind, NULL, 0));
+}
+
+struct link *link_open(struct network *network, struct event_base *process, unsigned server,
+                       struct conn *conn) {
+    struct link *link = allocate(sizeof(*link));
+    link->network = network;
+    link->server = &network->servers[server];
+    link->process = process;
+    link->conn = conn;
+    link->number = ++network->link_count;
+    stream_init(&link->requests, link, on_request);
+    stream_init(&link->replies, link, on_reply);
+    TAILQ_INSERT_TAIL(&network->links, link, all_link);
+    stream_send(link, &link->requests, message_create(MESSAGE_CONNECT, NULL, 0));
+    return link;
+}
+
+void link_send(struct link *link, const char *bytes, size_t length) {
+    stream_send(link, &link->requests, message_create(MESSAGE_DATA, bytes, length));
+}
+
+void link_close(struct link *link) {
+    link->conn = NULL;
+    stream_drop(link->network->world, &link->replies);
+    link->replies.is_lost = true;
+    stream_send(link, &link->requests, message_create(MESSAGE_CLOSE, NULL, 0));
+}
+
+static bool coin(struct world *world) {
+    return rng_chance(&world->rng, 500);
+}
+
+void link_break(struct link *link) {
+    struct world *world = link->network->world;
+    link->is_accepted = false;
+    if (coin(world)) {
+        stream_drop(world, &link->requests);
+    }
+    if (coin(world)) {
+        stream_drop(world, &link->replies);
+    }
+    if (link->conn != NULL) {
+        say(link, MESSAGE_RESET);
+    }
+}
+
+void server_break(struct server *server) {
+    struct link *link;
+    TAILQ_FOREACH(link, &server->network->links, all_link) {
+        if (link->server == server && server->is_gone) {
+            link->is_accepted = false; /* and says nothing: the host is gone */
+        } else if (link->server == server) {
+            link_break(link);
+        }
+    }
+}
+
+void network_bury(struct network *network, const struct event_base *process) {
+    struct link *link, *next;
+    for (link = TAILQ_FIRST(&network->links); link != NULL; link = next) {
+        next = TAILQ_NEXT(link, all_link);
+        if (link->process == process && link->conn != NULL) {
+            conn_abandon(link->conn);
+            link_close(link);
+        }
+    }
+}
+
+void network_finish(struct network *network) {
+    while (!TAILQ_EMPTY(&network->links)) {
+        link_free(TAILQ_FIRST(&network->links));
+    }
+    for (unsigned i = 0; i < network->server_count; i++) {
+        master_finish(&network->servers[i].master);
+    }
+}
+
+/* ---- the server's side ---- */
+
+static bool is_lock_command(const struct words *words) {
+    return word_is(&words->word[0], "SET") || word_is(&words->word[0], "EVALSHA") ||
+           word_is(&words->word[0], "EVAL");
+}
+
+static struct answer *answer_create(const struct reply *reply) {
+    struct answer *answer = allocate(sizeof(*answer) + reply->length + 1);
+    answer->reply = *reply;
+    if (reply->text != NULL) {
+        memcpy(answer->text, reply->text, reply->length);
+        answer->reply.text = answer->text;
+    }
+    return answer;
+}
+
+static struct answer *run(const struct link *link, const struct words *words) {
+    struct server *server = link->server;
+    struct master *master = &server->master;
+    if (server->error_until > server->network->world->now && is_lock_command(words)) {
+        struct reply refusal = {
+            .type = REPLY_ERROR, .text = server->error, .length = strlen(server->error)};
+        return answer_create(&refusal);
+    }
+    master->commands++;
+    struct reply reply = master_run(master, words);
+    struct answer *answer = answer_create(&reply);
+    answer->effects = check_effects(link, words, &answer->effect_count);
+    return answer;
+}
+
+static void run_all(struct link *link, const struct message *message) {
+    struct message *back = message_create(MESSAGE_ANSWERS, NULL, 0);
+    struct words words;
+    size_t at = 0;
+    while (at < message->length) {
+        size_t length = words_read(&words, message->bytes + at, message->length - at);
+        if (length == 0) {
+            fprintf(stderr, "the client sent bytes that are no commands\n");
+            exit(3);
+        }
+        struct answer *answer = run(link, &words);
+        STAILQ_INSERT_TAIL(&back->answers, answer, link);
+        at += length;
+    }
+    stream_send(link, &link->replies, back);
+}
+
+static void serve(struct link *link, const struct message *message) {
+    struct server *server = link->server;
+    bool is_down = server->down_until > link->network->world->now;
+    if (is_down && server->is_gone) {
+        return;
+    }
+    if (message->kind == MESSAGE_CONNECT) {
+        link->is_accepted = !is_down;
+        say(link, is_down ? MESSAGE_REFUSED : MESSAGE_CONNECTED);
+    } else if (!link->is_accepted) {
+        say(link, MESSAGE_RESET);
+    } else if (message->kind == MESSAGE_DATA) {
+        run_all(link, message);
+    }
+}
+
+static void on_request(void *owner) {
+    struct link *link = owner;
+    struct world *world = link->network->world;
+    const struct server *server = link->server;
+    if (server->paused_until > world->now) {
+        task_schedule(world, &link->requests.arrival, server->paused_until);
+        return;
+    }
+    struct message *message = stream_take(&link->requests);
+    TRACE(world, "node %u gets message %d of link %u (process %u), %zu bytes", server->master.index,
+          (int)message->kind, link->number, link->process->index, message->length);
+    serve(link, message);
+    bool is_last = message->kind == MESSAGE_CLOSE;
+    message_free(message);
+    if (is_last) {
+        link_free(link);
+    } else {
+        stream_next(world, &link->requests);
+    }
+}
+
+/* ---- the client's side ---- */
+
+static void on_reply(void *owner) {
+    struct link *link = owner;
+    struct message *message = stream_take(&link->replies);
+    stream_next(link->network->world, &link->replies);
+    conn_arrived(link->conn, message);
+}

@@ -1,0 +1,137 @@
+/*
+ * The simulated network between processes and servers: connections that keep their order, and
+ * whatever networks do to them. A server is a master with a place in the network.
+ */
+#ifndef REDLOCK_SIM_NETWORK_H
+#define REDLOCK_SIM_NETWORK_H
+
+#include "master.h"
+#include "process.h"
+#include "world.h"
+
+#include "wire/reply.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#define SERVERS_MAX 9
+#define PROCESSES_MAX 5
+
+struct conn;
+struct network;
+
+/* What a command did to one key of ours, for the checker. */
+struct effect {
+    uint32_t token;
+    bool was_kept;   /* the key had had the token before the command */
+    int64_t left_ms; /* until it expires, by the master's clock */
+};
+
+/* One answer of a server, on its way. */
+struct answer {
+    STAILQ_ENTRY(answer) link;
+    struct reply reply;
+    struct effect *effects;
+    unsigned effect_count;
+    char text[];
+};
+STAILQ_HEAD(answer_list, answer);
+
+enum message_kind {
+    MESSAGE_CONNECT, /* to the server */
+    MESSAGE_DATA,
+    MESSAGE_CLOSE,
+    MESSAGE_CONNECTED, /* to the client */
+    MESSAGE_ANSWERS,
+    MESSAGE_REFUSED,
+    MESSAGE_RESET
+};
+
+struct message {
+    STAILQ_ENTRY(message) link;
+    enum message_kind kind;
+    uint64_t at; /* arrives */
+    struct answer_list answers;
+    size_t length;
+    char bytes[];
+};
+STAILQ_HEAD(message_list, message);
+
+/* One direction of a connection. */
+struct stream {
+    struct message_list messages;
+    struct task arrival; /* of the first */
+    uint64_t last_at;
+    bool is_lost; /* what is sent from now on never arrives */
+};
+
+/* A connection. It outlives its client side, for what was sent before that was closed. */
+struct link {
+    TAILQ_ENTRY(link) all_link;
+    struct network *network;
+    struct server *server;
+    struct event_base *process;
+    unsigned number;
+    struct conn *conn; /* NULL: the client side is closed */
+    bool is_accepted;  /* the server side stands */
+    struct stream requests, replies;
+};
+TAILQ_HEAD(link_list, link);
+
+/* Between one process and one server. */
+struct path {
+    uint64_t latency, jitter;
+    uint64_t requests_held_until, replies_held_until;
+};
+
+struct server {
+    struct network *network;
+    struct master master;
+    uint64_t down_until;
+    bool is_gone; /* while down: does not even refuse */
+    uint64_t paused_until;
+    uint64_t slowness;    /* how much longer it takes, at the most */
+    const char *error;    /* what it answers to SET and to scripts ... */
+    uint64_t error_until; /* until then */
+};
+
+struct network {
+    struct world *world;
+    struct server servers[SERVERS_MAX];
+    unsigned server_count;
+    struct path paths[PROCESSES_MAX][SERVERS_MAX];
+    struct link_list links;
+    unsigned link_count; /* made so far */
+};
+
+void network_init(struct network *network, struct world *world, unsigned servers);
+void network_finish(struct network *network);
+
+/* ---- for connections: io/net.c ---- */
+
+struct link *link_open(struct network *network, struct event_base *process, unsigned server,
+                       struct conn *conn);
+void link_send(struct link *link, const char *bytes, size_t length);
+/* The client side closes; what it had sent still arrives. */
+void link_close(struct link *link);
+
+/* What has arrived for a connection; it takes the message over. */
+void conn_arrived(struct conn *conn, struct message *message);
+void message_free(struct message *message);
+/* Its process is dead: its memory will be gone, and what had arrived is thrown away. */
+void conn_abandon(struct conn *conn);
+
+/* ---- for the nemesis ---- */
+
+/* Ends the connection as a broken network does: what is under way may be lost. */
+void link_break(struct link *link);
+
+/* All connections of the server break, as its end does. */
+void server_break(struct server *server);
+
+/* The process is dead: its connections are closed. Call before its memory is freed. */
+void network_bury(struct network *network, const struct event_base *process);
+
+#endif

@@ -1,0 +1,84 @@
+#include "plan.h"
+
+const char *cause_name(enum cause cause) {
+    static const char *const names[CAUSE_COUNT] = {
+        "none", "amnesia", "node_clocks", "rates", "client_clocks", "pauses",
+    };
+    return names[cause];
+}
+
+static unsigned draw_nodes(struct rng *rng) {
+    static const unsigned usual[] = {3, 5, 5, 3, 5, 1, 2, 4, 7, 9};
+    return usual[rng_below(rng, sizeof(usual) / sizeof(usual[0]))];
+}
+
+static double draw_drift(struct rng *rng) {
+    static const double some[] = {0.01, 0.01, 0.01, 0.001, 0.05, 0.0, 0.1};
+    return some[rng_below(rng, sizeof(some) / sizeof(some[0]))];
+}
+
+static void draw_options(struct plan *plan, struct rng *rng) {
+    redlock_options *options = &plan->options;
+    *options = (redlock_options)REDLOCK_OPTIONS_INIT;
+    options->node_timeout_ms = rng_between(rng, 10, 60);
+    options->stall_timeout_ms = rng_between(rng, 100, 600);
+    options->drift = draw_drift(rng);
+    options->retry_delay_ms = rng_between(rng, 5, 60);
+    options->retry_delay_max_ms = options->retry_delay_ms * rng_between(rng, 1, 6);
+    options->reconnect_delay_ms = rng_between(rng, 5, 50);
+    options->reconnect_delay_max_ms = options->reconnect_delay_ms * rng_between(rng, 1, 6);
+    if (rng_chance(rng, 100)) { /* just enough for a handshake and a little more */
+        options->max_commands = (uint32_t)rng_between(rng, 16, 24);
+    }
+}
+
+/* Short ones make races at their end, long ones show what is left behind. */
+static void draw_ttls(struct plan *plan, struct rng *rng) {
+    if (rng_chance(rng, 400)) {
+        plan->ttl_least_ms = 8000;
+        plan->ttl_most_ms = 20000;
+    } else {
+        plan->ttl_least_ms = rng_between(rng, 60, 300);
+        plan->ttl_most_ms = plan->ttl_least_ms * rng_between(rng, 1, 5);
+    }
+    plan->options.max_ttl_ms = plan->ttl_most_ms;
+}
+
+static void draw_clocks(struct plan *plan, struct rng *rng) {
+    /* Half for each side: the fastest node beside the slowest client is within drift. */
+    int64_t within = (int64_t)(plan->options.drift / 2 * 1000000);
+    plan->most_ppm = rng_chance(rng, 700) ? within : 0;
+    if (plan->cause == CAUSE_RATES) {
+        plan->most_ppm = within + (int64_t)rng_between(rng, 20000, 250000);
+    }
+}
+
+static void draw_disturbances(struct plan *plan, struct rng *rng) {
+    plan->latency = rng_chance(rng, 800) ? rng_between(rng, MS / 10, 2 * MS)
+                                         : rng_between(rng, 2 * MS, 25 * MS);
+    plan->jitter = rng_chance(rng, 800) ? plan->latency : rng_between(rng, 0, 40 * MS);
+    plan->lateness = rng_chance(rng, 500) ? 0 : rng_between(rng, 0, 4 * MS);
+    plan->preemptions = rng_chance(rng, 300) ? (unsigned)rng_between(rng, 1, 8) : 0;
+    plan->preempted_for = rng_between(rng, MS, plan->ttl_most_ms * MS / 2);
+    plan->failures = rng_chance(rng, 200) ? (unsigned)rng_between(rng, 1, 20) : 0;
+    plan->fault_every = rng_chance(rng, 100) ? 0 : rng_between(rng, 40, 600) * MS;
+}
+
+void plan_draw(struct plan *plan, struct rng *rng, bool is_broken) {
+    *plan = (struct plan){0};
+    plan->cause = is_broken ? (enum cause)rng_between(rng, 1, CAUSE_COUNT - 1) : CAUSE_NONE;
+    plan->nodes = draw_nodes(rng);
+    plan->processes = (unsigned)rng_between(rng, 2, 4);
+    plan->workers = (unsigned)rng_between(rng, 1, 3);
+    plan->keys = (unsigned)rng_between(rng, 1, 3);
+    plan->has_long_keys = rng_chance(rng, 100);
+    plan->has_names = rng_chance(rng, 200);
+    draw_options(plan, rng);
+    draw_ttls(plan, rng);
+    draw_clocks(plan, rng);
+    draw_disturbances(plan, rng);
+    plan->think_ms = rng_between(rng, 1, 200);
+    plan->hold_ms = rng_between(rng, 1, 300);
+    plan->duration = rng_between(rng, 700, 2000) * MS;
+    plan->in_step = rng_chance(rng, 250);
+}

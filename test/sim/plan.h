@@ -1,0 +1,47 @@
+/* What a run is made of, drawn from its seed: the nodes, the clients, the work, the faults. */
+#ifndef REDLOCK_SIM_PLAN_H
+#define REDLOCK_SIM_PLAN_H
+
+#include "check.h"
+#include "rng.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Which of the assumptions of promise 1 a run breaks on purpose. */
+enum cause {
+    CAUSE_NONE,    /* the profile "kept" */
+    CAUSE_AMNESIA, /* nodes forget: they restart empty and take part at once, or are flushed */
+    CAUSE_NODES,   /* nodes' clocks jump */
+    CAUSE_RATES,   /* clocks run at rates beyond drift */
+    CAUSE_CLIENTS, /* clients' clocks jump */
+    CAUSE_PAUSES,  /* an application acts without looking at its validity, after a pause */
+    CAUSE_COUNT
+};
+
+const char *cause_name(enum cause cause);
+
+struct plan {
+    enum cause cause;
+    unsigned nodes, processes, workers, keys;
+    bool has_long_keys, has_names;
+
+    redlock_options options; /* but for the nodes and the hooks */
+    uint64_t ttl_least_ms, ttl_most_ms;
+    uint64_t think_ms, hold_ms; /* the most */
+    uint64_t duration;          /* of the part with faults */
+
+    uint64_t latency, jitter; /* the most, of a path; ns */
+    uint64_t lateness;
+    unsigned preemptions, failures; /* per mille */
+    uint64_t preempted_for;
+
+    uint64_t fault_every; /* mean; ns */
+    int64_t most_ppm;     /* of clock rates */
+    bool in_step;         /* in the end all ask at the same instant, over paths without jitter */
+};
+
+void plan_draw(struct plan *plan, struct rng *rng, bool is_broken);
+
+#endif

@@ -1,0 +1,200 @@
+/*
+ * What occurs is queued; a wake, a little late, runs all that is queued, and what is queued
+ * meanwhile, as a loop's iteration does. A process that is paused queues and does not wake.
+ */
+#include "process.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No turn of a loop takes no time. */
+#define LEAST_LATENESS (MS / 50)
+
+struct event_base *running;
+
+/* ---- memory ---- */
+
+struct block {
+    TAILQ_ENTRY(block) link;
+    size_t size;
+    _Alignas(max_align_t) char bytes[];
+};
+
+bool process_is_refused(struct event_base *process) {
+    bool is_refused = rng_chance(&process->world->rng, process->failures);
+    process->failed += is_refused;
+    return is_refused;
+}
+
+static void *allocate(size_t size, void *context) {
+    struct event_base *process = context;
+    struct block *block = process_is_refused(process) ? NULL : malloc(sizeof(*block) + size);
+    if (block == NULL) {
+        return NULL;
+    }
+    block->size = size;
+    TAILQ_INSERT_TAIL(&process->blocks, block, link);
+    process->block_count++;
+    process->bytes += size;
+    memset(block->bytes, 0xa5, size);
+    return block->bytes;
+}
+
+static struct block *block_of(void *memory) {
+    return (struct block *)((char *)memory - offsetof(struct block, bytes));
+}
+
+static void release(void *memory, void *context) {
+    struct event_base *process = context;
+    if (memory != NULL) {
+        struct block *block = block_of(memory);
+        TAILQ_REMOVE(&process->blocks, block, link);
+        process->block_count--;
+        process->bytes -= block->size;
+        free(block);
+    }
+}
+
+static void *reallocate(void *memory, size_t size, void *context) {
+    void *larger = allocate(size, context);
+    if (larger != NULL && memory != NULL) {
+        size_t old = block_of(memory)->size;
+        memcpy(larger, memory, old < size ? old : size);
+        release(memory, context);
+    }
+    return larger;
+}
+
+/* ---- the loop ---- */
+
+static void wake_soon(struct event_base *process) {
+    struct world *world = process->world;
+    if (!process->is_paused && !process->is_running && process->wake.place == 0) {
+        uint64_t late = process->lateness > 0 ? rng_below(&world->rng, process->lateness) : 0;
+        task_schedule(world, &process->wake, world->now + LEAST_LATENESS + late);
+    }
+}
+
+void process_notify(struct event_base *process, struct occurrence *occurrence) {
+    if (!occurrence->is_queued) {
+        occurrence->is_queued = true;
+        TAILQ_INSERT_TAIL(&process->ready, occurrence, link);
+        wake_soon(process);
+    }
+}
+
+void process_forget(struct event_base *process, struct occurrence *occurrence) {
+    if (occurrence->is_queued) {
+        occurrence->is_queued = false;
+        TAILQ_REMOVE(&process->ready, occurrence, link);
+    }
+}
+
+/* The sockets are looked at first. */
+static void sort(struct event_base *process) {
+    struct occurrence_list later;
+    struct occurrence *occurrence, *next;
+    TAILQ_INIT(&later);
+    for (occurrence = TAILQ_FIRST(&process->ready); occurrence != NULL; occurrence = next) {
+        next = TAILQ_NEXT(occurrence, link);
+        if (!occurrence->is_io) {
+            TAILQ_REMOVE(&process->ready, occurrence, link);
+            TAILQ_INSERT_TAIL(&later, occurrence, link);
+        }
+    }
+    TAILQ_CONCAT(&process->ready, &later, link);
+}
+
+static void on_wake(void *owner) {
+    struct event_base *process = owner;
+    struct event_base *outer = running;
+    TRACE(process->world, "process %u runs", process->index);
+    running = process;
+    process->is_running = true;
+    process->on_check(process, false);
+    if (rng_chance(&process->world->rng, 500)) {
+        sort(process);
+    }
+    while (!TAILQ_EMPTY(&process->ready) && !process->world->violated) {
+        struct occurrence *occurrence = TAILQ_FIRST(&process->ready);
+        process_forget(process, occurrence);
+        occurrence->run(occurrence->owner);
+    }
+    process->on_check(process, false);
+    process->is_running = false;
+    running = outer;
+}
+
+static void on_resume(void *owner) {
+    struct event_base *process = owner;
+    TRACE(process->world, "process %u goes on", process->index);
+    process->is_paused = false;
+    if (!TAILQ_EMPTY(&process->ready)) {
+        wake_soon(process);
+    }
+}
+
+void process_pause(struct event_base *process, uint64_t until) {
+    process->is_paused = true;
+    process->on_check(process, true);
+    task_cancel(process->world, &process->wake);
+    task_schedule(process->world, &process->resume, until);
+}
+
+/* ---- alarms ---- */
+
+static void on_due(void *owner) {
+    struct alarm *alarm = owner;
+    LIST_REMOVE(alarm, link);
+    process_notify(alarm->process, &alarm->occurrence);
+}
+
+void alarm_init(struct alarm *alarm, struct event_base *process, void (*run)(void *owner),
+                void *owner) {
+    alarm->process = process;
+    task_init(&alarm->due, on_due, alarm);
+    occurrence_init(&alarm->occurrence, run, owner, false);
+}
+
+void alarm_set(struct alarm *alarm, uint64_t at) {
+    if (alarm->due.place == 0) {
+        LIST_INSERT_HEAD(&alarm->process->alarms, alarm, link);
+    }
+    task_schedule(alarm->process->world, &alarm->due, at);
+}
+
+void alarm_clear(struct alarm *alarm) {
+    if (alarm->due.place != 0) {
+        LIST_REMOVE(alarm, link);
+        task_cancel(alarm->process->world, &alarm->due);
+    }
+    process_forget(alarm->process, &alarm->occurrence);
+}
+
+/* ---- life ---- */
+
+void process_init(struct event_base *process, struct world *world, unsigned index) {
+    *process = (struct event_base){.world = world, .index = index};
+    process->clock = (struct tempo){.true_base = world->now, .own_base = world->now};
+    process->allocator = (redlock_allocator){allocate, reallocate, release, process};
+    TAILQ_INIT(&process->ready);
+    TAILQ_INIT(&process->blocks);
+    LIST_INIT(&process->alarms);
+    task_init(&process->wake, on_wake, process);
+    task_init(&process->resume, on_resume, process);
+}
+
+void process_finish(struct event_base *process) {
+    task_cancel(process->world, &process->wake);
+    task_cancel(process->world, &process->resume);
+    while (!LIST_EMPTY(&process->alarms)) {
+        alarm_clear(LIST_FIRST(&process->alarms));
+    }
+    while (!TAILQ_EMPTY(&process->ready)) {
+        process_forget(process, TAILQ_FIRST(&process->ready));
+    }
+    while (!TAILQ_EMPTY(&process->blocks)) {
+        release(TAILQ_FIRST(&process->blocks)->bytes, process);
+    }
+}

@@ -1,0 +1,95 @@
+/*
+ * A simulated process: an event loop, a clock, and memory of its own. It can be paused, preempted
+ * in the middle of its code, and killed. It is what the library takes for its `event_base`.
+ */
+#ifndef REDLOCK_SIM_PROCESS_H
+#define REDLOCK_SIM_PROCESS_H
+
+#include "tempo.h"
+#include "world.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+/* Something that the process's loop is to run; embedded in what it is about. */
+struct occurrence {
+    void (*run)(void *owner);
+    void *owner;
+    bool is_io; /* a loop that was away looks at its sockets before its timers */
+    bool is_queued;
+    TAILQ_ENTRY(occurrence) link;
+};
+
+struct block;
+TAILQ_HEAD(block_list, block);
+TAILQ_HEAD(occurrence_list, occurrence);
+
+struct network;
+
+/* A timer that cannot fail, by true time. */
+struct alarm {
+    LIST_ENTRY(alarm) link; /* of those that are set, so that a dead process's are not forgotten */
+    struct event_base *process;
+    struct task due;
+    struct occurrence occurrence;
+};
+LIST_HEAD(alarm_list, alarm);
+
+struct event_base {
+    struct world *world;
+    struct network *network;
+    unsigned index;
+    unsigned life; /* how many clients it has had */
+    struct tempo clock;
+    uint64_t lateness;      /* wakes up to so much late */
+    unsigned preemptions;   /* per mille of the readings of its clock */
+    uint64_t preempted_for; /* up to so long */
+
+    bool is_paused;
+    bool is_running; /* its loop runs callbacks */
+    struct occurrence_list ready;
+    struct alarm_list alarms;
+    struct task wake;
+    struct task resume;
+
+    redlock_allocator allocator;
+    struct block_list blocks;
+    size_t block_count, bytes;
+    unsigned failures; /* per mille of the allocations */
+    uint64_t failed;   /* allocations that were refused so far */
+
+    /* Called before and after each stretch of its code in which no time passes. */
+    void (*on_check)(struct event_base *process, bool was_disturbed);
+};
+
+/* The process whose code is running; NULL outside. */
+extern struct event_base *running;
+
+void process_init(struct event_base *process, struct world *world, unsigned index);
+
+/* Kills it: its memory is gone, nothing of it runs again. */
+void process_finish(struct event_base *process);
+
+/* Has its loop run `occurrence` once, soon; nothing more when it is queued already. */
+void process_notify(struct event_base *process, struct occurrence *occurrence);
+void process_forget(struct event_base *process, struct occurrence *occurrence);
+
+/* Runs nothing until then. */
+void process_pause(struct event_base *process, uint64_t until);
+
+/* May it fail to get something from the system now? Drawn like a failing allocation. */
+bool process_is_refused(struct event_base *process);
+
+void alarm_init(struct alarm *alarm, struct event_base *process, void (*run)(void *owner),
+                void *owner);
+void alarm_set(struct alarm *alarm, uint64_t at);
+void alarm_clear(struct alarm *alarm);
+
+static inline void occurrence_init(struct occurrence *occurrence, void (*run)(void *owner),
+                                   void *owner, bool is_io) {
+    *occurrence = (struct occurrence){.run = run, .owner = owner, .is_io = is_io};
+}
+
+#endif

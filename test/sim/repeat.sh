@@ -1,0 +1,26 @@
+#!/bin/sh
+# The same seed gives the same trace, byte for byte, whatever was run before it.
+set -eu
+
+sim=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+echo 1..4
+n=0
+for profile in kept broken; do
+    "$sim" --seeds 7 --profile "$profile" --trace >"$folder/once"
+    "$sim" --seeds 7 --profile "$profile" --trace >"$folder/again"
+    "$sim" --seeds 6..7 --profile "$profile" --trace >"$folder/both"
+    for file in again both; do
+        n=$((n + 1))
+        # Without the summary, which tells the time that it took.
+        grep -E '^[0-9]+\.[0-9]{6} ' "$folder/once" >"$folder/expected"
+        grep -E '^[0-9]+\.[0-9]{6} ' "$folder/$file" | sed -n '/ seed 7: /,$p' >"$folder/seen"
+        if [ -s "$folder/expected" ] && cmp -s "$folder/expected" "$folder/seen"; then
+            echo "ok $n - $profile: $file"
+        else
+            echo "not ok $n - $profile: $file"
+        fi
+    done
+done

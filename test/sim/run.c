@@ -1,0 +1,158 @@
+#include "run.h"
+
+#include "app.h"
+#include "check.h"
+#include "nemesis.h"
+#include "network.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct run {
+    struct world world;
+    struct plan plan;
+    struct network network;
+    struct checker checker;
+    struct app apps[PROCESSES_MAX];
+    struct nemesis nemesis;
+};
+
+static void name_keys(struct run *run) {
+    for (unsigned i = 0; i < run->plan.keys; i++) {
+        /* Longer than what the library keeps in its pool of keys. */
+        int padding = run->plan.has_long_keys ? 150 : 1;
+        snprintf(run->checker.keys[i], sizeof(run->checker.keys[i]), "key:%0*u", padding, i);
+    }
+}
+
+static void begin(struct run *run, uint64_t seed, bool is_broken, FILE *trace) {
+    world_init(&run->world, seed, trace);
+    plan_draw(&run->plan, &run->world.rng, is_broken);
+    const struct plan *plan = &run->plan;
+    TRACE(&run->world,
+          "seed %" PRIu64 ": %u nodes, %u processes, %u workers, %u keys, TTL %" PRIu64 " to "
+          "%" PRIu64 " ms, assumption broken: %s",
+          seed, plan->nodes, plan->processes, plan->workers, plan->keys, plan->ttl_least_ms,
+          plan->ttl_most_ms, cause_name(plan->cause));
+    network_init(&run->network, &run->world, plan->nodes);
+    check_init(&run->checker, &run->network, plan->keys);
+    run->checker.drift = plan->options.drift;
+    run->checker.keeps_assumptions = plan->cause == CAUSE_NONE || plan->cause == CAUSE_PAUSES;
+    run->checker.clocks_jump = plan->cause == CAUSE_CLIENTS;
+    run->checker.server_clocks_jump = plan->cause == CAUSE_NODES;
+    name_keys(run);
+    for (unsigned i = 0; i < plan->processes; i++) {
+        app_init(&run->apps[i], plan, &run->checker, i);
+    }
+    nemesis_init(&run->nemesis, &run->network, run->apps, plan);
+}
+
+static void enter(struct run *run, enum phase phase) {
+    TRACE(&run->world, "phase %d", (int)phase);
+    for (unsigned i = 0; i < run->plan.processes; i++) {
+        app_enter(&run->apps[i], phase);
+    }
+}
+
+static void pass(struct run *run, uint64_t ms) {
+    world_run_until(&run->world, run->world.now + ms * MS);
+}
+
+/* Long enough to notice dead connections, to make new ones, and to pay what nodes are owed. */
+static uint64_t settling_ms(const struct run *run) {
+    const redlock_options *options = &run->plan.options;
+    uint64_t now = run->world.now;
+    uint64_t out_ms = run->nemesis.out_until > now ? (run->nemesis.out_until - now) / MS : 0;
+    return out_ms + run->nemesis.set_back / MS + 3 * options->stall_timeout_ms +
+           4 * options->reconnect_delay_max_ms + 2000;
+}
+
+static void settle(struct run *run) {
+    nemesis_heal(&run->nemesis);
+    enter(run, PHASE_SETTLE);
+    pass(run, settling_ms(run));
+    check_leftovers(&run->checker);
+    for (unsigned i = 0; i < run->plan.processes; i++) {
+        app_check_idle(&run->apps[i]);
+    }
+}
+
+static bool has_finished(const struct run *run) {
+    for (unsigned i = 0; i < run->plan.processes; i++) {
+        if (!app_has_finished(&run->apps[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Keys of those who died are gone after a TTL; each request then needs a few tries. */
+static void be_alive(struct run *run) {
+    const struct plan *plan = &run->plan;
+    uint64_t requests = plan->processes * plan->workers;
+    uint64_t round_ms = plan->options.retry_delay_max_ms + 4 * plan->options.node_timeout_ms;
+    uint64_t bound_ms = run->nemesis.set_back / MS + plan->ttl_most_ms * 3 / 2 +
+                        plan->options.stall_timeout_ms + 3000 + requests * 20 * round_ms;
+    uint64_t until = run->world.now + bound_ms * MS;
+    if (plan->in_step) {
+        nemesis_fall_in_step(&run->nemesis);
+    }
+    enter(run, PHASE_LAST);
+    while (run->world.now < until && !has_finished(run) && !run->world.violated) {
+        pass(run, 100);
+    }
+    if (!has_finished(run)) {
+        violate(&run->world, INVARIANT_LIVENESS,
+                "without faults, a request has not got its lock in %" PRIu64 " ms", bound_ms);
+    }
+}
+
+static void end(struct run *run) {
+    enter(run, PHASE_END);
+    pass(run, 5000);
+    for (unsigned i = 0; i < run->plan.processes; i++) {
+        app_check_end(&run->apps[i]);
+    }
+}
+
+static void report(const struct run *run, uint64_t began_at, struct run_result *result) {
+    const struct checker *checker = &run->checker;
+    *result = (struct run_result){.cause = run->plan.cause,
+                                  .violated = run->world.violated,
+                                  .events = run->world.events,
+                                  .simulated = run->world.now - began_at,
+                                  .acquired = checker->acquired,
+                                  .lost = checker->lost,
+                                  .failed = checker->failed,
+                                  .released = checker->released,
+                                  .overlaps = checker->overlaps};
+    memcpy(result->violation, run->world.violation, sizeof(result->violation));
+}
+
+static void finish(struct run *run) {
+    for (unsigned i = 0; i < run->plan.processes; i++) {
+        app_finish(&run->apps[i]);
+    }
+    network_finish(&run->network);
+    check_finish(&run->checker);
+    world_finish(&run->world);
+}
+
+void run_seed(uint64_t seed, bool is_broken, FILE *trace, struct run_result *result) {
+    static struct run run; /* large; all of it is made anew */
+    memset(&run, 0, sizeof(run));
+    begin(&run, seed, is_broken, trace);
+    uint64_t began_at = run.world.now;
+    world_run_until(&run.world, began_at + run.plan.duration);
+    if (!run.world.violated) {
+        settle(&run);
+    }
+    if (!run.world.violated) {
+        be_alive(&run);
+    }
+    if (!run.world.violated) {
+        end(&run);
+    }
+    report(&run, began_at, result);
+    finish(&run);
+}

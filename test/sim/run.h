@@ -1,0 +1,24 @@
+/* One run: a world from a seed, with its faults, its repair, and its end. */
+#ifndef REDLOCK_SIM_RUN_H
+#define REDLOCK_SIM_RUN_H
+
+#include "plan.h"
+#include "world.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct run_result {
+    enum cause cause;
+    enum invariant violated;
+    char violation[512];
+    uint64_t events;
+    uint64_t simulated; /* ns */
+    uint64_t acquired, lost, failed, released, overlaps;
+};
+
+/* `trace` may be NULL. */
+void run_seed(uint64_t seed, bool is_broken, FILE *trace, struct run_result *result);
+
+#endif

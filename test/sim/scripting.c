@@ -1,0 +1,151 @@
+#include "scripting.h"
+
+#include <inttypes.h>
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+#include <stdlib.h>
+
+/* One interpreter serves all masters of all worlds: scripts keep nothing between calls. */
+static lua_State *lua;
+static int compiled[SCRIPT_COUNT]; /* references to the scripts' functions */
+static struct master *current;
+
+/* ---- redis.call and redis.pcall ---- */
+
+static void push_error(const struct reply *reply) {
+    lua_createtable(lua, 0, 1);
+    lua_pushlstring(lua, reply->text, reply->length);
+    lua_setfield(lua, -2, "err");
+}
+
+static void push_reply(const struct reply *reply) {
+    switch (reply->type) {
+    case REPLY_STATUS:
+        lua_createtable(lua, 0, 1);
+        lua_pushlstring(lua, reply->text, reply->length);
+        lua_setfield(lua, -2, "ok");
+        break;
+    case REPLY_ERROR:
+        push_error(reply);
+        break;
+    case REPLY_INTEGER:
+        lua_pushnumber(lua, (lua_Number)reply->integer);
+        break;
+    case REPLY_NIL:
+        lua_pushboolean(lua, 0);
+        break;
+    case REPLY_STRING:
+        lua_pushlstring(lua, reply->text, reply->length);
+        break;
+    }
+}
+
+static struct reply run_words(lua_State *state) {
+    struct words words;
+    words.count = (unsigned)lua_gettop(state);
+    if (words.count == 0 || words.count > WORDS_MAX) {
+        luaL_error(state, "Please specify at least one argument for this redis.call() call");
+    }
+    for (unsigned i = 0; i < words.count; i++) {
+        words.word[i].text = lua_tolstring(state, (int)i + 1, &words.word[i].length);
+        if (words.word[i].text == NULL) {
+            luaL_error(state, "Command arguments must be strings or integers");
+        }
+    }
+    return master_run(current, &words);
+}
+
+static int on_pcall(lua_State *state) {
+    struct reply reply = run_words(state);
+    push_reply(&reply);
+    return 1;
+}
+
+static int on_call(lua_State *state) {
+    struct reply reply = run_words(state);
+    push_reply(&reply);
+    return reply.type == REPLY_ERROR ? lua_error(state) : 1;
+}
+
+/* ---- the interpreter ---- */
+
+static void start(void) {
+    static const luaL_Reg functions[] = {{"call", on_call}, {"pcall", on_pcall}, {NULL, NULL}};
+    lua = luaL_newstate();
+    if (lua == NULL) {
+        abort();
+    }
+    luaL_openlibs(lua);
+    luaL_register(lua, "redis", functions);
+    lua_settop(lua, 0);
+    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+        if (luaL_loadstring(lua, script_text((enum script)i)) != 0) {
+            fprintf(stderr, "a script does not compile: %s\n", lua_tostring(lua, -1));
+            exit(3);
+        }
+        compiled[i] = luaL_ref(lua, LUA_REGISTRYINDEX);
+    }
+}
+
+static void set_list(const char *name, const struct word *words, unsigned count) {
+    lua_createtable(lua, (int)count, 0);
+    for (unsigned i = 0; i < count; i++) {
+        lua_pushlstring(lua, words[i].text, words[i].length);
+        lua_rawseti(lua, -2, (int)i + 1);
+    }
+    lua_setglobal(lua, name);
+}
+
+/* ---- answers ---- */
+
+static struct reply text_reply(struct master *master, enum reply_type type, const char *text,
+                               size_t length) {
+    if (length > MASTER_TEXT_MAX) {
+        length = MASTER_TEXT_MAX;
+    }
+    memcpy(master->text, text, length);
+    master->text[length] = '\0';
+    return (struct reply){.type = type, .text = master->text, .length = length};
+}
+
+/* An error that the script threw, or returned: a table with its text, or the text alone. */
+static struct reply error_reply(struct master *master) {
+    if (lua_istable(lua, -1)) {
+        lua_getfield(lua, -1, "err");
+    }
+    size_t length;
+    const char *text = lua_tolstring(lua, -1, &length);
+    text = text != NULL ? text : "ERR the script failed";
+    return text_reply(master, REPLY_ERROR, text, strlen(text));
+}
+
+static struct reply result_reply(struct master *master) {
+    size_t length;
+    const char *text;
+    switch (lua_type(lua, -1)) {
+    case LUA_TSTRING:
+        text = lua_tolstring(lua, -1, &length);
+        return text_reply(master, REPLY_STRING, text, length);
+    case LUA_TNUMBER:
+        return (struct reply){.type = REPLY_INTEGER, .integer = (int64_t)lua_tonumber(lua, -1)};
+    case LUA_TTABLE:
+        return error_reply(master);
+    default:
+        return (struct reply){.type = REPLY_NIL};
+    }
+}
+
+struct reply scripting_run(struct master *master, enum script script, const struct words *words,
+                           unsigned keys) {
+    if (lua == NULL) {
+        start();
+    }
+    current = master;
+    set_list("KEYS", &words->word[3], keys);
+    set_list("ARGV", &words->word[3 + keys], words->count - 3 - keys);
+    lua_rawgeti(lua, LUA_REGISTRYINDEX, compiled[script]);
+    struct reply reply = lua_pcall(lua, 0, 1, 0) == 0 ? result_reply(master) : error_reply(master);
+    lua_settop(lua, 0);
+    return reply;
+}

@@ -1,0 +1,31 @@
+/* One command as a server reads it (RESP2: an array of bulk strings). */
+#ifndef REDLOCK_SIM_WORDS_H
+#define REDLOCK_SIM_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#define WORDS_MAX 256
+
+struct word {
+    const char *text; /* inside the bytes that were read */
+    size_t length;
+};
+
+struct words {
+    struct word word[WORDS_MAX];
+    unsigned count;
+};
+
+/* The length of the first command in `bytes`; 0 when it is not a whole one, or none at all. */
+size_t words_read(struct words *words, const char *bytes, size_t length);
+
+static inline bool word_is(const struct word *word, const char *text) {
+    return word->length == strlen(text) && memcmp(word->text, text, word->length) == 0;
+}
+
+/* A decimal number; false when it is none. */
+bool word_number(const struct word *word, long long *number);
+
+#endif

@@ -1,0 +1,127 @@
+#include "world.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+/* The first instant: far enough from zero for clocks that are set back. */
+#define BEGINNING (UINT64_C(1000000) * MS)
+
+void world_init(struct world *world, uint64_t seed, FILE *trace) {
+    *world = (struct world){.seed = seed, .now = BEGINNING, .trace = trace};
+    rng_seed(&world->rng, seed);
+}
+
+void world_finish(struct world *world) {
+    free(world->heap);
+}
+
+/* ---- what happens next: a binary heap ---- */
+
+static bool is_before(const struct task *a, const struct task *b) {
+    return a->at < b->at || (a->at == b->at && a->order < b->order);
+}
+
+static void put(struct world *world, struct task *task, size_t place) {
+    world->heap[place] = task;
+    task->place = place;
+}
+
+static void sift_up(struct world *world, struct task *task, size_t place) {
+    while (place > 1 && is_before(task, world->heap[place / 2])) {
+        put(world, world->heap[place / 2], place);
+        place /= 2;
+    }
+    put(world, task, place);
+}
+
+static void sift_down(struct world *world, struct task *task, size_t place) {
+    for (;;) {
+        size_t child = 2 * place;
+        if (child < world->tasks && is_before(world->heap[child + 1], world->heap[child])) {
+            child++;
+        }
+        if (child > world->tasks || !is_before(world->heap[child], task)) {
+            break;
+        }
+        put(world, world->heap[child], place);
+        place = child;
+    }
+    put(world, task, place);
+}
+
+static void make_room(struct world *world) {
+    if (world->tasks + 2 > world->capacity) {
+        world->capacity = world->capacity * 2 + 64;
+        world->heap = realloc(world->heap, world->capacity * sizeof(struct task *));
+        if (world->heap == NULL) {
+            abort();
+        }
+    }
+}
+
+void task_cancel(struct world *world, struct task *task) {
+    size_t place = task->place;
+    if (place == 0) {
+        return;
+    }
+    struct task *last = world->heap[world->tasks--];
+    task->place = 0;
+    if (last != task) {
+        sift_up(world, last, place);
+        sift_down(world, last, last->place);
+    }
+}
+
+void task_schedule(struct world *world, struct task *task, uint64_t at) {
+    task_cancel(world, task);
+    make_room(world);
+    task->at = at < world->now ? world->now : at;
+    task->order = world->order++;
+    sift_up(world, task, ++world->tasks);
+}
+
+void world_run_until(struct world *world, uint64_t at) {
+    while (world->tasks > 0 && world->heap[1]->at <= at && !world->violated) {
+        struct task *task = world->heap[1];
+        world->now = task->at;
+        task_cancel(world, task);
+        world->events++;
+        task->run(task->owner);
+    }
+    if (world->now < at) {
+        world->now = at;
+    }
+}
+
+/* ---- words ---- */
+
+void world_trace(struct world *world, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(world->trace, "%" PRIu64 ".%06" PRIu64 " ", world->now / MS, world->now % MS);
+    vfprintf(world->trace, format, arguments);
+    fputc('\n', world->trace);
+    va_end(arguments);
+}
+
+void violate(struct world *world, enum invariant invariant, const char *format, ...) {
+    if (world->violated) {
+        return;
+    }
+    world->violated = invariant;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(world->violation, sizeof(world->violation), format, arguments);
+    va_end(arguments);
+    TRACE(world, "VIOLATION of %d (%s): %s", (int)invariant, invariant_name(invariant),
+          world->violation);
+}
+
+const char *invariant_name(enum invariant invariant) {
+    static const char *const names[INVARIANT_COUNT] = {
+        "none",    "exclusion", "quorum", "callbacks", "expiry",
+        "revival", "liveness",  "bounds", "tokens",    "loss",
+    };
+    return names[invariant];
+}
