@@ -1,6 +1,7 @@
 #include "check.h"
 
 #include "lock.h"
+#include "wire/script.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ void check_init(struct checker *checker, struct network *network, unsigned keys)
     *checker = (struct checker){.world = network->world, .network = network, .key_count = keys};
     checker->quorum = network->server_count / 2 + 1;
     network->world->checker = checker;
+    memset(checker->released_last, 0xff, sizeof(checker->released_last)); /* NO_TOKEN */
     LIST_INIT(&checker->holds);
 }
 
@@ -94,9 +96,24 @@ static uint64_t claimed_end(const redlock_lock *lock) {
 
 /* ---- what is sent ---- */
 
-static void set_sent(struct checker *checker, struct event_base *process,
-                     const struct words *words) {
+/* What was released in this process before goes to the node before a new SET does. */
+static void check_order(struct checker *checker, const struct link *link, unsigned key) {
+    const struct event_base *process = link->process;
+    unsigned server = link->server->master.index;
+    uint32_t number = checker->released_last[process->index][key];
+    const struct token *last = number != NO_TOKEN ? &checker->tokens[number] : NULL;
+    if (last != NULL && last->life == process->life && last->failed == process->failed &&
+        last->set_on[server] == link->number && last->released_on[server] != link->number &&
+        !checker->has_caps) {
+        violate(checker->world, INVARIANT_EXPIRY,
+                "process %u sends node %u a SET before the release of token %" PRIu32,
+                process->index, server, number);
+    }
+}
+
+static void set_sent(struct checker *checker, const struct link *link, const struct words *words) {
     struct world *world = checker->world;
+    struct event_base *process = link->process;
     uint32_t number = token_of(checker, words->word[2].text, words->word[2].length);
     unsigned key = key_of(checker, &words->word[1]);
     uint64_t now = tempo_read(&process->clock, world->now);
@@ -107,6 +124,8 @@ static void set_sent(struct checker *checker, struct event_base *process,
     }
     struct token *token = &checker->tokens[number];
     TRACE(world, "process %u sends SET key %u token %" PRIu32, process->index, key, number);
+    check_order(checker, link, key);
+    token->set_on[link->server->master.index] = link->number;
     if (token->first_sent == NEVER) {
         token->first_sent = now;
         token->key = key;
@@ -136,13 +155,27 @@ static void set_sent(struct checker *checker, struct event_base *process,
     }
 }
 
-void check_sent(struct event_base *process, const char *data, size_t length) {
+static void script_sent(struct checker *checker, const struct link *link,
+                        const struct words *words) {
+    for (unsigned i = 3; i < words->count; i++) {
+        uint32_t number = token_of(checker, words->word[i].text, words->word[i].length);
+        if (number != NO_TOKEN) {
+            checker->tokens[number].released_on[link->server->master.index] = link->number;
+        }
+    }
+}
+
+void check_sent(const struct link *link, const char *data, size_t length) {
+    struct checker *checker = checker_of(link->network->world);
     struct words words;
     if (words_read(&words, data, length) != length) {
-        violate(process->world, INVARIANT_BOUNDS, "process %u sent a broken command",
-                process->index);
+        violate(checker->world, INVARIANT_BOUNDS, "process %u sent a broken command",
+                link->process->index);
     } else if (word_is(&words.word[0], "SET")) {
-        set_sent(checker_of(process->world), process, &words);
+        set_sent(checker, link, &words);
+    } else if (word_is(&words.word[0], "EVALSHA") &&
+               word_is(&words.word[1], script_sha(SCRIPT_RELEASE))) {
+        script_sent(checker, link, &words);
     }
 }
 
@@ -440,7 +473,11 @@ void check_over(struct event_base *process, const redlock_lock *lock) {
     struct checker *checker = checker_of(process->world);
     uint32_t number = token_of(checker, lock->token, 40);
     if (number != NO_TOKEN) {
-        checker->tokens[number].is_over = true;
+        struct token *token = &checker->tokens[number];
+        token->is_over = true;
+        if (token->is_acquired) {
+            checker->released_last[process->index][token->key] = number;
+        }
     }
 }
 

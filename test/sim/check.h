@@ -45,20 +45,24 @@ struct token {
     uint64_t failed;                   /* refused allocations of its process when it was made */
     uint64_t keeps_until[SERVERS_MAX]; /* true time: the node certainly keeps the key for it */
     uint64_t promised[SERVERS_MAX]; /* by the process's clock: known by replies that it received */
-    bool is_late[SERVERS_MAX]; /* it was set by a message of a connection that had been closed */
+    bool is_late[SERVERS_MAX];    /* it was set by a message of a connection that had been closed */
+    unsigned set_on[SERVERS_MAX]; /* the connection on which the SET was sent; 0: none */
+    unsigned released_on[SERVERS_MAX]; /* and the latest script about it */
 };
 
 struct checker {
     struct world *world;
     struct network *network;
     unsigned quorum;
+    bool has_caps; /* so few commands may be under way that a release may be put off */
     double drift;
     bool keeps_assumptions;  /* else overlaps are counted, and are no violation */
     bool clocks_jump;        /* processes' clocks do: then validity may come back */
     bool server_clocks_jump; /* then keys may live longer */
     unsigned key_count;
     char keys[KEYS_MAX][MASTER_NAME_MAX];
-    uint64_t asked_ttl_ms[PROCESSES_MAX][KEYS_MAX]; /* the longest that was asked for */
+    uint64_t asked_ttl_ms[PROCESSES_MAX][KEYS_MAX];  /* the longest that was asked for */
+    uint32_t released_last[PROCESSES_MAX][KEYS_MAX]; /* the token of the latest release */
     struct token *tokens;
     uint32_t token_count, token_capacity;
     struct hold_list holds;
@@ -73,7 +77,7 @@ void check_finish(struct checker *checker);
 /* ---- told by the simulated outside ---- */
 
 void check_new_token(struct event_base *process, char text[41]);
-void check_sent(struct event_base *process, const char *data, size_t length);
+void check_sent(const struct link *link, const char *data, size_t length);
 /* After a server has run a command; the array is the caller's. */
 struct effect *check_effects(const struct link *link, const struct words *words, unsigned *count);
 void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
@@ -95,7 +99,7 @@ void check_used(struct hold *hold);
 void check_expired(const struct hold *hold);
 /* REDLOCK_OK of an extension that was asked for at `asked_at`, by the process's clock. */
 void check_extended(struct hold *hold, uint64_t asked_at);
-/* The request of this token, or the lock, has ended: no key is to stay. */
+/* The request of this token has failed, or the lock is to be released: no key is to stay. */
 void check_over(struct event_base *process, const redlock_lock *lock);
 
 /* ---- at the end ---- */

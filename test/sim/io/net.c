@@ -249,7 +249,7 @@ bool conn_send(struct conn *conn, struct conn_request *request, const char *data
         conn_close(conn, "out of memory");
         return false;
     }
-    check_sent(conn->process, data, length);
+    check_sent(conn->link, data, length);
     conn->commands++;
     conn->bytes += request->length;
     if (conn->is_open && !conn->is_dirty) {
