@@ -71,7 +71,9 @@ static void end(redlock_client *client) {
         node_stop(&context->nodes[i]); /* flights that are still out end here */
     }
     if (context->resolver.pending > 0) { /* canceled lookups end in the loop's next iterations */
-        timer_set(&context->turn, nanos_add(clock_now(), NANOS_PER_MS));
+        if (!timer_set(&context->turn, nanos_add(clock_now(), NANOS_PER_MS))) {
+            context_wake(context);
+        }
         return;
     }
     client_free(client);
