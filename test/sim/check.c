@@ -10,7 +10,7 @@
 #define NO_TOKEN UINT32_MAX
 
 /* More than a client of a simulated application ever needs. */
-#define MEMORY_MAX (1024 * 1024)
+#define MEMORY_MAX (8 * 1024 * 1024)
 
 static struct checker *checker_of(const struct world *world) {
     return world->checker;
@@ -20,6 +20,7 @@ void check_init(struct checker *checker, struct network *network, unsigned keys)
     *checker = (struct checker){.world = network->world, .network = network, .key_count = keys};
     checker->quorum = network->server_count / 2 + 1;
     network->world->checker = checker;
+    memset(checker->set_last, 0xff, sizeof(checker->set_last));
     memset(checker->released_last, 0xff, sizeof(checker->released_last)); /* NO_TOKEN */
     LIST_INIT(&checker->holds);
 }
@@ -183,6 +184,25 @@ void check_sent(const struct link *link, const char *data, size_t length) {
 
 static void check_backing(struct checker *checker, const struct hold *hold);
 
+/* A key of ours never takes the place of another one. */
+static void check_free(struct checker *checker, const struct master *master, uint32_t number) {
+    uint32_t *last = &checker->set_last[master->index][checker->tokens[number].key];
+    if (*last != NO_TOKEN && *last != number && !checker->server_clocks_jump &&
+        checker->tokens[*last].keeps_until[master->index] > checker->world->now) {
+        violate(checker->world, INVARIANT_EXCLUSION,
+                "at node %u token %" PRIu32 " took the place of token %" PRIu32, master->index,
+                number, *last);
+    }
+    *last = number;
+}
+
+void check_forgotten(struct master *master) {
+    struct checker *checker = checker_of(master->world);
+    for (unsigned key = 0; key < KEYS_MAX; key++) {
+        checker->set_last[master->index][key] = NO_TOKEN;
+    }
+}
+
 /* The key `name` has been touched by a command that names the token. True: it has it now. */
 static bool note_effect(const struct link *link, const struct word *name, uint32_t number,
                         struct effect *effect) {
@@ -211,6 +231,7 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
                 master->index, number);
     }
     if (is_new) {
+        check_free(checker, master, number);
         token->is_late[master->index] = link->conn == NULL;
     }
     token->keeps_until[master->index] = master_keeps_until(master, key);

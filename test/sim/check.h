@@ -63,6 +63,7 @@ struct checker {
     char keys[KEYS_MAX][MASTER_NAME_MAX];
     uint64_t asked_ttl_ms[PROCESSES_MAX][KEYS_MAX];  /* the longest that was asked for */
     uint32_t released_last[PROCESSES_MAX][KEYS_MAX]; /* the token of the latest release */
+    uint32_t set_last[SERVERS_MAX][KEYS_MAX];        /* the token that the node was given last */
     struct token *tokens;
     uint32_t token_count, token_capacity;
     struct hold_list holds;
@@ -80,6 +81,8 @@ void check_new_token(struct event_base *process, char text[41]);
 void check_sent(const struct link *link, const char *data, size_t length);
 /* After a server has run a command; the array is the caller's. */
 struct effect *check_effects(const struct link *link, const struct words *words, unsigned *count);
+/* A server has lost its keys. */
+void check_forgotten(struct master *master);
 void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
                      uint64_t sent_at);
 /* Before and after each stretch of a process's code in which no time passes. */

@@ -95,6 +95,11 @@ static void stop_server(struct nemesis *nemesis, struct server *server, uint64_t
     server->down_until = until > server->down_until ? until : server->down_until;
 }
 
+static void forget_keys(struct server *server) {
+    master_forget(&server->master);
+    check_forgotten(&server->master);
+}
+
 static void restart_with_data(struct nemesis *nemesis) {
     struct server *server = any_server(nemesis);
     TRACE(nemesis->world, "nemesis: node %u restarts with its data", server->master.index);
@@ -110,7 +115,7 @@ static void restart_late(struct nemesis *nemesis) {
         return;
     }
     TRACE(nemesis->world, "nemesis: node %u restarts empty, and stays out", server->master.index);
-    master_forget(&server->master);
+    forget_keys(server);
     stop_server(nemesis, server, until);
     nemesis->out_until = until;
 }
@@ -204,7 +209,7 @@ static void kill_process(struct nemesis *nemesis) {
 static void forget(struct nemesis *nemesis) {
     struct server *server = any_server(nemesis);
     TRACE(nemesis->world, "nemesis: node %u forgets", server->master.index);
-    master_forget(&server->master);
+    forget_keys(server);
     if (coin(nemesis)) {
         stop_server(nemesis, server, nemesis->world->now + draw(nemesis, 20 * MS));
     }

@@ -23,8 +23,8 @@ static void draw_options(struct plan *plan, struct rng *rng) {
     options->node_timeout_ms = rng_between(rng, 10, 60);
     options->stall_timeout_ms = rng_between(rng, 100, 600);
     options->drift = draw_drift(rng);
-    options->retry_delay_ms = rng_between(rng, 5, 60);
-    options->retry_delay_max_ms = options->retry_delay_ms * rng_between(rng, 1, 6);
+    options->retry_delay_ms = rng_between(rng, 10, 80);
+    options->retry_delay_max_ms = options->retry_delay_ms * rng_between(rng, 2, 8);
     options->reconnect_delay_ms = rng_between(rng, 5, 50);
     options->reconnect_delay_max_ms = options->reconnect_delay_ms * rng_between(rng, 1, 6);
     if (rng_chance(rng, 100)) { /* just enough for a handshake and a little more */
