@@ -367,12 +367,6 @@ inline execute(c, n, early) {
 #ifdef MUTANT_RENEWAL_COUNTS_MISSING
     :: kind_of(m) == RENEW && token[n] == 0 -> v = GRANTED
 #endif
-#ifdef MUTANT_RENEWAL_CREATES
-    :: kind_of(m) == RENEW && token[n] == 0 ->
-        v = GRANTED;
-        life[n] = ttl_of(m) - early;
-        token[n] = t
-#endif
 #ifdef MUTANT_RELEASE_WITHOUT_TOKEN
     :: kind_of(m) == RELEASE ->
 #else
@@ -429,8 +423,7 @@ inline disconnect(n) {
  * the worlds that differ only in such commands would be searched one by one. v: a mask of the
  * client's tokens that the node may have when it reads the next command.
  */
-#if defined(MUTANT_SAME_TOKEN) || defined(MUTANT_RELEASE_WITHOUT_TOKEN) || \
-    defined(MUTANT_RENEWAL_CREATES)
+#if defined(MUTANT_SAME_TOKEN) || defined(MUTANT_RELEASE_WITHOUT_TOKEN)
 inline tidy(c, n) {
     skip
 }
