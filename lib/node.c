@@ -111,6 +111,9 @@ static void go_down(struct node *node, const char *why) {
     struct text reason;
     text_init(&reason, node->reason, sizeof(node->reason));
     text_append_foreign(&reason, why, strlen(why));
+    if (node->reason[0] == '\0') { /* a server may refuse with an error that has no words */
+        text_append(&reason, "refused without a reason");
+    }
     set_state(node, NODE_DOWN);
     log_line(&node->context->log, level_of_failure(node),
              "node %s: down: %s; next try in %" PRIu64 " ms", node->name, node->reason,

@@ -238,6 +238,26 @@ static void an_unasked_word_to_an_idle_client_is_survived(void **state) {
     }
 }
 
+static bool was_dropped(void *arg) {
+    return node_info(arg, BAD).disconnected > 0;
+}
+
+static void an_unasked_error_without_words_is_a_reason_all_the_same(void **state) {
+    struct fixture *f = *state;
+    struct peer_link *link = NULL;
+    struct peer *peer = peer_create(f, peer_answer_well, &link);
+    redlock_client *client;
+
+    peer_greet(peer, keep_link);
+    client = join_bad_node(f, peer);
+    run_until(f, is_linked, &link, "the peer is connected to");
+    wait_connected(f, client, FIVE);
+    peer_say(link, "-\r\n");
+    run_until(f, was_dropped, client, "the peer is dropped");
+    assert_false(node_info(client, BAD).connected);
+    assert_string_not_equal(node_info(client, BAD).reason, "");
+}
+
 /* --------------------------------------------------------------- answers that are well-formed */
 
 static const char *forged;
@@ -413,6 +433,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_bad_answer_to_a_script_is_survived),
         ON_FIVE_MASTERS(a_bad_node_is_dropped_and_tried_again),
         ON_FIVE_MASTERS(an_unasked_word_to_an_idle_client_is_survived),
+        ON_FIVE_MASTERS(an_unasked_error_without_words_is_a_reason_all_the_same),
         ON_NO_MASTERS(what_is_no_grant_is_none),
         ON_NO_MASTERS(what_is_no_release_is_none),
         ON_NO_MASTERS(replies_may_come_byte_by_byte),
