@@ -33,6 +33,16 @@ static redisReply *accept_reply(const redisReadTask *task, int type) {
     return &reader->reply;
 }
 
+/*
+ * Redis names an unknown command together with its arguments: a password or a token may be among
+ * them, and what a server says may be logged.
+ */
+static size_t without_arguments(const char *text, size_t length) {
+    static const char phrase[] = ", with args beginning with";
+    const char *found = memmem(text, length, phrase, sizeof(phrase) - 1);
+    return found != NULL ? (size_t)(found - text) : length;
+}
+
 static void *create_string(const redisReadTask *task, char *text, size_t length) {
     if (task->type != REDIS_REPLY_STRING && task->type != REDIS_REPLY_STATUS &&
         task->type != REDIS_REPLY_ERROR) {
@@ -44,6 +54,9 @@ static void *create_string(const redisReadTask *task, char *text, size_t length)
     redisReply *reply = accept_reply(task, task->type);
     if (reply != NULL) {
         struct reader *reader = reader_of(task);
+        if (task->type == REDIS_REPLY_ERROR) {
+            length = without_arguments(text, length);
+        }
         memcpy(reader->text, text, length);
         reader->text[length] = '\0';
         reply->str = reader->text;

@@ -333,6 +333,27 @@ static void errors_of_renewals_are_borne_while_validity_lasts(void **state) {
     wait_released(f, KEY);
 }
 
+/* ------------------------------------------------------------------------------ echoed arguments
+ */
+
+static int masters_without_scripts(void **state) {
+    static const char *const arguments[] = {"--rename-command", "EVALSHA", "NEVER-CALLED", NULL};
+    return start_fixture(state, FIVE, arguments);
+}
+
+/* A server repeats the arguments of a command that it does not know: our token is one of them. */
+static void an_unknown_command_is_named_but_not_its_arguments(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
+    struct call *call = begin_extend(f, lock, 0);
+
+    assert_int_equal(await(f, call), REDLOCK_ENOQUORUM);
+    assert_explained(call, "unknown command");
+    assert_false(holds_token(call->why));
+    wait_logged(f, "unknown command"); /* the diary looks for tokens by itself */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(an_error_of_each_node_in_turn_is_borne),
@@ -349,6 +370,8 @@ int main(void) {
         ON_FIVE_MASTERS(an_error_to_the_first_command_is_the_vote_of_one_node),
         ON_NO_MASTERS(a_node_that_keeps_no_script_still_votes),
         ON_FIVE_MASTERS(errors_of_renewals_are_borne_while_validity_lasts),
+        cmocka_unit_test_setup_teardown(an_unknown_command_is_named_but_not_its_arguments,
+                                        masters_without_scripts, finish),
     };
 
     return cmocka_run_group_tests_name("errors", tests, NULL, NULL);
