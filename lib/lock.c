@@ -66,10 +66,21 @@ void locks_init(struct locks *locks, struct context *context) {
     locks->has_read = false;
     pool_init(&locks->pool, &context->allocator, &lock_kind, locks);
     TAILQ_INIT(&locks->all);
+    TAILQ_INIT(&locks->ended);
     TAILQ_INIT(&locks->ready);
 }
 
+static void lock_free(redlock_lock *lock) {
+    key_drop(lock->key);
+    pool_put(&lock->locks->pool, lock);
+}
+
 void locks_finish(struct locks *locks) {
+    while (!TAILQ_EMPTY(&locks->ended)) {
+        redlock_lock *lock = TAILQ_FIRST(&locks->ended);
+        TAILQ_REMOVE(&locks->ended, lock, all_link);
+        lock_free(lock);
+    }
     pool_finish(&locks->pool);
 }
 
@@ -220,7 +231,9 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
 
 /* ---- the turn ---- */
 
-static void lock_free(redlock_lock *lock) {
+/* A closing client gave up its locks by itself: who holds a handle does not know until on_closed.
+ */
+static void lock_end(redlock_lock *lock) {
     struct locks *locks = lock->locks;
     if (lock->is_ready) {
         TAILQ_REMOVE(&locks->ready, lock, ready_link);
@@ -230,8 +243,11 @@ static void lock_free(redlock_lock *lock) {
     timer_clear(&lock->timer);
     let_go(&lock->flight);
     let_go(&lock->tried);
-    key_drop(lock->key);
-    pool_put(&locks->pool, lock);
+    if (locks->context->is_closing) {
+        TAILQ_INSERT_TAIL(&locks->ended, lock, all_link);
+    } else {
+        lock_free(lock);
+    }
 }
 
 /* What has arrived is not late: it is read before anybody is called so, once a turn. */
@@ -333,7 +349,7 @@ static bool tell(redlock_lock *lock) {
 static void lock_turn(redlock_lock *lock) {
     handle_events(lock);
     if (lock->news != 0 && tell(lock)) {
-        lock_free(lock);
+        lock_end(lock);
     } else if (lock->events != 0) {
         make_ready(lock);
     }

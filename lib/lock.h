@@ -28,6 +28,7 @@ struct locks {
     struct context *context;
     struct pool pool;
     struct lock_list all;   /* those whose handle has not ended */
+    struct lock_list ended; /* while the client closes: handles that may still be asked */
     struct lock_list ready; /* those with an event or news to deal with */
     bool has_read;          /* in this turn: whatever had arrived has been read */
 };

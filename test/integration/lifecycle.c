@@ -7,6 +7,7 @@
 #include "proxy.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define KEY "orders:42"
 #define FIVE 5
@@ -262,6 +263,37 @@ static void a_closing_client_refuses_everything(void **state) {
     assert_int_equal(redlock_release(held, note_nothing, NULL), REDLOCK_ECLOSED);
     assert_int_equal(redlock_cancel(call->lock), REDLOCK_ECLOSED);
     assert_int_equal(await(f, call), REDLOCK_ECLOSED);
+}
+
+/* Who has no on_lost cannot know that the lock is gone already. */
+static void a_handle_may_be_asked_until_on_closed(void **state) {
+    struct fixture *f = *state;
+    char key[1000];
+    struct stage stage;
+    struct member *member;
+    redlock_lock *lock;
+    size_t length;
+
+    set_stage(f, &stage);
+    memset(key, 'k', sizeof(key));
+    key[sizeof(key) - 1] = '\0';
+    lock = hold(f, stage.client, key, LONG_TTL_MS);
+    proxy_hold_requests(stage.proxies[0], "EVALSHA");
+    member = begin_close(f, stage.client);
+    wait_holders(f, key, 1);
+    for (size_t i = 1; i < FIVE; i++) {
+        wait_answered(f, stage.client, i);
+    }
+    run_turns(f, 3);
+    assert_int_equal(member->closed, 0);
+    assert_string_equal(redlock_key(lock, &length), key);
+    assert_int_equal(length, sizeof(key) - 1);
+    assert_int_equal(redlock_validity_ms(lock), 0);
+    assert_string_not_equal(redlock_explain(lock), "");
+    assert_int_equal(redlock_release(lock, note_nothing, NULL), REDLOCK_ECLOSED);
+    pass_all(&stage);
+    wait_closed(f, member);
+    wait_released(f, key);
 }
 
 /* ----------------------------------------------------------------------- close, in each callback
@@ -680,6 +712,7 @@ int main(void) {
         ON_FIVE_MASTERS(closed_while_nodes_hang),
         ON_FIVE_MASTERS(a_second_close_is_ignored),
         ON_FIVE_MASTERS(a_closing_client_refuses_everything),
+        ON_FIVE_MASTERS(a_handle_may_be_asked_until_on_closed),
         ON_FIVE_MASTERS(closed_inside_on_acquired),
         ON_FIVE_MASTERS(closed_inside_a_failed_on_acquired),
         ON_FIVE_MASTERS(closed_inside_on_extended),
