@@ -336,6 +336,9 @@ static bool tell(redlock_lock *lock) {
             return true;
         }
     }
+    if (lock->news & LEASE_EXTENDED) {
+        return false; /* extended and closed inside a callback: it ends first, in the next turn */
+    }
     if (take_news(lock, LEASE_LOSS)) {
         call(lock, lock->on_lost, lock->loss);
     }

@@ -21,6 +21,7 @@ struct stage {
     redlock_client *client;
     redlock_request request;
     struct loss *loss;
+    struct call *extension;
 };
 
 static void set_stage(struct fixture *f, struct stage *stage) {
@@ -314,6 +315,52 @@ static void closed_inside_on_acquired(void **state) {
     call->then_arg = client;
     assert_int_equal(await(f, call), REDLOCK_OK);
     assert_int_equal(wait_lost(f, loss), REDLOCK_ECLOSED);
+    wait_released(f, KEY);
+}
+
+static void extend_and_close_in_call(struct call *call, void *arg) {
+    struct stage *stage = arg;
+
+    stage->extension = begin_extend(call->fixture, call->lock, 0);
+    begin_close(call->fixture, stage->client);
+}
+
+static void expect_extension_ended(struct loss *loss, void *arg) {
+    const struct stage *stage = arg;
+
+    assert_int_equal(loss->status, REDLOCK_ECLOSED);
+    assert_ended(stage->extension, REDLOCK_ECLOSED);
+}
+
+static void extended_and_closed_inside_on_acquired(void **state) {
+    struct fixture *f = *state;
+    struct stage stage;
+    struct call *call;
+
+    set_stage(f, &stage);
+    stage.loss->then = expect_extension_ended;
+    stage.loss->then_arg = &stage;
+    call = begin_acquire(f, stage.client, &stage.request);
+    call->then = extend_and_close_in_call;
+    call->then_arg = &stage;
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    assert_int_equal(wait_lost(f, stage.loss), REDLOCK_ECLOSED);
+    wait_released(f, KEY);
+}
+
+static void extended_and_closed_inside_on_extended(void **state) {
+    struct fixture *f = *state;
+    struct stage stage;
+    struct call *call;
+
+    set_stage(f, &stage);
+    stage.loss->then = expect_extension_ended;
+    stage.loss->then_arg = &stage;
+    call = begin_extend(f, hold_for(f, stage.client, &stage.request), 0);
+    call->then = extend_and_close_in_call;
+    call->then_arg = &stage;
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    assert_int_equal(wait_lost(f, stage.loss), REDLOCK_ECLOSED);
     wait_released(f, KEY);
 }
 
@@ -714,6 +761,8 @@ int main(void) {
         ON_FIVE_MASTERS(a_closing_client_refuses_everything),
         ON_FIVE_MASTERS(a_handle_may_be_asked_until_on_closed),
         ON_FIVE_MASTERS(closed_inside_on_acquired),
+        ON_FIVE_MASTERS(extended_and_closed_inside_on_acquired),
+        ON_FIVE_MASTERS(extended_and_closed_inside_on_extended),
         ON_FIVE_MASTERS(closed_inside_a_failed_on_acquired),
         ON_FIVE_MASTERS(closed_inside_on_extended),
         ON_FIVE_MASTERS(closed_inside_on_released),
