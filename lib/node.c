@@ -78,6 +78,7 @@ void node_stop(struct node *node) {
         node->conn = NULL;
     }
     set_state(node, NODE_DOWN);
+    snprintf(node->reason, sizeof(node->reason), "the client is closing");
 }
 
 void node_finish(struct node *node) {
