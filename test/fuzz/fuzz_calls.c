@@ -1,0 +1,315 @@
+/*
+ * Any call of the API, with any value in any field, in any state and from inside any callback,
+ * while memory, timers, names and connections fail when the input says so.
+ */
+#include "base/nanos.h"
+#include "check.h"
+#include "deeds.h"
+#include "peers.h"
+#include "target.h"
+#include "world.h"
+
+#include <math.h>
+#include <string.h>
+
+#define DEEDS_MAX 300
+
+/* Texts that are given for names and keys. */
+static const char *text_of(struct input *input) {
+    static char long_text[REDLOCK_MAX_KEY + 2];
+    static const char *const texts[] = {NULL, "", "a", "b", "two words", "\x01\xff", "a\nb"};
+    unsigned kind = input_below(input, 10);
+    if (kind < sizeof(texts) / sizeof(texts[0])) {
+        return texts[kind];
+    }
+    static const size_t lengths[] = {64, 129, REDLOCK_MAX_KEY + 1};
+    memset(long_text, 'k', sizeof(long_text));
+    long_text[lengths[kind - 7]] = '\0';
+    return long_text;
+}
+
+/* ---- options ---- */
+
+/* Where nodes may be: none of them leaves this machine. */
+static const char *node_of(struct input *input, unsigned index) {
+    static const char *const others[] = {
+        "redis://at-once:1",   "redis://later:1",
+        "redis://never:1",     "redis://at-once-x:1",
+        "redis://later-x:1",   "redis://:" PEERS_PASSWORD "@later:1/3",
+        "redis://127.0.0.1:1", "redis://[::1]:1",
+        "unix:///nowhere",     "redis://" PEERS_PASSWORD "@x",
+        "rediss://x:1",        NULL,
+    };
+    unsigned kind = input_byte(input);
+    if (kind < 192) {
+        return peers_uri(index % PEERS_MAX, kind & 1);
+    }
+    return others[kind % (sizeof(others) / sizeof(others[0]))];
+}
+
+static double drift_of(struct input *input) {
+    static const double drifts[] = {0, 0.5, 0.01, -0.01, 0.500001, NAN, INFINITY, -INFINITY, 1e308};
+    return drifts[input_below(input, sizeof(drifts) / sizeof(drifts[0]))];
+}
+
+static void set_option(struct input *input, redlock_options *options) {
+    switch (input_below(input, 17)) {
+    case 0:
+        options->size = (size_t)input_number(input);
+        break;
+    case 1:
+        options->nodes = NULL;
+        break;
+    case 2:
+        options->node_count = (size_t)input_number(input);
+        break;
+    case 3:
+        options->node_timeout_ms = input_number(input);
+        break;
+    case 4:
+        options->stall_timeout_ms = input_number(input);
+        break;
+    case 5:
+        options->max_ttl_ms = input_number(input);
+        break;
+    case 6:
+        options->drift = drift_of(input);
+        break;
+    case 7:
+        options->retry_delay_ms = input_number(input);
+        break;
+    case 8:
+        options->retry_delay_max_ms = input_number(input);
+        break;
+    case 9:
+        options->reconnect_delay_ms = input_number(input);
+        break;
+    case 10:
+        options->reconnect_delay_max_ms = input_number(input);
+        break;
+    case 11:
+        options->max_commands = (uint32_t)input_number(input);
+        break;
+    case 12:
+        options->max_bytes = (size_t)input_number(input);
+        break;
+    case 13:
+        options->name = text_of(input);
+        break;
+    case 14:
+        options->log_level = (redlock_log_level)(input_byte(input) - 2);
+        break;
+    case 15:
+        world_has_random(false);
+        break;
+    case 16:
+        options->size = sizeof(*options) - 8 + input_below(input, 32);
+        break;
+    }
+}
+
+/* Room for a struct that claims to be larger than it is. */
+union options_room {
+    redlock_options options;
+    char room[8192];
+};
+union request_room {
+    redlock_request request;
+    char room[8192];
+};
+
+static void refuse_memory(struct run *run) {
+    unsigned kind = input_byte(&run->input);
+    struct heap *heap = &run->app.heap;
+    heap->fail_once = kind & 1;
+    heap->fail_from = kind < 2 ? 0 : heap->calls + kind / 2;
+}
+
+static void create(struct run *run) {
+    static union options_room room;
+    const char *nodes[REDLOCK_MAX_NODES];
+    redlock_options *options = &room.options;
+    struct input *input = &run->input;
+    memset(&room, 0, sizeof(room));
+    *options = (redlock_options)REDLOCK_OPTIONS_INIT;
+    options->nodes = nodes;
+    options->node_count = 1 + input_below(input, PEERS_MAX);
+    options->allocator = &run->app.heap.allocator;
+    run->peers = (unsigned)options->node_count;
+    for (unsigned i = 0; i < REDLOCK_MAX_NODES; i++) {
+        nodes[i] = i < run->peers ? node_of(input, i) : peers_uri(i % PEERS_MAX, false);
+    }
+    for (unsigned i = input_below(input, 6); i > 0; i--) {
+        set_option(input, options);
+    }
+    refuse_memory(run);
+    if (options->size < sizeof(*options)) {
+        options->size = offsetof(redlock_options, node_timeout_ms); /* our hooks would be ignored */
+    }
+    run->node_timeout_ms = options->size < sizeof(*options) ? 50 : options->node_timeout_ms;
+    redlock_error error = {0};
+    app_create(&run->app, options, input_byte(input) & 1 ? &error : NULL);
+}
+
+/* ---- requests ---- */
+
+static void set_field(struct input *input, redlock_request *request) {
+    switch (input_below(input, 9)) {
+    case 0:
+        request->size = (size_t)input_number(input);
+        break;
+    case 1:
+        request->key = text_of(input);
+        break;
+    case 2:
+        request->key_length = input_below(input, 3);
+        break;
+    case 3:
+        request->ttl_ms = input_number(input);
+        break;
+    case 4:
+        request->wait_ms = input_number(input);
+        break;
+    case 5:
+        request->retries = (uint32_t)input_number(input);
+        break;
+    case 6:
+        request->min_validity_ms = input_number(input);
+        break;
+    case 7:
+        request->watchdog = !request->watchdog;
+        break;
+    case 8:
+        request->max_hold_ms = input_number(input);
+        break;
+    }
+}
+
+static void acquire_anything(struct run *run) {
+    static union request_room room;
+    redlock_request *request = &room.request;
+    struct input *input = &run->input;
+    unsigned kind = input_byte(input);
+    if (run->app.count == APP_HOLDS_MAX) {
+        return;
+    }
+    memset(&room, 0, sizeof(room));
+    *request = (redlock_request)REDLOCK_REQUEST_INIT;
+    request->key = "ab";
+    request->on_lost = kind & 1 ? (redlock_cb *)1 : NULL;
+    request->watchdog = kind & 2;
+    for (unsigned i = kind / 16 % 6; i > 0; i--) {
+        set_field(input, request);
+    }
+    if (request->key != NULL && request->key_length > strlen(request->key)) {
+        request->key_length = 0;
+    }
+    app_acquire(&run->app, request, kind & 4);
+}
+
+/* ---- any call ---- */
+
+static void call_with_null(struct run *run) {
+    redlock_client *client = (redlock_client *)&run->app; /* is to be set to NULL */
+    redlock_lock *lock = (redlock_lock *)&run->app;
+    redlock_request request = REDLOCK_REQUEST_INIT;
+    CHECK(redlock_client_create(run->app.base, NULL, &client, NULL) == REDLOCK_EINVAL);
+    CHECK(client == NULL);
+    CHECK(redlock_client_create(NULL, NULL, NULL, NULL) == REDLOCK_EINVAL);
+    CHECK(redlock_acquire(NULL, &request, NULL, NULL, &lock) == REDLOCK_EINVAL && lock == NULL);
+    CHECK(redlock_acquire(run->app.client, &request, NULL, NULL, NULL) ==
+          (run->app.is_closing ? REDLOCK_ECLOSED : REDLOCK_EINVAL));
+    CHECK(redlock_release(NULL, NULL, NULL) == REDLOCK_EINVAL);
+    CHECK(redlock_extend(NULL, 1, NULL, NULL) == REDLOCK_EINVAL);
+    CHECK(redlock_cancel(NULL) == REDLOCK_EINVAL);
+    CHECK(redlock_validity_ms(NULL) == 0 && redlock_report(NULL, NULL, 0) == 0);
+    CHECK(redlock_explain(NULL)[0] != '\0');
+    CHECK(redlock_client_nodes(run->app.client, NULL, 0) > 0);
+    redlock_client_close(NULL, NULL, NULL);
+}
+
+static void extend_anyhow(struct run *run, bool with_callback) {
+    struct hold *hold = deed_pick(run);
+    uint64_t ttl_ms = input_number(&run->input);
+    if (hold != NULL) {
+        app_extend(hold, ttl_ms, with_callback);
+    }
+}
+
+static void ask(struct run *run) {
+    struct hold *hold = deed_pick(run);
+    if (hold != NULL) {
+        app_ask(hold, input_below(&run->input, 8));
+    }
+    app_ask_client(&run->app, input_below(&run->input, 8));
+}
+
+static void deed_of_caller(struct run *run) {
+    unsigned kind = input_byte(&run->input);
+    switch (kind % 8) {
+    case 0:
+        acquire_anything(run);
+        break;
+    case 1:
+        extend_anyhow(run, !(kind & 8));
+        break;
+    case 2:
+        ask(run);
+        break;
+    case 3:
+        call_with_null(run);
+        break;
+    case 4:
+        if (kind & 128) {
+            app_close(&run->app);
+        }
+        break;
+    default:
+        deed_of_lock(run);
+        break;
+    }
+}
+
+static void react(struct app *app, struct hold *hold, void *arg) {
+    (void)app;
+    (void)hold;
+    struct run *run = arg;
+    for (unsigned i = input_below(&run->input, 4); i > 0; i--) {
+        deed_of_caller(run);
+    }
+}
+
+static void deed(struct run *run) {
+    unsigned kind = input_byte(&run->input);
+    switch (kind % 8) {
+    case 0:
+    case 1:
+    case 2:
+        deed_of_caller(run);
+        break;
+    case 3:
+        if (kind & 8) {
+            refuse_memory(run);
+        } else {
+            world_refuse_timers(kind / 16 % 8, kind < 128 ? 1 : 9);
+        }
+        break;
+    default:
+        deed_of_world(run);
+        break;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static struct run run;
+    run.input = (struct input){data, size};
+    app_begin(&run.app);
+    run.app.react = react;
+    run.app.react_arg = &run;
+    create(&run);
+    for (unsigned i = 0; i < DEEDS_MAX && run.input.left > 0 && run.app.client != NULL; i++) {
+        deed(&run);
+    }
+    app_end(&run.app, run.node_timeout_ms);
+    return 0;
+}

@@ -1,0 +1,93 @@
+/*
+ * The names that there are. The first letter says when the answer comes: "at-once", from inside
+ * the call; "later", an iteration on; any other never, until it is canceled. One that is canceled
+ * ends an iteration later, as evdns has it. The last letter says what the answer is: "x", that
+ * there is no such name; otherwise an address.
+ */
+#include "base/memory.h"
+#include "check.h"
+#include "io/resolver.h"
+#include "world.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/queue.h>
+
+struct lookup {
+    TAILQ_ENTRY(lookup) link;
+    struct resolver *resolver;
+    resolver_cb *on_done; /* NULL: canceled */
+    void *arg;
+    bool exists, is_due;
+};
+
+static TAILQ_HEAD(, lookup) lookups = TAILQ_HEAD_INITIALIZER(lookups);
+
+void names_end(void) {
+    CHECK(TAILQ_EMPTY(&lookups));
+}
+
+void resolver_init(struct resolver *resolver, const struct loop *loop) {
+    *resolver = (struct resolver){.loop = loop};
+}
+
+void resolver_finish(struct resolver *resolver) {
+    CHECK(resolver->pending == 0);
+}
+
+bool resolver_is_numeric(const char *host) {
+    struct in6_addr address;
+    return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
+}
+
+/* Port 1 of this machine is asked for: nobody listens there. */
+static void answer(resolver_cb *on_done, void *arg, bool exists) {
+    on_done(arg, exists ? "127.0.0.1" : NULL, "no such name");
+}
+
+struct lookup *resolver_start(struct resolver *resolver, const char *host, unsigned turn,
+                              resolver_cb *on_done, void *arg) {
+    (void)turn;
+    bool exists = host[strlen(host) - 1] != 'x';
+    struct lookup *lookup = memory_zalloc(resolver->loop->allocator, sizeof(*lookup));
+    if (lookup == NULL || host[0] == 'a') {
+        memory_free(resolver->loop->allocator, lookup);
+        answer(on_done, arg, exists);
+        return NULL;
+    }
+    lookup->resolver = resolver;
+    lookup->on_done = on_done;
+    lookup->arg = arg;
+    lookup->exists = exists;
+    lookup->is_due = host[0] == 'l';
+    resolver->pending++;
+    TAILQ_INSERT_TAIL(&lookups, lookup, link);
+    return lookup;
+}
+
+void lookup_cancel(struct lookup *lookup) {
+    if (lookup != NULL) {
+        lookup->on_done = NULL;
+        lookup->is_due = true;
+    }
+}
+
+static void end(struct lookup *lookup) {
+    TAILQ_REMOVE(&lookups, lookup, link);
+    lookup->resolver->pending--;
+    if (lookup->on_done != NULL) {
+        answer(lookup->on_done, lookup->arg, lookup->exists);
+    }
+    memory_free(lookup->resolver->loop->allocator, lookup);
+}
+
+void names_turn(void) {
+    struct lookup *lookup = TAILQ_FIRST(&lookups);
+    while (lookup != NULL) {
+        struct lookup *next = TAILQ_NEXT(lookup, link);
+        if (lookup->is_due) {
+            end(lookup);
+        }
+        lookup = next;
+    }
+}
