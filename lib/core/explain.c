@@ -45,6 +45,7 @@ static void describe(struct text *text, const redlock_node_report *report, uint6
         text_append(text, "unreachable: %s", report->detail);
         break;
     case REDLOCK_VOTE_BROKEN:
+    default: /* there are no others */
         text_append(text, "connection broke, outcome unknown: %s", report->detail);
         break;
     }

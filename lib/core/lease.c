@@ -45,20 +45,11 @@ static void send(struct lease_update *update, enum round_kind round, uint32_t aw
 
 static void tell(struct lease_update *update, enum lease_news news, redlock_status status) {
     update->news |= news;
-    switch (news) {
-    case LEASE_ACQUIRED:
-        update->acquired = status;
-        break;
-    case LEASE_EXTENDED:
-        update->extended = status;
-        break;
-    case LEASE_LOSS:
-        update->loss = status;
-        break;
-    case LEASE_RELEASED:
-        update->released = status;
-        break;
-    }
+    redlock_status *told = news == LEASE_ACQUIRED   ? &update->acquired
+                           : news == LEASE_EXTENDED ? &update->extended
+                           : news == LEASE_LOSS     ? &update->loss
+                                                    : &update->released;
+    *told = status;
 }
 
 /* ---- acquiring ---- */

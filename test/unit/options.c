@@ -270,6 +270,17 @@ static void test_a_struct_without_its_size(void **state) {
                                      "REDLOCK_REQUEST_INIT");
 }
 
+static void test_a_size_that_no_struct_has(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    options.size = 4097;
+    assert_options_refused(&options, "size: 4097 is not that of the struct; use "
+                                     "REDLOCK_OPTIONS_INIT");
+    redlock_request request = REDLOCK_REQUEST_INIT;
+    request.size = SIZE_MAX;
+    assert_request_refused(&request, "size: 18446744073709551615 is not that of the struct");
+}
+
 static void test_an_older_smaller_struct_gets_the_defaults(void **state) {
     (void)state;
     redlock_options given, options;
@@ -455,6 +466,7 @@ int main(void) {
         cmocka_unit_test(test_the_log_level),
         cmocka_unit_test(test_an_allocator_is_whole),
         cmocka_unit_test(test_a_struct_without_its_size),
+        cmocka_unit_test(test_a_size_that_no_struct_has),
         cmocka_unit_test(test_an_older_smaller_struct_gets_the_defaults),
         cmocka_unit_test(test_a_newer_larger_struct_must_not_use_its_new_fields),
         cmocka_unit_test(test_the_key),

@@ -186,6 +186,7 @@ static const struct {
     {"redis://[::1/0", "not closed by ']'"},
     {"redis://[::1]6379", "not closed by ']'"},
     {"redis://[::1]:", "the port is not a number"},
+    {"redis://[10.0.0.1]", "the host is not a name or address"},
     {"redis://[localhost]", "the host is not a name or address"},
     {"redis://[fe80::1%25eth0]", "the host is not a name or address"},
     {"redis://h%", "the host is not a name or address"},
