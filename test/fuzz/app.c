@@ -137,8 +137,8 @@ redlock_status app_acquire(struct app *app, redlock_request *request, bool wants
                           .is_tried_once = request->wait_ms == 0 && request->retries == 0,
                           .hears_of_loss = request->on_lost != NULL && is_whole,
                           .min_validity_ms = is_whole ? request->min_validity_ms : 0};
-    hold->valid_until =
-        validity_end(clock_now(), nanos_from_ms(request->ttl_ms), app->options.drift);
+    uint64_t ttl = nanos_from_ms(request->ttl_ms);
+    hold->valid_until = is_whole ? validity_end(clock_now(), ttl, app->options.drift) : NANOS_NEVER;
     request->on_lost = hold->hears_of_loss ? on_lost : NULL;
     request->on_lost_arg = hold;
     app->calls++;
