@@ -1,0 +1,102 @@
+#!/bin/sh
+# Prints which lines and branches of lib/ the tests reach, by floor and file, and those of lib/core
+# that they do not reach:
+#
+#     sh test/coverage.sh [BUILD_FOLDER] [ARGUMENTS-OF-meson-test...]
+#
+# Builds in BUILD_FOLDER (default: build-coverage) with gcc and runs all suites, or what the
+# arguments select. Ends with 0 only if the goals are met: lib/core 100 % of lines and branches, all
+# of lib/ 95 % of lines and 90 % of branches.
+#
+# Branches of an assert do not count: a false one ends the process. Nothing else is left out. The
+# library is measured wherever a test program was built with it: the corpora of test/fuzz count too.
+set -eu
+export LC_ALL=C.UTF-8
+
+cd "$(dirname "$0")/.."
+
+build=${1:-build-coverage}
+[ $# -eq 0 ] || shift
+
+sh test/install.sh build masters test coverage
+
+if [ ! -f "$build/meson-private/coredata.dat" ]; then
+    CC=gcc meson setup "$build" -Db_coverage=true -Dtests=enabled -Dbench=disabled \
+        -Dexamples=disabled --buildtype=debug
+fi
+meson compile -C "$build"
+find "$build" -name '*.gcda' -delete
+
+# A test that fails is told, and what it reached is measured all the same.
+status=0
+meson test -C "$build" --no-rebuild --print-errorlogs "$@" || status=1
+
+report=$build/coverage.xml
+gcovr --root . --filter 'lib/' --exclude-branches-by-pattern '.*\bassert\(' \
+    --sonarqube "$report" "$build" >/dev/null
+
+# One line of the report is one line of source; floors are the folders of lib/.
+echo
+sed 's/</\n</g' "$report" | awk -F '"' '
+    function percent(part, all) {
+        return all == 0 ? 100 : 100 * part / all
+    }
+    function row(name) {
+        printf "%-24s %5d of %5d %6.1f %%   %5d of %5d %6.1f %%\n", name,
+            hit[name], lines[name], percent(hit[name], lines[name]),
+            taken[name], branches[name], percent(taken[name], branches[name])
+    }
+    function count(name, is_hit, all, some) {
+        lines[name]++
+        hit[name] += is_hit
+        branches[name] += all
+        taken[name] += some
+    }
+    /^<file / {
+        file = $2
+        floor = file
+        sub(/\/[^\/]*$/, "", floor)
+        files[++file_count] = file
+        floor_of[file] = floor
+        if (!(floor in seen)) {
+            seen[floor] = 1
+            floors[++floor_count] = floor
+        }
+    }
+    /^<lineToCover / {
+        is_hit = $4 == "true"
+        all = some = 0
+        if ($0 ~ /branchesToCover/) {
+            all = $6
+            some = $8
+        }
+        count(file, is_hit, all, some)
+        count(floor, is_hit, all, some)
+        count("all of lib", is_hit, all, some)
+        if (floor == "lib/core" && (!is_hit || some < all)) {
+            missing = missing file ":" $2 ": " \
+                (is_hit ? (all - some) " of " all " branches not taken" : "not reached") "\n"
+        }
+    }
+    END {
+        printf "%-24s %14s %8s   %14s %8s\n", "", "lines", "", "branches", ""
+        for (i = 1; i <= floor_count; i++) {
+            for (j = 1; j <= file_count; j++) {
+                if (floor_of[files[j]] == floors[i]) {
+                    row(files[j])
+                }
+            }
+            row(floors[i])
+            print ""
+        }
+        row("all of lib")
+        print ""
+        printf "%s", missing
+        good = lines["lib/core"] > 0 && hit["lib/core"] == lines["lib/core"] &&
+            taken["lib/core"] == branches["lib/core"] &&
+            percent(hit["all of lib"], lines["all of lib"]) >= 95 &&
+            percent(taken["all of lib"], branches["all of lib"]) >= 90
+        print good ? "The goals are met." : "The goals are not met."
+        exit !good
+    }' || status=1
+exit "$status"
