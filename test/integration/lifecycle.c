@@ -266,35 +266,57 @@ static void a_closing_client_refuses_everything(void **state) {
     assert_int_equal(await(f, call), REDLOCK_ECLOSED);
 }
 
-/* Who has no on_lost cannot know that the lock is gone already. */
-static void a_handle_may_be_asked_until_on_closed(void **state) {
+static bool has_ended(void *arg) {
+    const struct fixture *f = arg;
+    return f->ended == f->accepted;
+}
+
+static bool has_one_node_to_wait_for(void *arg) {
+    redlock_node_info infos[FIVE];
+    size_t owing = 0;
+
+    redlock_client_nodes(arg, infos, FIVE);
+    for (size_t i = 0; i < FIVE; i++) {
+        owing += infos[i].commands > 0;
+    }
+    return owing == 1;
+}
+
+/*
+ * Who has no on_lost cannot know that the lock is gone already. There are more locks than the
+ * library keeps spare memory for, so that a sanitizer sees who uses them after their end.
+ */
+static void handles_may_be_asked_until_on_closed(void **state) {
+    static redlock_lock *locks[4200];
     struct fixture *f = *state;
-    char key[1000];
+    size_t count = under_valgrind() ? 50 : sizeof(locks) / sizeof(locks[0]);
     struct stage stage;
     struct member *member;
-    redlock_lock *lock;
-    size_t length;
+    char key[32];
 
     set_stage(f, &stage);
-    memset(key, 'k', sizeof(key));
-    key[sizeof(key) - 1] = '\0';
-    lock = hold(f, stage.client, key, LONG_TTL_MS);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(key, sizeof(key), "%s:%zu", KEY, i);
+        locks[i] =
+            begin_acquire(f, stage.client,
+                          &(redlock_request){
+                              .size = sizeof(redlock_request), .key = key, .ttl_ms = LONG_TTL_MS})
+                ->lock;
+    }
+    run_until(f, has_ended, f, "all are held");
     proxy_hold_requests(stage.proxies[0], "EVALSHA");
     member = begin_close(f, stage.client);
-    wait_holders(f, key, 1);
-    for (size_t i = 1; i < FIVE; i++) {
-        wait_answered(f, stage.client, i);
-    }
+    run_until(f, has_one_node_to_wait_for, stage.client, "all but one node have released");
     run_turns(f, 3);
     assert_int_equal(member->closed, 0);
-    assert_string_equal(redlock_key(lock, &length), key);
-    assert_int_equal(length, sizeof(key) - 1);
-    assert_int_equal(redlock_validity_ms(lock), 0);
-    assert_string_not_equal(redlock_explain(lock), "");
-    assert_int_equal(redlock_release(lock, note_nothing, NULL), REDLOCK_ECLOSED);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(key, sizeof(key), "%s:%zu", KEY, i);
+        assert_string_equal(redlock_key(locks[i], NULL), key);
+        assert_int_equal(redlock_validity_ms(locks[i]), 0);
+        assert_int_equal(redlock_release(locks[i], note_nothing, NULL), REDLOCK_ECLOSED);
+    }
     pass_all(&stage);
     wait_closed(f, member);
-    wait_released(f, key);
 }
 
 /* ----------------------------------------------------------------------- close, in each callback
@@ -759,7 +781,7 @@ int main(void) {
         ON_FIVE_MASTERS(closed_while_nodes_hang),
         ON_FIVE_MASTERS(a_second_close_is_ignored),
         ON_FIVE_MASTERS(a_closing_client_refuses_everything),
-        ON_FIVE_MASTERS(a_handle_may_be_asked_until_on_closed),
+        ON_FIVE_MASTERS(handles_may_be_asked_until_on_closed),
         ON_FIVE_MASTERS(closed_inside_on_acquired),
         ON_FIVE_MASTERS(extended_and_closed_inside_on_acquired),
         ON_FIVE_MASTERS(extended_and_closed_inside_on_extended),
