@@ -47,7 +47,7 @@ export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 fuzz() { # TARGET
     cp -r "test/fuzz/corpus/$1" "$corpora/$1"
     "$build/test/fuzz/fuzz-$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
-        -max_len=1024 -print_final_stats=1 -artifact_prefix="$findings/$1-" "$corpora/$1" \
+        -max_len=600 -print_final_stats=1 -artifact_prefix="$findings/$1-" "$corpora/$1" \
         >"$findings/$1.log" 2>&1
 }
 
@@ -56,7 +56,7 @@ failed=0
 judge() { # TARGET PROCESS
     if wait "$2"; then
         passed=$((passed + 1))
-        echo "fuzz-$1: $(grep -a ' DONE ' "$findings/$1.log" | tr '\t' ' ')"
+        echo "fuzz-$1: $(grep -a 'DONE  ' "$findings/$1.log" | tr '\t' ' ')"
     else
         failed=$((failed + 1))
         echo "fuzz-$1: failed; the end of $findings/$1.log:"
