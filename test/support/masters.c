@@ -48,6 +48,8 @@ struct master {
     char socket_path[PATH_SIZE];
     char unix_uri[PATH_SIZE + 8];
     char log_path[PATH_SIZE];
+    char data_path[PATH_SIZE]; /* the folder of what it writes */
+    const char *host;
 };
 
 struct masters {
@@ -56,6 +58,7 @@ struct masters {
     size_t count;
     struct master *list;
     const char **uris;
+    struct masters_options options;
     char **arguments; /* copies of the caller's, NULL-terminated */
     size_t argument_count;
     char folder[FOLDER_SIZE];
@@ -136,6 +139,11 @@ static void become_server(const struct masters *masters, const struct master *ma
     if (getppid() != masters->owner) {
         _exit(EXIT_FAILURE);
     }
+    if (masters->options.prepare != NULL &&
+        masters->options.prepare((size_t)(master - masters->list), masters->options.prepare_arg) !=
+            0) {
+        return;
+    }
     /* The test's own connections must not stay open in here. */
     if (close_range(STDERR_FILENO + 1, ~0U, 0) != 0) {
         return;
@@ -147,19 +155,21 @@ static int start_process(const struct masters *masters, struct master *master) {
     char port[16];
     const char *fixed[] = {"redis-server",
                            "--bind",
-                           "127.0.0.1",
+                           master->host,
                            "--port",
                            port,
                            "--unixsocket",
                            master->socket_path,
                            "--dir",
-                           masters->folder,
+                           master->data_path,
                            "--daemonize",
                            "no",
                            "--save",
                            "",
                            "--appendonly",
-                           "no"};
+                           masters->options.persistent ? "yes" : "no",
+                           "--appendfsync",
+                           "always"};
     size_t fixed_count = sizeof(fixed) / sizeof(fixed[0]);
     const char **argv = allocate(fixed_count + masters->argument_count + 1, sizeof(*argv));
 
@@ -344,7 +354,7 @@ static void copy_arguments(struct masters *masters, const char *const *arguments
     }
 }
 
-static struct masters *create_masters(size_t count, const char *const *arguments) {
+static struct masters *create_masters(size_t count, const struct masters_options *options) {
     static bool registered;
     struct masters *masters = allocate(1, sizeof(*masters));
 
@@ -360,7 +370,8 @@ static struct masters *create_masters(size_t count, const char *const *arguments
     for (size_t i = 0; i < count; i++) {
         masters->list[i].reservation = -1;
     }
-    copy_arguments(masters, arguments);
+    masters->options = *options;
+    copy_arguments(masters, options->arguments);
     LIST_INSERT_HEAD(&unfinished, masters, link);
     return masters;
 }
@@ -371,18 +382,31 @@ static int set_up_master(struct masters *masters, size_t index) {
     if (reserve_port(master) != 0) {
         return -1;
     }
-    snprintf(master->uri, sizeof(master->uri), "redis://127.0.0.1:%d", master->port);
+    master->host = masters->options.hosts != NULL ? masters->options.hosts[index] : "127.0.0.1";
+    snprintf(master->uri, sizeof(master->uri), "redis://%s:%d", master->host, master->port);
     snprintf(master->socket_path, sizeof(master->socket_path), "%s/master-%zu.sock",
              masters->folder, index);
     snprintf(master->log_path, sizeof(master->log_path), "%s/master-%zu.log", masters->folder,
              index);
     snprintf(master->unix_uri, sizeof(master->unix_uri), "unix://%s", master->socket_path);
+    snprintf(master->data_path, sizeof(master->data_path), "%s/master-%zu.data", masters->folder,
+             index);
+    if (mkdir(master->data_path, 0700) != 0) {
+        fprintf(stderr, "masters: cannot make %s: %s\n", master->data_path, strerror(errno));
+        return -1;
+    }
     masters->uris[index] = master->uri;
     return start_process(masters, master);
 }
 
 struct masters *masters_start(size_t count, const char *const *arguments) {
-    struct masters *masters = create_masters(count, arguments);
+    const struct masters_options options = {.arguments = arguments};
+
+    return masters_start_with(count, &options);
+}
+
+struct masters *masters_start_with(size_t count, const struct masters_options *options) {
+    struct masters *masters = create_masters(count, options);
 
     if (make_folder(masters) != 0) {
         goto fail;
@@ -451,6 +475,18 @@ void masters_restart(struct masters *masters, size_t index) {
     end_process(master);
     if (start_process(masters, master) != 0 || wait_until_up(master) != 0) {
         die("cannot restart the master at port %d", master->port);
+    }
+}
+
+void masters_forget(struct masters *masters, size_t index) {
+    struct master *master = at(masters, index);
+
+    if (master->pid != 0) {
+        die("the master at port %d is running", master->port);
+    }
+    if (nftw(master->data_path, remove_entry, 8, FTW_DEPTH | FTW_PHYS) != 0 ||
+        mkdir(master->data_path, 0700) != 0) {
+        die("cannot empty %s: %s", master->data_path, strerror(errno));
     }
 }
 

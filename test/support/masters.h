@@ -1,12 +1,14 @@
 /*
  * Throwaway Redis masters: real redis-server processes on free loopback ports, without
- * persistence, in a temporary folder. They end with masters_finish, and at the latest with the
- * process that started them, however that ends. Everything here blocks: it is for tests, the
- * benchmark and the demo, not for use inside a running loop's callbacks where time matters.
+ * persistence unless asked for, in a temporary folder. They end with masters_finish, and at the
+ * latest with the process that started them, however that ends. Everything here blocks: it is for
+ * tests, the benchmark and the demo, not for use inside a running loop's callbacks where time
+ * matters.
  */
 #ifndef REDLOCK_TEST_MASTERS_H
 #define REDLOCK_TEST_MASTERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,6 +22,23 @@ struct masters;
  * stderr, when they could not be started.
  */
 struct masters *masters_start(size_t count, const char *const *arguments);
+
+/* What differs from plain masters; what is zero is as usual. */
+struct masters_options {
+    const char *const *arguments; /* as above */
+    const char *const *hosts;     /* an address for each to listen on; NULL: 127.0.0.1 for all */
+    bool persistent; /* each writes an append-only file, synced at every write: restarts keep it */
+
+    /*
+     * Runs in each child before it becomes the server, at every start: to enter a namespace, to
+     * set the environment. Other than 0, with errno set: it cannot be started.
+     */
+    int (*prepare)(size_t index, void *arg);
+    void *prepare_arg;
+};
+
+/* The same; `hosts` must live as long as the masters. */
+struct masters *masters_start_with(size_t count, const struct masters_options *options);
 
 /* Ends all of them, by pid, waits for them, and removes the folder. Takes NULL. */
 void masters_finish(struct masters *masters);
@@ -36,8 +55,10 @@ const char *const *masters_uris(const struct masters *masters);
 const char *masters_unix_uri(const struct masters *masters, size_t index);
 
 void masters_kill(struct masters *masters, size_t index);    /* SIGKILL, and waits for its end */
-void masters_restart(struct masters *masters, size_t index); /* same port, empty; waits for PING */
-void masters_stop(struct masters *masters, size_t index);    /* SIGSTOP, and waits for it to stop */
+void masters_restart(struct masters *masters, size_t index); /* same port; waits for PING */
+/* Removes what a killed master has persisted, so that it restarts empty, as others always do. */
+void masters_forget(struct masters *masters, size_t index);
+void masters_stop(struct masters *masters, size_t index); /* SIGSTOP, and waits for it to stop */
 void masters_continue(struct masters *masters, size_t index); /* SIGCONT */
 
 /*
