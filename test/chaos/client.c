@@ -1,0 +1,370 @@
+/*
+ * Each worker goes round: acquire, read the set, sleep on the loop, write the set, release. Some
+ * holds are renewed by the watchdog, some are extended once, some by neither, until they are lost.
+ * A worker that is told the loss of its lock does not write any more. It does not ask again before
+ * it writes, unless
+ * --recheck: a process that was paused may write too late, and that is to be seen.
+ */
+#include "client.h"
+
+#include "chance.h"
+#include "record.h"
+
+#include <event2/event.h>
+#include <redlock.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define WORKERS 3
+#define EXIT_BROKEN_CONTRACT 4
+
+struct client;
+
+struct worker {
+    struct client *client;
+    struct event *timer;
+    redlock_lock *lock; /* NULL: none is held */
+    uint64_t hold;      /* its number */
+    uint64_t read;      /* the newest element when it was read */
+    uint64_t until_ns;  /* the last end of validity that was logged */
+    uint64_t work_ms;   /* how long it sleeps between read and write */
+    uint64_t done_at_ns;
+    uint64_t ttl_ms;
+    uint32_t key;
+    bool extend; /* still to be done */
+};
+
+struct client {
+    const struct client_role *role;
+    struct event_base *base;
+    redlock_client *redlock;
+    uint64_t random;
+    uint64_t holds;
+    size_t pending; /* requests without their callback so far */
+    bool closing;
+    struct worker workers[WORKERS];
+};
+
+static void note_at(struct worker *worker, uint64_t at_ns, enum record_kind kind, int status) {
+    const struct record record = {
+        .at_ns = at_ns,
+        .until_ns = worker->until_ns,
+        .hold = worker->hold,
+        .element = worker->read,
+        .key = worker->key,
+        .kind = (int16_t)kind,
+        .status = (int16_t)status,
+    };
+
+    if (write(worker->client->role->log, &record, sizeof(record)) != (ssize_t)sizeof(record)) {
+        perror("redlock-chaos: cannot write the log");
+        _exit(EXIT_FAILURE);
+    }
+}
+
+static void note(struct worker *worker, enum record_kind kind, int status) {
+    note_at(worker, boottime_ns(), kind, status);
+}
+
+/* The clock is read first: a pause in between must not make the validity look longer. */
+static uint64_t valid_until_ns(const struct worker *worker) {
+    uint64_t now_ns = boottime_ns();
+    uint64_t left_ms = redlock_validity_ms(worker->lock);
+
+    return left_ms > 0 ? now_ns + left_ms * NS_PER_MS : 0;
+}
+
+static void look_for_renewals(struct worker *worker) {
+    uint64_t until_ns = valid_until_ns(worker);
+
+    /* By less it varies with the rounding to whole milliseconds. */
+    if (until_ns > worker->until_ns + NS_PER_MS) {
+        worker->until_ns = until_ns;
+        note(worker, RECORD_VALID, 0);
+    }
+}
+
+static void wait_ms(struct worker *worker, uint64_t ms) {
+    const struct timeval delay = {.tv_sec = (time_t)(ms / 1000),
+                                  .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
+
+    event_add(worker->timer, &delay);
+}
+
+static uint64_t draw(struct worker *worker, uint64_t below) {
+    return chance_draw(&worker->client->random, below);
+}
+
+static void rest(struct worker *worker) {
+    if (!worker->client->closing) {
+        wait_ms(worker, draw(worker, 20));
+    }
+}
+
+/* ---------------------------------------------------------------------------------- letting go */
+
+static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
+    struct worker *worker = arg;
+
+    (void)lock;
+    worker->client->pending--;
+    note(worker, RECORD_RELEASED, status);
+    rest(worker);
+}
+
+static void let_go(struct worker *worker) {
+    redlock_lock *lock = worker->lock;
+
+    look_for_renewals(worker);
+    note(worker, RECORD_LETTING_GO, 0);
+    event_del(worker->timer);
+    worker->lock = NULL;
+    if (redlock_release(lock, on_released, worker) == REDLOCK_OK) {
+        worker->client->pending++;
+    }
+}
+
+static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
+    struct worker *worker = arg;
+
+    (void)lock;
+    note(worker, RECORD_LOST, status);
+    event_del(worker->timer);
+    if (status == REDLOCK_ECLOSED) {
+        worker->lock = NULL;
+        return;
+    }
+    let_go(worker);
+}
+
+/* --------------------------------------------------------------------------------- the lock-set */
+
+static atomic_ullong *newest(struct worker *worker) {
+    return &worker->client->role->board->newest[worker->key];
+}
+
+static void read_set(struct worker *worker) {
+    uint64_t at_ns = boottime_ns();
+
+    worker->read = atomic_load(newest(worker));
+    note_at(worker, at_ns, RECORD_READ, 0);
+}
+
+static void write_set(struct worker *worker) {
+    if (worker->client->role->options->recheck && redlock_validity_ms(worker->lock) == 0) {
+        return;
+    }
+    note(worker, RECORD_ADDING, 0);
+    atomic_store(newest(worker), worker->hold);
+    note(worker, RECORD_ADDED, 0);
+}
+
+static void on_extended(redlock_lock *lock, redlock_status status, void *arg) {
+    struct worker *worker = arg;
+
+    worker->client->pending--;
+    if (worker->lock == lock && status != REDLOCK_ECANCELED) {
+        note(worker, RECORD_EXTENDED, status);
+    }
+}
+
+static void work(struct worker *worker) {
+    uint64_t now_ns = boottime_ns();
+
+    look_for_renewals(worker);
+    if (now_ns >= worker->done_at_ns) {
+        write_set(worker);
+        let_go(worker);
+        return;
+    }
+    if (worker->extend && draw(worker, 3) == 0) {
+        worker->extend = false;
+        if (redlock_extend(worker->lock, worker->ttl_ms, on_extended, worker) == REDLOCK_OK) {
+            worker->client->pending++;
+        }
+    }
+    wait_ms(worker, 1 + worker->ttl_ms / 20);
+}
+
+/* ----------------------------------------------------------------------------------- acquiring */
+
+static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
+    struct worker *worker = arg;
+    struct client *client = worker->client;
+
+    client->pending--;
+    if (status != REDLOCK_OK) {
+        note(worker, RECORD_FAILED, status);
+        rest(worker);
+        return;
+    }
+    worker->lock = lock;
+    worker->until_ns = valid_until_ns(worker);
+    note(worker, RECORD_ACQUIRED, 0);
+    atomic_fetch_add(&client->role->board->acquired[client->role->index], 1);
+    read_set(worker);
+    worker->done_at_ns = boottime_ns() + worker->work_ms * NS_PER_MS;
+    wait_ms(worker, 1);
+}
+
+/* Most are short; others last to the end of the validity and beyond, where it counts. */
+static uint64_t draw_work_ms(struct worker *worker, bool watchdog) {
+    switch (draw(worker, 4)) {
+    case 0:
+        return draw(worker, worker->ttl_ms * (watchdog ? 2 : 1));
+    case 1:
+        return watchdog ? worker->ttl_ms / 2 : worker->ttl_ms * 3 / 2;
+    default:
+        return draw(worker, worker->ttl_ms / 10);
+    }
+}
+
+static void acquire(struct worker *worker) {
+    struct client *client = worker->client;
+    uint64_t max_ttl_ms = client->role->options->ttl_ms;
+    bool watchdog = draw(worker, 3) == 0;
+    redlock_request request = REDLOCK_REQUEST_INIT;
+    char key[32];
+
+    worker->key = (uint32_t)draw(worker, client->role->options->keys);
+    worker->hold = ((uint64_t)(client->role->index + 1) << 56) |
+                   ((uint64_t)client->role->life << 36) | ++client->holds;
+    worker->until_ns = 0;
+    worker->read = 0;
+    worker->ttl_ms = max_ttl_ms - draw(worker, max_ttl_ms / 2);
+    worker->extend = !watchdog && draw(worker, 2) == 0;
+    snprintf(key, sizeof(key), "chaos:%u", worker->key);
+    request.key = key;
+    request.ttl_ms = worker->ttl_ms;
+    request.wait_ms = draw(worker, 2 * max_ttl_ms);
+    request.watchdog = watchdog;
+    request.on_lost = on_lost;
+    request.on_lost_arg = worker;
+    worker->work_ms = draw_work_ms(worker, watchdog);
+    worker->extend = !watchdog && draw(worker, 2) == 0;
+    snprintf(key, sizeof(key), "chaos:%u", worker->key);
+    request.key = key;
+    request.ttl_ms = worker->ttl_ms;
+    request.wait_ms = draw(worker, 2 * max_ttl_ms);
+    request.watchdog = watchdog;
+    request.on_lost = on_lost;
+    request.on_lost_arg = worker;
+    worker->work_ms = draw(worker, draw(worker, 2) == 0 ? worker->ttl_ms / 10
+                                                        : worker->ttl_ms * (watchdog ? 2 : 1));
+    if (redlock_acquire(client->redlock, &request, on_acquired, worker, NULL) == REDLOCK_OK) {
+        client->pending++;
+    } else {
+        fprintf(stderr, "redlock-chaos: %s\n", redlock_client_error(client->redlock));
+        _exit(EXIT_BROKEN_CONTRACT);
+    }
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg) {
+    struct worker *worker = arg;
+
+    (void)fd;
+    (void)what;
+    if (worker->lock != NULL) {
+        work(worker);
+    } else if (!worker->client->closing) {
+        acquire(worker);
+    }
+}
+
+/* ------------------------------------------------------------------------------ begin and finish
+ */
+
+static void on_closed(void *arg) {
+    struct client *client = arg;
+
+    client->redlock = NULL;
+    event_base_loopbreak(client->base);
+}
+
+static void on_termination(evutil_socket_t fd, short what, void *arg) {
+    struct client *client = arg;
+
+    (void)fd;
+    (void)what;
+    client->closing = true;
+    redlock_client_close(client->redlock, on_closed, client);
+}
+
+static struct event_base *create_base(void) {
+    struct event_config *config = event_config_new();
+    struct event_base *base = NULL;
+
+    if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) {
+        base = event_base_new_with_config(config);
+    }
+    if (config != NULL) {
+        event_config_free(config);
+    }
+    return base;
+}
+
+static int create_redlock(struct client *client) {
+    redlock_options options = REDLOCK_OPTIONS_INIT;
+    redlock_error error;
+
+    options.nodes = client->role->uris;
+    options.node_count = MASTERS;
+    options.max_ttl_ms = client->role->options->ttl_ms;
+    options.stall_timeout_ms = client->role->options->ttl_ms;
+    options.retry_delay_ms = 20;
+    options.retry_delay_max_ms = 200;
+    options.reconnect_delay_max_ms = 200;
+    options.name = "redlock-chaos";
+    if (redlock_client_create(client->base, &options, &client->redlock, &error) != REDLOCK_OK) {
+        fprintf(stderr, "redlock-chaos: %s\n", error.message);
+        return -1;
+    }
+    return 0;
+}
+
+static int begin(struct client *client) {
+    if (client->base == NULL || create_redlock(client) != 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < WORKERS; i++) {
+        struct worker *worker = &client->workers[i];
+
+        worker->client = client;
+        worker->timer = event_new(client->base, -1, 0, on_timer, worker);
+        if (worker->timer == NULL) {
+            return -1;
+        }
+        rest(worker);
+    }
+    return 0;
+}
+
+int client_run(const struct client_role *role) {
+    struct client client = {.role = role, .base = create_base()};
+    struct event *termination = NULL;
+    int outcome = EXIT_FAILURE;
+
+    chance_seed(&client.random, role->options->seed + (role->index + 1) * 1000003u + role->life);
+    if (client.base != NULL) {
+        termination = evsignal_new(client.base, SIGTERM, on_termination, &client);
+    }
+    if (termination != NULL && event_add(termination, NULL) == 0 && begin(&client) == 0 &&
+        event_base_dispatch(client.base) >= 0) {
+        outcome = client.redlock == NULL && client.pending == 0 ? 0 : EXIT_BROKEN_CONTRACT;
+    }
+    for (size_t i = 0; i < WORKERS; i++) {
+        if (client.workers[i].timer != NULL) {
+            event_free(client.workers[i].timer);
+        }
+    }
+    if (termination != NULL) {
+        event_free(termination);
+    }
+    if (client.base != NULL) {
+        event_base_free(client.base);
+    }
+    return outcome;
+}

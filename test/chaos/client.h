@@ -1,0 +1,20 @@
+/* One client process: several workers that lock, read, sleep, write and release, for ever. */
+#ifndef REDLOCK_CHAOS_CLIENT_H
+#define REDLOCK_CHAOS_CLIENT_H
+
+#include "board.h"
+#include "options.h"
+
+struct client_role {
+    const struct options *options;
+    struct board *board;
+    const char *const *uris; /* of the MASTERS nodes */
+    uint32_t index;
+    uint32_t life; /* how many had its place before */
+    int log;       /* where its records go */
+};
+
+/* Runs until SIGTERM; returns the exit code. */
+int client_run(const struct client_role *role);
+
+#endif

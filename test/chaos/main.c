@@ -1,0 +1,142 @@
+/* redlock-chaos: client processes and real masters, while anything goes wrong between them. */
+#include "chance.h"
+#include "checker.h"
+#include "options.h"
+#include "report.h"
+#include "stage.h"
+#include "storm.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* For how long nobody may get a lock when all is well again. */
+#define CALM_LIMIT_NS (60000 * NS_PER_MS)
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number) {
+    interrupted = signal_number;
+}
+
+static void nap(void) {
+    const struct timespec interval = {.tv_nsec = 2 * NS_PER_MS};
+
+    nanosleep(&interval, NULL);
+}
+
+static const char *rage(struct storm *storm, struct stage *stage) {
+    uint64_t end_ns = boottime_ns() + stage->options->seconds * 1000 * NS_PER_MS;
+
+    while (boottime_ns() < end_ns && interrupted == 0) {
+        if (!stage_is_alive(stage)) {
+            return "a process ended that must not end";
+        }
+        if (storm_turn(storm) != 0) {
+            return "a process cannot be started again";
+        }
+        nap();
+    }
+    return NULL;
+}
+
+/* When all is healed, each client gets locks again. */
+static const char *calm_down(struct stage *stage) {
+    uint64_t limit_ns = boottime_ns() + CALM_LIMIT_NS;
+
+    for (uint32_t i = 0; i < stage->options->clients; i++) {
+        unsigned long long before = atomic_load(&stage->board->acquired[i]);
+
+        while (atomic_load(&stage->board->acquired[i]) == before && interrupted == 0) {
+            if (!stage_is_alive(stage)) {
+                return "a process ended that must not end";
+            }
+            if (boottime_ns() > limit_ns) {
+                return "a client gets no lock any more, though all is healed";
+            }
+            nap();
+        }
+    }
+    return NULL;
+}
+
+static const char *play(struct storm *storm, struct stage *stage) {
+    const char *failure = rage(storm, stage);
+
+    if (storm_end(storm) != 0 && failure == NULL) {
+        failure = "a process cannot be started again";
+    }
+    if (failure == NULL) {
+        failure = calm_down(stage);
+    }
+    if (stage_end_clients(stage) != 0 && failure == NULL) {
+        failure = "a client did not end well";
+    }
+    return failure;
+}
+
+static const char *judge(const struct verdict *verdict, const struct options *options) {
+    if (verdict->acquired == 0) {
+        return "no lock was ever acquired";
+    }
+    if (options_keep_assumptions(options) && verdict->overlaps > 0) {
+        return "two held the same key at the same time";
+    }
+    if (options_keep_assumptions(options) && verdict->lost_in_time > 0) {
+        return "an update was lost, though all wrote within their validity";
+    }
+    return NULL;
+}
+
+static struct stage stage;
+
+static int run(const struct options *options) {
+    struct storm storm;
+    struct verdict verdict;
+    struct outcome outcome = {.options = options, .storm = &storm, .verdict = &verdict};
+    uint64_t begun_ns = boottime_ns();
+
+    if (stage_start(&stage, options) != 0) {
+        return EXIT_FAILURE;
+    }
+    if (options->hosts && !stage.hosts.has_netem) {
+        fputs("redlock-chaos: this kernel has no netem: nothing is delayed or lost, only cut\n",
+              stderr);
+    }
+    storm_begin(&storm, &stage);
+    outcome.failure = play(&storm, &stage);
+    outcome.seconds = (double)(boottime_ns() - begun_ns) / 1e9;
+    if (interrupted != 0) {
+        return 128 + interrupted;
+    }
+    if (checker_run(&verdict, stage.folder, options, stage.board) != 0) {
+        return EXIT_FAILURE;
+    }
+    if (outcome.failure == NULL) {
+        outcome.failure = judge(&verdict, options);
+    }
+    return report_print(&outcome) == 0 && outcome.failure == NULL ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* For what ends the process in the middle: a master that does not answer. Masters end by theirs. */
+static void finish_at_exit(void) {
+    stage.masters = NULL;
+    stage_finish(&stage);
+}
+
+int main(int argc, char **argv) {
+    struct sigaction action = {.sa_handler = on_interrupt};
+    struct options options;
+    int outcome;
+
+    options_parse(&options, argc, argv);
+    if (atexit(finish_at_exit) != 0) {
+        return EXIT_FAILURE;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    outcome = run(&options);
+    stage_finish(&stage);
+    return outcome;
+}
