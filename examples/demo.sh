@@ -7,7 +7,7 @@ export LC_ALL=C.UTF-8
 cd "$(dirname "$0")/.."
 build="build-demo"
 
-sh test/install.sh build masters
+sh test/install.sh build "${REDLOCK_SERVER:-redis-server}"
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

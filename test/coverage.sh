@@ -18,7 +18,7 @@ cd "$(dirname "$0")/.."
 build=${1:-build-coverage}
 [ $# -eq 0 ] || shift
 
-sh test/install.sh build masters test coverage
+sh test/install.sh build "${REDLOCK_SERVER:-redis-server}" test coverage
 
 if [ ! -f "$build/meson-private/coredata.dat" ]; then
     CC=gcc meson setup "$build" -Db_coverage=true -Dtests=enabled -Dbench=disabled \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the packages that are missing for the given purposes, those listed in test/packages:
 #
-#     sh test/install.sh build masters test
+#     sh test/install.sh build redis-server test
 #
 # Does nothing, and needs no rights, when none is missing. Otherwise it needs root or sudo.
 set -eu

@@ -11,6 +11,7 @@
 #     --suite NAME    only this suite: unit, integration, sim, mutants, model, fuzz, chaos
 #
 # CC names the compiler, when the folder is new. TEST_ARGS is handed to `meson test`.
+# REDLOCK_SERVER is the server to test with: redis-server (default) or valkey-server.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -50,7 +51,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-sh test/install.sh build masters test
+sh test/install.sh build "${REDLOCK_SERVER:-redis-server}" test
 
 compile() {
     if [ -f "$build/meson-private/coredata.dat" ]; then

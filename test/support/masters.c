@@ -151,9 +151,15 @@ static void become_server(const struct masters *masters, const struct master *ma
     execvp(argv[0], (char *const *)argv);
 }
 
+/* redis-server, or whatever is to be tested in its place. */
+static const char *server_program(void) {
+    const char *chosen = getenv("REDLOCK_SERVER");
+    return chosen != NULL && chosen[0] != '\0' ? chosen : "redis-server";
+}
+
 static int start_process(const struct masters *masters, struct master *master) {
     char port[16];
-    const char *fixed[] = {"redis-server",
+    const char *fixed[] = {server_program(),
                            "--bind",
                            master->host,
                            "--port",
@@ -180,7 +186,7 @@ static int start_process(const struct masters *masters, struct master *master) {
     master->pid = fork();
     if (master->pid == 0) {
         become_server(masters, master, argv);
-        dprintf(STDERR_FILENO, "cannot start redis-server: %s\n", strerror(errno));
+        dprintf(STDERR_FILENO, "cannot start %s: %s\n", argv[0], strerror(errno));
         _exit(127);
     }
     free(argv);
@@ -261,12 +267,12 @@ static int wait_until_up(struct master *master) {
         clock_gettime(CLOCK_MONOTONIC, &now);
         if (waitpid(master->pid, NULL, WNOHANG) == master->pid) {
             master->pid = 0;
-            fprintf(stderr, "masters: redis-server ended while it started; its log:\n");
+            fprintf(stderr, "masters: the server ended while it started; its log:\n");
             print_log(master);
             return -1;
         }
         if (now.tv_sec > limit) {
-            fprintf(stderr, "masters: redis-server does not answer PING; its log:\n");
+            fprintf(stderr, "masters: the server does not answer PING; its log:\n");
             print_log(master);
             return -1;
         }

@@ -1,5 +1,5 @@
 /*
- * Throwaway Redis masters: real redis-server processes on free loopback ports, without
+ * Throwaway Redis masters: real redis-server processes (or $REDLOCK_SERVER) on free ports, without
  * persistence unless asked for, in a temporary folder. They end with masters_finish, and at the
  * latest with the process that started them, however that ends. Everything here blocks: it is for
  * tests, the benchmark and the demo, not for use inside a running loop's callbacks where time

@@ -1,0 +1,102 @@
+#!/bin/sh
+# Runs README's two commands on bare Debian systems, made for it in a temporary folder: that they
+# install all they need, and that the library works with what each system has. Needs root.
+#
+#     sh test/matrix.sh [ROW]... [-- ARGUMENTS-OF-run.sh...]
+#
+# A ROW is SYSTEM-SERVER: bookworm-redis (Debian 12), trixie-redis and trixie-valkey (Debian 13);
+# all of them unless named. Prints a table, and ends with 0 only if all of it is good.
+set -eu
+export LC_ALL=C.UTF-8
+
+usage() {
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+
+rows=
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    case $1 in
+    bookworm-redis | trixie-redis | trixie-valkey) rows="$rows $1" ;;
+    *) usage ;;
+    esac
+    shift
+done
+[ $# -eq 0 ] || shift
+arguments=$*
+rows=${rows:-bookworm-redis trixie-redis trixie-valkey}
+
+cd "$(dirname "$0")/.."
+if [ "$(id -u)" -ne 0 ]; then
+    echo "matrix.sh: making another system needs root" >&2
+    exit 1
+fi
+sh test/install.sh matrix
+
+work=$(mktemp -d)
+table=$work/table
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+# inside ROOT COMMAND: its mounts end with it
+inside() {
+    unshare --mount --propagation private sh -c '
+        mount --bind /dev "$0/dev"
+        mount -t proc proc "$0/proc"
+        exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+            HOME=/root TERM=dumb LC_ALL=C.UTF-8 \
+            ${http_proxy:+"http_proxy=$http_proxy"} ${https_proxy:+"https_proxy=$https_proxy"} \
+            ${REDLOCK_SERVER:+"REDLOCK_SERVER=$REDLOCK_SERVER"} \
+            chroot "$0" sh -c "cd /redlock && $1"' "$1" "$2"
+}
+
+# make_system SYSTEM ROOT: bare, but for this machine's way to the packages
+make_system() {
+    if [ ! -d "$work/$1" ]; then
+        echo "Making a bare $1 ..."
+        debootstrap --variant=minbase "$1" "$work/$1" >"$work/$1.log" 2>&1 || {
+            tail -n 20 "$work/$1.log"
+            return 1
+        }
+        apt-config dump Acquire | grep '::' >"$work/$1/etc/apt/apt.conf.d/00host"
+    fi
+    cp -a "$work/$1" "$2"
+    cp /etc/resolv.conf /etc/hosts "$2/etc/"
+    mkdir "$2/redlock"
+    git ls-files -z | tar --null --files-from=- -cf - | tar -xf - -C "$2/redlock"
+}
+
+version() { # ROOT PACKAGE
+    inside "$1" "dpkg-query -W -f '\${Version}' $2 2>/dev/null" | sed 's/^[0-9]*://; s/[-+~].*//'
+}
+
+run_row() { # NAME SYSTEM SERVER
+    root=$work/root-$1
+    make_system "$2" "$root" || return 1
+    export REDLOCK_SERVER="$3-server"
+    demo=failed
+    tests=failed
+    echo "=== $1: sh examples/demo.sh"
+    if inside "$root" 'sh examples/demo.sh'; then
+        demo=good
+    fi
+    echo "=== $1: sh test/run.sh $arguments"
+    inside "$root" "sh test/run.sh $arguments" 2>&1 | tee "$work/log"
+    tests=$(tail -n 1 "$work/log")
+    printf '| %s | %s | %s | %s | %s %s | %s | %s |\n' "Debian $(cut -d. -f1 "$root/etc/debian_version")" \
+        "$(version "$root" libhiredis-dev)" "$(version "$root" libevent-dev)" \
+        "$(version "$root" libsodium-dev)" "$3" "$(version "$root" "$3-server")" "$demo" "$tests" \
+        >>"$table"
+    rm -rf "$root"
+    [ "$demo" = good ] && echo "$tests" | grep -qE '^[1-9][0-9]* passed, 0 failed$'
+}
+
+status=0
+for row in $rows; do
+    run_row "$row" "${row%-*}" "${row#*-}" || status=1
+done
+echo
+echo '| system | hiredis | libevent | libsodium | server | demo | tests |'
+echo '|---|---|---|---|---|---|---|'
+cat "$table" 2>/dev/null || true
+exit "$status"
