@@ -52,7 +52,9 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata) {
     const redisReply *given = object;
     conn->commands--;
     conn->bytes -= request->length;
-    if (given == NULL) {
+    /* A connection that is ending says no more that counts: behind a refused login or SELECT
+       commands are carried out all the same, for another user or in another database. */
+    if (given == NULL || conn->is_closing) {
         request->on_reply(request, conn->owner, NULL);
         return;
     }

@@ -5,6 +5,8 @@
 #include "harness.h"
 #include "look.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define KEY "orders:42"
@@ -367,6 +369,53 @@ static void a_key_that_became_a_list_is_lost(void **state) {
     wait_holders(f, KEY, 3);
 }
 
+/* ---- another database, another user ---- */
+
+static void uris_for(struct fixture *f, const char *login, unsigned db, char text[5][128],
+                     const char *uris[5]) {
+    for (size_t i = 0; i < 5; i++) {
+        snprintf(text[i], 128, "redis://%s127.0.0.1:%d/%u", login, masters_port(f->masters, i), db);
+        uris[i] = text[i];
+    }
+}
+
+/*
+ * Requests queue behind the first handshake. Where a server refuses SELECT, it carries out the
+ * SETs behind it all the same, in database 0.
+ */
+static void a_grant_behind_a_refused_select_does_not_count(void **state) {
+    struct fixture *f = *state;
+    static char narrow[5][128], wide[5][128];
+    const char *narrows[5], *wides[5];
+
+    for (size_t i = 0; i < 5; i++) {
+        free(masters_query(f->masters, i,
+                           "ACL SETUSER narrow on >pw ~* +set +get +del +pttl +pexpire +eval "
+                           "+evalsha"));
+    }
+    uris_for(f, "", 5, wide, wides);
+    uris_for(f, "narrow:pw@", 5, narrow, narrows);
+    redlock_options options = patient_options(f, wides, 5);
+    redlock_client *one = create_client(f, &options);
+    wait_connected(f, one, 5);
+    redlock_lock *lock = hold(f, one, KEY, LONG_TTL_MS);
+    options = patient_options(f, narrows, 5);
+    redlock_client *other = create_client(f, &options);
+    assert_int_not_equal(try_lock(f, other, KEY, LONG_TTL_MS), REDLOCK_OK);
+    assert_true(redlock_validity_ms(lock) > 0);
+}
+
+static void a_database_that_does_not_exist_grants_nothing(void **state) {
+    struct fixture *f = *state;
+    static char text[5][128];
+    const char *uris[5];
+
+    uris_for(f, "", 99, text, uris);
+    redlock_options options = patient_options(f, uris, 5);
+    redlock_client *client = create_client(f, &options);
+    assert_int_not_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(a_held_key_is_refused_until_it_is_released),
@@ -389,6 +438,8 @@ int main(void) {
         ON_FIVE_MASTERS(a_key_of_another_type_is_named),
         ON_FIVE_MASTERS(a_key_without_expiry_is_named),
         ON_FIVE_MASTERS(a_key_that_became_a_list_is_lost),
+        ON_FIVE_MASTERS(a_grant_behind_a_refused_select_does_not_count),
+        ON_FIVE_MASTERS(a_database_that_does_not_exist_grants_nothing),
     };
 
     return cmocka_run_group_tests_name("exclusion", tests, NULL, NULL);
