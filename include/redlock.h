@@ -137,7 +137,7 @@ typedef struct redlock_options {
     const char *const *nodes;
     size_t node_count;
 
-    uint64_t node_timeout_ms;  /* how long one round waits for a node's vote; 50 */
+    uint64_t node_timeout_ms;  /* how long a round waits for votes after it was written; 50 */
     uint64_t stall_timeout_ms; /* a node silent for so long is dropped and reconnected; 1000 */
     uint64_t max_ttl_ms;       /* no request may ask for a longer TTL; 30000 */
     double drift;              /* allowance for clock rates, share of the TTL, 0 to 0.5; 0.01 */
@@ -167,8 +167,9 @@ typedef struct redlock_options {
     }
 
 /*
- * Makes a client on `base` and begins to connect to its nodes; requests may be made at once. The
- * base must outlive the client.
+ * Makes a client on `base` and begins to connect to its nodes; requests may be made at once: they
+ * wait for the connection, but not for a name that is being looked up (its node is UNREACHABLE
+ * until then). The base must outlive the client.
  *
  * `error` may be NULL; otherwise, on failure, it holds the status and a sentence that names the
  * option at fault (a node's URI is named by its index, and its password is never repeated).
@@ -283,7 +284,7 @@ typedef struct redlock_request {
  *   REDLOCK_EHELD      others hold the key on so many nodes that no quorum was left
  *   REDLOCK_ENOQUORUM  too few nodes answered, or too many refused
  *   REDLOCK_EEXPIRED   a quorum granted it, but too slowly: no validity was left
- *   REDLOCK_ECANCELED, REDLOCK_ECLOSED, REDLOCK_ENOMEM, REDLOCK_ESYSTEM
+ *   REDLOCK_ECANCELED, REDLOCK_ECLOSED, REDLOCK_ENOMEM
  * and, when it is not OK, the handle ends with the callback. redlock_explain tells why.
  * With wait_ms, the last try begins within wait_ms of the call, and the callback comes at the
  * latest two node_timeout_ms later: one for the try, one to learn who denied it.
@@ -347,7 +348,7 @@ REDLOCK_EXPORT redlock_status redlock_release(redlock_lock *lock, redlock_cb *on
  */
 REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
 
-/* The lock's key; not NULL-terminated in general: *length bytes (length may be NULL). */
+/* The lock's key: *length bytes, any of them may be NUL (length may be NULL). "" for NULL. */
 REDLOCK_EXPORT const char *redlock_key(const redlock_lock *lock, size_t *length);
 
 /* ---------------------------------------------------------------------------- why it went so */

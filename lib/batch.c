@@ -24,6 +24,7 @@ struct batch {
     uint32_t nodes;      /* mask: where it goes */
     uint32_t reloaded;   /* mask: nodes that were sent the script's text */
     uint32_t references; /* replies to come, and one while it is open */
+    bool is_alone;       /* for one key, whatever there is room for */
     unsigned count;
     struct flight *flights[SCRIPT_MAX_KEYS];
     struct bytes keys, arguments;
@@ -47,6 +48,8 @@ static void take_down(void *object) {
 const struct pool_kind batch_kind = {
     .size = sizeof(struct batch), .max_spares = 256, .set_up = set_up, .take_down = take_down};
 
+static void on_reply(struct conn_request *request, void *owner, const struct reply *reply);
+
 static void batch_drop(struct batch *batch) {
     if (--batch->references > 0) {
         return;
@@ -55,6 +58,80 @@ static void batch_drop(struct batch *batch) {
         flight_drop(batch->flights[i]);
     }
     pool_put(&batch->context->batches, batch);
+}
+
+/* ---- collecting ---- */
+
+static struct batch *open_batch(struct context *context, enum script script, uint32_t nodes) {
+    struct batch *batch = pool_take(&context->batches);
+    if (batch != NULL) {
+        batch->request.on_reply = on_reply;
+        batch->context = context;
+        batch->script = script;
+        batch->nodes = nodes;
+        batch->reloaded = 0;
+        batch->references = 1;
+        batch->count = 0;
+        batch->is_alone = false;
+        bytes_clear(&batch->keys);
+        bytes_clear(&batch->arguments);
+        STAILQ_INSERT_TAIL(&context->open, batch, link);
+    }
+    return batch;
+}
+
+static bool has_room(const struct batch *batch) {
+    size_t sendable = batch->context->options.max_bytes / 2;
+    size_t most = sendable < BATCH_BYTES_MAX ? sendable : BATCH_BYTES_MAX;
+    return !batch->is_alone && batch->count < SCRIPT_MAX_KEYS && !batch->keys.failed &&
+           !batch->arguments.failed && batch->keys.length + batch->arguments.length < most;
+}
+
+static struct batch *find_batch(struct context *context, enum script script, uint32_t nodes) {
+    struct batch *batch;
+    STAILQ_FOREACH(batch, &context->open, link) {
+        if (batch->script == script && batch->nodes == nodes) {
+            return batch;
+        }
+    }
+    return open_batch(context, script, nodes);
+}
+
+/* Where a key's bit stands in the filter over open batches. */
+static size_t filter_word(const struct key *key) {
+    return key->hash % OPEN_KEYS_BITS / 64;
+}
+
+static uint64_t filter_bit(const struct key *key) {
+    return UINT64_C(1) << key->hash % 64;
+}
+
+bool batch_may_hold(const struct context *context, const struct key *key) {
+    return (context->open_keys[filter_word(key)] & filter_bit(key)) != 0;
+}
+
+static void add_key(struct batch *batch, struct flight *flight) {
+    struct context *context = batch->context;
+    command_script_key(batch->script, &batch->keys, &batch->arguments, flight->key->bytes,
+                       flight->key->length, flight->token, nanos_to_ms(flight->round.ttl));
+    context->open_keys[filter_word(flight->key)] |= filter_bit(flight->key);
+    batch->request.sent_at = flight->round.start;
+    batch->flights[batch->count++] = flight_hold(flight);
+    if (!has_room(batch)) { /* those that follow need not look at it */
+        STAILQ_REMOVE(&context->open, batch, batch, link);
+        STAILQ_INSERT_TAIL(&context->full, batch, link);
+    }
+}
+
+void batch_add(struct context *context, enum script script, uint32_t nodes, struct flight *flight) {
+    struct batch *batch = find_batch(context, script, nodes);
+    if (batch == NULL) {
+        for (uint32_t i = 0; i < context->node_count; i++) {
+            flight_vote(flight, i, REDLOCK_VOTE_UNREACHABLE, 0, "out of memory");
+        }
+        return;
+    }
+    add_key(batch, flight);
 }
 
 /* ---- replies ---- */
@@ -94,76 +171,39 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
     }
 }
 
+/* Where the user may not touch one of the keys, Redis refuses the whole call. */
+static bool is_about_one_key(const struct batch *batch, const struct reply *reply) {
+    return batch->count > 1 && reply->type == REPLY_ERROR && strncmp(reply->text, "NOPERM", 6) == 0;
+}
+
+/* Sends each key in a call of its own: the others have nothing to do with the one at fault. */
+static void split(struct batch *batch, struct node *node, const struct reply *reply) {
+    for (unsigned i = 0; i < batch->count; i++) {
+        struct batch *alone = open_batch(batch->context, batch->script, UINT32_C(1) << node->index);
+        if (alone == NULL) {
+            flight_vote_error(batch->flights[i], node, reply);
+        } else {
+            alone->is_alone = true;
+            add_key(alone, batch->flights[i]);
+        }
+    }
+    context_wake(batch->context);
+}
+
 static void on_reply(struct conn_request *request, void *owner, const struct reply *reply) {
     struct batch *batch = (struct batch *)request;
     if (reply != NULL && reload(batch, owner, reply)) {
         return;
     }
-    vote(batch, owner, reply);
+    if (reply == NULL || !is_about_one_key(batch, reply)) {
+        vote(batch, owner, reply);
+    } else {
+        split(batch, owner, reply);
+    }
     batch_drop(batch);
 }
 
-/* ---- collecting and sending ---- */
-
-static struct batch *open_batch(struct context *context, enum script script, uint32_t nodes) {
-    struct batch *batch = pool_take(&context->batches);
-    if (batch != NULL) {
-        batch->request.on_reply = on_reply;
-        batch->context = context;
-        batch->script = script;
-        batch->nodes = nodes;
-        batch->reloaded = 0;
-        batch->references = 1;
-        batch->count = 0;
-        bytes_clear(&batch->keys);
-        bytes_clear(&batch->arguments);
-        STAILQ_INSERT_TAIL(&context->open, batch, link);
-    }
-    return batch;
-}
-
-static bool has_room(const struct batch *batch) {
-    return batch->count < SCRIPT_MAX_KEYS && !batch->keys.failed && !batch->arguments.failed &&
-           batch->keys.length + batch->arguments.length < BATCH_BYTES_MAX;
-}
-
-static struct batch *find_batch(struct context *context, enum script script, uint32_t nodes) {
-    struct batch *batch;
-    STAILQ_FOREACH(batch, &context->open, link) {
-        if (batch->script == script && batch->nodes == nodes && has_room(batch)) {
-            return batch;
-        }
-    }
-    return open_batch(context, script, nodes);
-}
-
-/* Where a key's bit stands in the filter over open batches. */
-static size_t filter_word(const struct key *key) {
-    return key->hash % OPEN_KEYS_BITS / 64;
-}
-
-static uint64_t filter_bit(const struct key *key) {
-    return UINT64_C(1) << key->hash % 64;
-}
-
-bool batch_may_hold(const struct context *context, const struct key *key) {
-    return (context->open_keys[filter_word(key)] & filter_bit(key)) != 0;
-}
-
-void batch_add(struct context *context, enum script script, uint32_t nodes, struct flight *flight) {
-    struct batch *batch = find_batch(context, script, nodes);
-    if (batch == NULL) {
-        for (uint32_t i = 0; i < context->node_count; i++) {
-            flight_vote(flight, i, REDLOCK_VOTE_UNREACHABLE, 0, "out of memory");
-        }
-        return;
-    }
-    command_script_key(script, &batch->keys, &batch->arguments, flight->key->bytes,
-                       flight->key->length, flight->token, nanos_to_ms(flight->round.ttl));
-    context->open_keys[filter_word(flight->key)] |= filter_bit(flight->key);
-    batch->request.sent_at = flight->round.start;
-    batch->flights[batch->count++] = flight_hold(flight);
-}
+/* ---- sending ---- */
 
 static void vote_unreachable(struct batch *batch, uint32_t node, const char *detail) {
     for (unsigned i = 0; i < batch->count; i++) {
@@ -191,13 +231,14 @@ static void batch_send(struct batch *batch) {
 }
 
 void batch_send_all(struct context *context) {
-    if (STAILQ_EMPTY(&context->open)) {
+    STAILQ_CONCAT(&context->full, &context->open);
+    if (STAILQ_EMPTY(&context->full)) {
         return;
     }
     memset(context->open_keys, 0, sizeof(context->open_keys));
-    while (!STAILQ_EMPTY(&context->open)) {
-        struct batch *batch = STAILQ_FIRST(&context->open);
-        STAILQ_REMOVE_HEAD(&context->open, link);
+    while (!STAILQ_EMPTY(&context->full)) {
+        struct batch *batch = STAILQ_FIRST(&context->full);
+        STAILQ_REMOVE_HEAD(&context->full, link);
         batch_send(batch);
         batch_drop(batch);
     }

@@ -19,8 +19,8 @@ void batch_add(struct context *context, enum script script, uint32_t nodes, stru
 
 /*
  * Whether a call for this key may be waiting to be sent. Whoever sends another command for the
- * key must then have it sent first: a key is released before it is acquired again. May be true
- * without need, rarely.
+ * key must then have it sent first: a key is released before it is acquired again, except on a
+ * node that lacks the script and is sent the call once more. May be true without need, rarely.
  */
 bool batch_may_hold(const struct context *context, const struct key *key);
 

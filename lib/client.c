@@ -101,8 +101,12 @@ static void on_turn(void *arg) {
     context->is_woken = false;
     context->in_turn = true;
     locks_turn(&client->locks);
+    if (context->is_closing) {
+        locks_turn(&client->locks); /* closed in this turn: holders are told before the release */
+    }
     batch_send_all(context);
     net_flush(&context->net);
+    locks_sent(&client->locks);
     context->in_turn = false;
     if (may_end(client)) {
         end(client);

@@ -29,6 +29,7 @@ static void init_parts(struct context *context, struct event_base *base) {
     pool_init(&context->batches, allocator, &batch_kind, context);
     bytes_init(&context->scratch, allocator);
     STAILQ_INIT(&context->open);
+    STAILQ_INIT(&context->full);
 }
 
 redlock_status context_init(struct context *context, struct event_base *base,

@@ -47,6 +47,7 @@ struct context {
     struct pool batches;
     struct bytes scratch;   /* the command that is being encoded */
     struct batch_list open; /* script calls that are being collected in this turn */
+    struct batch_list full; /* those of them that take no further key */
     uint64_t open_keys[OPEN_KEYS_BITS / 64]; /* by hash: keys that open batches may hold */
     uint32_t flights_out; /* flights that still wait for a reply, or that a lock looks at */
 

@@ -1,12 +1,18 @@
 #include "debt.h"
 
 #include "base/memory.h"
+#include "base/nanos.h"
 
 #include <string.h>
+
+/* Fewer than this are not worth a sweep. */
+#define SWEEP_LEAST 64
 
 void debts_init(struct debts *debts, const redlock_allocator *allocator) {
     debts->allocator = allocator;
     debts->count = 0;
+    debts->sweep_at = SWEEP_LEAST;
+    debts->first_until = NANOS_NEVER;
     STAILQ_INIT(&debts->list);
 }
 
@@ -18,7 +24,11 @@ void debts_finish(struct debts *debts) {
 
 bool debts_add(struct debts *debts, struct key *key, const char *token, uint64_t until,
                uint64_t now) {
-    debts_drop_expired(debts, now);
+    if (debts->count >= debts->sweep_at && debts->first_until <= now) {
+        debts_drop_expired(debts, now);
+        size_t twice = debts->count < SWEEP_LEAST / 2 ? SWEEP_LEAST : 2 * debts->count;
+        debts->sweep_at = twice < DEBTS_MAX ? twice : DEBTS_MAX;
+    }
     struct debt *debt =
         debts->count < DEBTS_MAX ? memory_alloc(debts->allocator, sizeof(*debt)) : NULL;
     if (debt == NULL) {
@@ -27,14 +37,23 @@ bool debts_add(struct debts *debts, struct key *key, const char *token, uint64_t
     debt->key = key_hold(key);
     memcpy(debt->token, token, sizeof(debt->token));
     debt->until = until;
+    debts->first_until = nanos_min(debts->first_until, until);
     STAILQ_INSERT_TAIL(&debts->list, debt, link);
     debts->count++;
     return true;
 }
 
 void debts_drop_expired(struct debts *debts, uint64_t now) {
-    while (debts->count > 0 && STAILQ_FIRST(&debts->list)->until <= now) {
-        debts_drop_first(debts);
+    debts->first_until = NANOS_NEVER;
+    for (size_t left = debts->count; left > 0; left--) {
+        struct debt *debt = STAILQ_FIRST(&debts->list);
+        if (debt->until <= now) {
+            debts_drop_first(debts);
+        } else {
+            debts->first_until = nanos_min(debts->first_until, debt->until);
+            STAILQ_REMOVE_HEAD(&debts->list, link);
+            STAILQ_INSERT_TAIL(&debts->list, debt, link);
+        }
     }
 }
 

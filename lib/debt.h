@@ -28,6 +28,8 @@ struct debts {
     const redlock_allocator *allocator;
     STAILQ_HEAD(debt_list, debt) list;
     size_t count;
+    size_t sweep_at;      /* the count at which all are looked at: many may have expired by then */
+    uint64_t first_until; /* none expires before this */
 };
 
 void debts_init(struct debts *debts, const redlock_allocator *allocator);
@@ -37,7 +39,7 @@ void debts_finish(struct debts *debts);
 bool debts_add(struct debts *debts, struct key *key, const char *token, uint64_t until,
                uint64_t now);
 
-/* Drops the oldest ones as far as their keys have expired by now. */
+/* Drops those whose keys have expired by now. */
 void debts_drop_expired(struct debts *debts, uint64_t now);
 
 /* Moves all of them to `taken`, an initialised and empty one. */

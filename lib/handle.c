@@ -114,7 +114,7 @@ uint64_t redlock_validity_ms(const redlock_lock *lock) {
 
 const char *redlock_key(const redlock_lock *lock, size_t *length) {
     if (length != NULL) {
-        *length = lock->key->length;
+        *length = lock != NULL ? lock->key->length : 0;
     }
-    return lock->key->bytes;
+    return lock != NULL ? lock->key->bytes : "";
 }

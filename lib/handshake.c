@@ -50,9 +50,13 @@ static bool add_step(const struct course *course, enum handshake_need need, unsi
         .handshake = handshake,
         .need = need,
     };
-    if (course->scratch->failed ||
-        !conn_send(course->conn, &step->request, course->scratch->data, course->scratch->length)) {
+    if (course->scratch->failed) {
+        conn_close(course->conn, "out of memory");
         return false;
+    }
+    if (!conn_send(course->conn, &step->request, course->scratch->data, course->scratch->length)) {
+        conn_close(course->conn, "max_commands or max_bytes is too small for its handshake");
+        return false; /* or it was out of memory, and says so already */
     }
     handshake->steps_left++;
     return true;
@@ -86,22 +90,21 @@ static bool introduce(const struct course *course, const char *name) {
                     WORDS("CLIENT", "SETINFO", "LIB-VER", redlock_version()));
 }
 
-static bool load_scripts(const struct course *course) {
-    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+static void load_scripts(const struct course *course) {
+    bool has_room = true;
+    for (unsigned i = 0; i < SCRIPT_COUNT && has_room; i++) {
         const char *text = script_text((enum script)i);
-        if (!add_step(course, HANDSHAKE_USEFUL, WORDS("SCRIPT", "LOAD", text))) {
-            return false;
-        }
+        has_room = add_step(course, HANDSHAKE_USEFUL, WORDS("SCRIPT", "LOAD", text));
     }
-    return true;
 }
 
-bool handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
+void handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
                      struct conn *conn, const struct uri *uri, const char *name,
                      struct bytes *scratch, uint64_t now) {
     struct course course = {handshake, conn, scratch, now};
     handshake->listener = listener;
     handshake->steps_left = 0;
-    return log_in(&course, uri) && select_db(&course, uri->db) && introduce(&course, name) &&
-           load_scripts(&course);
+    if (log_in(&course, uri) && select_db(&course, uri->db) && introduce(&course, name)) {
+        load_scripts(&course);
+    }
 }

@@ -46,9 +46,9 @@ struct handshake {
 
 /*
  * Queues the handshake on a connection whose owner is the listener's. `name` may be NULL;
- * `scratch` is used during the call. False when out of memory.
+ * `scratch` is used during the call. Without memory or room for it the connection is closed.
  */
-bool handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
+void handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
                      struct conn *conn, const struct uri *uri, const char *name,
                      struct bytes *scratch, uint64_t now);
 

@@ -23,7 +23,7 @@ static uint32_t hash_of(const char *bytes, size_t length) {
     for (size_t i = 0; i < end; i++) {
         hash = (hash ^ (unsigned char)bytes[i]) * UINT32_C(16777619);
     }
-    for (size_t i = length - end; i < length && i >= end; i++) {
+    for (size_t i = length - end > end ? length - end : end; i < length; i++) {
         hash = (hash ^ (unsigned char)bytes[i]) * UINT32_C(16777619);
     }
     return hash ^ hash >> 16;

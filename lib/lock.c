@@ -68,6 +68,7 @@ void locks_init(struct locks *locks, struct context *context) {
     TAILQ_INIT(&locks->all);
     TAILQ_INIT(&locks->ended);
     TAILQ_INIT(&locks->ready);
+    TAILQ_INIT(&locks->sent);
 }
 
 static void lock_free(redlock_lock *lock) {
@@ -98,7 +99,7 @@ redlock_lock *lock_create(struct locks *locks, const redlock_request *request,
     lock->locks = locks;
     lock->flight = lock->tried = NULL;
     lock->events = lock->news = 0;
-    lock->is_ready = false;
+    lock->is_ready = lock->is_sent = false;
     lock->on_acquired = (struct lock_callback){on_acquired, arg};
     lock->on_lost = (struct lock_callback){request->on_lost, request->on_lost_arg};
     lock->on_extended = lock->on_released = (struct lock_callback){NULL, NULL};
@@ -162,7 +163,12 @@ static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t await
         let_go(&lock->flight);
     }
     lock->flight = flight;
-    lock->events &= ~(unsigned)(LOCK_DECIDED | LOCK_LATE_VOTE); /* they were about the last one */
+    lock->events &= /* they were about the last one */
+        ~(unsigned)(LOCK_DECIDED | LOCK_LATE_VOTE | LOCK_NO_MEMORY);
+    if (!lock->is_sent) {
+        lock->is_sent = true;
+        TAILQ_INSERT_TAIL(&lock->locks->sent, lock, sent_link);
+    }
     uint32_t all = round_all(context->node_count);
     if (kind == ROUND_ACQUIRE) {
         send_set(context, flight, all);
@@ -238,6 +244,10 @@ static void lock_end(redlock_lock *lock) {
     if (lock->is_ready) {
         TAILQ_REMOVE(&locks->ready, lock, ready_link);
         lock->is_ready = false;
+    }
+    if (lock->is_sent) {
+        TAILQ_REMOVE(&locks->sent, lock, sent_link);
+        lock->is_sent = false;
     }
     TAILQ_REMOVE(&locks->all, lock, all_link);
     timer_clear(&lock->timer);
@@ -368,6 +378,17 @@ void locks_turn(struct locks *locks) {
         lock->is_ready = false;
         is_last = lock == last;
         lock_turn(lock);
+    }
+}
+
+void locks_sent(struct locks *locks) {
+    uint64_t now = TAILQ_EMPTY(&locks->sent) ? 0 : clock_now();
+    while (!TAILQ_EMPTY(&locks->sent)) {
+        redlock_lock *lock = TAILQ_FIRST(&locks->sent);
+        TAILQ_REMOVE(&locks->sent, lock, sent_link);
+        lock->is_sent = false;
+        lease_sent(&lock->lease, now);
+        set_timer(lock);
     }
 }
 

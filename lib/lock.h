@@ -29,6 +29,7 @@ struct locks {
     struct pool pool;
     struct lock_list all;   /* those whose handle has not ended */
     struct lock_list ended; /* while the client closes: handles that may still be asked */
+    struct lock_list sent;  /* those whose round is written at the end of this turn */
     struct lock_list ready; /* those with an event or news to deal with */
     bool has_read;          /* in this turn: whatever had arrived has been read */
 };
@@ -45,6 +46,8 @@ struct redlock_lock {
     bool is_ready;         /* in locks->ready */
     TAILQ_ENTRY(redlock_lock) all_link;
     TAILQ_ENTRY(redlock_lock) ready_link;
+    bool is_sent; /* in locks->sent */
+    TAILQ_ENTRY(redlock_lock) sent_link;
 
     unsigned news; /* mask of enum lease_news that are to be told */
     redlock_status acquired, extended, loss, released;
@@ -71,6 +74,9 @@ redlock_status locks_acquire(struct locks *locks, const redlock_request *request
  * else. Locks that become ready meanwhile stay so.
  */
 void locks_turn(struct locks *locks);
+
+/* All that was collected has been written: the rounds' deadlines count from now. */
+void locks_sent(struct locks *locks);
 
 /* The client closes: ends what is under way, releases what is held. */
 void locks_close(struct locks *locks);

@@ -189,10 +189,8 @@ static void connect_to(struct node *node, const struct conn_address *address) {
         go_down(node, error.message);
         return;
     }
-    if (!handshake_begin(&node->handshake, &handshake_listener, node->conn, &node->uri,
-                         context->name, &context->scratch, node->state_since)) {
-        conn_close(node->conn, "out of memory");
-    }
+    handshake_begin(&node->handshake, &handshake_listener, node->conn, &node->uri, context->name,
+                    &context->scratch, node->state_since);
     wake_at(node, nanos_add(node->state_since, nanos_from_ms(context->options.stall_timeout_ms)));
     context_wake(context);
 }
@@ -227,10 +225,28 @@ static void connect_now(struct node *node) {
 
 /* ---- the timer: has it answered in time? ---- */
 
+/*
+ * A timer that is so late was kept waiting by the loop: what was queued before that may have been
+ * written only just now. The oldest command gets its time anew, once.
+ */
+#define LATE (50 * NANOS_PER_MS)
+
+static bool excuse(struct node *node, uint64_t oldest, uint64_t late) {
+    if (late < LATE || node->excused == oldest) {
+        return false;
+    }
+    node->excused = oldest;
+    return true;
+}
+
 static void check_progress(struct node *node, uint64_t now) {
     uint64_t stall = nanos_from_ms(node->context->options.stall_timeout_ms);
     conn_read(node->conn); /* the loop may have been away: what has arrived counts */
-    uint64_t due = nanos_add(conn_oldest(node->conn), stall);
+    uint64_t oldest = conn_oldest(node->conn);
+    uint64_t due = nanos_add(oldest, stall);
+    if (due <= now && excuse(node, oldest, now - due)) {
+        due = nanos_add(now, stall);
+    }
     if (due <= now) {
         char why[96];
         snprintf(why, sizeof(why), "stalled: no answer for %" PRIu64 " ms",
@@ -276,9 +292,10 @@ bool node_send(struct node *node, struct conn_request *request, const char *data
     if (!takes_commands(node) || !conn_send(node->conn, request, data, length)) {
         return false;
     }
-    if (node->timer.at == NANOS_NEVER) {
-        uint64_t stall = nanos_from_ms(node->context->options.stall_timeout_ms);
-        wake_at(node, nanos_add(request->sent_at, stall));
+    uint64_t stall = nanos_from_ms(node->context->options.stall_timeout_ms);
+    uint64_t due = nanos_add(request->sent_at, stall);
+    if (node->timer.at > due) { /* not set, or set for a payment of debts */
+        wake_at(node, due);
     }
     return true;
 }

@@ -47,6 +47,8 @@ struct node {
     struct debts debts;
     uint64_t pay_at; /* NANOS_NEVER: no debts, or not up */
 
+    uint64_t excused; /* when the command was sent that was given more time; 0: none */
+
     uint32_t complaints; /* mask of enum reply_error that were logged since it was last up */
 };
 

@@ -52,6 +52,20 @@ static void tell(struct lease_update *update, enum lease_news news, redlock_stat
     *told = status;
 }
 
+/* ---- the deadline of a round ---- */
+
+static void wait_for_round(struct lease *lease, uint64_t now, uint64_t useless_at) {
+    lease->useless_at = useless_at;
+    lease->wake_at = nanos_min(nanos_add(now, lease->terms.node_timeout), useless_at);
+}
+
+void lease_sent(struct lease *lease, uint64_t now) {
+    if (lease->state == LEASE_ACQUIRING || lease->state == LEASE_SETTLING ||
+        lease->state == LEASE_RENEWING || lease->state == LEASE_RELEASING) {
+        wait_for_round(lease, now, lease->useless_at);
+    }
+}
+
 /* ---- acquiring ---- */
 
 static void try_once(struct lease *lease, uint64_t now, struct lease_update *update) {
@@ -60,9 +74,8 @@ static void try_once(struct lease *lease, uint64_t now, struct lease_update *upd
     lease->tries++;
     send(update, ROUND_ACQUIRE, 0);
     /* A quorum that comes after the validity is over would be of no use: do not wait for it. */
-    uint64_t useless_at =
-        nanos_sub(validity_end(now, terms->ttl, terms->drift), terms->min_validity);
-    lease->wake_at = nanos_min(nanos_add(now, terms->node_timeout), useless_at);
+    wait_for_round(lease, now,
+                   nanos_sub(validity_end(now, terms->ttl, terms->drift), terms->min_validity));
 }
 
 void lease_start(struct lease *lease, const struct lease_terms *terms, uint64_t seed, uint64_t now,
@@ -120,7 +133,7 @@ static void try_failed(struct lease *lease, const struct round *round, uint64_t 
     }
     lease->state = LEASE_SETTLING;
     lease->may_hold = round_possible_holders(round);
-    lease->wake_at = nanos_add(now, terms->node_timeout);
+    wait_for_round(lease, now, NANOS_NEVER);
     send(update, ROUND_SETTLE, deniers);
 }
 
@@ -181,7 +194,7 @@ static void lose(struct lease *lease, redlock_status status, struct lease_update
 static void renew(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease->state = LEASE_RENEWING;
     send(update, ROUND_RENEW, 0);
-    lease->wake_at = nanos_min(nanos_add(now, lease->terms.node_timeout), lease->lost_at);
+    wait_for_round(lease, now, lease->lost_at);
 }
 
 /* The timer may come late: then max_hold may be over by now. */
@@ -340,6 +353,8 @@ redlock_status lease_cancel(struct lease *lease, const struct round *round,
     }
     if (lease->state == LEASE_ACQUIRING && round != NULL) {
         update->undo = round_possible_holders(round);
+    } else if (lease->state == LEASE_SETTLING && round != NULL && round->kind != ROUND_SETTLE) {
+        update->undo = lease->may_hold; /* the SETTLE could not be sent */
     }
     acquisition_ends(lease, REDLOCK_ECANCELED, update);
     return REDLOCK_OK;
@@ -375,7 +390,7 @@ redlock_status lease_release(struct lease *lease, uint64_t now, struct lease_upd
     }
     lease->state = LEASE_RELEASING;
     lease->validity_end = 0;
-    lease->wake_at = nanos_add(now, lease->terms.node_timeout);
+    wait_for_round(lease, now, NANOS_NEVER);
     send(update, ROUND_RELEASE, 0);
     return REDLOCK_OK;
 }

@@ -59,6 +59,7 @@ struct lease {
     uint64_t renew_at;     /* NANOS_NEVER when nothing is to be renewed */
     uint64_t longest_ttl;  /* the longest a node was asked to keep the key */
     uint64_t wake_at;      /* NANOS_NEVER when there is nothing to wake for */
+    uint64_t useless_at;   /* when the round that is waited for is of no use any more */
     uint64_t seed;         /* for jitter */
 };
 
@@ -104,6 +105,9 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
  */
 void lease_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update);
+
+/* The round that the last update asked for has been written: from now on the nodes have time. */
+void lease_sent(struct lease *lease, uint64_t now);
 
 /* The round that the last update asked for could not be sent: there was no memory for it. */
 void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update *update);

@@ -47,7 +47,8 @@ void round_begin(struct round *round, enum round_kind kind, uint32_t nodes, uint
                  uint64_t ttl, uint32_t awaited);
 
 /*
- * Writes down a node's vote; a second vote of the same node replaces a TIMEOUT and nothing else.
+ * Writes down a node's vote; a second vote of the same node replaces a TIMEOUT and nothing else:
+ * what comes late does not change the verdict, but is seen by who asks why, and whom to release.
  * True when this vote was the one that decided the round.
  */
 bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms);

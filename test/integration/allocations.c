@@ -5,6 +5,7 @@
 #include "cycles.h"
 #include "harness.h"
 #include "look.h"
+#include <stdio.h>
 
 #define KEY "orders:42"
 #define IN_FLIGHT 16
@@ -197,6 +198,43 @@ static void acquisition_without_memory_says_so(void **state) {
     fail_msg("no acquisition succeeded");
 }
 
+/* ---- what comes after a round that could not be sent ---- */
+
+static void a_release_that_was_sent_tells_its_own_result(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold(f, client, "one", LONG_TTL_MS);
+
+    wait_holders(f, "one", 5);
+    wait_answered(f, client, 0);
+    for (int i = 0; i < 8; i++) { /* they use up what is spare */
+        char name[16];
+        snprintf(name, sizeof(name), "other:%d", i);
+        hold(f, client, name, LONG_TTL_MS);
+    }
+    f->gauge.refuse_after = 0;
+    begin_extend(f, lock, 0); /* cannot be sent */
+    f->gauge.refuse_after = SIZE_MAX;
+    struct call *release = begin_release(f, lock); /* can */
+    assert_int_equal(await(f, release), REDLOCK_OK);
+    wait_released(f, "one");
+}
+
+static void a_cancel_releases_what_a_settling_round_could_not(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for("one", LONG_TTL_MS);
+
+    rival_takes(f, 0, 3, "one", LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+    f->gauge.refuse_after = 0;
+    wait_logged(f, "settling");
+    f->gauge.refuse_after = SIZE_MAX;
+    assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
+    await(f, call);
+    wait_holders(f, "one", 3); /* the rival's */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(a_cycle_in_the_steady_state_allocates_nothing),
@@ -205,6 +243,8 @@ int main(void) {
         ON_FIVE_MASTERS(a_second_client_after_the_first_leaves_nothing),
         ON_FIVE_MASTERS(creation_without_memory_says_so),
         ON_FIVE_MASTERS(acquisition_without_memory_says_so),
+        ON_FIVE_MASTERS(a_release_that_was_sent_tells_its_own_result),
+        ON_FIVE_MASTERS(a_cancel_releases_what_a_settling_round_could_not),
     };
 
     return cmocka_run_group_tests_name("allocations", tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "look.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #define KEY "orders:42"
 #define FIVE 5
@@ -211,6 +212,24 @@ static void ten_thousand_locks_at_once(void **state) {
     }
 }
 
+/* What a call queues is written when the loop runs again: the nodes have their time from then on.
+ */
+static void nodes_have_their_time_after_a_busy_callback(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), 5);
+
+    options.node_timeout_ms = 400;
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, 5);
+    for (size_t i = 0; i < 3; i++) {
+        redlock_request request = request_for(i % 2 == 0 ? "even" : "odd", LONG_TTL_MS);
+        struct call *call = begin_acquire(f, client, &request);
+        usleep(600 * 1000); /* the application's own work, after the call */
+        assert_int_equal(await(f, call), REDLOCK_OK);
+        let_go(f, call->lock);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(a_denied_request_tries_as_often_as_it_was_told),
@@ -221,6 +240,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_released_lock_is_renewed_no_more),
         ON_FIVE_MASTERS(short_ttls_are_refused_or_end_well),
         ON_FIVE_MASTERS(ten_thousand_locks_at_once),
+        ON_FIVE_MASTERS(nodes_have_their_time_after_a_busy_callback),
     };
 
     return cmocka_run_group_tests_name("duration", tests, NULL, NULL);

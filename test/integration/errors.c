@@ -6,6 +6,7 @@
 #include "peer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define KEY "orders:42"
@@ -354,6 +355,41 @@ static void an_unknown_command_is_named_but_not_its_arguments(void **state) {
     wait_logged(f, "unknown command"); /* the diary looks for tokens by itself */
 }
 
+static struct call *release_of_the_other;
+
+static void let_the_other_go(struct call *call, void *arg) {
+    assert_int_not_equal(call->status, REDLOCK_OK);
+    release_of_the_other = begin_release(call->fixture, arg);
+}
+
+/* The undo of the forbidden key and the release of the other one travel in one call. */
+static void a_forbidden_key_does_not_hinder_the_release_of_another(void **state) {
+    struct fixture *f = *state;
+    static char text[5][128];
+    const char *uris[5];
+
+    for (size_t i = 0; i < 5; i++) {
+        free(masters_query(f->masters, i,
+                           "ACL SETUSER app on >pw ~ok:* +set +get +del +pttl +pexpire +eval "
+                           "+evalsha +script|load"));
+        snprintf(text[i], sizeof(text[i]), "redis://app:pw@127.0.0.1:%d",
+                 masters_port(f->masters, i));
+        uris[i] = text[i];
+    }
+    redlock_options options = patient_options(f, uris, 5);
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, 5);
+    redlock_lock *lock = hold(f, client, "ok:1", LONG_TTL_MS);
+    wait_holders(f, "ok:1", 5);
+    redlock_request forbidden = request_for("bad", LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &forbidden);
+    call->then = let_the_other_go;
+    call->then_arg = lock;
+    await(f, call);
+    assert_int_equal(await(f, release_of_the_other), REDLOCK_OK);
+    wait_released(f, "ok:1");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(an_error_of_each_node_in_turn_is_borne),
@@ -372,6 +408,7 @@ int main(void) {
         ON_FIVE_MASTERS(errors_of_renewals_are_borne_while_validity_lasts),
         cmocka_unit_test_setup_teardown(an_unknown_command_is_named_but_not_its_arguments,
                                         masters_without_scripts, finish),
+        ON_FIVE_MASTERS(a_forbidden_key_does_not_hinder_the_release_of_another),
     };
 
     return cmocka_run_group_tests_name("errors", tests, NULL, NULL);

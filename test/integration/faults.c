@@ -7,8 +7,10 @@
 #include "look.h"
 #include "peer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define KEY "orders:42"
 #define FIVE 5
@@ -339,6 +341,86 @@ static void a_node_that_accepts_and_stalls_costs_no_decision(void **state) {
     wait_released(f, KEY);
 }
 
+/* ---- stalls, and what is none ---- */
+
+static void a_program_that_starts_slowly_finds_its_nodes(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), 5);
+
+    options.stall_timeout_ms = 1000;
+    redlock_client *client = create_client(f, &options);
+    usleep(1200 * 1000); /* reads its configuration, opens its database, ... */
+    assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
+    assert_int_equal(node_info(client, 0).disconnected, 0);
+}
+
+static enum { WELL, ERRORS, SILENT } mood;
+
+static void answer_by_mood(struct peer_link *link, const struct command *command, void *arg) {
+    if (mood == ERRORS && command_is_script(command)) {
+        peer_say(link, "-OOM command not allowed\r\n");
+    } else if (mood != SILENT) {
+        peer_answer_well(link, command, arg);
+    }
+}
+
+/* A node has one timer: that a payment of debts is planned must not put off the look for a stall.
+ */
+static void a_silent_node_that_is_owed_releases_is_dropped(void **state) {
+    struct fixture *f = *state;
+    struct peer *peer = peer_create(f, answer_by_mood, NULL);
+    const char *uri = peer_uri(peer);
+    redlock_options options = patient_options(f, &uri, 1);
+
+    mood = WELL;
+    options.node_timeout_ms = 50;
+    options.stall_timeout_ms = 200;
+    options.reconnect_delay_max_ms = 600000; /* the debt is to be paid in ten minutes */
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, 1);
+    redlock_lock *lock = hold(f, client, "a", LONG_TTL_MS);
+    mood = ERRORS;
+    let_go(f, lock);
+    wait_answered(f, client, 0);
+    assert_int_equal(node_info(client, 0).release_debts, 1);
+    for (unsigned i = 0; i < 100; i++) { /* long enough for the timer to be the payment's */
+        run_turns(f, 1);
+        usleep(5000);
+    }
+    mood = SILENT;
+    try_lock(f, client, "b", LONG_TTL_MS);
+    wait_disconnected(f, client, 0, 1);
+}
+
+/* More at once than a small max_bytes lets go: what is over it becomes a debt, and is paid. */
+static void a_small_max_bytes_puts_releases_off_but_loses_none(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), 5);
+    redlock_lock *locks[64];
+    struct call *releases[64];
+    char names[64][64];
+
+    options.max_bytes = 4096;
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, 5);
+    for (size_t i = 0; i < 64; i++) {
+        snprintf(names[i], sizeof(names[i]), "production:tenant-000042:orders:%zu", i);
+        locks[i] = hold(f, client, names[i], LONG_TTL_MS);
+        for (size_t node = 0; node < 5; node++) {
+            wait_answered(f, client, node);
+        }
+    }
+    for (size_t i = 0; i < 64; i++) {
+        releases[i] = begin_release(f, locks[i]);
+    }
+    for (size_t i = 0; i < 64; i++) {
+        await(f, releases[i]);
+    }
+    for (size_t i = 0; i < 64; i++) {
+        wait_released(f, names[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(two_killed_of_five_cost_nothing),
@@ -354,6 +436,9 @@ int main(void) {
         ON_FIVE_MASTERS(a_full_queue_is_named),
         ON_FIVE_MASTERS(three_stopped_nodes_time_out),
         ON_FIVE_MASTERS(a_node_that_accepts_and_stalls_costs_no_decision),
+        ON_FIVE_MASTERS(a_program_that_starts_slowly_finds_its_nodes),
+        ON_NO_MASTERS(a_silent_node_that_is_owed_releases_is_dropped),
+        ON_FIVE_MASTERS(a_small_max_bytes_puts_releases_off_but_loses_none),
     };
 
     return cmocka_run_group_tests_name("faults", tests, NULL, NULL);

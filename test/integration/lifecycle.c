@@ -767,6 +767,36 @@ static void calls_in_the_wrong_state_are_refused(void **state) {
     assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
 }
 
+static size_t holders_when_told;
+
+static void count_holders(struct loss *loss, void *arg) {
+    (void)loss;
+    holders_when_told = holders(arg, KEY);
+}
+
+static void close_client_now(struct call *call, void *arg) {
+    begin_close(call->fixture, arg);
+}
+
+static void holders_are_told_before_a_close_releases_their_locks(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct loss *loss = watch_loss(f, &request);
+
+    loss->then = count_holders;
+    loss->then_arg = f;
+    hold_for(f, client, &request);
+    wait_holders(f, KEY, 5);
+    redlock_request other = request_for("other", LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &other);
+    call->then = close_client_now;
+    call->then_arg = client;
+    wait_lost(f, loss);
+    assert_int_equal(loss->status, REDLOCK_ECLOSED);
+    assert_int_equal(holders_when_told, 5);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(closed_while_it_connects),
@@ -802,6 +832,7 @@ int main(void) {
         ON_FIVE_MASTERS(canceled_while_it_asks_why_it_was_denied),
         ON_FIVE_MASTERS(callbacks_may_be_left_out),
         ON_FIVE_MASTERS(calls_in_the_wrong_state_are_refused),
+        ON_FIVE_MASTERS(holders_are_told_before_a_close_releases_their_locks),
     };
 
     return cmocka_run_group_tests_name("lifecycle", tests, NULL, NULL);

@@ -615,6 +615,19 @@ static void a_user_without_permission_is_named(void **state) {
     assert_explained(call, "set"); /* the command that was refused */
 }
 
+static void a_handshake_over_a_bound_says_so(void **state) {
+    struct fixture *f = *state;
+    char uri[4000];
+    const char *uris[] = {uri};
+
+    snprintf(uri, sizeof(uri), "redis://:%03000d@127.0.0.1:%d", 7, masters_port(f->masters, 0));
+    redlock_options options = patient_options(f, uris, 1);
+    options.max_bytes = 4096;
+    redlock_client *client = create_client(f, &options);
+    wait_disconnected(f, client, 0, 1);
+    assert_non_null(strstr(node_info(client, 0).reason, "max_bytes"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_NO_MASTERS(a_mistaken_uri_is_named),
@@ -639,6 +652,7 @@ int main(void) {
                                         finish),
         cmocka_unit_test_setup_teardown(a_user_without_permission_is_named,
                                         masters_with_odd_password, finish),
+        ON_FIVE_MASTERS(a_handshake_over_a_bound_says_so),
     };
 
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
