@@ -430,8 +430,9 @@ static void be_born(void *owner) {
 static void name_nodes(struct app *app) {
     for (unsigned i = 0; i < app->plan->nodes; i++) {
         bool has_name = app->plan->has_names && i % 2 == 0;
-        snprintf(app->uris[i], sizeof(app->uris[i]), "redis://%s:%u",
-                 has_name ? "node1" : "10.0.0.1", 7000 + i);
+        snprintf(app->uris[i], sizeof(app->uris[i]), "redis://%s%s:%u/%u",
+                 app->plan->has_password ? "me:secret@" : "", has_name ? "node1" : "10.0.0.1",
+                 7000 + i, app->plan->db);
         app->nodes[i] = app->uris[i];
     }
 }

@@ -57,7 +57,7 @@ struct app {
     struct checker *checker;
     enum phase phase;
     const char *nodes[SERVERS_MAX];
-    char uris[SERVERS_MAX][32];
+    char uris[SERVERS_MAX][48];
 
     redlock_client *client;
     bool is_closing;

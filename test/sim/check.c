@@ -246,6 +246,9 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
 struct effect *check_effects(const struct link *link, const struct words *words, unsigned *count) {
     const struct checker *checker = checker_of(link->network->world);
     *count = 0;
+    if (link->db != checker->db) {
+        return NULL; /* nothing of ours is there */
+    }
     bool is_set = word_is(&words->word[0], "SET") && words->count >= 3;
     bool is_call = word_is(&words->word[0], "EVALSHA") || word_is(&words->word[0], "EVAL");
     long long keys = 1;
@@ -316,7 +319,7 @@ static bool is_valid(const struct hold *hold) {
 static void check_promises(struct checker *checker, const struct hold *hold) {
     const struct token *token = &checker->tokens[hold->token];
     uint64_t best = ranked(token->promised, checker->network->server_count, checker->quorum);
-    if (hold->end > best + 1000) { /* the rounding of a double */
+    if (hold->end > best + 1000 && !checker->clocks_jump) { /* the rounding of a double */
         violate(checker->world, INVARIANT_QUORUM,
                 "process %u claims key %u for %" PRIu64
                 " us more than a quorum's replies promised (token %" PRIu32 ")",
@@ -511,6 +514,7 @@ static bool is_excused(const struct token *token, unsigned server) {
 }
 
 static void check_leftover(struct checker *checker, struct master *master, unsigned key) {
+    master->db = checker->db;
     const struct store_key *found =
         master_find(master, checker->keys[key], strlen(checker->keys[key]));
     if (found == NULL || found->is_list) {

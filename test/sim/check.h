@@ -59,8 +59,9 @@ struct checker {
     bool keeps_assumptions;  /* else overlaps are counted, and are no violation */
     bool clocks_jump;        /* processes' clocks do: then validity may come back */
     bool server_clocks_jump; /* then keys may live longer */
+    unsigned db;             /* that of all clients */
     unsigned key_count;
-    char keys[KEYS_MAX][MASTER_NAME_MAX];
+    char keys[KEYS_MAX][200];
     uint64_t asked_ttl_ms[PROCESSES_MAX][KEYS_MAX];  /* the longest that was asked for */
     uint32_t released_last[PROCESSES_MAX][KEYS_MAX]; /* the token of the latest release */
     uint32_t set_last[SERVERS_MAX][KEYS_MAX];        /* the token that the node was given last */

@@ -44,7 +44,8 @@ static void drop(struct master *master, unsigned place) {
 static bool find(struct master *master, const char *name, size_t length, unsigned *place) {
     for (unsigned i = 0; i < master->key_count; i++) {
         const struct store_key *key = master->keys[i];
-        if (key->name_length == length && memcmp(key->name, name, length) == 0) {
+        if (key->db == master->db && key->name_length == length &&
+            memcmp(key->name, name, length) == 0) {
             if (key->expires_ms >= 0 && master_now_ms(master) > key->expires_ms) {
                 drop(master, i);
                 return false;
@@ -67,16 +68,17 @@ static struct store_key *find_word(struct master *master, const struct word *nam
 }
 
 static struct store_key *add(struct master *master, const struct word *name) {
-    if (master->key_count == MASTER_KEYS || name->length > MASTER_NAME_MAX) {
-        fprintf(stderr, "the simulated master has no room for this key\n");
+    if (master->key_count == MASTER_KEYS) {
+        fprintf(stderr, "the simulated master has no room for more keys\n");
         exit(3);
     }
-    struct store_key *key = calloc(1, sizeof(*key));
+    struct store_key *key = calloc(1, sizeof(*key) + name->length);
     if (key == NULL) {
         abort();
     }
     memcpy(key->name, name->text, name->length);
     key->name_length = name->length;
+    key->db = master->db;
     key->expires_ms = -1;
     master->keys[master->key_count++] = key;
     return key;
@@ -210,6 +212,16 @@ static struct reply run_ok(struct master *master, const struct words *words) {
     return status("OK");
 }
 
+/* SELECT db */
+static struct reply run_select(struct master *master, const struct words *words) {
+    long long db;
+    if (!word_number(&words->word[1], &db) || db < 0 || db > 15) {
+        return error("ERR DB index is out of range");
+    }
+    master->db = (unsigned)db;
+    return status("OK");
+}
+
 static struct reply run_ping(struct master *master, const struct words *words) {
     (void)master;
     (void)words;
@@ -283,12 +295,12 @@ struct reply master_run(struct master *master, const struct words *words) {
         unsigned least_words;
         struct reply (*run)(struct master *master, const struct words *words);
     } table[] = {
-        {"SET", "set", 3, run_set},    {"EVALSHA", NULL, 3, run_evalsha},
-        {"GET", "get", 2, run_get},    {"DEL", "del", 2, run_del},
-        {"PTTL", "pttl", 2, run_pttl}, {"PEXPIRE", "pexpire", 3, run_pexpire},
-        {"EVAL", NULL, 3, run_eval},   {"SCRIPT", NULL, 2, run_script},
-        {"LPUSH", NULL, 3, run_lpush}, {"AUTH", NULL, 2, run_ok},
-        {"SELECT", NULL, 2, run_ok},   {"CLIENT", NULL, 2, run_ok},
+        {"SET", "set", 3, run_set},      {"EVALSHA", NULL, 3, run_evalsha},
+        {"GET", "get", 2, run_get},      {"DEL", "del", 2, run_del},
+        {"PTTL", "pttl", 2, run_pttl},   {"PEXPIRE", "pexpire", 3, run_pexpire},
+        {"EVAL", NULL, 3, run_eval},     {"SCRIPT", NULL, 2, run_script},
+        {"LPUSH", NULL, 3, run_lpush},   {"AUTH", NULL, 2, run_ok},
+        {"SELECT", NULL, 2, run_select}, {"CLIENT", NULL, 2, run_ok},
         {"PING", NULL, 1, run_ping},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {

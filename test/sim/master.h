@@ -15,26 +15,27 @@
 #include <stdint.h>
 
 #define MASTER_KEYS 32
-#define MASTER_NAME_MAX 200
 #define MASTER_VALUE_MAX 64
 
 /* The longest text that it answers. */
 #define MASTER_TEXT_MAX 1024
 
 struct store_key {
-    char name[MASTER_NAME_MAX];
+    unsigned db;
     size_t name_length;
     char value[MASTER_VALUE_MAX];
     size_t value_length;
     bool is_list;
     int64_t expires_ms; /* by the master's clock; -1: never */
     uint64_t command;   /* the number of the command that made it */
+    char name[];
 };
 
 struct master {
     struct world *world;
     unsigned index;
     struct tempo clock;
+    unsigned db; /* that of the connection whose command is carried out */
     struct store_key *keys[MASTER_KEYS];
     unsigned key_count;
     uint32_t scripts;  /* mask of enum script: those that it has loaded */
@@ -51,7 +52,7 @@ void master_forget(struct master *master);
 /* Carries out one command. The answer is valid until the next. */
 struct reply master_run(struct master *master, const struct words *words);
 
-/* The key, unless it is not there or has expired; NULL. */
+/* The key in the current database, unless it is not there or has expired; NULL. */
 const struct store_key *master_find(struct master *master, const char *name, size_t length);
 
 /* By its own clock. */

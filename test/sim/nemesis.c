@@ -141,6 +141,15 @@ static void have_errors(struct nemesis *nemesis) {
     TRACE(nemesis->world, "nemesis: node %u answers %s", server->master.index, server->error);
 }
 
+static void refuse_logins(struct nemesis *nemesis) {
+    struct server *server = any_server(nemesis);
+    server->login_refused_until = some_time(nemesis);
+    TRACE(nemesis->world, "nemesis: node %u refuses logins", server->master.index);
+    if (coin(nemesis)) { /* and has them come again */
+        server_break(server);
+    }
+}
+
 static void flush_scripts(struct nemesis *nemesis) {
     any_server(nemesis)->master.scripts = 0;
 }
@@ -151,12 +160,14 @@ static void run_words(struct master *master, unsigned count, const char *const *
         words.word[i] = (struct word){text[i], strlen(text[i])};
     }
     master->commands++;
+    master->db = master->world->checker->db;
     master_run(master, &words);
 }
 
 /* A key that is no lock, or that of a client of another make. */
 static void put_foreign_key(struct nemesis *nemesis) {
     struct master *master = &any_server(nemesis)->master;
+    master->db = nemesis->plan->db;
     const struct checker *checker = nemesis->world->checker;
     const char *key = checker->keys[draw(nemesis, checker->key_count)];
     switch (draw(nemesis, 3)) {
@@ -178,6 +189,7 @@ static void remove_foreign_keys(struct nemesis *nemesis) {
     const struct checker *checker = nemesis->world->checker;
     for (unsigned i = 0; i < nemesis->plan->nodes; i++) {
         struct master *master = &nemesis->network->servers[i].master;
+        master->db = nemesis->plan->db;
         for (unsigned j = 0; j < checker->key_count; j++) {
             const char *name = checker->keys[j];
             const struct store_key *key = master_find(master, name, strlen(name));
@@ -258,9 +270,9 @@ static void strike_on_purpose(struct nemesis *nemesis) {
 
 static void strike(struct nemesis *nemesis) {
     static void (*const faults[])(struct nemesis * nemesis) = {
-        hold_path,    hold_path,    hold_path,     cut_off,         break_links,
-        pause_server, slow_down,    have_errors,   flush_scripts,   restart_with_data,
-        restart_late, kill_process, pause_process, put_foreign_key,
+        hold_path,    hold_path,     hold_path,    cut_off,       break_links,
+        pause_server, slow_down,     have_errors,  flush_scripts, restart_with_data,
+        restart_late, refuse_logins, kill_process, pause_process, put_foreign_key,
     };
     if (nemesis->plan->cause != CAUSE_NONE && coin(nemesis)) {
         strike_on_purpose(nemesis);
@@ -320,7 +332,8 @@ void nemesis_heal(struct nemesis *nemesis) {
     task_cancel(nemesis->world, &nemesis->task);
     for (unsigned j = 0; j < plan->nodes; j++) {
         struct server *server = &nemesis->network->servers[j];
-        server->paused_until = server->slowness = server->error_until = 0;
+        server->paused_until = server->slowness = 0;
+        server->error_until = server->login_refused_until = 0;
         for (unsigned i = 0; i < plan->processes; i++) {
             struct path *path = &nemesis->network->paths[i][j];
             path->requests_held_until = path->replies_held_until = 0;

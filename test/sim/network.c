@@ -211,16 +211,29 @@ static struct answer *answer_create(const struct reply *reply) {
     return answer;
 }
 
-static struct answer *run(const struct link *link, const struct words *words) {
+static bool is_login(const struct words *words) {
+    return word_is(&words->word[0], "AUTH") || word_is(&words->word[0], "SELECT");
+}
+
+static struct answer *refuse(const char *text) {
+    struct reply refusal = {.type = REPLY_ERROR, .text = text, .length = strlen(text)};
+    return answer_create(&refusal);
+}
+
+static struct answer *run(struct link *link, const struct words *words) {
     struct server *server = link->server;
     struct master *master = &server->master;
-    if (server->error_until > server->network->world->now && is_lock_command(words)) {
-        struct reply refusal = {
-            .type = REPLY_ERROR, .text = server->error, .length = strlen(server->error)};
-        return answer_create(&refusal);
+    uint64_t now = server->network->world->now;
+    if (server->login_refused_until > now && is_login(words)) {
+        return refuse("NOPERM this user has no permissions to log in");
     }
+    if (server->error_until > now && is_lock_command(words)) {
+        return refuse(server->error);
+    }
+    master->db = link->db;
     master->commands++;
     struct reply reply = master_run(master, words);
+    link->db = master->db;
     struct answer *answer = answer_create(&reply);
     answer->effects = check_effects(link, words, &answer->effect_count);
     return answer;

@@ -76,6 +76,7 @@ struct link {
     unsigned number;
     struct conn *conn; /* NULL: the client side is closed */
     bool is_accepted;  /* the server side stands */
+    unsigned db;       /* that it has selected */
     struct stream requests, replies;
 };
 TAILQ_HEAD(link_list, link);
@@ -92,9 +93,10 @@ struct server {
     uint64_t down_until;
     bool is_gone; /* while down: does not even refuse */
     uint64_t paused_until;
-    uint64_t slowness;    /* how much longer it takes, at the most */
-    const char *error;    /* what it answers to SET and to scripts ... */
-    uint64_t error_until; /* until then */
+    uint64_t slowness;            /* how much longer it takes, at the most */
+    const char *error;            /* what it answers to SET and to scripts ... */
+    uint64_t error_until;         /* until then */
+    uint64_t login_refused_until; /* AUTH and SELECT are answered with an error */
 };
 
 struct network {

@@ -73,6 +73,8 @@ void plan_draw(struct plan *plan, struct rng *rng, bool is_broken) {
     plan->keys = (unsigned)rng_between(rng, 1, 3);
     plan->has_long_keys = rng_chance(rng, 100);
     plan->has_names = rng_chance(rng, 200);
+    plan->has_password = rng_chance(rng, 200);
+    plan->db = rng_chance(rng, 200) ? 3 : 0;
     draw_options(plan, rng);
     draw_ttls(plan, rng);
     draw_clocks(plan, rng);

@@ -26,6 +26,8 @@ struct plan {
     enum cause cause;
     unsigned nodes, processes, workers, keys;
     bool has_long_keys, has_names;
+    bool has_password;
+    unsigned db;
 
     redlock_options options; /* but for the nodes and the hooks */
     uint64_t ttl_least_ms, ttl_most_ms;

@@ -36,6 +36,7 @@ static void begin(struct run *run, uint64_t seed, bool is_broken, FILE *trace) {
           plan->ttl_most_ms, cause_name(plan->cause));
     network_init(&run->network, &run->world, plan->nodes);
     check_init(&run->checker, &run->network, plan->keys);
+    run->checker.db = plan->db;
     run->checker.has_caps = plan->options.max_commands < 1000;
     run->checker.drift = plan->options.drift;
     run->checker.keeps_assumptions = plan->cause == CAUSE_NONE || plan->cause == CAUSE_PAUSES;
