@@ -280,8 +280,8 @@ void rig_begin(struct rig *rig, unsigned servers, const char *folder) {
     rig->options = (redlock_options)REDLOCK_OPTIONS_INIT;
     rig->options.allocator = &rig->heap.hook;
     rig->options.log = on_log;
-    rig->options.log_level = rig_log_level < REDLOCK_LOG_ERROR ? (redlock_log_level)rig_log_level
-                                                               : REDLOCK_LOG_ERROR;
+    rig->options.log_level =
+        rig_log_level < REDLOCK_LOG_ERROR ? (redlock_log_level)rig_log_level : REDLOCK_LOG_ERROR;
     rig->options.node_timeout_ms = 30;
     rig->options.stall_timeout_ms = 100;
     rig->options.retry_delay_ms = rig->options.reconnect_delay_ms = 2;
