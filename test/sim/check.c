@@ -1,20 +1,16 @@
-#include "check.h"
+/*
+ * Tokens, what locks claim, and what applications are told. What goes over the wire: check_wire.c.
+ */
+#include "checker.h"
 
 #include "lock.h"
-#include "wire/script.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_TOKEN UINT32_MAX
-
 /* More than a client of a simulated application ever needs. */
 #define MEMORY_MAX (8 * 1024 * 1024)
-
-static struct checker *checker_of(const struct world *world) {
-    return world->checker;
-}
 
 void check_init(struct checker *checker, struct network *network, unsigned keys) {
     *checker = (struct checker){.world = network->world, .network = network, .key_count = keys};
@@ -55,7 +51,7 @@ void check_new_token(struct event_base *process, char text[41]) {
     checker->token_count++;
 }
 
-static uint32_t token_of(const struct checker *checker, const char *text, size_t length) {
+uint32_t check_token_of(const struct checker *checker, const char *text, size_t length) {
     uint32_t number = 0;
     if (length != 40) {
         return NO_TOKEN;
@@ -69,7 +65,7 @@ static uint32_t token_of(const struct checker *checker, const char *text, size_t
                : NO_TOKEN;
 }
 
-static unsigned key_of(const struct checker *checker, const struct word *name) {
+unsigned check_key_of(const struct checker *checker, const struct word *name) {
     unsigned i = 0;
     while (i < checker->key_count && !word_is(name, checker->keys[i])) {
         i++;
@@ -79,7 +75,7 @@ static unsigned key_of(const struct checker *checker, const struct word *name) {
 
 /* ---- holds ---- */
 
-static struct hold *hold_of(const struct checker *checker, uint32_t token) {
+struct hold *check_hold_of(const struct checker *checker, uint32_t token) {
     struct hold *hold;
     LIST_FOREACH(hold, &checker->holds, link) {
         if (hold->token == token) {
@@ -89,209 +85,10 @@ static struct hold *hold_of(const struct checker *checker, uint32_t token) {
     return NULL;
 }
 
-static uint64_t claimed_end(const redlock_lock *lock) {
+uint64_t check_claimed_end(const redlock_lock *lock) {
     return lock->lease.state == LEASE_HELD || lock->lease.state == LEASE_RENEWING
                ? lock->lease.validity_end
                : 0;
-}
-
-/* ---- what is sent ---- */
-
-/* What was released in this process before goes to the node before a new SET does. */
-static void check_order(struct checker *checker, const struct link *link, unsigned key) {
-    const struct event_base *process = link->process;
-    unsigned server = link->server->master.index;
-    uint32_t number = checker->released_last[process->index][key];
-    const struct token *last = number != NO_TOKEN ? &checker->tokens[number] : NULL;
-    if (last != NULL && last->life == process->life && last->failed == process->failed &&
-        last->set_on[server] == link->number && last->released_on[server] != link->number &&
-        !checker->has_caps) {
-        violate(checker->world, INVARIANT_EXPIRY,
-                "process %u sends node %u a SET before the release of token %" PRIu32,
-                process->index, server, number);
-    }
-}
-
-static void set_sent(struct checker *checker, const struct link *link, const struct words *words) {
-    struct world *world = checker->world;
-    struct event_base *process = link->process;
-    uint32_t number = token_of(checker, words->word[2].text, words->word[2].length);
-    unsigned key = key_of(checker, &words->word[1]);
-    uint64_t now = tempo_read(&process->clock, world->now);
-    if (number == NO_TOKEN || key == checker->key_count) {
-        violate(world, INVARIANT_TOKENS, "process %u sent a SET with a token or key of nobody",
-                process->index);
-        return;
-    }
-    struct token *token = &checker->tokens[number];
-    TRACE(world, "process %u sends SET key %u token %" PRIu32, process->index, key, number);
-    check_order(checker, link, key);
-    token->set_on[link->server->master.index] = link->number;
-    if (token->first_sent == NEVER) {
-        token->first_sent = now;
-        token->key = key;
-    }
-    if (token->key != key || token->process != process) {
-        violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another key", number);
-    } else if (token->first_sent != now && !token->is_acquired) {
-        violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another try", number);
-    } else if (token->is_over) {
-        violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used after its end", number);
-    }
-    const struct hold *hold = hold_of(checker, number);
-    if (token->is_acquired && (hold == NULL || claimed_end(hold->lock) == 0)) {
-        violate(world, INVARIANT_REVIVAL, "process %u tops up key %u, which it has lost",
-                process->index, key);
-    }
-    long long ttl = 0;
-    for (unsigned i = 3; i + 1 < words->count; i++) {
-        if (word_is(&words->word[i], "PX")) {
-            word_number(&words->word[i + 1], &ttl);
-        }
-    }
-    if (ttl <= 0 ||
-        ((uint64_t)ttl > checker->asked_ttl_ms[process->index][key] && !checker->clocks_jump)) {
-        violate(world, INVARIANT_EXPIRY, "process %u asks for a longer TTL than its application",
-                process->index);
-    }
-}
-
-static void script_sent(struct checker *checker, const struct link *link,
-                        const struct words *words) {
-    for (unsigned i = 3; i < words->count; i++) {
-        uint32_t number = token_of(checker, words->word[i].text, words->word[i].length);
-        if (number != NO_TOKEN) {
-            checker->tokens[number].released_on[link->server->master.index] = link->number;
-        }
-    }
-}
-
-void check_sent(const struct link *link, const char *data, size_t length) {
-    struct checker *checker = checker_of(link->network->world);
-    struct words words;
-    if (words_read(&words, data, length) != length) {
-        violate(checker->world, INVARIANT_BOUNDS, "process %u sent a broken command",
-                link->process->index);
-    } else if (word_is(&words.word[0], "SET")) {
-        set_sent(checker, link, &words);
-    } else if (word_is(&words.word[0], "EVALSHA") &&
-               word_is(&words.word[1], script_sha(SCRIPT_RELEASE))) {
-        script_sent(checker, link, &words);
-    }
-}
-
-/* ---- what servers do ---- */
-
-static void check_backing(struct checker *checker, const struct hold *hold);
-
-/* A key of ours never takes the place of another one. */
-static void check_free(struct checker *checker, const struct master *master, uint32_t number) {
-    uint32_t *last = &checker->set_last[master->index][checker->tokens[number].key];
-    if (*last != NO_TOKEN && *last != number && !checker->server_clocks_jump &&
-        checker->tokens[*last].keeps_until[master->index] > checker->world->now) {
-        violate(checker->world, INVARIANT_EXCLUSION,
-                "at node %u token %" PRIu32 " took the place of token %" PRIu32, master->index,
-                number, *last);
-    }
-    *last = number;
-}
-
-void check_forgotten(struct master *master) {
-    struct checker *checker = checker_of(master->world);
-    for (unsigned key = 0; key < KEYS_MAX; key++) {
-        checker->set_last[master->index][key] = NO_TOKEN;
-    }
-}
-
-/* The key `name` has been touched by a command that names the token. True: it has it now. */
-static bool note_effect(const struct link *link, const struct word *name, uint32_t number,
-                        struct effect *effect) {
-    struct checker *checker = checker_of(link->network->world);
-    struct master *master = &link->server->master;
-    struct token *token = &checker->tokens[number];
-    const struct store_key *key = master_find(master, name->text, name->length);
-    bool has_it = key != NULL && !key->is_list && key->value_length == 40 &&
-                  token_of(checker, key->value, 40) == number;
-    if (!has_it) {
-        token->keeps_until[master->index] = 0;
-        const struct hold *hold = hold_of(checker, number);
-        if (hold != NULL) {
-            check_backing(checker, hold);
-        }
-        return false;
-    }
-    bool is_new = key->command == master->commands;
-    int64_t left_ms = key->expires_ms - master_now_ms(master);
-    int64_t asked = (int64_t)checker->asked_ttl_ms[token->process->index][token->key];
-    if (key->expires_ms < 0 ||
-        (left_ms > asked && !checker->server_clocks_jump && !checker->clocks_jump)) {
-        violate(checker->world, INVARIANT_EXPIRY,
-                "node %u is to keep a key for longer than its application asked (token %" PRIu32
-                ")",
-                master->index, number);
-    }
-    if (is_new) {
-        check_free(checker, master, number);
-        token->is_late[master->index] = link->conn == NULL;
-    }
-    token->keeps_until[master->index] = master_keeps_until(master, key);
-    *effect = (struct effect){.token = number, .was_kept = !is_new, .left_ms = left_ms};
-    TRACE(link->network->world, "node %u: key %.*s has token %" PRIu32 " for %lld ms%s",
-          master->index, (int)name->length, name->text, number, (long long)effect->left_ms,
-          is_new ? ", new" : "");
-    return true;
-}
-
-/* SET key token ..., or EVALSHA sha count key... argument...: with every `step`th a token. */
-struct effect *check_effects(const struct link *link, const struct words *words, unsigned *count) {
-    const struct checker *checker = checker_of(link->network->world);
-    *count = 0;
-    if (link->db != checker->db) {
-        return NULL; /* nothing of ours is there */
-    }
-    bool is_set = word_is(&words->word[0], "SET") && words->count >= 3;
-    bool is_call = word_is(&words->word[0], "EVALSHA") || word_is(&words->word[0], "EVAL");
-    long long keys = 1;
-    if (!is_set && (!is_call || !word_number(&words->word[2], &keys))) {
-        return NULL;
-    }
-    unsigned first = is_set ? 1 : 3;
-    struct effect *effects = calloc((size_t)keys + 1, sizeof(*effects));
-    if (effects == NULL) {
-        abort();
-    }
-    unsigned key = 0;
-    for (unsigned i = first + (unsigned)keys; i < words->count && key < (unsigned)keys; i++) {
-        uint32_t number = token_of(checker, words->word[i].text, words->word[i].length);
-        if (number != NO_TOKEN) {
-            *count += note_effect(link, &words->word[first + key], number, &effects[*count]);
-            key++;
-        }
-    }
-    return effects;
-}
-
-/* ---- what is delivered ---- */
-
-/* What the paper lets a client conclude from a grant: Redlock, step 3. */
-static uint64_t promise(const struct checker *checker, uint64_t sent_at, int64_t left_ms) {
-    double ttl = (double)left_ms * (double)MS;
-    double useful = ttl - ttl * checker->drift - 2.0 * (double)MS;
-    return sent_at + (useful > 0 ? (uint64_t)useful : 0);
-}
-
-void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
-                     uint64_t sent_at) {
-    struct checker *checker = checker_of(process->world);
-    bool is_grant = answer->reply.type == REPLY_STATUS;
-    for (unsigned i = 0; i < answer->effect_count; i++) {
-        const struct effect *effect = &answer->effects[i];
-        struct token *token = &checker->tokens[effect->token];
-        uint64_t promised = promise(checker, sent_at, effect->left_ms);
-        if ((is_grant || effect->was_kept) && promised > token->promised[server]) {
-            token->promised[server] = promised;
-        }
-    }
 }
 
 /* ---- what locks claim ---- */
@@ -328,7 +125,7 @@ static void check_promises(struct checker *checker, const struct hold *hold) {
 }
 
 /* Servers that are kept out after a restart back whatever they had granted: they grant nothing. */
-static void check_backing(struct checker *checker, const struct hold *hold) {
+void check_backing(struct checker *checker, const struct hold *hold) {
     const struct network *network = checker->network;
     const struct token *token = &checker->tokens[hold->token];
     if (!checker->keeps_assumptions || !is_valid(hold)) {
@@ -377,7 +174,7 @@ static void begin_validity(struct hold *hold) {
 }
 
 static void look_at(struct checker *checker, struct hold *hold) {
-    uint64_t end = claimed_end(hold->lock);
+    uint64_t end = check_claimed_end(hold->lock);
     if (end != hold->end) {
         if (end != 0 && hold->is_over && !checker->clocks_jump) {
             violate(checker->world, INVARIANT_REVIVAL,
@@ -387,7 +184,6 @@ static void look_at(struct checker *checker, struct hold *hold) {
         hold->end = end;
         if (end != 0) {
             begin_validity(hold);
-            checker->renewed++;
             check_promises(checker, hold);
             check_backing(checker, hold);
             check_alone(checker, hold);
@@ -419,7 +215,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
                 uint64_t min_validity) {
     struct checker *checker = checker_of(process->world);
     uint64_t now = tempo_read(&process->clock, checker->world->now);
-    uint32_t number = token_of(checker, lock->token, 40);
+    uint32_t number = check_token_of(checker, lock->token, 40);
     checker->acquired++;
     if (number == NO_TOKEN) {
         violate(checker->world, INVARIANT_TOKENS, "a lock with a token of nobody");
@@ -428,7 +224,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
     struct token *token = &checker->tokens[number];
     *hold = (struct hold){.process = process, .lock = lock, .key = key, .token = number};
     token->is_acquired = true;
-    hold->end = claimed_end(lock);
+    hold->end = check_claimed_end(lock);
     if (hold->end <= now || hold->end - now <= min_validity) {
         violate(checker->world, INVARIANT_QUORUM,
                 "process %u was told that it has key %u, but its validity is %" PRIu64
@@ -495,7 +291,7 @@ void check_extended(struct hold *hold, uint64_t asked_at) {
 
 void check_over(struct event_base *process, const redlock_lock *lock) {
     struct checker *checker = checker_of(process->world);
-    uint32_t number = token_of(checker, lock->token, 40);
+    uint32_t number = check_token_of(checker, lock->token, 40);
     if (number != NO_TOKEN) {
         struct token *token = &checker->tokens[number];
         token->is_over = true;
@@ -520,12 +316,12 @@ static void check_leftover(struct checker *checker, struct master *master, unsig
     if (found == NULL || found->is_list) {
         return;
     }
-    uint32_t number = token_of(checker, found->value, found->value_length);
+    uint32_t number = check_token_of(checker, found->value, found->value_length);
     if (number == NO_TOKEN) {
         return;
     }
     const struct token *token = &checker->tokens[number];
-    if (hold_of(checker, number) == NULL && !is_excused(token, master->index)) {
+    if (check_hold_of(checker, number) == NULL && !is_excused(token, master->index)) {
         violate(checker->world, INVARIANT_EXPIRY,
                 "node %u still has key %u of a request that has ended (token %" PRIu32 ")",
                 master->index, key, number);

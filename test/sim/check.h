@@ -69,7 +69,7 @@ struct checker {
     uint32_t token_count, token_capacity;
     struct hold_list holds;
 
-    uint64_t acquired, renewed, lost, failed, released; /* what applications were told */
+    uint64_t acquired, lost, failed, released; /* what applications were told */
     uint64_t overlaps; /* holds that were valid while another one of the key was */
 };
 

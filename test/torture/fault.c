@@ -87,7 +87,11 @@ static void find(const char *name, void *function) {
     memcpy(function, &found, sizeof(found));
 }
 
-int socket(int domain, int type, int protocol) {
+/* By other names in C, because glibc's headers declare them in ways of their own. */
+int torture_socket(int domain, int type, int protocol) __asm__("socket");
+int torture_connect(int fd, const struct sockaddr *address, socklen_t length) __asm__("connect");
+
+int torture_socket(int domain, int type, int protocol) {
     static int (*real)(int, int, int);
     if (real == NULL) {
         find("socket", &real);
@@ -99,7 +103,7 @@ int socket(int domain, int type, int protocol) {
     return real(domain, type, protocol);
 }
 
-int connect(int fd, const struct sockaddr *address, socklen_t length) {
+int torture_connect(int fd, const struct sockaddr *address, socklen_t length) {
     static int (*real)(int, const struct sockaddr *, socklen_t);
     if (real == NULL) {
         find("connect", &real);

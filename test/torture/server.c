@@ -78,15 +78,17 @@ static void on_bytes(struct bufferevent *stream, void *arg) {
     struct server_link *link = arg;
     struct evbuffer *in = bufferevent_get_input(stream);
     struct words words;
-    size_t length;
-    while ((length = words_read(&words, (const char *)evbuffer_pullup(in, -1),
-                                evbuffer_get_length(in))) > 0) {
-        struct reply reply = run(link, &words);
-        link->is_mute |= link->server->is_silent;
-        if (!link->is_mute) {
-            answer(bufferevent_get_output(stream), &reply);
+    size_t length = 1;
+    while (length > 0 && evbuffer_get_length(in) > 0) {
+        length = words_read(&words, (const char *)evbuffer_pullup(in, -1), evbuffer_get_length(in));
+        if (length > 0) {
+            struct reply reply = run(link, &words);
+            link->is_mute |= link->server->is_silent;
+            if (!link->is_mute) {
+                answer(bufferevent_get_output(stream), &reply);
+            }
+            evbuffer_drain(in, length);
         }
-        evbuffer_drain(in, length);
     }
 }
 

@@ -1,0 +1,333 @@
+/*
+ * A worker waits a while, acquires a lock, holds it for a while, perhaps extends it, and releases
+ * it; now and then it cancels, closes the client, or does any of that inside a callback.
+ */
+#include "worker.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* What it does next, it does within so many milliseconds. */
+void worker_act_within(struct worker *worker, uint64_t ms) {
+    alarm_set(&worker->alarm, app_world(worker->app)->now + app_draw(worker->app, ms * MS) + 1);
+}
+
+static uint64_t reading(const struct app *app) {
+    return tempo_read(&app->process.clock, app_world(app)->now);
+}
+
+/* ---- requests, and the contract of their callbacks ---- */
+
+struct record *record_expect(struct worker *worker) {
+    struct app *app = worker->app;
+    struct record *record = calloc(1, sizeof(*record));
+    if (record == NULL) {
+        abort();
+    }
+    *record = (struct record){.app = app,
+                              .worker = worker,
+                              .life = app->process.life,
+                              .is_open = true,
+                              .asked_at = reading(app)};
+    STAILQ_INSERT_TAIL(&app->records, record, link);
+    return record;
+}
+
+/* The call was refused: no callback will come. */
+void record_close(struct record *record) {
+    record->is_open = false;
+}
+
+/* What must be true of each callback. False: it was not, and the run is over. */
+bool record_arrive(struct record *record, const char *what, redlock_status status) {
+    struct app *app = record->app;
+    struct world *world = app_world(app);
+    TRACE(world, "process %u worker %u: %s: %s", app->process.index, record->worker->index, what,
+          redlock_status_name(status));
+    if (!record->is_open) {
+        violate(world, INVARIANT_CALLBACKS, "%s was called again", what);
+    } else if (app->is_calling || running != &app->process) {
+        violate(world, INVARIANT_CALLBACKS, "%s was called inside a call", what);
+    } else if (record->life != app->process.life || app->client == NULL) {
+        violate(world, INVARIANT_CALLBACKS, "%s was called after its client had ended", what);
+    } else if ((status == REDLOCK_ECLOSED) && !app->is_closing) {
+        violate(world, INVARIANT_CALLBACKS, "%s: ECLOSED without a close", what);
+    } else if (status == REDLOCK_ECANCELED && !record->was_canceled) {
+        violate(world, INVARIANT_CALLBACKS, "%s: ECANCELED without a cancel", what);
+    } else if (status == REDLOCK_ENOMEM && app->process.failed == 0) {
+        violate(world, INVARIANT_CALLBACKS, "%s: ENOMEM without a failed allocation", what);
+    }
+    record->is_open = false;
+    return !world->violated;
+}
+
+/* A callback may call anything: once in a while it does. */
+static void be_rash(struct worker *worker) {
+    struct app *app = worker->app;
+    if (app->phase == PHASE_FAULTS && app_chance(app, 200)) {
+        struct worker *other = &app->workers[app_draw(app, app->plan->workers)];
+        worker_act(app_chance(app, 500) ? worker : other);
+    }
+}
+
+/* ---- callbacks ---- */
+
+void worker_forget_lock(struct worker *worker) {
+    if (worker->is_held) {
+        check_unheld(&worker->hold);
+    }
+    worker->is_held = false;
+    worker->lock = NULL;
+    worker->acquires = worker->extends = worker->losses = NULL;
+}
+
+static bool fits_acquisition(redlock_status status) {
+    switch (status) {
+    case REDLOCK_OK:
+    case REDLOCK_EHELD:
+    case REDLOCK_ENOQUORUM:
+    case REDLOCK_EEXPIRED:
+    case REDLOCK_ECANCELED:
+    case REDLOCK_ECLOSED:
+    case REDLOCK_ENOMEM:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
+    struct record *record = arg;
+    struct worker *worker = record->worker;
+    struct app *app = record->app;
+    if (!record_arrive(record, "on_acquired", status)) {
+        return;
+    }
+    if (lock != worker->lock || !fits_acquisition(status)) {
+        violate(app_world(app), INVARIANT_CALLBACKS, "on_acquired: wrong lock or status %s",
+                redlock_status_name(status));
+    }
+    worker->acquires = NULL;
+    if (status == REDLOCK_OK) {
+        check_held(&worker->hold, &app->process, lock, worker->key, record->min_validity);
+        worker->is_held = true;
+        worker_act_within(worker, app->phase == PHASE_LAST ? 5 : app->plan->hold_ms);
+    } else {
+        app->checker->failed++;
+        record_close(worker->losses);
+        check_over(&app->process, lock);
+        if (redlock_explain(lock)[0] == '\0') {
+            violate(app_world(app), INVARIANT_CALLBACKS, "a failure without an explanation");
+        }
+        worker_forget_lock(worker);
+        worker_act_within(worker, app->plan->think_ms);
+    }
+    be_rash(worker);
+}
+
+static void on_extended(redlock_lock *lock, redlock_status status, void *arg) {
+    struct record *record = arg;
+    struct worker *worker = record->worker;
+    if (!record_arrive(record, "on_extended", status)) {
+        return;
+    }
+    (void)lock;
+    if (worker->extends == record) {
+        worker->extends = NULL;
+    }
+    if (status == REDLOCK_OK) {
+        check_extended(&worker->hold, record->asked_at);
+    }
+    be_rash(worker);
+}
+
+static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
+    struct record *record = arg;
+    struct worker *worker = record->worker;
+    struct app *app = record->app;
+    if (!record_arrive(record, "on_lost", status) || status == REDLOCK_ECLOSED) {
+        return;
+    }
+    if (redlock_validity_ms(lock) != 0) {
+        violate(app_world(app), INVARIANT_CALLBACKS, "on_lost: the lock still claims validity");
+    }
+    if (status == REDLOCK_EEXPIRED) {
+        check_expired(&worker->hold);
+    }
+    worker_act_within(worker, app->plan->think_ms); /* to release it */
+    be_rash(worker);
+}
+
+static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
+    struct record *record = arg;
+    struct app *app = record->app;
+    if (!record_arrive(record, "on_released", status)) {
+        return;
+    }
+    (void)lock;
+    app->checker->released += status == REDLOCK_OK;
+    be_rash(record->worker);
+}
+
+/* ---- calls ---- */
+
+/* Mostly none; else something, or almost all of the TTL. */
+static uint64_t draw_min_validity_ms(struct app *app, uint64_t ttl_ms) {
+    uint64_t most = ttl_ms - (uint64_t)((double)ttl_ms * app->plan->options.drift) - 3;
+    switch (app_draw(app, 12)) {
+    case 0:
+        return app_draw(app, most);
+    case 1:
+        return most - app_draw(app, 20);
+    default:
+        return 0;
+    }
+}
+
+static void acquire(struct worker *worker) {
+    struct app *app = worker->app;
+    const struct plan *plan = app->plan;
+    redlock_request request = REDLOCK_REQUEST_INIT;
+    bool is_last = app->phase == PHASE_LAST;
+    worker->key = (unsigned)(is_last ? worker->index % plan->keys : app_draw(app, plan->keys));
+    request.key = app->checker->keys[worker->key];
+    request.ttl_ms = plan->ttl_least_ms + app_draw(app, plan->ttl_most_ms - plan->ttl_least_ms + 1);
+    if (is_last) {
+        request.wait_ms = REDLOCK_FOREVER;
+    } else {
+        request.wait_ms = app_chance(app, 500) ? 1 + app_draw(app, 1000) : 0;
+        request.retries = app_chance(app, 300) ? (uint32_t)app_draw(app, 5) : 0;
+        request.min_validity_ms = draw_min_validity_ms(app, request.ttl_ms);
+    }
+    request.watchdog = app_chance(app, 400);
+    request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;
+    worker->acquires = record_expect(worker);
+    worker->acquires->min_validity = request.min_validity_ms * MS;
+    worker->losses = record_expect(worker);
+    request.on_lost = on_lost;
+    request.on_lost_arg = worker->losses;
+    uint64_t *asked = &app->checker->asked_ttl_ms[app->process.index][worker->key];
+    *asked = *asked > request.ttl_ms ? *asked : request.ttl_ms;
+    TRACE(app_world(app), "process %u worker %u: acquire key %u for %" PRIu64 " ms",
+          app->process.index, worker->index, worker->key, request.ttl_ms);
+    app_begin_call(app);
+    redlock_status status =
+        redlock_acquire(app->client, &request, on_acquired, worker->acquires, &worker->lock);
+    app_end_call(app);
+    if (status == REDLOCK_OK) {
+        if (!is_last && app_chance(app, 150)) {
+            worker_act_within(worker, 1 + app_draw(app, 100)); /* to cancel it */
+        }
+        return;
+    }
+    if (status != REDLOCK_ENOMEM && status != REDLOCK_EINVAL) { /* min_validity may be too much */
+        violate(app_world(app), INVARIANT_CALLBACKS, "acquire was refused: %s",
+                redlock_status_name(status));
+    }
+    record_close(worker->acquires);
+    record_close(worker->losses);
+    worker_forget_lock(worker);
+    worker_act_within(worker, plan->think_ms);
+}
+
+static void cancel(struct worker *worker) {
+    struct app *app = worker->app;
+    TRACE(app_world(app), "process %u worker %u: cancel", app->process.index, worker->index);
+    worker->acquires->was_canceled = true;
+    app_begin_call(app);
+    redlock_status status = redlock_cancel(worker->lock);
+    app_end_call(app);
+    /* Refused when the news of the verdict are on their way. */
+    if (status != REDLOCK_OK && status != REDLOCK_EINVAL) {
+        violate(app_world(app), INVARIANT_CALLBACKS, "cancel was refused: %s",
+                redlock_status_name(status));
+    }
+}
+
+static void extend(struct worker *worker) {
+    struct app *app = worker->app;
+    const struct plan *plan = app->plan;
+    uint64_t ttl =
+        app_chance(app, 300)
+            ? 0
+            : plan->ttl_least_ms + app_draw(app, plan->ttl_most_ms - plan->ttl_least_ms + 1);
+    uint64_t *asked = &app->checker->asked_ttl_ms[app->process.index][worker->key];
+    struct record *record = worker->extends = record_expect(worker);
+    *asked = *asked > ttl ? *asked : ttl;
+    TRACE(app_world(app), "process %u worker %u: extend by %" PRIu64, app->process.index,
+          worker->index, ttl);
+    app_begin_call(app);
+    redlock_status status = redlock_extend(worker->lock, ttl, on_extended, record);
+    app_end_call(app);
+    if (status != REDLOCK_OK) {
+        record_close(record);
+        worker->extends = NULL;
+    }
+}
+
+static void release(struct worker *worker) {
+    struct app *app = worker->app;
+    struct record *record = app_chance(app, 700) ? record_expect(worker) : NULL;
+    if (worker->extends != NULL) {
+        worker->extends->was_canceled = true;
+    }
+    TRACE(app_world(app), "process %u worker %u: release", app->process.index, worker->index);
+    check_over(&app->process, worker->lock);
+    if (worker->losses->is_open) {
+        check_not_lost(&worker->hold);
+    }
+    app_begin_call(app);
+    redlock_status status =
+        redlock_release(worker->lock, record != NULL ? on_released : NULL, record);
+    app_end_call(app);
+    if (status != REDLOCK_OK) {
+        violate(app_world(app), INVARIANT_CALLBACKS, "release was refused: %s",
+                redlock_status_name(status));
+    }
+    record_close(worker->losses);
+    worker_forget_lock(worker);
+    worker->has_finished = app->phase == PHASE_LAST;
+    worker_act_within(worker, app->plan->think_ms);
+}
+
+/* ---- what workers do ---- */
+
+static void act_on_held(struct worker *worker) {
+    struct app *app = worker->app;
+    redlock_validity_ms(worker->lock);
+    if (app->phase != PHASE_FAULTS || app_chance(app, 450)) {
+        release(worker);
+        return;
+    }
+    if (worker->extends == NULL && app_chance(app, 400)) {
+        extend(worker);
+    }
+    if (worker->lock != NULL) { /* extending may have made nothing of it, but does not call back */
+        worker_act_within(worker, app->plan->hold_ms);
+    }
+}
+
+void worker_act(struct worker *worker) {
+    struct app *app = worker->app;
+    if (app->client == NULL || app->is_closing) {
+        return;
+    }
+    if (app->phase == PHASE_FAULTS && app_chance(app, 3)) {
+        app_close_client(app);
+    } else if (worker->is_held) {
+        act_on_held(worker);
+    } else if (worker->acquires != NULL) {
+        cancel(worker);
+    } else if (app->phase == PHASE_FAULTS || (app->phase == PHASE_LAST && !worker->has_finished)) {
+        acquire(worker);
+    }
+}
+
+static void on_alarm(void *owner) {
+    worker_act(owner);
+}
+
+void worker_init(struct worker *worker, struct app *app, unsigned index) {
+    *worker = (struct worker){.app = app, .index = index};
+    alarm_init(&worker->alarm, &app->process, on_alarm, worker);
+}

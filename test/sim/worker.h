@@ -1,0 +1,46 @@
+/* What an application and its workers share; everybody else includes app.h. */
+#ifndef REDLOCK_SIM_WORKER_H
+#define REDLOCK_SIM_WORKER_H
+
+#include "app.h"
+
+static inline struct world *app_world(const struct app *app) {
+    return app->process.world;
+}
+
+static inline uint64_t app_draw(struct app *app, uint64_t below) {
+    return rng_below(&app_world(app)->rng, below);
+}
+
+static inline bool app_chance(struct app *app, unsigned per_mille) {
+    return rng_chance(&app_world(app)->rng, per_mille);
+}
+
+/* Around each call of the library: no callback may come in between. */
+static inline void app_begin_call(struct app *app) {
+    app->is_calling = true;
+}
+
+static inline void app_end_call(struct app *app) {
+    app->is_calling = false;
+}
+
+void app_close_client(struct app *app);
+
+/* A request that is made now; record_close: it was refused, or its callback need not come. */
+struct record *record_expect(struct worker *worker);
+void record_close(struct record *record);
+
+/* What must be true of each callback. False: it was not, and the run is over. */
+bool record_arrive(struct record *record, const char *what, redlock_status status);
+
+void worker_init(struct worker *worker, struct app *app, unsigned index);
+
+/* Does the next thing, at once or within so many milliseconds. */
+void worker_act(struct worker *worker);
+void worker_act_within(struct worker *worker, uint64_t ms);
+
+/* It has no lock any more. */
+void worker_forget_lock(struct worker *worker);
+
+#endif
