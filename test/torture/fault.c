@@ -162,6 +162,10 @@ void fault_arm(enum fault_kind kind, size_t first, size_t last) {
     armed.has_failed = false;
 }
 
+bool fault_has_struck(enum fault_kind kind) {
+    return armed.kind == kind && armed.has_failed;
+}
+
 bool fault_disarm(void) {
     armed.kind = FAULT_NONE;
     return armed.has_failed;

@@ -25,6 +25,9 @@ const char *fault_why_not(enum fault_kind kind);
 /* From now on the calls are counted, and those from number `first` (from 1) to `last` fail. */
 void fault_arm(enum fault_kind kind, size_t first, size_t last);
 
+/* Whether a call of this kind has failed since. */
+bool fault_has_struck(enum fault_kind kind);
+
 /* Nothing fails any more. True when at least one call has failed. */
 bool fault_disarm(void);
 

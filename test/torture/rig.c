@@ -192,6 +192,9 @@ bool rig_create(struct rig *rig) {
     if ((status == REDLOCK_OK) != (rig->client != NULL) || error.message[0] == '\0') {
         rig_complain(rig, "no client and no reason");
     }
+    if (fault_has_struck(FAULT_SODIUM_INIT) && status != REDLOCK_ESYSTEM) {
+        rig_complain(rig, "a client without randomness");
+    }
     if (status != REDLOCK_OK && rig->heap.blocks != 0) {
         rig_complain(rig, "a client that was refused left %zu blocks", rig->heap.blocks);
     }
