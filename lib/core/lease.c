@@ -353,8 +353,8 @@ redlock_status lease_cancel(struct lease *lease, const struct round *round,
     }
     if (lease->state == LEASE_ACQUIRING && round != NULL) {
         update->undo = round_possible_holders(round);
-    } else if (lease->state == LEASE_SETTLING && round != NULL && round->kind != ROUND_SETTLE) {
-        update->undo = lease->may_hold; /* the SETTLE could not be sent */
+    } else if (lease->state == LEASE_SETTLING && round->kind != ROUND_SETTLE) {
+        update->undo = lease->may_hold; /* the SETTLE could not be sent: `round` is the try's */
     }
     acquisition_ends(lease, REDLOCK_ECANCELED, update);
     return REDLOCK_OK;

@@ -472,6 +472,17 @@ static void test_cancel_of_a_try_that_was_never_sent(void **state) {
     assert_int_equal(update.acquired, REDLOCK_ECANCELED);
 }
 
+/* The round that was to release what the try was granted could not be sent. */
+static void test_cancel_of_an_unsent_settling_round(void **state) {
+    (void)state;
+    struct rig rig;
+    begin_in(&rig, LEASE_SETTLING);
+    rig.round.kind = ROUND_ACQUIRE; /* the latest that was sent */
+    assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
+    assert_acquired(&rig, REDLOCK_ECANCELED);
+    assert_int_equal(rig.update.undo, 0x01);
+}
+
 static void test_close(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(pending); i++) {
@@ -542,6 +553,7 @@ int main(void) {
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_cancel_of_a_yes_that_was_not_told_yet),
         cmocka_unit_test(test_cancel_of_a_try_that_was_never_sent),
+        cmocka_unit_test(test_cancel_of_an_unsent_settling_round),
         cmocka_unit_test(test_close),
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_what_only_a_held_lock_can_do),
