@@ -37,7 +37,7 @@ while [ $# -gt 0 ]; do
         ;;
     --valgrind)
         wrapper=$valgrind
-        run="$run --timeout-multiplier 10"
+        run="$run --timeout-multiplier 10 --no-suite torture" # which has AddressSanitizer built in
         ;;
     --suite)
         run="$run --suite $2"

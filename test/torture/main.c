@@ -1,173 +1,194 @@
 /*
- * torture: each scenario runs again and again; first its first allocation fails, then its second,
- * and so on until it has no more; likewise for other calls. Each time once alone, and once with
- * the two calls after it.
+ * Torture: the n-th request for a service fails, for every n, in every scenario. Each scenario and
+ * kind of failure is a case of its own, swept in a process of its own, so that a crash or a hang is
+ * one failed case whose run is named with the command that repeats it.
+ *
+ *     torture [--kind KIND] [--scenario NAME]           TAP
+ *     torture --scenario NAME --kind KIND --n N [--form F]    this run alone
+ *     torture --list
  */
+#include "faults.h"
 #include "scenarios.h"
+#include "sweep.h"
+#include "world.h"
 
-#include <dirent.h>
-#include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-/* No scenario makes so many calls. */
-#define CALLS_MAX 20000
+/* What the program is asked for. */
+struct order {
+    const char *scenario; /* NULL: all */
+    const char *kind;
+    unsigned n; /* 0: all */
+    unsigned form;
+    bool lists;
+};
 
-static char folder[] = "/tmp/redlock-torture-XXXXXX";
+static struct progress *progress;
 
-static void remove_folder(void) {
-    rmdir(folder);
+/* Leaks are looked for at the end of each sweep, not once more at the end of a process. */
+const char *__asan_default_options(void);
+const char *__lsan_default_options(void);
+
+const char *__asan_default_options(void) {
+    return "detect_leaks=1:leak_check_at_exit=0:quarantine_size_mb=8";
 }
 
-static int open_descriptors(void) {
-    DIR *open = opendir("/proc/self/fd");
-    int count = 0;
-    while (open != NULL && readdir(open) != NULL) {
-        count++;
+/* Where coverage is measured. */
+const char *__lsan_default_options(void) {
+    return "leak_check_at_exit=0";
+}
+
+/* ---- a case ---- */
+
+static int sweep_apart(const struct scenario *scenario, enum fault fault, bool looks_each_time) {
+    int status;
+    *progress = (struct progress){0};
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+        exit((int)sweep_all(scenario, fault, progress, looks_each_time));
     }
-    if (open != NULL) {
-        closedir(open);
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    return status;
+}
+
+static bool has_leaked(int status) {
+    return WIFEXITED(status) && WEXITSTATUS(status) == SWEEP_LEAKED;
+}
+
+static void say_how(const struct scenario *scenario, enum fault fault, int status) {
+    if (WIFSIGNALED(status)) {
+        printf("# ended by signal %d%s\n", WTERMSIG(status),
+               WTERMSIG(status) == SIGALRM ? ": it hung" : "");
+    } else if (has_leaked(status)) {
+        printf("# leaked\n");
     }
-    return count;
+    printf("# again: torture --scenario %s --kind %s --n %u --form %u\n", scenario->name,
+           fault_name(fault), progress->n, progress->form);
 }
 
-/* One run. False when nothing had failed: there is no such call. `problem` is "" when all is well.
- */
-static bool run(const struct scenario *scenario, enum fault_kind kind, size_t first, size_t width,
-                char problem[256]) {
-    static struct rig rig;
-    int descriptors = open_descriptors();
-    rig_begin(&rig, scenario->servers, folder);
-    fault_arm(kind, first, first + width - 1);
-    scenario->run(&rig);
-    bool has_failed = fault_disarm();
-    rig_end(&rig);
-    if (open_descriptors() != descriptors) {
-        rig_complain(&rig, "a descriptor is left open");
+/* True when it passed. */
+static bool run_case(const struct scenario *scenario, enum fault fault, unsigned index) {
+    int status = sweep_apart(scenario, fault, false);
+    unsigned places = progress->places;
+    if (has_leaked(status)) { /* once more, to find in which run */
+        status = sweep_apart(scenario, fault, true);
     }
-    memcpy(problem, rig.problem, 256);
-    return has_failed;
+    bool passed = WIFEXITED(status) && WEXITSTATUS(status) == SWEEP_PASSED;
+    printf("%s %u - %s: %s, %u places\n", passed ? "ok" : "not ok", index, scenario->name,
+           fault_name(fault), places);
+    if (!passed) {
+        say_how(scenario, fault, status);
+    }
+    return passed;
 }
 
-static void complain(const struct scenario *scenario, enum fault_kind kind, size_t first,
-                     size_t width, const char *problem) {
-    printf("# %s, %s %zu to %zu: %s\n", scenario->name, fault_name(kind), first, first + width - 1,
-           problem);
-    printf("# again: torture --scenario %s --kind %s --n %zu --width %zu\n", scenario->name,
-           fault_name(kind), first, width);
+/* ---- all that is asked for ---- */
+
+static bool is_wanted(const char *wanted, const char *name) {
+    return wanted == NULL || strcmp(wanted, name) == 0;
 }
 
-/* Up to the first n at which something is wrong. */
-static bool run_all_n(const struct scenario *scenario, enum fault_kind kind, size_t width,
-                      size_t *runs) {
-    bool has_failed = true;
-    for (size_t n = 1; has_failed && n < CALLS_MAX; n++) {
-        char problem[256];
-        has_failed = run(scenario, kind, n, width, problem);
-        (*runs)++;
-        if (problem[0] != '\0') {
-            complain(scenario, kind, n, width, problem);
+static bool run_kind(const struct order *order, enum fault fault, unsigned *cases) {
+    const char *lack = fault_lack(fault);
+    bool passed = true;
+    if (!is_wanted(order->kind, fault_name(fault))) {
+        return true;
+    }
+    if (lack != NULL) {
+        printf("ok %u - %s # SKIP %s\n", ++*cases, fault_name(fault), lack);
+        return true;
+    }
+    const struct scenario *scenario;
+    for (unsigned i = 0; (scenario = scenario_at(i)) != NULL; i++) {
+        if (is_wanted(order->scenario, scenario->name)) {
+            passed &= run_case(scenario, fault, ++*cases);
+        }
+    }
+    return passed;
+}
+
+static int run_all(const struct order *order) {
+    unsigned cases = 0;
+    bool passed = true;
+    for (unsigned fault = 0; fault < FAULT_COUNT; fault++) {
+        passed &= run_kind(order, (enum fault)fault, &cases);
+    }
+    printf("1..%u\n", cases);
+    return passed && cases > 0 ? 0 : 1;
+}
+
+static int run_one(const struct order *order) {
+    const struct scenario *scenario;
+    for (unsigned i = 0; (scenario = scenario_at(i / FAULT_COUNT)) != NULL; i++) {
+        enum fault fault = (enum fault)(i % FAULT_COUNT);
+        if (is_wanted(order->scenario, scenario->name) &&
+            is_wanted(order->kind, fault_name(fault))) {
+            bool was_made = sweep_run(scenario, fault, &sweep_forms[order->form], order->n);
+            printf("passed; the request %s\n", was_made ? "failed" : "was never made");
+            return 0;
+        }
+    }
+    fprintf(stderr, "torture: there is no such scenario or kind; see --list\n");
+    return 2;
+}
+
+static int list(void) {
+    const struct scenario *scenario;
+    for (unsigned i = 0; (scenario = scenario_at(i)) != NULL; i++) {
+        printf("--scenario %s\n", scenario->name);
+    }
+    for (unsigned fault = 0; fault < FAULT_COUNT; fault++) {
+        printf("--kind %s\n", fault_name((enum fault)fault));
+    }
+    return 0;
+}
+
+/* False when the arguments make no sense. */
+static bool read_order(int argc, char **argv, struct order *order) {
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(argv[i], "--list") == 0) {
+            order->lists = true;
+            continue;
+        }
+        if (value == NULL) {
             return false;
         }
-    }
-    return true;
-}
-
-/* ---- as a test ---- */
-
-static int run_all(void) {
-    unsigned number = 0;
-    bool good = true;
-    printf("1..%u\n", scenario_count * (FAULT_COUNT - 1));
-    for (enum fault_kind kind = FAULT_ALLOCATION; kind < FAULT_COUNT; kind++) {
-        const char *why_not = fault_why_not(kind);
-        for (unsigned i = 0; i < scenario_count; i++) {
-            size_t runs = 0;
-            bool passed = why_not != NULL || (run_all_n(&scenarios[i], kind, 1, &runs) &&
-                                              run_all_n(&scenarios[i], kind, 3, &runs));
-            printf("%sok %u - %s, %s, %zu runs", passed ? "" : "not ", ++number, scenarios[i].name,
-                   fault_name(kind), runs);
-            printf(why_not != NULL ? " # SKIP %s\n" : "\n", why_not);
-            fflush(stdout);
-            good = good && passed;
+        if (strcmp(argv[i], "--scenario") == 0) {
+            order->scenario = value;
+        } else if (strcmp(argv[i], "--kind") == 0) {
+            order->kind = value;
+        } else if (strcmp(argv[i], "--n") == 0) {
+            order->n = (unsigned)strtoul(value, NULL, 10);
+        } else if (strcmp(argv[i], "--form") == 0) {
+            order->form = (unsigned)strtoul(value, NULL, 10);
+        } else {
+            return false;
         }
+        i++;
     }
-    return good ? 0 : 1;
-}
-
-/* ---- by hand ---- */
-
-static const struct scenario *find_scenario(const char *name) {
-    for (unsigned i = 0; i < scenario_count; i++) {
-        if (strcmp(scenarios[i].name, name) == 0) {
-            return &scenarios[i];
-        }
-    }
-    fprintf(stderr, "torture: there is no scenario \"%s\"; there are:\n", name);
-    for (unsigned i = 0; i < scenario_count; i++) {
-        fprintf(stderr, "    %s\n", scenarios[i].name);
-    }
-    exit(2);
-}
-
-static enum fault_kind find_kind(const char *name) {
-    for (enum fault_kind kind = FAULT_NONE; kind < FAULT_COUNT; kind++) {
-        if (strcmp(fault_name(kind), name) == 0) {
-            return kind;
-        }
-    }
-    fprintf(stderr, "torture: \"%s\" is no kind of failure\n", name);
-    exit(2);
+    return order->form < sweep_form_count &&
+           (order->n == 0 || (order->scenario != NULL && order->kind != NULL));
 }
 
 int main(int argc, char **argv) {
-    static const struct option known[] = {{"scenario", required_argument, NULL, 's'},
-                                          {"kind", required_argument, NULL, 'k'},
-                                          {"n", required_argument, NULL, 'n'},
-                                          {"width", required_argument, NULL, 'w'},
-                                          {"log", no_argument, NULL, 'l'},
-                                          {NULL, 0, NULL, 0}};
-    const struct scenario *scenario = NULL;
-    enum fault_kind kind = FAULT_NONE;
-    size_t n = 1, width = 1;
-    int option;
-    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
-        switch (option) {
-        case 's':
-            scenario = find_scenario(optarg);
-            break;
-        case 'k':
-            kind = find_kind(optarg);
-            break;
-        case 'n':
-            n = strtoul(optarg, NULL, 10);
-            break;
-        case 'w':
-            width = strtoul(optarg, NULL, 10);
-            break;
-        case 'l':
-            rig_log_level = REDLOCK_LOG_DEBUG;
-            break;
-        default:
-            fprintf(stderr, "usage: torture [--scenario NAME --kind KIND --n N --width W --log]\n");
-            return 2;
-        }
-    }
-    if (mkdtemp(folder) == NULL) {
-        perror(folder);
+    struct order order = {0};
+    if (!read_order(argc, argv, &order)) {
+        fprintf(stderr,
+                "usage: torture [--scenario NAME] [--kind KIND] [--n N] [--form 0..%u]\n"
+                "       torture --list\n",
+                sweep_form_count - 1);
         return 2;
     }
-    atexit(remove_folder);
-    signal(SIGPIPE, SIG_IGN);
-    if (scenario == NULL) {
-        return run_all();
-    }
-    char problem[256];
-    fault_why_not(kind);
-    bool has_failed = run(scenario, kind, n, width, problem);
-    printf("%s: %s\n", has_failed ? "it failed" : "there is no such call",
-           problem[0] != '\0' ? problem : "all is well");
-    return problem[0] != '\0';
+    progress =
+        mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(progress != MAP_FAILED);
+    faults_init();
+    return order.lists ? list() : order.n > 0 ? run_one(&order) : run_all(&order);
 }

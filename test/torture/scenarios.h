@@ -1,16 +1,40 @@
-/* What clients go through while something fails. */
+/*
+ * What an application does with its locks while something fails. A scenario begins with masters
+ * that are up and well, and may leave anything behind: clients are closed after it. Where nothing
+ * has failed it asserts that it came to what its name says; where something has, any end is right
+ * that the API promises.
+ */
 #ifndef REDLOCK_TORTURE_SCENARIOS_H
 #define REDLOCK_TORTURE_SCENARIOS_H
 
-#include "rig.h"
+#include "app.h"
+
+/* The clients of a run: prepared for the scenario, not yet made. */
+#define SCENARIO_APPS 2
 
 struct scenario {
     const char *name;
-    unsigned servers;
-    void (*run)(struct rig *rig);
+    enum address address;
+    void (*play)(struct app *apps);
 };
 
-extern const struct scenario scenarios[];
-extern const unsigned scenario_count;
+#define AT(where, function)                                                                        \
+    { #function, ADDRESS_##where, function }
+#define ON_SOCKETS(function) AT(SOCKET, function)
+
+/* Scenarios of one file. */
+struct theme {
+    const struct scenario *scenarios;
+    unsigned count;
+};
+
+#define THEME(list)                                                                                \
+    { list, sizeof(list) / sizeof((list)[0]) }
+
+extern const struct theme theme_connecting, theme_acquiring, theme_holding, theme_closing,
+    theme_inside;
+
+/* All of them, by number; NULL when there are not so many. */
+const struct scenario *scenario_at(unsigned index);
 
 #endif

@@ -1,0 +1,175 @@
+#include "faults.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+static struct {
+    enum fault fault;
+    bool is_armed;
+    unsigned n, count;
+    unsigned asked, struck;
+} plan;
+
+const char *fault_name(enum fault fault) {
+    static const char *const names[FAULT_COUNT] = {
+        [FAULT_ALLOC] = "alloc",     [FAULT_EVENT_ADD] = "event_add",
+        [FAULT_SOCKET] = "socket",   [FAULT_CONNECT] = "connect",
+        [FAULT_HIREDIS] = "hiredis", [FAULT_SODIUM_INIT] = "sodium_init",
+    };
+    return names[fault];
+}
+
+void faults_arm(enum fault fault, unsigned n, unsigned count) {
+    plan.fault = fault;
+    plan.is_armed = true;
+    plan.n = n;
+    plan.count = count;
+    plan.asked = plan.struck = 0;
+}
+
+void faults_disarm(void) {
+    plan.is_armed = false;
+}
+
+unsigned faults_struck(void) {
+    return plan.struck;
+}
+
+enum fault faults_kind(void) {
+    return plan.fault;
+}
+
+static bool strikes(enum fault fault) {
+    if (!plan.is_armed || plan.fault != fault) {
+        return false;
+    }
+    plan.asked++;
+    if (plan.n == 0 || plan.asked < plan.n || plan.asked >= plan.n + plan.count) {
+        return false;
+    }
+    plan.struck++;
+    return true;
+}
+
+/* ---- the library's memory ---- */
+
+static void *hook_malloc(size_t size, void *context) {
+    size_t *out = context;
+    void *memory = strikes(FAULT_ALLOC) ? NULL : malloc(size);
+    *out += memory != NULL;
+    return memory;
+}
+
+static void *hook_realloc(void *memory, size_t size, void *context) {
+    size_t *out = context;
+    void *moved = strikes(FAULT_ALLOC) ? NULL : realloc(memory, size);
+    *out += moved != NULL && memory == NULL;
+    return moved;
+}
+
+static void hook_free(void *memory, void *context) {
+    size_t *out = context;
+    *out -= memory != NULL;
+    free(memory);
+}
+
+redlock_allocator faults_allocator(size_t *out) {
+    return (redlock_allocator){hook_malloc, hook_realloc, hook_free, out};
+}
+
+/* ---- libevent and libsodium: the linker sends the library's calls here ---- */
+
+int __real_event_add(struct event *event, const struct timeval *timeout);
+int __wrap_event_add(struct event *event, const struct timeval *timeout);
+int __real_sodium_init(void);
+int __wrap_sodium_init(void);
+
+int __wrap_event_add(struct event *event, const struct timeval *timeout) {
+    return strikes(FAULT_EVENT_ADD) ? -1 : __real_event_add(event, timeout);
+}
+
+int __wrap_sodium_init(void) {
+    return strikes(FAULT_SODIUM_INIT) ? -1 : __real_sodium_init();
+}
+
+/* ---- the system: in place of the C library's, also for hiredis and libevent ---- */
+
+static int (*real_socket)(int domain, int type, int protocol);
+static int (*real_connect)(int fd, __CONST_SOCKADDR_ARG address, socklen_t length);
+
+int socket(int domain, int type, int protocol) {
+    if (strikes(FAULT_SOCKET)) {
+        errno = EMFILE;
+        return -1;
+    }
+    return real_socket(domain, type, protocol);
+}
+
+int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length) {
+    if (strikes(FAULT_CONNECT)) {
+        errno = address.__sockaddr__->sa_family == AF_UNIX ? ECONNREFUSED : ENETUNREACH;
+        return -1;
+    }
+    return real_connect(fd, address, length);
+}
+
+/* ---- hiredis' memory ---- */
+
+#if HIREDIS_MAJOR >= 1
+#include <hiredis/alloc.h>
+#include <string.h>
+
+static void *hiredis_malloc(size_t size) {
+    return strikes(FAULT_HIREDIS) ? NULL : malloc(size);
+}
+
+static void *hiredis_calloc(size_t count, size_t size) {
+    return strikes(FAULT_HIREDIS) ? NULL : calloc(count, size);
+}
+
+static void *hiredis_realloc(void *memory, size_t size) {
+    return strikes(FAULT_HIREDIS) ? NULL : realloc(memory, size);
+}
+
+static char *hiredis_strdup(const char *text) {
+    return strikes(FAULT_HIREDIS) ? NULL : strdup(text);
+}
+
+static void init_hiredis(void) {
+    hiredisAllocFuncs functions = {
+        .mallocFn = hiredis_malloc,
+        .callocFn = hiredis_calloc,
+        .reallocFn = hiredis_realloc,
+        .strdupFn = hiredis_strdup,
+        .freeFn = free,
+    };
+    hiredisSetAllocators(&functions);
+}
+
+const char *fault_lack(enum fault fault) {
+    (void)fault;
+    return NULL;
+}
+#else
+static void init_hiredis(void) {
+}
+
+const char *fault_lack(enum fault fault) {
+    return fault == FAULT_HIREDIS ? "hiredis before 1.0 ends the process when it has no memory, "
+                                    "and takes no allocator from outside"
+                                  : NULL;
+}
+#endif
+
+void faults_init(void) {
+    *(void **)&real_socket = dlsym(RTLD_NEXT, "socket");
+    *(void **)&real_connect = dlsym(RTLD_NEXT, "connect");
+    if (real_socket == NULL || real_connect == NULL) {
+        abort();
+    }
+    init_hiredis();
+}

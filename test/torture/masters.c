@@ -1,0 +1,472 @@
+#include "masters.h"
+
+#include "command.h"
+#include "wire/script.h"
+#include "world.h"
+
+#include <arpa/inet.h>
+#include <event2/buffer.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define VALUE_MAX 64
+#define ANOTHER "another"
+
+struct entry {
+    LIST_ENTRY(entry) link;
+    char *key;
+    size_t length;
+    char value[VALUE_MAX];
+    uint64_t expires;
+};
+
+struct link {
+    LIST_ENTRY(link) link;
+    int fd;
+    bool is_known; /* has logged in */
+    bool is_mute;  /* an answer was withheld: those that follow would be taken for it */
+    struct evbuffer *input;
+};
+
+struct master {
+    struct sockaddr_in address;
+    int listener; /* -1 while it is stopped */
+    int socket_listener;
+    int open_door, closed_door; /* lead to a socket that is listened on, and to one that is not */
+    int door;                   /* one of the two: what the URI names */
+    enum manner manner;
+    bool knows[SCRIPT_COUNT];
+    LIST_HEAD(, link) links;
+    LIST_HEAD(, entry) entries;
+    char uris[ADDRESS_COUNT][96];
+};
+
+static struct master masters[MASTERS_COUNT];
+static unsigned asked, released;
+static char name_server[32];
+
+/* ---- listening ---- */
+
+/* Not by socket(): that is for the library's requests. */
+static int new_socket(int family, int type) {
+    int fd = (int)syscall(SYS_socket, family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0);
+    return fd;
+}
+
+static int listen_at(struct sockaddr_in *address) {
+    int on = 1;
+    socklen_t length = sizeof(*address);
+    int fd = new_socket(AF_INET, SOCK_STREAM);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    CHECK(bind(fd, (struct sockaddr *)address, length) == 0 && listen(fd, 64) == 0);
+    CHECK(getsockname(fd, (struct sockaddr *)address, &length) == 0);
+    return fd;
+}
+
+/* A socket that no name leads to any more, but *door. */
+static int make_socket(int *door) {
+    char folder[] = "/tmp/redlock-torture-XXXXXX";
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = new_socket(AF_UNIX, SOCK_STREAM);
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", folder);
+    CHECK(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    *door = open(address.sun_path, O_PATH | O_CLOEXEC);
+    CHECK(*door >= 0);
+    unlink(address.sun_path);
+    rmdir(folder);
+    return fd;
+}
+
+static void listen_on_socket(struct master *master) {
+    master->socket_listener = make_socket(&master->open_door);
+    CHECK(listen(master->socket_listener, 64) == 0);
+    close(make_socket(&master->closed_door));
+    master->door = fcntl(master->open_door, F_DUPFD_CLOEXEC, 0);
+    CHECK(master->door >= 0);
+}
+
+static void write_uris(struct master *master) {
+    const size_t size = sizeof(master->uris[0]);
+    unsigned port = ntohs(master->address.sin_port);
+    snprintf(master->uris[ADDRESS_NUMBER], size, "redis://127.0.0.1:%u", port);
+    snprintf(master->uris[ADDRESS_NAME], size, "redis://localhost:%u", port);
+    snprintf(master->uris[ADDRESS_ASKED], size, "redis://nobody.test:%u", port);
+    snprintf(master->uris[ADDRESS_LOGIN], size, "redis://ali:" MASTERS_PASSWORD "@127.0.0.1:%u/1",
+             port);
+    snprintf(master->uris[ADDRESS_SOCKET], size, "unix:///proc/self/fd/%d", master->door);
+}
+
+/* It takes whatever it is asked, and says nothing. */
+static void make_name_server(void) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(address);
+    int fd = new_socket(AF_INET, SOCK_DGRAM);
+    CHECK(bind(fd, (struct sockaddr *)&address, length) == 0);
+    CHECK(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
+    snprintf(name_server, sizeof(name_server), "127.0.0.1:%u", ntohs(address.sin_port));
+}
+
+const char *masters_name_server(void) {
+    return name_server;
+}
+
+void masters_listen(void) {
+    make_name_server();
+    for (unsigned i = 0; i < MASTERS_COUNT; i++) {
+        struct master *master = &masters[i];
+        LIST_INIT(&master->links);
+        LIST_INIT(&master->entries);
+        master->address =
+            (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        master->listener = listen_at(&master->address);
+        listen_on_socket(master);
+        write_uris(master);
+    }
+}
+
+const char *masters_uri(unsigned master, enum address address) {
+    return masters[master].uris[address];
+}
+
+/* ---- keys ---- */
+
+static void drop_entry(struct entry *entry) {
+    LIST_REMOVE(entry, link);
+    free(entry->key);
+    free(entry);
+}
+
+static struct entry *find(struct master *master, const char *key, size_t length) {
+    struct entry *entry;
+    LIST_FOREACH(entry, &master->entries, link) {
+        if (entry->length == length && memcmp(entry->key, key, length) == 0) {
+            if (entry->expires > world_now()) {
+                return entry;
+            }
+            drop_entry(entry);
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+static uint64_t after_ms(uint64_t ms) {
+    return world_now() + ms * UINT64_C(1000000);
+}
+
+static void set(struct master *master, const char *key, size_t length, const char *value,
+                uint64_t ttl_ms) {
+    struct entry *entry = calloc(1, sizeof(*entry));
+    CHECK(entry != NULL);
+    entry->key = malloc(length);
+    CHECK(entry->key != NULL);
+    memcpy(entry->key, key, length);
+    entry->length = length;
+    snprintf(entry->value, sizeof(entry->value), "%s", value);
+    entry->expires = after_ms(ttl_ms);
+    LIST_INSERT_HEAD(&master->entries, entry, link);
+}
+
+/* ---- commands ---- */
+
+static void say(struct link *link, const char *text) {
+    if (link->is_mute) {
+        return;
+    }
+    ssize_t sent = send(link->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)sent; /* whoever has gone hears no more */
+}
+
+static uint64_t number(const struct command *command, size_t index) {
+    char text[24];
+    command_text(command, index, text, sizeof(text));
+    return strtoull(text, NULL, 10);
+}
+
+static const char *do_set(struct master *master, const struct command *command) {
+    const struct argument *key = &command->arguments[1];
+    char value[VALUE_MAX];
+    CHECK(command->count == 6);
+    if (find(master, key->bytes, key->length) != NULL) {
+        return "$-1\r\n";
+    }
+    command_text(command, 2, value, sizeof(value));
+    set(master, key->bytes, key->length, value, number(command, 5));
+    return "+OK\r\n";
+}
+
+/* The item of one key in a script's answer. */
+static int do_item(struct master *master, enum script script, const struct command *command,
+                   size_t i, char *item) {
+    size_t keys = command_keys(command);
+    size_t first = 3 + keys + (script == SCRIPT_RENEW ? 2 * i : i);
+    const struct argument *key = &command->arguments[3 + i];
+    struct entry *entry = find(master, key->bytes, key->length);
+    char value[VALUE_MAX];
+    command_text(command, first, value, sizeof(value));
+    if (entry == NULL) {
+        return sprintf(item, "m");
+    }
+    if (strcmp(entry->value, value) != 0) {
+        return sprintf(item, "h%" PRIu64, (entry->expires - world_now()) / 1000000);
+    }
+    if (script == SCRIPT_RELEASE) {
+        released++;
+        drop_entry(entry);
+    } else if (entry->expires < after_ms(number(command, first + 1))) {
+        entry->expires = after_ms(number(command, first + 1));
+    }
+    return sprintf(item, "y");
+}
+
+static enum script script_of(const struct command *command) {
+    char text[2048];
+    command_text(command, 1, text, sizeof(text));
+    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+        if (strncmp(text, script_sha(i), SCRIPT_SHA_LENGTH) == 0 ||
+            strcmp(text, script_text(i)) == 0) {
+            return i;
+        }
+    }
+    world_fail(__FILE__, __LINE__, "it is a script of the library's");
+}
+
+static const char *do_script(struct master *master, const struct command *command) {
+    static char answer[SCRIPT_MAX_KEYS * 24 + 16];
+    char items[SCRIPT_MAX_KEYS * 24];
+    int length = 0;
+    enum script script = script_of(command);
+    if (command_is(command, "EVAL", NULL)) {
+        master->knows[script] = true;
+    } else if (!master->knows[script]) {
+        return "-NOSCRIPT No matching script.\r\n";
+    }
+    for (size_t i = 0; i < command_keys(command); i++) {
+        length += do_item(master, script, command, i, items + length);
+    }
+    snprintf(answer, sizeof(answer), "$%d\r\n%.*s\r\n", length, length, items);
+    return answer;
+}
+
+static const char *do_other(struct master *master, struct link *link,
+                            const struct command *command) {
+    if (command_is(command, "AUTH", NULL)) {
+        char password[32];
+        command_text(command, command->count - 1, password, sizeof(password));
+        CHECK(strcmp(password, MASTERS_PASSWORD) == 0);
+        link->is_known = master->manner != MANNER_LOCKED;
+        return link->is_known ? "+OK\r\n" : "-WRONGPASS invalid username-password pair\r\n";
+    }
+    if (command_is(command, "SCRIPT", "LOAD")) {
+        for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+            master->knows[i] |= command->arguments[2].length == strlen(script_text(i)) &&
+                                memcmp(command->arguments[2].bytes, script_text(i),
+                                       command->arguments[2].length) == 0;
+        }
+        return "$2\r\nok\r\n";
+    }
+    CHECK(command_is(command, "SELECT", "1") || command_is(command, "CLIENT", NULL));
+    return "+OK\r\n";
+}
+
+static void obey(struct master *master, struct link *link, const struct command *command) {
+    bool is_set = command_is(command, "SET", NULL);
+    bool is_request = is_set || command_is_script(command);
+    asked += is_request;
+    if (is_request && master->manner == MANNER_ERROR) {
+        say(link, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+    } else if (is_request && master->manner == MANNER_NONSENSE) {
+        say(link, ":17\r\n");
+    } else if (is_request && master->manner == MANNER_LOCKED && !link->is_known) {
+        say(link, "-NOAUTH Authentication required.\r\n");
+    } else {
+        const char *answer = is_set       ? do_set(master, command)
+                             : is_request ? do_script(master, command)
+                                          : do_other(master, link, command);
+        link->is_mute |= master->manner == MANNER_MUTE;
+        say(link, answer);
+    }
+}
+
+/* ---- connections ---- */
+
+static void drop_link(struct link *link) {
+    LIST_REMOVE(link, link);
+    close(link->fd);
+    evbuffer_free(link->input);
+    free(link);
+}
+
+static bool accept_from(struct master *master, int listener) {
+    int on = 1;
+    int fd = listener < 0 ? -1 : accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    struct link *link = calloc(1, sizeof(*link));
+    CHECK(link != NULL);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    link->fd = fd;
+    link->input = evbuffer_new();
+    CHECK(link->input != NULL);
+    LIST_INSERT_HEAD(&master->links, link, link);
+    return true;
+}
+
+static void accept_all(struct master *master) {
+    while (accept_from(master, master->listener) || accept_from(master, master->socket_listener)) {
+    }
+}
+
+/* True when something had arrived. */
+static bool serve(struct master *master, struct link *link) {
+    struct command command;
+    int arrived = evbuffer_read(link->input, link->fd, -1);
+    int got;
+    if (arrived == 0) {
+        drop_link(link);
+        return true;
+    }
+    while ((got = command_read(&command, link->input)) > 0) {
+        size_t size = command.size;
+        obey(master, link, &command);
+        command_finish(&command);
+        evbuffer_drain(link->input, size);
+    }
+    CHECK(got == 0);
+    return arrived > 0;
+}
+
+static bool master_turn(struct master *master) {
+    struct link *link, *next;
+    bool was_busy = accept_from(master, master->listener);
+    was_busy |= accept_from(master, master->socket_listener);
+    for (link = LIST_FIRST(&master->links); link != NULL; link = next) {
+        next = LIST_NEXT(link, link);
+        was_busy |= master->manner != MANNER_DEAF && serve(master, link);
+    }
+    return was_busy;
+}
+
+bool masters_turn(void) {
+    bool was_busy = false;
+    for (unsigned i = 0; i < MASTERS_COUNT; i++) {
+        was_busy |= master_turn(&masters[i]);
+    }
+    return was_busy;
+}
+
+/* ---- fates ---- */
+
+#define FOR_EACH(master, mask)                                                                     \
+    for (struct master *master = masters; master < masters + MASTERS_COUNT; master++)              \
+        if ((mask)&1u << (master - masters))
+
+void masters_behave(unsigned mask, enum manner manner) {
+    FOR_EACH(master, mask) {
+        master->manner = manner;
+    }
+}
+
+void masters_cut(unsigned mask) {
+    FOR_EACH(master, mask) {
+        while (!LIST_EMPTY(&master->links)) {
+            drop_link(LIST_FIRST(&master->links));
+        }
+    }
+}
+
+void masters_stop(unsigned mask) {
+    FOR_EACH(master, mask) {
+        if (master->listener >= 0) {
+            accept_all(master);
+            close(master->listener);
+            master->listener = -1;
+            CHECK(dup3(master->closed_door, master->door, O_CLOEXEC) >= 0);
+        }
+    }
+    masters_cut(mask);
+}
+
+void masters_start(unsigned mask) {
+    FOR_EACH(master, mask) {
+        if (master->listener < 0) {
+            master->listener = listen_at(&master->address);
+            CHECK(dup3(master->open_door, master->door, O_CLOEXEC) >= 0);
+        }
+    }
+}
+
+void masters_forget_scripts(unsigned mask) {
+    FOR_EACH(master, mask) {
+        memset(master->knows, 0, sizeof(master->knows));
+    }
+}
+
+void masters_forget(unsigned mask, const char *key) {
+    FOR_EACH(master, mask) {
+        struct entry *entry = find(master, key, strlen(key));
+        if (entry != NULL) {
+            drop_entry(entry);
+        }
+    }
+}
+
+void masters_occupy(unsigned mask, const char *key, unsigned ttl_ms) {
+    masters_forget(mask, key);
+    FOR_EACH(master, mask) {
+        set(master, key, strlen(key), ANOTHER, ttl_ms);
+    }
+}
+
+unsigned masters_having(const char *key) {
+    unsigned count = 0;
+    FOR_EACH(master, MASTERS_ALL) {
+        count += find(master, key, strlen(key)) != NULL;
+    }
+    return count;
+}
+
+unsigned masters_having_any(void) {
+    unsigned count = 0;
+    FOR_EACH(master, MASTERS_ALL) {
+        const struct entry *entry;
+        LIST_FOREACH(entry, &master->entries, link) {
+            count += strcmp(entry->value, ANOTHER) != 0 && entry->expires > world_now();
+        }
+    }
+    return count;
+}
+
+unsigned masters_released(void) {
+    return released;
+}
+
+unsigned masters_asked(void) {
+    return asked;
+}
+
+void masters_reset(void) {
+    asked = released = 0;
+    FOR_EACH(master, MASTERS_ALL) {
+        accept_all(master);
+        while (!LIST_EMPTY(&master->entries)) {
+            drop_entry(LIST_FIRST(&master->entries));
+        }
+    }
+    masters_cut(MASTERS_ALL);
+    masters_start(MASTERS_ALL);
+    masters_behave(MASTERS_ALL, MANNER_WELL);
+    masters_forget_scripts(MASTERS_ALL);
+}

@@ -1,0 +1,132 @@
+#include "world.h"
+
+#include "masters.h"
+
+#include <dirent.h>
+#include <event2/dns.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NANOS_PER_MS UINT64_C(1000000)
+
+/* What is waited for has happened long before this, whatever failed. */
+#define PATIENCE_MS 20000
+
+/* After so many turns in which no master was asked anything, time passes faster. */
+#define QUIET_TURNS 3
+
+static struct event_base *loop;
+static uint64_t now;
+static uint64_t random_state;
+static unsigned quiet;
+static unsigned descriptors;
+
+void world_fail(const char *file, int line, const char *condition) {
+    fflush(stdout);
+    fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, condition);
+    _exit(1);
+}
+
+/* ---- clock and chance ---- */
+
+uint64_t world_now(void) {
+    return now;
+}
+
+/* In place of the C library's, also for libevent. Its clocks for time spans are ours. */
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    if (clock != CLOCK_BOOTTIME && clock != CLOCK_MONOTONIC && clock != CLOCK_MONOTONIC_COARSE) {
+        return (int)syscall(SYS_clock_gettime, clock, time);
+    }
+    time->tv_sec = (time_t)(now / (1000 * NANOS_PER_MS));
+    time->tv_nsec = (long)(now % (1000 * NANOS_PER_MS));
+    return 0;
+}
+
+void __wrap_randombytes_buf(void *bytes, size_t size);
+
+void __wrap_randombytes_buf(void *bytes, size_t size) {
+    unsigned char *byte = bytes;
+    for (size_t i = 0; i < size; i++) {
+        random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        byte[i] = (unsigned char)(random_state >> 56);
+    }
+}
+
+/* ---- names ---- */
+
+int __wrap_evdns_base_resolv_conf_parse(struct evdns_base *base, int flags, const char *file);
+
+/* Not those of the machine: "localhost", and a server for all else. */
+int __wrap_evdns_base_resolv_conf_parse(struct evdns_base *base, int flags, const char *file) {
+    (void)flags;
+    (void)file;
+    evdns_base_load_hosts(base, NULL);
+    return evdns_base_nameserver_ip_add(base, masters_name_server());
+}
+
+/* ---- a run ---- */
+
+static unsigned count_descriptors(void) {
+    DIR *folder = opendir("/proc/self/fd");
+    unsigned count = 0;
+    CHECK(folder != NULL);
+    while (readdir(folder) != NULL) {
+        count++;
+    }
+    closedir(folder);
+    return count;
+}
+
+static void be_silent(int severity, const char *message) {
+    (void)severity;
+    (void)message;
+}
+
+void world_begin(void) {
+    if (loop == NULL) {
+        now = 1000000 * NANOS_PER_MS;
+        event_set_log_callback(be_silent); /* "Empty nameservers" where there is no network */
+        loop = event_base_new();
+        CHECK(loop != NULL);
+        masters_listen();
+    }
+    quiet = 0;
+    random_state = 1;
+    masters_reset();
+    descriptors = count_descriptors();
+}
+
+void world_end(void) {
+    masters_reset();
+    CHECK(event_base_get_num_events(loop, EVENT_BASE_COUNT_ADDED | EVENT_BASE_COUNT_ACTIVE) == 0);
+    CHECK(count_descriptors() == descriptors);
+}
+
+struct event_base *world_loop(void) {
+    return loop;
+}
+
+void world_turn(void) {
+    quiet = masters_turn() ? 0 : quiet + 1;
+    event_base_loop(loop, EVLOOP_NONBLOCK);
+    now += quiet > QUIET_TURNS ? NANOS_PER_MS / 2 : NANOS_PER_MS / 50;
+}
+
+void world_wait(bool (*condition)(const void *arg), const void *arg, const char *what) {
+    uint64_t deadline = now + PATIENCE_MS * NANOS_PER_MS;
+    while (!condition(arg)) {
+        if (now >= deadline) {
+            world_fail("waited in vain", PATIENCE_MS, what);
+        }
+        world_turn();
+    }
+}
+
+void world_pass_ms(unsigned ms) {
+    uint64_t until = now + ms * NANOS_PER_MS;
+    while (now < until) {
+        world_turn();
+    }
+}
