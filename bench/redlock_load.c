@@ -3,12 +3,16 @@
 
 #include <redlock.h>
 #include <stdlib.h>
+#include <string.h>
 
 /*
  * Some thousands of locks in flight wait for each other at the servers for longer than the default
  * of 50 ms. That is the queue that was asked for, not an error.
  */
 #define NODE_TIMEOUT_MS 500
+
+/* Longer ones are refused. */
+#define URI_SIZE 512
 
 struct slot {
     struct load *load;
@@ -27,7 +31,22 @@ static size_t index_of(const struct slot *slot) {
     return (size_t)(slot - slot->load->slots);
 }
 
+/*
+ * A benchmark does not wait for new masters to be trusted; otherwise the guards are on, as they are
+ * by default.
+ */
+static void take_for_durable(char (*texts)[URI_SIZE], const char **uris,
+                             const struct load_settings *settings) {
+    for (size_t i = 0; i < settings->node_count && i < REDLOCK_MAX_NODES; i++) {
+        const char *uri = settings->nodes[i];
+        snprintf(texts[i], URI_SIZE, "%s%cdurable=yes", uri, strchr(uri, '?') != NULL ? '&' : '?');
+        uris[i] = texts[i];
+    }
+}
+
 static struct load *create(const struct load_settings *settings) {
+    char texts[REDLOCK_MAX_NODES][URI_SIZE];
+    const char *uris[REDLOCK_MAX_NODES];
     redlock_options options = REDLOCK_OPTIONS_INIT;
     redlock_error error;
     struct load *load = calloc(1, sizeof(*load) + settings->slot_count * sizeof(struct slot));
@@ -43,7 +62,8 @@ static struct load *create(const struct load_settings *settings) {
         load_format_key(load->slots[i].key, i);
     }
 
-    options.nodes = settings->nodes;
+    take_for_durable(texts, uris, settings);
+    options.nodes = uris;
     options.node_count = settings->node_count;
     options.node_timeout_ms = NODE_TIMEOUT_MS;
     options.name = "redlock-bench";

@@ -165,6 +165,7 @@ static int create_program(struct stage *stage, struct program *program, const ch
     options.drift = DRIFT;
     options.max_ttl_ms = 2 * STAGE_TTL_MS;
     options.name = "redlock-demo";
+    options.guards = REDLOCK_GUARDS_OFF; /* the masters were started for this, a moment ago */
     if (redlock_client_create(stage->base, &options, &program->client, &error) != REDLOCK_OK) {
         fprintf(stderr, "%s\n", error.message);
         return -1;

@@ -117,8 +117,33 @@ typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
 #define REDLOCK_MAX_NODES 32
 /* The longest key, in bytes. */
 #define REDLOCK_MAX_KEY 65536
+/* The key that tells, in each node's database, since when the node's memory is sound. */
+#define REDLOCK_MARKER_KEY "redlock:marker"
 /* For wait_ms: no limit. */
 #define REDLOCK_FOREVER UINT64_MAX
+
+/*
+ * Which nodes' votes count. A node is only as good as its memory: one that has forgotten a lock
+ * grants it again. So a node grants nothing to us (its vote is REDLOCK_VOTE_UNTRUSTED) for
+ * max_ttl_ms after
+ *   - it was restarted ("Distributed Locks with Redis", section "Performance, crash recovery and
+ *     fsync", where it is the operator who delays restarts); INFO tells on each new connection;
+ *   - its memory was emptied: then REDLOCK_MARKER_KEY is gone. The very first client of all waits
+ *     for it too: nobody can tell a memory that was emptied from one that is new;
+ *   - its clock moved against ours by more than drift allows (then it renews nothing either);
+ *   - it was a replica.
+ * Each is looked at before the first vote on a connection, and once a second: a FLUSHALL or a jump
+ * of the clock can go unseen for a second. "?durable=yes" in a node's URI waives the first two: its
+ * operator promises that it loses nothing (appendfsync always). A replica, and a server that is
+ * two of the nodes, never counts (twice), whatever the guards.
+ *
+ * All clients of a key must agree on max_ttl_ms, and have their guards on.
+ */
+typedef enum redlock_guards {
+    REDLOCK_GUARDS_ON, /* a node that does not permit INFO, TIME or the marker is not trusted */
+    REDLOCK_GUARDS_LENIENT, /* what a node's user may not ask is taken to be well */
+    REDLOCK_GUARDS_OFF      /* the operator takes care, as the paper has it */
+} redlock_guards;
 
 /*
  * Options of a client. Initialise with REDLOCK_OPTIONS_INIT, then set `nodes` and `node_count`.
@@ -130,9 +155,10 @@ typedef struct redlock_options {
      * The independent masters, 1 to REDLOCK_MAX_NODES of them; 5 is usual, and odd numbers are
      * best, for the quorum is node_count / 2 + 1. Each is
      *     redis://[user[:password]@]host[:port][/db]     or     unix:///path[?db=n]
-     * with %XX escapes and IPv6 addresses in brackets. "redis://:password@host" is the password
-     * of the default user; a socket may have a login too, unix://user:password@/path. Port 6379
-     * and db 0 unless given. Names are looked up without blocking the loop.
+     * with %XX escapes and IPv6 addresses in brackets; ?durable=yes: see redlock_guards.
+     * "redis://:password@host" is the password of the default user; a socket may have a login too,
+     * unix://user:password@/path. Port 6379 and db 0 unless given. Names are looked up without
+     * blocking the loop.
      */
     const char *const *nodes;
     size_t node_count;
@@ -158,12 +184,14 @@ typedef struct redlock_options {
     redlock_log_level log_level; /* the least level that is logged; REDLOCK_LOG_INFO */
 
     const redlock_allocator *allocator; /* NULL: malloc, realloc and free */
+
+    redlock_guards guards; /* REDLOCK_GUARDS_ON */
 } redlock_options;
 
 #define REDLOCK_OPTIONS_INIT                                                                       \
     {                                                                                              \
         sizeof(redlock_options), NULL, 0, 50, 1000, 30000, 0.01, 200, 2000, 50, 2000, 65536,       \
-            16u << 20, "redlock", NULL, NULL, REDLOCK_LOG_INFO, NULL                               \
+            16u << 20, "redlock", NULL, NULL, REDLOCK_LOG_INFO, NULL, REDLOCK_GUARDS_ON            \
     }
 
 /*
@@ -212,6 +240,9 @@ typedef struct redlock_node_info {
     size_t bytes;          /* their bytes */
     size_t release_debts;  /* releases that it still has to be sent */
     uint64_t disconnected; /* how often a connection to it failed or ended so far */
+    bool trusted;          /* whether its grants count, by what is known of it */
+    const char *distrust;  /* why not; "" when trusted; valid until the loop runs again */
+    uint64_t distrust_ms;  /* for how long still; 0: until something else changes */
 } redlock_node_info;
 
 /*
@@ -364,14 +395,16 @@ typedef enum redlock_vote {
     REDLOCK_VOTE_ERROR,       /* the server refused: detail is its own text */
     REDLOCK_VOTE_TIMEOUT,     /* no answer within node_timeout_ms */
     REDLOCK_VOTE_UNREACHABLE, /* nothing was sent: no connection, or over a bound; see detail */
-    REDLOCK_VOTE_BROKEN       /* the connection broke before the answer: outcome unknown */
+    REDLOCK_VOTE_BROKEN,      /* the connection broke before the answer: outcome unknown */
+    REDLOCK_VOTE_UNTRUSTED    /* it may have done it, but is not trusted: see redlock_guards */
 } redlock_vote;
 
 typedef struct redlock_node_report {
     const char *node;   /* "127.0.0.1:6379" */
     redlock_vote vote;  /* its vote */
-    uint64_t ttl_ms;    /* DENIED: what the other holder's key has left; 0 when not known */
-    const char *detail; /* ERROR, UNREACHABLE, BROKEN: the server's or the system's text; "" */
+    uint64_t ttl_ms;    /* DENIED: what the other holder's key has left; 0 when not known;
+                           UNTRUSTED: for how long still; 0: until something else changes */
+    const char *detail; /* ERROR, UNREACHABLE, BROKEN, UNTRUSTED: why, in words; "" */
 } redlock_node_report;
 
 /*

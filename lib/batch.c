@@ -211,22 +211,40 @@ static void vote_unreachable(struct batch *batch, uint32_t node, const char *det
     }
 }
 
-static void batch_send(struct batch *batch) {
+/* To those of the nodes that know the script, or to those that have to be sent its text. */
+static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
     struct context *context = batch->context;
     struct bytes *command = &context->scratch;
     bytes_clear(command);
-    command_script(command, batch->script, false, batch->count, &batch->keys, &batch->arguments);
-    batch->request.length = command->length;
+    command_script(command, batch->script, with_text, batch->count, &batch->keys,
+                   &batch->arguments);
     for (uint32_t i = 0; i < context->node_count; i++) {
-        if (!(batch->nodes & UINT32_C(1) << i)) {
+        struct node *node = &context->nodes[i];
+        if (!(nodes & UINT32_C(1) << i)) {
             continue;
         }
-        if (!command->failed &&
-            node_send(&context->nodes[i], &batch->request, command->data, command->length)) {
+        if (!command->failed && node_send(node, &batch->request, command->data, command->length)) {
             batch->references++;
         } else {
+            node->lacks |= (uint32_t)with_text << batch->script;
             vote_unreachable(batch, i, command->failed ? "out of memory" : NULL);
         }
+    }
+}
+
+static void batch_send(struct batch *batch) {
+    struct context *context = batch->context;
+    uint32_t lacking = 0;
+    for (uint32_t i = 0; i < context->node_count; i++) {
+        uint32_t bit = UINT32_C(1) << i;
+        if ((batch->nodes & bit) && node_takes_text(&context->nodes[i], batch->script)) {
+            lacking |= bit;
+        }
+    }
+    batch->request.length = batch->keys.length + batch->arguments.length; /* without the text */
+    send_form(batch, batch->nodes & ~lacking, false);
+    if (lacking != 0) {
+        send_form(batch, lacking, true);
     }
 }
 

@@ -23,8 +23,10 @@
 struct redlock_client {
     struct context context;
     struct locks locks;
+    struct timer pulse;    /* once a second */
     struct timer farewell; /* when a closing client stops waiting for replies */
-    bool is_leaving;       /* no lock is left: the farewell is set */
+    uint64_t pulsed_at;
+    bool is_leaving; /* no lock is left: the farewell is set */
     redlock_closed_cb *on_closed;
     void *on_closed_arg;
 };
@@ -38,6 +40,7 @@ static void client_free(redlock_client *client) {
         node_finish(&context->nodes[i]);
     }
     memory_free(&allocator, context->nodes);
+    timer_finish(&client->pulse);
     timer_finish(&client->farewell);
     locks_finish(&client->locks);
     context_finish(context);
@@ -115,6 +118,39 @@ static void on_turn(void *arg) {
     }
 }
 
+/* ---- the pulse ---- */
+
+/*
+ * The loop's clock stands still while the system is suspended, and its timers are late by as much.
+ * The pulse is late too, but by no more than its period: then the locks look at the clock.
+ */
+#define LATE (100 * NANOS_PER_MS)
+
+static void set_pulse(redlock_client *client, uint64_t now) {
+    if (!timer_set(&client->pulse, nanos_add(now, GUARD_BEAT_NANOS))) {
+        timer_soon(&client->pulse);
+    }
+}
+
+static void on_pulse(void *arg) {
+    redlock_client *client = arg;
+    struct context *context = &client->context;
+    uint64_t now = clock_now();
+    bool was_away = now - client->pulsed_at >= GUARD_BEAT_NANOS + LATE;
+    client->pulsed_at = now;
+    if (context->is_closing) {
+        return;
+    }
+    if (was_away) {
+        locks_wake(&client->locks);
+    }
+    for (uint32_t i = 0; i < context->node_count; i++) {
+        node_beat(&context->nodes[i], now, GUARD_BEAT_NANOS / 2); /* pulses are not exact */
+    }
+    context_wake(context);
+    set_pulse(client, now);
+}
+
 /* ---- the beginning ---- */
 
 static redlock_status init_nodes(struct context *context, const redlock_options *options,
@@ -143,7 +179,8 @@ static redlock_status client_init(redlock_client *client, struct event_base *bas
     if (status != REDLOCK_OK) {
         return status;
     }
-    if (!timer_init(&client->farewell, &context->loop, on_farewell, client)) {
+    if (!timer_init(&client->pulse, &context->loop, on_pulse, client) ||
+        !timer_init(&client->farewell, &context->loop, on_farewell, client)) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
     return init_nodes(context, options, error);
@@ -179,6 +216,8 @@ redlock_status redlock_client_create(struct event_base *base, const redlock_opti
     for (uint32_t i = 0; i < client->context.node_count; i++) {
         node_start(&client->context.nodes[i]);
     }
+    client->pulsed_at = clock_now();
+    set_pulse(client, client->pulsed_at);
     *handle = client;
     return error_set(error, REDLOCK_OK, "%s", redlock_strerror(REDLOCK_OK));
 }
@@ -210,7 +249,8 @@ const char *redlock_client_error(const redlock_client *client) {
     return client != NULL ? client->context.refusal.message : "";
 }
 
-static redlock_node_info info_of(const struct node *node) {
+static redlock_node_info info_of(struct node *node) {
+    struct trust_view view = guard_look(&node->guard);
     return (redlock_node_info){
         .node = node->name,
         .connected = node->state == NODE_UP,
@@ -219,6 +259,9 @@ static redlock_node_info info_of(const struct node *node) {
         .bytes = node->conn != NULL ? conn_bytes(node->conn) : 0,
         .release_debts = node->debts.count,
         .disconnected = node->disconnected,
+        .trusted = view.verdict == TRUST_FULL,
+        .distrust = guard_why(&node->guard),
+        .distrust_ms = view.until == 0 ? 0 : nanos_to_ms(nanos_sub(view.until, clock_now())) + 1,
     };
 }
 

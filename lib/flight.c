@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/nanos.h"
 #include "base/text.h"
+#include "io/clock.h"
 #include "node.h"
 
 #include <string.h>
@@ -97,9 +98,9 @@ static bool was_not_done(redlock_vote vote) {
            vote == REDLOCK_VOTE_ERROR;
 }
 
-void flight_vote(struct flight *flight, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms,
+static void cast(struct flight *flight, uint32_t node, redlock_vote vote, uint32_t ttl_ms,
                  const char *detail) {
-    bool decided = round_vote(&flight->round, node, vote, other_ttl_ms);
+    bool decided = round_vote(&flight->round, node, vote, ttl_ms);
     if (detail != NULL && detail[0] != '\0') {
         note_detail(flight, node, detail);
     }
@@ -109,6 +110,31 @@ void flight_vote(struct flight *flight, uint32_t node, redlock_vote vote, uint32
     if (flight->listener.on_vote != NULL) {
         flight->listener.on_vote(flight->listener.owner, decided, vote);
     }
+}
+
+/* What a node granted that is not trusted is not counted; it may be there all the same. */
+static bool is_counted(const struct flight *flight, const struct trust_view *view) {
+    return view->verdict == TRUST_FULL ||
+           (view->verdict == TRUST_YOUNG && flight->round.kind == ROUND_RENEW);
+}
+
+static void vote_untrusted(struct flight *flight, struct node *node, struct trust_view view) {
+    uint64_t left_ms = view.until == 0 ? 0 : nanos_to_ms(nanos_sub(view.until, clock_now())) + 1;
+    cast(flight, node->index, REDLOCK_VOTE_UNTRUSTED,
+         left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX, guard_why(&node->guard));
+}
+
+void flight_vote(struct flight *flight, uint32_t index, redlock_vote vote, uint32_t other_ttl_ms,
+                 const char *detail) {
+    struct node *node = &flight->context->nodes[index];
+    if (vote == REDLOCK_VOTE_GRANTED && !is_release(flight)) {
+        struct trust_view view = guard_look(&node->guard);
+        if (!is_counted(flight, &view)) {
+            vote_untrusted(flight, node, view);
+            return;
+        }
+    }
+    cast(flight, index, vote, other_ttl_ms, detail);
 }
 
 void flight_vote_without_answer(struct flight *flight, struct node *node) {
@@ -145,17 +171,28 @@ static void on_set_reply(struct conn_request *request, void *owner, const struct
     flight_drop(flight);
 }
 
+/* Whoever has not been looked at for a second is, before it grants anything. */
+static void look_at_nodes(const struct context *context, uint64_t now) {
+    for (uint32_t i = 0; i < context->node_count; i++) {
+        node_beat(&context->nodes[i], now, GUARD_BEAT_NANOS);
+    }
+}
+
 void flight_send_set(struct flight *flight, uint32_t nodes) {
     struct context *context = flight->context;
     struct bytes *command = &context->scratch;
+    look_at_nodes(context, flight->round.start);
     bytes_clear(command);
     command_set(command, flight->key->bytes, flight->key->length, flight->token,
                 nanos_to_ms(flight->round.ttl));
     flight->request.sent_at = flight->round.start;
     flight->request.length = command->length;
     for (uint32_t i = 0; i < context->node_count; i++) {
-        if ((nodes & UINT32_C(1) << i) && !command->failed &&
-            node_send(&context->nodes[i], &flight->request, command->data, command->length)) {
+        struct node *node = &context->nodes[i];
+        if (node_is_twin(node)) { /* it would be denied by our own key */
+            vote_untrusted(flight, node, guard_look(&node->guard));
+        } else if ((nodes & UINT32_C(1) << i) && !command->failed &&
+                   node_send(node, &flight->request, command->data, command->length)) {
             flight_hold(flight);
         } else {
             flight_vote(flight, i, REDLOCK_VOTE_UNREACHABLE, 0,

@@ -25,6 +25,9 @@ static void on_step_reply(struct conn_request *request, void *owner, const struc
     if (reply == NULL) {
         return;
     }
+    if (reply->type == REPLY_ERROR && step->script != SCRIPT_COUNT) {
+        handshake->listener->on_script_refused(owner, step->script);
+    }
     if (reply->type == REPLY_ERROR && is_of_weight(step->need, reply)) {
         bool is_fatal = step->need == HANDSHAKE_REQUIRED;
         handshake->listener->on_refusal(owner, reply, is_fatal);
@@ -49,6 +52,7 @@ static bool add_step(const struct course *course, enum handshake_need need, unsi
                     .length = course->scratch->length},
         .handshake = handshake,
         .need = need,
+        .script = SCRIPT_COUNT,
     };
     if (course->scratch->failed) {
         conn_close(course->conn, "out of memory");
@@ -92,9 +96,11 @@ static bool introduce(const struct course *course, const char *name) {
 
 static void load_scripts(const struct course *course) {
     bool has_room = true;
-    for (unsigned i = 0; i < SCRIPT_COUNT && has_room; i++) {
+    for (unsigned i = 0; i < SCRIPT_BEAT && has_room; i++) { /* a beat brings its own */
+        struct handshake_step *step = &course->handshake->steps[course->handshake->steps_left];
         const char *text = script_text((enum script)i);
         has_room = add_step(course, HANDSHAKE_USEFUL, WORDS("SCRIPT", "LOAD", text));
+        step->script = (enum script)i;
     }
 }
 

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* AUTH, SELECT, CLIENT SETNAME, CLIENT SETINFO twice, SCRIPT LOAD for each script. */
-#define HANDSHAKE_STEPS_MAX (5 + SCRIPT_COUNT)
+/* AUTH, SELECT, CLIENT SETNAME, CLIENT SETINFO twice, SCRIPT LOAD for each script but BEAT. */
+#define HANDSHAKE_STEPS_MAX (5 + SCRIPT_BEAT)
 
 /* What it means when a step is refused. */
 enum handshake_need {
@@ -29,6 +29,7 @@ struct handshake_step {
     struct conn_request request;
     struct handshake *handshake;
     enum handshake_need need;
+    enum script script; /* that it loads; SCRIPT_COUNT: none */
 };
 
 /* Who is told; called from replies. */
@@ -36,6 +37,8 @@ struct handshake_listener {
     void (*on_done)(void *owner);
     /* The server said no, of weight: it may go on, but if the connection ends now, that is why. */
     void (*on_refusal)(void *owner, const struct reply *reply, bool is_fatal);
+    /* It does not load scripts ahead of their first call. */
+    void (*on_script_refused)(void *owner, enum script script);
 };
 
 struct handshake {

@@ -381,6 +381,15 @@ void locks_turn(struct locks *locks) {
     }
 }
 
+void locks_wake(struct locks *locks) {
+    redlock_lock *lock;
+    TAILQ_FOREACH(lock, &locks->all, all_link) {
+        if (lock->lease.wake_at != NANOS_NEVER) {
+            raise_event(lock, LOCK_WOKEN);
+        }
+    }
+}
+
 void locks_sent(struct locks *locks) {
     uint64_t now = TAILQ_EMPTY(&locks->sent) ? 0 : clock_now();
     while (!TAILQ_EMPTY(&locks->sent)) {

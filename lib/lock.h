@@ -75,6 +75,9 @@ redlock_status locks_acquire(struct locks *locks, const redlock_request *request
  */
 void locks_turn(struct locks *locks);
 
+/* The loop was away: its timers may have stood still, and locks look at the clock themselves. */
+void locks_wake(struct locks *locks);
+
 /* All that was collected has been written: the rounds' deadlines count from now. */
 void locks_sent(struct locks *locks);
 

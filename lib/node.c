@@ -59,6 +59,7 @@ redlock_status node_init(struct node *node, struct context *context, uint32_t in
     redlock_status status = uri_parse(text, where, node->storage, &node->uri, error);
     if (status == REDLOCK_OK) {
         uri_name(&node->uri, node->name);
+        guard_init(&node->guard, node);
         snprintf(node->reason, sizeof(node->reason), "not connected yet");
     }
     return status;
@@ -172,9 +173,15 @@ static void on_handshake_refusal(void *owner, const struct reply *reply, bool is
     }
 }
 
+static void on_script_refused(void *owner, enum script script) {
+    struct node *node = owner;
+    node->lacks |= UINT32_C(1) << script;
+}
+
 static const struct handshake_listener handshake_listener = {
     .on_done = on_handshake_done,
     .on_refusal = on_handshake_refusal,
+    .on_script_refused = on_script_refused,
 };
 
 /* ---- connecting ---- */
@@ -189,8 +196,10 @@ static void connect_to(struct node *node, const struct conn_address *address) {
         go_down(node, error.message);
         return;
     }
+    node->lacks = UINT32_C(1) << SCRIPT_BEAT;
     handshake_begin(&node->handshake, &handshake_listener, node->conn, &node->uri, context->name,
                     &context->scratch, node->state_since);
+    guard_connected(&node->guard, node->state_since);
     wake_at(node, nanos_add(node->state_since, nanos_from_ms(context->options.stall_timeout_ms)));
     context_wake(context);
 }
@@ -288,8 +297,8 @@ static bool takes_commands(const struct node *node) {
     return node->state == NODE_UP || (node->state == NODE_CONNECTING && node->disconnected == 0);
 }
 
-bool node_send(struct node *node, struct conn_request *request, const char *data, size_t length) {
-    if (!takes_commands(node) || !conn_send(node->conn, request, data, length)) {
+bool node_say(struct node *node, struct conn_request *request, const char *data, size_t length) {
+    if (!conn_send(node->conn, request, data, length)) {
         return false;
     }
     uint64_t stall = nanos_from_ms(node->context->options.stall_timeout_ms);
@@ -298,6 +307,23 @@ bool node_send(struct node *node, struct conn_request *request, const char *data
         wake_at(node, due);
     }
     return true;
+}
+
+bool node_send(struct node *node, struct conn_request *request, const char *data, size_t length) {
+    return takes_commands(node) && node_say(node, request, data, length);
+}
+
+bool node_takes_text(struct node *node, enum script script) {
+    uint32_t bit = UINT32_C(1) << script;
+    bool lacks = node->lacks & bit;
+    node->lacks &= ~bit;
+    return lacks;
+}
+
+void node_beat(struct node *node, uint64_t now, uint64_t ago) {
+    if (node->state == NODE_UP) {
+        guard_beat(&node->guard, now, ago);
+    }
 }
 
 bool node_was_reached(const struct node *node) {

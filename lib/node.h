@@ -7,6 +7,7 @@
 #include "context.h"
 #include "core/uri.h"
 #include "debt.h"
+#include "guard.h"
 #include "handshake.h"
 #include "io/loop.h"
 #include "io/net.h"
@@ -43,6 +44,8 @@ struct node {
     char refusal[128];     /* what the server said in the handshake; "" */
 
     struct handshake handshake;
+    uint32_t lacks; /* mask of enum script: those that it must be sent the text of */
+    struct guard guard;
 
     struct debts debts;
     uint64_t pay_at; /* NANOS_NEVER: no debts, or not up */
@@ -73,6 +76,23 @@ void node_finish(struct node *node);
  * sent: the vote is UNREACHABLE.
  */
 bool node_send(struct node *node, struct conn_request *request, const char *data, size_t length);
+
+/* Sends a command of the node's own, whether or not it is up. There is a connection. */
+bool node_say(struct node *node, struct conn_request *request, const char *data, size_t length);
+
+/*
+ * How to call a script: true: with its text, for the node lacks it. What is sent after that call
+ * may take the script for known.
+ */
+bool node_takes_text(struct node *node, enum script script);
+
+/* Asks it for its time and its memory, if it was last asked so long ago. */
+void node_beat(struct node *node, uint64_t now, uint64_t ago);
+
+/* Whether it is a server that another node is already. */
+static inline bool node_is_twin(const struct node *node) {
+    return node->guard.trust.twin != NULL;
+}
 
 /* For a NULL reply: whether the connection stood, so that the command may have been carried out. */
 bool node_was_reached(const struct node *node);

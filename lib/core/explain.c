@@ -44,6 +44,13 @@ static void describe(struct text *text, const redlock_node_report *report, uint6
     case REDLOCK_VOTE_UNREACHABLE:
         text_append(text, "unreachable: %s", report->detail);
         break;
+    case REDLOCK_VOTE_UNTRUSTED:
+        text_append(text, "not trusted");
+        if (ttl_ms > 0) {
+            text_append(text, " for %" PRIu64 " ms more", ttl_ms);
+        }
+        text_append(text, ": %s", report->detail);
+        break;
     case REDLOCK_VOTE_BROKEN:
     default: /* there are no others */
         text_append(text, "connection broke, outcome unknown: %s", report->detail);

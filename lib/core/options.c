@@ -94,6 +94,10 @@ static redlock_status check_hooks(const redlock_options *options, redlock_error 
         return error_set(error, REDLOCK_EINVAL, "log_level: %d is not one of REDLOCK_LOG_*",
                          (int)options->log_level);
     }
+    if (options->guards < REDLOCK_GUARDS_ON || options->guards > REDLOCK_GUARDS_OFF) {
+        return error_set(error, REDLOCK_EINVAL, "guards: %d is not one of REDLOCK_GUARDS_*",
+                         (int)options->guards);
+    }
     return check_name(options->name, error);
 }
 
@@ -160,6 +164,10 @@ redlock_status options_read_request(const redlock_request *given, const redlock_
     }
     if (request->key_length > REDLOCK_MAX_KEY) {
         return error_set(error, REDLOCK_EINVAL, "key: longer than %d bytes", REDLOCK_MAX_KEY);
+    }
+    if (request->key_length == strlen(REDLOCK_MARKER_KEY) &&
+        memcmp(request->key, REDLOCK_MARKER_KEY, request->key_length) == 0) {
+        return error_set(error, REDLOCK_EINVAL, "key: " REDLOCK_MARKER_KEY " is kept for nodes");
     }
     if (request->max_hold_ms != 0 && !request->watchdog) {
         return error_set(error, REDLOCK_EINVAL, "max_hold_ms: bounds the watchdog, which is off");

@@ -163,16 +163,51 @@ static redlock_status parse_db(struct parser *parser, struct parts db, struct ur
     return REDLOCK_OK;
 }
 
+static bool is_word(struct parts part, const char *word) {
+    size_t length = strlen(word);
+    return (size_t)(part.end - part.text) == length && memcmp(part.text, word, length) == 0;
+}
+
+static redlock_status parse_durable(struct parser *parser, struct parts value, struct uri *uri) {
+    if (!is_word(value, "yes") && !is_word(value, "no")) {
+        return refuse(parser, "durable is neither yes nor no");
+    }
+    uri->is_durable = is_word(value, "yes");
+    return REDLOCK_OK;
+}
+
+/* name=value, with '&' between them. A socket has no other place for its db. */
+static redlock_status parse_options(struct parser *parser, struct parts options, struct uri *uri) {
+    while (options.present) {
+        struct parts rest = split(&options, '&');
+        struct parts value = split(&options, '=');
+        redlock_status status;
+        if (is_word(options, "durable")) {
+            status = parse_durable(parser, value, uri);
+        } else if (is_word(options, "db") && uri->path != NULL) {
+            status = parse_db(parser, value, uri);
+        } else {
+            return refuse(parser, uri->path != NULL
+                                      ? "the options after '?' are db=NUMBER and durable=yes"
+                                      : "the only option after '?' is durable=yes");
+        }
+        if (status != REDLOCK_OK) {
+            return status;
+        }
+        options = rest;
+    }
+    return REDLOCK_OK;
+}
+
 static redlock_status parse_tcp(struct parser *parser, struct parts authority, struct parts path,
                                 struct uri *uri) {
-    if (memchr(path.text, '?', (size_t)(path.end - path.text)) != NULL) {
-        return refuse(parser, "redis:// has no '?' options");
-    }
+    struct parts *last = path.present ? &path : &authority;
+    struct parts options = split(last, '?');
     redlock_status status = parse_host(parser, authority, uri);
-    if (status != REDLOCK_OK || path.text == path.end) {
-        return status;
+    if (status == REDLOCK_OK && path.text != path.end) {
+        status = parse_db(parser, path, uri);
     }
-    return parse_db(parser, path, uri);
+    return status == REDLOCK_OK ? parse_options(parser, options, uri) : status;
 }
 
 static redlock_status parse_unix(struct parser *parser, struct parts authority, struct parts path,
@@ -180,7 +215,7 @@ static redlock_status parse_unix(struct parser *parser, struct parts authority, 
     if (authority.text != authority.end || !path.present) {
         return refuse(parser, "a socket is written unix:///path");
     }
-    struct parts query = split(&path, '?');
+    struct parts options = split(&path, '?');
     path.text--; /* the '/' belongs to it */
     uri->path = decode(parser, path);
     if (uri->path == NULL) {
@@ -189,14 +224,7 @@ static redlock_status parse_unix(struct parser *parser, struct parts authority, 
     if (uri->path[1] == '\0' || strlen(uri->path) > SOCKET_PATH_MAX) {
         return refuse(parser, "the path of the socket is empty or longer than 107 bytes");
     }
-    if (!query.present) {
-        return REDLOCK_OK;
-    }
-    if (query.end - query.text < 3 || memcmp(query.text, "db=", 3) != 0) {
-        return refuse(parser, "the only option after '?' is db=NUMBER");
-    }
-    query.text += 3;
-    return parse_db(parser, query, uri);
+    return parse_options(parser, options, uri);
 }
 
 static bool is_plain(const char *text) {

@@ -1,12 +1,14 @@
 /*
  * Where a node is and how to log in:
  *     redis://[user[:password]@]host[:port][/db]       unix://[user[:password]@]/path[?db=n]
- * with %XX escapes (RFC 3986) and IPv6 addresses in brackets.
+ * with %XX escapes (RFC 3986) and IPv6 addresses in brackets; ?durable=yes (or &durable=yes) says
+ * that the server keeps what it was told over restarts.
  */
 #ifndef REDLOCK_CORE_URI_H
 #define REDLOCK_CORE_URI_H
 
 #include <redlock.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct uri {
@@ -16,6 +18,7 @@ struct uri {
     const char *user; /* NULL: none given */
     const char *password;
     uint32_t db;
+    bool is_durable;
 };
 
 /* The longest URI, in bytes. */

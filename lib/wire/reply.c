@@ -101,3 +101,53 @@ bool reply_to_script(const struct reply *reply, struct reply_outcome *outcomes, 
     }
     return p == end;
 }
+
+/* Reads `count` numbers below 2^53 with a blank between them, and nothing else. */
+static bool read_numbers(const char *p, const char *end, uint64_t *numbers, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        const char *start = p;
+        numbers[i] = 0;
+        for (; p < end && *p >= '0' && *p <= '9' && p - start < 16; p++) {
+            numbers[i] = numbers[i] * 10 + (uint64_t)(*p - '0');
+        }
+        bool is_last = i + 1 == count;
+        if (p == start || numbers[i] >= UINT64_C(1) << 53 ||
+            !(is_last ? p == end : p < end && *p == ' ')) {
+            return false;
+        }
+        p++;
+    }
+    return true;
+}
+
+bool reply_to_beat(const struct reply *reply, struct reply_beat *beat) {
+    uint64_t numbers[3];
+    if (reply->type != REPLY_STRING ||
+        !read_numbers(reply->text, reply->text + reply->length, numbers, 3)) {
+        return false;
+    }
+    *beat = (struct reply_beat){numbers[0], numbers[1], numbers[2]};
+    return true;
+}
+
+bool reply_info(const struct reply *reply, const char *field, char *value, size_t capacity) {
+    if (reply->type != REPLY_STRING) {
+        return false;
+    }
+    size_t length = strlen(field);
+    const char *end = reply->text + reply->length;
+    for (const char *line = reply->text; line < end;) {
+        const char *next = memchr(line, '\n', (size_t)(end - line));
+        size_t rest = (size_t)((next != NULL ? next : end) - line);
+        if (rest > length && memcmp(line, field, length) == 0 && line[length] == ':') {
+            size_t size = rest - length - 1;
+            size -= size > 0 && line[rest - 1] == '\r';
+            size = size < capacity ? size : capacity - 1;
+            memcpy(value, line + length + 1, size);
+            value[size] = '\0';
+            return true;
+        }
+        line += rest + 1;
+    }
+    return false;
+}

@@ -45,4 +45,20 @@ struct reply_outcome reply_to_set(const struct reply *reply);
  */
 bool reply_to_script(const struct reply *reply, struct reply_outcome *outcomes, unsigned count);
 
+/* The answer of SCRIPT_BEAT, in microseconds. */
+struct reply_beat {
+    uint64_t time_us; /* the server's clock */
+    uint64_t age_us;  /* of the marker */
+    uint64_t last_us; /* when the marker was confirmed last */
+};
+
+/* False when it is not of that form. */
+bool reply_to_beat(const struct reply *reply, struct reply_beat *beat);
+
+/*
+ * A field of what INFO answers, such as "run_id"; copied into `value`, cut to its `capacity`. False
+ * when it is not there.
+ */
+bool reply_info(const struct reply *reply, const char *field, char *value, size_t capacity);
+
 #endif

@@ -44,6 +44,24 @@
     "end\n"                                                                                        \
     "return table.concat(answer)\n"
 
+/* Numbers below 2^53 are exact in Lua; microseconds since 1970 are, until the year 2255. */
+#define BEAT                                                                                       \
+    "local time = redis.call('time')\n"                                                            \
+    "local now = time[1] * 1000000 + time[2]\n"                                                    \
+    "local first, last = now, 0\n"                                                                 \
+    "local value = redis.call('get', KEYS[1])\n"                                                   \
+    "if value then\n"                                                                              \
+    "  local f, l = string.match(value, '^(%d+):(%d+)$')\n"                                        \
+    "  if f and tonumber(f) <= now and tonumber(l) >= tonumber(ARGV[1]) then\n"                    \
+    "    first, last = tonumber(f), tonumber(l)\n"                                                 \
+    "  end\n"                                                                                      \
+    "end\n"                                                                                        \
+    "if now - last >= 1000000 then\n"                                                              \
+    "  last = now\n"                                                                               \
+    "  redis.call('set', KEYS[1], string.format('%.0f:%.0f', first, last))\n"                      \
+    "end\n"                                                                                        \
+    "return string.format('%.0f %.0f %.0f', now, now - first, last)\n"
+
 /* The SHA-1 is that of the text; a test has a server compute it. */
 static const struct {
     const char *text;
@@ -51,6 +69,7 @@ static const struct {
 } scripts[SCRIPT_COUNT] = {
     [SCRIPT_RELEASE] = {RELEASE, "62c1a2e0ef5bb03a6a9c8e87b14b4b450163bb31"},
     [SCRIPT_RENEW] = {RENEW, "96323ed452aefe02410349daba63fb092bc63d2d"},
+    [SCRIPT_BEAT] = {BEAT, "acbe8118e6974626cc523a591d3cef6bf5bfaba7"},
 };
 
 const char *script_text(enum script script) {

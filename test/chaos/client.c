@@ -318,6 +318,7 @@ static int create_redlock(struct client *client) {
     options.retry_delay_max_ms = 200;
     options.reconnect_delay_max_ms = 200;
     options.name = "redlock-chaos";
+    options.guards = REDLOCK_GUARDS_OFF; /* the masters are new */
     if (redlock_client_create(client->base, &options, &client->redlock, &error) != REDLOCK_OK) {
         fprintf(stderr, "redlock-chaos: %s\n", error.message);
         return -1;

@@ -214,9 +214,11 @@ void app_ask(struct hold *hold, size_t capacity) {
     size_t count = redlock_report(hold->lock, reports, capacity);
     CHECK(count >= 1 && count <= REDLOCK_MAX_NODES);
     for (size_t i = 0; i < count && i < capacity; i++) {
-        CHECK(reports[i].node[0] != '\0' && reports[i].vote <= REDLOCK_VOTE_BROKEN);
+        CHECK(reports[i].node[0] != '\0' && reports[i].vote <= REDLOCK_VOTE_UNTRUSTED);
         CHECK(strlen(reports[i].detail) < 256);
-        CHECK(reports[i].vote != REDLOCK_VOTE_UNREACHABLE || reports[i].detail[0] != '\0');
+        CHECK((reports[i].vote != REDLOCK_VOTE_UNREACHABLE &&
+               reports[i].vote != REDLOCK_VOTE_UNTRUSTED) ||
+              reports[i].detail[0] != '\0');
     }
     const char *sentence = redlock_explain(hold->lock);
     CHECK(sentence[0] != '\0' && strchr(sentence, '\n') == NULL);

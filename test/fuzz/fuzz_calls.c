@@ -96,9 +96,12 @@ static void set_option(struct input *input, redlock_options *options) {
     case 13:
         options->name = text_of(input);
         break;
-    case 14:
-        options->log_level = (redlock_log_level)(input_byte(input) - 2);
+    case 14: {
+        unsigned byte = input_byte(input);
+        options->log_level = (redlock_log_level)((int)(byte % 8) - 2);
+        options->guards = (redlock_guards)((byte / 8 + REDLOCK_GUARDS_OFF) % 5); /* or no such */
         break;
+    }
     case 15:
         world_has_random(false);
         break;
@@ -135,6 +138,7 @@ static void create(struct run *run) {
     options->nodes = nodes;
     options->node_count = 1 + input_below(input, PEERS_MAX);
     options->allocator = &run->app.heap.allocator;
+    options->guards = REDLOCK_GUARDS_OFF;
     run->peers = (unsigned)options->node_count;
     for (unsigned i = 0; i < REDLOCK_MAX_NODES; i++) {
         nodes[i] = i < run->peers ? node_of(input, i) : peers_uri(i % PEERS_MAX, false);

@@ -27,6 +27,7 @@ static void create(struct run *run) {
     options.name = more & 8 ? NULL : "fuzz";
     options.max_commands = more & 16 ? 16 : 65536;
     options.max_bytes = more & 32 ? 4096 : 1 << 20;
+    options.guards = kind / PEERS_MAX & 1 ? REDLOCK_GUARDS_ON : REDLOCK_GUARDS_OFF;
     options.log_level = more & 64 ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_WARN;
     options.allocator = &run->app.heap.allocator;
     run->node_timeout_ms = options.node_timeout_ms;

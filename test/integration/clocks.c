@@ -99,6 +99,20 @@ static void a_lock_does_not_outlive_a_suspension(void **state) {
     assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
 }
 
+/* The lock's own timer is an hour away, and stood still meanwhile. */
+static void a_suspension_is_noticed_at_once(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct loss *loss = watch_loss(f, &request);
+    redlock_lock *lock = hold_for(f, client, &request);
+
+    suspended = HOUR;
+    assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
+    let_go(f, lock);
+    wait_holders(f, KEY, 0);
+}
+
 /* Suspended with the SETs granted and the replies unread: too late is too late. */
 static void an_acquisition_does_not_outlive_a_suspension(void **state) {
     struct fixture *f = *state;
@@ -133,6 +147,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_wall_clock_may_jump, set_clocks, finish),
         cmocka_unit_test_setup_teardown(a_lock_does_not_outlive_a_suspension, set_clocks, finish),
+        cmocka_unit_test_setup_teardown(a_suspension_is_noticed_at_once, set_clocks, finish),
         cmocka_unit_test_setup_teardown(an_acquisition_does_not_outlive_a_suspension, set_clocks,
                                         finish),
     };

@@ -291,7 +291,7 @@ static void a_denied_request_says_for_how_long(void **state) {
     assert_true(told >= 3);
     assert_explained(denied, "held by another");
     assert_explained(denied, "3 of 5 nodes");
-    assert_explained(denied, masters_uri(f->masters, 0) + strlen("redis://"));
+    assert_explained(denied, masters_address(f->masters, 0));
 }
 
 /* Which of several requests was denied is told by the handle that its callback is given. */

@@ -77,8 +77,9 @@ static const struct {
     {"redis://127.0.0.1/1/2", "database"},
     {"redis://127.0.0.1/1x", "database"},
     {"redis://127.0.0.1/99999999999999999999", "database"},
-    {"redis://127.0.0.1?db=1", "host"},
-    {"redis://127.0.0.1/0?db=1", "?"},
+    {"redis://127.0.0.1?db=1", "durable=yes"},
+    {"redis://127.0.0.1/0?db=1", "durable=yes"},
+    {"redis://127.0.0.1?durable=perhaps", "durable"},
     {"redis://127.0.0.1#1", "#"},
     {"redis://@127.0.0.1", "password"},
     {"redis://:@127.0.0.1", "password"},
@@ -104,7 +105,7 @@ static const struct {
     {"unix:///tmp/sock?db=", "database"},
     {"unix:///tmp/sock?db=x", "database"},
     {"unix:///tmp/sock?database=1", "db="},
-    {"unix:///tmp/sock?db=1&x=2", "database"},
+    {"unix:///tmp/sock?db=1&x=2", "db="},
 };
 
 static void a_mistaken_uri_is_named(void **state) {
@@ -336,9 +337,16 @@ static void options_of_a_newer_header_must_leave_the_unknown_unset(void **state)
 
 static void options_of_an_older_header_get_defaults(void **state) {
     struct fixture *f = *state;
-    redlock_options options = patient_options(f, masters_uris(f->masters), 5);
+    const char *uris[5] = {NULL};
+    char durable[5][64]; /* the guards are on by default, and the masters are new */
+    redlock_options options = patient_options(f, uris, 5);
     redlock_client *client;
     size_t logged;
+
+    for (size_t i = 0; i < 5; i++) {
+        snprintf(durable[i], sizeof(durable[i]), "%s?durable=yes", masters_uris(f->masters)[i]);
+        uris[i] = durable[i];
+    }
 
     options.size = offsetof(redlock_options, log);
     options.log_level = (redlock_log_level)17; /* beyond the size: not read */
@@ -433,7 +441,7 @@ static void strings_may_be_freed_when_the_call_returns(void **state) {
     list = masters_query(f->masters, 0, "CLIENT LIST");
     assert_non_null(strstr(list, "name=worker-7"));
     free(list);
-    assert_string_equal(node_info(client, 0).node, masters_uri(f->masters, 0) + strlen("redis://"));
+    assert_string_equal(node_info(client, 0).node, masters_address(f->masters, 0));
 }
 
 /* A program that starts another must not hand the connections on. */

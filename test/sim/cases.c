@@ -24,6 +24,9 @@
 #define RELEASE_SHA "<release sha>"
 #define RENEW_TEXT "<renew text>"
 #define RENEW_SHA "<renew sha>"
+#define BEAT_TEXT "<beat text>"
+#define BEAT_SHA "<beat sha>"
+#define MARKER REDLOCK_MARKER_KEY
 #define EXPIRE "<wait until it has expired>" /* and the key */
 
 #define A "0123456789012345678901234567890123456789"
@@ -36,7 +39,28 @@ struct test_case {
     const char *steps[STEPS_MAX][WORDS_OF_STEP_MAX];
 };
 
+#define BEAT(last)                                                                                 \
+    { "EVAL", BEAT_TEXT, "1", MARKER, last }
+#define WAIT                                                                                       \
+    {"SET", "w", A, "PX", "1"}, {                                                                  \
+        EXPIRE, "w"                                                                                \
+    }
+
 static const struct test_case cases[] = {
+    {"beat: the marker is made", {BEAT("0"), {"PTTL", MARKER}}},
+    {"beat: the marker grows old, and is confirmed once a second", {BEAT("0"), WAIT, BEAT("0")}},
+    {"beat: a marker that was emptied is new", {BEAT("0"), WAIT, {"DEL", MARKER}, BEAT("0")}},
+    {"beat: a marker from before is new",
+     {BEAT("0"), WAIT, BEAT("9007199254740991"), BEAT("9007199254740991")}},
+    {"beat: a marker of the future is new",
+     {{"SET", MARKER, "9007199254740991:9007199254740991"}, BEAT("0"), WAIT, BEAT("0")}},
+    {"beat: what is no marker is replaced", {{"SET", MARKER, "1:"}, BEAT("0"), WAIT, BEAT("0")}},
+    {"beat: a list is not", {{"LPUSH", MARKER, "x"}, BEAT("0")}},
+    {"beat: the script is remembered",
+     {{"EVALSHA", BEAT_SHA, "1", MARKER, "0"},
+      BEAT("0"),
+      WAIT,
+      {"EVALSHA", BEAT_SHA, "1", MARKER, "0"}}},
     {"a free key is set", {{"SET", "k", A, "NX", "PX", LONG}, {"GET", "k"}, {"PTTL", "k"}}},
     {"a key that is held is not set",
      {{"SET", "k", A, "NX", "PX", LONG},
@@ -143,10 +167,10 @@ static const char *text_of(const char *word) {
         const char *mark;
         const char *(*text)(enum script script);
         enum script script;
-    } marks[] = {{RELEASE_TEXT, script_text, SCRIPT_RELEASE},
-                 {RELEASE_SHA, script_sha, SCRIPT_RELEASE},
-                 {RENEW_TEXT, script_text, SCRIPT_RENEW},
-                 {RENEW_SHA, script_sha, SCRIPT_RENEW}};
+    } marks[] = {
+        {RELEASE_TEXT, script_text, SCRIPT_RELEASE}, {RELEASE_SHA, script_sha, SCRIPT_RELEASE},
+        {RENEW_TEXT, script_text, SCRIPT_RENEW},     {RENEW_SHA, script_sha, SCRIPT_RENEW},
+        {BEAT_TEXT, script_text, SCRIPT_BEAT},       {BEAT_SHA, script_sha, SCRIPT_BEAT}};
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
         if (strcmp(word, marks[i].mark) == 0) {
             return marks[i].text(marks[i].script);
@@ -247,6 +271,19 @@ static bool matches(const struct reply *simulated, const redisReply *real) {
     return false;
 }
 
+/* Clocks differ: but a marker is new or not, and has just been confirmed or not. */
+static bool beats_match(const struct reply *simulated, const redisReply *real) {
+    struct reply other = {.type = REPLY_STRING, .text = real->str, .length = real->len};
+    struct reply_beat a, b;
+    return real->type == REDIS_REPLY_STRING && reply_to_beat(simulated, &a) &&
+           reply_to_beat(&other, &b) && (a.age_us == 0) == (b.age_us == 0) &&
+           (a.last_us == a.time_us) == (b.last_us == b.time_us);
+}
+
+static bool is_beat(const char *const *step) {
+    return step[1] != NULL && (strcmp(step[1], BEAT_TEXT) == 0 || strcmp(step[1], BEAT_SHA) == 0);
+}
+
 static void complain(const struct test_case *test, unsigned step, const struct reply *simulated,
                      const redisReply *real) {
     printf("# %s, step %u (%s): the simulated master says %d %.*s (%lld), the real one %d %s "
@@ -271,7 +308,10 @@ static bool run_case(const struct test_case *test, redisContext *real) {
         }
         struct reply simulated = ask_simulated(&master, test->steps[i]);
         redisReply *reply = ask_real(real, test->steps[i]);
-        if (!matches(&simulated, reply)) {
+        bool is_good = is_beat(test->steps[i]) && simulated.type == REPLY_STRING
+                           ? beats_match(&simulated, reply)
+                           : matches(&simulated, reply);
+        if (!is_good) {
             complain(test, i, &simulated, reply);
             good = false;
         }

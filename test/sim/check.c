@@ -124,7 +124,7 @@ static void check_promises(struct checker *checker, const struct hold *hold) {
     }
 }
 
-/* Servers that are kept out after a restart back whatever they had granted: they grant nothing. */
+/* Servers that grant nothing after a restart back whatever they had granted before it. */
 void check_backing(struct checker *checker, const struct hold *hold) {
     const struct network *network = checker->network;
     const struct token *token = &checker->tokens[hold->token];
@@ -134,8 +134,9 @@ void check_backing(struct checker *checker, const struct hold *hold) {
     uint64_t end = tempo_true(&hold->process->clock, hold->end);
     unsigned backing = 0;
     for (unsigned i = 0; i < network->server_count; i++) {
-        backing +=
-            token->keeps_until[i] >= end || network->servers[i].down_until > checker->world->now;
+        const struct server *server = &network->servers[i];
+        backing += token->keeps_until[i] >= end || server->young_until >= end ||
+                   server->down_until > checker->world->now;
     }
     if (backing < checker->quorum) {
         violate(checker->world, INVARIANT_EXCLUSION,

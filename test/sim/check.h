@@ -54,6 +54,7 @@ struct checker {
     struct world *world;
     struct network *network;
     unsigned quorum;
+    bool has_twin; /* one server is two nodes: there are two connections to it */
     bool has_caps; /* so few commands may be under way that a release may be put off */
     double drift;
     bool keeps_assumptions;  /* else overlaps are counted, and are no violation */

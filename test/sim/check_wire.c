@@ -16,7 +16,7 @@ static void check_order(struct checker *checker, const struct link *link, unsign
     const struct token *last = number != NO_TOKEN ? &checker->tokens[number] : NULL;
     if (last != NULL && last->life == process->life && last->failed == process->failed &&
         last->set_on[server] == link->number && last->released_on[server] != link->number &&
-        !checker->has_caps) {
+        !checker->has_caps && !checker->has_twin) {
         violate(checker->world, INVARIANT_EXPIRY,
                 "process %u sends node %u a SET before the release of token %" PRIu32,
                 process->index, server, number);
@@ -85,8 +85,8 @@ void check_sent(const struct link *link, const char *data, size_t length) {
                 link->process->index);
     } else if (word_is(&words.word[0], "SET")) {
         set_sent(checker, link, &words);
-    } else if (word_is(&words.word[0], "EVALSHA") &&
-               word_is(&words.word[1], script_sha(SCRIPT_RELEASE))) {
+    } else if (words.count > 1 && (word_is(&words.word[1], script_sha(SCRIPT_RELEASE)) ||
+                                   word_is(&words.word[1], script_text(SCRIPT_RELEASE)))) {
         script_sent(checker, link, &words);
     }
 }

@@ -15,7 +15,8 @@
 
 struct options {
     uint64_t first, last;
-    bool is_broken, wants_trace, wants_json, stops_at_first, wants_mutants;
+    struct demand demand;
+    bool wants_trace, wants_json, stops_at_first, wants_mutants;
     const char *mutant;
 };
 
@@ -29,12 +30,15 @@ struct totals {
 };
 
 static const char usage[] =
-    "usage: redlock-sim [--seeds A..B] [--profile kept|broken] [--mutant NAME] [--trace] [--json]\n"
+    "usage: redlock-sim [--seeds A..B] [--profile NAME] [--guards] [--mutant NAME] [--trace]\n"
+    "                   [--json] [--first]\n"
     "       redlock-sim --mutants [--seeds A..B]\n"
     "\n"
     "  --seeds A..B      run these seeds, or one seed A (default 1..1000)\n"
     "  --profile kept    the assumptions of the promises hold (default)\n"
     "  --profile broken  they are broken on purpose: how often does mutual exclusion break?\n"
+    "  --profile guarded masters restart empty, and the clients' guards must keep the promise\n"
+    "  --guards          the clients' guards are on, in every profile\n"
     "  --mutant NAME     run a library with this deliberate bug\n"
     "  --mutants         run all of them, each until it is caught, up to seed B\n"
     "  --trace           print everything that happens\n"
@@ -67,13 +71,29 @@ static void refuse(const char *what, const char *given) {
     exit(2);
 }
 
+static void read_profile(const char *name, struct options *options) {
+    enum profile profile = PROFILE_KEPT;
+    while (profile < PROFILE_COUNT && strcmp(name, profile_name(profile)) != 0) {
+        profile++;
+    }
+    if (profile == PROFILE_COUNT) {
+        refuse("--profile takes kept, broken or guarded", name);
+    }
+    options->demand.profile = profile;
+}
+
 static void read_options(int argc, char **argv, struct options *options) {
-    static const struct option known[] = {
-        {"seeds", required_argument, NULL, 's'},  {"profile", required_argument, NULL, 'p'},
-        {"mutant", required_argument, NULL, 'm'}, {"mutants", no_argument, NULL, 'M'},
-        {"trace", no_argument, NULL, 't'},        {"json", no_argument, NULL, 'j'},
-        {"first", no_argument, NULL, 'f'},        {"patience", required_argument, NULL, 'P'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"seeds", required_argument, NULL, 's'},
+                                          {"profile", required_argument, NULL, 'p'},
+                                          {"mutant", required_argument, NULL, 'm'},
+                                          {"mutants", no_argument, NULL, 'M'},
+                                          {"trace", no_argument, NULL, 't'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"first", no_argument, NULL, 'f'},
+                                          {"patience", required_argument, NULL, 'P'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"guards", no_argument, NULL, 'g'},
+                                          {NULL, 0, NULL, 0}};
     int option;
     uint64_t seconds;
     const char *rest;
@@ -86,10 +106,10 @@ static void read_options(int argc, char **argv, struct options *options) {
             }
             break;
         case 'p':
-            if (strcmp(optarg, "kept") != 0 && strcmp(optarg, "broken") != 0) {
-                refuse("--profile takes kept or broken", optarg);
-            }
-            options->is_broken = strcmp(optarg, "broken") == 0;
+            read_profile(optarg, options);
+            break;
+        case 'g':
+            options->demand.has_guards = true;
             break;
         case 'm':
             options->mutant = optarg;
@@ -145,8 +165,8 @@ static void print_violation(const struct options *options, uint64_t seed,
     fflush(stdout);
     fprintf(stderr, "seed %" PRIu64 ": invariant %d (%s): %s\n", seed, (int)result->violated,
             invariant_name(result->violated), result->violation);
-    fprintf(stderr, "    again: %s --seeds %" PRIu64 " --profile %s --trace\n", program, seed,
-            options->is_broken ? "broken" : "kept");
+    fprintf(stderr, "    again: %s --seeds %" PRIu64 " --profile %s%s --trace\n", program, seed,
+            profile_name(options->demand.profile), options->demand.has_guards ? " --guards" : "");
 }
 
 static double seconds_now(void) {
@@ -159,7 +179,7 @@ static void run_all(const struct options *options, const char *program, struct t
     double began = seconds_now();
     for (uint64_t seed = options->first;; seed++) {
         struct run_result result;
-        run_seed(seed, options->is_broken, options->wants_trace ? stdout : NULL, &result);
+        run_seed(seed, &options->demand, options->wants_trace ? stdout : NULL, &result);
         add(totals, &result);
         if (result.violated) {
             print_violation(options, seed, &result, program);
@@ -176,12 +196,12 @@ static void print_json(const struct options *options, const struct totals *total
            ", \"acquired\": %" PRIu64 ", \"released\": %" PRIu64 ", \"lost\": %" PRIu64
            ", \"failed\": %" PRIu64 ", \"violations\": %" PRIu64
            ", \"seeds_per_s\": %.0f, \"simulated_s\": %.0f",
-           options->is_broken ? "broken" : "kept", totals->seeds, totals->events, totals->acquired,
+           profile_name(options->demand.profile), totals->seeds, totals->events, totals->acquired,
            totals->released, totals->lost, totals->failed, totals->violations,
            (double)totals->seeds / totals->seconds, (double)totals->simulated / 1e9);
-    if (options->is_broken) {
+    if (options->demand.profile == PROFILE_BROKEN) {
         fputs(", \"broken\": {", stdout);
-        for (unsigned i = 1; i < CAUSE_COUNT; i++) {
+        for (unsigned i = CAUSE_AMNESIA; i <= CAUSE_PAUSES; i++) {
             printf("%s\"%s\": {\"seeds\": %" PRIu64 ", \"acquired\": %" PRIu64
                    ", \"overlaps\": %" PRIu64 ", \"seeds_with_overlap\": %" PRIu64 "}",
                    i > 1 ? ", " : "", cause_name((enum cause)i), totals->by_cause[i].seeds,
@@ -198,7 +218,8 @@ static void print_summary(const struct options *options, const struct totals *to
            " acquired, %" PRIu64 " failed, %" PRIu64 " lost; %" PRIu64 " violations\n",
            totals->seeds, totals->events, (double)totals->simulated / 1e9, totals->seconds,
            totals->acquired, totals->failed, totals->lost, totals->violations);
-    for (unsigned i = 1; i < CAUSE_COUNT && options->is_broken; i++) {
+    bool is_broken = options->demand.profile == PROFILE_BROKEN;
+    for (unsigned i = CAUSE_AMNESIA; i <= CAUSE_PAUSES && is_broken; i++) {
         printf("%-14s %8" PRIu64 " acquired, of which %6" PRIu64
                " while another had the key (in %" PRIu64 " of %" PRIu64 " seeds)\n",
                cause_name((enum cause)i), totals->by_cause[i].acquired,
@@ -214,7 +235,7 @@ int main(int argc, char **argv) {
     if (options.wants_mutants) {
         return mutants_run_all(argv[0], options.last);
     }
-    if (options.mutant != NULL) {
+    if (options.mutant != NULL && !mutants_is(options.mutant)) {
         mutants_become(argv[0], options.mutant, argv);
     }
     run_all(&options, argv[0], &totals);

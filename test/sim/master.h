@@ -38,13 +38,21 @@ struct master {
     unsigned db; /* that of the connection whose command is carried out */
     struct store_key *keys[MASTER_KEYS];
     unsigned key_count;
-    uint32_t scripts;  /* mask of enum script: those that it has loaded */
-    uint64_t commands; /* carried out so far */
+    uint32_t scripts;   /* mask of enum script: those that it has loaded */
+    uint64_t commands;  /* carried out so far */
+    unsigned run;       /* how often it was started */
+    int64_t started_ms; /* by its clock */
     char text[MASTER_TEXT_MAX + 1];
 };
 
 void master_init(struct master *master, struct world *world, unsigned index);
 void master_finish(struct master *master);
+
+/* It is started anew at this true time. */
+void master_start(struct master *master, uint64_t at);
+
+/* It has been up for long, and its memory has been sound for as long. */
+void master_seem_old(struct master *master, unsigned db);
 
 /* Forgets all keys (`FLUSHALL`, or a restart without data). */
 void master_forget(struct master *master);

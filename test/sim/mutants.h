@@ -5,6 +5,7 @@
 #ifndef REDLOCK_SIM_MUTANTS_H
 #define REDLOCK_SIM_MUTANTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -12,6 +13,9 @@
  * what caught it. 0 when all were caught, 1 otherwise.
  */
 int mutants_run_all(const char *program, uint64_t seeds);
+
+/* Whether this program has become the mutant of this name. */
+bool mutants_is(const char *name);
 
 /* Goes on as the mutant of this name, with the same arguments; ends with 2 if there is none. */
 _Noreturn void mutants_become(const char *program, const char *name, char **arguments);

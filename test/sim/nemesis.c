@@ -90,9 +90,9 @@ static void pause_server(struct nemesis *nemesis) {
 static void stop_server(struct nemesis *nemesis, struct server *server, uint64_t until) {
     server->is_gone = coin(nemesis);
     server->paused_until = 0;
-    server->master.scripts = 0;
     server_break(server);
     server->down_until = until > server->down_until ? until : server->down_until;
+    master_start(&server->master, server->down_until);
 }
 
 static void forget_keys(struct server *server) {
@@ -227,6 +227,24 @@ static void forget(struct nemesis *nemesis) {
     }
 }
 
+/*
+ * Empty, or from an old snapshot. It takes part at once; but for its clients it has to be up for as
+ * long as the longest TTL.
+ */
+static void restart_empty(struct nemesis *nemesis) {
+    struct server *server = any_server(nemesis);
+    const redlock_options *options = &nemesis->plan->options;
+    double slowest = 1 + options->drift / 2;
+    TRACE(nemesis->world, "nemesis: node %u restarts empty", server->master.index);
+    forget_keys(server);
+    if (coin(nemesis)) { /* what it has is from before: the marker, and none of the keys */
+        master_seem_old(&server->master, nemesis->plan->db);
+    }
+    stop_server(nemesis, server, nemesis->world->now + draw(nemesis, 20 * MS));
+    server->young_until =
+        server->down_until + (uint64_t)((double)(options->max_ttl_ms * MS) / slowest);
+}
+
 static int64_t some_jump(struct nemesis *nemesis) {
     int64_t most = (int64_t)(nemesis->plan->ttl_most_ms * MS);
     int64_t by = (int64_t)draw(nemesis, (uint64_t)most * 2) - most;
@@ -262,6 +280,9 @@ static void strike_on_purpose(struct nemesis *nemesis) {
         break;
     case CAUSE_PAUSES:
         pause_process(nemesis);
+        break;
+    case CAUSE_RESTARTS:
+        restart_empty(nemesis);
         break;
     default:
         break;

@@ -91,7 +91,8 @@ struct server {
     struct network *network;
     struct master master;
     uint64_t down_until;
-    bool is_gone; /* while down: does not even refuse */
+    bool is_gone;         /* while down: does not even refuse */
+    uint64_t young_until; /* it was restarted empty, and nobody takes its word for so long */
     uint64_t paused_until;
     uint64_t slowness;            /* how much longer it takes, at the most */
     const char *error;            /* what it answers to SET and to scripts ... */

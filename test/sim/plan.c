@@ -2,9 +2,14 @@
 
 const char *cause_name(enum cause cause) {
     static const char *const names[CAUSE_COUNT] = {
-        "none", "amnesia", "node_clocks", "rates", "client_clocks", "pauses",
+        "none", "amnesia", "node_clocks", "rates", "client_clocks", "pauses", "restarts",
     };
     return names[cause];
+}
+
+const char *profile_name(enum profile profile) {
+    static const char *const names[] = {"kept", "broken", "guarded"};
+    return profile < PROFILE_COUNT ? names[profile] : NULL;
 }
 
 static unsigned draw_nodes(struct rng *rng) {
@@ -30,6 +35,22 @@ static void draw_options(struct plan *plan, struct rng *rng) {
     if (rng_chance(rng, 100)) { /* just enough for a handshake and a little more */
         options->max_commands = (uint32_t)rng_between(rng, 16, 24);
     }
+}
+
+static enum cause draw_cause(struct rng *rng, enum profile profile) {
+    return profile == PROFILE_GUARDED  ? CAUSE_RESTARTS
+           : profile == PROFILE_BROKEN ? (enum cause)rng_between(rng, CAUSE_AMNESIA, CAUSE_PAUSES)
+                                       : CAUSE_NONE;
+}
+
+/* Long enough for nodes that were restarted to be trusted again, and restarted again. */
+static void draw_guarded(struct plan *plan, struct rng *rng) {
+    plan->ttl_least_ms = rng_between(rng, 60, 300);
+    plan->ttl_most_ms = plan->ttl_least_ms * rng_between(rng, 1, 5);
+    plan->options.max_ttl_ms = plan->ttl_most_ms;
+    plan->duration = rng_between(rng, 3000, 9000) * MS;
+    plan->fault_every = rng_between(rng, 200, 1500) * MS;
+    plan->has_twin = plan->nodes > 1 && plan->nodes < 9 && rng_chance(rng, 150);
 }
 
 /* Short ones make races at their end, long ones show what is left behind. */
@@ -64,9 +85,9 @@ static void draw_disturbances(struct plan *plan, struct rng *rng) {
     plan->fault_every = rng_chance(rng, 100) ? 0 : rng_between(rng, 40, 600) * MS;
 }
 
-void plan_draw(struct plan *plan, struct rng *rng, bool is_broken) {
+void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) {
     *plan = (struct plan){0};
-    plan->cause = is_broken ? (enum cause)rng_between(rng, 1, CAUSE_COUNT - 1) : CAUSE_NONE;
+    plan->cause = draw_cause(rng, demand->profile);
     plan->nodes = draw_nodes(rng);
     plan->processes = (unsigned)rng_between(rng, 2, 4);
     plan->workers = (unsigned)rng_between(rng, 1, 3);
@@ -83,4 +104,9 @@ void plan_draw(struct plan *plan, struct rng *rng, bool is_broken) {
     plan->hold_ms = rng_between(rng, 1, 300);
     plan->duration = rng_between(rng, 700, 2000) * MS;
     plan->in_step = rng_chance(rng, 250);
+    bool has_guards = demand->has_guards || demand->profile == PROFILE_GUARDED;
+    plan->options.guards = has_guards ? REDLOCK_GUARDS_ON : REDLOCK_GUARDS_OFF;
+    if (demand->profile == PROFILE_GUARDED) {
+        draw_guarded(plan, rng);
+    }
 }

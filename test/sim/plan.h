@@ -11,20 +11,33 @@
 
 /* Which of the assumptions of promise 1 a run breaks on purpose. */
 enum cause {
-    CAUSE_NONE,    /* the profile "kept" */
-    CAUSE_AMNESIA, /* nodes forget: they restart empty and take part at once, or are flushed */
-    CAUSE_NODES,   /* nodes' clocks jump */
-    CAUSE_RATES,   /* clocks run at rates beyond drift */
-    CAUSE_CLIENTS, /* clients' clocks jump */
-    CAUSE_PAUSES,  /* an application acts without looking at its validity, after a pause */
+    CAUSE_NONE,     /* the profile "kept" */
+    CAUSE_AMNESIA,  /* nodes forget: they restart empty and take part at once, or are flushed */
+    CAUSE_NODES,    /* nodes' clocks jump */
+    CAUSE_RATES,    /* clocks run at rates beyond drift */
+    CAUSE_CLIENTS,  /* clients' clocks jump */
+    CAUSE_PAUSES,   /* an application acts without looking at its validity, after a pause */
+    CAUSE_RESTARTS, /* the profile "guarded": nodes restart empty, and guards keep the promise */
     CAUSE_COUNT
 };
 
 const char *cause_name(enum cause cause);
 
+enum profile { PROFILE_KEPT, PROFILE_BROKEN, PROFILE_GUARDED, PROFILE_COUNT };
+
+/* NULL for none of them. */
+const char *profile_name(enum profile profile);
+
+/* What worlds are asked for. */
+struct demand {
+    enum profile profile;
+    bool has_guards; /* the clients' guards are on; they always are in PROFILE_GUARDED */
+};
+
 struct plan {
     enum cause cause;
     unsigned nodes, processes, workers, keys;
+    bool has_twin; /* the first of the nodes is in the clients' lists twice, by another name */
     bool has_long_keys, has_names;
     bool has_password;
     unsigned db;
@@ -44,6 +57,6 @@ struct plan {
     bool in_step;         /* in the end all ask at the same instant, over paths without jitter */
 };
 
-void plan_draw(struct plan *plan, struct rng *rng, bool is_broken);
+void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand);
 
 #endif

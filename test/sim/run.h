@@ -19,6 +19,6 @@ struct run_result {
 };
 
 /* `trace` may be NULL. */
-void run_seed(uint64_t seed, bool is_broken, FILE *trace, struct run_result *result);
+void run_seed(uint64_t seed, const struct demand *demand, FILE *trace, struct run_result *result);
 
 #endif

@@ -56,6 +56,23 @@ static struct reply run_words(lua_State *state) {
     return master_run(current, &words);
 }
 
+/* TIME: seconds and microseconds, as strings. The only answer that is a list. */
+static void push_time(void) {
+    char number[24];
+    uint64_t us = tempo_read(&current->clock, current->world->now) / 1000;
+    lua_createtable(lua, 2, 0);
+    snprintf(number, sizeof(number), "%" PRIu64, us / 1000000);
+    lua_pushstring(lua, number);
+    lua_rawseti(lua, -2, 1);
+    snprintf(number, sizeof(number), "%" PRIu64, us % 1000000);
+    lua_pushstring(lua, number);
+    lua_rawseti(lua, -2, 2);
+}
+
+static bool asks_for_time(lua_State *state) {
+    return lua_gettop(state) == 1 && strcmp(luaL_checkstring(state, 1), "time") == 0;
+}
+
 static int on_pcall(lua_State *state) {
     struct reply reply = run_words(state);
     push_reply(&reply);
@@ -63,6 +80,10 @@ static int on_pcall(lua_State *state) {
 }
 
 static int on_call(lua_State *state) {
+    if (asks_for_time(state)) {
+        push_time();
+        return 1;
+    }
     struct reply reply = run_words(state);
     push_reply(&reply);
     return reply.type == REPLY_ERROR ? lua_error(state) : 1;

@@ -127,7 +127,7 @@ static struct event_base *precise_base(void) {
     return base;
 }
 
-int start_fixture(void **state, size_t masters, const char *const *arguments) {
+int start_fixture_with(void **state, size_t masters, const struct masters_options *options) {
     const struct timeval interval = {.tv_usec = TICK_US};
     struct fixture *f = calloc(1, sizeof(*f));
 
@@ -142,7 +142,7 @@ int start_fixture(void **state, size_t masters, const char *const *arguments) {
     SLIST_INIT(&f->duties);
     gauge_init(&f->gauge);
     if (masters > 0) {
-        f->masters = masters_start(masters, arguments);
+        f->masters = masters_start_with(masters, options);
         if (f->masters == NULL) {
             free(f);
             return -1;
@@ -155,6 +155,10 @@ int start_fixture(void **state, size_t masters, const char *const *arguments) {
     assert_int_equal(event_add(f->tick, &interval), 0);
     *state = f;
     return 0;
+}
+
+int start_fixture(void **state, size_t masters, const char *const *arguments) {
+    return start_fixture_with(state, masters, &(struct masters_options){.arguments = arguments});
 }
 
 int no_masters(void **state) {
@@ -248,6 +252,7 @@ redlock_options patient_options(struct fixture *f, const char *const *nodes, siz
     options.node_timeout_ms = 30000;
     options.stall_timeout_ms = 120000;
     options.max_ttl_ms = LONG_TTL_MS;
+    options.guards = REDLOCK_GUARDS_OFF; /* the masters are new */
     options.retry_delay_ms = 5;
     options.retry_delay_max_ms = 40;
     options.reconnect_delay_ms = 5;
@@ -313,6 +318,25 @@ void wait_connected(struct fixture *f, redlock_client *client, size_t count) {
 
     snprintf(what, sizeof(what), "exactly %zu nodes are connected", count);
     run_until(f, are_connected, &question, what);
+}
+
+static bool are_trusted(void *arg) {
+    const struct question *question = arg;
+    size_t count = redlock_client_nodes(question->client, NULL, 0);
+    size_t trusted = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        trusted += node_info(question->client, i).trusted;
+    }
+    return trusted == question->number;
+}
+
+void wait_trusted(struct fixture *f, redlock_client *client, size_t count) {
+    struct question question = {.client = client, .number = count};
+    char what[64];
+
+    snprintf(what, sizeof(what), "exactly %zu nodes are trusted", count);
+    run_until(f, are_trusted, &question, what);
 }
 
 static bool has_disconnected(void *arg) {

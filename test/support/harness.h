@@ -103,6 +103,7 @@ int no_masters(void **state);
 int five_masters(void **state);
 /* For other numbers of masters, or with arguments of redis-server. */
 int start_fixture(void **state, size_t masters, const char *const *arguments);
+int start_fixture_with(void **state, size_t masters, const struct masters_options *options);
 /* The teardown. */
 int finish(void **state);
 
@@ -144,6 +145,9 @@ redlock_client *connect_client(struct fixture *f);
 
 /* Runs the loop until exactly so many nodes are connected. */
 void wait_connected(struct fixture *f, redlock_client *client, size_t count);
+
+/* Runs the loop until exactly so many nodes are trusted. */
+void wait_trusted(struct fixture *f, redlock_client *client, size_t count);
 
 /* What redlock_client_nodes says of one node now. */
 redlock_node_info node_info(const redlock_client *client, size_t node);

@@ -44,9 +44,10 @@ struct master {
     pid_t pid; /* 0: not running */
     int port;
     int reservation; /* the bound socket that keeps the port ours; -1: none */
-    char uri[40];
+    char address[64];
+    char uri[96];
     char socket_path[PATH_SIZE];
-    char unix_uri[PATH_SIZE + 8];
+    char unix_uri[PATH_SIZE + 32];
     char log_path[PATH_SIZE];
     char data_path[PATH_SIZE]; /* the folder of what it writes */
     const char *host;
@@ -350,13 +351,39 @@ static int make_folder(struct masters *masters) {
     return 0;
 }
 
-static void copy_arguments(struct masters *masters, const char *const *arguments) {
-    while (arguments != NULL && arguments[masters->argument_count] != NULL) {
-        masters->argument_count++;
+/* The user of README's ACL rule, and nothing beyond it. */
+static const char *const minimal_user[] = {
+    "--user", "locker", "on",       ">secret", "~*",       "resetchannels", "+set",  "+get",
+    "+del",   "+pttl",  "+pexpire", "+eval",   "+evalsha", "+info",         "+time", NULL};
+
+/* Whether URIs are to log in as that user. */
+static bool wants_minimal_user(void) {
+    return getenv("REDLOCK_TEST_MINIMAL_USER") != NULL;
+}
+
+static size_t count_arguments(const char *const *arguments) {
+    size_t count = 0;
+
+    while (arguments != NULL && arguments[count] != NULL) {
+        count++;
     }
-    masters->arguments = allocate(masters->argument_count + 1, sizeof(*masters->arguments));
-    for (size_t i = 0; i < masters->argument_count; i++) {
-        masters->arguments[i] = copy_string(arguments[i], strlen(arguments[i]));
+    return count;
+}
+
+static void add_arguments(struct masters *masters, const char *const *arguments) {
+    for (size_t count = count_arguments(arguments); count > 0; count--, arguments++) {
+        masters->arguments[masters->argument_count++] =
+            copy_string(arguments[0], strlen(arguments[0]));
+    }
+}
+
+static void copy_arguments(struct masters *masters, const char *const *arguments) {
+    size_t most = count_arguments(arguments) + count_arguments(minimal_user);
+
+    masters->arguments = allocate(most + 1, sizeof(*masters->arguments));
+    add_arguments(masters, arguments);
+    if (wants_minimal_user()) {
+        add_arguments(masters, minimal_user);
     }
 }
 
@@ -384,17 +411,19 @@ static struct masters *create_masters(size_t count, const struct masters_options
 
 static int set_up_master(struct masters *masters, size_t index) {
     struct master *master = &masters->list[index];
+    const char *login = wants_minimal_user() ? "locker:secret@" : "";
 
     if (reserve_port(master) != 0) {
         return -1;
     }
     master->host = masters->options.hosts != NULL ? masters->options.hosts[index] : "127.0.0.1";
-    snprintf(master->uri, sizeof(master->uri), "redis://%s:%d", master->host, master->port);
+    snprintf(master->address, sizeof(master->address), "%s:%d", master->host, master->port);
+    snprintf(master->uri, sizeof(master->uri), "redis://%s%s", login, master->address);
     snprintf(master->socket_path, sizeof(master->socket_path), "%s/master-%zu.sock",
              masters->folder, index);
     snprintf(master->log_path, sizeof(master->log_path), "%s/master-%zu.log", masters->folder,
              index);
-    snprintf(master->unix_uri, sizeof(master->unix_uri), "unix://%s", master->socket_path);
+    snprintf(master->unix_uri, sizeof(master->unix_uri), "unix://%s%s", login, master->socket_path);
     snprintf(master->data_path, sizeof(master->data_path), "%s/master-%zu.data", masters->folder,
              index);
     if (mkdir(master->data_path, 0700) != 0) {
@@ -446,6 +475,10 @@ int masters_port(const struct masters *masters, size_t index) {
 
 pid_t masters_pid(const struct masters *masters, size_t index) {
     return at(masters, index)->pid;
+}
+
+const char *masters_address(const struct masters *masters, size_t index) {
+    return masters->list[index].address;
 }
 
 const char *masters_uri(const struct masters *masters, size_t index) {

@@ -1,9 +1,10 @@
 /*
  * Throwaway Redis masters: real redis-server processes (or $REDLOCK_SERVER) on free ports, without
  * persistence unless asked for, in a temporary folder. They end with masters_finish, and at the
- * latest with the process that started them, however that ends. Everything here blocks: it is for
- * tests, the benchmark and the demo, not for use inside a running loop's callbacks where time
- * matters.
+ * latest with the process that started them, however that ends. With REDLOCK_TEST_MINIMAL_USER in
+ * the environment their URIs log in as a user who has no right beyond README's ACL rule. Everything
+ * here blocks: it is for tests, the benchmark and the demo, not for use inside a running loop's
+ * callbacks where time matters.
  */
 #ifndef REDLOCK_TEST_MASTERS_H
 #define REDLOCK_TEST_MASTERS_H
@@ -46,6 +47,9 @@ void masters_finish(struct masters *masters);
 size_t masters_count(const struct masters *masters);
 int masters_port(const struct masters *masters, size_t index);
 pid_t masters_pid(const struct masters *masters, size_t index); /* 0 when killed */
+
+/* "127.0.0.1:PORT" */
+const char *masters_address(const struct masters *masters, size_t index);
 
 /* "redis://127.0.0.1:PORT", and an array of all of them; both live as long as the masters. */
 const char *masters_uri(const struct masters *masters, size_t index);

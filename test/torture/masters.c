@@ -259,6 +259,26 @@ static const char *do_script(struct master *master, const struct command *comman
     return answer;
 }
 
+/* It has been up, and marked, for long. */
+static const char *do_beat(void) {
+    static char answer[96];
+    char text[64];
+    int length = snprintf(text, sizeof(text), "%" PRIu64 " 900000000000 1", world_now() / 1000);
+    snprintf(answer, sizeof(answer), "$%d\r\n%s\r\n", length, text);
+    return answer;
+}
+
+static const char *do_info(const struct master *master) {
+    static char answer[160];
+    char text[128];
+    int length = snprintf(text, sizeof(text),
+                          "run_id:run-of-%d\r\nuptime_in_seconds:900000\r\nrole:master\r\n"
+                          "maxmemory_policy:noeviction\r\n",
+                          (int)(master - masters));
+    snprintf(answer, sizeof(answer), "$%d\r\n%s\r\n", length, text);
+    return answer;
+}
+
 static const char *do_other(struct master *master, struct link *link,
                             const struct command *command) {
     if (command_is(command, "AUTH", NULL)) {
@@ -282,7 +302,8 @@ static const char *do_other(struct master *master, struct link *link,
 
 static void obey(struct master *master, struct link *link, const struct command *command) {
     bool is_set = command_is(command, "SET", NULL);
-    bool is_request = is_set || command_is_script(command);
+    bool is_beat = command_is_script(command) && script_of(command) == SCRIPT_BEAT;
+    bool is_request = is_set || (command_is_script(command) && !is_beat);
     asked += is_request;
     if (is_request && master->manner == MANNER_ERROR) {
         say(link, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
@@ -291,9 +312,11 @@ static void obey(struct master *master, struct link *link, const struct command 
     } else if (is_request && master->manner == MANNER_LOCKED && !link->is_known) {
         say(link, "-NOAUTH Authentication required.\r\n");
     } else {
-        const char *answer = is_set       ? do_set(master, command)
-                             : is_request ? do_script(master, command)
-                                          : do_other(master, link, command);
+        const char *answer = is_set                              ? do_set(master, command)
+                             : is_request                        ? do_script(master, command)
+                             : is_beat                           ? do_beat()
+                             : command_is(command, "INFO", NULL) ? do_info(master)
+                                                                 : do_other(master, link, command);
         link->is_mute |= master->manner == MANNER_MUTE;
         say(link, answer);
     }

@@ -77,6 +77,9 @@ static void test_what_each_vote_is_called(void **state) {
         {REDLOCK_VOTE_TIMEOUT, 0, "", "timeout after 50 ms"},
         {REDLOCK_VOTE_UNREACHABLE, 0, "no route", "unreachable: no route"},
         {REDLOCK_VOTE_BROKEN, 0, "reset", "connection broke, outcome unknown: reset"},
+        {REDLOCK_VOTE_UNTRUSTED, 7, "it was restarted",
+         "not trusted for 7 ms more: it was restarted"},
+        {REDLOCK_VOTE_UNTRUSTED, 0, "it is a replica", "not trusted: it is a replica"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char sentence[256];

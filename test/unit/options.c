@@ -86,6 +86,7 @@ static void test_the_defaults(void **state) {
     assert_string_equal(options.name, "redlock");
     assert_true(options.log == NULL);
     assert_int_equal(options.log_level, REDLOCK_LOG_INFO);
+    assert_int_equal(options.guards, REDLOCK_GUARDS_ON);
     assert_null(options.allocator);
 }
 
@@ -213,6 +214,19 @@ static void test_the_name(void **state) {
     assert_options_refused(&options, "name: must be at most 64");
 }
 
+static void test_the_guards(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    for (int guards = REDLOCK_GUARDS_ON; guards <= REDLOCK_GUARDS_OFF; guards++) {
+        options.guards = (redlock_guards)guards;
+        assert_options_accepted(&options);
+    }
+    options.guards = (redlock_guards)3;
+    assert_options_refused(&options, "guards: 3 is not one of");
+    options.guards = (redlock_guards)-1;
+    assert_options_refused(&options, "guards: -1 is not one of");
+}
+
 static void test_the_log_level(void **state) {
     (void)state;
     redlock_options options = usual_options();
@@ -338,6 +352,10 @@ static void test_the_key(void **state) {
     assert_request_refused(&request, "key: not set");
     request.key = "";
     assert_request_refused(&request, "key: empty");
+    request.key = REDLOCK_MARKER_KEY;
+    assert_request_refused(&request, "key: redlock:marker is kept");
+    request.key = "redlock:markee";
+    assert_int_equal(assert_request_accepted(&request).key_length, 14);
     request.key = "a\0b";
     assert_int_equal(assert_request_accepted(&request).key_length, 1);
     request.key_length = 3;
@@ -463,6 +481,7 @@ int main(void) {
         cmocka_unit_test(test_the_drift),
         cmocka_unit_test(test_nodes_must_be_set),
         cmocka_unit_test(test_the_name),
+        cmocka_unit_test(test_the_guards),
         cmocka_unit_test(test_the_log_level),
         cmocka_unit_test(test_an_allocator_is_whole),
         cmocka_unit_test(test_a_struct_without_its_size),

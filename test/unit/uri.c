@@ -39,6 +39,7 @@ static void check_good(const struct good *good) {
     assert_text(uri.password, good->uri.password);
     assert_int_equal(uri.port, good->uri.port);
     assert_int_equal(uri.db, good->uri.db);
+    assert_int_equal(uri.is_durable, good->uri.is_durable);
     uri_name(&uri, name);
     assert_string_equal(name, good->name);
     test_free(storage);
@@ -99,6 +100,16 @@ static void test_sockets(void **state) {
     static const struct good rows[] = {
         {"unix:///run/redis.sock", {.path = "/run/redis.sock"}, "/run/redis.sock"},
         {"unix:///r?db=0", {.path = "/r"}, "/r"},
+        {"unix:///r?durable=yes", {.path = "/r", .is_durable = true}, "/r"},
+        {"unix:///r?db=2&durable=yes", {.path = "/r", .db = 2, .is_durable = true}, "/r"},
+        {"unix:///r?durable=no&db=2", {.path = "/r", .db = 2}, "/r"},
+        {"redis://h?durable=yes", {.host = "h", .port = 6379, .is_durable = true}, "h:6379"},
+        {"redis://h/3?durable=yes",
+         {.host = "h", .port = 6379, .db = 3, .is_durable = true},
+         "h:6379"},
+        {"redis://u:p@h:7/?durable=no",
+         {.host = "h", .port = 7, .user = "u", .password = "p"},
+         "h:7"},
         {"unix:///run/redis.sock?db=7", {.path = "/run/redis.sock", .db = 7}, "/run/redis.sock"},
         {"unix:///a%20b%3Fc", {.path = "/a b?c"}, "/a b?c"},
         {"unix://:pw@/r", {.path = "/r", .password = "pw"}, "/r"},
@@ -198,9 +209,14 @@ static const struct {
     {"redis://h^h", "the host is not a name or address"},
     {"redis://h~h", "the host is not a name or address"},
     {"redis://h,h2", "the host is not a name or address"},
-    {"redis://h?db=1", "the host is not a name or address"},
-    {"redis://h/?db=1", "redis:// has no '?' options"},
-    {"redis://h/1?x=y", "redis:// has no '?' options"},
+    {"redis://h?db=1", "the only option after '?' is durable=yes"},
+    {"redis://h/?db=1", "the only option after '?' is durable=yes"},
+    {"redis://h/1?x=y", "the only option after '?' is durable=yes"},
+    {"redis://h/1?", "the only option after '?' is durable=yes"},
+    {"redis://h?durable=yes&", "the only option after '?' is durable=yes"},
+    {"redis://h?durable", "durable is neither yes nor no"},
+    {"redis://h?durable=maybe", "durable is neither yes nor no"},
+    {"unix:///a?durable=", "durable is neither yes nor no"},
     {"redis://h/x", "the database is not a number"},
     {"redis://h/1/", "the database is not a number"},
     {"redis://h//", "the database is not a number"},
@@ -215,11 +231,11 @@ static const struct {
     {"unix:///a%", "a '%' in the path"},
     {"unix:///a%00b", "a '%' in the path"},
     {"unix:///a%zz", "a '%' in the path"},
-    {"unix:///a?", "the only option after '?' is db=NUMBER"},
-    {"unix:///a?db", "the only option after '?' is db=NUMBER"},
-    {"unix:///a?database=1", "the only option after '?' is db=NUMBER"},
+    {"unix:///a?", "the options after '?' are db=NUMBER and durable=yes"},
+    {"unix:///a?db", "the database is not a number"},
+    {"unix:///a?database=1", "the options after '?' are db=NUMBER and durable=yes"},
     {"unix:///a?db=", "the database is not a number"},
-    {"unix:///a?db=1&x=2", "the database is not a number"},
+    {"unix:///a?db=1&x=2", "the options after '?' are db=NUMBER and durable=yes"},
 };
 
 static void test_bad_uris(void **state) {

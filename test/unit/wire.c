@@ -365,6 +365,71 @@ static void test_an_answer_ends_where_its_length_says(void **state) {
     assert_false(reply_to_script(&with_nul, &outcome, 1));
 }
 
+static void test_answers_of_the_beat(void **state) {
+    (void)state;
+    struct reply_beat beat;
+    struct reply good = reply_of(REPLY_STRING, "1700000000000000 123 9007199254740991");
+    assert_true(reply_to_beat(&good, &beat));
+    assert_int_equal(beat.time_us, UINT64_C(1700000000000000));
+    assert_int_equal(beat.age_us, 123);
+    assert_int_equal(beat.last_us, UINT64_C(9007199254740991));
+    static const char *const bad[] = {
+        "",
+        "1",
+        "1 2",
+        "1 2 ",
+        "1 2 3 ",
+        "1 2 3 4",
+        " 1 2 3",
+        "1  2 3",
+        "1 2 x",
+        "1 2 3x",
+        "-1 2 3",
+        "1 2 -3",
+        "1,2,3",
+        "1 2 3\n",
+        "1.0 2 3",
+        "1e3 2 3",
+        "0x1 2 3",
+        "9007199254740992 2 3",
+        "1 2 99999999999999999",
+    };
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        struct reply reply = reply_of(REPLY_STRING, bad[i]);
+        assert_false(reply_to_beat(&reply, &beat));
+    }
+    struct reply status = reply_of(REPLY_STATUS, "1 2 3");
+    assert_false(reply_to_beat(&status, &beat));
+    struct reply cut = {.type = REPLY_STRING, .text = "1 2 345", .length = 6};
+    assert_true(reply_to_beat(&cut, &beat));
+    assert_int_equal(beat.last_us, 34);
+    struct reply too_short = {.type = REPLY_STRING, .text = "1 2 3", .length = 4};
+    assert_false(reply_to_beat(&too_short, &beat));
+}
+
+static void test_fields_of_info(void **state) {
+    (void)state;
+    char value[8];
+    struct reply info = reply_of(REPLY_STRING, "# Server\r\nredis_version:7.0.15\r\n"
+                                               "run_id:0123456789\r\nempty:\r\n\r\nlast:x");
+    assert_true(reply_info(&info, "redis_version", value, sizeof(value)));
+    assert_string_equal(value, "7.0.15");
+    assert_true(reply_info(&info, "run_id", value, sizeof(value)));
+    assert_string_equal(value, "0123456"); /* cut */
+    assert_true(reply_info(&info, "empty", value, sizeof(value)));
+    assert_string_equal(value, "");
+    assert_true(reply_info(&info, "last", value, sizeof(value)));
+    assert_string_equal(value, "x");
+    assert_false(reply_info(&info, "version", value, sizeof(value)));
+    assert_false(reply_info(&info, "redis", value, sizeof(value)));
+    assert_false(reply_info(&info, "last:x", value, sizeof(value)));
+    struct reply bare = reply_of(REPLY_STRING, "a:\nb:");
+    assert_true(reply_info(&bare, "b", value, sizeof(value)));
+    assert_string_equal(value, "");
+    struct reply error = reply_of(REPLY_ERROR, "run_id:1");
+    assert_false(reply_info(&error, "run_id", value, sizeof(value)));
+}
+
 static void test_classes_of_errors(void **state) {
     (void)state;
     static const struct {
@@ -424,6 +489,8 @@ int main(void) {
         cmocka_unit_test(test_answers_of_scripts),
         cmocka_unit_test(test_malformed_answers_of_scripts),
         cmocka_unit_test(test_an_answer_ends_where_its_length_says),
+        cmocka_unit_test(test_answers_of_the_beat),
+        cmocka_unit_test(test_fields_of_info),
         cmocka_unit_test(test_classes_of_errors),
     };
     return cmocka_run_group_tests_name("wire", tests, NULL, NULL);

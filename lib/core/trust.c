@@ -1,0 +1,234 @@
+#include "core/trust.h"
+
+#include "base/nanos.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NANOS_PER_US 1000
+
+/* Clocks are read in whole microseconds, and keys expire in whole milliseconds. */
+#define CLOCK_GRAIN ((int64_t)(2 * NANOS_PER_MS))
+
+static uint32_t bit_of(enum trust_topic topic) {
+    return UINT32_C(1) << topic;
+}
+
+static bool is_guarded(const struct trust *trust) {
+    return trust->terms.guards != REDLOCK_GUARDS_OFF;
+}
+
+void trust_init(struct trust *trust, const struct trust_terms *terms) {
+    *trust = (struct trust){.terms = *terms};
+}
+
+void trust_connected(struct trust *trust) {
+    trust->answered = trust->refused = 0;
+}
+
+static void answer(struct trust *trust, enum trust_topic topic, uint64_t at) {
+    trust->answered |= bit_of(topic);
+    trust->refused &= ~bit_of(topic);
+    trust->heard_at = at;
+}
+
+/* ---- restarts ---- */
+
+/* What its clock measures lasts at least so long by ours. */
+static uint64_t by_our_clock(const struct trust *trust, uint64_t theirs) {
+    return theirs - (uint64_t)((double)theirs * trust->terms.drift);
+}
+
+/*
+ * For how long it has certainly been up: its seconds are cut at both ends, so that one may be
+ * missing. Who says that it was up before we last heard of the run before has a clock that jumped.
+ */
+static uint64_t certain_uptime(const struct trust *trust, uint64_t uptime_s, uint64_t at) {
+    uint64_t seconds = nanos_sub(nanos_min(uptime_s, UINT32_MAX), 1);
+    uint64_t uptime = by_our_clock(trust, nanos_from_ms(seconds * 1000));
+    bool lies = trust->run_id[0] != '\0' && uptime > at - trust->heard_at;
+    return lies ? 0 : uptime;
+}
+
+void trust_server(struct trust *trust, const char *run_id, uint64_t uptime_s, uint64_t at) {
+    if (strncmp(trust->run_id, run_id, TRUST_RUN_ID_MAX) != 0) {
+        uint64_t uptime = certain_uptime(trust, uptime_s, at);
+        trust->until[TRUST_RESTARTED] = nanos_add(at, nanos_sub(trust->terms.max_ttl, uptime));
+        trust->until[TRUST_CLOCK] = 0;
+        trust->has_clock = false;
+        trust->last_us = 0;
+        snprintf(trust->run_id, sizeof(trust->run_id), "%s", run_id);
+    }
+    answer(trust, TRUST_SERVER, at);
+}
+
+/* ---- roles ---- */
+
+void trust_role(struct trust *trust, bool is_master, uint64_t at) {
+    if (trust->is_replica && is_master) {
+        trust->until[TRUST_PROMOTED] = nanos_add(at, trust->terms.max_ttl);
+    }
+    trust->is_replica = !is_master;
+    answer(trust, TRUST_ROLE, at);
+}
+
+/* ---- clock and memory ---- */
+
+static void take_reading(struct trust *trust, int64_t low, int64_t high, uint64_t at) {
+    trust->has_clock = true;
+    trust->clock_low = low;
+    trust->clock_high = high;
+    trust->clock_at = at;
+}
+
+/*
+ * By how much it may have gone ahead, or stayed behind: a validity of ttl * (1 - drift) by our
+ * clock is safe as long as the node's clock does not count more than ttl meanwhile.
+ */
+static int64_t allowance(const struct trust *trust, uint64_t passed) {
+    return (int64_t)((double)passed * trust->terms.drift / (1 - trust->terms.drift));
+}
+
+/* Whether a new reading fits into what the readings before allow now. */
+static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
+    int64_t time = (int64_t)beat->time_us * NANOS_PER_US;
+    int64_t low = time - (int64_t)beat->received_at;
+    int64_t high = time - (int64_t)beat->sent_at;
+    if (!trust->has_clock) {
+        take_reading(trust, low, high, beat->received_at);
+        return true;
+    }
+    uint64_t passed = nanos_sub(beat->received_at, trust->clock_at);
+    int64_t least = trust->clock_low - allowance(trust, passed);
+    int64_t most = trust->clock_high + allowance(trust, passed);
+    int64_t beyond = low > most ? low - most : high < least ? high - least : 0;
+    if (beyond > CLOCK_GRAIN || beyond < -CLOCK_GRAIN) {
+        trust->clock_moved = beyond;
+        trust->clock_took = passed;
+        trust->until[TRUST_CLOCK] = nanos_add(beat->received_at, trust->terms.max_ttl);
+        take_reading(trust, low, high, beat->received_at);
+        return false;
+    }
+    if (beyond == 0) {
+        least = low > least ? low : least;
+        most = high < most ? high : most;
+    }
+    take_reading(trust, least, most, beat->received_at);
+    return true;
+}
+
+bool trust_beat(struct trust *trust, const struct trust_beat *beat) {
+    uint64_t age = by_our_clock(trust, nanos_sub(beat->age_us, 1) * NANOS_PER_US); /* cut */
+    trust->until[TRUST_FORGETFUL] =
+        nanos_add(beat->received_at, nanos_sub(trust->terms.max_ttl, age));
+    trust->last_us = beat->last_us;
+    answer(trust, TRUST_BEAT, beat->received_at);
+    return check_clock(trust, beat);
+}
+
+/* ---- refusals ---- */
+
+void trust_refused(struct trust *trust, enum trust_topic topic, bool is_forbidden,
+                   const char *why) {
+    if (is_forbidden && trust->terms.guards == REDLOCK_GUARDS_LENIENT) {
+        trust->answered |= bit_of(topic);
+        return;
+    }
+    static const char *const questions[TRUST_TOPIC_COUNT] = {
+        [TRUST_SERVER] = "INFO server",
+        [TRUST_ROLE] = "INFO replication",
+        [TRUST_BEAT] = "the beat",
+    };
+    static const char *const needs[TRUST_TOPIC_COUNT] = {
+        [TRUST_SERVER] = " (its user needs +info)",
+        [TRUST_ROLE] = " (its user needs +info)",
+        [TRUST_BEAT] = " (its user needs +time and the key " REDLOCK_MARKER_KEY ")",
+    };
+    struct text text;
+    text_init(&text, trust->refusal, sizeof(trust->refusal));
+    text_append(&text, "%s is refused%s: ", questions[topic], is_forbidden ? needs[topic] : "");
+    text_append_foreign(&text, why, strlen(why));
+    trust->refused |= bit_of(topic);
+}
+
+/* ---- the verdict ---- */
+
+/* A mask of what it must have said. */
+static uint32_t required(const struct trust *trust) {
+    return is_guarded(trust) ? bit_of(TRUST_SERVER) | bit_of(TRUST_ROLE) | bit_of(TRUST_BEAT) : 0;
+}
+
+/* Faults that do not end by themselves. */
+static enum trust_fault standing_fault(const struct trust *trust) {
+    if (trust->twin != NULL) {
+        return TRUST_TWIN;
+    }
+    if (trust->is_replica) {
+        return TRUST_REPLICA;
+    }
+    if (trust->refused & required(trust)) {
+        return TRUST_REFUSED;
+    }
+    return required(trust) & ~trust->answered ? TRUST_NOT_ASKED : TRUST_NO_FAULT;
+}
+
+static bool is_waived(const struct trust *trust, enum trust_fault fault) {
+    return trust->terms.is_durable && (fault == TRUST_RESTARTED || fault == TRUST_FORGETFUL);
+}
+
+struct trust_view trust_look(const struct trust *trust, uint64_t now) {
+    struct trust_view view = {TRUST_FULL, standing_fault(trust), 0};
+    if (view.fault != TRUST_NO_FAULT) {
+        view.verdict = TRUST_NONE;
+        return view;
+    }
+    for (unsigned i = TRUST_CLOCK; i < TRUST_FAULT_COUNT && is_guarded(trust); i++) {
+        enum trust_fault fault = (enum trust_fault)i;
+        if (trust->until[fault] > nanos_max(now, view.until) && !is_waived(trust, fault)) {
+            view.fault = fault;
+            view.until = trust->until[fault];
+        }
+    }
+    if (view.fault != TRUST_NO_FAULT) {
+        view.verdict = trust->until[TRUST_CLOCK] > now ? TRUST_NONE : TRUST_YOUNG;
+    }
+    return view;
+}
+
+/* ---- in words ---- */
+
+void trust_describe(const struct trust *trust, enum trust_fault fault, struct text *text) {
+    switch (fault) {
+    case TRUST_NO_FAULT:
+        break;
+    case TRUST_NOT_ASKED:
+        text_append(text, "it has not said yet who it is");
+        break;
+    case TRUST_REFUSED:
+        text_append(text, "%s", trust->refusal);
+        break;
+    case TRUST_TWIN:
+        text_append(text, "it is the same server as %s", trust->twin);
+        break;
+    case TRUST_REPLICA:
+        text_append(text, "it is a replica");
+        break;
+    case TRUST_CLOCK:
+        text_append(text,
+                    "its clock moved by %" PRId64 " ms against ours within %" PRIu64
+                    " ms, beyond what drift allows",
+                    trust->clock_moved / (int64_t)NANOS_PER_MS, nanos_to_ms(trust->clock_took));
+        break;
+    case TRUST_RESTARTED:
+        text_append(text, "it was restarted");
+        break;
+    case TRUST_PROMOTED:
+        text_append(text, "it was a replica until lately");
+        break;
+    case TRUST_FORGETFUL:
+    default: /* there are no others */
+        text_append(text, "its memory is new: it was emptied, or no client came before");
+        break;
+    }
+}

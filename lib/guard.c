@@ -1,0 +1,284 @@
+#include "guard.h"
+
+#include "base/nanos.h"
+#include "io/clock.h"
+#include "node.h"
+#include "wire/command.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for a number of seconds, or the name of a role or policy. */
+#define VALUE_MAX 32
+
+static bool has_beats(const struct guard *guard) {
+    return guard->trust.terms.guards != REDLOCK_GUARDS_OFF;
+}
+
+static void on_reply(struct conn_request *request, void *owner, const struct reply *reply);
+
+void guard_init(struct guard *guard, struct node *node) {
+    const redlock_options *options = &node->context->options;
+    struct trust_terms terms = {
+        .guards = options->guards,
+        .is_durable = node->uri.is_durable,
+        .max_ttl = nanos_from_ms(options->max_ttl_ms),
+        .drift = options->drift,
+    };
+    guard->node = node;
+    trust_init(&guard->trust, &terms);
+    for (unsigned i = 0; i < GUARD_QUESTION_COUNT; i++) {
+        struct guard_asked *asked = &guard->asked[i];
+        asked->request.on_reply = on_reply;
+        asked->guard = guard;
+        asked->question = (enum guard_question)i;
+    }
+}
+
+/* ---- what is wrong, in the log ---- */
+
+struct trust_view guard_look(const struct guard *guard) {
+    if (guard->is_sound) {
+        return (struct trust_view){TRUST_FULL, TRUST_NO_FAULT, 0};
+    }
+    return trust_look(&guard->trust, clock_now());
+}
+
+const char *guard_why(struct guard *guard) {
+    struct text text;
+    text_init(&text, guard->why, sizeof(guard->why));
+    trust_describe(&guard->trust, guard_look(guard).fault, &text);
+    return guard->why;
+}
+
+/* Something was heard: the verdict may be another one. The first answers come together. */
+static void look_again(struct guard *guard) {
+    const struct log *log = &guard->node->context->log;
+    guard->is_sound = false;
+    uint64_t now = clock_now();
+    struct trust_view view = trust_look(&guard->trust, now);
+    guard->is_sound = view.verdict == TRUST_FULL;
+    if (view.fault == TRUST_NOT_ASKED || guard->is_sound != guard->was_told) {
+        return;
+    }
+    guard->was_told = !guard->is_sound;
+    if (guard->is_sound) {
+        log_line(log, REDLOCK_LOG_INFO, "node %s: trusted", guard->node->name);
+    } else if (view.until == 0) {
+        log_line(log, REDLOCK_LOG_ERROR, "node %s: not trusted: %s", guard->node->name,
+                 guard_why(guard));
+    } else {
+        log_line(log, REDLOCK_LOG_WARN, "node %s: not trusted for %" PRIu64 " ms more: %s",
+                 guard->node->name, nanos_to_ms(view.until - now), guard_why(guard));
+    }
+}
+
+/* ---- two nodes that are one server ---- */
+
+/*
+ * Who said first that it is this server is it; the other one is its twin. Later votes of a node
+ * come after its own answer, so that never two of them count.
+ */
+static void find_twin(struct guard *guard) {
+    struct context *context = guard->node->context;
+    guard->trust.twin = NULL;
+    for (uint32_t i = 0; i < context->node_count; i++) {
+        const struct node *other = &context->nodes[i];
+        if (other != guard->node && other->guard.trust.twin == NULL &&
+            guard->trust.run_id[0] != '\0' &&
+            strcmp(other->guard.trust.run_id, guard->trust.run_id) == 0) {
+            guard->trust.twin = other->name;
+        }
+    }
+}
+
+/* This node is another server now: one that was its twin may be so no more. */
+static void find_twins(struct guard *guard) {
+    struct context *context = guard->node->context;
+    find_twin(guard);
+    for (uint32_t i = 0; i < context->node_count; i++) {
+        struct guard *other = &context->nodes[i].guard;
+        if (other->trust.twin == guard->node->name) {
+            find_twin(other);
+            look_again(other);
+        }
+    }
+}
+
+/* ---- asking ---- */
+
+static bool ask(struct guard *guard, enum guard_question question, uint64_t now, unsigned count,
+                const char *const *words) {
+    struct guard_asked *asked = &guard->asked[question];
+    struct bytes *scratch = &guard->node->context->scratch;
+    if (asked->is_pending) {
+        return true;
+    }
+    bytes_clear(scratch);
+    command_words(scratch, count, words);
+    asked->request.sent_at = now;
+    asked->request.length = scratch->length;
+    asked->is_pending =
+        !scratch->failed && node_say(guard->node, &asked->request, scratch->data, scratch->length);
+    return asked->is_pending;
+}
+
+static bool ask_info(struct guard *guard, enum guard_question question, const char *section,
+                     uint64_t now) {
+    return ask(guard, question, now, 2, (const char *[]){"INFO", section});
+}
+
+static bool ask_beat(struct guard *guard, uint64_t now) {
+    char last[24];
+    snprintf(last, sizeof(last), "%" PRIu64, guard->trust.last_us);
+    bool takes_text = node_takes_text(guard->node, SCRIPT_BEAT);
+    const char *command = takes_text ? "EVAL" : "EVALSHA";
+    const char *script = takes_text ? script_text(SCRIPT_BEAT) : script_sha(SCRIPT_BEAT);
+    return ask(guard, GUARD_BEAT, now, 5,
+               (const char *[]){command, script, "1", REDLOCK_MARKER_KEY, last});
+}
+
+void guard_connected(struct guard *guard, uint64_t now) {
+    guard->is_sound = false;
+    guard->beaten_at = now;
+    trust_connected(&guard->trust);
+    if (!ask_info(guard, GUARD_SERVER, "server", now) ||
+        !ask_info(guard, GUARD_REPLICATION, "replication", now) ||
+        !ask_info(guard, GUARD_MEMORY, "memory", now) ||
+        (has_beats(guard) && !ask_beat(guard, now))) {
+        conn_close(guard->node->conn, "max_commands or max_bytes is too small for its handshake");
+    }
+}
+
+void guard_beat(struct guard *guard, uint64_t now, uint64_t ago) {
+    uint32_t refused = has_beats(guard) ? guard->trust.refused : 0;
+    if (nanos_sub(now, guard->beaten_at) < ago) {
+        return;
+    }
+    guard->beaten_at = now;
+    if (refused & 1U << TRUST_SERVER) {
+        ask_info(guard, GUARD_SERVER, "server", now);
+    }
+    if (guard->trust.is_replica || refused & 1U << TRUST_ROLE) {
+        ask_info(guard, GUARD_REPLICATION, "replication", now);
+    }
+    if (has_beats(guard)) {
+        ask_beat(guard, now);
+    }
+}
+
+/* ---- answers ---- */
+
+static void on_server(struct guard *guard, const struct reply *reply, uint64_t now) {
+    char run_id[TRUST_RUN_ID_MAX + 1];
+    char uptime[VALUE_MAX];
+    if (!reply_info(reply, "run_id", run_id, sizeof(run_id)) || run_id[0] == '\0' ||
+        !reply_info(reply, "uptime_in_seconds", uptime, sizeof(uptime))) {
+        trust_refused(&guard->trust, TRUST_SERVER, false,
+                      "the answer has no run_id or no uptime_in_seconds");
+        return;
+    }
+    bool is_another = strcmp(run_id, guard->trust.run_id) != 0;
+    trust_server(&guard->trust, run_id, strtoul(uptime, NULL, 10), now);
+    if (is_another) {
+        find_twins(guard);
+    }
+}
+
+static void on_replication(struct guard *guard, const struct reply *reply, uint64_t now) {
+    char role[VALUE_MAX];
+    if (reply_info(reply, "role", role, sizeof(role))) {
+        trust_role(&guard->trust, strcmp(role, "master") == 0, now);
+    } else {
+        trust_refused(&guard->trust, TRUST_ROLE, false, "the answer has no role");
+    }
+}
+
+static void on_memory(struct guard *guard, const struct reply *reply) {
+    char policy[VALUE_MAX];
+    if (!guard->has_warned && reply_info(reply, "maxmemory_policy", policy, sizeof(policy)) &&
+        strcmp(policy, "noeviction") != 0) {
+        guard->has_warned = true;
+        log_line(&guard->node->context->log, REDLOCK_LOG_WARN,
+                 "node %s: its maxmemory-policy is %s: it may evict locks (noeviction never does)",
+                 guard->node->name, policy);
+    }
+}
+
+static void on_beat(struct guard *guard, const struct reply *reply, uint64_t now) {
+    struct reply_beat said;
+    if (!reply_to_beat(reply, &said)) {
+        trust_refused(&guard->trust, TRUST_BEAT, false, "an answer that makes no sense");
+        return;
+    }
+    struct trust_beat beat = {.sent_at = guard->asked[GUARD_BEAT].request.sent_at,
+                              .received_at = now,
+                              .time_us = said.time_us,
+                              .age_us = said.age_us,
+                              .last_us = said.last_us};
+    if (!trust_beat(&guard->trust, &beat)) {
+        guard->was_told = false; /* its figures are told, whatever was wrong before */
+    }
+}
+
+static void on_refusal(struct guard *guard, enum guard_question question, const struct reply *reply,
+                       uint64_t now) {
+    static const enum trust_topic topics[GUARD_QUESTION_COUNT] = {
+        [GUARD_SERVER] = TRUST_SERVER,
+        [GUARD_REPLICATION] = TRUST_ROLE,
+        [GUARD_BEAT] = TRUST_BEAT,
+    };
+    bool is_forbidden = strncmp(reply->text, "NOPERM", 6) == 0 ||
+                        strstr(reply->text, "can't run this command") != NULL;
+    trust_refused(&guard->trust, topics[question], is_forbidden, reply->text);
+    if (strstr(reply->text, "READONLY") != NULL) {
+        ask_info(guard, GUARD_REPLICATION, "replication", now);
+        context_wake(guard->node->context);
+    }
+}
+
+/* True when the beat was sent again, with its script. */
+static bool send_again(struct guard *guard, enum guard_question question, const struct reply *reply,
+                       uint64_t now) {
+    if (question != GUARD_BEAT || guard->is_repeated || reply->type != REPLY_ERROR ||
+        reply_classify(reply) != REPLY_ERROR_NO_SCRIPT) {
+        return false;
+    }
+    guard->is_repeated = true;
+    guard->node->lacks |= UINT32_C(1) << SCRIPT_BEAT;
+    context_wake(guard->node->context);
+    return ask_beat(guard, now);
+}
+
+static void take_answer(struct guard *guard, enum guard_question question,
+                        const struct reply *reply, uint64_t now) {
+    if (question == GUARD_MEMORY) {
+        on_memory(guard, reply);
+    } else if (reply->type == REPLY_ERROR) {
+        on_refusal(guard, question, reply, now);
+    } else if (question == GUARD_SERVER) {
+        on_server(guard, reply, now);
+    } else if (question == GUARD_REPLICATION) {
+        on_replication(guard, reply, now);
+    } else {
+        on_beat(guard, reply, now);
+    }
+}
+
+static void on_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+    struct guard_asked *asked = (struct guard_asked *)request;
+    struct guard *guard = asked->guard;
+    (void)owner;
+    asked->is_pending = false;
+    if (reply == NULL) {
+        return;
+    }
+    uint64_t now = clock_now();
+    if (!send_again(guard, asked->question, reply, now)) {
+        guard->is_repeated = false;
+        take_answer(guard, asked->question, reply, now);
+        look_again(guard);
+    }
+}

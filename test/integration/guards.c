@@ -1,0 +1,563 @@
+/*
+ * Nodes that forget, lie about the time, or are not what they seem: whose votes count, and what the
+ * application is told about the others.
+ */
+#define _GNU_SOURCE 1 /* setenv */
+
+#include "harness.h"
+#include "look.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KEY "orders:42"
+#define THREE 3
+
+/* Long enough for what is done within one of it, also on a slow machine. */
+#define TTL_MS 6000
+
+/* Short enough to wait for its end more than once. */
+#define SHORT_TTL_MS 1500
+
+static int three_masters(void **state) {
+    return start_fixture(state, THREE, NULL);
+}
+
+static redlock_options guarded(struct fixture *f, const char *const *uris, size_t count,
+                               uint64_t max_ttl_ms) {
+    redlock_options options = patient_options(f, uris, count);
+
+    options.guards = REDLOCK_GUARDS_ON;
+    options.max_ttl_ms = max_ttl_ms;
+    return options;
+}
+
+/* Trusted by all of its nodes, which were started for this test. */
+static redlock_client *trusting_client(struct fixture *f, uint64_t max_ttl_ms) {
+    size_t count = masters_count(f->masters);
+    redlock_options options = guarded(f, masters_uris(f->masters), count, max_ttl_ms);
+    redlock_client *client = create_client(f, &options);
+
+    wait_trusted(f, client, count);
+    return client;
+}
+
+/* Killed, and started without its memory; until these clients (NULL: no second) have noticed. */
+static void restart_empty(struct fixture *f, size_t master, redlock_client *client,
+                          redlock_client *second) {
+    uint64_t ended = node_info(client, master).disconnected;
+    uint64_t ended_too = second != NULL ? node_info(second, master).disconnected : 0;
+
+    masters_kill(f->masters, master);
+    masters_restart(f->masters, master);
+    wait_disconnected(f, client, master, ended + 1);
+    wait_connected(f, client, masters_count(f->masters));
+    if (second != NULL) {
+        wait_disconnected(f, second, master, ended_too + 1);
+        wait_connected(f, second, masters_count(f->masters));
+    }
+}
+
+static const char *distrust(const redlock_client *client, size_t node) {
+    return node_info(client, node).distrust;
+}
+
+#define assert_distrusted(client, node, why) assert_non_null(strstr(distrust(client, node), why))
+
+struct suspicion {
+    const redlock_client *client;
+    size_t node;
+    const char *why;
+};
+
+static bool is_suspected(void *arg) {
+    const struct suspicion *suspicion = arg;
+
+    return strstr(distrust(suspicion->client, suspicion->node), suspicion->why) != NULL;
+}
+
+static void wait_distrusted(struct fixture *f, const redlock_client *client, size_t node,
+                            const char *why) {
+    struct suspicion suspicion = {client, node, why};
+
+    run_until(f, is_suspected, &suspicion, "the node is distrusted for that reason");
+}
+
+/* Three URIs with the same ending. */
+struct uris {
+    char text[THREE][160];
+    const char *list[THREE];
+};
+
+static const char *const *uris_with(struct fixture *f, struct uris *uris, const char *ending) {
+    for (size_t i = 0; i < THREE; i++) {
+        snprintf(uris->text[i], sizeof(uris->text[i]), "%s%s", masters_uri(f->masters, i), ending);
+        uris->list[i] = uris->text[i];
+    }
+    return uris->list;
+}
+
+/* ------------------------------------------------------------------------------------ restarts */
+
+/* Somebody holds a lock; two of three masters are killed, and restarted without their memory. */
+static redlock_lock *hold_and_forget(struct fixture *f, redlock_client *holder,
+                                     redlock_client *rival) {
+    redlock_lock *lock = hold(f, holder, KEY, TTL_MS);
+
+    wait_holders(f, KEY, THREE);
+    restart_empty(f, 1, holder, rival);
+    restart_empty(f, 2, holder, rival);
+    return lock;
+}
+
+static void without_guards_a_restart_breaks_exclusion(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), THREE);
+    options.max_ttl_ms = TTL_MS;
+    redlock_client *holder = create_client(f, &options);
+    redlock_client *rival = create_client(f, &options);
+    wait_connected(f, holder, THREE);
+    wait_connected(f, rival, THREE);
+    redlock_lock *lock = hold_and_forget(f, holder, rival);
+    redlock_lock *stolen = hold(f, rival, KEY, TTL_MS);
+
+    assert_true(redlock_validity_ms(lock) > 0);
+    assert_true(redlock_validity_ms(stolen) > 0);
+}
+
+static void a_restarted_master_is_not_counted_until_max_ttl_has_passed(void **state) {
+    struct fixture *f = *state;
+    redlock_client *holder = trusting_client(f, TTL_MS);
+    redlock_client *rival = trusting_client(f, TTL_MS);
+    redlock_lock *lock = hold_and_forget(f, holder, rival);
+    redlock_request request = request_for(KEY, TTL_MS);
+    struct call *call = acquire(f, rival, &request);
+    assert_true(call->status == REDLOCK_EHELD || call->status == REDLOCK_ENOQUORUM);
+    assert_int_equal(votes(call, REDLOCK_VOTE_UNTRUSTED), 2);
+    assert_explained(call, "not trusted for ");
+    assert_explained(call, " ms more: ");
+    assert_in_range(call->opinions[1].ttl_ms, 1, TTL_MS + 2000);
+    assert_false(node_info(rival, 1).trusted);
+    assert_in_range(node_info(rival, 1).distrust_ms, 1, TTL_MS + 2000);
+    wait_logged(f, "it was restarted");
+
+    request.wait_ms = REDLOCK_FOREVER;
+    call = acquire(f, rival, &request);
+    assert_ended(call, REDLOCK_OK);
+    assert_int_equal(redlock_validity_ms(lock), 0);
+}
+
+/* Old enough by its own words, but nobody has ever seen its memory. */
+static void the_first_client_of_all_waits_for_max_ttl(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = guarded(f, masters_uris(f->masters), THREE, SHORT_TTL_MS);
+    redlock_client *client = create_client(f, &options);
+    redlock_request request = request_for(KEY, SHORT_TTL_MS);
+
+    assert_ended(acquire(f, client, &request), REDLOCK_ENOQUORUM);
+    wait_trusted(f, client, THREE);
+    for (size_t i = 0; i < THREE; i++) {
+        assert_non_null(value_at(f, i, REDLOCK_MARKER_KEY));
+        assert_int_equal(pttl_at(f, i, REDLOCK_MARKER_KEY), -1);
+    }
+    size_t new_memories = diary_count(&f->diary, "its memory is new");
+    redlock_client *second = create_client(f, &options); /* to which they are known */
+    wait_trusted(f, second, THREE);
+    assert_int_equal(diary_count(&f->diary, "its memory is new"), new_memories);
+}
+
+static void a_minority_in_quarantine_goes_unnoticed(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = trusting_client(f, TTL_MS);
+
+    restart_empty(f, 1, client, NULL);
+    redlock_lock *lock = hold(f, client, KEY, TTL_MS);
+    wait_holders(f, KEY, THREE); /* it is told all the same */
+    assert_false(node_info(client, 1).trusted);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+/* What a young node renews it has: a lock survives while all of its nodes are replaced. */
+static void a_held_lock_survives_one_restart_after_the_other(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = trusting_client(f, TTL_MS);
+    redlock_request request = request_for(KEY, TTL_MS / 2);
+    struct loss *loss = watch_loss(f, &request);
+    redlock_lock *lock = hold_for(f, client, &request);
+
+    for (size_t i = 0; i < THREE; i++) {
+        restart_empty(f, i, client, NULL);
+        assert_int_equal(extend(f, lock, 0), REDLOCK_OK); /* and tops up */
+        wait_holders(f, KEY, THREE);
+    }
+    assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
+    assert_int_equal(loss->count, 0);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
+static void a_durable_node_counts_at_once(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+    redlock_options options = guarded(f, uris_with(f, &uris, "?durable=yes"), THREE, LONG_TTL_MS);
+    redlock_client *client = create_client(f, &options);
+
+    hold(f, client, KEY, LONG_TTL_MS);
+    wait_trusted(f, client, THREE);
+}
+
+/* -------------------------------------------------------------------------------------- memory */
+
+static void a_flushed_node_sits_out(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = trusting_client(f, SHORT_TTL_MS);
+    redlock_request request = request_for(KEY, SHORT_TTL_MS);
+
+    tell(f, 0, 2, "FLUSHALL");
+    wait_distrusted(f, client, 0, "its memory is new");
+    wait_distrusted(f, client, 1, "its memory is new");
+    struct call *call = acquire(f, client, &request);
+    if (call->status != REDLOCK_OK) { /* unless the machine took so long */
+        assert_ended(call, REDLOCK_ENOQUORUM);
+        assert_explained(call, "its memory is new");
+    }
+    wait_trusted(f, client, THREE);
+    request.wait_ms = REDLOCK_FOREVER;
+    assert_ended(acquire(f, client, &request), REDLOCK_OK);
+}
+
+static bool is_confirmed(void *arg) {
+    const char *value = value_at(arg, 0, REDLOCK_MARKER_KEY);
+
+    return strncmp(value, strchr(value, ':') + 1, strcspn(value, ":")) != 0;
+}
+
+/* The marker is there, but from before: what came after it is forgotten. */
+static void a_restored_snapshot_is_noticed(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = trusting_client(f, SHORT_TTL_MS);
+    char first[64];
+    char *answer;
+
+    run_until(f, is_confirmed, f, "the marker has been confirmed");
+    snprintf(first, sizeof(first), "%s", value_at(f, 0, REDLOCK_MARKER_KEY));
+    *strchr(first, ':') = '\0';
+    answer = masters_query(f->masters, 0, "SET %s %s:%s", REDLOCK_MARKER_KEY, first, first);
+    free(answer);
+    wait_distrusted(f, client, 0, "its memory is new");
+    wait_trusted(f, client, THREE);
+}
+
+static void a_marker_that_is_none_is_told(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = trusting_client(f, SHORT_TTL_MS);
+
+    free(masters_query(f->masters, 0, "DEL %s", REDLOCK_MARKER_KEY));
+    free(masters_query(f->masters, 0, "LPUSH %s x", REDLOCK_MARKER_KEY));
+    wait_distrusted(f, client, 0, "WRONGTYPE");
+    free(masters_query(f->masters, 0, "SET %s nonsense", REDLOCK_MARKER_KEY));
+    wait_distrusted(f, client, 0, "its memory is new");
+    wait_trusted(f, client, THREE);
+}
+
+static int a_master_that_evicts(void **state) {
+    static const char *const arguments[] = {"--maxmemory-policy", "allkeys-lru", NULL};
+
+    return start_fixture(state, 1, arguments);
+}
+
+static void an_eviction_policy_is_warned_of_once(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    wait_logged(f, "maxmemory-policy is allkeys-lru");
+    restart_empty(f, 0, client, NULL);
+    wait_answered(f, client, 0);
+    assert_int_equal(diary_count(&f->diary, "allkeys-lru"), 1);
+}
+
+/* ---------------------------------------------------------------------------------------- clock */
+
+static char clock_file[64];
+
+static void set_clock(const char *offset) {
+    char fresh[80];
+    snprintf(fresh, sizeof(fresh), "%s.new", clock_file);
+    FILE *file = fopen(fresh, "we");
+
+    assert_non_null(file);
+    assert_true(fprintf(file, "%s\n", offset) > 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(rename(fresh, clock_file), 0);
+}
+
+/*
+ * The server's allocator asks for the time while it starts, when libfaketime cannot answer yet:
+ * libc's allocator, named before it, takes its place.
+ */
+static int fake_clock(size_t index, void *arg) {
+    const char *library = arg;
+    char preload[160];
+
+    if (index != 0) {
+        return 0;
+    }
+    snprintf(preload, sizeof(preload), "%s:libc.so.6", library);
+    return setenv("LD_PRELOAD", preload, 1) == 0 &&
+                   setenv("FAKETIME_TIMESTAMP_FILE", clock_file, 1) == 0 &&
+                   setenv("FAKETIME_NO_CACHE", "1", 1) == 0 &&
+                   setenv("DONT_FAKE_MONOTONIC", "1", 1) == 0 &&
+                   setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1) == 0
+               ? 0
+               : -1;
+}
+
+static int a_master_with_a_clock_of_its_own(void **state) {
+    static char library[128];
+    glob_t found;
+
+    if (glob("/usr/lib/*/faketime/libfaketime.so.1", 0, NULL, &found) != 0) {
+        fputs("libfaketime (package faketime) is missing\n", stderr);
+        return -1;
+    }
+    snprintf(library, sizeof(library), "%s", found.gl_pathv[0]);
+    globfree(&found);
+    snprintf(clock_file, sizeof(clock_file), "/tmp/redlock-clock-%ld", (long)getpid());
+    set_clock("+0");
+    return start_fixture_with(
+        state, THREE, &(struct masters_options){.prepare = fake_clock, .prepare_arg = library});
+}
+
+static int finish_with_the_clock(void **state) {
+    int result = finish(state);
+
+    unlink(clock_file);
+    return result;
+}
+
+static void a_clock_that_jumps_is_noticed(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = trusting_client(f, SHORT_TTL_MS);
+
+    set_clock("+20");
+    wait_distrusted(f, client, 0, "its clock moved by ");
+    wait_logged(f, "ms against ours within ");
+    assert_true(node_info(client, 1).trusted);
+    wait_trusted(f, client, THREE);
+    set_clock("-20");
+    wait_distrusted(f, client, 0, "its clock moved by -");
+    wait_trusted(f, client, THREE);
+}
+
+/* A tenth faster than ours: no single reading shows it. */
+static void a_clock_that_runs_fast_is_noticed(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = trusting_client(f, SHORT_TTL_MS);
+
+    set_clock("+0 x1.1");
+    wait_distrusted(f, client, 0, "its clock moved by ");
+}
+
+/* ---------------------------------------------------------------------- who is who, and may speak
+ */
+
+static void one_server_that_is_two_nodes_counts_once(void **state) {
+    struct fixture *f = *state;
+    const char *uris[] = {masters_uri(f->masters, 0), masters_unix_uri(f->masters, 0),
+                          masters_uri(f->masters, 1)};
+    redlock_options options = patient_options(f, uris, THREE);
+    redlock_client *client = create_client(f, &options);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+
+    wait_connected(f, client, THREE);
+    wait_logged(f, "it is the same server as ");
+    wait_trusted(f, client, 2);
+    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
+    assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
+    masters_kill(f->masters, 1);
+    wait_connected(f, client, 2);
+    assert_int_equal(extend(f, lock, 0), REDLOCK_ENOQUORUM);
+    let_go(f, lock);
+    struct call *call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_explained(call, "it is the same server as ");
+}
+
+static void point_link(const char *link, const char *uri) {
+    unlink(link);
+    assert_int_equal(symlink(strchr(uri + strlen("unix://"), '/'), link), 0);
+}
+
+/* What was a twin is none any more when another server has taken its place. */
+static void a_twin_that_is_replaced_counts(void **state) {
+    struct fixture *f = *state;
+    char link[64];
+    char uri[160];
+    const char *first = masters_unix_uri(f->masters, 0);
+    const char *uris[] = {masters_uri(f->masters, 0), uri, masters_uri(f->masters, 1)};
+    redlock_options options = patient_options(f, uris, THREE);
+
+    snprintf(link, sizeof(link), "/tmp/redlock-link-%ld", (long)getpid());
+    snprintf(uri, sizeof(uri), "%.*s%s", (int)(strchr(first + strlen("unix://"), '/') - first),
+             first, link);
+    point_link(link, first);
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, THREE);
+    wait_trusted(f, client, 2);
+    point_link(link, masters_unix_uri(f->masters, 2));
+    free(masters_query(f->masters, 0, "CLIENT KILL TYPE normal"));
+    wait_trusted(f, client, THREE);
+    wait_connected(f, client, THREE);
+    unlink(link);
+}
+
+static void a_replica_never_counts(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+    redlock_options options = guarded(f, uris_with(f, &uris, "?durable=yes"), THREE, SHORT_TTL_MS);
+
+    free(masters_query(f->masters, 2, "CONFIG SET replica-read-only no"));
+    free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, THREE);
+    wait_distrusted(f, client, 2, "it is a replica");
+    redlock_request request = request_for(KEY, SHORT_TTL_MS);
+    request.wait_ms = REDLOCK_FOREVER; /* its master may come first, and then it has the key */
+    struct call *call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_OK);
+    assert_int_not_equal(call->opinions[2].vote, REDLOCK_VOTE_GRANTED);
+
+    free(masters_query(f->masters, 2, "REPLICAOF NO ONE"));
+    wait_distrusted(f, client, 2, "it was a replica");
+    wait_trusted(f, client, THREE);
+}
+
+/* On a connection that stands: nothing but the beat tells. */
+static void a_master_that_becomes_a_replica_is_noticed(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+    redlock_options options = guarded(f, uris_with(f, &uris, "?durable=yes"), THREE, SHORT_TTL_MS);
+    redlock_client *client = create_client(f, &options);
+
+    wait_trusted(f, client, THREE);
+    free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
+    wait_distrusted(f, client, 2, "it is a replica");
+}
+
+static const char *const *login(struct fixture *f, struct uris *uris, const char *rules) {
+    for (size_t i = 0; i < THREE; i++) {
+        free(masters_query(f->masters, i, "ACL SETUSER locker on >secret ~* %s", rules));
+        snprintf(uris->text[i], sizeof(uris->text[i]), "redis://locker:secret@127.0.0.1:%d",
+                 masters_port(f->masters, i));
+        uris->list[i] = uris->text[i];
+    }
+    return uris->list;
+}
+
+/* cmocka's setup has no arguments, and redisCommand splits at spaces: one rule each. */
+static void allow(struct fixture *f, const char *rule) {
+    for (size_t i = 0; i < THREE; i++) {
+        free(masters_query(f->masters, i, "ACL SETUSER locker %s", rule));
+    }
+}
+
+static void whoever_may_not_be_asked_is_not_trusted(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+    redlock_options options = guarded(f, login(f, &uris, "+@all"), THREE, SHORT_TTL_MS);
+    redlock_request request = request_for(KEY, SHORT_TTL_MS);
+
+    allow(f, "-info");
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, THREE);
+    struct call *call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_explained(call, "its user needs +info");
+    allow(f, "+info"); /* it is asked again */
+    wait_trusted(f, client, THREE);
+    allow(f, "-time");
+    wait_distrusted(f, client, 0, "its user needs +time");
+    allow(f, "+time");
+    wait_trusted(f, client, THREE);
+}
+
+static void whoever_may_not_be_asked_is_trusted_if_so_wished(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+    redlock_options options = guarded(f, login(f, &uris, "+@all"), THREE, SHORT_TTL_MS);
+
+    allow(f, "-info");
+    allow(f, "-time");
+    options.guards = REDLOCK_GUARDS_LENIENT;
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, THREE);
+    hold(f, client, KEY, SHORT_TTL_MS);
+}
+
+/* ------------------------------------------------------------------------------------ the beat */
+
+/* Nothing is asked of it, and it is noticed. */
+static void an_idle_client_notices_who_hangs(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+    redlock_options options = guarded(f, uris_with(f, &uris, "?durable=yes"), THREE, SHORT_TTL_MS);
+
+    options.stall_timeout_ms = under_valgrind() ? 5000 : 500;
+    redlock_client *client = create_client(f, &options);
+    wait_trusted(f, client, THREE);
+    freeze(f, 1);
+    wait_disconnected(f, client, 1, 1);
+    thaw(f, 1);
+    wait_connected(f, client, THREE);
+}
+
+static void scripts_may_be_flushed(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+    redlock_options options = guarded(f, uris_with(f, &uris, "?durable=yes"), THREE, SHORT_TTL_MS);
+    redlock_client *client = create_client(f, &options);
+
+    wait_trusted(f, client, THREE);
+    size_t evals = executed(f, 0, "eval");
+    for (size_t i = 0; i < THREE; i++) {
+        free(masters_query(f->masters, i, "SCRIPT FLUSH"));
+    }
+    wait_executed(f, 0, "eval", evals + 1);
+    wait_answered(f, client, 0);
+    assert_true(node_info(client, 0).trusted);
+}
+
+#define ON_THREE_MASTERS(test) cmocka_unit_test_setup_teardown(test, three_masters, finish)
+#define ON_A_CLOCK(test)                                                                           \
+    cmocka_unit_test_setup_teardown(test, a_master_with_a_clock_of_its_own, finish_with_the_clock)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_THREE_MASTERS(without_guards_a_restart_breaks_exclusion),
+        ON_THREE_MASTERS(a_restarted_master_is_not_counted_until_max_ttl_has_passed),
+        ON_THREE_MASTERS(the_first_client_of_all_waits_for_max_ttl),
+        ON_THREE_MASTERS(a_minority_in_quarantine_goes_unnoticed),
+        ON_THREE_MASTERS(a_held_lock_survives_one_restart_after_the_other),
+        ON_THREE_MASTERS(a_durable_node_counts_at_once),
+        ON_THREE_MASTERS(a_flushed_node_sits_out),
+        ON_THREE_MASTERS(a_restored_snapshot_is_noticed),
+        ON_THREE_MASTERS(a_marker_that_is_none_is_told),
+        cmocka_unit_test_setup_teardown(an_eviction_policy_is_warned_of_once, a_master_that_evicts,
+                                        finish),
+        ON_A_CLOCK(a_clock_that_jumps_is_noticed),
+        ON_A_CLOCK(a_clock_that_runs_fast_is_noticed),
+        ON_THREE_MASTERS(one_server_that_is_two_nodes_counts_once),
+        ON_THREE_MASTERS(a_twin_that_is_replaced_counts),
+        ON_THREE_MASTERS(a_replica_never_counts),
+        ON_THREE_MASTERS(a_master_that_becomes_a_replica_is_noticed),
+        ON_THREE_MASTERS(whoever_may_not_be_asked_is_not_trusted),
+        ON_THREE_MASTERS(whoever_may_not_be_asked_is_trusted_if_so_wished),
+        ON_THREE_MASTERS(an_idle_client_notices_who_hangs),
+        ON_THREE_MASTERS(scripts_may_be_flushed),
+    };
+
+    return cmocka_run_group_tests_name("guards", tests, NULL, NULL);
+}

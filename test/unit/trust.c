@@ -1,0 +1,435 @@
+/* Whose votes count: restarts, memory, roles and clocks, to the nanosecond. */
+#include "core/trust.h"
+#include "unit.h"
+
+#include <string.h>
+
+#define S(seconds) MS(1000 * (seconds))
+#define MAX_TTL S(30)
+#define DRIFT 0.01
+#define US_PER_S UINT64_C(1000000)
+
+/* When things happen, by our clock; and what the node's clock shows then. */
+#define START S(1000)
+#define WALL_US (UINT64_C(1700000000) * US_PER_S)
+
+static const struct trust_terms usual = {REDLOCK_GUARDS_ON, false, MAX_TTL, 0};
+
+static struct trust begin(const struct trust_terms *terms) {
+    struct trust trust;
+    memset(&trust, 0xa5, sizeof(trust));
+    trust_init(&trust, terms);
+    trust_connected(&trust);
+    return trust;
+}
+
+/* A node's clock that agrees with ours, a marker that is old; the answer takes no time. */
+static struct trust_beat beat_at(uint64_t at) {
+    return (struct trust_beat){.sent_at = at,
+                               .received_at = at,
+                               .time_us = WALL_US + (at - START) / 1000,
+                               .age_us = 1000 * US_PER_S,
+                               .last_us = WALL_US};
+}
+
+static bool feel(struct trust *trust, uint64_t at) {
+    struct trust_beat beat = beat_at(at);
+    return trust_beat(trust, &beat);
+}
+
+/* All is well. */
+static void answer_all(struct trust *trust, uint64_t at) {
+    trust_server(trust, "run-1", 1000, at);
+    trust_role(trust, true, at);
+    assert_true(feel(trust, at));
+}
+
+static struct trust sound(const struct trust_terms *terms) {
+    struct trust trust = begin(terms);
+    answer_all(&trust, START);
+    return trust;
+}
+
+static void assert_view(const struct trust *trust, uint64_t now, enum trust_verdict verdict,
+                        enum trust_fault fault, uint64_t until) {
+    struct trust_view view = trust_look(trust, now);
+    assert_int_equal(view.verdict, verdict);
+    assert_int_equal(view.fault, fault);
+    assert_int_equal(view.until, until);
+}
+
+#define assert_sound(trust, now) assert_view(trust, now, TRUST_FULL, TRUST_NO_FAULT, 0)
+
+/* Young until then, and not one nanosecond longer. */
+static void assert_young(const struct trust *trust, enum trust_fault fault, uint64_t until) {
+    assert_view(trust, until - 1, TRUST_YOUNG, fault, until);
+    assert_sound(trust, until);
+}
+
+static void test_a_node_must_have_answered_everything(void **state) {
+    (void)state;
+    struct trust trust = begin(&usual);
+    assert_view(&trust, START, TRUST_NONE, TRUST_NOT_ASKED, 0);
+    trust_server(&trust, "run-1", 1000, START);
+    assert_view(&trust, START, TRUST_NONE, TRUST_NOT_ASKED, 0);
+    trust_role(&trust, true, START);
+    assert_view(&trust, START, TRUST_NONE, TRUST_NOT_ASKED, 0);
+    assert_true(feel(&trust, START));
+    assert_sound(&trust, START);
+    trust_connected(&trust); /* another server may have taken its place */
+    assert_view(&trust, START, TRUST_NONE, TRUST_NOT_ASKED, 0);
+}
+
+static void test_a_restart_is_over_after_max_ttl(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t uptime_s, missing_s; /* of max_ttl, 30 s */
+    } rows[] = {{0, 30}, {1, 30}, {2, 29}, {30, 1}, {31, 0}, {32, 0}, {UINT64_MAX, 0}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct trust trust = begin(&usual);
+        answer_all(&trust, START);
+        trust = begin(&usual);
+        trust_server(&trust, "run-1", rows[i].uptime_s, START);
+        trust_role(&trust, true, START);
+        assert_true(feel(&trust, START));
+        if (rows[i].missing_s == 0) {
+            assert_sound(&trust, START);
+        } else {
+            assert_young(&trust, TRUST_RESTARTED, START + S(rows[i].missing_s));
+        }
+    }
+}
+
+/* Its seconds may be a hundredth shorter than ours. */
+static void test_its_clock_counts_for_no_more_than_drift_allows(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.drift = 0.5;
+    struct trust trust = begin(&terms);
+    trust_server(&trust, "run-1", 21, START);
+    trust_role(&trust, true, START);
+    struct trust_beat beat = beat_at(START);
+    beat.age_us = 20 * US_PER_S + 1;
+    assert_true(trust_beat(&trust, &beat));
+    assert_int_equal(trust.until[TRUST_RESTARTED], START + S(20));
+    assert_int_equal(trust.until[TRUST_FORGETFUL], START + S(20));
+}
+
+static void test_the_same_run_does_not_grow_young(void **state) {
+    (void)state;
+    struct trust trust = sound(&usual);
+    trust_connected(&trust);
+    answer_all(&trust, START + S(5));
+    trust_server(&trust, "run-1", 0, START + S(5)); /* whatever it says now */
+    assert_sound(&trust, START + S(5));
+}
+
+static void test_another_run_is_as_old_as_it_says(void **state) {
+    (void)state;
+    struct trust trust = sound(&usual);
+    uint64_t later = START + S(100);
+    trust_connected(&trust);
+    trust_server(&trust, "run-2", 11, later);
+    trust_role(&trust, true, later);
+    assert_true(feel(&trust, later));
+    assert_young(&trust, TRUST_RESTARTED, later + S(20));
+}
+
+/* It cannot have been up when we last heard of the run before. */
+static void test_another_run_that_lies_is_young(void **state) {
+    (void)state;
+    struct trust trust = sound(&usual);
+    uint64_t later = START + S(10);
+    trust_connected(&trust);
+    trust_server(&trust, "run-2", 12, later);
+    trust_role(&trust, true, later);
+    assert_true(feel(&trust, later));
+    assert_young(&trust, TRUST_RESTARTED, later + MAX_TTL);
+    trust = sound(&usual);
+    trust_server(&trust, "run-2", 11, later); /* just possible */
+    assert_int_equal(trust.until[TRUST_RESTARTED], later + S(20));
+}
+
+static void test_a_long_run_id_is_cut_and_still_known(void **state) {
+    (void)state;
+    char id[100];
+    memset(id, 'x', sizeof(id) - 1);
+    id[sizeof(id) - 1] = '\0';
+    struct trust trust = begin(&usual);
+    trust_server(&trust, id, 1000, START);
+    trust_server(&trust, id, 0, START);
+    assert_int_equal(strlen(trust.run_id), TRUST_RUN_ID_MAX);
+    assert_int_equal(trust.until[TRUST_RESTARTED], START);
+}
+
+static void test_a_memory_is_as_old_as_its_marker(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t age_us, missing;
+    } rows[] = {{0, S(30)},
+                {1, S(30)},
+                {2, S(30) - 1000},
+                {30 * US_PER_S, 1000},
+                {30 * US_PER_S + 1, 0},
+                {(UINT64_C(1) << 53) - 1, 0}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct trust trust = sound(&usual);
+        struct trust_beat beat = beat_at(START + S(1));
+        beat.age_us = rows[i].age_us;
+        assert_true(trust_beat(&trust, &beat));
+        if (rows[i].missing == 0) {
+            assert_sound(&trust, START + S(1));
+        } else {
+            assert_young(&trust, TRUST_FORGETFUL, START + S(1) + rows[i].missing);
+        }
+    }
+}
+
+static void test_the_longest_fault_is_told(void **state) {
+    (void)state;
+    struct trust trust = begin(&usual);
+    trust_server(&trust, "run-1", 11, START);
+    trust_role(&trust, true, START);
+    struct trust_beat beat = beat_at(START);
+    beat.age_us = 5 * US_PER_S + 1;
+    assert_true(trust_beat(&trust, &beat));
+    assert_young(&trust, TRUST_FORGETFUL, START + S(25));
+    beat.age_us = 15 * US_PER_S + 1;
+    assert_true(trust_beat(&trust, &beat));
+    assert_young(&trust, TRUST_RESTARTED, START + S(20));
+}
+
+static void test_a_durable_node_may_be_young(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.is_durable = true;
+    struct trust trust = begin(&terms);
+    trust_server(&trust, "run-1", 0, START);
+    trust_role(&trust, true, START);
+    struct trust_beat beat = beat_at(START);
+    beat.age_us = 0;
+    assert_true(trust_beat(&trust, &beat));
+    assert_sound(&trust, START);
+    trust_role(&trust, false, START); /* but no replica */
+    assert_view(&trust, START, TRUST_NONE, TRUST_REPLICA, 0);
+}
+
+static void test_a_replica_never_counts(void **state) {
+    (void)state;
+    struct trust trust = sound(&usual);
+    trust_role(&trust, false, START + S(1));
+    assert_view(&trust, START + S(100), TRUST_NONE, TRUST_REPLICA, 0);
+    trust_role(&trust, true, START + S(200));
+    assert_true(feel(&trust, START + S(200)));
+    assert_young(&trust, TRUST_PROMOTED, START + S(230));
+}
+
+static void test_a_twin_never_counts(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    for (int guards = REDLOCK_GUARDS_ON; guards <= REDLOCK_GUARDS_OFF; guards++) {
+        terms.guards = (redlock_guards)guards;
+        struct trust trust = sound(&terms);
+        trust.twin = "10.0.0.1:6379";
+        assert_view(&trust, START, TRUST_NONE, TRUST_TWIN, 0);
+    }
+}
+
+static void test_guards_may_be_off(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.guards = REDLOCK_GUARDS_OFF;
+    struct trust trust = begin(&terms);
+    assert_sound(&trust, START);
+    trust_server(&trust, "run-1", 0, START);
+    trust_refused(&trust, TRUST_ROLE, true, "NOPERM");
+    assert_sound(&trust, START);
+    trust_role(&trust, false, START);
+    assert_view(&trust, START, TRUST_NONE, TRUST_REPLICA, 0);
+    trust_role(&trust, true, START);
+    assert_sound(&trust, START);
+}
+
+static void test_who_refuses_to_answer_is_not_trusted(void **state) {
+    (void)state;
+    for (int topic = 0; topic < TRUST_TOPIC_COUNT; topic++) {
+        struct trust trust = sound(&usual);
+        trust_refused(&trust, (enum trust_topic)topic, topic % 2 == 0, "LOADING");
+        assert_view(&trust, START, TRUST_NONE, TRUST_REFUSED, 0);
+        answer_all(&trust, START);
+        assert_sound(&trust, START);
+    }
+}
+
+static void test_what_is_forbidden_may_be_waived(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.guards = REDLOCK_GUARDS_LENIENT;
+    struct trust trust = begin(&terms);
+    for (int topic = 0; topic < TRUST_TOPIC_COUNT; topic++) {
+        assert_view(&trust, START, TRUST_NONE, TRUST_NOT_ASKED, 0);
+        trust_refused(&trust, (enum trust_topic)topic, true, "NOPERM");
+    }
+    assert_sound(&trust, START);
+    trust_refused(&trust, TRUST_BEAT, false, "OOM"); /* it was not forbidden */
+    assert_view(&trust, START, TRUST_NONE, TRUST_REFUSED, 0);
+}
+
+/* ---- clocks ---- */
+
+/* A beat after `passed` of ours, in which the node's clock went on by `went`; `rtt` to answer. */
+static bool pass(struct trust *trust, uint64_t passed, int64_t went_us, uint64_t rtt) {
+    struct trust_beat beat = beat_at(START);
+    beat.sent_at = START + passed;
+    beat.received_at = beat.sent_at + rtt;
+    beat.time_us = WALL_US + (uint64_t)went_us;
+    return trust_beat(trust, &beat);
+}
+
+static void test_a_jump_is_told_with_its_figures(void **state) {
+    (void)state;
+    struct trust trust = sound(&usual);
+    assert_false(pass(&trust, S(1), 6000000, 0));
+    assert_int_equal(trust.clock_moved, MS(5000));
+    assert_int_equal(trust.clock_took, S(1));
+    assert_view(&trust, START + S(1), TRUST_NONE, TRUST_CLOCK, START + S(31));
+    assert_sound(&trust, START + S(31));
+    trust = sound(&usual);
+    assert_false(pass(&trust, S(1), -4000000, 0));
+    assert_int_equal(trust.clock_moved, -(int64_t)MS(5000));
+}
+
+static void test_a_jump_outweighs_youth(void **state) {
+    (void)state;
+    struct trust trust = sound(&usual);
+    struct trust_beat beat = beat_at(START + S(1));
+    beat.age_us = 0;
+    beat.time_us += 5000000;
+    beat.received_at += 1; /* its memory is young for longer than its clock is out: by nothing */
+    assert_false(trust_beat(&trust, &beat));
+    trust_role(&trust, false, START + S(2));
+    trust_role(&trust, true, START + S(2));
+    assert_view(&trust, START + S(2), TRUST_NONE, TRUST_PROMOTED, START + S(32));
+    assert_view(&trust, START + S(31) + 1, TRUST_YOUNG, TRUST_PROMOTED, START + S(32));
+}
+
+static void test_what_drift_and_grain_allow_is_no_jump(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.drift = 0.5; /* a node's clock may go twice as fast, or stand still */
+    static const struct {
+        uint64_t passed;
+        int64_t went_us;
+        uint64_t rtt;
+        bool is_good;
+    } rows[] = {
+        {S(1), 1000000, 0, true},      {S(1), 2000000, 0, true},
+        {S(1), 2002000, 0, true}, /* the grain */
+        {S(1), 2002001, 0, false},     {S(1), 0, 0, true},
+        {S(1), -2000, 0, true},        {S(1), -2001, 0, false},
+        {S(1), 22001, S(20), true}, /* read anywhen within twenty seconds */
+        {S(1), 42000000, S(20), true}, {0, 2000, 0, true},
+        {0, 2001, 0, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct trust trust = sound(&terms);
+        assert_int_equal(pass(&trust, rows[i].passed, rows[i].went_us, rows[i].rtt),
+                         rows[i].is_good);
+    }
+}
+
+/* Each second within the grain, but not all of them together. */
+static void test_a_rate_beyond_drift_adds_up(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.drift = DRIFT;
+    struct trust fast = sound(&terms);
+    struct trust allowed = sound(&terms);
+    bool is_good = true;
+    for (unsigned i = 1; i <= 10; i++) {
+        is_good = is_good && pass(&fast, S(i), 1011200 * (int64_t)i, 0);
+        assert_true(pass(&allowed, S(i), 1010000 * (int64_t)i, 0));
+    }
+    assert_false(is_good);
+}
+
+/* What slow answers leave open, quick ones decide. */
+static void test_readings_narrow_each_other(void **state) {
+    (void)state;
+    struct trust trust = begin(&usual);
+    trust_server(&trust, "run-1", 1000, START);
+    trust_role(&trust, true, START);
+    struct trust_beat beat = beat_at(START);
+    beat.received_at = START + S(1);
+    assert_true(trust_beat(&trust, &beat));
+    assert_true(pass(&trust, S(2), 1500000, MS(100))); /* between half a second behind, and 0.6 */
+    assert_false(pass(&trust, S(3), 3000000, 0));
+    assert_int_equal(trust.clock_moved, MS(500));
+}
+
+static void test_another_run_has_another_clock(void **state) {
+    (void)state;
+    struct trust trust = sound(&usual);
+    assert_false(pass(&trust, S(1), 6000000, 0));
+    trust_server(&trust, "run-2", 2, START + S(2));
+    assert_int_equal(trust.until[TRUST_CLOCK], 0);
+    assert_true(pass(&trust, S(3), 99000000, 0));
+}
+
+/* ---- in words ---- */
+
+static void test_every_fault_has_words(void **state) {
+    (void)state;
+    struct trust trust = sound(&usual);
+    assert_false(pass(&trust, S(1), 6000000, 0));
+    trust.twin = "10.0.0.1:6379";
+    trust_refused(&trust, TRUST_BEAT, true, "NOPERM\r\nof any kind");
+    static const char *const words[TRUST_FAULT_COUNT] = {
+        [TRUST_NO_FAULT] = "",
+        [TRUST_NOT_ASKED] = "it has not said yet who it is",
+        [TRUST_REFUSED] = "the beat is refused (its user needs +time and the key redlock:marker): "
+                          "NOPERM??of any kind",
+        [TRUST_TWIN] = "it is the same server as 10.0.0.1:6379",
+        [TRUST_REPLICA] = "it is a replica",
+        [TRUST_CLOCK] = "its clock moved by 5000 ms against ours within 1000 ms, beyond what drift "
+                        "allows",
+        [TRUST_RESTARTED] = "it was restarted",
+        [TRUST_PROMOTED] = "it was a replica until lately",
+        [TRUST_FORGETFUL] = "its memory is new: it was emptied, or no client came before",
+    };
+    for (int fault = 0; fault < TRUST_FAULT_COUNT; fault++) {
+        char room[200];
+        struct text text;
+        text_init(&text, room, sizeof(room));
+        trust_describe(&trust, (enum trust_fault)fault, &text);
+        assert_string_equal(room, words[fault]);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_node_must_have_answered_everything),
+        cmocka_unit_test(test_a_restart_is_over_after_max_ttl),
+        cmocka_unit_test(test_its_clock_counts_for_no_more_than_drift_allows),
+        cmocka_unit_test(test_the_same_run_does_not_grow_young),
+        cmocka_unit_test(test_another_run_is_as_old_as_it_says),
+        cmocka_unit_test(test_another_run_that_lies_is_young),
+        cmocka_unit_test(test_a_long_run_id_is_cut_and_still_known),
+        cmocka_unit_test(test_a_memory_is_as_old_as_its_marker),
+        cmocka_unit_test(test_the_longest_fault_is_told),
+        cmocka_unit_test(test_a_durable_node_may_be_young),
+        cmocka_unit_test(test_a_replica_never_counts),
+        cmocka_unit_test(test_a_twin_never_counts),
+        cmocka_unit_test(test_guards_may_be_off),
+        cmocka_unit_test(test_who_refuses_to_answer_is_not_trusted),
+        cmocka_unit_test(test_what_is_forbidden_may_be_waived),
+        cmocka_unit_test(test_a_jump_is_told_with_its_figures),
+        cmocka_unit_test(test_a_jump_outweighs_youth),
+        cmocka_unit_test(test_what_drift_and_grain_allow_is_no_jump),
+        cmocka_unit_test(test_a_rate_beyond_drift_adds_up),
+        cmocka_unit_test(test_readings_narrow_each_other),
+        cmocka_unit_test(test_another_run_has_another_clock),
+        cmocka_unit_test(test_every_fault_has_words),
+    };
+    return cmocka_run_group_tests_name("trust", tests, NULL, NULL);
+}
