@@ -334,10 +334,17 @@ static void call(redlock_lock *lock, struct lock_callback callback, redlock_stat
     }
 }
 
+/* What the extension led to was sent first: so much time may have passed meanwhile. */
+static redlock_status fresh_extension(const redlock_lock *lock) {
+    uint64_t end = lock->lease.validity_end; /* 0: it was released or closed since, and is told so */
+    bool is_over = lock->extended == REDLOCK_OK && end != 0 && clock_now() >= end;
+    return is_over ? REDLOCK_EEXPIRED : lock->extended;
+}
+
 /* True when the handle has ended. */
 static bool tell(redlock_lock *lock) {
     if (take_news(lock, LEASE_EXTENDED)) {
-        call(lock, lock->on_extended, lock->extended);
+        call(lock, lock->on_extended, fresh_extension(lock));
     }
     if (take_news(lock, LEASE_ACQUIRED)) {
         redlock_status status = lock->acquired;

@@ -27,6 +27,7 @@
 
 static void on_timer(void *arg);
 static void connect_now(struct node *node);
+static void connect_to_next(struct node *node);
 
 static void set_state(struct node *node, enum node_state state) {
     node->state = state;
@@ -123,13 +124,29 @@ static void go_down(struct node *node, const char *why) {
     wake_at(node, nanos_add(now, delay));
 }
 
+/* It may be reached at another address of its name. */
+static void fail_to_connect(struct node *node, const char *why) {
+    if (node->address + 1 >= node->addresses.count) {
+        go_down(node, why);
+        return;
+    }
+    log_line(&node->context->log, REDLOCK_LOG_DEBUG, "node %s: not at %s: %s", node->name,
+             node->addresses.list[node->address], why);
+    node->address++;
+    connect_to_next(node);
+}
+
 static void on_closed(void *owner, const char *why) {
     struct node *node = owner;
     char reason[sizeof(node->reason)];
     snprintf(reason, sizeof(reason), "%s", node->refusal[0] != '\0' ? node->refusal : why);
     conn_destroy(node->conn);
     node->conn = NULL;
-    go_down(node, reason);
+    if (node->state == NODE_CONNECTING) {
+        fail_to_connect(node, reason);
+    } else {
+        go_down(node, reason);
+    }
 }
 
 static void go_up(struct node *node) {
@@ -193,7 +210,7 @@ static void connect_to(struct node *node, const struct conn_address *address) {
     set_state(node, NODE_CONNECTING);
     node->conn = conn_open(&context->net, address, on_closed, node, &error);
     if (node->conn == NULL) {
-        go_down(node, error.message);
+        fail_to_connect(node, error.message);
         return;
     }
     node->lacks = UINT32_C(1) << SCRIPT_BEAT;
@@ -204,16 +221,23 @@ static void connect_to(struct node *node, const struct conn_address *address) {
     context_wake(context);
 }
 
-static void on_resolved(void *arg, const char *address, const char *why) {
+static void connect_to_next(struct node *node) {
+    const char *host = node->addresses.list[node->address];
+    connect_to(node, &(struct conn_address){.host = host, .port = node->uri.port});
+}
+
+static void on_resolved(void *arg, const struct addresses *addresses, const char *why) {
     struct node *node = arg;
     node->lookup = NULL;
-    if (address == NULL) {
+    if (addresses == NULL) {
         char reason[sizeof(node->reason)];
         snprintf(reason, sizeof(reason), "%s cannot be resolved: %s", node->uri.host, why);
         go_down(node, reason);
         return;
     }
-    connect_to(node, &(struct conn_address){.host = address, .port = node->uri.port});
+    node->addresses = *addresses;
+    node->address = 0;
+    connect_to_next(node);
 }
 
 static void connect_now(struct node *node) {
@@ -225,8 +249,7 @@ static void connect_now(struct node *node) {
     }
     set_state(node, NODE_RESOLVING);
     wake_at(node, nanos_add(node->state_since, nanos_from_ms(context->options.stall_timeout_ms)));
-    struct lookup *lookup =
-        resolver_start(&context->resolver, uri->host, node->lookups++, on_resolved, node);
+    struct lookup *lookup = resolver_start(&context->resolver, uri->host, on_resolved, node);
     if (lookup != NULL) {
         node->lookup = lookup; /* NULL: on_resolved has been called already */
     }

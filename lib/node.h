@@ -37,11 +37,12 @@ struct node {
     struct lookup *lookup;
     struct timer timer; /* DOWN: connect again; else: has it answered in time? */
     uint64_t state_since;
-    uint32_t attempts;     /* to connect, since the node was last up for a while */
-    unsigned lookups;      /* which address of a name is next */
-    uint64_t disconnected; /* how often */
-    char reason[192];      /* why it is not up; "" */
-    char refusal[128];     /* what the server said in the handshake; "" */
+    uint32_t attempts;          /* to connect, since the node was last up for a while */
+    struct addresses addresses; /* of its name, as last looked up */
+    unsigned address;           /* the one that is tried */
+    uint64_t disconnected;      /* how often */
+    char reason[192];           /* why it is not up; "" */
+    char refusal[128];          /* what the server said in the handshake; "" */
 
     struct handshake handshake;
     uint32_t lacks; /* mask of enum script: those that it must be sent the text of */

@@ -13,7 +13,6 @@ struct lookup {
     struct evdns_getaddrinfo_request *request; /* NULL until evdns has returned it */
     resolver_cb *on_done;                      /* NULL: canceled */
     void *arg;
-    unsigned turn;
     bool is_done;     /* the answer came before evdns returned */
     bool is_starting; /* evdns has not returned yet */
 };
@@ -46,36 +45,35 @@ static bool make_dns(struct resolver *resolver) {
     return resolver->dns != NULL;
 }
 
-static const struct evutil_addrinfo *pick(const struct evutil_addrinfo *addresses, unsigned turn) {
-    unsigned count = 0;
-    for (const struct evutil_addrinfo *a = addresses; a != NULL; a = a->ai_next) {
-        count++;
+/* False when it is of another family, or one too many. */
+static bool add_address(struct addresses *addresses, const struct evutil_addrinfo *found) {
+    const struct sockaddr *address = found->ai_addr;
+    const void *bytes = address->sa_family == AF_INET6
+                            ? (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr
+                            : (const void *)&((const struct sockaddr_in *)address)->sin_addr;
+    if (addresses->count == RESOLVER_ADDRESSES_MAX) {
+        return false;
     }
-    for (turn = count > 0 ? turn % count : 0; turn > 0; turn--) {
-        addresses = addresses->ai_next;
-    }
-    return addresses;
+    char *text = addresses->list[addresses->count];
+    addresses->count +=
+        evutil_inet_ntop(found->ai_family, bytes, text, RESOLVER_ADDRESS_SIZE) != NULL;
+    return true;
 }
 
-static const char *numeric(const struct evutil_addrinfo *address, char text[INET6_ADDRSTRLEN]) {
-    if (address == NULL) {
-        return NULL;
+static void tell(const struct lookup *lookup, int result, const struct evutil_addrinfo *found) {
+    struct addresses addresses = {0};
+    for (; result == 0 && found != NULL && add_address(&addresses, found); found = found->ai_next) {
     }
-    const void *bytes = address->ai_family == AF_INET6
-                            ? (const void *)&((struct sockaddr_in6 *)address->ai_addr)->sin6_addr
-                            : (const void *)&((struct sockaddr_in *)address->ai_addr)->sin_addr;
-    return evutil_inet_ntop(address->ai_family, bytes, text, INET6_ADDRSTRLEN);
+    lookup->on_done(lookup->arg, addresses.count > 0 ? &addresses : NULL,
+                    result != 0 ? evutil_gai_strerror(result) : "the name has no address");
 }
 
 static void on_answer(int result, struct evutil_addrinfo *addresses, void *arg) {
     struct lookup *lookup = arg;
     struct resolver *resolver = lookup->resolver;
-    char text[INET6_ADDRSTRLEN];
     resolver->pending--;
     if (lookup->on_done != NULL) {
-        const char *address = result == 0 ? numeric(pick(addresses, lookup->turn), text) : NULL;
-        lookup->on_done(lookup->arg, address,
-                        result != 0 ? evutil_gai_strerror(result) : "the name has no address");
+        tell(lookup, result, addresses);
     }
     if (addresses != NULL) {
         evutil_freeaddrinfo(addresses);
@@ -86,8 +84,8 @@ static void on_answer(int result, struct evutil_addrinfo *addresses, void *arg) 
     }
 }
 
-struct lookup *resolver_start(struct resolver *resolver, const char *host, unsigned turn,
-                              resolver_cb *on_done, void *arg) {
+struct lookup *resolver_start(struct resolver *resolver, const char *host, resolver_cb *on_done,
+                              void *arg) {
     struct lookup *lookup = memory_zalloc(resolver->loop->allocator, sizeof(*lookup));
     if (lookup == NULL || !make_dns(resolver)) {
         memory_free(resolver->loop->allocator, lookup);
@@ -97,7 +95,6 @@ struct lookup *resolver_start(struct resolver *resolver, const char *host, unsig
     lookup->resolver = resolver;
     lookup->on_done = on_done;
     lookup->arg = arg;
-    lookup->turn = turn;
     lookup->is_starting = true;
     resolver->pending++;
     const struct evutil_addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};

@@ -13,8 +13,18 @@ struct resolver {
     unsigned pending;       /* lookups that have not ended, canceled ones included */
 };
 
-/* `address` is numeric; NULL when there is none, and `why` says why. Valid during the call. */
-typedef void resolver_cb(void *arg, const char *address, const char *why);
+/* The most addresses of a name that are told, and the room for one: an IPv6 address. */
+#define RESOLVER_ADDRESSES_MAX 8
+#define RESOLVER_ADDRESS_SIZE 46
+
+/* Numeric addresses, in the order of the answer. */
+struct addresses {
+    unsigned count;
+    char list[RESOLVER_ADDRESSES_MAX][RESOLVER_ADDRESS_SIZE];
+};
+
+/* `addresses` is NULL when there is none, and `why` says why. Valid during the call. */
+typedef void resolver_cb(void *arg, const struct addresses *addresses, const char *why);
 
 void resolver_init(struct resolver *resolver, const struct loop *loop);
 
@@ -25,11 +35,11 @@ void resolver_finish(struct resolver *resolver);
 bool resolver_is_numeric(const char *host);
 
 /*
- * Looks up `host`. Where it has several addresses, `turn` picks one: 0, 1, 2, ... go round. The
- * callback may come before the call returns; then, and when there was no memory, NULL is returned.
+ * Looks up `host`. The callback may come before the call returns; then, and when there was no
+ * memory, NULL is returned.
  */
-struct lookup *resolver_start(struct resolver *resolver, const char *host, unsigned turn,
-                              resolver_cb *on_done, void *arg);
+struct lookup *resolver_start(struct resolver *resolver, const char *host, resolver_cb *on_done,
+                              void *arg);
 
 /* The callback will not be called. Takes NULL. The lookup stays pending for a turn of the loop. */
 void lookup_cancel(struct lookup *lookup);

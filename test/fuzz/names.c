@@ -42,12 +42,12 @@ bool resolver_is_numeric(const char *host) {
 
 /* Port 1 of this machine is asked for: nobody listens there. */
 static void answer(resolver_cb *on_done, void *arg, bool exists) {
-    on_done(arg, exists ? "127.0.0.1" : NULL, "no such name");
+    static const struct addresses addresses = {2, {"127.0.0.1", "::1"}};
+    on_done(arg, exists ? &addresses : NULL, "no such name");
 }
 
-struct lookup *resolver_start(struct resolver *resolver, const char *host, unsigned turn,
-                              resolver_cb *on_done, void *arg) {
-    (void)turn;
+struct lookup *resolver_start(struct resolver *resolver, const char *host, resolver_cb *on_done,
+                              void *arg) {
     bool exists = host[strlen(host) - 1] != 'x';
     struct lookup *lookup = memory_zalloc(resolver->loop->allocator, sizeof(*lookup));
     if (lookup == NULL || host[0] == 'a') {

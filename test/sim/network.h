@@ -17,6 +17,9 @@
 #include <sys/queue.h>
 
 #define SERVERS_MAX 9
+
+/* An address at which connections are refused. */
+#define SIM_NOBODY "10.0.0.9"
 #define PROCESSES_MAX 5
 
 struct conn;

@@ -209,6 +209,11 @@ struct conn *conn_open(struct net *net, const struct conn_address *address,
         error_set(error, REDLOCK_ESYSTEM, "Too many open files");
         return NULL;
     }
+    if (address->host != NULL && strcmp(address->host, SIM_NOBODY) == 0) {
+        memory_free(net->loop->allocator, conn);
+        error_set(error, REDLOCK_ESYSTEM, "Connection refused");
+        return NULL;
+    }
     conn->net = net;
     conn->process = process;
     conn->on_closed = on_closed;

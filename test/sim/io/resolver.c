@@ -1,6 +1,7 @@
 /* Names of nodes ("node3") to addresses, a little later; sometimes not at all. */
 #include "io/resolver.h"
 
+#include "network.h"
 #include "process.h"
 
 #include "base/memory.h"
@@ -34,19 +35,19 @@ static void on_answer(void *owner) {
     if (lookup->on_done != NULL && process_is_refused(process)) {
         lookup->on_done(lookup->arg, NULL, "temporary failure in name resolution");
     } else if (lookup->on_done != NULL) {
-        lookup->on_done(lookup->arg, "10.0.0.1", NULL);
+        static const struct addresses addresses = {2, {SIM_NOBODY, "10.0.0.1"}};
+        lookup->on_done(lookup->arg, &addresses, NULL);
     }
     alarm_clear(&lookup->alarm);
     memory_free(resolver->loop->allocator, lookup);
 }
 
-struct lookup *resolver_start(struct resolver *resolver, const char *host, unsigned turn,
-                              resolver_cb *on_done, void *arg) {
+struct lookup *resolver_start(struct resolver *resolver, const char *host, resolver_cb *on_done,
+                              void *arg) {
     struct event_base *process = resolver->loop->base;
     struct world *world = process->world;
     struct lookup *lookup = memory_alloc(resolver->loop->allocator, sizeof(*lookup));
     (void)host;
-    (void)turn;
     if (lookup == NULL) {
         on_done(arg, NULL, "out of memory");
         return NULL;

@@ -1,0 +1,218 @@
+/*
+ * Hosts that are names: all of their addresses are tried, answers that change are followed, and a
+ * name server that is silent delays nobody. The name server is this test's own: libevent asks where
+ * to find one, and is told here instead of in /etc/resolv.conf.
+ */
+#include "harness.h"
+#include "look.h"
+
+#include <arpa/inet.h>
+#include <event2/dns.h>
+#include <event2/dns_struct.h>
+#include <event2/util.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define KEY "orders:42"
+#define FIVE 5
+#define NOBODY "127.0.0.2" /* where connections are refused: the masters are at 127.0.0.1 */
+
+/* What the name server says; each question is counted. */
+static struct {
+    struct evdns_server_port *port;
+    char where[32]; /* of its socket; "": there is none */
+    const char *addresses[3];
+    bool is_silent;
+    size_t questions;
+} server;
+
+static char hosts_path[64];
+
+/* In place of libevent's, which would read the machine's settings. */
+int evdns_base_resolv_conf_parse(struct evdns_base *base, int flags, const char *filename) {
+    (void)flags;
+    (void)filename;
+    if (hosts_path[0] != '\0') {
+        evdns_base_load_hosts(base, hosts_path);
+    }
+    return server.where[0] != '\0' ? evdns_base_nameserver_ip_add(base, server.where) : 0;
+}
+
+static void on_question(struct evdns_server_request *request, void *arg) {
+    (void)arg;
+    server.questions++;
+    if (server.is_silent) {
+        evdns_server_request_drop(request);
+        return;
+    }
+    bool exists = server.addresses[0] != NULL;
+    for (int i = 0; i < request->nquestions; i++) {
+        const struct evdns_server_question *question = request->questions[i];
+        for (size_t k = 0; question->type == EVDNS_TYPE_A && server.addresses[k] != NULL; k++) {
+            struct in_addr address;
+            assert_int_equal(inet_pton(AF_INET, server.addresses[k], &address), 1);
+            evdns_server_request_add_a_reply(request, question->name, 1, &address, 1);
+        }
+    }
+    evdns_server_request_respond(request, exists ? 0 : DNS_ERR_NOTEXIST);
+}
+
+static void start_server(struct fixture *f) {
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof(address);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    snprintf(server.where, sizeof(server.where), "127.0.0.1:%u", ntohs(address.sin_port));
+    server.port = evdns_add_server_port_with_base(f->base, fd, 0, on_question, NULL);
+    assert_non_null(server.port);
+}
+
+static int five_masters_and_names(void **state) {
+    int result = five_masters(state);
+
+    memset(&server, 0, sizeof(server));
+    hosts_path[0] = '\0';
+    if (result == 0) {
+        start_server(*state);
+    }
+    return result;
+}
+
+static void stop_server(void *nothing) {
+    (void)nothing;
+    evdns_close_server_port(server.port);
+}
+
+/* The masters' URIs; the first has a name for a host. */
+struct uris {
+    char named[96];
+    const char *list[FIVE];
+};
+
+static redlock_client *client_of(struct fixture *f, struct uris *uris, const char *name) {
+    snprintf(uris->named, sizeof(uris->named), "redis://%s:%d", name, masters_port(f->masters, 0));
+    uris->list[0] = uris->named;
+    for (size_t i = 1; i < FIVE; i++) {
+        uris->list[i] = masters_uri(f->masters, i);
+    }
+    redlock_options options = patient_options(f, uris->list, FIVE);
+    return create_client(f, &options);
+}
+
+static void all_addresses_of_a_name_are_tried(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+
+    at_finish(f, stop_server, NULL);
+    server.addresses[0] = NOBODY;
+    server.addresses[1] = "127.0.0.3";
+    server.addresses[2] = NULL;
+    redlock_client *client = client_of(f, &uris, "many.test");
+    wait_disconnected(f, client, 0, 1); /* all of them were tried: each refused */
+    wait_logged(f, "not at " NOBODY);
+    server.addresses[1] = "127.0.0.1";
+    wait_connected(f, client, FIVE);
+    hold(f, client, KEY, LONG_TTL_MS);
+    wait_holders(f, KEY, FIVE);
+}
+
+/* It is as good as one that is right at the first try: nothing is told but in the debug log. */
+static void an_address_that_fails_is_no_failure_of_the_node(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+
+    at_finish(f, stop_server, NULL);
+    server.addresses[0] = NOBODY;
+    server.addresses[1] = "127.0.0.1";
+    redlock_client *client = client_of(f, &uris, "second.test");
+    wait_connected(f, client, FIVE);
+    assert_int_equal(node_info(client, 0).disconnected, 0);
+}
+
+static void an_answer_that_changes_is_followed(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+
+    at_finish(f, stop_server, NULL);
+    server.addresses[0] = "127.0.0.1";
+    redlock_client *client = client_of(f, &uris, "moving.test");
+    wait_connected(f, client, FIVE);
+    masters_kill(f->masters, 0);
+    server.addresses[0] = NOBODY;
+    wait_disconnected(f, client, 0, 3); /* looked up again and again */
+    size_t questions = server.questions;
+    masters_restart(f->masters, 0);
+    wait_disconnected(f, client, 0, 5); /* and it is not tried at its old address */
+    assert_true(server.questions > questions);
+    server.addresses[0] = "127.0.0.1";
+    wait_connected(f, client, FIVE);
+}
+
+static void a_name_that_does_not_exist_is_named(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+
+    at_finish(f, stop_server, NULL);
+    redlock_client *client = client_of(f, &uris, "nowhere.test");
+    wait_disconnected(f, client, 0, 2);
+    assert_non_null(strstr(node_info(client, 0).reason, "nowhere.test cannot be resolved"));
+    hold(f, client, KEY, LONG_TTL_MS);
+}
+
+static void a_silent_name_server_delays_nobody(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+
+    at_finish(f, stop_server, NULL);
+    server.is_silent = true;
+    redlock_client *client = client_of(f, &uris, "silent.test");
+    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS); /* at once, while it is looked up */
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_int_equal(node_info(client, 0).disconnected, 0);
+    wait_connected(f, client, FIVE - 1);
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
+        rival_frees(f, 1, FIVE, KEY);
+    }
+    assert_int_equal(server.questions > 0, 1);
+}
+
+static void the_hosts_file_counts(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+
+    at_finish(f, stop_server, NULL);
+    server.is_silent = true;
+    snprintf(hosts_path, sizeof(hosts_path), "/tmp/redlock-hosts-%ld", (long)getpid());
+    FILE *file = fopen(hosts_path, "we");
+    assert_non_null(file);
+    fprintf(file, "# two addresses\n" NOBODY " db.test other.test\n127.0.0.1\tdb.test\n");
+    assert_int_equal(fclose(file), 0);
+    redlock_client *client = client_of(f, &uris, "db.test");
+    wait_connected(f, client, FIVE);
+    assert_int_equal(server.questions, 0);
+    unlink(hosts_path);
+}
+
+#define ON_NAMES(test) cmocka_unit_test_setup_teardown(test, five_masters_and_names, finish)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_NAMES(all_addresses_of_a_name_are_tried),
+        ON_NAMES(an_address_that_fails_is_no_failure_of_the_node),
+        ON_NAMES(an_answer_that_changes_is_followed),
+        ON_NAMES(a_name_that_does_not_exist_is_named),
+        ON_NAMES(a_silent_name_server_delays_nobody),
+        ON_NAMES(the_hosts_file_counts),
+    };
+
+    return cmocka_run_group_tests_name("names", tests, NULL, NULL);
+}
