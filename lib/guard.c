@@ -230,8 +230,10 @@ static void on_refusal(struct guard *guard, enum guard_question question, const 
         [GUARD_REPLICATION] = TRUST_ROLE,
         [GUARD_BEAT] = TRUST_BEAT,
     };
+    /* From inside a script: Redis 7.0, and later ones. */
     bool is_forbidden = strncmp(reply->text, "NOPERM", 6) == 0 ||
-                        strstr(reply->text, "can't run this command") != NULL;
+                        strstr(reply->text, "can't run this command") != NULL ||
+                        strstr(reply->text, "ACL failure") != NULL;
     trust_refused(&guard->trust, topics[question], is_forbidden, reply->text);
     if (strstr(reply->text, "READONLY") != NULL) {
         ask_info(guard, GUARD_REPLICATION, "replication", now);

@@ -336,7 +336,8 @@ static void call(redlock_lock *lock, struct lock_callback callback, redlock_stat
 
 /* What the extension led to was sent first: so much time may have passed meanwhile. */
 static redlock_status fresh_extension(const redlock_lock *lock) {
-    uint64_t end = lock->lease.validity_end; /* 0: it was released or closed since, and is told so */
+    uint64_t end =
+        lock->lease.validity_end; /* 0: it was released or closed since, and is told so */
     bool is_over = lock->extended == REDLOCK_OK && end != 0 && clock_now() >= end;
     return is_over ? REDLOCK_EEXPIRED : lock->extended;
 }

@@ -4,13 +4,16 @@
  */
 #define _GNU_SOURCE 1 /* setenv */
 
+#include "fake_clock.h"
 #include "harness.h"
 #include "look.h"
 
-#include <glob.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define KEY "orders:42"
@@ -282,58 +285,46 @@ static void an_eviction_policy_is_warned_of_once(void **state) {
 /* ---------------------------------------------------------------------------------------- clock */
 
 static char clock_file[64];
+static struct fake_clock *clock_settings;
 
-static void set_clock(const char *offset) {
-    char fresh[80];
-    snprintf(fresh, sizeof(fresh), "%s.new", clock_file);
-    FILE *file = fopen(fresh, "we");
+/* The first master's wall clock is so far ahead from now on, and runs so much too fast. */
+static void set_clock(int64_t ahead_s, int64_t ppm) {
+    struct timespec now;
 
-    assert_non_null(file);
-    assert_true(fprintf(file, "%s\n", offset) > 0);
-    assert_int_equal(fclose(file), 0);
-    assert_int_equal(rename(fresh, clock_file), 0);
+    assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
+    clock_settings->ppm = 0;
+    clock_settings->since_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    clock_settings->ahead_ns = ahead_s * 1000000000;
+    clock_settings->ppm = ppm;
 }
 
-/*
- * The server's allocator asks for the time while it starts, when libfaketime cannot answer yet:
- * libc's allocator, named before it, takes its place.
- */
 static int fake_clock(size_t index, void *arg) {
-    const char *library = arg;
-    char preload[160];
-
-    if (index != 0) {
-        return 0;
-    }
-    snprintf(preload, sizeof(preload), "%s:libc.so.6", library);
-    return setenv("LD_PRELOAD", preload, 1) == 0 &&
-                   setenv("FAKETIME_TIMESTAMP_FILE", clock_file, 1) == 0 &&
-                   setenv("FAKETIME_NO_CACHE", "1", 1) == 0 &&
-                   setenv("DONT_FAKE_MONOTONIC", "1", 1) == 0 &&
-                   setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1) == 0
+    (void)arg;
+    return index != 0 || (setenv("LD_PRELOAD", FAKE_CLOCK_MODULE, 1) == 0 &&
+                          setenv(FAKE_CLOCK_FILE, clock_file, 1) == 0)
                ? 0
                : -1;
 }
 
 static int a_master_with_a_clock_of_its_own(void **state) {
-    static char library[128];
-    glob_t found;
+    snprintf(clock_file, sizeof(clock_file), "/tmp/redlock-clock-%ld", (long)getpid());
+    int fd = open(clock_file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
-    if (glob("/usr/lib/*/faketime/libfaketime.so.1", 0, NULL, &found) != 0) {
-        fputs("libfaketime (package faketime) is missing\n", stderr);
+    if (fd < 0 || ftruncate(fd, sizeof(*clock_settings)) != 0) {
+        perror(clock_file);
         return -1;
     }
-    snprintf(library, sizeof(library), "%s", found.gl_pathv[0]);
-    globfree(&found);
-    snprintf(clock_file, sizeof(clock_file), "/tmp/redlock-clock-%ld", (long)getpid());
-    set_clock("+0");
-    return start_fixture_with(
-        state, THREE, &(struct masters_options){.prepare = fake_clock, .prepare_arg = library});
+    clock_settings = mmap(NULL, sizeof(*clock_settings), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    return clock_settings == MAP_FAILED
+               ? -1
+               : start_fixture_with(state, THREE, &(struct masters_options){.prepare = fake_clock});
 }
 
 static int finish_with_the_clock(void **state) {
     int result = finish(state);
 
+    munmap(clock_settings, sizeof(*clock_settings));
     unlink(clock_file);
     return result;
 }
@@ -342,12 +333,12 @@ static void a_clock_that_jumps_is_noticed(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);
 
-    set_clock("+20");
+    set_clock(20, 0);
     wait_distrusted(f, client, 0, "its clock moved by ");
     wait_logged(f, "ms against ours within ");
     assert_true(node_info(client, 1).trusted);
     wait_trusted(f, client, THREE);
-    set_clock("-20");
+    set_clock(-20, 0);
     wait_distrusted(f, client, 0, "its clock moved by -");
     wait_trusted(f, client, THREE);
 }
@@ -357,7 +348,7 @@ static void a_clock_that_runs_fast_is_noticed(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);
 
-    set_clock("+0 x1.1");
+    set_clock(0, 100000);
     wait_distrusted(f, client, 0, "its clock moved by ");
 }
 
