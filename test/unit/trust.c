@@ -210,14 +210,17 @@ static void test_a_durable_node_may_be_young(void **state) {
     beat.age_us = 0;
     assert_true(trust_beat(&trust, &beat));
     assert_sound(&trust, START);
-    trust_role(&trust, false, START); /* but no replica */
+    trust_role(&trust, false, START); /* but no replica, nor one of late */
     assert_view(&trust, START, TRUST_NONE, TRUST_REPLICA, 0);
+    trust_role(&trust, true, START);
+    assert_young(&trust, TRUST_PROMOTED, START + MAX_TTL);
 }
 
 static void test_a_replica_never_counts(void **state) {
     (void)state;
     struct trust trust = sound(&usual);
     trust_role(&trust, false, START + S(1));
+    trust_role(&trust, false, START + S(2)); /* it still is one */
     assert_view(&trust, START + S(100), TRUST_NONE, TRUST_REPLICA, 0);
     trust_role(&trust, true, START + S(200));
     assert_true(feel(&trust, START + S(200)));

@@ -216,6 +216,7 @@ static const struct {
     {"redis://h?durable=yes&", "the only option after '?' is durable=yes"},
     {"redis://h?durable", "durable is neither yes nor no"},
     {"redis://h?durable=maybe", "durable is neither yes nor no"},
+    {"redis://h?durable=yet", "durable is neither yes nor no"},
     {"unix:///a?durable=", "durable is neither yes nor no"},
     {"redis://h/x", "the database is not a number"},
     {"redis://h/1/", "the database is not a number"},
