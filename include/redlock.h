@@ -155,6 +155,8 @@ typedef struct redlock_options {
      * The independent masters, 1 to REDLOCK_MAX_NODES of them; 5 is usual, and odd numbers are
      * best, for the quorum is node_count / 2 + 1. Each is
      *     redis://[user[:password]@]host[:port][/db]     or     unix:///path[?db=n]
+     * or rediss://..., the same as redis:// over TLS; where this build of the library has no TLS,
+     * such a node is refused with a message that says what is missing.
      * with %XX escapes and IPv6 addresses in brackets; ?durable=yes: see redlock_guards.
      * "redis://:password@host" is the password of the default user; a socket may have a login too,
      * unix://user:password@/path. Port 6379 and db 0 unless given. Names are looked up without
@@ -186,12 +188,25 @@ typedef struct redlock_options {
     const redlock_allocator *allocator; /* NULL: malloc, realloc and free */
 
     redlock_guards guards; /* REDLOCK_GUARDS_ON */
+
+    /*
+     * TLS, for nodes at rediss://. The server's certificate must be signed by a trusted authority
+     * and be for the host or number that the URI names; TLS 1.2 is the least. Nothing is sent, the
+     * password least of all, before that is settled. The files are in PEM form, and read once, by
+     * redlock_client_create, which refuses what it cannot use. An encrypted key is refused.
+     */
+    const char *tls_ca_file;   /* trusted authorities; NULL, both: those of the system */
+    const char *tls_ca_path;   /* a folder of them, prepared by `openssl rehash` */
+    const char *tls_cert_file; /* this client's certificate, and its chain; NULL: none */
+    const char *tls_key_file;  /* its key; NULL: it is in tls_cert_file too */
+    /* (end of TLS) */
 } redlock_options;
 
 #define REDLOCK_OPTIONS_INIT                                                                       \
     {                                                                                              \
         sizeof(redlock_options), NULL, 0, 50, 1000, 30000, 0.01, 200, 2000, 50, 2000, 65536,       \
-            16u << 20, "redlock", NULL, NULL, REDLOCK_LOG_INFO, NULL, REDLOCK_GUARDS_ON            \
+            16u << 20, "redlock", NULL, NULL, REDLOCK_LOG_INFO, NULL, REDLOCK_GUARDS_ON, NULL,     \
+            NULL, NULL, NULL                                                                       \
     }
 
 /*

@@ -5,6 +5,7 @@
 #include "batch.h"
 #include "flight.h"
 #include "io/random.h"
+#include "io/tls.h"
 
 #include <string.h>
 
@@ -13,6 +14,8 @@ static void copy_options(struct context *context, const redlock_options *options
     context->options.nodes = NULL; /* the caller's, like the other pointers */
     context->options.name = NULL;
     context->options.allocator = NULL;
+    context->options.tls_ca_file = context->options.tls_ca_path = NULL;
+    context->options.tls_cert_file = context->options.tls_key_file = NULL;
     context->allocator = memory_allocator(options->allocator);
     context->log = (struct log){options->log, options->log_arg, options->log_level};
 }
@@ -32,6 +35,11 @@ static void init_parts(struct context *context, struct event_base *base) {
     STAILQ_INIT(&context->full);
 }
 
+static bool asks_for_tls(const redlock_options *options) {
+    return options->tls_ca_file != NULL || options->tls_ca_path != NULL ||
+           options->tls_cert_file != NULL;
+}
+
 redlock_status context_init(struct context *context, struct event_base *base,
                             const redlock_options *options, void (*on_turn)(void *arg), void *arg,
                             redlock_error *error) {
@@ -43,7 +51,17 @@ redlock_status context_init(struct context *context, struct event_base *base,
         context->name = memory_copy(&context->allocator, name, strlen(name));
         has_memory = context->name != NULL;
     }
-    return has_memory ? REDLOCK_OK : error_set(error, REDLOCK_ENOMEM, "out of memory");
+    if (!has_memory) {
+        return error_set(error, REDLOCK_ENOMEM, "out of memory");
+    }
+    return asks_for_tls(options) ? tls_create(options, &context->allocator, &context->tls, error)
+                                 : REDLOCK_OK;
+}
+
+redlock_status context_need_tls(struct context *context, redlock_error *error) {
+    return context->tls != NULL
+               ? REDLOCK_OK
+               : tls_create(&context->options, &context->allocator, &context->tls, error);
 }
 
 void context_finish(struct context *context) {
@@ -54,6 +72,9 @@ void context_finish(struct context *context) {
     keys_finish(&context->keys);
     bytes_finish(&context->scratch);
     memory_free(&context->allocator, context->name);
+    if (context->tls != NULL) {
+        context->tls->methods->destroy(context->tls);
+    }
 }
 
 void context_wake(struct context *context) {

@@ -26,6 +26,7 @@
 
 struct batch;
 struct node;
+struct tls;
 STAILQ_HEAD(batch_list, batch);
 
 struct context {
@@ -38,6 +39,7 @@ struct context {
     struct loop loop;
     struct net net;
     struct resolver resolver;
+    struct tls *tls; /* NULL until an option or a node asks for it */
     struct node *nodes;
     uint32_t node_count;
     void (*on_debts_due)(struct node *node); /* a node can be sent the releases that it is owed */
@@ -67,6 +69,9 @@ struct context {
 redlock_status context_init(struct context *context, struct event_base *base,
                             const redlock_options *options, void (*on_turn)(void *arg), void *arg,
                             redlock_error *error);
+
+/* Makes sure that there is TLS, by the system's authorities unless the options had said more. */
+redlock_status context_need_tls(struct context *context, redlock_error *error);
 
 /* When every flight has ended, and the nodes are finished. */
 void context_finish(struct context *context);

@@ -43,6 +43,12 @@ static void wake_at(struct node *node, uint64_t at) {
 
 /* ---- life ---- */
 
+static redlock_status need_tls(struct node *node, const char *where, redlock_error *error) {
+    redlock_error cause;
+    redlock_status status = context_need_tls(node->context, &cause);
+    return status == REDLOCK_OK ? status : error_set(error, status, "%s: %s", where, cause.message);
+}
+
 redlock_status node_init(struct node *node, struct context *context, uint32_t index,
                          const char *text, redlock_error *error) {
     char where[32];
@@ -58,6 +64,9 @@ redlock_status node_init(struct node *node, struct context *context, uint32_t in
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
     redlock_status status = uri_parse(text, where, node->storage, &node->uri, error);
+    if (status == REDLOCK_OK && node->uri.is_tls) {
+        status = need_tls(node, where, error);
+    }
     if (status == REDLOCK_OK) {
         uri_name(&node->uri, node->name);
         guard_init(&node->guard, node);
@@ -203,12 +212,19 @@ static const struct handshake_listener handshake_listener = {
 
 /* ---- connecting ---- */
 
-static void connect_to(struct node *node, const struct conn_address *address) {
+static void connect_to(struct node *node, const char *host) {
     struct context *context = node->context;
+    const struct conn_address address = {
+        .host = host,
+        .port = node->uri.port,
+        .path = node->uri.path,
+        .tls = node->uri.is_tls ? context->tls : NULL,
+        .name = node->uri.host,
+    };
     redlock_error error;
     node->refusal[0] = '\0';
     set_state(node, NODE_CONNECTING);
-    node->conn = conn_open(&context->net, address, on_closed, node, &error);
+    node->conn = conn_open(&context->net, &address, on_closed, node, &error);
     if (node->conn == NULL) {
         fail_to_connect(node, error.message);
         return;
@@ -222,8 +238,7 @@ static void connect_to(struct node *node, const struct conn_address *address) {
 }
 
 static void connect_to_next(struct node *node) {
-    const char *host = node->addresses.list[node->address];
-    connect_to(node, &(struct conn_address){.host = host, .port = node->uri.port});
+    connect_to(node, node->addresses.list[node->address]);
 }
 
 static void on_resolved(void *arg, const struct addresses *addresses, const char *why) {
@@ -244,7 +259,7 @@ static void connect_now(struct node *node) {
     const struct uri *uri = &node->uri;
     struct context *context = node->context;
     if (uri->path != NULL || resolver_is_numeric(uri->host)) {
-        connect_to(node, &(struct conn_address){uri->host, uri->port, uri->path});
+        connect_to(node, uri->host);
         return;
     }
     set_state(node, NODE_RESOLVING);

@@ -77,7 +77,7 @@ check_outside() {
         ;;
     face)
         case $2 in
-        event* | ev*.h | hiredis/* | sodium*)
+        event* | ev*.h | hiredis/* | openssl/* | sodium*)
             echo "$1: only lib/io may include <$2>"
             ;;
         esac

@@ -101,6 +101,14 @@ static redlock_status check_hooks(const redlock_options *options, redlock_error 
     return check_name(options->name, error);
 }
 
+static redlock_status check_tls(const redlock_options *options, redlock_error *error) {
+    if (options->tls_key_file != NULL && options->tls_cert_file == NULL) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "tls_key_file: tls_cert_file, which it belongs to, is not set");
+    }
+    return REDLOCK_OK;
+}
+
 redlock_status options_read(const redlock_options *given, redlock_options *options,
                             redlock_error *error) {
     *options = (redlock_options)REDLOCK_OPTIONS_INIT;
@@ -120,7 +128,8 @@ redlock_status options_read(const redlock_options *given, redlock_options *optio
     if ((status = check_range("node_count", options->node_count, 1, REDLOCK_MAX_NODES, error)) ||
         (status = check_durations(options, error)) ||
         (status = check_range("max_commands", options->max_commands, 16, UINT32_MAX, error)) ||
-        (status = check_range("max_bytes", options->max_bytes, 4096, SIZE_MAX, error))) {
+        (status = check_range("max_bytes", options->max_bytes, 4096, SIZE_MAX, error)) ||
+        (status = check_tls(options, error))) {
         return status;
     }
     return check_hooks(options, error);

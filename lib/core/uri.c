@@ -236,6 +236,10 @@ static bool is_plain(const char *text) {
     return true;
 }
 
+static bool begins_with(const char *text, const char *scheme) {
+    return strncmp(text, scheme, strlen(scheme)) == 0;
+}
+
 redlock_status uri_parse(const char *text, const char *where, char *storage, struct uri *uri,
                          redlock_error *error) {
     struct parser parser = {.where = where, .out = storage, .error = error};
@@ -247,14 +251,12 @@ redlock_status uri_parse(const char *text, const char *where, char *storage, str
         return refuse(&parser, "has a space, a '#' or a byte that is not printable ASCII: write it "
                                "as %XX");
     }
-    if (strncmp(text, "rediss://", 9) == 0) {
-        return refuse(&parser, "rediss:// (TLS) is not supported by this version of libredlock");
+    uri->is_tls = begins_with(text, "rediss://");
+    bool is_tcp = uri->is_tls || begins_with(text, "redis://");
+    if (!is_tcp && !begins_with(text, "unix://")) {
+        return refuse(&parser, "does not begin with redis://, rediss:// or unix://");
     }
-    bool is_tcp = strncmp(text, "redis://", 8) == 0;
-    if (!is_tcp && strncmp(text, "unix://", 7) != 0) {
-        return refuse(&parser, "does not begin with redis:// or unix://");
-    }
-    struct parts authority = {text + (is_tcp ? 8 : 7), text + strlen(text), true};
+    struct parts authority = {strstr(text, "://") + 3, text + strlen(text), true};
     struct parts path = split(&authority, '/');
     struct parts login = authority;
     struct parts host = split(&login, '@');

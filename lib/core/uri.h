@@ -1,6 +1,7 @@
 /*
  * Where a node is and how to log in:
  *     redis://[user[:password]@]host[:port][/db]       unix://[user[:password]@]/path[?db=n]
+ *     rediss://..., the same as redis:// over TLS
  * with %XX escapes (RFC 3986) and IPv6 addresses in brackets; ?durable=yes (or &durable=yes) says
  * that the server keeps what it was told over restarts.
  */
@@ -19,6 +20,7 @@ struct uri {
     const char *password;
     uint32_t db;
     bool is_durable;
+    bool is_tls;
 };
 
 /* The longest URI, in bytes. */

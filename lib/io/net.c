@@ -9,14 +9,21 @@
  * far from any callback of hiredis.
  *
  * What servers send is not trusted: io/reader.h.
+ *
+ * With TLS (io/tls.h) reading may write and writing may read, and what was read may be waiting in
+ * OpenSSL instead of in the socket. So each read guards against SIGPIPE as writes do, goes on until
+ * nothing is left in there, and goes on with a handshake that is not done; and the write event is
+ * armed whenever something could not be written, whatever hiredis has asked for.
  */
 #include "io/net.h"
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/nanos.h"
+#include "base/text.h"
 #include "io/reader.h"
 #include "io/sigpipe.h"
+#include "io/tls.h"
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -28,10 +35,12 @@
 struct conn {
     struct net *net;
     redisAsyncContext *context; /* NULL once hiredis has freed it */
+    struct tls_session *tls;    /* NULL: plain */
     void (*on_closed)(void *owner, const char *why);
     void *owner;
     struct event readable, writable, closing;
-    bool is_open;    /* connected at least once */
+    bool is_open; /* connected at least once */
+    bool has_answered;
     bool is_reading; /* the read event is armed */
     bool is_closing; /* on_closed is due */
     bool is_dirty;   /* in net->dirty */
@@ -58,16 +67,62 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata) {
         request->on_reply(request, conn->owner, NULL);
         return;
     }
+    conn->has_answered = true;
     struct reply reply = reader_reply(given);
     request->on_reply(request, conn->owner, &reply);
+}
+
+/* Has connected, and not got through the handshake that TLS begins with. */
+static bool is_shaking(const struct conn *conn) {
+    return conn->tls != NULL && conn->is_open && !conn->tls->is_ready;
+}
+
+static void note_why(struct conn *conn, const char *why) {
+    struct text text;
+    text_init(&text, conn->why, sizeof(conn->why));
+    text_append(&text, "%s%s", why, is_shaking(conn) ? " (in the TLS handshake)" : "");
+}
+
+/* The first byte of TLS's way to say that it understood nothing; hiredis names it. */
+static bool is_answered_in_tls(const struct conn *conn) {
+    const redisContext *c = &conn->context->c;
+    return conn->tls == NULL && c->err == REDIS_ERR_PROTOCOL && strstr(c->errstr, "\\x15") != NULL;
+}
+
+/* Ended from the other side, without a word. */
+static bool is_rejected(const struct conn *conn) {
+    const redisContext *c = &conn->context->c;
+    return conn_was_open(conn) && c->connection_type == REDIS_CONN_TCP && !conn->has_answered &&
+           (c->err == REDIS_ERR_EOF || c->err == REDIS_ERR_IO);
+}
+
+/* What may be behind that: often the word was lost, for a reset overtook it. */
+static const char *suspicion(const struct conn *conn) {
+    return conn->tls == NULL ? "does this port want TLS, rediss://?"
+                             : "does it want another tls_cert_file?";
+}
+
+static void explain_end(struct conn *conn) {
+    const struct tls_session *tls = conn->tls;
+    const char *why = conn->context->c.errstr;
+    if (conn->reader.refusal != NULL) {
+        note_why(conn, conn->reader.refusal);
+    } else if (is_answered_in_tls(conn)) {
+        note_why(conn, "it speaks TLS at this port: rediss://");
+    } else if (tls != NULL && tls->methods->explain(tls, conn->why, sizeof(conn->why))) {
+        return;
+    } else if (is_rejected(conn)) {
+        snprintf(conn->why, sizeof(conn->why), "%.60s, before any answer (%s)", why,
+                 suspicion(conn));
+    } else {
+        note_why(conn, why);
+    }
 }
 
 static void on_cleanup(void *arg) {
     struct conn *conn = arg;
     if (conn->why[0] == '\0') {
-        const char *refusal = conn->reader.refusal;
-        snprintf(conn->why, sizeof(conn->why), "%s",
-                 refusal != NULL ? refusal : conn->context->c.errstr);
+        explain_end(conn);
     }
     conn->context = NULL;
     event_del(&conn->readable);
@@ -94,7 +149,7 @@ static void on_closing(evutil_socket_t fd, short events, void *arg) {
 void conn_close(struct conn *conn, const char *why) {
     if (!conn->is_closing) {
         conn->is_closing = true;
-        snprintf(conn->why, sizeof(conn->why), "%s", why);
+        note_why(conn, why);
         event_active(&conn->closing, EV_TIMEOUT, 0);
     }
 }
@@ -108,16 +163,40 @@ void conn_destroy(struct conn *conn) {
         redisAsyncFree(conn->context);
     }
     event_del(&conn->closing);
+    if (conn->tls != NULL) {
+        conn->tls->methods->end(conn->tls);
+    }
     memory_free(conn->net->loop->allocator, conn);
 }
 
-/* ---- reading and writing ---- */
+/* ---- writing ---- */
+
+static void await_writable(struct conn *conn) {
+    if (!conn->awaits_writable) {
+        conn->awaits_writable = event_add(&conn->writable, NULL) == 0;
+    }
+}
+
+/* With TLS hiredis sometimes waits to read when there is more to write, or for a turn of ours. */
+static void await_rest(struct conn *conn) {
+    if (conn->tls == NULL || conn->is_closing || !conn->is_open) {
+        return;
+    }
+    bool is_unwritten = sdslen(conn->context->c.obuf) > 0;
+    if (conn->tls->is_ready ? is_unwritten : conn->tls->methods->waits_to_write(conn->tls)) {
+        await_writable(conn);
+    }
+}
 
 /* True when the connection broke. */
 static bool write_out(struct conn *conn) {
+    if (conn->tls != NULL) {
+        conn->tls->methods->begin(conn->tls);
+    }
     conn->is_writing = true;
     redisAsyncHandleWrite(conn->context);
     conn->is_writing = false;
+    await_rest(conn);
     return conn->context == NULL;
 }
 
@@ -151,13 +230,62 @@ static void on_writable(evutil_socket_t fd, short events, void *arg) {
     sigpipe_restore(&guard, write_out(conn));
 }
 
+/* ---- reading ---- */
+
+static void read_plain(struct conn *conn) {
+    redisAsyncHandleRead(conn->context);
+    if (!conn->is_closing && conn->context->c.reader->len > READER_BUFFER_MAX) {
+        conn_close(conn, "sent an answer without end");
+    }
+}
+
+static void end_shaking(struct conn *conn) {
+    char why[sizeof(conn->why)];
+    conn_close(conn, "the server ended the connection");
+    if (conn->tls->methods->explain(conn->tls, why, sizeof(why))) {
+        memcpy(conn->why, why, sizeof(why));
+    }
+}
+
+/* True when the server is known to be the right one. */
+static bool shake(struct conn *conn) {
+    const struct tls_methods *methods = conn->tls->methods;
+    switch (methods->shake(conn->tls)) {
+    case TLS_READY:
+        return true;
+    case TLS_WAITS_TO_READ:
+        break;
+    case TLS_WAITS_TO_WRITE:
+        await_writable(conn);
+        break;
+    case TLS_FAILED:
+        end_shaking(conn);
+        break;
+    }
+    return false;
+}
+
+static void read_tls(struct conn *conn) {
+    struct sigpipe_guard guard;
+    sigpipe_block(&guard);
+    conn->tls->methods->begin(conn->tls);
+    if (shake(conn)) {
+        do {
+            read_plain(conn);
+        } while (!conn->is_closing && conn->tls->methods->has_pending(conn->tls));
+        await_rest(conn);
+    }
+    sigpipe_restore(&guard, conn->is_closing);
+}
+
 static void read_once(struct conn *conn) {
     if (conn->is_closing || !conn->is_open) {
         return;
     }
-    redisAsyncHandleRead(conn->context);
-    if (!conn->is_closing && conn->context->c.reader->len > READER_BUFFER_MAX) {
-        conn_close(conn, "sent an answer without end");
+    if (conn->tls != NULL) {
+        read_tls(conn);
+    } else {
+        read_plain(conn);
     }
 }
 
@@ -191,9 +319,9 @@ static void del_read(void *arg) {
 static void add_write(void *arg) {
     struct conn *conn = arg;
     bool socket_is_busy = conn->is_writing || !conn->is_open;
-    if (socket_is_busy && !conn->awaits_writable) {
-        conn->awaits_writable = event_add(&conn->writable, NULL) == 0;
-    } else if (!socket_is_busy && !conn->awaits_writable && !conn->is_dirty) {
+    if (socket_is_busy) {
+        await_writable(conn);
+    } else if (!conn->awaits_writable && !conn->is_dirty) {
         conn->is_dirty = true;
         TAILQ_INSERT_TAIL(&conn->net->dirty, conn, dirty_link);
     }
@@ -270,6 +398,15 @@ struct conn *conn_open(struct net *net, const struct conn_address *address,
         memory_free(net->loop->allocator, conn);
         return NULL;
     }
+    if (address->tls != NULL) {
+        const struct tls_methods *methods = address->tls->methods;
+        conn->tls = methods->start(address->tls, context, address->name, error);
+        if (conn->tls == NULL) {
+            redisAsyncFree(context);
+            memory_free(net->loop->allocator, conn);
+            return NULL;
+        }
+    }
     attach(conn, context);
     return conn;
 }
@@ -294,7 +431,7 @@ bool conn_send(struct conn *conn, struct conn_request *request, const char *data
 }
 
 bool conn_was_open(const struct conn *conn) {
-    return conn->is_open;
+    return conn->tls != NULL ? conn->tls->is_ready : conn->is_open;
 }
 
 uint64_t conn_oldest(const struct conn *conn) {

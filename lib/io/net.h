@@ -19,6 +19,7 @@
 #include <sys/queue.h>
 
 struct conn;
+struct tls;
 
 /* The connections of one client, and the bounds of each. */
 struct net {
@@ -45,6 +46,8 @@ struct conn_address {
     const char *host;
     uint16_t port;
     const char *path;
+    struct tls *tls;  /* NULL: plain */
+    const char *name; /* with TLS: whom the server's certificate has to be for */
 };
 
 void net_init(struct net *net, const struct loop *loop, uint32_t max_commands, size_t max_bytes);
@@ -72,7 +75,7 @@ bool conn_send(struct conn *conn, struct conn_request *request, const char *data
 /* Reads all that has arrived, without waiting for the loop to notice. */
 void conn_read(struct conn *conn);
 
-/* Whether the connection had been established: if not, nothing was sent. */
+/* Whether the connection had been established, TLS included: if not, nothing was sent. */
 bool conn_was_open(const struct conn *conn);
 
 /* When the oldest command without an answer was sent; NANOS_NEVER when there is none. */

@@ -101,7 +101,7 @@ static void check_round_trip(const struct uri *uri) {
     char *out = text;
     uri_name(uri, name);
     CHECK(strlen(name) > 0 && strlen(name) < URI_NAME_MAX - 1);
-    out += sprintf(out, "%s://", uri->path != NULL ? "unix" : "redis");
+    out += sprintf(out, "%s://", uri->path != NULL ? "unix" : uri->is_tls ? "rediss" : "redis");
     out = append_login(out, uri);
     if (uri->path != NULL) {
         CHECK(strcmp(name, uri->path) == 0 && name[0] == '/');
@@ -118,7 +118,8 @@ static void check_round_trip(const struct uri *uri) {
     CHECK(again.status == REDLOCK_OK);
     CHECK(same(again.uri.host, uri->host) && same(again.uri.path, uri->path));
     CHECK(same(again.uri.user, uri->user) && same(again.uri.password, uri->password));
-    CHECK(again.uri.port == uri->port && again.uri.db == uri->db);
+    CHECK(again.uri.port == uri->port && again.uri.db == uri->db &&
+          again.uri.is_tls == uri->is_tls);
     free(again.storage);
 }
 

@@ -47,8 +47,6 @@ static const struct {
     {"redis:/127.0.0.1", "redis://"},
     {"http://127.0.0.1:6379", "redis://"},
     {"REDIS", "redis://"},
-    {"rediss://127.0.0.1:6379", "TLS"},
-    {"rediss://:" PASSWORD "@127.0.0.1:6379", "TLS"},
     {"redis://", "host"},
     {"redis://:6379", "host"},
     {"redis:///0", "host"},

@@ -88,6 +88,10 @@ static void test_the_defaults(void **state) {
     assert_int_equal(options.log_level, REDLOCK_LOG_INFO);
     assert_int_equal(options.guards, REDLOCK_GUARDS_ON);
     assert_null(options.allocator);
+    assert_null(options.tls_ca_file);
+    assert_null(options.tls_ca_path);
+    assert_null(options.tls_cert_file);
+    assert_null(options.tls_key_file);
 }
 
 #define CENTURY UINT64_C(3155760000000)
@@ -273,6 +277,19 @@ static void test_an_allocator_is_whole(void **state) {
 }
 
 /* ---- structs of other versions ---- */
+
+/* The files themselves are looked at where they are read. */
+static void test_a_tls_key_belongs_to_a_certificate(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    options.tls_key_file = "key.pem";
+    assert_options_refused(&options,
+                           "tls_key_file: tls_cert_file, which it belongs to, is not set");
+    options.tls_cert_file = "cert.pem";
+    assert_options_accepted(&options);
+    options.tls_key_file = NULL;
+    assert_options_accepted(&options);
+}
 
 static void test_a_struct_without_its_size(void **state) {
     (void)state;
@@ -484,6 +501,7 @@ int main(void) {
         cmocka_unit_test(test_the_guards),
         cmocka_unit_test(test_the_log_level),
         cmocka_unit_test(test_an_allocator_is_whole),
+        cmocka_unit_test(test_a_tls_key_belongs_to_a_certificate),
         cmocka_unit_test(test_a_struct_without_its_size),
         cmocka_unit_test(test_a_size_that_no_struct_has),
         cmocka_unit_test(test_an_older_smaller_struct_gets_the_defaults),

@@ -40,6 +40,7 @@ static void check_good(const struct good *good) {
     assert_int_equal(uri.port, good->uri.port);
     assert_int_equal(uri.db, good->uri.db);
     assert_int_equal(uri.is_durable, good->uri.is_durable);
+    assert_int_equal(uri.is_tls, good->uri.is_tls);
     uri_name(&uri, name);
     assert_string_equal(name, good->name);
     test_free(storage);
@@ -60,6 +61,10 @@ static void test_hosts(void **state) {
         {"redis://h:65535/15", {.host = "h", .port = 65535, .db = 15}, "h:65535"},
         {"redis://h:00080", {.host = "h", .port = 80}, "h:80"},
         {"redis://h/2147483647", {.host = "h", .port = 6379, .db = 2147483647}, "h:6379"},
+        {"rediss://h", {.host = "h", .port = 6379, .is_tls = true}, "h:6379"},
+        {"rediss://[::1]:7000/2",
+         {.host = "::1", .port = 7000, .db = 2, .is_tls = true},
+         "[::1]:7000"},
         {"redis://%6Co%63alhost", {.host = "localhost", .port = 6379}, "localhost:6379"},
         {"redis://[::1]", {.host = "::1", .port = 6379}, "[::1]:6379"},
         {"redis://[2001:DB8::7]:7000/2",
@@ -168,12 +173,11 @@ static void test_the_longest_name_fits(void **state) {
 static const struct {
     const char *text, *message;
 } bad[] = {
-    {"", "does not begin with redis:// or unix://"},
-    {"localhost:6379", "does not begin with redis:// or unix://"},
+    {"", "does not begin with redis://, rediss:// or unix://"},
+    {"localhost:6379", "does not begin with redis://, rediss:// or unix://"},
     {"redis:/h", "does not begin with"},
     {"Redis://h", "does not begin with"},
     {"http://h", "does not begin with"},
-    {"rediss://h", "rediss:// (TLS) is not supported"},
     {"redis://", "the host is missing"},
     {"redis:///0", "the host is missing"},
     {"redis://:6379", "the host is missing"},
@@ -278,7 +282,8 @@ static const struct {
     {"redis://u:S3cr3t@h h", "write it as %XX"},
     {"redis://u:S3cr3t", "the port is not a number"},
     {"redis://u:S3cr3t@", "the host is missing"},
-    {"rediss://u:S3cr3t@h", "not supported"},
+    {"rediss://u:S3cr3t@h/x", "the database is not"},
+    {"rediss://u:S3cr3t", "the port is not a number"},
     {"redis:u:S3cr3t@h", "does not begin with"},
     {"u:S3cr3t@h", "does not begin with"},
     {"unix://u:S3cr3t@h/path", "a socket is written"},
