@@ -199,7 +199,6 @@ typedef struct redlock_options {
     const char *tls_ca_path;   /* a folder of them, prepared by `openssl rehash` */
     const char *tls_cert_file; /* this client's certificate, and its chain; NULL: none */
     const char *tls_key_file;  /* its key; NULL: it is in tls_cert_file too */
-    /* (end of TLS) */
 } redlock_options;
 
 #define REDLOCK_OPTIONS_INIT                                                                       \

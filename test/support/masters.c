@@ -164,7 +164,7 @@ static int start_process(const struct masters *masters, struct master *master) {
                            "--bind",
                            master->host,
                            "--port",
-                           port,
+                           masters->options.tls ? "0" : port,
                            "--unixsocket",
                            master->socket_path,
                            "--dir",
@@ -176,12 +176,14 @@ static int start_process(const struct masters *masters, struct master *master) {
                            "--appendonly",
                            masters->options.persistent ? "yes" : "no",
                            "--appendfsync",
-                           "always"};
-    size_t fixed_count = sizeof(fixed) / sizeof(fixed[0]);
+                           "always",
+                           "--tls-port", /* with TLS only: a server may be built without */
+                           port};
+    size_t fixed_count = sizeof(fixed) / sizeof(fixed[0]) - (masters->options.tls ? 0 : 2);
     const char **argv = allocate(fixed_count + masters->argument_count + 1, sizeof(*argv));
 
     snprintf(port, sizeof(port), "%d", master->port);
-    memcpy(argv, fixed, sizeof(fixed));
+    memcpy(argv, fixed, fixed_count * sizeof(*argv));
     memcpy(argv + fixed_count, masters->arguments, masters->argument_count * sizeof(*argv));
 
     master->pid = fork();
@@ -418,7 +420,8 @@ static int set_up_master(struct masters *masters, size_t index) {
     }
     master->host = masters->options.hosts != NULL ? masters->options.hosts[index] : "127.0.0.1";
     snprintf(master->address, sizeof(master->address), "%s:%d", master->host, master->port);
-    snprintf(master->uri, sizeof(master->uri), "redis://%s%s", login, master->address);
+    snprintf(master->uri, sizeof(master->uri), "%s://%s%s",
+             masters->options.tls ? "rediss" : "redis", login, master->address);
     snprintf(master->socket_path, sizeof(master->socket_path), "%s/master-%zu.sock",
              masters->folder, index);
     snprintf(master->log_path, sizeof(master->log_path), "%s/master-%zu.log", masters->folder,

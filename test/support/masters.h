@@ -28,6 +28,7 @@ struct masters *masters_start(size_t count, const char *const *arguments);
 struct masters_options {
     const char *const *arguments; /* as above */
     const char *const *hosts;     /* an address for each to listen on; NULL: 127.0.0.1 for all */
+    bool tls;        /* the port speaks TLS alone; the URIs are rediss://; `arguments` say how */
     bool persistent; /* each writes an append-only file, synced at every write: restarts keep it */
 
     /*

@@ -1,0 +1,830 @@
+/*
+ * Nodes at rediss://: whom a client trusts, what it says when it does not, and that a lock over
+ * TLS is a lock. Where the build has no TLS: that it says so.
+ */
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY "orders:42"
+#define PASSWORD "S3cr3t-p4ssw0rd"
+
+static void assert_options_refused(struct fixture *f, const redlock_options *options,
+                                   const char *named) {
+    redlock_client *client = (redlock_client *)f;
+    redlock_error error;
+
+    assert_int_equal(redlock_client_create(f->base, options, &client, &error), REDLOCK_EINVAL);
+    assert_null(client);
+    if (strstr(error.message, named) == NULL) {
+        fail_msg("\"%s\" is not in the error: %s", named, error.message);
+    }
+    assert_null(strstr(error.message, PASSWORD));
+    assert_int_equal(f->gauge.blocks, 0);
+}
+
+#if !HAS_TLS
+
+/* Never is such a node taken for one at redis://. */
+static void a_node_is_refused(void **state) {
+    struct fixture *f = *state;
+    const char *uris[] = {"redis://127.0.0.1:1", "rediss://:" PASSWORD "@127.0.0.1:1"};
+    redlock_options options = patient_options(f, uris, 2);
+
+    assert_options_refused(f, &options, "nodes[1]: this build of libredlock has no TLS");
+    assert_options_refused(f, &options, "hiredis >= 1.0");
+}
+
+static void options_are_refused(void **state) {
+    struct fixture *f = *state;
+    const char *uris[] = {"redis://127.0.0.1:1"};
+    redlock_options options = patient_options(f, uris, 1);
+
+    options.tls_cert_file = "cert.pem";
+    assert_options_refused(f, &options, "tls_cert_file: this build of libredlock has no TLS");
+    options.tls_ca_path = "/";
+    assert_options_refused(f, &options, "tls_ca_path: this build of libredlock has no TLS");
+    options.tls_ca_file = "ca.pem";
+    assert_options_refused(f, &options, "tls_ca_file: this build of libredlock has no TLS");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_NO_MASTERS(a_node_is_refused),
+        ON_NO_MASTERS(options_are_refused),
+    };
+
+    print_message("# this build has no TLS, for its hiredis has none: what needs it is left out\n");
+    return cmocka_run_group_tests_name("tls", tests, NULL, NULL);
+}
+
+#else
+
+#include "authority.h"
+#include "cycles.h"
+#include "look.h"
+#include "peer.h"
+#include "relay.h"
+
+#include <ftw.h>
+#include <signal.h>
+#include <unistd.h>
+
+/* -------------------------------------------------------------------------------- certificates */
+
+static char folder[] = "/tmp/redlock-tls-XXXXXX";
+
+/* One of the last few paths that were asked for. */
+static const char *path_of(const char *name) {
+    static char paths[8][64];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+
+    snprintf(path, sizeof(paths[0]), "%s/%s", folder, name);
+    return path;
+}
+
+static void write_text(const char *name, const char *text) {
+    FILE *file = fopen(path_of(name), "we");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static int make_certificates(void **state) {
+    static const struct certificate wishes[] = {
+        {.file = "good", .names = "DNS:localhost,IP:127.0.0.1,IP:::1"},
+        {.file = "number", .names = "IP:127.0.0.1"},
+        {.file = "name", .names = "DNS:localhost"},
+        {.file = "elsewhere", .names = "DNS:elsewhere.example,IP:192.0.2.1"},
+        {.file = "expired", .names = "DNS:localhost,IP:127.0.0.1", .has_expired = true},
+        {.file = "locked", .names = "DNS:client", .passphrase = "secret"},
+        {.file = "client", .names = "DNS:client"},
+    };
+    static const struct certificate strange = {.file = "strange",
+                                               .names = "DNS:localhost,IP:127.0.0.1"};
+    struct authority *authority, *stranger;
+
+    (void)state;
+    if (mkdtemp(folder) == NULL) {
+        return -1;
+    }
+    authority = authority_create(folder, "ca");
+    stranger = authority_create(folder, "stranger");
+    for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
+        authority_issue(authority, &wishes[i]);
+    }
+    authority_issue(stranger, &strange);
+    authority_destroy(authority);
+    authority_destroy(stranger);
+    write_text("empty.pem", "");
+    write_text("text.pem", "this is no certificate\n");
+    return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type,
+                        struct FTW *position) {
+    (void)status;
+    (void)type;
+    (void)position;
+    return remove(path);
+}
+
+static int remove_certificates(void **state) {
+    (void)state;
+    return nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ------------------------------------------------------------------------------------- servers */
+
+#define ARGUMENTS_MAX 16
+
+/* How redis-server is told which certificate to show, and whatever comes after that. */
+static void write_arguments(const char *arguments[ARGUMENTS_MAX], const char *name,
+                            const char *const *more) {
+    static char paths[3][64];
+    size_t count = 0;
+
+    snprintf(paths[0], sizeof(paths[0]), "%s/%s.pem", folder, name);
+    snprintf(paths[1], sizeof(paths[1]), "%s/%s.key", folder, name);
+    snprintf(paths[2], sizeof(paths[2]), "%s/ca.pem", folder);
+    arguments[count++] = "--tls-cert-file";
+    arguments[count++] = paths[0];
+    arguments[count++] = "--tls-key-file";
+    arguments[count++] = paths[1];
+    arguments[count++] = "--tls-ca-cert-file";
+    arguments[count++] = paths[2];
+    arguments[count++] = "--tls-auth-clients";
+    arguments[count++] = "no";
+    while (more != NULL && *more != NULL && count < ARGUMENTS_MAX - 1) {
+        arguments[count++] = *more++;
+    }
+    arguments[count] = NULL;
+}
+
+/* Masters over TLS that show this certificate. */
+static int start_tls(void **state, size_t count, const char *name, const char *const *more) {
+    const char *arguments[ARGUMENTS_MAX];
+    const struct masters_options options = {.arguments = arguments, .tls = true};
+
+    write_arguments(arguments, name, more);
+    return start_fixture_with(state, count, &options);
+}
+
+static int five_good(void **state) {
+    return start_tls(state, 5, "good", NULL);
+}
+
+static int one_good(void **state) {
+    return start_tls(state, 1, "good", NULL);
+}
+
+#define ON(setup, test) cmocka_unit_test_setup_teardown(test, setup, finish)
+
+static redlock_options trusting_options(struct fixture *f, const char *const *uris, size_t count) {
+    redlock_options options = patient_options(f, uris, count);
+
+    options.tls_ca_file = path_of("ca.pem");
+    return options;
+}
+
+static redlock_client *connect_trusting(struct fixture *f) {
+    size_t count = masters_count(f->masters);
+    redlock_options options = trusting_options(f, masters_uris(f->masters), count);
+    redlock_client *client = create_client(f, &options);
+
+    wait_connected(f, client, count);
+    return client;
+}
+
+/* Acquires, meets another client, extends, and releases. */
+static void assert_lock_works(struct fixture *f, redlock_client *client, redlock_client *other) {
+    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
+
+    assert_int_equal(try_lock(f, other, KEY, LONG_TTL_MS), REDLOCK_EHELD);
+    assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+    assert_int_equal(let_go(f, hold(f, other, KEY, LONG_TTL_MS)), REDLOCK_OK);
+}
+
+/* ------------------------------------------------------------------------------- a lock over TLS
+ */
+
+static void a_lock_lives_over_tls(void **state) {
+    struct fixture *f = *state;
+
+    assert_lock_works(f, connect_trusting(f), connect_trusting(f));
+}
+
+/* Requests may be made at once: they wait behind the handshake. */
+static void requests_wait_for_the_handshake(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = trusting_options(f, masters_uris(f->masters), 5);
+    redlock_client *client = create_client(f, &options);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call = acquire(f, client, &request);
+
+    assert_ended(call, REDLOCK_OK);
+    assert_int_equal(votes(call, REDLOCK_VOTE_UNREACHABLE), 0);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+}
+
+static void a_watchdog_renews_over_tls(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_trusting(f);
+    redlock_request request = request_for(KEY, 600);
+    redlock_lock *lock;
+
+    request.watchdog = true;
+    lock = hold_for(f, client, &request);
+    wait_executed(f, 0, "pexpire", 5);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+static void thousands_of_cycles(void **state) {
+    static struct cycles cycles;
+    struct fixture *f = *state;
+
+    cycles = (struct cycles){.prefix = "cycle", .ttl_ms = LONG_TTL_MS};
+    cycles_run(&cycles, f, connect_trusting(f), 64, cycles_here(4000));
+}
+
+/* Begins as many acquisitions, of keys so long; the calls end with free. */
+static struct call **begin_many(struct fixture *f, redlock_client *client, size_t count,
+                                size_t length) {
+    struct call **calls = calloc(count, sizeof(*calls));
+    char *key = calloc(1, length + 1);
+
+    assert_true(calls != NULL && key != NULL);
+    memset(key, 'k', length);
+    for (size_t i = 0; i < count; i++) {
+        redlock_request request = request_for(key, LONG_TTL_MS);
+        size_t rest = i;
+
+        for (unsigned k = 0; k < 8; k++, rest /= 10) {
+            key[k] = (char)('0' + rest % 10);
+        }
+        calls[i] = begin_acquire(f, client, &request);
+    }
+    free(key);
+    return calls;
+}
+
+static void assert_all_ok(struct fixture *f, struct call **calls, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(await(f, calls[i]), REDLOCK_OK);
+    }
+}
+
+/* Far more in one turn than a socket takes, and more answers than a record of TLS holds. */
+static void acquire_many(struct fixture *f, redlock_client *client, size_t count, size_t length) {
+    struct call **calls = begin_many(f, client, count, length);
+
+    assert_all_ok(f, calls, count);
+    for (size_t i = 0; i < count; i++) {
+        calls[i] = begin_release(f, calls[i]->lock);
+    }
+    assert_all_ok(f, calls, count);
+    free(calls);
+}
+
+static void thousands_at_once(void **state) {
+    struct fixture *f = *state;
+
+    acquire_many(f, connect_trusting(f), cycles_here(8000), 16);
+}
+
+static void long_keys_fill_the_socket(void **state) {
+    struct fixture *f = *state;
+
+    acquire_many(f, connect_trusting(f), 200, REDLOCK_MAX_KEY);
+}
+
+static void a_server_that_restarts_is_found_again(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_trusting(f);
+
+    for (size_t i = 0; i < 5; i++) {
+        redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
+
+        masters_kill(f->masters, i);
+        wait_connected(f, client, 4);
+        assert_int_equal(let_go(f, lock), REDLOCK_OK);
+        masters_restart(f->masters, i);
+        wait_connected(f, client, 5);
+    }
+    assert_lock_works(f, client, connect_trusting(f));
+}
+
+/* The application's own way with SIGPIPE is to die of it. */
+static void no_sigpipe_reaches_the_host(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_trusting(f);
+
+    signal(SIGPIPE, SIG_DFL);
+    for (unsigned i = 0; i < 20; i++) {
+        redlock_request request = request_for(KEY, LONG_TTL_MS);
+        struct call *first, *second;
+
+        masters_kill(f->masters, 0);
+        first = begin_acquire(f, client, &request); /* the first write is taken, the second not */
+        second = begin_acquire(f, client, &request);
+        await(f, first);
+        await(f, second);
+        masters_restart(f->masters, 0);
+        wait_connected(f, client, 1);
+    }
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static void a_stalled_server_is_dropped(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = trusting_options(f, masters_uris(f->masters), 5);
+    redlock_client *client;
+    redlock_lock *lock;
+
+    options.stall_timeout_ms = 300;
+    client = create_client(f, &options);
+    wait_connected(f, client, 5);
+    freeze(f, 2);
+    lock = hold(f, client, KEY, LONG_TTL_MS);
+    wait_disconnected(f, client, 2, 1);
+    assert_non_null(strstr(node_info(client, 2).reason, "stalled"));
+    wait_disconnected(f, client, 2, 2); /* its port accepts, and says nothing */
+    assert_non_null(strstr(node_info(client, 2).reason, "in the TLS handshake"));
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    thaw(f, 2);
+    wait_connected(f, client, 5);
+    wait_no_debts(f, client, 2);
+    wait_released(f, KEY);
+}
+
+/* ------------------------------------------------------------------------------ pieces and jams */
+
+/* A client on the fixture's one master, through a relay. */
+static redlock_client *connect_through(struct fixture *f, struct relay *relay) {
+    char text[64];
+    const char *uris[] = {text};
+    redlock_options options = trusting_options(f, uris, 1);
+    redlock_client *client;
+
+    snprintf(text, sizeof(text), "rediss://127.0.0.1:%d", relay_port(relay));
+    client = create_client(f, &options);
+    wait_connected(f, client, 1);
+    return client;
+}
+
+/* Handshake and answers come byte by byte: at each there is too little to go on with. */
+static void everything_may_come_in_pieces(void **state) {
+    static const size_t chunks[] = {1, 2, 7, 100};
+    struct fixture *f = *state;
+    struct relay *relay = relay_create(f, masters_port(f->masters, 0));
+
+    for (size_t i = 0; i < sizeof(chunks) / sizeof(chunks[0]); i++) {
+        redlock_client *client;
+
+        relay_set_chunk(relay, chunks[i]);
+        client = connect_through(f, relay);
+        assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
+        wait_answered(f, client, 0);
+        close_client(f, client);
+    }
+}
+
+#define JAM 150
+
+/* What the socket does not take waits, and goes on although the server has nothing to say. */
+static void a_jam_clears(void **state) {
+    struct fixture *f = *state;
+    struct relay *relay = relay_create(f, masters_port(f->masters, 0));
+    redlock_client *client = connect_through(f, relay);
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct call **calls;
+
+        relay_hold(relay);
+        calls = begin_many(f, client, JAM, REDLOCK_MAX_KEY);
+        run_turns(f, 200);
+        relay_pass(relay);
+        assert_all_ok(f, calls, JAM);
+        for (size_t k = 0; k < JAM; k++) {
+            assert_int_equal(let_go(f, calls[k]->lock), REDLOCK_OK);
+        }
+        free(calls);
+    }
+}
+
+/* ------------------------------------------------------------------------------- whom it trusts */
+
+/* How the fixture's first master is called, and what is said when it is not to be trusted. */
+struct doubt {
+    const char *host;
+    const char *ca_file; /* NULL: those of the system */
+    const char *reason;  /* NULL: it is trusted */
+};
+
+static bool has_reason(const redlock_client *client) {
+    const char *reason = node_info(client, 0).reason;
+
+    return reason[0] != '\0' && strcmp(reason, "not connected yet") != 0;
+}
+
+static void assert_doubted(struct fixture *f, redlock_client *client, const char *reason) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    wait_disconnected(f, client, 0, 2);
+    assert_true(has_reason(client));
+    if (strstr(node_info(client, 0).reason, reason) == NULL) {
+        fail_msg("\"%s\" is not in the reason: %s", reason, node_info(client, 0).reason);
+    }
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_int_equal(votes(call, REDLOCK_VOTE_UNREACHABLE), 1);
+}
+
+static void assert_doubts(struct fixture *f, const struct doubt *doubts, size_t count) {
+    f->diary.secret = PASSWORD;
+    for (size_t i = 0; i < count; i++) {
+        char text[96];
+        const char *uris[] = {text};
+        redlock_options options = patient_options(f, uris, 1);
+        redlock_client *client;
+
+        snprintf(text, sizeof(text), "rediss://:" PASSWORD "@%s:%d", doubts[i].host,
+                 masters_port(f->masters, 0));
+        options.tls_ca_file = doubts[i].ca_file != NULL ? path_of(doubts[i].ca_file) : NULL;
+        client = create_client(f, &options);
+        if (doubts[i].reason == NULL) {
+            wait_connected(f, client, 1);
+            assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
+        } else {
+            size_t logins = executed(f, 0, "auth");
+
+            assert_doubted(f, client, doubts[i].reason);
+            /* No password was sent, but by who asks for the number. */
+            assert_int_equal(executed(f, 0, "auth"), logins + 1);
+        }
+        close_client(f, client);
+    }
+}
+
+#define ASSERT_DOUBTS(f, ...)                                                                      \
+    do {                                                                                           \
+        static const struct doubt doubts[] = {__VA_ARGS__};                                        \
+        assert_doubts(f, doubts, sizeof(doubts) / sizeof(doubts[0]));                              \
+    } while (0)
+
+static const char *const password[] = {"--requirepass", PASSWORD, NULL};
+
+static int one_good_with_password(void **state) {
+    return start_tls(state, 1, "good", password);
+}
+
+static void only_a_known_authority_counts(void **state) {
+    ASSERT_DOUBTS(
+        *state, {"127.0.0.1", "ca.pem", NULL}, {"localhost", "ca.pem", NULL},
+        {"127.0.0.1", "stranger.pem", "certificate verify failed: self-signed certificate in"},
+        {"localhost", NULL, "certificate verify failed"});
+}
+
+static int one_expired(void **state) {
+    return start_tls(state, 1, "expired", password);
+}
+
+static void an_expired_certificate_is_refused(void **state) {
+    ASSERT_DOUBTS(*state, {"127.0.0.1", "ca.pem", "certificate has expired"});
+}
+
+static int one_from_elsewhere(void **state) {
+    return start_tls(state, 1, "elsewhere", password);
+}
+
+static void the_name_must_be_right(void **state) {
+    ASSERT_DOUBTS(*state, {"localhost", "ca.pem", "hostname mismatch"},
+                  {"127.0.0.1", "ca.pem", "IP address mismatch"});
+}
+
+static int one_by_number(void **state) {
+    return start_tls(state, 1, "number", password);
+}
+
+static void a_number_is_no_name(void **state) {
+    ASSERT_DOUBTS(*state, {"127.0.0.1", "ca.pem", NULL}, {"localhost", "ca.pem", "mismatch"});
+}
+
+static int one_by_name(void **state) {
+    return start_tls(state, 1, "name", password);
+}
+
+static void a_name_is_no_number(void **state) {
+    ASSERT_DOUBTS(*state, {"localhost", "ca.pem", NULL}, {"127.0.0.1", "ca.pem", "mismatch"});
+}
+
+static void one_bad_server_is_borne(void **state) {
+    struct fixture *f = *state;
+    const char *arguments[ARGUMENTS_MAX];
+    const struct masters_options strange = {.arguments = arguments, .tls = true};
+    struct masters *stranger;
+    const char *uris[5];
+    redlock_options options;
+    redlock_client *client;
+
+    write_arguments(arguments, "strange", NULL);
+    stranger = masters_start_with(1, &strange);
+    assert_non_null(stranger);
+    for (size_t i = 0; i < 5; i++) {
+        uris[i] = i == 2 ? masters_uri(stranger, 0) : masters_uri(f->masters, i);
+    }
+    options = trusting_options(f, uris, 5);
+    client = create_client(f, &options);
+    wait_connected(f, client, 4);
+    wait_disconnected(f, client, 2, 1);
+    assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
+    assert_non_null(strstr(node_info(client, 2).reason, "unable to get local issuer"));
+    close_client(f, client);
+    masters_finish(stranger);
+}
+
+/* The authorities may stand in a folder. */
+static void authorities_may_be_in_a_folder(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), 5);
+    redlock_client *client;
+
+    options.tls_ca_path = path_of("ca");
+    client = create_client(f, &options);
+    wait_connected(f, client, 5);
+    close_client(f, client);
+    options.tls_ca_path = path_of("stranger");
+    client = create_client(f, &options);
+    wait_disconnected(f, client, 0, 1);
+    assert_non_null(strstr(node_info(client, 0).reason, "certificate verify failed"));
+}
+
+/* --------------------------------------------------------------------- whom the server trusts */
+
+static int one_that_asks(void **state, const char *protocol) {
+    const char *more[] = {"--tls-auth-clients", "yes", "--tls-protocols", protocol, NULL};
+
+    return start_tls(state, 1, "good", more);
+}
+
+static int one_that_asks_12(void **state) {
+    return one_that_asks(state, "TLSv1.2");
+}
+
+static int one_that_asks_13(void **state) {
+    return one_that_asks(state, "TLSv1.3");
+}
+
+/* Why the server did not want the client; or, when a reset overtook what it said, what may be. */
+static void assert_unwanted(struct fixture *f, const redlock_options *options, const char *reason) {
+    redlock_client *client = create_client(f, options);
+    const char *said;
+
+    wait_disconnected(f, client, 0, 1);
+    said = node_info(client, 0).reason;
+    if (strstr(said, reason) == NULL && strstr(said, "another tls_cert_file") == NULL &&
+        strstr(said, "in the TLS handshake") == NULL) {
+        fail_msg("the reason is not %s, but %s", reason, said);
+    }
+    close_client(f, client);
+}
+
+static void assert_certificate_needed(struct fixture *f, const char *reason) {
+    redlock_options options = trusting_options(f, masters_uris(f->masters), 1);
+    redlock_client *client;
+
+    assert_unwanted(f, &options, reason);
+    options.tls_cert_file = path_of("strange.pem");
+    options.tls_key_file = path_of("strange.key");
+    assert_unwanted(f, &options, "unknown ca");
+    options.tls_cert_file = path_of("client.pem");
+    options.tls_key_file = path_of("client.key");
+    client = create_client(f, &options);
+    wait_connected(f, client, 1);
+    assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
+}
+
+static void a_client_shows_its_certificate_in_1_2(void **state) {
+    assert_certificate_needed(*state, "handshake failure");
+}
+
+static void a_client_shows_its_certificate_in_1_3(void **state) {
+    assert_certificate_needed(*state, "certificate required");
+}
+
+/* ------------------------------------------------------------------------- who speaks something
+ * else */
+
+static int one_that_is_old(void **state) {
+    static const char *const old[] = {"--tls-protocols", "TLSv1.1", "--tls-ciphers",
+                                      "DEFAULT:@SECLEVEL=0", NULL};
+
+    return start_tls(state, 1, "good", old);
+}
+
+static void old_protocols_are_refused(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = trusting_options(f, masters_uris(f->masters), 1);
+    redlock_client *client = create_client(f, &options);
+
+    wait_disconnected(f, client, 0, 1);
+    if (strstr(node_info(client, 0).reason, "protocol") == NULL) {
+        fail_msg("the reason is %s", node_info(client, 0).reason);
+    }
+}
+
+static int one_plain(void **state) {
+    return start_fixture(state, 1, NULL);
+}
+
+/* It takes the handshake for a command, or for the beginning of one. */
+static void a_plain_server_is_told_from_one_with_tls(void **state) {
+    struct fixture *f = *state;
+    char text[64];
+    const char *uris[] = {text};
+    redlock_options options = trusting_options(f, uris, 1);
+    redlock_client *client;
+
+    snprintf(text, sizeof(text), "rediss://127.0.0.1:%d", masters_port(f->masters, 0));
+    options.stall_timeout_ms = 500;
+    client = create_client(f, &options);
+    for (unsigned i = 1; i <= 20; i++) {
+        const char *reason;
+
+        wait_disconnected(f, client, 0, i);
+        reason = node_info(client, 0).reason;
+        if (strstr(reason, "does the server speak TLS") == NULL &&
+            strstr(reason, "in the TLS handshake") == NULL) {
+            fail_msg("the reason is %s", reason);
+        }
+    }
+}
+
+static void a_server_with_tls_is_told_from_a_plain_one(void **state) {
+    struct fixture *f = *state;
+    char text[64];
+    const char *uris[] = {text};
+    redlock_options options = trusting_options(f, uris, 1);
+    redlock_client *client;
+
+    snprintf(text, sizeof(text), "redis://127.0.0.1:%d", masters_port(f->masters, 0));
+    client = create_client(f, &options);
+    wait_disconnected(f, client, 0, 1);
+    if (strstr(node_info(client, 0).reason, "rediss://") == NULL) {
+        fail_msg("the reason is %s", node_info(client, 0).reason);
+    }
+}
+
+/* What a server says at once, before it hangs up. */
+struct greeting {
+    const char *bytes;
+    size_t length;
+};
+
+static void greet(struct peer_link *link, void *arg) {
+    const struct greeting *greeting = arg;
+
+    peer_turn_away(link);
+    peer_send(link, greeting->bytes, greeting->length);
+    peer_hang_up(link);
+}
+
+#define ALERT "\x15\x03\x03\x00\x02\x02\x28" /* fatal: handshake_failure */
+
+/* A client of one server that greets so. */
+static redlock_client *meet(struct fixture *f, const char *scheme, struct greeting *greeting) {
+    struct peer *peer = peer_create(f, peer_answer_nothing, greeting);
+    char uri[64];
+    const char *uris[] = {uri};
+    redlock_options options = trusting_options(f, uris, 1);
+    redlock_client *client;
+
+    snprintf(uri, sizeof(uri), "%s%s", scheme, peer_uri(peer) + strlen("redis://"));
+    peer_greet(peer, greet);
+    client = create_client(f, &options);
+    wait_disconnected(f, client, 0, 5);
+    return client;
+}
+
+/* Whatever the server says, or does not, before its certificate. */
+static void a_handshake_that_breaks_is_named(void **state) {
+    static struct greeting greetings[] = {
+        {"", 0}, {"HTTP/1.1 400 Bad Request\r\n", 26}, {"\x16\x03", 2}, {ALERT, 7}};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(greetings) / sizeof(greetings[0]); i++) {
+        redlock_client *client = meet(f, "rediss://", &greetings[i]);
+
+        if (strstr(node_info(client, 0).reason, "TLS") == NULL) {
+            fail_msg("the reason is %s", node_info(client, 0).reason);
+        }
+        close_client(f, client);
+    }
+}
+
+static void an_alert_is_no_answer(void **state) {
+    static struct greeting greeting = {ALERT, 7};
+    struct fixture *f = *state;
+    redlock_client *client = meet(f, "redis://", &greeting);
+
+    if (strstr(node_info(client, 0).reason, "speaks TLS") == NULL) {
+        fail_msg("the reason is %s", node_info(client, 0).reason);
+    }
+}
+
+/* --------------------------------------------------------------------------------------- files */
+
+static void files_are_checked_at_once(void **state) {
+    static const struct {
+        const char *ca_file, *ca_path, *cert_file, *key_file, *named;
+    } cases[] = {
+        {"none.pem", NULL, NULL, NULL, "none.pem: No such file or directory"},
+        {"empty.pem", NULL, NULL, NULL, "tls_ca_file: "},
+        {"empty.pem", NULL, NULL, NULL, "empty.pem: is empty"},
+        {"text.pem", NULL, NULL, NULL, "text.pem: holds no certificate"},
+        {"ca", NULL, NULL, NULL, "ca: Is a directory"},
+        {"good.key", NULL, NULL, NULL, "good.key: holds no certificate"},
+        {NULL, "none", NULL, NULL, "none: No such file or directory"},
+        {NULL, "none", NULL, NULL, "tls_ca_path: "},
+        {NULL, "ca.pem", NULL, NULL, "ca.pem: Not a directory"},
+        {NULL, NULL, "none.pem", NULL, "tls_cert_file: "},
+        {NULL, NULL, "none.pem", NULL, "none.pem: No such file or directory"},
+        {NULL, NULL, "text.pem", "client.key", "text.pem: holds no certificate"},
+        {NULL, NULL, "client.pem", NULL, "client.pem: holds no private key"},
+        {NULL, NULL, "client.pem", "none.key", "none.key: No such file or directory"},
+        {NULL, NULL, "client.pem", "none.key", "tls_key_file: "},
+        {NULL, NULL, "client.pem", "text.pem", "text.pem: holds no private key"},
+        {NULL, NULL, "client.pem", "good.key", "good.key: is not the key of the certificate"},
+        {NULL, NULL, "locked.pem", "locked.key", "locked.key: the key is encrypted"},
+        {NULL, NULL, NULL, "client.key", "tls_key_file: tls_cert_file"},
+    };
+    struct fixture *f = *state;
+    const char *uris[] = {"rediss://:" PASSWORD "@127.0.0.1:1"};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        redlock_options options = patient_options(f, uris, 1);
+
+        options.tls_ca_file = cases[i].ca_file != NULL ? path_of(cases[i].ca_file) : NULL;
+        options.tls_ca_path = cases[i].ca_path != NULL ? path_of(cases[i].ca_path) : NULL;
+        options.tls_cert_file = cases[i].cert_file != NULL ? path_of(cases[i].cert_file) : NULL;
+        options.tls_key_file = cases[i].key_file != NULL ? path_of(cases[i].key_file) : NULL;
+        assert_options_refused(f, &options, cases[i].named);
+    }
+}
+
+/* A key that stands in the same file as its certificate. */
+static void a_key_may_stand_beside_its_certificate(void **state) {
+    struct fixture *f = *state;
+    const char *uris[] = {"redis://127.0.0.1:1"};
+    redlock_options options = patient_options(f, uris, 1);
+    char command[256];
+
+    snprintf(command, sizeof(command), "cat %s %s >%s", path_of("client.pem"),
+             path_of("client.key"), path_of("both.pem"));
+    assert_int_equal(system(command), 0);
+    options.tls_cert_file = path_of("both.pem");
+    close_client(f, create_client(f, &options));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON(five_good, a_lock_lives_over_tls),
+        ON(five_good, requests_wait_for_the_handshake),
+        ON(five_good, a_watchdog_renews_over_tls),
+        ON(five_good, thousands_of_cycles),
+        ON(five_good, thousands_at_once),
+        ON(five_good, long_keys_fill_the_socket),
+        ON(five_good, a_server_that_restarts_is_found_again),
+        ON(one_good, no_sigpipe_reaches_the_host),
+        ON(five_good, a_stalled_server_is_dropped),
+        ON(one_good, everything_may_come_in_pieces),
+        ON(one_good, a_jam_clears),
+        ON(one_good_with_password, only_a_known_authority_counts),
+        ON(one_expired, an_expired_certificate_is_refused),
+        ON(one_from_elsewhere, the_name_must_be_right),
+        ON(one_by_number, a_number_is_no_name),
+        ON(one_by_name, a_name_is_no_number),
+        ON(five_good, one_bad_server_is_borne),
+        ON(five_good, authorities_may_be_in_a_folder),
+        ON(one_that_asks_12, a_client_shows_its_certificate_in_1_2),
+        ON(one_that_asks_13, a_client_shows_its_certificate_in_1_3),
+        ON(one_that_is_old, old_protocols_are_refused),
+        ON(one_plain, a_plain_server_is_told_from_one_with_tls),
+        ON(one_good, a_server_with_tls_is_told_from_a_plain_one),
+        ON_NO_MASTERS(a_handshake_that_breaks_is_named),
+        ON_NO_MASTERS(an_alert_is_no_answer),
+        ON_NO_MASTERS(files_are_checked_at_once),
+        ON_NO_MASTERS(a_key_may_stand_beside_its_certificate),
+    };
+
+    return cmocka_run_group_tests_name("tls", tests, make_certificates, remove_certificates);
+}
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * Throwaway certificate authorities, and what they sign: files in PEM form in a folder of the
+ * test's. Exits the process with a message when something cannot be made.
+ */
+#ifndef REDLOCK_TEST_AUTHORITY_H
+#define REDLOCK_TEST_AUTHORITY_H
+
+#include <stdbool.h>
+
+struct authority;
+
+/* Writes FOLDER/NAME.pem, and the same in the folder FOLDER/NAME as OpenSSL looks for it there. */
+struct authority *authority_create(const char *folder, const char *name);
+void authority_destroy(struct authority *authority);
+
+struct certificate {
+    const char *file;       /* FOLDER/file.pem and FOLDER/file.key are written */
+    const char *names;      /* "DNS:localhost,IP:127.0.0.1" */
+    bool has_expired;       /* yesterday; otherwise it is good for some days */
+    const char *passphrase; /* of the key; NULL: none */
+};
+
+void authority_issue(struct authority *authority, const struct certificate *certificate);
+
+#endif
