@@ -133,10 +133,17 @@ static void go_down(struct node *node, const char *why) {
     wake_at(node, nanos_add(now, delay));
 }
 
-/* It may be reached at another address of its name. */
-static void fail_to_connect(struct node *node, const char *why) {
+/*
+ * It may be reached at another address of its name. What somebody had against us at one of them is
+ * the better reason than that there was nobody at another.
+ */
+static void fail_to_connect(struct node *node, bool was_accepted, const char *why) {
+    if (was_accepted || !node->was_accepted) {
+        node->was_accepted = was_accepted;
+        snprintf(node->failure, sizeof(node->failure), "%s", why);
+    }
     if (node->address + 1 >= node->addresses.count) {
-        go_down(node, why);
+        go_down(node, node->failure);
         return;
     }
     log_line(&node->context->log, REDLOCK_LOG_DEBUG, "node %s: not at %s: %s", node->name,
@@ -148,11 +155,12 @@ static void fail_to_connect(struct node *node, const char *why) {
 static void on_closed(void *owner, const char *why) {
     struct node *node = owner;
     char reason[sizeof(node->reason)];
+    bool was_accepted = conn_was_accepted(node->conn);
     snprintf(reason, sizeof(reason), "%s", node->refusal[0] != '\0' ? node->refusal : why);
     conn_destroy(node->conn);
     node->conn = NULL;
     if (node->state == NODE_CONNECTING) {
-        fail_to_connect(node, reason);
+        fail_to_connect(node, was_accepted, reason);
     } else {
         go_down(node, reason);
     }
@@ -226,7 +234,7 @@ static void connect_to(struct node *node, const char *host) {
     set_state(node, NODE_CONNECTING);
     node->conn = conn_open(&context->net, &address, on_closed, node, &error);
     if (node->conn == NULL) {
-        fail_to_connect(node, error.message);
+        fail_to_connect(node, error.status == REDLOCK_EINVAL, error.message);
         return;
     }
     node->lacks = UINT32_C(1) << SCRIPT_BEAT;
@@ -258,6 +266,7 @@ static void on_resolved(void *arg, const struct addresses *addresses, const char
 static void connect_now(struct node *node) {
     const struct uri *uri = &node->uri;
     struct context *context = node->context;
+    node->was_accepted = false;
     if (uri->path != NULL || resolver_is_numeric(uri->host)) {
         connect_to(node, uri->host);
         return;

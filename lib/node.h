@@ -40,6 +40,8 @@ struct node {
     uint32_t attempts;          /* to connect, since the node was last up for a while */
     struct addresses addresses; /* of its name, as last looked up */
     unsigned address;           /* the one that is tried */
+    bool was_accepted;          /* at one of them, in this attempt, there was somebody */
+    char failure[192];          /* of this attempt, as long as there are more addresses */
     uint64_t disconnected;      /* how often */
     char reason[192];           /* why it is not up; "" */
     char refusal[128];          /* what the server said in the handshake; "" */

@@ -434,6 +434,10 @@ bool conn_was_open(const struct conn *conn) {
     return conn->tls != NULL ? conn->tls->is_ready : conn->is_open;
 }
 
+bool conn_was_accepted(const struct conn *conn) {
+    return conn->is_open;
+}
+
 uint64_t conn_oldest(const struct conn *conn) {
     if (conn->context == NULL || conn->context->replies.head == NULL) {
         return NANOS_NEVER;

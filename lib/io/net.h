@@ -57,7 +57,8 @@ void net_flush(struct net *net);
 
 /*
  * Begins to connect; commands may be sent at once. `on_closed` may destroy the connection.
- * NULL, with the reason in `error`, when it failed at once.
+ * NULL, with the reason in `error`, when it failed at once; its status is REDLOCK_EINVAL when there
+ * was somebody at the address (see io/tls.h).
  */
 struct conn *conn_open(struct net *net, const struct conn_address *address,
                        void (*on_closed)(void *owner, const char *why), void *owner,
@@ -77,6 +78,9 @@ void conn_read(struct conn *conn);
 
 /* Whether the connection had been established, TLS included: if not, nothing was sent. */
 bool conn_was_open(const struct conn *conn);
+
+/* Whether there was somebody at the address. */
+bool conn_was_accepted(const struct conn *conn);
 
 /* When the oldest command without an answer was sent; NANOS_NEVER when there is none. */
 uint64_t conn_oldest(const struct conn *conn);

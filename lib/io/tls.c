@@ -121,6 +121,13 @@ static void end(struct tls_session *session) {
     memory_free(&openssl->tls->allocator, openssl);
 }
 
+/* hiredis' words, without whom it asked: what is wrong is the network, not TLS. */
+static const char *network_reason(const redisAsyncContext *context) {
+    static const char prefix[] = "SSL_connect failed: ";
+    const char *why = context->c.errstr;
+    return strncmp(why, prefix, strlen(prefix)) == 0 ? why + strlen(prefix) : why;
+}
+
 static redlock_status begin_session(struct openssl_session *openssl, redisAsyncContext *context,
                                     const char *name, redlock_error *error) {
     openssl->ssl = SSL_new(openssl->tls->context);
@@ -132,10 +139,12 @@ static redlock_status begin_session(struct openssl_session *openssl, redisAsyncC
     if (redisInitiateSSL(&context->c, openssl->ssl) == REDIS_OK) {
         return REDLOCK_OK;
     }
-    SSL_free(openssl->ssl); /* near servers are so fast that the handshake can fail already */
+    SSL_free(openssl->ssl); /* what is near can fail already */
     char why[128];
-    bool is_explained = explain(&openssl->session, why, sizeof(why));
-    return error_set(error, REDLOCK_ESYSTEM, "%s", is_explained ? why : context->c.errstr);
+    if (explain(&openssl->session, why, sizeof(why))) {
+        return error_set(error, REDLOCK_EINVAL, "%s", why);
+    }
+    return error_set(error, REDLOCK_ESYSTEM, "%s", network_reason(context));
 }
 
 static struct tls_session *start(struct tls *tls, redisAsyncContext *context, const char *name,

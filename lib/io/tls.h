@@ -39,7 +39,8 @@ struct tls_methods {
 
     /*
      * Has a connection that was just begun, and has sent nothing, talk TLS from its first byte on,
-     * with the server that is `name`: a name or a number. NULL, with the reason in `error`.
+     * with the server that is `name`: a name or a number. NULL, with the reason in `error`; its
+     * status is REDLOCK_EINVAL when there is a server already, which is not to be talked to.
      */
     struct tls_session *(*start)(struct tls *tls, struct redisAsyncContext *context,
                                  const char *name, redlock_error *error);

@@ -137,6 +137,27 @@ static void an_address_that_fails_is_no_failure_of_the_node(void **state) {
     assert_int_equal(node_info(client, 0).disconnected, 0);
 }
 
+/* At one of the addresses there is nobody, at the other one somebody has something against us. */
+static void the_reason_is_that_of_who_answered(void **state) {
+    static const char *const orders[][2] = {{NOBODY, "127.0.0.1"}, {"127.0.0.1", NOBODY}};
+    struct fixture *f = *state;
+
+    at_finish(f, stop_server, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        char text[96];
+        const char *uris[] = {text};
+        redlock_options options = patient_options(f, uris, 1);
+        server.addresses[0] = orders[i][0];
+        server.addresses[1] = orders[i][1];
+        snprintf(text, sizeof(text), "redis://nobody:wrong@both.test:%d",
+                 masters_port(f->masters, 0));
+        redlock_client *client = create_client(f, &options);
+        wait_disconnected(f, client, 0, 2);
+        assert_non_null(strstr(node_info(client, 0).reason, "WRONGPASS"));
+        close_client(f, client);
+    }
+}
+
 static void an_answer_that_changes_is_followed(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -208,6 +229,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         ON_NAMES(all_addresses_of_a_name_are_tried),
         ON_NAMES(an_address_that_fails_is_no_failure_of_the_node),
+        ON_NAMES(the_reason_is_that_of_who_answered),
         ON_NAMES(an_answer_that_changes_is_followed),
         ON_NAMES(a_name_that_does_not_exist_is_named),
         ON_NAMES(a_silent_name_server_delays_nobody),

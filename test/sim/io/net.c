@@ -270,6 +270,10 @@ bool conn_was_open(const struct conn *conn) {
     return conn->is_open;
 }
 
+bool conn_was_accepted(const struct conn *conn) {
+    return conn->is_open;
+}
+
 uint64_t conn_oldest(const struct conn *conn) {
     const struct pending *first = STAILQ_FIRST(&conn->pending);
     return first != NULL ? first->request->sent_at : NANOS_NEVER;
