@@ -54,7 +54,7 @@ REDLOCK_EXPORT const char *redlock_version(void);
     XX(ELOST, -6, "a quorum of the nodes no longer holds the lock for us")                         \
     XX(ECANCELED, -7, "the request was canceled")                                                  \
     XX(ECLOSED, -8, "the client was closed")                                                       \
-    XX(EBUSY, -9, "another extension of this lock is under way")                                   \
+    XX(EBUSY, -9, "something that is under way has to end first")                                  \
     XX(ESYSTEM, -10, "the operating system or a library refused a service")
 
 typedef enum redlock_status {
@@ -257,14 +257,51 @@ typedef struct redlock_node_info {
     bool trusted;          /* whether its grants count, by what is known of it */
     const char *distrust;  /* why not; "" when trusted; valid until the loop runs again */
     uint64_t distrust_ms;  /* for how long still; 0: until something else changes */
+    bool joining;          /* it is in the next list alone: see redlock_client_change_nodes */
+    bool leaving;          /* it is not in the next list */
 } redlock_node_info;
 
 /*
- * Fills in up to `capacity` entries, in the order of the options' nodes; returns the number of
- * nodes. For health pages and tests. May be called with NULL and 0.
+ * Fills in up to `capacity` entries, in the order of the options' nodes, then those that are
+ * joining; returns the number of nodes. For health pages and tests. May be called with NULL and 0.
  */
 REDLOCK_EXPORT size_t redlock_client_nodes(const redlock_client *client, redlock_node_info *infos,
                                            size_t capacity);
+
+/*
+ * Has the client's locks move to other nodes while they are in use: to replace a master for good,
+ * or to have more of them, or fewer. Quorums of two lists need not meet (of 1 to 5 and of 2 to 6:
+ * 1, 2, 3 and 4, 5, 6), so no client may go from one to the other in one step. In between it is
+ * joint: it needs a quorum of both ("In Search of an Understandable Consensus Algorithm", section
+ * 6). Two clients that are one step apart exclude each other. So, for all clients of the same keys:
+ *
+ *   1. redlock_client_change_nodes on each of them. (A client that starts meanwhile is made with
+ *      the old list, and joint at once.)
+ *   2. When all are joint, wait for one max_ttl_ms: what was locked before, at the old nodes alone,
+ *      is over or was renewed at both.
+ *   3. redlock_client_commit_nodes on each: the next list takes the place of the old one, whose
+ *      other nodes are left. The next change begins when all have done so.
+ *
+ * From step 1 on everything is sent to the nodes of both lists. Locks that are held are given to
+ * the nodes that join at once and are renewed by a quorum of both; a release goes by the old list.
+ * A server in both lists must be written alike in both, and keeps its connection. Nodes that join
+ * have to be trusted before they grant anything (redlock_guards): more than a minority of new ones
+ * should be up, and known to some client, one max_ttl_ms before.
+ *
+ * Each is done at once, from inside any callback, or refused, and then nothing has changed:
+ *   REDLOCK_EINVAL   a URI is at fault, named by its index; both lists have more than
+ *                    REDLOCK_MAX_NODES nodes together; or, to end it, nothing is being changed
+ *   REDLOCK_EBUSY    nodes are being changed already; to commit: less than max_ttl_ms has passed
+ *   REDLOCK_ENOMEM, REDLOCK_ECLOSED
+ * and redlock_client_error says why. redlock_client_nodes tells who is joining and leaving.
+ */
+REDLOCK_EXPORT redlock_status redlock_client_change_nodes(redlock_client *client,
+                                                          const char *const *nodes,
+                                                          size_t node_count);
+REDLOCK_EXPORT redlock_status redlock_client_commit_nodes(redlock_client *client);
+
+/* Back to the old list: safe as long as no client has committed. The same refusals. */
+REDLOCK_EXPORT redlock_status redlock_client_abandon_nodes(redlock_client *client);
 
 /* ---------------------------------------------------------------------------------------- locks */
 
@@ -422,7 +459,7 @@ typedef struct redlock_node_report {
 } redlock_node_report;
 
 /*
- * What each node said in the lock's last round, in the order of the options' nodes. Fills in up
+ * What each node said in the lock's last round, in the order of redlock_client_nodes. Fills in up
  * to `capacity` entries and returns the number of nodes. The texts are valid until the callback
  * (or, outside of one, the current turn of the loop) ends.
  */

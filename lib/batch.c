@@ -124,14 +124,16 @@ static void add_key(struct batch *batch, struct flight *flight) {
 }
 
 void batch_add(struct context *context, enum script script, uint32_t nodes, struct flight *flight) {
-    struct batch *batch = find_batch(context, script, nodes);
-    if (batch == NULL) {
-        for (uint32_t i = 0; i < context->node_count; i++) {
-            flight_vote(flight, i, REDLOCK_VOTE_UNREACHABLE, 0, "out of memory");
-        }
+    uint32_t rest = nodes & members_all(&context->members);
+    struct batch *batch = find_batch(context, script, rest);
+    struct node *node;
+    if (batch != NULL) {
+        add_key(batch, flight);
         return;
     }
-    add_key(batch, flight);
+    while ((node = members_take(&context->members, &rest)) != NULL) {
+        flight_vote(flight, node, REDLOCK_VOTE_UNREACHABLE, 0, "out of memory");
+    }
 }
 
 /* ---- replies ---- */
@@ -162,7 +164,7 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
         if (understood) {
-            flight_vote(flight, node->index, outcomes[i].vote, outcomes[i].other_ttl_ms, NULL);
+            flight_vote(flight, node, outcomes[i].vote, outcomes[i].other_ttl_ms, NULL);
         } else if (reply != NULL) {
             flight_vote_error(flight, node, reply);
         } else {
@@ -205,7 +207,7 @@ static void on_reply(struct conn_request *request, void *owner, const struct rep
 
 /* ---- sending ---- */
 
-static void vote_unreachable(struct batch *batch, uint32_t node, const char *detail) {
+static void vote_unreachable(struct batch *batch, struct node *node, const char *detail) {
     for (unsigned i = 0; i < batch->count; i++) {
         flight_vote(batch->flights[i], node, REDLOCK_VOTE_UNREACHABLE, 0, detail);
     }
@@ -218,28 +220,24 @@ static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
     bytes_clear(command);
     command_script(command, batch->script, with_text, batch->count, &batch->keys,
                    &batch->arguments);
-    for (uint32_t i = 0; i < context->node_count; i++) {
-        struct node *node = &context->nodes[i];
-        if (!(nodes & UINT32_C(1) << i)) {
-            continue;
-        }
+    struct node *node;
+    while ((node = members_take(&context->members, &nodes)) != NULL) {
         if (!command->failed && node_send(node, &batch->request, command->data, command->length)) {
             batch->references++;
         } else {
             node->lacks |= (uint32_t)with_text << batch->script;
-            vote_unreachable(batch, i, command->failed ? "out of memory" : NULL);
+            vote_unreachable(batch, node, command->failed ? "out of memory" : NULL);
         }
     }
 }
 
 static void batch_send(struct batch *batch) {
     struct context *context = batch->context;
+    uint32_t rest = batch->nodes;
     uint32_t lacking = 0;
-    for (uint32_t i = 0; i < context->node_count; i++) {
-        uint32_t bit = UINT32_C(1) << i;
-        if ((batch->nodes & bit) && node_takes_text(&context->nodes[i], batch->script)) {
-            lacking |= bit;
-        }
+    struct node *node;
+    while ((node = members_take(&context->members, &rest)) != NULL) {
+        lacking |= (uint32_t)node_takes_text(node, batch->script) << node->index;
     }
     batch->request.length = batch->keys.length + batch->arguments.length; /* without the text */
     send_form(batch, batch->nodes & ~lacking, false);

@@ -14,7 +14,10 @@
 
 extern const struct pool_kind batch_kind; /* its context is the client's context */
 
-/* Has a script called for a flight's key and token, and `ttl_ms`, at `nodes`, in this turn. */
+/*
+ * Has a script called for a flight's key and token, and `ttl_ms`, at `nodes`, in this turn: at
+ * those of them that still are members.
+ */
 void batch_add(struct context *context, enum script script, uint32_t nodes, struct flight *flight);
 
 /*

@@ -36,10 +36,7 @@ struct redlock_client {
 static void client_free(redlock_client *client) {
     struct context *context = &client->context;
     redlock_allocator allocator = context->allocator;
-    for (uint32_t i = 0; i < context->node_count; i++) {
-        node_finish(&context->nodes[i]);
-    }
-    memory_free(&allocator, context->nodes);
+    members_finish(context);
     timer_finish(&client->pulse);
     timer_finish(&client->farewell);
     locks_finish(&client->locks);
@@ -70,9 +67,7 @@ static void end(redlock_client *client) {
     struct context *context = &client->context;
     redlock_closed_cb *on_closed = client->on_closed;
     void *arg = client->on_closed_arg;
-    for (uint32_t i = 0; i < context->node_count; i++) {
-        node_stop(&context->nodes[i]); /* flights that are still out end here */
-    }
+    members_stop(context);               /* flights that are still out end here */
     if (context->resolver.pending > 0) { /* canceled lookups end in the loop's next iterations */
         if (!timer_set(&context->turn, nanos_add(clock_now(), NANOS_PER_MS))) {
             context_wake(context);
@@ -144,32 +139,16 @@ static void on_pulse(void *arg) {
     if (was_away) {
         locks_wake(&client->locks);
     }
-    for (uint32_t i = 0; i < context->node_count; i++) {
-        node_beat(&context->nodes[i], now, GUARD_BEAT_NANOS / 2); /* pulses are not exact */
+    uint32_t rest = members_all(&context->members);
+    struct node *node;
+    while ((node = members_take(&context->members, &rest)) != NULL) {
+        node_beat(node, now, GUARD_BEAT_NANOS / 2); /* pulses are not exact */
     }
     context_wake(context);
     set_pulse(client, now);
 }
 
 /* ---- the beginning ---- */
-
-static redlock_status init_nodes(struct context *context, const redlock_options *options,
-                                 redlock_error *error) {
-    uint32_t count = (uint32_t)options->node_count;
-    context->on_debts_due = release_debts;
-    context->nodes = memory_zalloc(&context->allocator, count * sizeof(*context->nodes));
-    if (context->nodes == NULL) {
-        return error_set(error, REDLOCK_ENOMEM, "out of memory");
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        context->node_count = i + 1; /* also of one that failed: client_free finishes it */
-        redlock_status status = node_init(&context->nodes[i], context, i, options->nodes[i], error);
-        if (status != REDLOCK_OK) {
-            return status;
-        }
-    }
-    return REDLOCK_OK;
-}
 
 static redlock_status client_init(redlock_client *client, struct event_base *base,
                                   const redlock_options *options, redlock_error *error) {
@@ -183,7 +162,8 @@ static redlock_status client_init(redlock_client *client, struct event_base *bas
         !timer_init(&client->farewell, &context->loop, on_farewell, client)) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
-    return init_nodes(context, options, error);
+    context->on_debts_due = release_debts;
+    return members_create(context, options->nodes, (uint32_t)options->node_count, error);
 }
 
 redlock_status redlock_client_create(struct event_base *base, const redlock_options *options,
@@ -213,9 +193,7 @@ redlock_status redlock_client_create(struct event_base *base, const redlock_opti
         client_free(client);
         return status;
     }
-    for (uint32_t i = 0; i < client->context.node_count; i++) {
-        node_start(&client->context.nodes[i]);
-    }
+    members_start(&client->context);
     client->pulsed_at = clock_now();
     set_pulse(client, client->pulsed_at);
     *handle = client;
@@ -228,16 +206,23 @@ static redlock_status refuse(redlock_client *client, redlock_status status, cons
     return error_set(&client->context.refusal, status, "%s", why);
 }
 
+/* What every call on a client checks first. */
+static redlock_status check_client(redlock_client *client) {
+    if (client == NULL) {
+        return REDLOCK_EINVAL;
+    }
+    return client->context.is_closing ? refuse(client, REDLOCK_ECLOSED, "the client is closing")
+                                      : REDLOCK_OK;
+}
+
 redlock_status redlock_acquire(redlock_client *client, const redlock_request *request,
                                redlock_cb *on_acquired, void *arg, redlock_lock **lock) {
     if (lock != NULL) {
         *lock = NULL;
     }
-    if (client == NULL) {
-        return REDLOCK_EINVAL;
-    }
-    if (client->context.is_closing) {
-        return refuse(client, REDLOCK_ECLOSED, "the client is closing");
+    redlock_status status = check_client(client);
+    if (status != REDLOCK_OK) {
+        return status;
     }
     if (request == NULL || on_acquired == NULL) {
         return refuse(client, REDLOCK_EINVAL, "request and on_acquired must not be NULL");
@@ -249,8 +234,10 @@ const char *redlock_client_error(const redlock_client *client) {
     return client != NULL ? client->context.refusal.message : "";
 }
 
-static redlock_node_info info_of(struct node *node) {
+static redlock_node_info info_of(const struct members *members, struct node *node) {
     struct trust_view view = guard_look(&node->guard);
+    bool is_now = members->now.mask >> node->index & 1;
+    bool is_next = members->next.count == 0 || (members->next.mask >> node->index & 1);
     return (redlock_node_info){
         .node = node->name,
         .connected = node->state == NODE_UP,
@@ -262,6 +249,8 @@ static redlock_node_info info_of(struct node *node) {
         .trusted = view.verdict == TRUST_FULL,
         .distrust = guard_why(&node->guard),
         .distrust_ms = view.until == 0 ? 0 : nanos_to_ms(nanos_sub(view.until, clock_now())) + 1,
+        .joining = !is_now,
+        .leaving = !is_next,
     };
 }
 
@@ -270,9 +259,47 @@ size_t redlock_client_nodes(const redlock_client *client, redlock_node_info *inf
     if (client == NULL) {
         return 0;
     }
-    const struct context *context = &client->context;
-    for (uint32_t i = 0; i < context->node_count && i < capacity; i++) {
-        infos[i] = info_of(&context->nodes[i]);
+    const struct members *members = &client->context.members;
+    struct node *nodes[REDLOCK_MAX_NODES];
+    uint32_t count = members_in_order(members, nodes);
+    for (uint32_t i = 0; i < count && i < capacity; i++) {
+        infos[i] = info_of(members, nodes[i]);
     }
-    return context->node_count;
+    return count;
+}
+
+/* ---- other nodes ---- */
+
+redlock_status redlock_client_change_nodes(redlock_client *client, const char *const *nodes,
+                                           size_t node_count) {
+    redlock_status status = check_client(client);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    struct context *context = &client->context;
+    status = members_change(context, nodes, node_count, &context->refusal);
+    if (status == REDLOCK_OK) {
+        locks_move(&client->locks);
+    }
+    return status;
+}
+
+static redlock_status end_change(redlock_client *client,
+                                 redlock_status (*finish)(struct context *, redlock_error *)) {
+    redlock_status status = check_client(client);
+    if (status == REDLOCK_OK) {
+        status = finish(&client->context, &client->context.refusal);
+    }
+    if (status == REDLOCK_OK) {
+        locks_move(&client->locks);
+    }
+    return status;
+}
+
+redlock_status redlock_client_commit_nodes(redlock_client *client) {
+    return end_change(client, members_commit);
+}
+
+redlock_status redlock_client_abandon_nodes(redlock_client *client) {
+    return end_change(client, members_abandon);
 }

@@ -12,6 +12,7 @@
 #include "io/resolver.h"
 #include "key.h"
 #include "log.h"
+#include "members.h"
 
 #include <redlock.h>
 #include <stdbool.h>
@@ -40,8 +41,7 @@ struct context {
     struct net net;
     struct resolver resolver;
     struct tls *tls; /* NULL until an option or a node asks for it */
-    struct node *nodes;
-    uint32_t node_count;
+    struct members members;
     void (*on_debts_due)(struct node *node); /* a node can be sent the releases that it is owed */
 
     struct keys keys;

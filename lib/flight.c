@@ -37,7 +37,7 @@ struct flight *flight_create(struct context *context, struct flight_listener lis
     flight->may_hold = plan->may_hold;
     flight->keep_until = plan->keep_until;
     flight->details = NULL;
-    round_begin(&flight->round, plan->kind, context->node_count, plan->now, plan->ttl,
+    round_begin(&flight->round, plan->kind, members_lists(&context->members), plan->now, plan->ttl,
                 plan->awaited);
     return flight;
 }
@@ -98,14 +98,14 @@ static bool was_not_done(redlock_vote vote) {
            vote == REDLOCK_VOTE_ERROR;
 }
 
-static void cast(struct flight *flight, uint32_t node, redlock_vote vote, uint32_t ttl_ms,
+static void cast(struct flight *flight, struct node *node, redlock_vote vote, uint32_t ttl_ms,
                  const char *detail) {
-    bool decided = round_vote(&flight->round, node, vote, ttl_ms);
+    bool decided = round_vote(&flight->round, node->index, vote, ttl_ms);
     if (detail != NULL && detail[0] != '\0') {
-        note_detail(flight, node, detail);
+        note_detail(flight, node->index, detail);
     }
-    if (is_release(flight) && was_not_done(vote) && (flight->may_hold & UINT32_C(1) << node)) {
-        node_owe(&flight->context->nodes[node], flight->key, flight->token, flight->keep_until);
+    if (is_release(flight) && was_not_done(vote) && (flight->may_hold >> node->index & 1)) {
+        node_owe(node, flight->key, flight->token, flight->keep_until);
     }
     if (flight->listener.on_vote != NULL) {
         flight->listener.on_vote(flight->listener.owner, decided, vote);
@@ -120,13 +120,12 @@ static bool is_counted(const struct flight *flight, const struct trust_view *vie
 
 static void vote_untrusted(struct flight *flight, struct node *node, struct trust_view view) {
     uint64_t left_ms = view.until == 0 ? 0 : nanos_to_ms(nanos_sub(view.until, clock_now())) + 1;
-    cast(flight, node->index, REDLOCK_VOTE_UNTRUSTED,
+    cast(flight, node, REDLOCK_VOTE_UNTRUSTED,
          left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX, guard_why(&node->guard));
 }
 
-void flight_vote(struct flight *flight, uint32_t index, redlock_vote vote, uint32_t other_ttl_ms,
+void flight_vote(struct flight *flight, struct node *node, redlock_vote vote, uint32_t other_ttl_ms,
                  const char *detail) {
-    struct node *node = &flight->context->nodes[index];
     if (vote == REDLOCK_VOTE_GRANTED && !is_release(flight)) {
         struct trust_view view = guard_look(&node->guard);
         if (!is_counted(flight, &view)) {
@@ -134,14 +133,14 @@ void flight_vote(struct flight *flight, uint32_t index, redlock_vote vote, uint3
             return;
         }
     }
-    cast(flight, index, vote, other_ttl_ms, detail);
+    cast(flight, node, vote, other_ttl_ms, detail);
 }
 
 void flight_vote_without_answer(struct flight *flight, struct node *node) {
     if (node_was_reached(node)) {
-        flight_vote(flight, node->index, REDLOCK_VOTE_BROKEN, 0, "no answer before its end");
+        flight_vote(flight, node, REDLOCK_VOTE_BROKEN, 0, "no answer before its end");
     } else {
-        flight_vote(flight, node->index, REDLOCK_VOTE_UNREACHABLE, 0, NULL);
+        flight_vote(flight, node, REDLOCK_VOTE_UNREACHABLE, 0, NULL);
     }
 }
 
@@ -150,7 +149,7 @@ void flight_vote_error(struct flight *flight, struct node *node, const struct re
     if (reply->type == REPLY_ERROR) {
         node_complain(node, reply);
     }
-    flight_vote(flight, node->index, REDLOCK_VOTE_ERROR, 0, text);
+    flight_vote(flight, node, REDLOCK_VOTE_ERROR, 0, text);
 }
 
 /* ---- SET ---- */
@@ -165,7 +164,7 @@ static void on_set_reply(struct conn_request *request, void *owner, const struct
         if (outcome.vote == REDLOCK_VOTE_ERROR) {
             flight_vote_error(flight, node, reply);
         } else {
-            flight_vote(flight, node->index, outcome.vote, 0, NULL);
+            flight_vote(flight, node, outcome.vote, 0, NULL);
         }
     }
     flight_drop(flight);
@@ -173,8 +172,10 @@ static void on_set_reply(struct conn_request *request, void *owner, const struct
 
 /* Whoever has not been looked at for a second is, before it grants anything. */
 static void look_at_nodes(const struct context *context, uint64_t now) {
-    for (uint32_t i = 0; i < context->node_count; i++) {
-        node_beat(&context->nodes[i], now, GUARD_BEAT_NANOS);
+    uint32_t rest = members_all(&context->members);
+    struct node *node;
+    while ((node = members_take(&context->members, &rest)) != NULL) {
+        node_beat(node, now, GUARD_BEAT_NANOS);
     }
 }
 
@@ -187,15 +188,16 @@ void flight_send_set(struct flight *flight, uint32_t nodes) {
                 nanos_to_ms(flight->round.ttl));
     flight->request.sent_at = flight->round.start;
     flight->request.length = command->length;
-    for (uint32_t i = 0; i < context->node_count; i++) {
-        struct node *node = &context->nodes[i];
+    uint32_t rest = flight->round.members;
+    struct node *node;
+    while ((node = members_take(&context->members, &rest)) != NULL) {
         if (node_is_twin(node)) { /* it would be denied by our own key */
             vote_untrusted(flight, node, guard_look(&node->guard));
-        } else if ((nodes & UINT32_C(1) << i) && !command->failed &&
+        } else if ((nodes >> node->index & 1) && !command->failed &&
                    node_send(node, &flight->request, command->data, command->length)) {
             flight_hold(flight);
         } else {
-            flight_vote(flight, i, REDLOCK_VOTE_UNREACHABLE, 0,
+            flight_vote(flight, node, REDLOCK_VOTE_UNREACHABLE, 0,
                         command->failed ? "out of memory" : NULL);
         }
     }

@@ -66,7 +66,7 @@ void flight_drop(struct flight *flight); /* takes NULL */
 void flight_send_set(struct flight *flight, uint32_t nodes);
 
 /* One node's vote; `detail` (may be NULL) is copied. */
-void flight_vote(struct flight *flight, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms,
+void flight_vote(struct flight *flight, struct node *node, redlock_vote vote, uint32_t other_ttl_ms,
                  const char *detail);
 
 /* The vote that a broken connection or an error reply is, for scripts and SET alike. */

@@ -83,9 +83,10 @@ static void look_again(struct guard *guard) {
  */
 static void find_twin(struct guard *guard) {
     struct context *context = guard->node->context;
+    uint32_t rest = members_all(&context->members);
+    const struct node *other;
     guard->trust.twin = NULL;
-    for (uint32_t i = 0; i < context->node_count; i++) {
-        const struct node *other = &context->nodes[i];
+    while ((other = members_take(&context->members, &rest)) != NULL) {
         if (other != guard->node && other->guard.trust.twin == NULL &&
             guard->trust.run_id[0] != '\0' &&
             strcmp(other->guard.trust.run_id, guard->trust.run_id) == 0) {
@@ -94,17 +95,27 @@ static void find_twin(struct guard *guard) {
     }
 }
 
-/* This node is another server now: one that was its twin may be so no more. */
-static void find_twins(struct guard *guard) {
-    struct context *context = guard->node->context;
-    find_twin(guard);
-    for (uint32_t i = 0; i < context->node_count; i++) {
-        struct guard *other = &context->nodes[i].guard;
-        if (other->trust.twin == guard->node->name) {
-            find_twin(other);
-            look_again(other);
+/* One that was its twin may be so no more. */
+static void free_twins(const struct guard *guard) {
+    const struct members *members = &guard->node->context->members;
+    uint32_t rest = members_all(members);
+    struct node *other;
+    while ((other = members_take(members, &rest)) != NULL) {
+        if (other->guard.trust.twin == guard->node->name) {
+            find_twin(&other->guard);
+            look_again(&other->guard);
         }
     }
+}
+
+/* This node is another server now. */
+static void find_twins(struct guard *guard) {
+    find_twin(guard);
+    free_twins(guard);
+}
+
+void guard_left(struct guard *guard) {
+    free_twins(guard);
 }
 
 /* ---- asking ---- */

@@ -54,6 +54,9 @@ void guard_connected(struct guard *guard, uint64_t now);
 /* Sends a beat if the last one was sent so long ago. The node is up. */
 void guard_beat(struct guard *guard, uint64_t now, uint64_t ago);
 
+/* Its node is none any more: a twin of it is alone now. */
+void guard_left(struct guard *guard);
+
 /* What to make of the node's votes now. */
 struct trust_view guard_look(const struct guard *guard);
 

@@ -27,7 +27,8 @@ redlock_status locks_acquire(struct locks *locks, const redlock_request *request
     struct lease_update update;
     uint64_t now = clock_now();
     struct lease_terms terms = options_terms(&context->options, &checked, now);
-    lease_start(&lock->lease, &terms, backoff_random(&context->seed), now, &update);
+    lease_start(&lock->lease, &terms, members_all(&context->members),
+                backoff_random(&context->seed), now, &update);
     lock_carry_out(lock, &update, LEASE_ACQUIRING, now);
     if (handle != NULL) {
         *handle = lock;

@@ -38,7 +38,7 @@ static void on_vote(void *owner, bool decided, redlock_vote vote) {
     redlock_lock *lock = owner;
     if (decided) {
         raise_event(lock, LOCK_DECIDED);
-    } else if (vote == REDLOCK_VOTE_MISSING && lock->flight->round.verdict == ROUND_YES) {
+    } else if (vote == REDLOCK_VOTE_MISSING && round_was_kept(&lock->flight->round)) {
         raise_event(lock, LOCK_LATE_VOTE);
     }
 }
@@ -169,7 +169,7 @@ static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t await
         lock->is_sent = true;
         TAILQ_INSERT_TAIL(&lock->locks->sent, lock, sent_link);
     }
-    uint32_t all = round_all(context->node_count);
+    uint32_t all = flight->round.members;
     if (kind == ROUND_ACQUIRE) {
         send_set(context, flight, all);
     } else {
@@ -262,11 +262,13 @@ static void lock_end(redlock_lock *lock) {
 
 /* What has arrived is not late: it is read before anybody is called so, once a turn. */
 static void read_arrived(struct locks *locks) {
-    const struct context *context = locks->context;
+    const struct members *members = &locks->context->members;
     if (!locks->has_read) {
         locks->has_read = true;
-        for (uint32_t i = 0; i < context->node_count; i++) {
-            node_read(&context->nodes[i]);
+        uint32_t rest = members_all(members);
+        struct node *node;
+        while ((node = members_take(members, &rest)) != NULL) {
+            node_read(node);
         }
     }
 }
@@ -395,6 +397,17 @@ void locks_wake(struct locks *locks) {
         if (lock->lease.wake_at != NANOS_NEVER) {
             raise_event(lock, LOCK_WOKEN);
         }
+    }
+}
+
+void locks_move(struct locks *locks) {
+    uint32_t members = members_all(&locks->context->members);
+    redlock_lock *lock;
+    TAILQ_FOREACH(lock, &locks->all, all_link) {
+        struct lease_update update;
+        uint64_t now = clock_now();
+        lease_move(&lock->lease, members, now, &update);
+        lock_carry_out(lock, &update, lock->lease.state, now);
     }
 }
 

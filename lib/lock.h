@@ -78,6 +78,9 @@ void locks_turn(struct locks *locks);
 /* The loop was away: its timers may have stood still, and locks look at the clock themselves. */
 void locks_wake(struct locks *locks);
 
+/* The nodes of the client are others now. */
+void locks_move(struct locks *locks);
+
 /* All that was collected has been written: the rounds' deadlines count from now. */
 void locks_sent(struct locks *locks);
 

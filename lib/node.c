@@ -49,11 +49,11 @@ static redlock_status need_tls(struct node *node, const char *where, redlock_err
     return status == REDLOCK_OK ? status : error_set(error, status, "%s: %s", where, cause.message);
 }
 
-redlock_status node_init(struct node *node, struct context *context, uint32_t index,
+redlock_status node_init(struct node *node, struct context *context, uint32_t position,
                          const char *text, redlock_error *error) {
     char where[32];
-    snprintf(where, sizeof(where), "nodes[%" PRIu32 "]", index);
-    *node = (struct node){.context = context, .index = index, .pay_at = NANOS_NEVER};
+    snprintf(where, sizeof(where), "nodes[%" PRIu32 "]", position);
+    *node = (struct node){.context = context, .index = position, .pay_at = NANOS_NEVER};
     debts_init(&node->debts, &context->allocator);
     if (text == NULL) {
         return error_set(error, REDLOCK_EINVAL, "%s: NULL", where);
@@ -79,9 +79,8 @@ void node_start(struct node *node) {
     connect_now(node);
 }
 
-void node_stop(struct node *node) {
+void node_stop(struct node *node, const char *why) {
     struct conn *conn = node->conn;
-    timer_clear(&node->timer);
     lookup_cancel(node->lookup);
     node->lookup = NULL;
     if (conn != NULL) {
@@ -89,7 +88,8 @@ void node_stop(struct node *node) {
         node->conn = NULL;
     }
     set_state(node, NODE_DOWN);
-    snprintf(node->reason, sizeof(node->reason), "the client is closing");
+    timer_clear(&node->timer); /* what ended just now may have set it */
+    snprintf(node->reason, sizeof(node->reason), "%s", why);
 }
 
 void node_finish(struct node *node) {
@@ -411,4 +411,9 @@ void node_owe(struct node *node, struct key *key, const char *token, uint64_t un
     } else if (node->state == NODE_UP && node->pay_at == NANOS_NEVER) {
         pay_later(node, now);
     }
+}
+
+void node_forgive(struct node *node) {
+    debts_finish(&node->debts);
+    debts_init(&node->debts, &node->context->allocator);
 }

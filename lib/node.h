@@ -17,6 +17,7 @@
 #include <redlock.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 enum node_state {
     NODE_DOWN,       /* waits for the next attempt to connect */
@@ -27,7 +28,8 @@ enum node_state {
 
 struct node {
     struct context *context;
-    uint32_t index;
+    uint32_t index; /* its slot: its bit in masks */
+    SLIST_ENTRY(node) left_link;
     struct uri uri;
     char *storage; /* of the uri's strings */
     char name[URI_NAME_MAX];
@@ -59,17 +61,18 @@ struct node {
 };
 
 /*
- * Parses the URI. The status with a sentence in `error`; then, and after success, node_finish
- * may be called. Does not connect.
+ * Parses the URI, the one at `position` in the application's list, which is taken for its slot too.
+ * The status with a sentence in `error`; then, and after success, node_finish may be called. Does
+ * not connect.
  */
-redlock_status node_init(struct node *node, struct context *context, uint32_t index,
+redlock_status node_init(struct node *node, struct context *context, uint32_t position,
                          const char *text, redlock_error *error);
 
 /* Begins to connect; from here on the node takes care of itself. Not from inside a reply. */
 void node_start(struct node *node);
 
 /* Drops the connection: commands under way get NULL replies inside. A lookup may stay pending. */
-void node_stop(struct node *node);
+void node_stop(struct node *node, const char *why);
 
 /* After node_stop. */
 void node_finish(struct node *node);
@@ -105,6 +108,9 @@ void node_complain(struct node *node, const struct reply *reply);
 
 /* Notes a release that did not reach the node: it is sent again until `until`. */
 void node_owe(struct node *node, struct key *key, const char *token, uint64_t until);
+
+/* It is owed nothing any more. */
+void node_forgive(struct node *node);
 
 /* Reads what has arrived, without waiting for the loop to notice. */
 void node_read(struct node *node);

@@ -20,8 +20,22 @@ static const struct flight *source_of(const redlock_lock *lock, uint32_t node) {
     return lock->tried != NULL && !settled ? lock->tried : lock->flight;
 }
 
-static void report_node(const redlock_lock *lock, uint32_t index, redlock_node_report *report) {
-    const struct node *node = &lock->locks->context->nodes[index];
+/* For a vote whose words were not noted. */
+static const char *spare_detail(const struct node *node, redlock_vote vote) {
+    switch (vote) {
+    case REDLOCK_VOTE_UNREACHABLE:
+        return node_why_unreachable(node);
+    case REDLOCK_VOTE_BROKEN:
+    case REDLOCK_VOTE_UNTRUSTED:
+        return "there was no memory to note why";
+    default:
+        return "";
+    }
+}
+
+static void report_node(const redlock_lock *lock, const struct node *node,
+                        redlock_node_report *report) {
+    uint32_t index = node->index;
     const struct flight *flight = source_of(lock, index);
     *report = (redlock_node_report){.node = node->name, .detail = ""};
     if (flight == NULL) {
@@ -30,8 +44,8 @@ static void report_node(const redlock_lock *lock, uint32_t index, redlock_node_r
     report->vote = (redlock_vote)flight->round.votes[index];
     report->ttl_ms = flight->round.other_ttl_ms[index];
     report->detail = flight_detail(flight, index);
-    if (report->vote == REDLOCK_VOTE_UNREACHABLE && report->detail[0] == '\0') {
-        report->detail = node_why_unreachable(node);
+    if (report->detail[0] == '\0') {
+        report->detail = spare_detail(node, report->vote);
     }
 }
 
@@ -39,10 +53,12 @@ size_t redlock_report(const redlock_lock *lock, redlock_node_report *reports, si
     if (lock == NULL) {
         return 0;
     }
-    for (uint32_t i = 0; i < lock->locks->context->node_count && i < capacity; i++) {
-        report_node(lock, i, &reports[i]);
+    struct node *nodes[REDLOCK_MAX_NODES];
+    uint32_t count = members_in_order(&lock->locks->context->members, nodes);
+    for (uint32_t i = 0; i < count && i < capacity; i++) {
+        report_node(lock, nodes[i], &reports[i]);
     }
-    return lock->locks->context->node_count;
+    return count;
 }
 
 static const char *what_happened(const redlock_lock *lock) {
@@ -67,7 +83,7 @@ const char *redlock_explain(const redlock_lock *lock) {
     }
     struct context *context = lock->locks->context;
     redlock_node_report reports[REDLOCK_MAX_NODES];
-    redlock_report(lock, reports, REDLOCK_MAX_NODES);
+    uint32_t count = (uint32_t)redlock_report(lock, reports, REDLOCK_MAX_NODES);
     bool acquiring = lock->flight == NULL || lock->flight->round.kind == ROUND_ACQUIRE ||
                      lock->flight->round.kind == ROUND_SETTLE;
     uint64_t timeout = nanos_from_ms(context->options.node_timeout_ms);
@@ -77,12 +93,14 @@ const char *redlock_explain(const redlock_lock *lock) {
     }
     struct explain_subject subject = {
         .what = what_happened(lock),
+        .nodes = context->members.now.count,
+        .next_nodes = context->members.next.count,
         .tries = acquiring ? lock->lease.tries : 0,
         .took_ms = nanos_to_ms(nanos_sub(clock_now(), lock->lease.begun_at)),
         .node_timeout_ms = nanos_to_ms(timeout),
     };
     struct text text;
     text_init(&text, context->explanation, sizeof(context->explanation));
-    explain_write(&text, &subject, reports, context->node_count);
+    explain_write(&text, &subject, reports, count);
     return context->explanation;
 }

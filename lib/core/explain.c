@@ -90,6 +90,16 @@ static bool was_told(const redlock_node_report *reports, uint32_t index) {
     return false;
 }
 
+static void write_quorum(struct text *text, const struct explain_subject *subject) {
+    text_append(text, ", %" PRIu32 " of %" PRIu32 " nodes", quorum_of(subject->nodes),
+                subject->nodes);
+    if (subject->next_nodes != 0) {
+        text_append(text, " and %" PRIu32 " of the next %" PRIu32, quorum_of(subject->next_nodes),
+                    subject->next_nodes);
+    }
+    text_append(text, " are needed");
+}
+
 void explain_write(struct text *text, const struct explain_subject *subject,
                    const redlock_node_report *reports, uint32_t count) {
     text_append(text, "%s", subject->what);
@@ -97,7 +107,7 @@ void explain_write(struct text *text, const struct explain_subject *subject,
         text_append(text, " after %" PRIu32 " %s in %" PRIu64 " ms", subject->tries,
                     subject->tries == 1 ? "try" : "tries", subject->took_ms);
     }
-    text_append(text, ", %" PRIu32 " of %" PRIu32 " nodes are needed", quorum_of(count), count);
+    write_quorum(text, subject);
     for (uint32_t i = 0; i < count; i++) {
         if (!was_told(reports, i)) {
             write_group(text, subject, reports, count, i);

@@ -8,8 +8,10 @@
 #include <stdint.h>
 
 struct explain_subject {
-    const char *what; /* "not acquired", "held", "released", ... */
-    uint32_t tries;   /* 0: not told */
+    const char *what;    /* "not acquired", "held", "released", ... */
+    uint32_t nodes;      /* in the list */
+    uint32_t next_nodes; /* and in the next one; 0: there is none */
+    uint32_t tries;      /* 0: not told */
     uint64_t took_ms;
     uint64_t node_timeout_ms; /* what TIMEOUT waited for */
 };

@@ -78,9 +78,10 @@ static void try_once(struct lease *lease, uint64_t now, struct lease_update *upd
                    nanos_sub(validity_end(now, terms->ttl, terms->drift), terms->min_validity));
 }
 
-void lease_start(struct lease *lease, const struct lease_terms *terms, uint64_t seed, uint64_t now,
-                 struct lease_update *update) {
+void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t members,
+                 uint64_t seed, uint64_t now, struct lease_update *update) {
     *lease = (struct lease){.terms = *terms,
+                            .members = members,
                             .seed = seed,
                             .begun_at = now,
                             .renew_at = NANOS_NEVER,
@@ -93,13 +94,18 @@ static redlock_status why_not_acquired(const struct round *round) {
     if (round->verdict == ROUND_YES) {
         return REDLOCK_EEXPIRED;
     }
-    uint32_t denied = (uint32_t)__builtin_popcount(round_deniers(round));
-    uint32_t voted = round->nodes - (uint32_t)__builtin_popcount(round->silent);
-    uint32_t granted = (uint32_t)__builtin_popcount(round_voters(round, REDLOCK_VOTE_GRANTED));
-    uint32_t failed = voted - granted - denied; /* late votes are in all three */
+    uint32_t denied = round_deniers(round);
+    uint32_t voted = round->members & ~round->silent;
+    uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
+    uint32_t failed = voted & ~granted & ~denied; /* late votes are in all three */
+    bool held = denied != 0;
+    for (unsigned i = 0; i < round->tally_count; i++) {
+        const struct tally *tally = &round->tallies[i];
+        uint32_t count = (uint32_t)__builtin_popcount(tally->members & failed);
+        held = held && !quorum_is_blocked(tally->size, count);
+    }
     /* Where the nodes that did not answer would not have been in the way, it was the holders. */
-    return denied > 0 && !quorum_is_blocked(round->nodes, failed) ? REDLOCK_EHELD
-                                                                  : REDLOCK_ENOQUORUM;
+    return held ? REDLOCK_EHELD : REDLOCK_ENOQUORUM;
 }
 
 static void acquisition_ends(struct lease *lease, redlock_status status,
@@ -158,9 +164,34 @@ static void plan_renewal(struct lease *lease, uint64_t at) {
 static void round_was_yes(struct lease *lease, const struct round *round, uint64_t end,
                           uint64_t now) {
     set_validity(lease, end, now);
-    lease->topped_up = 0;
     plan_renewal(lease, nanos_add(round->start, lease->terms.ttl / 3));
     rest(lease);
+}
+
+/* Nodes that turned out to lack the key get it, for as long as those that have it keep it. */
+static void top_up(struct lease *lease, uint32_t lacking, uint64_t until, uint64_t now,
+                   struct lease_update *update) {
+    update->top_up = lacking & lease->members & ~lease->topped_up;
+    update->top_up_ttl = nanos_sub(until, now);
+    lease->topped_up |= update->top_up;
+    lease->may_hold |= update->top_up;
+}
+
+/* After a round that did it: nodes without the key, and those that were not asked. */
+static void top_up_after(struct lease *lease, const struct round *round, uint64_t now,
+                         struct lease_update *update) {
+    uint32_t lacking = round_voters(round, REDLOCK_VOTE_MISSING) | ~round->members;
+    top_up(lease, lacking, nanos_add(round->start, round->ttl), now, update);
+}
+
+void lease_move(struct lease *lease, uint32_t members, uint64_t now, struct lease_update *update) {
+    uint32_t joining = members & ~lease->members;
+    *update = (struct lease_update){0};
+    lease->members = members;
+    if (is_held(lease) && now < lease->lost_at) {
+        lease->topped_up &= ~joining; /* it was another node then */
+        top_up(lease, joining, lease->validity_end, now, update);
+    }
 }
 
 static bool leaves_validity(const struct lease *lease, uint64_t end, uint64_t now) {
@@ -177,6 +208,7 @@ static void acquire_decided(struct lease *lease, const struct round *round, uint
     lease->acquired_at = now;
     lease->may_hold = round_possible_holders(round);
     round_was_yes(lease, round, end, now);
+    top_up_after(lease, round, now, update);
     tell(update, LEASE_ACQUIRED, REDLOCK_OK);
 }
 
@@ -193,6 +225,7 @@ static void lose(struct lease *lease, redlock_status status, struct lease_update
 
 static void renew(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease->state = LEASE_RENEWING;
+    lease->topped_up = 0;
     send(update, ROUND_RENEW, 0);
     wait_for_round(lease, now, lease->lost_at);
 }
@@ -205,15 +238,6 @@ static void renew_unless_too_late(struct lease *lease, uint64_t now, struct leas
     } else {
         renew(lease, now, update);
     }
-}
-
-static void top_up(struct lease *lease, const struct round *round, uint64_t now,
-                   struct lease_update *update) {
-    uint64_t until = nanos_add(round->start, round->ttl);
-    update->top_up = round_voters(round, REDLOCK_VOTE_MISSING) & ~lease->topped_up;
-    update->top_up_ttl = nanos_sub(until, now);
-    lease->topped_up |= update->top_up;
-    lease->may_hold |= update->top_up;
 }
 
 static void renewal_failed(struct lease *lease, uint64_t now) {
@@ -237,9 +261,12 @@ static void renewal_decided(struct lease *lease, const struct round *round, uint
     }
     if (round->verdict == ROUND_YES && leaves_validity(lease, end, now)) {
         round_was_yes(lease, round, end, now);
-        top_up(lease, round, now, update);
+        top_up_after(lease, round, now, update);
     } else {
         status = round->verdict == ROUND_YES ? REDLOCK_EEXPIRED : REDLOCK_ENOQUORUM;
+        if (round->verdict == ROUND_NO && round_was_kept(round)) { /* the next list lacks it yet */
+            top_up_after(lease, round, now, update);
+        }
         renewal_failed(lease, now);
     }
     if (lease->extending) {
@@ -251,9 +278,9 @@ static void renewal_decided(struct lease *lease, const struct round *round, uint
 void lease_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update) {
     *update = (struct lease_update){0};
-    if (lease->state == LEASE_HELD && round->kind == ROUND_RENEW && round->verdict == ROUND_YES &&
+    if (lease->state == LEASE_HELD && round->kind == ROUND_RENEW && round_was_kept(round) &&
         now < lease->lost_at) {
-        top_up(lease, round, now, update);
+        top_up_after(lease, round, now, update);
     }
 }
 

@@ -31,7 +31,6 @@ enum lease_state {
 
 /* What the application asked for; constant but for `ttl`, which an extension may change. */
 struct lease_terms {
-    uint32_t nodes;
     double drift;
     uint64_t ttl;
     uint64_t node_timeout;
@@ -47,11 +46,12 @@ struct lease_terms {
 struct lease {
     struct lease_terms terms;
     enum lease_state state;
+    uint32_t members;       /* mask: the nodes that are asked; changes with the client's list */
     redlock_status failure; /* why the last try failed */
     bool extending;         /* the round of RENEWING is the application's */
     uint32_t tries;
     uint32_t may_hold;  /* mask: nodes that may hold the key under the current token */
-    uint32_t topped_up; /* mask: nodes topped up since the last round that succeeded */
+    uint32_t topped_up; /* mask: nodes topped up since the last round that was sent */
     uint64_t begun_at;
     uint64_t acquired_at;
     uint64_t validity_end; /* 0 unless held */
@@ -84,9 +84,15 @@ struct lease_update {
     redlock_status released;
 };
 
-/* Begins to acquire. `seed` is for the jitter of this lease. */
-void lease_start(struct lease *lease, const struct lease_terms *terms, uint64_t seed, uint64_t now,
-                 struct lease_update *update);
+/* Begins to acquire at `members`, a mask of nodes. `seed` is for the jitter of this lease. */
+void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t members,
+                 uint64_t seed, uint64_t now, struct lease_update *update);
+
+/*
+ * Other nodes are asked from now on. Those that are new get the key of a lock that is held, so that
+ * the next renewal finds it there. The round that is under way goes on with those it began with.
+ */
+void lease_move(struct lease *lease, uint32_t members, uint64_t now, struct lease_update *update);
 
 /* The round that the lease waits for is decided; `now` is a fresh reading of the clock. */
 void lease_decided(struct lease *lease, const struct round *round, uint64_t now,
@@ -100,8 +106,8 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
                  struct lease_update *update);
 
 /*
- * Votes have come in for a round that is decided: nodes of a successful renewal that turn out to
- * lack the key are topped up.
+ * Votes have come in for a round that is decided: nodes of a renewal that a quorum of the list did,
+ * and that turn out to lack the key, are topped up.
  */
 void lease_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update);

@@ -109,6 +109,13 @@ static redlock_status check_tls(const redlock_options *options, redlock_error *e
     return REDLOCK_OK;
 }
 
+redlock_status options_check_nodes(const char *const *nodes, size_t count, redlock_error *error) {
+    if (nodes == NULL) {
+        return error_set(error, REDLOCK_EINVAL, "nodes: not set");
+    }
+    return check_range("node_count", count, 1, REDLOCK_MAX_NODES, error);
+}
+
 redlock_status options_read(const redlock_options *given, redlock_options *options,
                             redlock_error *error) {
     *options = (redlock_options)REDLOCK_OPTIONS_INIT;
@@ -118,15 +125,14 @@ redlock_status options_read(const redlock_options *given, redlock_options *optio
     if (status != REDLOCK_OK) {
         return status;
     }
-    if (options->nodes == NULL) {
-        return error_set(error, REDLOCK_EINVAL, "nodes: not set");
+    if ((status = options_check_nodes(options->nodes, options->node_count, error))) {
+        return status;
     }
     if (!(options->drift >= 0 && options->drift <= 0.5)) {
         return error_set(error, REDLOCK_EINVAL, "drift: %g is not between 0 and 0.5",
                          options->drift);
     }
-    if ((status = check_range("node_count", options->node_count, 1, REDLOCK_MAX_NODES, error)) ||
-        (status = check_durations(options, error)) ||
+    if ((status = check_durations(options, error)) ||
         (status = check_range("max_commands", options->max_commands, 16, UINT32_MAX, error)) ||
         (status = check_range("max_bytes", options->max_bytes, 4096, SIZE_MAX, error)) ||
         (status = check_tls(options, error))) {
@@ -188,7 +194,6 @@ struct lease_terms options_terms(const redlock_options *options, const redlock_r
                                  uint64_t now) {
     uint64_t wait_ms = request->wait_ms;
     return (struct lease_terms){
-        .nodes = (uint32_t)options->node_count,
         .drift = options->drift,
         .ttl = nanos_from_ms(request->ttl_ms),
         .node_timeout = nanos_from_ms(options->node_timeout_ms),

@@ -1,9 +1,19 @@
-/* Majorities: any two quorums of the same nodes share at least one node. */
+/*
+ * Majorities: any two quorums of the same list of nodes share at least one node. Quorums of two
+ * lists need not: so while a list is being changed to another one, both count, and a quorum of each
+ * is needed ("In Search of an Understandable Consensus Algorithm", section 6, joint consensus).
+ */
 #ifndef REDLOCK_CORE_QUORUM_H
 #define REDLOCK_CORE_QUORUM_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Masks of nodes, a bit each. */
+struct quorum_lists {
+    uint32_t now;
+    uint32_t next; /* what it is being changed to; 0: it is not being changed */
+};
 
 /* Of all configured nodes, whether reachable or not. */
 static inline uint32_t quorum_of(uint32_t nodes) {

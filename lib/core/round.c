@@ -1,22 +1,27 @@
 #include "core/round.h"
 
-#include "core/quorum.h"
+#include <string.h>
 
-void round_begin(struct round *round, enum round_kind kind, uint32_t nodes, uint64_t start,
-                 uint64_t ttl, uint32_t awaited) {
+static struct tally tally_of(uint32_t members) {
+    uint32_t size = (uint32_t)__builtin_popcount(members);
+    return (struct tally){.members = members, .size = size, .silent = size};
+}
+
+void round_begin(struct round *round, enum round_kind kind, struct quorum_lists lists,
+                 uint64_t start, uint64_t ttl, uint32_t awaited) {
+    bool is_joint = lists.next != 0 && kind != ROUND_RELEASE;
     round->kind = kind;
     round->start = start;
     round->ttl = ttl;
-    round->nodes = nodes;
-    round->silent = round_all(nodes);
-    round->awaited = awaited;
-    round->granted = 0;
-    round->gone = 0;
-    round->verdict = kind == ROUND_SETTLE && awaited == 0 ? ROUND_YES : ROUND_OPEN;
-    for (uint32_t i = 0; i < nodes; i++) {
-        round->votes[i] = REDLOCK_VOTE_NONE;
-        round->other_ttl_ms[i] = 0;
-    }
+    round->members = lists.now | lists.next;
+    round->silent = round->members;
+    round->awaited = awaited & round->members;
+    round->tallies[0] = tally_of(lists.now);
+    round->tallies[1] = tally_of(lists.next);
+    round->tally_count = is_joint ? 2 : 1;
+    round->verdict = kind == ROUND_SETTLE && round->awaited == 0 ? ROUND_YES : ROUND_OPEN;
+    memset(round->votes, REDLOCK_VOTE_NONE, sizeof(round->votes));
+    memset(round->other_ttl_ms, 0, sizeof(round->other_ttl_ms));
 }
 
 static bool says_not_ours(redlock_vote vote) {
@@ -24,22 +29,44 @@ static bool says_not_ours(redlock_vote vote) {
            vote == REDLOCK_VOTE_NO_EXPIRY || vote == REDLOCK_VOTE_MISSING;
 }
 
+static bool has_quorum(const struct tally *tally, uint32_t votes) {
+    return votes >= quorum_of(tally->size);
+}
+
 static enum round_verdict decide(const struct round *round) {
-    uint32_t silent = (uint32_t)__builtin_popcount(round->silent);
     if (round->kind == ROUND_SETTLE) {
         return (round->silent & round->awaited) == 0 ? ROUND_YES : ROUND_OPEN;
     }
-    if (round->granted >= quorum_of(round->nodes)) {
+    bool is_yes = true;
+    bool may_be_yes = true;
+    for (unsigned i = 0; i < round->tally_count; i++) {
+        const struct tally *tally = &round->tallies[i];
+        is_yes &= has_quorum(tally, tally->granted);
+        may_be_yes &= has_quorum(tally, tally->granted + tally->silent);
+    }
+    if (is_yes) {
         return ROUND_YES;
     }
-    if (quorum_is_blocked(round->nodes, round->gone)) {
+    const struct tally *list = &round->tallies[0];
+    if (quorum_is_blocked(list->size, list->gone)) {
         return ROUND_GONE;
     }
-    bool may_be_yes = round->granted + silent >= quorum_of(round->nodes);
     /* Who acquires is done when it cannot be yes; a holder goes on to learn whether it is lost. */
     bool may_be_gone =
-        round->kind != ROUND_ACQUIRE && quorum_is_blocked(round->nodes, round->gone + silent);
-    return silent > 0 && (may_be_yes || may_be_gone) ? ROUND_OPEN : ROUND_NO;
+        round->kind != ROUND_ACQUIRE && quorum_is_blocked(list->size, list->gone + list->silent);
+    return may_be_yes || may_be_gone ? ROUND_OPEN : ROUND_NO;
+}
+
+static void count(struct round *round, uint32_t node, redlock_vote vote) {
+    uint32_t is_granted = vote == REDLOCK_VOTE_GRANTED;
+    uint32_t is_gone = says_not_ours(vote);
+    for (unsigned i = 0; i < round->tally_count; i++) {
+        struct tally *tally = &round->tallies[i];
+        uint32_t is_member = tally->members >> node & 1;
+        tally->silent -= is_member;
+        tally->granted += is_member & is_granted;
+        tally->gone += is_member & is_gone;
+    }
 }
 
 bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms) {
@@ -53,34 +80,43 @@ bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t 
     if (round->verdict != ROUND_OPEN) {
         return false;
     }
-    round->granted += vote == REDLOCK_VOTE_GRANTED;
-    round->gone += says_not_ours(vote);
+    count(round, node, vote);
     round->verdict = decide(round);
     return round->verdict != ROUND_OPEN;
 }
 
 void round_expire(struct round *round) {
-    for (uint32_t i = 0; i < round->nodes; i++) {
-        if (round->silent & UINT32_C(1) << i) {
-            round_vote(round, i, REDLOCK_VOTE_TIMEOUT, 0);
-        }
+    for (uint32_t rest = round->silent; rest != 0; rest &= rest - 1) {
+        round_vote(round, (uint32_t)__builtin_ctz(rest), REDLOCK_VOTE_TIMEOUT, 0);
     }
 }
 
-uint32_t round_voters(const struct round *round, redlock_vote vote) {
+bool round_was_kept(const struct round *round) {
+    return round->verdict != ROUND_OPEN &&
+           has_quorum(&round->tallies[0], round->tallies[0].granted);
+}
+
+/* A mask of the nodes whose vote is one of `votes`, a mask as well. */
+static uint32_t voters(const struct round *round, uint32_t votes) {
     uint32_t mask = 0;
-    for (uint32_t i = 0; i < round->nodes; i++) {
-        mask |= (uint32_t)(round->votes[i] == vote) << i;
+    for (uint32_t rest = round->members; rest != 0; rest &= rest - 1) {
+        uint32_t node = (uint32_t)__builtin_ctz(rest);
+        mask |= (votes >> round->votes[node] & 1) << node;
     }
     return mask;
 }
 
+#define VOTE(name) (UINT32_C(1) << REDLOCK_VOTE_##name)
+#define DENIALS (VOTE(DENIED) | VOTE(WRONG_TYPE) | VOTE(NO_EXPIRY))
+
+uint32_t round_voters(const struct round *round, redlock_vote vote) {
+    return voters(round, UINT32_C(1) << vote);
+}
+
 uint32_t round_deniers(const struct round *round) {
-    return round_voters(round, REDLOCK_VOTE_DENIED) | round_voters(round, REDLOCK_VOTE_WRONG_TYPE) |
-           round_voters(round, REDLOCK_VOTE_NO_EXPIRY);
+    return voters(round, DENIALS);
 }
 
 uint32_t round_possible_holders(const struct round *round) {
-    return round_all(round->nodes) & ~round_deniers(round) &
-           ~round_voters(round, REDLOCK_VOTE_UNREACHABLE);
+    return voters(round, ~(DENIALS | VOTE(UNREACHABLE)));
 }

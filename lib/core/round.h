@@ -5,9 +5,15 @@
  * nodes said that the key is not ours that no quorum can have it (GONE); or the rest cannot make it
  * either (NO). Votes that come after that are still written down, for what they tell of the node,
  * but the verdict stays. Pure: the caller sends, and reads the clock.
+ *
+ * While the list of nodes is being changed, YES takes a quorum of the list and of the next one.
+ * Whether the key is gone, and whether a release found it, is known from the list alone: the next
+ * one need not have it yet.
  */
 #ifndef REDLOCK_CORE_ROUND_H
 #define REDLOCK_CORE_ROUND_H
+
+#include "core/quorum.h"
 
 #include <redlock.h>
 #include <stdbool.h>
@@ -23,28 +29,32 @@ enum round_kind {
 
 enum round_verdict { ROUND_OPEN, ROUND_YES, ROUND_GONE, ROUND_NO };
 
+/* The votes of one list, counted. */
+struct tally {
+    uint32_t members; /* mask */
+    uint32_t size;
+    uint32_t silent;
+    uint32_t granted; /* how many did it */
+    uint32_t gone;    /* how many said that the key is not ours */
+};
+
 struct round {
     enum round_kind kind;
     enum round_verdict verdict;
     uint64_t start; /* a clock reading from before the first byte was queued */
     uint64_t ttl;
-    uint32_t nodes;
-    uint32_t silent;                          /* mask: nodes that have not voted */
-    uint32_t awaited;                         /* mask: SETTLE waits for these only */
-    uint32_t granted;                         /* how many did it */
-    uint32_t gone;                            /* how many said that the key is not ours */
+    uint32_t members; /* mask: nodes that are asked */
+    uint32_t silent;  /* mask: those of them that have not voted */
+    uint32_t awaited; /* mask: SETTLE waits for these only */
+    unsigned tally_count;
+    struct tally tallies[2];                  /* of the list, and of the next one */
     uint8_t votes[REDLOCK_MAX_NODES];         /* redlock_vote */
     uint32_t other_ttl_ms[REDLOCK_MAX_NODES]; /* DENIED: what the holder's key has left */
 };
 
-/* A mask of all of `nodes` nodes. */
-static inline uint32_t round_all(uint32_t nodes) {
-    return nodes >= 32 ? UINT32_MAX : (UINT32_C(1) << nodes) - 1;
-}
-
 /* Begins a round of any kind; ROUND_SETTLE waits for `awaited`, the others ignore it. */
-void round_begin(struct round *round, enum round_kind kind, uint32_t nodes, uint64_t start,
-                 uint64_t ttl, uint32_t awaited);
+void round_begin(struct round *round, enum round_kind kind, struct quorum_lists lists,
+                 uint64_t start, uint64_t ttl, uint32_t awaited);
 
 /*
  * Writes down a node's vote; a second vote of the same node replaces a TIMEOUT and nothing else:
@@ -55,6 +65,9 @@ bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t 
 
 /* The per-node timeout: whoever is silent has voted TIMEOUT. The round is decided after this. */
 void round_expire(struct round *round);
+
+/* Whether it is decided, and a quorum of the list did it, whatever the next one said. */
+bool round_was_kept(const struct round *round);
 
 /* A mask of the nodes that voted so. */
 uint32_t round_voters(const struct round *round, redlock_vote vote);

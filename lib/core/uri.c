@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define DEFAULT_PORT 6379
 #define SOCKET_PATH_MAX 107 /* sun_path of Linux, less the NUL */
@@ -284,4 +285,24 @@ void uri_name(const struct uri *uri, char name[URI_NAME_MAX]) {
     } else {
         snprintf(name, URI_NAME_MAX, "%s:%u", uri->host, uri->port);
     }
+}
+
+/* ---- comparing ---- */
+
+static bool is_same(const char *a, const char *b) {
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool is_same_host(const char *a, const char *b) {
+    return a == NULL || b == NULL ? a == b : strcasecmp(a, b) == 0;
+}
+
+bool uri_is_same_server(const struct uri *a, const struct uri *b) {
+    return is_same_host(a->host, b->host) && is_same(a->path, b->path) && a->port == b->port &&
+           a->db == b->db;
+}
+
+bool uri_is_same_login(const struct uri *a, const struct uri *b) {
+    return is_same(a->user, b->user) && is_same(a->password, b->password) &&
+           a->is_tls == b->is_tls && a->is_durable == b->is_durable;
 }

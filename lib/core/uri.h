@@ -34,6 +34,10 @@ struct uri {
 redlock_status uri_parse(const char *text, const char *where, char *storage, struct uri *uri,
                          redlock_error *error);
 
+/* Whether both name the same database of the same server; and whether one logs in alike there. */
+bool uri_is_same_server(const struct uri *a, const struct uri *b);
+bool uri_is_same_login(const struct uri *a, const struct uri *b);
+
 /* The longest name that uri_name writes, with the NUL. */
 #define URI_NAME_MAX 300
 

@@ -25,7 +25,9 @@ static void check(const struct row *row) {
     char memory[1024];
     struct text text;
     text_init(&text, memory, sizeof(memory));
-    explain_write(&text, &row->subject, row->reports, row->count);
+    struct explain_subject subject = row->subject;
+    subject.nodes = subject.nodes != 0 ? subject.nodes : row->count;
+    explain_write(&text, &subject, row->reports, row->count);
     assert_string_equal(memory, row->sentence);
 }
 
@@ -108,6 +110,17 @@ static void test_how_often_it_was_tried(void **state) {
     check(&untold);
 }
 
+static void test_two_lists_are_told(void **state) {
+    (void)state;
+    const struct row row = {
+        {.what = "not renewed", .nodes = 1, .next_nodes = 2},
+        2,
+        {{A, REDLOCK_VOTE_GRANTED, 0, ""}, {B, REDLOCK_VOTE_MISSING, 0, ""}},
+        "not renewed, 1 of 1 nodes and 2 of the next 2 are needed; 1 granted (" A
+        "); 1 the key is gone (" B ")"};
+    check(&row);
+}
+
 static void test_a_sentence_that_does_not_fit_is_cut(void **state) {
     (void)state;
     redlock_node_report reports[REDLOCK_MAX_NODES];
@@ -118,7 +131,9 @@ static void test_a_sentence_that_does_not_fit_is_cut(void **state) {
     struct text text;
     memset(memory, '#', sizeof(memory));
     text_init(&text, memory, 128);
-    explain_write(&text, &not_acquired, reports, REDLOCK_MAX_NODES);
+    struct explain_subject subject = not_acquired;
+    subject.nodes = REDLOCK_MAX_NODES;
+    explain_write(&text, &subject, reports, REDLOCK_MAX_NODES);
     assert_int_equal(strlen(memory), 127);
     assert_string_equal(memory + 124, "...");
     assert_int_equal(memory[128], '#');
@@ -130,6 +145,7 @@ int main(void) {
         cmocka_unit_test(test_nodes_that_differ_in_detail_are_told_apart),
         cmocka_unit_test(test_what_each_vote_is_called),
         cmocka_unit_test(test_how_often_it_was_tried),
+        cmocka_unit_test(test_two_lists_are_told),
         cmocka_unit_test(test_a_sentence_that_does_not_fit_is_cut),
     };
     return cmocka_run_group_tests_name("explain", tests, NULL, NULL);

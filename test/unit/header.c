@@ -51,7 +51,7 @@ static int check_calls(void) {
     redlock_client *client = NULL;
     redlock_error error;
     redlock_node_report report = {"", REDLOCK_VOTE_NONE, 0, ""};
-    redlock_node_info info = {"", false, "", 0, 0, 0, 0, true, "", 0};
+    redlock_node_info info = {"", false, "", 0, 0, 0, 0, true, "", 0, false, false};
     return redlock_client_create(NULL, NULL, &client, &error) == REDLOCK_EINVAL && client == NULL &&
            error.status == REDLOCK_EINVAL && redlock_validity_ms(NULL) == 0 &&
            report.vote == REDLOCK_VOTE_NONE && !info.connected &&

@@ -567,6 +567,143 @@ static void test_an_extension_tops_up_for_what_it_asked(void **state) {
     assert_int_equal(rig.update.top_up_ttl, MS(4999));
 }
 
+/* ---- other nodes ---- */
+
+static const struct quorum_lists old_list = {0x07, 0};
+static const struct quorum_lists both_lists = {0x07, 0x38};
+static const struct quorum_lists next_list = {0x38, 0};
+
+static void hold_at(struct rig *rig, struct quorum_lists lists, const char *votes) {
+    struct lease_terms terms = watched();
+    rig_start_at(rig, &terms, lists, 1);
+    rig_votes(rig, votes);
+    assert_state(rig, LEASE_HELD);
+}
+
+static void test_nodes_that_join_get_the_key(void **state) {
+    (void)state;
+    struct rig rig;
+    hold_at(&rig, old_list, "GGG");
+    rig_pass(&rig, MS(1000));
+    rig_move(&rig, both_lists);
+    assert_int_equal(rig.update.top_up, 0x38);
+    assert_int_equal(rig.update.top_up_ttl, rig.lease.validity_end - rig.now);
+    assert_int_equal(rig.lease.may_hold, 0x3f);
+    assert_false(rig.update.send);
+    rig_move(&rig, next_list);
+    assert_nothing_sent(&rig);
+    rig_move(&rig, old_list); /* they are other nodes, or have forgotten it meanwhile */
+    assert_int_equal(rig.update.top_up, 0x07);
+}
+
+static void test_nodes_that_join_get_nothing_of_a_lock_that_is_not_held(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_start_at(&rig, &terms, old_list, 1);
+    rig_move(&rig, both_lists);
+    assert_nothing_sent(&rig);
+    hold_at(&rig, old_list, "GGG");
+    rig.now = rig.lease.lost_at;
+    rig_move(&rig, both_lists);
+    assert_nothing_sent(&rig);
+    hold_at(&rig, old_list, "GGG");
+    assert_int_equal(rig_release(&rig), REDLOCK_OK);
+    rig_move(&rig, both_lists);
+    assert_int_equal(rig.update.top_up, 0);
+}
+
+static void test_a_round_that_began_before_tops_up_whom_it_did_not_ask(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_start_at(&rig, &terms, old_list, 1);
+    rig_move(&rig, both_lists);
+    rig_pass(&rig, MS(2));
+    rig_votes(&rig, "GG");
+    assert_state(&rig, LEASE_HELD); /* by the list that there was when it began */
+    assert_int_equal(rig.update.top_up, 0x38);
+    assert_int_equal(rig.update.top_up_ttl, MS(10000 - 2));
+    assert_int_equal(rig.acquired, 1);
+}
+
+static void test_a_renewal_takes_both_lists(void **state) {
+    (void)state;
+    struct rig rig;
+    hold_at(&rig, old_list, "GGG");
+    uint64_t end = rig.lease.validity_end;
+    rig_move(&rig, both_lists);
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GGGM M");
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.lease.validity_end, end);
+    assert_int_equal(rig.update.top_up, 0x28); /* they lack it, and will have it */
+    rig_vote(&rig, 4, REDLOCK_VOTE_MISSING);
+    assert_int_equal(rig.update.top_up, 0x10);
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GG  GG");
+    assert_true(rig.lease.validity_end > end);
+    rig_wake_on_time(&rig);
+    rig_move(&rig, next_list);
+    rig_votes(&rig, "GG  GG"); /* it goes on with those that it asked */
+    assert_state(&rig, LEASE_HELD);
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "   GG");
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.losses, 0);
+}
+
+static void test_the_next_list_alone_does_not_lose_a_lock(void **state) {
+    (void)state;
+    struct rig rig;
+    hold_at(&rig, both_lists, "GGGGGG");
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GGGDDD");
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.update.top_up, 0);
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "MM GGG");
+    assert_lost(&rig, REDLOCK_ELOST); /* the list does */
+}
+
+static void test_a_renewal_that_no_list_kept_tops_up_nothing(void **state) {
+    (void)state;
+    struct rig rig;
+    hold_at(&rig, both_lists, "GGGGGG");
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GEEMMM");
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.update.top_up, 0);
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "EEEGGG");
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.losses, 0);
+}
+
+/* As it is told by the next list: the holders were not in the way, or only the silent ones were. */
+static void test_why_not_by_two_lists(void **state) {
+    (void)state;
+    static const struct {
+        const char *votes;
+        redlock_status status;
+    } rows[] = {{"GGGDD ", REDLOCK_EHELD},
+                {"DD GGG", REDLOCK_EHELD},
+                {"GGGDEE", REDLOCK_ENOQUORUM},
+                {"DEEGGG", REDLOCK_ENOQUORUM},
+                {"GGGEE ", REDLOCK_ENOQUORUM}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct rig rig;
+        struct lease_terms terms = rig_terms();
+        rig_start_at(&rig, &terms, both_lists, 1);
+        rig_votes(&rig, rows[i].votes);
+        if (rig.lease.state == LEASE_SETTLING) {
+            rig_wake_on_time(&rig);
+        }
+        assert_state(&rig, LEASE_OVER);
+        assert_int_equal(rig.update.acquired, rows[i].status);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_watchdog_renews_every_third_of_the_ttl),
@@ -598,6 +735,13 @@ int main(void) {
         cmocka_unit_test(test_an_acquisition_tops_up_nothing),
         cmocka_unit_test(test_nothing_is_topped_up_after_a_failure_or_the_end),
         cmocka_unit_test(test_an_extension_tops_up_for_what_it_asked),
+        cmocka_unit_test(test_nodes_that_join_get_the_key),
+        cmocka_unit_test(test_nodes_that_join_get_nothing_of_a_lock_that_is_not_held),
+        cmocka_unit_test(test_a_round_that_began_before_tops_up_whom_it_did_not_ask),
+        cmocka_unit_test(test_a_renewal_takes_both_lists),
+        cmocka_unit_test(test_the_next_list_alone_does_not_lose_a_lock),
+        cmocka_unit_test(test_a_renewal_that_no_list_kept_tops_up_nothing),
+        cmocka_unit_test(test_why_not_by_two_lists),
     };
     return cmocka_run_group_tests_name("lease_hold", tests, NULL, NULL);
 }

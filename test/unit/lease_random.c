@@ -27,7 +27,6 @@ static struct lease_terms random_terms(struct dice *dice) {
     static const uint64_t waits[] = {1, MS(1), MS(30), MS(700), NANOS_NEVER};
     static const uint32_t retries[] = {0, 1, 3, UINT32_MAX};
     struct lease_terms terms = rig_terms();
-    terms.nodes = 1 + (uint32_t)below(dice, 7);
     terms.ttl = ttls[below(dice, COUNT_OF(ttls))];
     terms.give_up_at = nanos_add(T0, waits[below(dice, COUNT_OF(waits))]);
     terms.retries = retries[below(dice, COUNT_OF(retries))];
@@ -35,6 +34,17 @@ static struct lease_terms random_terms(struct dice *dice) {
     terms.max_hold = terms.watchdog && one_in(dice, 3) ? below(dice, 4 * terms.ttl) : NANOS_NEVER;
     terms.min_validity = one_in(dice, 3) ? below(dice, terms.ttl / 8) : 0;
     return terms;
+}
+
+/* Of twelve nodes; the next list, if there is one, shares some with the first, or none. */
+static struct quorum_lists random_lists(struct dice *dice) {
+    uint32_t nodes = 1 + (uint32_t)below(dice, 6);
+    uint32_t next = 1 + (uint32_t)below(dice, 6);
+    struct quorum_lists lists = {.now = (1u << nodes) - 1};
+    if (one_in(dice, 3)) {
+        lists.next = ((1u << next) - 1) << below(dice, 7);
+    }
+    return lists;
 }
 
 /* Some time passes: usually little, sometimes to the timer or past it, now and then very much. */
@@ -69,7 +79,10 @@ static void cast_a_vote(struct dice *dice, struct rig *rig) {
         REDLOCK_VOTE_DENIED, REDLOCK_VOTE_WRONG_TYPE,  REDLOCK_VOTE_NO_EXPIRY, REDLOCK_VOTE_MISSING,
         REDLOCK_VOTE_ERROR,  REDLOCK_VOTE_UNREACHABLE, REDLOCK_VOTE_BROKEN,    REDLOCK_VOTE_MISSING,
     };
-    uint32_t node = (uint32_t)below(dice, rig->lease.terms.nodes);
+    uint32_t node = (uint32_t)below(dice, 12);
+    while (!(rig->round.members >> node & 1)) {
+        node = (node + 1) % 12;
+    }
     rig_vote(rig, node,
              one_in(dice, 5) ? votes[below(dice, COUNT_OF(votes))] : REDLOCK_VOTE_GRANTED);
 }
@@ -86,6 +99,10 @@ static void call(struct dice *dice, struct rig *rig) {
         if (one_in(dice, 4)) {
             rig_close(rig);
         }
+        break;
+    case 3:
+    case 4:
+        rig_move(rig, random_lists(dice));
         break;
     default:
         rig_extend(rig, rig->lease.terms.ttl / 2 + below(dice, rig->lease.terms.ttl) + MS(3));
@@ -141,7 +158,7 @@ static void test_random_lives(void **state) {
         struct dice dice = {seed};
         struct lease_terms terms = random_terms(&dice);
         struct rig rig;
-        rig_start(&rig, &terms, seed);
+        rig_start_at(&rig, &terms, random_lists(&dice), seed);
         for (unsigned i = 0; i < EVENTS && rig.lease.state != LEASE_OVER; i++) {
             seen[rig.lease.state]++;
             happen(&dice, &rig);

@@ -7,8 +7,7 @@
 #include <string.h>
 
 struct lease_terms rig_terms(void) {
-    return (struct lease_terms){.nodes = 5,
-                                .drift = 0.01,
+    return (struct lease_terms){.drift = 0.01,
                                 .ttl = MS(10000),
                                 .node_timeout = MS(50),
                                 .retry_delay = MS(200),
@@ -74,17 +73,23 @@ static void count_news(struct rig *rig) {
     }
 }
 
-/* Nodes are topped up only while the lock is held, once a success, and only where it is gone. */
+/*
+ * Nodes are topped up only while the lock is held, once a round, and only where it is gone or where
+ * it was not asked for.
+ */
 static void check_top_up(struct rig *rig, const struct round *before) {
     uint32_t nodes = rig->update.top_up;
+    uint32_t lacking = round_voters(before, REDLOCK_VOTE_MISSING) | ~before->members;
     if (nodes == 0) {
         return;
     }
-    assert_state(rig, LEASE_HELD);
-    assert_int_equal(nodes & ~round_voters(before, REDLOCK_VOTE_MISSING), 0);
-    assert_int_equal(nodes & rig->topped_up, 0);
+    assert_true(is_held(rig->lease.state));
+    assert_int_equal(nodes & ~(rig->joining != 0 ? rig->joining : lacking), 0);
+    assert_int_equal(nodes & ~(rig->lists.now | rig->lists.next), 0);
+    assert_int_equal(nodes & rig->topped_up & ~rig->joining, 0);
     assert_int_equal(rig->lease.may_hold & nodes, nodes);
-    assert_true(nanos_add(rig->now, rig->update.top_up_ttl) <= before->start + before->ttl);
+    assert_true(nanos_add(rig->now, rig->update.top_up_ttl) <=
+                (rig->joining != 0 ? rig->lease.validity_end : before->start + before->ttl));
     rig->topped_up |= nodes;
 }
 
@@ -116,21 +121,37 @@ static void carry_out(struct rig *rig, enum lease_state before) {
     }
     assert_true(is_state_of(update->round, after));
     rig->is_unsent = rig->without_memory;
+    rig->topped_up = 0;
     if (!rig->without_memory) {
-        round_begin(&rig->round, update->round, rig->lease.terms.nodes, rig->now,
-                    rig->lease.terms.ttl, update->awaited);
+        round_begin(&rig->round, update->round, rig->lists, rig->now, rig->lease.terms.ttl,
+                    update->awaited);
     }
 }
 
 /* ---- events ---- */
 
-void rig_start(struct rig *rig, const struct lease_terms *terms, uint64_t seed) {
+void rig_start_at(struct rig *rig, const struct lease_terms *terms, struct quorum_lists lists,
+                  uint64_t seed) {
     memset(rig, 0, sizeof(*rig));
     rig->now = T0;
+    rig->lists = lists;
     memset(&rig->lease, 0xa5, sizeof(rig->lease));
     memset(&rig->update, 0xa5, sizeof(rig->update));
-    lease_start(&rig->lease, terms, seed, rig->now, &rig->update);
+    lease_start(&rig->lease, terms, lists.now | lists.next, seed, rig->now, &rig->update);
     carry_out(rig, LEASE_ACQUIRING);
+}
+
+void rig_start(struct rig *rig, const struct lease_terms *terms, uint64_t seed) {
+    rig_start_at(rig, terms, (struct quorum_lists){0x1f, 0}, seed);
+}
+
+void rig_move(struct rig *rig, struct quorum_lists lists) {
+    enum lease_state before = rig->lease.state;
+    rig->joining = (lists.now | lists.next) & ~(rig->lists.now | rig->lists.next);
+    rig->lists = lists;
+    lease_move(&rig->lease, lists.now | lists.next, rig->now, &rig->update);
+    carry_out(rig, before);
+    rig->joining = 0;
 }
 
 void rig_pass(struct rig *rig, uint64_t nanos) {
@@ -144,7 +165,6 @@ static void tell_verdict(struct rig *rig) {
         (round->kind == ROUND_ACQUIRE || round->kind == ROUND_RENEW)) {
         uint64_t end = validity_end(round->start, round->ttl, rig->lease.terms.drift);
         rig->best_end = nanos_max(rig->best_end, end);
-        rig->topped_up = 0;
     }
     lease_decided(&rig->lease, round, rig->now, &rig->update);
     carry_out(rig, before);
@@ -159,7 +179,7 @@ static void tell_late_votes(struct rig *rig) {
 void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote) {
     if (round_vote(&rig->round, node, vote, 0)) {
         tell_verdict(rig);
-    } else if (rig->round.verdict == ROUND_YES && vote == REDLOCK_VOTE_MISSING) {
+    } else if (round_was_kept(&rig->round) && vote == REDLOCK_VOTE_MISSING) {
         tell_late_votes(rig);
     }
 }

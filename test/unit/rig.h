@@ -12,6 +12,7 @@
 
 struct rig {
     struct lease lease;
+    struct quorum_lists lists;  /* whom its rounds ask */
     struct round round;         /* the latest one that was sent */
     struct lease_update update; /* what the last event led to */
     uint64_t now;
@@ -20,7 +21,8 @@ struct rig {
 
     unsigned acquired, extended, losses, released; /* how often each was told */
     unsigned extensions;                           /* how many were accepted */
-    uint32_t topped_up;                            /* since the last success of a round */
+    uint32_t topped_up;                            /* since the last round was sent */
+    uint32_t joining;                              /* by the event that is carried out */
     uint64_t best_end; /* the largest end of validity that any round that succeeded gave */
 };
 
@@ -28,6 +30,11 @@ struct rig {
 struct lease_terms rig_terms(void);
 
 void rig_start(struct rig *rig, const struct lease_terms *terms, uint64_t seed);
+void rig_start_at(struct rig *rig, const struct lease_terms *terms, struct quorum_lists lists,
+                  uint64_t seed);
+
+/* From now on these nodes are asked. */
+void rig_move(struct rig *rig, struct quorum_lists lists);
 
 /* Lets time pass, without an event. */
 void rig_pass(struct rig *rig, uint64_t nanos);

@@ -17,49 +17,96 @@ static const redlock_vote alphabet[] = {
     REDLOCK_VOTE_UNREACHABLE, REDLOCK_VOTE_UNTRUSTED,
 };
 
-static struct round begin(enum round_kind kind, uint32_t nodes, uint32_t awaited) {
+/* A mask of the first nodes. */
+static uint32_t first(uint32_t nodes) {
+    return (uint32_t)((UINT64_C(1) << nodes) - 1);
+}
+
+static struct round begin_at(enum round_kind kind, struct quorum_lists lists, uint32_t awaited) {
     struct round round;
     memset(&round, 0xa5, sizeof(round)); /* rounds come from a pool, as their last user left them */
-    round_begin(&round, kind, nodes, START, TTL, awaited);
+    round_begin(&round, kind, lists, START, TTL, awaited);
     return round;
+}
+
+static struct round begin(enum round_kind kind, uint32_t nodes, uint32_t awaited) {
+    return begin_at(kind, (struct quorum_lists){first(nodes), 0}, awaited);
 }
 
 /* ---- the oracle ---- */
 
+/* Which node casts the next vote: the order must not matter. */
+typedef uint32_t node_order(uint32_t nodes, uint32_t cast);
+
+static uint32_t upwards(uint32_t nodes, uint32_t cast) {
+    (void)nodes;
+    return cast;
+}
+
+static uint32_t downwards(uint32_t nodes, uint32_t cast) {
+    return nodes - 1 - cast;
+}
+
 /* The votes of one round, in the order in which they came. */
 struct history {
     enum round_kind kind;
+    struct quorum_lists lists; /* of the first `nodes` nodes */
     uint32_t nodes;
+    node_order *order;
     uint32_t cast;
     redlock_vote votes[REDLOCK_MAX_NODES];
 };
 
-static uint32_t count_granted(const struct history *history) {
+static uint32_t voter(const struct history *history, uint32_t cast) {
+    return history->order(history->nodes, cast);
+}
+
+static bool is_in(uint32_t list, uint32_t node) {
+    return (list & UINT32_C(1) << node) != 0;
+}
+
+static uint32_t size_of(const struct history *history, uint32_t list) {
+    uint32_t size = 0;
+    for (uint32_t node = 0; node < history->nodes; node++) {
+        size += is_in(list, node);
+    }
+    return size;
+}
+
+static uint32_t count_granted(const struct history *history, uint32_t list) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < history->cast; i++) {
-        count += history->votes[i] == REDLOCK_VOTE_GRANTED;
+        count += is_in(list, voter(history, i)) && history->votes[i] == REDLOCK_VOTE_GRANTED;
     }
     return count;
 }
 
 /* How many said that the key is not ours: another's, no lock at all, or not there. */
-static uint32_t count_not_ours(const struct history *history) {
+static uint32_t count_not_ours(const struct history *history, uint32_t list) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < history->cast; i++) {
         redlock_vote vote = history->votes[i];
-        count += vote == REDLOCK_VOTE_DENIED || vote == REDLOCK_VOTE_WRONG_TYPE ||
-                 vote == REDLOCK_VOTE_NO_EXPIRY || vote == REDLOCK_VOTE_MISSING;
+        count += is_in(list, voter(history, i)) &&
+                 (vote == REDLOCK_VOTE_DENIED || vote == REDLOCK_VOTE_WRONG_TYPE ||
+                  vote == REDLOCK_VOTE_NO_EXPIRY || vote == REDLOCK_VOTE_MISSING);
     }
     return count;
 }
 
-/* What these votes alone amount to: a majority did it, or the others are no majority, or neither.
+static bool has_majority(const struct history *history, uint32_t list) {
+    return 2 * count_granted(history, list) > size_of(history, list);
+}
+
+/* What these votes alone amount to: majorities did it, or the others are no majority, or neither.
  */
 static enum round_verdict outcome(const struct history *history) {
-    if (2 * count_granted(history) > history->nodes) {
+    uint32_t list = history->lists.now;
+    uint32_t next = history->kind == ROUND_RELEASE ? 0 : history->lists.next;
+    if (has_majority(history, list) && (next == 0 || has_majority(history, next))) {
         return ROUND_YES;
     }
-    return 2 * (history->nodes - count_not_ours(history)) <= history->nodes ? ROUND_GONE : ROUND_NO;
+    uint32_t size = size_of(history, list);
+    return 2 * (size - count_not_ours(history, list)) <= size ? ROUND_GONE : ROUND_NO;
 }
 
 /* A mask of the outcomes that are still possible, over every rest of the votes. */
@@ -98,20 +145,8 @@ static enum round_verdict expected_verdict(const struct history *history) {
 
 /* ---- decisions ---- */
 
-/* Which node casts the next vote: the order must not matter. */
-typedef uint32_t node_order(uint32_t nodes, uint32_t cast);
-
-static uint32_t upwards(uint32_t nodes, uint32_t cast) {
-    (void)nodes;
-    return cast;
-}
-
-static uint32_t downwards(uint32_t nodes, uint32_t cast) {
-    return nodes - 1 - cast;
-}
-
 /* Goes on with each possible next vote from `round`, which has seen `history`. */
-static void explore(const struct round *round, const struct history *history, node_order *order) {
+static void explore(const struct round *round, const struct history *history) {
     if (history->cast == history->nodes) {
         assert_int_equal(round->silent, 0);
         assert_int_not_equal(round->verdict, ROUND_OPEN);
@@ -120,7 +155,7 @@ static void explore(const struct round *round, const struct history *history, no
     for (size_t i = 0; i < COUNT_OF(alphabet); i++) {
         struct round after = *round;
         struct history longer = *history;
-        uint32_t node = order(history->nodes, history->cast);
+        uint32_t node = voter(history, history->cast);
         longer.votes[longer.cast++] = alphabet[i];
         bool decided = round_vote(&after, node, alphabet[i], 5);
         assert_int_equal(after.votes[node], alphabet[i]);
@@ -131,20 +166,76 @@ static void explore(const struct round *round, const struct history *history, no
             assert_int_equal(after.verdict, expected_verdict(&longer));
             assert_int_equal(decided, after.verdict != ROUND_OPEN);
         }
-        explore(&after, &longer, order);
+        explore(&after, &longer);
     }
 }
 
 static void explore_kind(enum round_kind kind) {
     for (uint32_t nodes = 1; nodes <= 5; nodes++) {
-        struct history history = {.kind = kind, .nodes = nodes};
+        struct history history = {
+            .kind = kind, .lists = {first(nodes), 0}, .nodes = nodes, .order = upwards};
         struct round round = begin(kind, nodes, 0);
         assert_int_equal(round.verdict, ROUND_OPEN);
-        explore(&round, &history, upwards);
+        explore(&round, &history);
         if (nodes < 5) {
-            explore(&round, &history, downwards);
+            history.order = downwards;
+            explore(&round, &history);
         }
     }
+}
+
+/* Two lists at once: apart, sharing some, the same, one within the other. */
+static void test_every_sequence_of_votes_of_two_lists(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t nodes;
+        struct quorum_lists lists;
+    } rows[] = {{2, {0x1, 0x2}}, {2, {0x1, 0x3}}, {3, {0x7, 0x7}}, {3, {0x3, 0x6}},
+                {4, {0x7, 0xe}}, {4, {0x3, 0xc}}, {4, {0xf, 0x4}}, {5, {0x7, 0x1c}}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        for (int kind = ROUND_ACQUIRE; kind <= ROUND_RELEASE; kind++) {
+            struct history history = {.kind = (enum round_kind)kind,
+                                      .lists = rows[i].lists,
+                                      .nodes = rows[i].nodes,
+                                      .order = i % 2 == 0 ? upwards : downwards};
+            struct round round = begin_at(history.kind, rows[i].lists, 0);
+            assert_int_equal(round.verdict, ROUND_OPEN);
+            explore(&round, &history);
+        }
+    }
+}
+
+/* Majorities of both, whichever come first. */
+static void test_whether_it_is_kept_is_the_lists_word_alone(void **state) {
+    (void)state;
+    struct round round = begin_at(ROUND_RENEW, (struct quorum_lists){0x07, 0x38}, 0);
+    for (uint32_t i = 3; i < 6; i++) {
+        assert_false(round_vote(&round, i, REDLOCK_VOTE_GRANTED, 0));
+        assert_false(round_was_kept(&round));
+    }
+    assert_false(round_vote(&round, 0, REDLOCK_VOTE_GRANTED, 0));
+    assert_false(round_was_kept(&round));
+    assert_true(round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0));
+    assert_int_equal(round.verdict, ROUND_YES);
+    round = begin_at(ROUND_RENEW, (struct quorum_lists){0x07, 0x38}, 0);
+    for (uint32_t i = 5; i > 1; i--) {
+        assert_false(round_vote(&round, i, i > 2 ? REDLOCK_VOTE_MISSING : REDLOCK_VOTE_GRANTED, 0));
+    }
+    assert_true(round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0));
+    assert_int_equal(round.verdict, ROUND_NO); /* not gone: nobody else can have it */
+    assert_true(round_was_kept(&round));
+}
+
+/* Its votes are those of neither list. */
+static void test_a_node_that_is_not_asked_has_no_vote(void **state) {
+    (void)state;
+    struct round round = begin_at(ROUND_ACQUIRE, (struct quorum_lists){0x05, 0x0c}, 0);
+    assert_int_equal(round.members, 0x0d);
+    assert_false(round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0));
+    assert_int_equal(round_voters(&round, REDLOCK_VOTE_GRANTED), 0);
+    assert_int_equal(round_possible_holders(&round), 0x0d);
+    struct round settling = begin_at(ROUND_SETTLE, (struct quorum_lists){0x05, 0}, 0x0a);
+    assert_int_equal(settling.verdict, ROUND_YES); /* none of those that are waited for is there */
 }
 
 static void test_every_sequence_of_votes_to_acquire(void **state) {
@@ -209,7 +300,7 @@ static void test_a_node_votes_once(void **state) {
         } else {
             assert_int_equal(round.votes[3], alphabet[i]);
             assert_int_equal(round.other_ttl_ms[3], 11);
-            assert_int_equal(round.granted, before.granted);
+            assert_int_equal(round.tallies[0].granted, before.tallies[0].granted);
         }
         assert_int_equal(round.silent, 0x1f & ~(1u << 3));
         assert_int_equal(round.verdict, ROUND_OPEN);
@@ -222,7 +313,7 @@ static void test_one_node_is_no_quorum_however_often_it_answers(void **state) {
     for (unsigned i = 0; i < 5; i++) {
         assert_false(round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0));
     }
-    assert_int_equal(round.granted, 1);
+    assert_int_equal(round.tallies[0].granted, 1);
     assert_int_equal(round.verdict, ROUND_OPEN);
 }
 
@@ -251,7 +342,7 @@ static void test_the_deadline_decides_every_round(void **state) {
             round_expire(&round);
             assert_int_equal(round.verdict, kind == ROUND_SETTLE ? ROUND_YES : ROUND_NO);
             round_expire(&round); /* and once more changes nothing */
-            assert_int_equal(round_voters(&round, REDLOCK_VOTE_TIMEOUT), round_all(nodes));
+            assert_int_equal(round_voters(&round, REDLOCK_VOTE_TIMEOUT), first(nodes));
         }
     }
 }
@@ -269,7 +360,7 @@ static void test_a_timeout_is_no_proof_of_loss(void **state) {
 
 /* Votes of the nodes that are still silent, in every order; over exactly when all awaited came. */
 static void settle_in_every_order(const struct round *round, uint32_t awaited) {
-    for (uint32_t node = 0; node < round->nodes; node++) {
+    for (uint32_t node = 0; node < round->tallies[0].size; node++) {
         if ((round->silent & 1u << node) == 0) {
             continue;
         }
@@ -286,7 +377,7 @@ static void settle_in_every_order(const struct round *round, uint32_t awaited) {
 static void test_settling_waits_for_the_awaited(void **state) {
     (void)state;
     for (uint32_t nodes = 1; nodes <= 5; nodes++) {
-        for (uint32_t awaited = 0; awaited <= round_all(nodes); awaited++) {
+        for (uint32_t awaited = 0; awaited <= first(nodes); awaited++) {
             struct round round = begin(ROUND_SETTLE, nodes, awaited);
             assert_int_equal(round.verdict, awaited == 0 ? ROUND_YES : ROUND_OPEN);
             settle_in_every_order(&round, awaited);
@@ -295,14 +386,6 @@ static void test_settling_waits_for_the_awaited(void **state) {
 }
 
 /* ---- masks ---- */
-
-static void test_masks_of_all(void **state) {
-    (void)state;
-    assert_int_equal(round_all(1), 1);
-    assert_int_equal(round_all(5), 0x1f);
-    assert_int_equal(round_all(31), 0x7fffffff);
-    assert_int_equal(round_all(32), UINT32_MAX);
-}
 
 static void test_who_voted_what(void **state) {
     (void)state;
@@ -365,7 +448,7 @@ static void test_a_round_begins_empty(void **state) {
     assert_int_equal(round.kind, ROUND_RENEW);
     assert_int_equal(round.start, START);
     assert_int_equal(round.ttl, TTL);
-    assert_int_equal(round.granted + round.gone, 0);
+    assert_int_equal(round.tallies[0].granted + round.tallies[0].gone, 0);
     assert_int_equal(round.silent, UINT32_MAX);
     assert_int_equal(round_voters(&round, REDLOCK_VOTE_NONE), UINT32_MAX);
     for (uint32_t i = 0; i < 32; i++) {
@@ -378,6 +461,9 @@ int main(void) {
         cmocka_unit_test(test_every_sequence_of_votes_to_acquire),
         cmocka_unit_test(test_every_sequence_of_votes_to_renew),
         cmocka_unit_test(test_every_sequence_of_votes_to_release),
+        cmocka_unit_test(test_every_sequence_of_votes_of_two_lists),
+        cmocka_unit_test(test_whether_it_is_kept_is_the_lists_word_alone),
+        cmocka_unit_test(test_a_node_that_is_not_asked_has_no_vote),
         cmocka_unit_test(test_unreachable_nodes_count),
         cmocka_unit_test(test_votes_after_the_verdict_are_only_written_down),
         cmocka_unit_test(test_a_node_votes_once),
@@ -386,7 +472,6 @@ int main(void) {
         cmocka_unit_test(test_the_deadline_decides_every_round),
         cmocka_unit_test(test_a_timeout_is_no_proof_of_loss),
         cmocka_unit_test(test_settling_waits_for_the_awaited),
-        cmocka_unit_test(test_masks_of_all),
         cmocka_unit_test(test_who_voted_what),
         cmocka_unit_test(test_deniers_and_possible_holders),
         cmocka_unit_test(test_32_nodes_need_17),

@@ -23,7 +23,7 @@ static void test_each_status(void **state) {
          "a quorum of the nodes no longer holds the lock for us", false},
         {REDLOCK_ECANCELED, -7, "REDLOCK_ECANCELED", "the request was canceled", false},
         {REDLOCK_ECLOSED, -8, "REDLOCK_ECLOSED", "the client was closed", false},
-        {REDLOCK_EBUSY, -9, "REDLOCK_EBUSY", "another extension of this lock is under way", false},
+        {REDLOCK_EBUSY, -9, "REDLOCK_EBUSY", "something that is under way has to end first", false},
         {REDLOCK_ESYSTEM, -10, "REDLOCK_ESYSTEM",
          "the operating system or a library refused a service", false},
     };

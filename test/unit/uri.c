@@ -321,6 +321,40 @@ static void test_no_name_holds_a_login(void **state) {
     }
 }
 
+/* Which is the same server, and which is the same way to log in there. */
+static void test_which_are_the_same(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        bool server, login;
+    } rows[] = {
+        {"redis://h", "redis://h:6379/0", true, true},
+        {"redis://h", "redis://H", true, true},
+        {"redis://h", "redis://i", false, true},
+        {"redis://h", "redis://h:7", false, true},
+        {"redis://h", "redis://h/1", false, true},
+        {"redis://h", "unix:///h", false, true},
+        {"unix:///h", "redis://h", false, true},
+        {"unix:///h", "unix:///h?db=0", true, true},
+        {"unix:///h", "unix:///H", false, true},
+        {"redis://h", "rediss://h", true, false},
+        {"redis://h", "redis://h?durable=yes", true, false},
+        {"redis://u:p@h", "redis://u:p@h", true, true},
+        {"redis://u:p@h", "redis://u:q@h", true, false},
+        {"redis://u:p@h", "redis://v:p@h", true, false},
+        {"redis://:p@h", "redis://h", true, false},
+        {"redis://h", "redis://:p@h", true, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char storage[2][64];
+        struct uri a, b;
+        assert_int_equal(uri_parse(rows[i].a, WHERE, storage[0], &a, NULL), REDLOCK_OK);
+        assert_int_equal(uri_parse(rows[i].b, WHERE, storage[1], &b, NULL), REDLOCK_OK);
+        assert_int_equal(uri_is_same_server(&a, &b), rows[i].server);
+        assert_int_equal(uri_is_same_login(&a, &b), rows[i].login);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hosts),
@@ -331,6 +365,7 @@ int main(void) {
         cmocka_unit_test(test_bad_uris),
         cmocka_unit_test(test_no_message_repeats_a_password),
         cmocka_unit_test(test_no_name_holds_a_login),
+        cmocka_unit_test(test_which_are_the_same),
     };
     return cmocka_run_group_tests_name("uri", tests, NULL, NULL);
 }
