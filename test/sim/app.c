@@ -7,6 +7,116 @@
 
 static void be_born(void *owner);
 
+/* ---- the list of nodes ---- */
+
+static void name_node(struct app *app, unsigned place, unsigned server, bool has_name) {
+    snprintf(app->uris[place], sizeof(app->uris[place]), "redis://%s%s:%u/%u",
+             app->plan->has_password ? "me:secret@" : "", has_name ? "node1" : "10.0.0.1",
+             7000 + server, app->plan->db);
+}
+
+static void name_nodes(struct app *app) {
+    const struct plan *plan = app->plan;
+    for (unsigned i = 0; i < plan->nodes; i++) {
+        name_node(app, i, i, plan->has_names && i % 2 == 0);
+    }
+    if (plan->has_twin) {
+        name_node(app, plan->nodes, 0, !plan->has_names);
+    }
+}
+
+/* The URIs of a mask of servers; returns how many. */
+static size_t list_nodes(const struct app *app, uint32_t list, const char **nodes) {
+    size_t count = 0;
+    for (unsigned i = 0; i < app->plan->nodes; i++) {
+        if (list >> i & 1) {
+            nodes[count++] = app->uris[i];
+        }
+    }
+    if (app->plan->has_twin) {
+        nodes[count++] = app->uris[app->plan->nodes];
+    }
+    return count;
+}
+
+static redlock_status change(struct app *app, uint32_t list) {
+    const char *nodes[SERVERS_MAX + 1];
+    size_t count = list_nodes(app, list, nodes);
+    app_begin_call(app);
+    redlock_status status = redlock_client_change_nodes(app->client, nodes, count);
+    app_end_call(app);
+    if (status == REDLOCK_OK) {
+        app->lists.next = list;
+    } else if (status != REDLOCK_ENOMEM || app->process.failed == 0) {
+        violate(app_world(app), INVARIANT_CALLBACKS, "no change of nodes: %s",
+                redlock_client_error(app->client));
+    }
+    return status;
+}
+
+static void commit(struct app *app) {
+    app_begin_call(app);
+    redlock_status status = redlock_client_commit_nodes(app->client);
+    app_end_call(app);
+    if (status == REDLOCK_OK) {
+        app->lists = (struct app_lists){app->lists.next, 0};
+        check_lists(&app->process, app->lists.now);
+    } else if (status != REDLOCK_EBUSY) { /* by its own clock, it may be too early */
+        violate(app_world(app), INVARIANT_CALLBACKS, "no commit: %s",
+                redlock_client_error(app->client));
+    }
+}
+
+static void abandon(struct app *app) {
+    app_begin_call(app);
+    redlock_status status = redlock_client_abandon_nodes(app->client);
+    app_end_call(app);
+    app->lists.next = 0;
+    check_lists(&app->process, app->lists.now);
+    if (status != REDLOCK_OK) {
+        violate(app_world(app), INVARIANT_CALLBACKS, "no abandoning: %s",
+                redlock_client_error(app->client));
+    }
+}
+
+static void on_step(void *owner) {
+    struct app *app = owner;
+    if (app->client == NULL || app->is_closing ||
+        app_is_joint(app) != (app->step != STEP_CHANGE)) {
+        return; /* it has a new client, which was made so, or is there already */
+    }
+    TRACE(app_world(app), "process %u takes step %d", app->process.index, (int)app->step);
+    if (app->step == STEP_CHANGE) {
+        change(app, app->step_list);
+    } else if (app->step == STEP_COMMIT) {
+        commit(app);
+    } else {
+        abandon(app);
+    }
+}
+
+void app_is_born_with(struct app *app, uint32_t list, uint32_t next) {
+    app->birth = (struct app_lists){list, next};
+}
+
+void app_take_step(struct app *app, enum app_step step, uint32_t list) {
+    app->step = step;
+    app->step_list = list;
+    process_notify(&app->process, &app->stepping);
+}
+
+void app_forget_step(struct app *app) {
+    process_forget(&app->process, &app->stepping);
+}
+
+bool app_has_client(const struct app *app) {
+    return app->is_starting || (app->client != NULL && !app->is_closing);
+}
+
+bool app_is_joint(const struct app *app) {
+    return app->lists.next != 0;
+}
+
 /* ---- clients ---- */
 
 static void on_closed(void *arg) {
@@ -26,6 +136,7 @@ static void on_closed(void *arg) {
                 app->process.bytes);
     }
     app->client = NULL;
+    app->lists = (struct app_lists){0, 0};
     app->is_closing = false;
     app->process.life++;
     if (app->phase != PHASE_END) {
@@ -65,41 +176,33 @@ static void be_born(void *owner) {
     if (app->client != NULL || app->phase == PHASE_END) {
         return;
     }
-    options.nodes = app->nodes;
-    options.node_count = app->plan->nodes + app->plan->has_twin;
+    const char *nodes[SERVERS_MAX + 1];
+    app->lists = app->birth;
+    options.nodes = nodes;
+    options.node_count = list_nodes(app, app->lists.now, nodes);
     options.allocator = &app->process.allocator;
     options.log = on_log;
     options.log_arg = app;
     options.log_level = app_world(app)->trace != NULL ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_ERROR;
+    app->is_starting = true; /* it may take its time */
     app_begin_call(app);
     redlock_status status = redlock_client_create(&app->process, &options, &app->client, &error);
     app_end_call(app);
+    app->is_starting = false;
     if (status != REDLOCK_OK && app->process.failed == 0) {
         violate(app_world(app), INVARIANT_CALLBACKS, "no client could be made: %s", error.message);
     } else if (status != REDLOCK_OK) {
         alarm_set(&app->rebirth, app_world(app)->now + 10 * MS);
         return;
     }
+    check_lists(&app->process, app->lists.now);
+    if (app->lists.next != 0 && change(app, app->lists.next) != REDLOCK_OK) {
+        app_close_client(app); /* it must not work without: again */
+        return;
+    }
     for (unsigned i = 0; i < app->plan->workers; i++) {
         worker_forget_lock(&app->workers[i]);
         worker_act_within(&app->workers[i], app->phase == PHASE_FAULTS ? app->plan->think_ms : 1);
-    }
-}
-
-static void name_node(struct app *app, unsigned place, unsigned server, bool has_name) {
-    snprintf(app->uris[place], sizeof(app->uris[place]), "redis://%s%s:%u/%u",
-             app->plan->has_password ? "me:secret@" : "", has_name ? "node1" : "10.0.0.1",
-             7000 + server, app->plan->db);
-    app->nodes[place] = app->uris[place];
-}
-
-static void name_nodes(struct app *app) {
-    const struct plan *plan = app->plan;
-    for (unsigned i = 0; i < plan->nodes; i++) {
-        name_node(app, i, i, plan->has_names && i % 2 == 0);
-    }
-    if (plan->has_twin) {
-        name_node(app, plan->nodes, 0, !plan->has_names);
     }
 }
 
@@ -117,6 +220,7 @@ static void set_up(struct app *app) {
     const struct plan *plan = app->plan;
     task_init(&app->awake, on_awake, app);
     alarm_init(&app->rebirth, &app->process, be_born, app);
+    occurrence_init(&app->stepping, on_step, app, false);
     for (unsigned i = 0; i < plan->workers; i++) {
         worker_init(&app->workers[i], app, i);
     }
@@ -150,10 +254,12 @@ static void die(struct app *app) {
     for (unsigned i = 0; i < app->plan->workers; i++) {
         worker_forget_lock(&app->workers[i]);
     }
+    app->is_starting = false;
     task_cancel(app_world(app), &app->awake);
     network_bury(app->process.network, &app->process);
     process_finish(&app->process);
     drop_records(app);
+    app->lists = (struct app_lists){0, 0};
     app->client = NULL;
     app->is_closing = false;
     app->process.life++;

@@ -43,6 +43,14 @@ struct worker {
     bool has_finished; /* its part of the last phase is done */
 };
 
+/* A step in the replacing of servers. */
+enum app_step { STEP_CHANGE, STEP_COMMIT, STEP_ABANDON };
+
+/* Masks of servers: those of its client, and those it is being changed to; 0: none. */
+struct app_lists {
+    uint32_t now, next;
+};
+
 /* What the run is in. */
 enum phase {
     PHASE_FAULTS, /* anything goes */
@@ -56,10 +64,14 @@ struct app {
     const struct plan *plan;
     struct checker *checker;
     enum phase phase;
-    const char *nodes[SERVERS_MAX];
-    char uris[SERVERS_MAX][48];
+    char uris[SERVERS_MAX + 1][48]; /* and that of the twin */
+    struct app_lists lists, birth;
+    enum app_step step; /* that it is to take */
+    uint32_t step_list;
+    struct occurrence stepping;
 
     redlock_client *client;
+    bool is_starting; /* its client is being made */
     bool is_closing;
     bool is_calling; /* inside a call of the library: no callback may come */
     struct alarm rebirth;
@@ -69,6 +81,17 @@ struct app {
 };
 
 void app_init(struct app *app, const struct plan *plan, struct checker *checker, unsigned index);
+
+/* The lists of the clients that it makes from now on. */
+void app_is_born_with(struct app *app, uint32_t list, uint32_t next);
+
+/* Has its client take a step, soon; to `list`, in STEP_CHANGE. */
+void app_take_step(struct app *app, enum app_step step, uint32_t list);
+void app_forget_step(struct app *app);
+
+/* It has one, or will have it at once; and that is, or will be, joint. */
+bool app_has_client(const struct app *app);
+bool app_is_joint(const struct app *app);
 
 /* Kills it, in whatever state it is. */
 void app_finish(struct app *app);

@@ -14,7 +14,6 @@
 
 void check_init(struct checker *checker, struct network *network, unsigned keys) {
     *checker = (struct checker){.world = network->world, .network = network, .key_count = keys};
-    checker->quorum = network->server_count / 2 + 1;
     network->world->checker = checker;
     memset(checker->set_last, 0xff, sizeof(checker->set_last));
     memset(checker->released_last, 0xff, sizeof(checker->released_last)); /* NO_TOKEN */
@@ -43,7 +42,8 @@ void check_new_token(struct event_base *process, char text[41]) {
                             .life = process->life,
                             .key = KEYS_MAX,
                             .first_sent = NEVER,
-                            .failed = process->failed};
+                            .failed = process->failed,
+                            .moves = checker->moves[process->index]};
     struct rng *rng = &process->world->rng;
     snprintf(token->text, sizeof(token->text), "%08" PRIx32 "%016" PRIx64 "%016" PRIx64,
              checker->token_count, rng_next(rng), rng_next(rng));
@@ -93,15 +93,23 @@ uint64_t check_claimed_end(const redlock_lock *lock) {
 
 /* ---- what locks claim ---- */
 
-/* The `rank`th largest. */
-static uint64_t ranked(const uint64_t *values, unsigned count, unsigned rank) {
+static bool is_in(uint32_t list, unsigned server) {
+    return list >> server & 1;
+}
+
+static unsigned quorum_of_list(uint32_t list) {
+    return (unsigned)__builtin_popcount(list) / 2 + 1;
+}
+
+/* The largest value that so many of the listed servers reach. */
+static uint64_t ranked(const uint64_t *values, uint32_t list, unsigned rank) {
     uint64_t best = 0;
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < SERVERS_MAX; i++) {
         unsigned as_large = 0;
-        for (unsigned j = 0; j < count; j++) {
-            as_large += values[j] >= values[i];
+        for (unsigned j = 0; j < SERVERS_MAX; j++) {
+            as_large += is_in(list, j) && values[j] >= values[i];
         }
-        if (as_large >= rank && values[i] > best) {
+        if (is_in(list, i) && as_large >= rank && values[i] > best) {
             best = values[i];
         }
     }
@@ -115,7 +123,8 @@ static bool is_valid(const struct hold *hold) {
 
 static void check_promises(struct checker *checker, const struct hold *hold) {
     const struct token *token = &checker->tokens[hold->token];
-    uint64_t best = ranked(token->promised, checker->network->server_count, checker->quorum);
+    uint32_t list = checker->lists[hold->process->index];
+    uint64_t best = ranked(token->promised, list, quorum_of_list(list));
     if (hold->end > best + 1000 && !checker->clocks_jump) { /* the rounding of a double */
         violate(checker->world, INVARIANT_QUORUM,
                 "process %u claims key %u for %" PRIu64
@@ -132,13 +141,14 @@ void check_backing(struct checker *checker, const struct hold *hold) {
         return;
     }
     uint64_t end = tempo_true(&hold->process->clock, hold->end);
+    uint32_t list = checker->lists[hold->process->index];
     unsigned backing = 0;
     for (unsigned i = 0; i < network->server_count; i++) {
         const struct server *server = &network->servers[i];
-        backing += token->keeps_until[i] >= end || server->young_until >= end ||
-                   server->down_until > checker->world->now;
+        backing += is_in(list, i) && (token->keeps_until[i] >= end || server->young_until >= end ||
+                                      server->down_until > checker->world->now);
     }
-    if (backing < checker->quorum) {
+    if (backing < quorum_of_list(list)) {
         violate(checker->world, INVARIANT_EXCLUSION,
                 "process %u claims key %u, but only %u nodes keep it for so long (token %" PRIu32
                 ")",
@@ -206,6 +216,18 @@ void check_process(struct event_base *process, bool was_disturbed) {
         if (hold->process == process) {
             look_at(checker, hold);
             hold->is_disturbed |= was_disturbed;
+        }
+    }
+}
+
+void check_lists(struct event_base *process, uint32_t list) {
+    struct checker *checker = checker_of(process->world);
+    const struct hold *hold;
+    checker->lists[process->index] = list;
+    checker->moves[process->index]++;
+    LIST_FOREACH(hold, &checker->holds, link) {
+        if (hold->process == process) {
+            check_backing(checker, hold);
         }
     }
 }
@@ -304,10 +326,13 @@ void check_over(struct event_base *process, const redlock_lock *lock) {
 
 /* ---- at the end ---- */
 
-/* Memory was refused, the client or its process is gone, or the SET came after its connection. */
-static bool is_excused(const struct token *token, unsigned server) {
+/*
+ * Memory was refused, the client or its process is gone, it may have left the server, or the SET
+ * came after its connection.
+ */
+static bool is_excused(const struct checker *checker, const struct token *token, unsigned server) {
     return token->process->failed != token->failed || token->process->life != token->life ||
-           token->is_late[server];
+           checker->moves[token->process->index] != token->moves || token->is_late[server];
 }
 
 static void check_leftover(struct checker *checker, struct master *master, unsigned key) {
@@ -322,7 +347,7 @@ static void check_leftover(struct checker *checker, struct master *master, unsig
         return;
     }
     const struct token *token = &checker->tokens[number];
-    if (check_hold_of(checker, number) == NULL && !is_excused(token, master->index)) {
+    if (check_hold_of(checker, number) == NULL && !is_excused(checker, token, master->index)) {
         violate(checker->world, INVARIANT_EXPIRY,
                 "node %u still has key %u of a request that has ended (token %" PRIu32 ")",
                 master->index, key, number);

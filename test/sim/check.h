@@ -43,6 +43,7 @@ struct token {
     bool is_acquired;                  /* its application was told that it has the lock */
     bool is_over;                      /* the request failed, or the lock was released */
     uint64_t failed;                   /* refused allocations of its process when it was made */
+    unsigned moves;                    /* of its process, when it was made */
     uint64_t keeps_until[SERVERS_MAX]; /* true time: the node certainly keeps the key for it */
     uint64_t promised[SERVERS_MAX]; /* by the process's clock: known by replies that it received */
     bool is_late[SERVERS_MAX];    /* it was set by a message of a connection that had been closed */
@@ -53,8 +54,9 @@ struct token {
 struct checker {
     struct world *world;
     struct network *network;
-    unsigned quorum;
-    bool has_twin; /* one server is two nodes: there are two connections to it */
+    uint32_t lists[PROCESSES_MAX]; /* masks of servers: those whose quorum each process needs */
+    unsigned moves[PROCESSES_MAX]; /* how often that has changed */
+    bool has_twin;                 /* one server is two nodes: there are two connections to it */
     bool has_caps; /* so few commands may be under way that a release may be put off */
     double drift;
     bool keeps_assumptions;  /* else overlaps are counted, and are no violation */
@@ -89,6 +91,8 @@ void check_delivered(struct event_base *process, unsigned server, const struct a
                      uint64_t sent_at);
 /* Before and after each stretch of a process's code in which no time passes. */
 void check_process(struct event_base *process, bool was_disturbed);
+/* A client needs a quorum of these servers from now on, whatever more it asks for. */
+void check_lists(struct event_base *process, uint32_t list);
 
 /* ---- told by the application ---- */
 

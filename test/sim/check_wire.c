@@ -37,6 +37,7 @@ static void set_sent(struct checker *checker, const struct link *link, const str
     struct token *token = &checker->tokens[number];
     TRACE(world, "process %u sends SET key %u token %" PRIu32, process->index, key, number);
     check_order(checker, link, key);
+    bool was_sent = token->set_on[link->server->master.index] != 0;
     token->set_on[link->server->master.index] = link->number;
     if (token->first_sent == NEVER) {
         token->first_sent = now;
@@ -44,7 +45,7 @@ static void set_sent(struct checker *checker, const struct link *link, const str
     }
     if (token->key != key || token->process != process) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another key", number);
-    } else if (token->first_sent != now && !token->is_acquired) {
+    } else if (token->first_sent != now && !token->is_acquired && was_sent) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another try", number);
     } else if (token->is_over) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used after its end", number);

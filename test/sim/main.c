@@ -38,6 +38,7 @@ static const char usage[] =
     "  --profile kept    the assumptions of the promises hold (default)\n"
     "  --profile broken  they are broken on purpose: how often does mutual exclusion break?\n"
     "  --profile guarded masters restart empty, and the clients' guards must keep the promise\n"
+    "  --profile moving  servers are replaced while clients run\n"
     "  --guards          the clients' guards are on, in every profile\n"
     "  --mutant NAME     run a library with this deliberate bug\n"
     "  --mutants         run all of them, each until it is caught, up to seed B\n"
@@ -77,7 +78,7 @@ static void read_profile(const char *name, struct options *options) {
         profile++;
     }
     if (profile == PROFILE_COUNT) {
-        refuse("--profile takes kept, broken or guarded", name);
+        refuse("--profile takes kept, broken, guarded or moving", name);
     }
     options->demand.profile = profile;
 }

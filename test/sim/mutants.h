@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /*
- * Runs each mutant until it is caught, with the seeds 1 to `seeds` of both profiles, and prints
+ * Runs each mutant until it is caught, with the seeds 1 to `seeds` of all profiles, and prints
  * what caught it. 0 when all were caught, 1 otherwise.
  */
 int mutants_run_all(const char *program, uint64_t seeds);

@@ -8,7 +8,7 @@ const char *cause_name(enum cause cause) {
 }
 
 const char *profile_name(enum profile profile) {
-    static const char *const names[] = {"kept", "broken", "guarded"};
+    static const char *const names[] = {"kept", "broken", "guarded", "moving"};
     return profile < PROFILE_COUNT ? names[profile] : NULL;
 }
 
@@ -38,19 +38,39 @@ static void draw_options(struct plan *plan, struct rng *rng) {
 }
 
 static enum cause draw_cause(struct rng *rng, enum profile profile) {
-    return profile == PROFILE_GUARDED  ? CAUSE_RESTARTS
-           : profile == PROFILE_BROKEN ? (enum cause)rng_between(rng, CAUSE_AMNESIA, CAUSE_PAUSES)
-                                       : CAUSE_NONE;
+    switch (profile) {
+    case PROFILE_BROKEN:
+        return (enum cause)rng_between(rng, CAUSE_AMNESIA, CAUSE_PAUSES);
+    case PROFILE_GUARDED:
+        return CAUSE_RESTARTS;
+    case PROFILE_MOVING:
+        return rng_chance(rng, 400) ? CAUSE_RESTARTS : CAUSE_NONE;
+    default:
+        return CAUSE_NONE;
+    }
 }
 
-/* Long enough for nodes that were restarted to be trusted again, and restarted again. */
-static void draw_guarded(struct plan *plan, struct rng *rng) {
+/* Long enough for several spans of the longest TTL. */
+static void draw_long(struct plan *plan, struct rng *rng) {
     plan->ttl_least_ms = rng_between(rng, 60, 300);
     plan->ttl_most_ms = plan->ttl_least_ms * rng_between(rng, 1, 5);
     plan->options.max_ttl_ms = plan->ttl_most_ms;
     plan->duration = rng_between(rng, 3000, 9000) * MS;
     plan->fault_every = rng_between(rng, 200, 1500) * MS;
+}
+
+/* Nodes that were restarted are trusted again, and restarted again. */
+static void draw_guarded(struct plan *plan, struct rng *rng) {
+    draw_long(plan, rng);
     plan->has_twin = plan->nodes > 1 && plan->nodes < 9 && rng_chance(rng, 150);
+}
+
+/* Servers come and go; locks are held for long, so that they live through it. */
+static void draw_moving(struct plan *plan, struct rng *rng) {
+    draw_long(plan, rng);
+    plan->has_changes = true;
+    plan->nodes = (unsigned)rng_between(rng, 2, 9);
+    plan->hold_ms = plan->ttl_most_ms * rng_between(rng, 1, 4);
 }
 
 /* Short ones make races at their end, long ones show what is left behind. */
@@ -104,9 +124,11 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     plan->hold_ms = rng_between(rng, 1, 300);
     plan->duration = rng_between(rng, 700, 2000) * MS;
     plan->in_step = rng_chance(rng, 250);
-    bool has_guards = demand->has_guards || demand->profile == PROFILE_GUARDED;
+    bool has_guards = demand->has_guards || plan->cause == CAUSE_RESTARTS;
     plan->options.guards = has_guards ? REDLOCK_GUARDS_ON : REDLOCK_GUARDS_OFF;
     if (demand->profile == PROFILE_GUARDED) {
         draw_guarded(plan, rng);
+    } else if (demand->profile == PROFILE_MOVING) {
+        draw_moving(plan, rng);
     }
 }

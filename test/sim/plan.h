@@ -17,13 +17,13 @@ enum cause {
     CAUSE_RATES,    /* clocks run at rates beyond drift */
     CAUSE_CLIENTS,  /* clients' clocks jump */
     CAUSE_PAUSES,   /* an application acts without looking at its validity, after a pause */
-    CAUSE_RESTARTS, /* the profile "guarded": nodes restart empty, and guards keep the promise */
+    CAUSE_RESTARTS, /* nodes restart empty, and guards keep the promise */
     CAUSE_COUNT
 };
 
 const char *cause_name(enum cause cause);
 
-enum profile { PROFILE_KEPT, PROFILE_BROKEN, PROFILE_GUARDED, PROFILE_COUNT };
+enum profile { PROFILE_KEPT, PROFILE_BROKEN, PROFILE_GUARDED, PROFILE_MOVING, PROFILE_COUNT };
 
 /* NULL for none of them. */
 const char *profile_name(enum profile profile);
@@ -31,13 +31,14 @@ const char *profile_name(enum profile profile);
 /* What worlds are asked for. */
 struct demand {
     enum profile profile;
-    bool has_guards; /* the clients' guards are on; they always are in PROFILE_GUARDED */
+    bool has_guards; /* the clients' guards are on; they always are where nodes restart empty */
 };
 
 struct plan {
     enum cause cause;
     unsigned nodes, processes, workers, keys;
-    bool has_twin; /* the first of the nodes is in the clients' lists twice, by another name */
+    bool has_changes; /* servers are replaced: some of the nodes are in force at a time */
+    bool has_twin;    /* the first of the nodes is in the clients' lists twice, by another name */
     bool has_long_keys, has_names;
     bool has_password;
     unsigned db;

@@ -2,6 +2,7 @@
 
 #include "app.h"
 #include "check.h"
+#include "mover.h"
 #include "nemesis.h"
 #include "network.h"
 
@@ -15,6 +16,7 @@ struct run {
     struct checker checker;
     struct app apps[PROCESSES_MAX];
     struct nemesis nemesis;
+    struct mover mover;
 };
 
 static void name_keys(struct run *run) {
@@ -51,6 +53,7 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
     for (unsigned i = 0; i < plan->nodes; i++) {
         master_seem_old(&run->network.servers[i].master, plan->db);
     }
+    mover_init(&run->mover, &run->world, run->apps, plan);
     nemesis_init(&run->nemesis, &run->network, run->apps, plan);
 }
 
@@ -76,6 +79,7 @@ static uint64_t settling_ms(const struct run *run) {
 
 static void settle(struct run *run) {
     nemesis_heal(&run->nemesis);
+    mover_rest(&run->mover);
     enter(run, PHASE_SETTLE);
     pass(run, settling_ms(run));
     check_leftovers(&run->checker);

@@ -1,0 +1,40 @@
+/*
+ * Replaces servers while clients run, as README tells operators to: all clients become joint, one
+ * after the other and in any order; after one max_ttl all commit; then comes the next change. Now
+ * and then a change is abandoned. A client that starts meanwhile is made as the step asks for.
+ */
+#ifndef REDLOCK_SIM_MOVER_H
+#define REDLOCK_SIM_MOVER_H
+
+#include "app.h"
+#include "plan.h"
+
+#define LISTS_MAX 8
+
+enum mover_stage {
+    STAGE_REST,   /* all have the list */
+    STAGE_JOIN,   /* some are joint */
+    STAGE_WAIT,   /* all are joint, but old locks may live */
+    STAGE_COMMIT, /* some have the next list */
+    STAGE_ABANDON /* some are still joint */
+};
+
+struct mover {
+    struct world *world;
+    struct app *apps;
+    const struct plan *plan;
+    struct task task;
+    enum mover_stage stage;
+    uint32_t lists[LISTS_MAX]; /* masks of servers */
+    unsigned list;             /* the one that is in force */
+    uint64_t wait_until;
+};
+
+/* Gives each process its first list; begins, if the plan has servers replaced. */
+void mover_init(struct mover *mover, struct world *world, struct app *apps,
+                const struct plan *plan);
+
+/* Changes nothing more, wherever it stands. */
+void mover_rest(struct mover *mover);
+
+#endif
