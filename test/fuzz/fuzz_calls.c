@@ -248,6 +248,32 @@ static void ask(struct run *run) {
     app_ask_client(&run->app, input_below(&run->input, 8));
 }
 
+static void change_nodes(struct run *run) {
+    const char *nodes[REDLOCK_MAX_NODES];
+    struct input *input = &run->input;
+    unsigned kind = input_byte(input);
+    unsigned count = 1 + kind / 4 % PEERS_MAX;
+    redlock_client *client = run->app.client;
+    redlock_status status;
+    switch (kind % 4) {
+    case 0:
+        status = redlock_client_commit_nodes(client);
+        break;
+    case 1:
+        status = redlock_client_abandon_nodes(client);
+        break;
+    default:
+        for (unsigned i = 0; i < count; i++) {
+            nodes[i] = node_of(input, i);
+        }
+        status = redlock_client_change_nodes(client, nodes, count);
+        run->peers = run->peers > count ? run->peers : count;
+        break;
+    }
+    CHECK((status == REDLOCK_ECLOSED) == run->app.is_closing);
+    CHECK(status == REDLOCK_OK || redlock_client_error(client)[0] != '\0');
+}
+
 static void deed_of_caller(struct run *run) {
     unsigned kind = input_byte(&run->input);
     switch (kind % 8) {
@@ -266,6 +292,8 @@ static void deed_of_caller(struct run *run) {
     case 4:
         if (kind & 128) {
             app_close(&run->app);
+        } else {
+            change_nodes(run);
         }
         break;
     default:

@@ -157,6 +157,37 @@ static void check_refusal(const struct app *app, redlock_status status) {
     CHECK(status != REDLOCK_ENOMEM || faults_struck() > 0);
 }
 
+redlock_status app_change_nodes(struct app *app, const char *const *uris, size_t count) {
+    app->calls++;
+    redlock_status status = redlock_client_change_nodes(app->client, uris, count);
+    app->calls--;
+    if (status != REDLOCK_OK) {
+        check_refusal(app, status);
+    }
+    return status;
+}
+
+/* What a node that is left has of a lock stays until its TTL is over. */
+static redlock_status end_change(struct app *app, redlock_status (*end)(redlock_client *client)) {
+    app->calls++;
+    redlock_status status = end(app->client);
+    app->calls--;
+    if (status != REDLOCK_OK) {
+        check_refusal(app, status);
+    } else {
+        app->leaves_keys = true;
+    }
+    return status;
+}
+
+redlock_status app_commit_nodes(struct app *app) {
+    return end_change(app, redlock_client_commit_nodes);
+}
+
+redlock_status app_abandon_nodes(struct app *app) {
+    return end_change(app, redlock_client_abandon_nodes);
+}
+
 redlock_request app_request(const char *key) {
     redlock_request request = REDLOCK_REQUEST_INIT;
     request.key = key;
@@ -245,7 +276,8 @@ void app_ask(struct hold *hold) {
     redlock_node_report reports[MASTERS_COUNT];
     size_t length;
     hold->app->calls++;
-    CHECK(redlock_report(hold->lock, reports, MASTERS_COUNT) == hold->app->options.node_count);
+    CHECK(redlock_report(hold->lock, reports, MASTERS_COUNT) ==
+          redlock_client_nodes(hold->app->client, NULL, 0));
     for (size_t i = 0; i < hold->app->options.node_count; i++) {
         CHECK(reports[i].node[0] != '\0' && reports[i].vote <= REDLOCK_VOTE_BROKEN);
         CHECK(reports[i].vote != REDLOCK_VOTE_UNREACHABLE || reports[i].detail[0] != '\0');
@@ -258,21 +290,23 @@ void app_ask(struct hold *hold) {
     hold->app->calls--;
 }
 
-static void ask_nodes(struct app *app, redlock_node_info infos[MASTERS_COUNT]) {
+static size_t ask_nodes(struct app *app, redlock_node_info infos[MASTERS_COUNT]) {
     app->calls++;
-    CHECK(redlock_client_nodes(app->client, infos, MASTERS_COUNT) == app->options.node_count);
-    for (size_t i = 0; i < app->options.node_count; i++) {
+    size_t count = redlock_client_nodes(app->client, infos, MASTERS_COUNT);
+    CHECK(count >= app->options.node_count && count <= MASTERS_COUNT);
+    for (size_t i = 0; i < count; i++) {
         CHECK(infos[i].connected == (infos[i].reason[0] == '\0'));
         CHECK((infos[i].commands == 0) == (infos[i].bytes == 0));
     }
     app->calls--;
+    return count;
 }
 
 unsigned app_connected(struct app *app) {
     redlock_node_info infos[MASTERS_COUNT];
     unsigned count = 0;
-    ask_nodes(app, infos);
-    for (size_t i = 0; i < app->options.node_count; i++) {
+    size_t nodes = ask_nodes(app, infos);
+    for (size_t i = 0; i < nodes; i++) {
         count += infos[i].connected;
     }
     return count;
@@ -281,8 +315,8 @@ unsigned app_connected(struct app *app) {
 size_t app_debts(struct app *app) {
     redlock_node_info infos[MASTERS_COUNT];
     size_t debts = 0;
-    ask_nodes(app, infos);
-    for (size_t i = 0; i < app->options.node_count; i++) {
+    size_t nodes = ask_nodes(app, infos);
+    for (size_t i = 0; i < nodes; i++) {
         debts += infos[i].release_debts;
     }
     return debts;

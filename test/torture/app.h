@@ -73,6 +73,10 @@ redlock_status app_extend(struct hold *hold, uint64_t ttl_ms, bool with_callback
 redlock_status app_release(struct hold *hold, bool with_callback);
 redlock_status app_cancel(struct hold *hold);
 
+redlock_status app_change_nodes(struct app *app, const char *const *uris, size_t count);
+redlock_status app_commit_nodes(struct app *app);
+redlock_status app_abandon_nodes(struct app *app);
+
 /* A second call is of no effect, as the API has it. */
 void app_close(struct app *app);
 

@@ -40,6 +40,7 @@ static void close_all(struct app *apps) {
 /* Nothing fails any more: what is asked is granted, at the latest when stalled nodes are back. */
 static void assert_works(struct app *app) {
     redlock_request request = app_request("afterwards");
+    request.ttl_ms = app->options.max_ttl_ms;
     struct hold *hold;
     unsigned tries = 0;
     request.wait_ms = 5000;
