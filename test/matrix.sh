@@ -5,7 +5,8 @@
 #     sh test/matrix.sh [ROW]... [-- ARGUMENTS-OF-run.sh...]
 #
 # A ROW is SYSTEM-SERVER: bookworm-redis (Debian 12), trixie-redis and trixie-valkey (Debian 13);
-# all of them unless named. Prints a table, and ends with 0 only if all of it is good.
+# all of them unless named. Prints a table, and ends with 0 only if all of it is good; with 77 when
+# no system could be made: from where Debian's packages cannot be fetched.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -31,7 +32,7 @@ if [ "$(id -u)" -ne 0 ]; then
     echo "matrix.sh: making another system needs root" >&2
     exit 1
 fi
-sh test/install.sh matrix
+sh test/install.sh matrix || exit 77
 
 work=$(mktemp -d)
 table=$work/table
@@ -54,7 +55,7 @@ inside() {
 make_system() {
     if [ ! -d "$work/$1" ]; then
         echo "Making a bare $1 ..."
-        debootstrap --variant=minbase "$1" "$work/$1" >"$work/$1.log" 2>&1 || {
+        timeout 900 debootstrap --variant=minbase "$1" "$work/$1" >"$work/$1.log" 2>&1 || {
             tail -n 20 "$work/$1.log"
             return 1
         }
@@ -72,7 +73,7 @@ version() { # ROOT PACKAGE
 
 run_row() { # NAME SYSTEM SERVER
     root=$work/root-$1
-    make_system "$2" "$root" || return 1
+    make_system "$2" "$root" || return 77
     export REDLOCK_SERVER="$3-server"
     demo=failed
     tests=failed
@@ -83,8 +84,10 @@ run_row() { # NAME SYSTEM SERVER
     echo "=== $1: sh test/run.sh $arguments"
     inside "$root" "sh test/run.sh $arguments" 2>&1 | tee "$work/log"
     tests=$(tail -n 1 "$work/log")
-    printf '| %s | %s | %s | %s | %s %s | %s | %s |\n' "Debian $(cut -d. -f1 "$root/etc/debian_version")" \
-        "$(version "$root" libhiredis-dev)" "$(version "$root" libevent-dev)" \
+    tls=$(sed -n 's/^ *TLS *: *//p' "$work/log" | head -n 1 | tr '[:upper:]' '[:lower:]')
+    printf '| %s | %s | %s | %s | %s | %s %s | %s | %s |\n' \
+        "Debian $(cut -d. -f1 "$root/etc/debian_version")" \
+        "$(version "$root" libhiredis-dev)" "$tls" "$(version "$root" libevent-dev)" \
         "$(version "$root" libsodium-dev)" "$3" "$(version "$root" "$3-server")" "$demo" "$tests" \
         >>"$table"
     rm -rf "$root"
@@ -92,11 +95,16 @@ run_row() { # NAME SYSTEM SERVER
 }
 
 status=0
+made=no
 for row in $rows; do
-    run_row "$row" "${row%-*}" "${row#*-}" || status=1
+    result=0
+    run_row "$row" "${row%-*}" "${row#*-}" || result=$?
+    [ "$result" -eq 77 ] || made=yes
+    [ "$result" -eq 0 ] || status=1
 done
+[ "$made" = yes ] || exit 77
 echo
-echo '| system | hiredis | libevent | libsodium | server | demo | tests |'
-echo '|---|---|---|---|---|---|---|'
+echo '| system | hiredis | TLS | libevent | libsodium | server | demo | tests |'
+echo '|---|---|---|---|---|---|---|---|'
 cat "$table" 2>/dev/null || true
 exit "$status"
