@@ -139,12 +139,15 @@ static void a_restarted_master_is_not_counted_until_max_ttl_has_passed(void **st
     redlock_request request = request_for(KEY, TTL_MS);
     struct call *call = acquire(f, rival, &request);
     assert_true(call->status == REDLOCK_EHELD || call->status == REDLOCK_ENOQUORUM);
-    assert_int_equal(votes(call, REDLOCK_VOTE_UNTRUSTED), 2);
+    size_t teller = call->opinions[1].vote == REDLOCK_VOTE_UNTRUSTED ? 1 : 2;
+    assert_int_equal(call->opinions[teller].vote, REDLOCK_VOTE_UNTRUSTED); /* or both */
     assert_explained(call, "not trusted for ");
     assert_explained(call, " ms more: ");
-    assert_in_range(call->opinions[1].ttl_ms, 1, TTL_MS + 2000);
-    assert_false(node_info(rival, 1).trusted);
-    assert_in_range(node_info(rival, 1).distrust_ms, 1, TTL_MS + 2000);
+    assert_in_range(call->opinions[teller].ttl_ms, 1, TTL_MS + 2000);
+    for (size_t i = 1; i < THREE; i++) {
+        assert_false(node_info(rival, i).trusted);
+        assert_in_range(node_info(rival, i).distrust_ms, 1, TTL_MS + 2000);
+    }
     wait_logged(f, "it was restarted");
 
     request.wait_ms = REDLOCK_FOREVER;
