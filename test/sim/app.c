@@ -81,8 +81,7 @@ static void abandon(struct app *app) {
 
 static void on_step(void *owner) {
     struct app *app = owner;
-    if (app->client == NULL || app->is_closing ||
-        app_is_joint(app) != (app->step != STEP_CHANGE)) {
+    if (app->client == NULL || app->is_closing || app_is_joint(app) != (app->step != STEP_CHANGE)) {
         return; /* it has a new client, which was made so, or is there already */
     }
     TRACE(app_world(app), "process %u takes step %d", app->process.index, (int)app->step);
