@@ -248,7 +248,7 @@ static redlock_node_info info_of(const struct members *members, struct node *nod
         .disconnected = node->disconnected,
         .trusted = view.verdict == TRUST_FULL,
         .distrust = guard_why(&node->guard),
-        .distrust_ms = view.until == 0 ? 0 : nanos_to_ms(nanos_sub(view.until, clock_now())) + 1,
+        .distrust_ms = guard_distrust_ms(&view),
         .joining = !is_now,
         .leaving = !is_next,
     };

@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "base/nanos.h"
 #include "base/text.h"
-#include "io/clock.h"
 #include "node.h"
 
 #include <string.h>
@@ -119,7 +118,7 @@ static bool is_counted(const struct flight *flight, const struct trust_view *vie
 }
 
 static void vote_untrusted(struct flight *flight, struct node *node, struct trust_view view) {
-    uint64_t left_ms = view.until == 0 ? 0 : nanos_to_ms(nanos_sub(view.until, clock_now())) + 1;
+    uint64_t left_ms = guard_distrust_ms(&view);
     cast(flight, node, REDLOCK_VOTE_UNTRUSTED,
          left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX, guard_why(&node->guard));
 }

@@ -46,6 +46,10 @@ struct trust_view guard_look(const struct guard *guard) {
     return trust_look(&guard->trust, clock_now());
 }
 
+uint64_t guard_distrust_ms(const struct trust_view *view) {
+    return view->until == 0 ? 0 : nanos_to_ms(nanos_sub(view->until, clock_now())) + 1;
+}
+
 const char *guard_why(struct guard *guard) {
     struct text text;
     text_init(&text, guard->why, sizeof(guard->why));
@@ -95,8 +99,8 @@ static void find_twin(struct guard *guard) {
     }
 }
 
-/* One that was its twin may be so no more. */
-static void free_twins(const struct guard *guard) {
+/* Whoever was its twin may be so no more. */
+void guard_left(struct guard *guard) {
     const struct members *members = &guard->node->context->members;
     uint32_t rest = members_all(members);
     struct node *other;
@@ -111,11 +115,7 @@ static void free_twins(const struct guard *guard) {
 /* This node is another server now. */
 static void find_twins(struct guard *guard) {
     find_twin(guard);
-    free_twins(guard);
-}
-
-void guard_left(struct guard *guard) {
-    free_twins(guard);
+    guard_left(guard);
 }
 
 /* ---- asking ---- */

@@ -60,6 +60,9 @@ void guard_left(struct guard *guard);
 /* What to make of the node's votes now. */
 struct trust_view guard_look(const struct guard *guard);
 
+/* In how many ms that will be over, rounded up; 0 where no time will mend it, or none has to. */
+uint64_t guard_distrust_ms(const struct trust_view *view);
+
 /* Why: "" when they count. Valid until it is asked again, or the node is freed. */
 const char *guard_why(struct guard *guard);
 
