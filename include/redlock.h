@@ -155,12 +155,11 @@ typedef struct redlock_options {
      * The independent masters, 1 to REDLOCK_MAX_NODES of them; 5 is usual, and odd numbers are
      * best, for the quorum is node_count / 2 + 1. Each is
      *     redis://[user[:password]@]host[:port][/db]     or     unix:///path[?db=n]
-     * or rediss://..., the same as redis:// over TLS; where this build of the library has no TLS,
-     * such a node is refused with a message that says what is missing.
      * with %XX escapes and IPv6 addresses in brackets; ?durable=yes: see redlock_guards.
      * "redis://:password@host" is the password of the default user; a socket may have a login too,
      * unix://user:password@/path. Port 6379 and db 0 unless given. Names are looked up without
-     * blocking the loop.
+     * blocking the loop. rediss:// is redis:// over TLS; where this build of the library has no
+     * TLS, such a node is refused with a message that says what is missing.
      */
     const char *const *nodes;
     size_t node_count;
@@ -285,8 +284,8 @@ REDLOCK_EXPORT size_t redlock_client_nodes(const redlock_client *client, redlock
  * From step 1 on everything is sent to the nodes of both lists. Locks that are held are given to
  * the nodes that join at once and are renewed by a quorum of both; a release goes by the old list.
  * A server in both lists must be written alike in both, and keeps its connection. Nodes that join
- * have to be trusted before they grant anything (redlock_guards): more than a minority of new ones
- * should be up, and known to some client, one max_ttl_ms before.
+ * have to be trusted before they grant anything (redlock_guards): where a majority of the next
+ * list is new, those should be up, and known to some client, one max_ttl_ms before.
  *
  * Each is done at once, from inside any callback, or refused, and then nothing has changed:
  *   REDLOCK_EINVAL   a URI is at fault, named by its index; both lists have more than
