@@ -198,13 +198,20 @@ typedef struct redlock_options {
     const char *tls_ca_path;   /* a folder of them, prepared by `openssl rehash` */
     const char *tls_cert_file; /* this client's certificate, and its chain; NULL: none */
     const char *tls_key_file;  /* its key; NULL: it is in tls_cert_file too */
+
+    /*
+     * How long the nodes keep the counters of fenced locks that nobody uses, at least max_ttl_ms; 7
+     * days; 0: for ever. One that is gone begins anew at the wall clock's microseconds, above its
+     * past.
+     */
+    uint64_t fence_idle_ms;
 } redlock_options;
 
 #define REDLOCK_OPTIONS_INIT                                                                       \
     {                                                                                              \
         sizeof(redlock_options), NULL, 0, 50, 1000, 30000, 0.01, 200, 2000, 50, 2000, 65536,       \
             16u << 20, "redlock", NULL, NULL, REDLOCK_LOG_INFO, NULL, REDLOCK_GUARDS_ON, NULL,     \
-            NULL, NULL, NULL                                                                       \
+            NULL, NULL, NULL, UINT64_C(604800000)                                                  \
     }
 
 /*
@@ -349,10 +356,20 @@ typedef struct redlock_request {
      */
     redlock_cb *on_lost;
     void *on_lost_arg;
+
+    /*
+     * Give the lock a fence: a number that is larger than that of every acquisition of the key, by
+     * any client, that was completed before this one began, whatever became of its validity. A
+     * resource that refuses smaller numbers than it has seen is safe from holders that do not know
+     * yet that they have lost the lock (Kleppmann, "How to do distributed locking", 2016). It
+     * takes one round trip when the counters of a quorum agree, as they do unless acquisitions
+     * overlap or nodes were away, and two otherwise. All clients of a key must ask for it.
+     */
+    bool fenced;
 } redlock_request;
 
 #define REDLOCK_REQUEST_INIT                                                                       \
-    { sizeof(redlock_request), NULL, 0, 10000, 0, 0, 0, false, 0, NULL, NULL }
+    { sizeof(redlock_request), NULL, 0, 10000, 0, 0, 0, false, 0, NULL, NULL, false }
 
 /*
  * Asks all nodes at once for the key, with a fresh random token for each try (Redlock steps 1 to
@@ -428,6 +445,18 @@ REDLOCK_EXPORT redlock_status redlock_release(redlock_lock *lock, redlock_cb *on
  * less drift (Redlock step 3): ttl * drift + 2 ms.
  */
 REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
+
+/*
+ * The fence of a fenced lock, above 0 and below 2^53, from its acquisition to the end of the
+ * handle; 0 for any other. Write it beside whatever is done under the lock.
+ *
+ * How: with the key each node keeps a counter, "<key>:fence", which outlives the lock. Granting
+ * sets it to the larger of one more and the client's wall clock; the fence is the largest that was
+ * granted, and a quorum's counters are raised to it, where the key still is ours, before the
+ * acquisition is told. (The maximum alone would not do: of counters 5, 0, 0, 0, 0 nodes 1, 2 and 3
+ * make 6, 1, 1, the fence 6; and then 3, 4 and 5 make 2, 1, 1.)
+ */
+REDLOCK_EXPORT uint64_t redlock_fence(const redlock_lock *lock);
 
 /* The lock's key: *length bytes, any of them may be NUL (length may be NULL). "" for NULL. */
 REDLOCK_EXPORT const char *redlock_key(const redlock_lock *lock, size_t *length);

@@ -24,31 +24,29 @@ struct batch {
     uint32_t nodes;      /* mask: where it goes */
     uint32_t reloaded;   /* mask: nodes that were sent the script's text */
     uint32_t references; /* replies to come, and one while it is open */
-    bool is_alone;       /* for one key, whatever there is room for */
     unsigned count;
     struct flight *flights[SCRIPT_MAX_KEYS];
-    struct bytes keys, arguments;
+    struct script_call call;
     STAILQ_ENTRY(batch) link;
 };
 
 static bool set_up(void *object, void *context) {
     struct batch *batch = object;
     const struct context *shared = context;
-    bytes_init(&batch->keys, &shared->allocator);
-    bytes_init(&batch->arguments, &shared->allocator);
+    script_call_init(&batch->call, &shared->allocator);
     return true;
 }
 
 static void take_down(void *object) {
     struct batch *batch = object;
-    bytes_finish(&batch->keys);
-    bytes_finish(&batch->arguments);
+    script_call_finish(&batch->call);
 }
 
 const struct pool_kind batch_kind = {
     .size = sizeof(struct batch), .max_spares = 256, .set_up = set_up, .take_down = take_down};
 
 static void on_reply(struct conn_request *request, void *owner, const struct reply *reply);
+static void batch_send(struct batch *batch);
 
 static void batch_drop(struct batch *batch) {
     if (--batch->references > 0) {
@@ -62,7 +60,7 @@ static void batch_drop(struct batch *batch) {
 
 /* ---- collecting ---- */
 
-static struct batch *open_batch(struct context *context, enum script script, uint32_t nodes) {
+static struct batch *new_batch(struct context *context, enum script script, uint32_t nodes) {
     struct batch *batch = pool_take(&context->batches);
     if (batch != NULL) {
         batch->request.on_reply = on_reply;
@@ -72,9 +70,14 @@ static struct batch *open_batch(struct context *context, enum script script, uin
         batch->reloaded = 0;
         batch->references = 1;
         batch->count = 0;
-        batch->is_alone = false;
-        bytes_clear(&batch->keys);
-        bytes_clear(&batch->arguments);
+        script_call_clear(&batch->call);
+    }
+    return batch;
+}
+
+static struct batch *open_batch(struct context *context, enum script script, uint32_t nodes) {
+    struct batch *batch = new_batch(context, script, nodes);
+    if (batch != NULL) {
         STAILQ_INSERT_TAIL(&context->open, batch, link);
     }
     return batch;
@@ -83,8 +86,8 @@ static struct batch *open_batch(struct context *context, enum script script, uin
 static bool has_room(const struct batch *batch) {
     size_t sendable = batch->context->options.max_bytes / 2;
     size_t most = sendable < BATCH_BYTES_MAX ? sendable : BATCH_BYTES_MAX;
-    return !batch->is_alone && batch->count < SCRIPT_MAX_KEYS && !batch->keys.failed &&
-           !batch->arguments.failed && batch->keys.length + batch->arguments.length < most;
+    return batch->count < SCRIPT_MAX_KEYS && !batch->call.keys.failed &&
+           !batch->call.arguments.failed && script_call_length(&batch->call) < most;
 }
 
 static struct batch *find_batch(struct context *context, enum script script, uint32_t nodes) {
@@ -110,29 +113,44 @@ bool batch_may_hold(const struct context *context, const struct key *key) {
     return (context->open_keys[filter_word(key)] & filter_bit(key)) != 0;
 }
 
-static void add_key(struct batch *batch, struct flight *flight) {
-    struct context *context = batch->context;
-    command_script_key(batch->script, &batch->keys, &batch->arguments, flight->key->bytes,
-                       flight->key->length, flight->token, nanos_to_ms(flight->round.ttl));
-    context->open_keys[filter_word(flight->key)] |= filter_bit(flight->key);
+static void collect(struct batch *batch, struct flight *flight) {
+    const struct context *context = batch->context;
+    script_call_add(&batch->call, batch->script,
+                    &(struct script_lock){.key = flight->key->bytes,
+                                          .key_length = flight->key->length,
+                                          .token = flight->token,
+                                          .ttl_ms = nanos_to_ms(flight->round.ttl),
+                                          .fence = flight->fence,
+                                          .step = flight->fence_step,
+                                          .idle_ms = context->options.fence_idle_ms});
     batch->request.sent_at = flight->round.start;
     batch->flights[batch->count++] = flight_hold(flight);
+}
+
+static void add_key(struct batch *batch, struct flight *flight) {
+    struct context *context = batch->context;
+    collect(batch, flight);
+    context->open_keys[filter_word(flight->key)] |= filter_bit(flight->key);
     if (!has_room(batch)) { /* those that follow need not look at it */
         STAILQ_REMOVE(&context->open, batch, batch, link);
         STAILQ_INSERT_TAIL(&context->full, batch, link);
     }
 }
 
+static void vote_out_of_memory(struct context *context, uint32_t nodes, struct flight *flight) {
+    struct node *node;
+    while ((node = members_take(&context->members, &nodes)) != NULL) {
+        flight_vote(flight, node, PLAIN_VOTE(UNREACHABLE), "out of memory");
+    }
+}
+
 void batch_add(struct context *context, enum script script, uint32_t nodes, struct flight *flight) {
     uint32_t rest = nodes & members_all(&context->members);
     struct batch *batch = find_batch(context, script, rest);
-    struct node *node;
     if (batch != NULL) {
         add_key(batch, flight);
-        return;
-    }
-    while ((node = members_take(&context->members, &rest)) != NULL) {
-        flight_vote(flight, node, REDLOCK_VOTE_UNREACHABLE, 0, "out of memory");
+    } else {
+        vote_out_of_memory(context, rest, flight);
     }
 }
 
@@ -141,30 +159,35 @@ void batch_add(struct context *context, enum script script, uint32_t nodes, stru
 static bool send_to(struct batch *batch, struct node *node, bool with_text) {
     struct bytes *command = &batch->context->scratch;
     bytes_clear(command);
-    command_script(command, batch->script, with_text, batch->count, &batch->keys,
-                   &batch->arguments);
+    command_script(command, batch->script, with_text, &batch->call);
     return !command->failed && node_send(node, &batch->request, command->data, command->length);
+}
+
+/* The first time that the node says so of this call. */
+static bool lacks_script(const struct batch *batch, const struct node *node,
+                         const struct reply *reply) {
+    return reply->type == REPLY_ERROR && reply_classify(reply) == REPLY_ERROR_NO_SCRIPT &&
+           !(batch->reloaded >> node->index & 1);
 }
 
 /* True when the node was sent the script's text, and will answer again. */
 static bool reload(struct batch *batch, struct node *node, const struct reply *reply) {
-    uint32_t bit = UINT32_C(1) << node->index;
-    if (reply->type != REPLY_ERROR || reply_classify(reply) != REPLY_ERROR_NO_SCRIPT ||
-        (batch->reloaded & bit)) {
+    if (!lacks_script(batch, node, reply) || batch->script == SCRIPT_TAKE) {
         return false;
     }
-    batch->reloaded |= bit;
+    batch->reloaded |= UINT32_C(1) << node->index;
     context_wake(batch->context);
     return send_to(batch, node, true);
 }
 
 static void vote(struct batch *batch, struct node *node, const struct reply *reply) {
     struct reply_outcome outcomes[SCRIPT_MAX_KEYS];
-    bool understood = reply != NULL && reply_to_script(reply, outcomes, batch->count);
+    bool understood =
+        reply != NULL && reply_to_script(reply, batch->script, outcomes, batch->count);
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
         if (understood) {
-            flight_vote(flight, node, outcomes[i].vote, outcomes[i].other_ttl_ms, NULL);
+            flight_vote(flight, node, outcomes[i], NULL);
         } else if (reply != NULL) {
             flight_vote_error(flight, node, reply);
         } else {
@@ -178,18 +201,65 @@ static bool is_about_one_key(const struct batch *batch, const struct reply *repl
     return batch->count > 1 && reply->type == REPLY_ERROR && strncmp(reply->text, "NOPERM", 6) == 0;
 }
 
+/*
+ * What is sent once more goes out at once, and is taken only for who still waits for it: a try that
+ * was given up meanwhile has been released at the node already.
+ */
+static bool may_repeat(const struct batch *batch, const struct flight *flight) {
+    return batch->script != SCRIPT_TAKE || flight_is_waited_for(flight);
+}
+
+/* A key that is to be released in this turn is released first. */
+static void send_what_goes_before(const struct batch *batch) {
+    bool is_due = false;
+    for (unsigned i = 0; i < batch->count && batch->script == SCRIPT_TAKE; i++) {
+        is_due |= batch_may_hold(batch->context, batch->flights[i]->key);
+    }
+    if (is_due) {
+        batch_send_all(batch->context);
+    }
+}
+
+static void repeat(struct batch *batch) {
+    send_what_goes_before(batch);
+    batch_send(batch);
+    context_wake(batch->context);
+    batch_drop(batch);
+}
+
 /* Sends each key in a call of its own: the others have nothing to do with the one at fault. */
 static void split(struct batch *batch, struct node *node, const struct reply *reply) {
+    uint32_t bit = UINT32_C(1) << node->index;
     for (unsigned i = 0; i < batch->count; i++) {
-        struct batch *alone = open_batch(batch->context, batch->script, UINT32_C(1) << node->index);
+        struct flight *flight = batch->flights[i];
+        struct batch *alone =
+            may_repeat(batch, flight) ? new_batch(batch->context, batch->script, bit) : NULL;
         if (alone == NULL) {
-            flight_vote_error(batch->flights[i], node, reply);
+            flight_vote_error(flight, node, reply);
         } else {
-            alone->is_alone = true;
-            add_key(alone, batch->flights[i]);
+            collect(alone, flight);
+            repeat(alone);
         }
     }
-    context_wake(batch->context);
+}
+
+/* Sends what may be repeated with the script's text. */
+static void take_again(struct batch *batch, struct node *node, const struct reply *reply) {
+    uint32_t bit = UINT32_C(1) << node->index;
+    struct batch *again = new_batch(batch->context, batch->script, bit);
+    node->lacks |= UINT32_C(1) << batch->script;
+    for (unsigned i = 0; i < batch->count; i++) {
+        struct flight *flight = batch->flights[i];
+        if (again != NULL && may_repeat(batch, flight)) {
+            collect(again, flight);
+        } else {
+            flight_vote_error(flight, node, reply);
+        }
+    }
+    if (again != NULL) {
+        again->reloaded = bit; /* once is enough */
+        repeat(again);
+    }
 }
 
 static void on_reply(struct conn_request *request, void *owner, const struct reply *reply) {
@@ -197,10 +267,14 @@ static void on_reply(struct conn_request *request, void *owner, const struct rep
     if (reply != NULL && reload(batch, owner, reply)) {
         return;
     }
-    if (reply == NULL || !is_about_one_key(batch, reply)) {
+    if (reply == NULL) {
         vote(batch, owner, reply);
-    } else {
+    } else if (batch->script == SCRIPT_TAKE && lacks_script(batch, owner, reply)) {
+        take_again(batch, owner, reply);
+    } else if (is_about_one_key(batch, reply)) {
         split(batch, owner, reply);
+    } else {
+        vote(batch, owner, reply);
     }
     batch_drop(batch);
 }
@@ -209,7 +283,7 @@ static void on_reply(struct conn_request *request, void *owner, const struct rep
 
 static void vote_unreachable(struct batch *batch, struct node *node, const char *detail) {
     for (unsigned i = 0; i < batch->count; i++) {
-        flight_vote(batch->flights[i], node, REDLOCK_VOTE_UNREACHABLE, 0, detail);
+        flight_vote(batch->flights[i], node, PLAIN_VOTE(UNREACHABLE), detail);
     }
 }
 
@@ -218,8 +292,7 @@ static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
     struct context *context = batch->context;
     struct bytes *command = &context->scratch;
     bytes_clear(command);
-    command_script(command, batch->script, with_text, batch->count, &batch->keys,
-                   &batch->arguments);
+    command_script(command, batch->script, with_text, &batch->call);
     struct node *node;
     while ((node = members_take(&context->members, &nodes)) != NULL) {
         if (!command->failed && node_send(node, &batch->request, command->data, command->length)) {
@@ -231,15 +304,43 @@ static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
     }
 }
 
+/* Leaves out the tries that were given up in the turn in which they began. */
+static void prune(struct batch *batch) {
+    unsigned count = batch->count;
+    script_call_clear(&batch->call);
+    batch->count = 0;
+    for (unsigned i = 0; i < count; i++) {
+        struct flight *flight = batch->flights[i];
+        if (!flight->is_void) {
+            collect(batch, flight);
+        }
+        flight_drop(flight);
+    }
+}
+
+static bool has_void(const struct batch *batch) {
+    bool found = false;
+    for (unsigned i = 0; i < batch->count && batch->script == SCRIPT_TAKE; i++) {
+        found |= batch->flights[i]->is_void;
+    }
+    return found;
+}
+
 static void batch_send(struct batch *batch) {
     struct context *context = batch->context;
+    if (has_void(batch)) {
+        prune(batch);
+    }
+    if (batch->count == 0) {
+        return;
+    }
     uint32_t rest = batch->nodes;
     uint32_t lacking = 0;
     struct node *node;
     while ((node = members_take(&context->members, &rest)) != NULL) {
         lacking |= (uint32_t)node_takes_text(node, batch->script) << node->index;
     }
-    batch->request.length = batch->keys.length + batch->arguments.length; /* without the text */
+    batch->request.length = script_call_length(&batch->call); /* without the text */
     send_form(batch, batch->nodes & ~lacking, false);
     if (lacking != 0) {
         send_form(batch, lacking, true);
@@ -252,10 +353,32 @@ void batch_send_all(struct context *context) {
         return;
     }
     memset(context->open_keys, 0, sizeof(context->open_keys));
+    struct batch_list takes = STAILQ_HEAD_INITIALIZER(takes);
     while (!STAILQ_EMPTY(&context->full)) {
         struct batch *batch = STAILQ_FIRST(&context->full);
         STAILQ_REMOVE_HEAD(&context->full, link);
+        if (batch->script == SCRIPT_TAKE) {
+            STAILQ_INSERT_TAIL(&takes, batch, link);
+        } else {
+            batch_send(batch);
+            batch_drop(batch);
+        }
+    }
+    while (!STAILQ_EMPTY(&takes)) { /* what is released in this turn can be taken in it */
+        struct batch *batch = STAILQ_FIRST(&takes);
+        STAILQ_REMOVE_HEAD(&takes, link);
         batch_send(batch);
         batch_drop(batch);
     }
+}
+
+void batch_send_alone(struct context *context, enum script script, uint32_t nodes,
+                      struct flight *flight) {
+    struct batch *batch = new_batch(context, script, nodes & members_all(&context->members));
+    if (batch == NULL) {
+        vote_out_of_memory(context, nodes, flight);
+        return;
+    }
+    collect(batch, flight);
+    repeat(batch);
 }

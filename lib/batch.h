@@ -20,6 +20,10 @@ extern const struct pool_kind batch_kind; /* its context is the client's context
  */
 void batch_add(struct context *context, enum script script, uint32_t nodes, struct flight *flight);
 
+/* The same in a call of its own, at once. */
+void batch_send_alone(struct context *context, enum script script, uint32_t nodes,
+                      struct flight *flight);
+
 /*
  * Whether a call for this key may be waiting to be sent. Whoever sends another command for the
  * key must then have it sent first: a key is released before it is acquired again, except on a
@@ -27,7 +31,7 @@ void batch_add(struct context *context, enum script script, uint32_t nodes, stru
  */
 bool batch_may_hold(const struct context *context, const struct key *key);
 
-/* Sends what was collected. */
+/* Sends what was collected: what takes keys goes last. */
 void batch_send_all(struct context *context);
 
 #endif

@@ -35,6 +35,9 @@ struct flight *flight_create(struct context *context, struct flight_listener lis
     flight->references = 1;
     flight->may_hold = plan->may_hold;
     flight->keep_until = plan->keep_until;
+    flight->fence = plan->fence;
+    flight->fence_step = plan->fence_step;
+    flight->is_void = false;
     flight->details = NULL;
     round_begin(&flight->round, plan->kind, members_lists(&context->members), plan->now, plan->ttl,
                 plan->awaited);
@@ -97,17 +100,23 @@ static bool was_not_done(redlock_vote vote) {
            vote == REDLOCK_VOTE_ERROR;
 }
 
-static void cast(struct flight *flight, struct node *node, redlock_vote vote, uint32_t ttl_ms,
+static bool count(struct round *round, uint32_t node, struct reply_outcome outcome) {
+    return outcome.vote == REDLOCK_VOTE_GRANTED
+               ? round_grant(round, node, outcome.fence)
+               : round_vote(round, node, outcome.vote, outcome.other_ttl_ms);
+}
+
+static void cast(struct flight *flight, struct node *node, struct reply_outcome outcome,
                  const char *detail) {
-    bool decided = round_vote(&flight->round, node->index, vote, ttl_ms);
+    bool decided = count(&flight->round, node->index, outcome);
     if (detail != NULL && detail[0] != '\0') {
         note_detail(flight, node->index, detail);
     }
-    if (is_release(flight) && was_not_done(vote) && (flight->may_hold >> node->index & 1)) {
+    if (is_release(flight) && was_not_done(outcome.vote) && (flight->may_hold >> node->index & 1)) {
         node_owe(node, flight->key, flight->token, flight->keep_until);
     }
     if (flight->listener.on_vote != NULL) {
-        flight->listener.on_vote(flight->listener.owner, decided, vote);
+        flight->listener.on_vote(flight->listener.owner, decided, outcome.vote);
     }
 }
 
@@ -119,27 +128,30 @@ static bool is_counted(const struct flight *flight, const struct trust_view *vie
 
 static void vote_untrusted(struct flight *flight, struct node *node, struct trust_view view) {
     uint64_t left_ms = guard_distrust_ms(&view);
-    cast(flight, node, REDLOCK_VOTE_UNTRUSTED,
-         left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX, guard_why(&node->guard));
+    struct reply_outcome outcome = {
+        .vote = REDLOCK_VOTE_UNTRUSTED,
+        .other_ttl_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX,
+    };
+    cast(flight, node, outcome, guard_why(&node->guard));
 }
 
-void flight_vote(struct flight *flight, struct node *node, redlock_vote vote, uint32_t other_ttl_ms,
+void flight_vote(struct flight *flight, struct node *node, struct reply_outcome outcome,
                  const char *detail) {
-    if (vote == REDLOCK_VOTE_GRANTED && !is_release(flight)) {
+    if (outcome.vote == REDLOCK_VOTE_GRANTED && !is_release(flight)) {
         struct trust_view view = guard_look(&node->guard);
         if (!is_counted(flight, &view)) {
             vote_untrusted(flight, node, view);
             return;
         }
     }
-    cast(flight, node, vote, other_ttl_ms, detail);
+    cast(flight, node, outcome, detail);
 }
 
 void flight_vote_without_answer(struct flight *flight, struct node *node) {
     if (node_was_reached(node)) {
-        flight_vote(flight, node, REDLOCK_VOTE_BROKEN, 0, "no answer before its end");
+        flight_vote(flight, node, PLAIN_VOTE(BROKEN), "no answer before its end");
     } else {
-        flight_vote(flight, node, REDLOCK_VOTE_UNREACHABLE, 0, NULL);
+        flight_vote(flight, node, PLAIN_VOTE(UNREACHABLE), NULL);
     }
 }
 
@@ -148,7 +160,7 @@ void flight_vote_error(struct flight *flight, struct node *node, const struct re
     if (reply->type == REPLY_ERROR) {
         node_complain(node, reply);
     }
-    flight_vote(flight, node, REDLOCK_VOTE_ERROR, 0, text);
+    flight_vote(flight, node, PLAIN_VOTE(ERROR), text);
 }
 
 /* ---- SET ---- */
@@ -163,7 +175,7 @@ static void on_set_reply(struct conn_request *request, void *owner, const struct
         if (outcome.vote == REDLOCK_VOTE_ERROR) {
             flight_vote_error(flight, node, reply);
         } else {
-            flight_vote(flight, node, outcome.vote, 0, NULL);
+            flight_vote(flight, node, outcome, NULL);
         }
     }
     flight_drop(flight);
@@ -196,8 +208,26 @@ void flight_send_set(struct flight *flight, uint32_t nodes) {
                    node_send(node, &flight->request, command->data, command->length)) {
             flight_hold(flight);
         } else {
-            flight_vote(flight, node, REDLOCK_VOTE_UNREACHABLE, 0,
+            flight_vote(flight, node, PLAIN_VOTE(UNREACHABLE),
                         command->failed ? "out of memory" : NULL);
         }
     }
+}
+
+uint32_t flight_prepare_take(struct flight *flight, uint32_t nodes) {
+    struct context *context = flight->context;
+    uint32_t rest = flight->round.members;
+    uint32_t takers = 0;
+    struct node *node;
+    look_at_nodes(context, flight->round.start);
+    while ((node = members_take(&context->members, &rest)) != NULL) {
+        if (node_is_twin(node)) {
+            vote_untrusted(flight, node, guard_look(&node->guard));
+        } else if (nodes >> node->index & 1) {
+            takers |= UINT32_C(1) << node->index;
+        } else {
+            flight_vote(flight, node, PLAIN_VOTE(UNREACHABLE), NULL);
+        }
+    }
+    return takers;
 }

@@ -11,6 +11,7 @@
 #include "io/net.h"
 #include "key.h"
 #include "wire/command.h"
+#include "wire/reply.h"
 
 #include <redlock.h>
 #include <stdbool.h>
@@ -35,6 +36,9 @@ struct flight {
     uint32_t references; /* replies to come, and the lock that looks at the votes */
     uint32_t may_hold;   /* releases: mask of the nodes that may hold the key for us */
     uint64_t keep_until; /* releases: when the key has expired at every node */
+    uint64_t fence;      /* of fenced locks: what their counters are raised to, at least */
+    unsigned fence_step; /* and that they are to grow by, in any case */
+    bool is_void;        /* the try is given up: what has not been sent need not be */
     struct flight_detail *details;
 };
 
@@ -48,6 +52,8 @@ struct flight_plan {
     uint32_t awaited;    /* of ROUND_SETTLE */
     uint32_t may_hold;   /* of a release */
     uint64_t keep_until; /* of a release */
+    uint64_t fence;      /* of a fenced lock */
+    unsigned fence_step;
 };
 
 extern const struct pool_kind flight_kind;
@@ -59,14 +65,29 @@ extern const struct pool_kind flight_kind;
 struct flight *flight_create(struct context *context, struct flight_listener listener,
                              const struct flight_plan *plan);
 
+/* Whether its verdict is still to come, and somebody waits for that. */
+static inline bool flight_is_waited_for(const struct flight *flight) {
+    return !flight->is_void && flight->listener.on_vote != NULL &&
+           flight->round.verdict == ROUND_OPEN;
+}
+
 struct flight *flight_hold(struct flight *flight);
 void flight_drop(struct flight *flight); /* takes NULL */
 
 /* Sends SET NX with the flight's TTL to these nodes; the others vote UNREACHABLE at once. */
 void flight_send_set(struct flight *flight, uint32_t nodes);
 
+/*
+ * For a SCRIPT_TAKE to these nodes: who is not to be sent it votes at once. Returns a mask of those
+ * who are.
+ */
+uint32_t flight_prepare_take(struct flight *flight, uint32_t nodes);
+
+/* A vote that says no more than its name. */
+#define PLAIN_VOTE(name) ((struct reply_outcome){.vote = REDLOCK_VOTE_##name})
+
 /* One node's vote; `detail` (may be NULL) is copied. */
-void flight_vote(struct flight *flight, struct node *node, redlock_vote vote, uint32_t other_ttl_ms,
+void flight_vote(struct flight *flight, struct node *node, struct reply_outcome outcome,
                  const char *detail);
 
 /* The vote that a broken connection or an error reply is, for scripts and SET alike. */

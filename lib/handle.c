@@ -36,6 +36,10 @@ redlock_status locks_acquire(struct locks *locks, const redlock_request *request
     return REDLOCK_OK;
 }
 
+uint64_t redlock_fence(const redlock_lock *lock) {
+    return lock != NULL && lock->lease.acquired_at != 0 ? lock->lease.fence : 0;
+}
+
 /* What every call on a handle checks first. */
 static redlock_status check_handle(redlock_lock *lock) {
     if (lock == NULL) {

@@ -118,23 +118,50 @@ static void let_go(struct flight **flight) {
     }
 }
 
-/* SETs go out at once, scripts at the end of the turn: unless they are about the same key. */
-static void send_set(struct context *context, struct flight *flight, uint32_t nodes) {
+/*
+ * SETs go out at once, scripts at the end of the turn: unless they are about the same key. A fenced
+ * lock is taken by a script.
+ */
+static void take_now(const redlock_lock *lock, struct flight *flight, uint32_t nodes) {
+    struct context *context = lock->locks->context;
+    if (lock->lease.terms.fenced) {
+        batch_send_alone(context, SCRIPT_TAKE, flight_prepare_take(flight, nodes), flight);
+        return;
+    }
     if (batch_may_hold(context, flight->key)) {
         batch_send_all(context);
     }
     flight_send_set(flight, nodes);
 }
 
+static void take(const redlock_lock *lock, struct flight *flight, uint32_t nodes) {
+    if (lock->lease.terms.fenced) {
+        batch_add(lock->locks->context, SCRIPT_TAKE, flight_prepare_take(flight, nodes), flight);
+    } else {
+        take_now(lock, flight, nodes);
+    }
+}
+
 static void top_up(redlock_lock *lock, uint32_t nodes, uint64_t ttl, uint64_t now) {
-    struct flight_plan plan = {
-        .kind = ROUND_ACQUIRE, .key = lock->key, .token = lock->token, .now = now, .ttl = ttl};
+    struct flight_plan plan = {.kind = ROUND_ACQUIRE,
+                               .key = lock->key,
+                               .token = lock->token,
+                               .now = now,
+                               .ttl = ttl,
+                               .fence = lock->lease.fence};
     struct flight *flight =
         ttl >= NANOS_PER_MS ? flight_create(lock->locks->context, FLIGHT_UNATTENDED, &plan) : NULL;
     if (flight != NULL) {
-        send_set(lock->locks->context, flight, nodes);
+        take_now(lock, flight, nodes);
         flight_drop(flight);
     }
+}
+
+static enum script script_of(const redlock_lock *lock, enum round_kind kind) {
+    if (kind == ROUND_RELEASE || kind == ROUND_SETTLE) {
+        return SCRIPT_RELEASE; /* the counter stays */
+    }
+    return lock->lease.terms.fenced ? SCRIPT_KEEP : SCRIPT_RENEW;
 }
 
 /* False when there is no memory for the round. */
@@ -150,7 +177,12 @@ static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t await
                                .ttl = lock->lease.terms.ttl,
                                .awaited = awaited,
                                .may_hold = lock->lease.may_hold,
-                               .keep_until = nanos_add(now, lock->lease.longest_ttl)};
+                               .keep_until = nanos_add(now, lock->lease.longest_ttl),
+                               .fence = lock->lease.fence};
+    if (kind == ROUND_ACQUIRE && lock->lease.terms.fenced) {
+        plan.fence = clock_wall_us(); /* so that lost counters begin above their past */
+        plan.fence_step = 1;
+    }
     struct flight_listener listener = {on_vote, lock};
     struct flight *flight = flight_create(context, listener, &plan);
     if (flight == NULL) {
@@ -171,9 +203,9 @@ static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t await
     }
     uint32_t all = flight->round.members;
     if (kind == ROUND_ACQUIRE) {
-        send_set(context, flight, all);
+        take(lock, flight, all);
     } else {
-        batch_add(context, kind == ROUND_RENEW ? SCRIPT_RENEW : SCRIPT_RELEASE, all, flight);
+        batch_add(context, script_of(lock, kind), all, flight);
     }
     return true;
 }
@@ -221,6 +253,7 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
     log_state(lock, before);
     struct context *context = lock->locks->context;
     if (update->undo != 0) {
+        lock->flight->is_void = true;
         release_unattended(context, lock->key, lock->token, update->undo, now,
                            nanos_add(now, lock->lease.longest_ttl));
     }

@@ -237,7 +237,7 @@ static void connect_to(struct node *node, const char *host) {
         fail_to_connect(node, error.status == REDLOCK_EINVAL, error.message);
         return;
     }
-    node->lacks = UINT32_C(1) << SCRIPT_BEAT;
+    node->lacks = ~((UINT32_C(1) << SCRIPT_FIRST_LAZY) - 1);
     handshake_begin(&node->handshake, &handshake_listener, node->conn, &node->uri, context->name,
                     &context->scratch, node->state_since);
     guard_connected(&node->guard, node->state_since);

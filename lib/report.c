@@ -84,8 +84,8 @@ const char *redlock_explain(const redlock_lock *lock) {
     struct context *context = lock->locks->context;
     redlock_node_report reports[REDLOCK_MAX_NODES];
     uint32_t count = (uint32_t)redlock_report(lock, reports, REDLOCK_MAX_NODES);
-    bool acquiring = lock->flight == NULL || lock->flight->round.kind == ROUND_ACQUIRE ||
-                     lock->flight->round.kind == ROUND_SETTLE;
+    bool acquiring = lock->flight == NULL || (lock->flight->round.kind != ROUND_RENEW &&
+                                              lock->flight->round.kind != ROUND_RELEASE);
     uint64_t timeout = nanos_from_ms(context->options.node_timeout_ms);
     if (acquiring) { /* a try is over when no validity could be left */
         timeout =

@@ -1,7 +1,10 @@
 /*
  * The happy path: lease_start sends a round; its verdict is yes, a fresh clock reading leaves
- * enough validity, the lock is HELD. With a watchdog it wakes every third of the TTL and renews.
- * lease_release sends the last round, whose verdict tells whether the lock was ours to the end.
+ * enough validity, the lock is HELD. (A fenced lock is, when the counters of a quorum agree; else
+ * the largest of them is raised to on a quorum first: RAISING. Any later winner shares a node with
+ * that quorum, whose counter was at least the fence before the key left it.) With a watchdog it
+ * wakes every third of the TTL and renews. lease_release sends the last round, whose verdict tells
+ * whether the lock was ours to the end.
  *
  * What goes wrong: a try that fails is undone at every node that may have granted it, in the same
  * step, and the next comes after a random delay (BACKOFF), while retries and time last. The last
@@ -23,14 +26,14 @@
 #define RENEWAL_RETRY_MAX (100 * NANOS_PER_MS)
 
 const char *lease_state_name(enum lease_state state) {
-    static const char *const names[] = {"acquiring", "backoff", "settling",  "held",
+    static const char *const names[] = {"acquiring", "raising", "backoff",   "settling", "held",
                                         "renewing",  "lost",    "releasing", "over"};
     return names[state];
 }
 
 static bool is_acquiring(const struct lease *lease) {
-    return lease->state == LEASE_ACQUIRING || lease->state == LEASE_BACKOFF ||
-           lease->state == LEASE_SETTLING;
+    return lease->state == LEASE_ACQUIRING || lease->state == LEASE_RAISING ||
+           lease->state == LEASE_BACKOFF || lease->state == LEASE_SETTLING;
 }
 
 static bool is_held(const struct lease *lease) {
@@ -60,8 +63,9 @@ static void wait_for_round(struct lease *lease, uint64_t now, uint64_t useless_a
 }
 
 void lease_sent(struct lease *lease, uint64_t now) {
-    if (lease->state == LEASE_ACQUIRING || lease->state == LEASE_SETTLING ||
-        lease->state == LEASE_RENEWING || lease->state == LEASE_RELEASING) {
+    if (lease->state == LEASE_ACQUIRING || lease->state == LEASE_RAISING ||
+        lease->state == LEASE_SETTLING || lease->state == LEASE_RENEWING ||
+        lease->state == LEASE_RELEASING) {
         wait_for_round(lease, now, lease->useless_at);
     }
 }
@@ -115,6 +119,7 @@ static void acquisition_ends(struct lease *lease, redlock_status status,
     tell(update, LEASE_ACQUIRED, status);
 }
 
+/* `lease->may_hold` may hold the key for the try. */
 static void try_failed(struct lease *lease, const struct round *round, uint64_t now,
                        struct lease_update *update) {
     const struct lease_terms *terms = &lease->terms;
@@ -125,7 +130,7 @@ static void try_failed(struct lease *lease, const struct round *round, uint64_t 
         uint64_t left = terms->give_up_at - now;
         uint64_t delay = backoff_draw(&lease->seed, nanos_min(bound, left));
         if (delay < left) {
-            update->undo = round_possible_holders(round);
+            update->undo = lease->may_hold;
             lease->state = LEASE_BACKOFF;
             lease->wake_at = nanos_add(now, delay);
             return;
@@ -133,12 +138,11 @@ static void try_failed(struct lease *lease, const struct round *round, uint64_t 
     }
     uint32_t deniers = round_deniers(round);
     if (deniers == 0) {
-        update->undo = round_possible_holders(round);
+        update->undo = lease->may_hold;
         acquisition_ends(lease, lease->failure, update);
         return;
     }
     lease->state = LEASE_SETTLING;
-    lease->may_hold = round_possible_holders(round);
     wait_for_round(lease, now, NANOS_NEVER);
     send(update, ROUND_SETTLE, deniers);
 }
@@ -198,18 +202,43 @@ static bool leaves_validity(const struct lease *lease, uint64_t end, uint64_t no
     return end > nanos_add(now, lease->terms.min_validity);
 }
 
-static void acquire_decided(struct lease *lease, const struct round *round, uint64_t now,
-                            struct lease_update *update) {
-    uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
-    if (round->verdict != ROUND_YES || !leaves_validity(lease, end, now)) {
-        try_failed(lease, round, now, update);
-        return;
-    }
+static void acquired(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
+                     struct lease_update *update) {
     lease->acquired_at = now;
-    lease->may_hold = round_possible_holders(round);
     round_was_yes(lease, round, end, now);
     top_up_after(lease, round, now, update);
     tell(update, LEASE_ACQUIRED, REDLOCK_OK);
+}
+
+static void raise_fence(struct lease *lease, uint64_t end, uint64_t now,
+                        struct lease_update *update) {
+    lease->state = LEASE_RAISING;
+    send(update, ROUND_RAISE, 0);
+    wait_for_round(lease, now, nanos_sub(end, lease->terms.min_validity));
+}
+
+static void acquire_decided(struct lease *lease, const struct round *round, uint64_t now,
+                            struct lease_update *update) {
+    uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
+    lease->may_hold = round_possible_holders(round);
+    lease->fence = lease->terms.fenced ? round_fence(round) : 0;
+    if (round->verdict != ROUND_YES || !leaves_validity(lease, end, now)) {
+        try_failed(lease, round, now, update);
+    } else if (lease->terms.fenced && !round_agrees(round, lease->fence)) {
+        raise_fence(lease, end, now, update);
+    } else {
+        acquired(lease, round, end, now, update);
+    }
+}
+
+static void raise_decided(struct lease *lease, const struct round *round, uint64_t now,
+                          struct lease_update *update) {
+    uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
+    if (round->verdict == ROUND_YES && leaves_validity(lease, end, now)) {
+        acquired(lease, round, end, now, update);
+    } else {
+        try_failed(lease, round, now, update);
+    }
 }
 
 static void lose(struct lease *lease, redlock_status status, struct lease_update *update) {
@@ -303,6 +332,9 @@ static void dispatch_verdict(struct lease *lease, const struct round *round, uin
     case LEASE_ACQUIRING:
         acquire_decided(lease, round, now, update);
         break;
+    case LEASE_RAISING:
+        raise_decided(lease, round, now, update);
+        break;
     case LEASE_RENEWING:
         renewal_decided(lease, round, now, update);
         break;
@@ -351,6 +383,10 @@ void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update 
     case LEASE_ACQUIRING:
         acquisition_ends(lease, REDLOCK_ENOMEM, update);
         break;
+    case LEASE_RAISING:
+        update->undo = lease->may_hold;
+        acquisition_ends(lease, REDLOCK_ENOMEM, update);
+        break;
     case LEASE_SETTLING:
         update->undo = lease->may_hold;
         acquisition_ends(lease, lease->failure, update);
@@ -380,7 +416,8 @@ redlock_status lease_cancel(struct lease *lease, const struct round *round,
     }
     if (lease->state == LEASE_ACQUIRING && round != NULL) {
         update->undo = round_possible_holders(round);
-    } else if (lease->state == LEASE_SETTLING && round->kind != ROUND_SETTLE) {
+    } else if (lease->state == LEASE_RAISING ||
+               (lease->state == LEASE_SETTLING && round->kind != ROUND_SETTLE)) {
         update->undo = lease->may_hold; /* the SETTLE could not be sent: `round` is the try's */
     }
     acquisition_ends(lease, REDLOCK_ECANCELED, update);

@@ -2,8 +2,9 @@
  * A lock's life, as decisions alone: events and the time go in, what is to be done comes out.
  *
  *   ACQUIRING -> HELD <-> RENEWING            HELD, RENEWING -> LOST
- *     |   \-> BACKOFF -> ACQUIRING            HELD, RENEWING, LOST -> RELEASING -> OVER
- *     \-> SETTLING -> OVER                    any -> OVER when canceled or closed
+ *     |   \-> RAISING -> HELD                 HELD, RENEWING, LOST -> RELEASING -> OVER
+ *     |   \-> BACKOFF -> ACQUIRING            any -> OVER when canceled or closed
+ *     \-> SETTLING -> OVER                    RAISING fails as ACQUIRING does
  *
  * A lease waits for one thing at a time: the verdict of a round, or the instant `wake_at`, which
  * is also the round's deadline. It never reads a clock, sends nothing and allocates nothing; the
@@ -20,6 +21,7 @@
 
 enum lease_state {
     LEASE_ACQUIRING, /* a round asks for the key */
+    LEASE_RAISING,   /* a quorum granted it; a round has its counters agree on the fence */
     LEASE_BACKOFF,   /* a try failed, the next is to come */
     LEASE_SETTLING,  /* the last try failed; the nodes that denied are asked what they hold */
     LEASE_HELD,
@@ -41,6 +43,7 @@ struct lease_terms {
     uint64_t min_validity;
     bool watchdog;
     uint64_t max_hold; /* NANOS_NEVER: no bound */
+    bool fenced;
 };
 
 struct lease {
@@ -51,6 +54,7 @@ struct lease {
     bool extending;         /* the round of RENEWING is the application's */
     uint32_t tries;
     uint32_t may_hold;  /* mask: nodes that may hold the key under the current token */
+    uint64_t fence;     /* what the counters of a quorum agree on; 0: it is not fenced */
     uint32_t topped_up; /* mask: nodes topped up since the last round that was sent */
     uint64_t begun_at;
     uint64_t acquired_at;
@@ -70,7 +74,7 @@ enum lease_news { LEASE_ACQUIRED = 1, LEASE_EXTENDED = 2, LEASE_LOSS = 4, LEASE_
 struct lease_update {
     uint32_t undo; /* mask: release the failed try's token at these nodes; nobody waits for it */
 
-    bool send;             /* begin this round, on all nodes */
+    bool send;             /* begin this round, on all nodes; all but ACQUIRE carry the fence */
     enum round_kind round; /* ACQUIRE comes with a fresh token */
     uint32_t awaited;      /* of SETTLE */
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/nanos.h"
 #include "core/validity.h"
+#include "wire/command.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -62,6 +63,7 @@ static redlock_status check_durations(const redlock_options *options, redlock_er
         {"retry_delay_max_ms", options->retry_delay_max_ms, options->retry_delay_ms},
         {"reconnect_delay_ms", options->reconnect_delay_ms, 1},
         {"reconnect_delay_max_ms", options->reconnect_delay_max_ms, options->reconnect_delay_ms},
+        {"fence_idle_ms", options->fence_idle_ms, 0},
     };
     for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++) {
         redlock_status status = check_range(durations[i].field, durations[i].value,
@@ -159,6 +161,12 @@ redlock_status options_check_ttl(const redlock_options *options, uint64_t ttl_ms
     return REDLOCK_OK;
 }
 
+static bool ends_with(const char *bytes, size_t length, const char *suffix) {
+    size_t suffix_length = strlen(suffix);
+    return length >= suffix_length &&
+           memcmp(bytes + length - suffix_length, suffix, suffix_length) == 0;
+}
+
 redlock_status options_read_request(const redlock_request *given, const redlock_options *options,
                                     redlock_request *request, redlock_error *error) {
     *request = (redlock_request)REDLOCK_REQUEST_INIT;
@@ -184,6 +192,10 @@ redlock_status options_read_request(const redlock_request *given, const redlock_
         memcmp(request->key, REDLOCK_MARKER_KEY, request->key_length) == 0) {
         return error_set(error, REDLOCK_EINVAL, "key: " REDLOCK_MARKER_KEY " is kept for nodes");
     }
+    if (ends_with(request->key, request->key_length, COUNTER_SUFFIX)) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "key: what ends in " COUNTER_SUFFIX " is kept for counters");
+    }
     if (request->max_hold_ms != 0 && !request->watchdog) {
         return error_set(error, REDLOCK_EINVAL, "max_hold_ms: bounds the watchdog, which is off");
     }
@@ -203,6 +215,7 @@ struct lease_terms options_terms(const redlock_options *options, const redlock_r
         .retries = wait_ms != 0 && request->retries == 0 ? UINT32_MAX : request->retries,
         .min_validity = nanos_from_ms(request->min_validity_ms),
         .watchdog = request->watchdog,
+        .fenced = request->fenced,
         .max_hold = request->max_hold_ms == 0 ? NANOS_NEVER : nanos_from_ms(request->max_hold_ms),
     };
 }

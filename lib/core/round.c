@@ -52,8 +52,8 @@ static enum round_verdict decide(const struct round *round) {
         return ROUND_GONE;
     }
     /* Who acquires is done when it cannot be yes; a holder goes on to learn whether it is lost. */
-    bool may_be_gone =
-        round->kind != ROUND_ACQUIRE && quorum_is_blocked(list->size, list->gone + list->silent);
+    bool is_held = round->kind == ROUND_RENEW || round->kind == ROUND_RELEASE;
+    bool may_be_gone = is_held && quorum_is_blocked(list->size, list->gone + list->silent);
     return may_be_yes || may_be_gone ? ROUND_OPEN : ROUND_NO;
 }
 
@@ -83,6 +83,15 @@ bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t 
     count(round, node, vote);
     round->verdict = decide(round);
     return round->verdict != ROUND_OPEN;
+}
+
+bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
+    uint8_t before = round->votes[node];
+    bool decided = round_vote(round, node, REDLOCK_VOTE_GRANTED, 0);
+    if (before != REDLOCK_VOTE_GRANTED && round->votes[node] == REDLOCK_VOTE_GRANTED) {
+        round->fences[node] = fence;
+    }
+    return decided;
 }
 
 void round_expire(struct round *round) {
@@ -119,4 +128,29 @@ uint32_t round_deniers(const struct round *round) {
 
 uint32_t round_possible_holders(const struct round *round) {
     return voters(round, ~(DENIALS | VOTE(UNREACHABLE)));
+}
+
+/* ---- fences ---- */
+
+uint64_t round_fence(const struct round *round) {
+    uint64_t largest = 0;
+    for (uint32_t rest = voters(round, VOTE(GRANTED)); rest != 0; rest &= rest - 1) {
+        uint64_t fence = round->fences[__builtin_ctz(rest)];
+        largest = fence > largest ? fence : largest;
+    }
+    return largest;
+}
+
+bool round_agrees(const struct round *round, uint64_t fence) {
+    uint32_t agreeing = 0;
+    for (uint32_t rest = voters(round, VOTE(GRANTED)); rest != 0; rest &= rest - 1) {
+        uint32_t node = (uint32_t)__builtin_ctz(rest);
+        agreeing |= (uint32_t)(round->fences[node] == fence) << node;
+    }
+    bool agrees = true;
+    for (unsigned i = 0; i < round->tally_count; i++) {
+        const struct tally *tally = &round->tallies[i];
+        agrees &= has_quorum(tally, (uint32_t)__builtin_popcount(agreeing & tally->members));
+    }
+    return agrees;
 }

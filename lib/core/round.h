@@ -21,7 +21,8 @@
 
 enum round_kind {
     ROUND_ACQUIRE, /* SET NX */
-    ROUND_RENEW,   /* compare and set the expiry */
+    ROUND_RAISE,   /* of a fenced lock: compare, set the expiry, raise the counter */
+    ROUND_RENEW,   /* compare and set the expiry; of a fenced lock, as RAISE */
     ROUND_RELEASE, /* compare and delete */
     ROUND_SETTLE   /* a release after a failed try: nobody asks whether a quorum had the key; it
                       is over when the nodes that denied have said what they hold */
@@ -50,6 +51,7 @@ struct round {
     struct tally tallies[2];                  /* of the list, and of the next one */
     uint8_t votes[REDLOCK_MAX_NODES];         /* redlock_vote */
     uint32_t other_ttl_ms[REDLOCK_MAX_NODES]; /* DENIED: what the holder's key has left */
+    uint64_t fences[REDLOCK_MAX_NODES];       /* GRANTED: the node's counter; 0: it told none */
 };
 
 /* Begins a round of any kind; ROUND_SETTLE waits for `awaited`, the others ignore it. */
@@ -62,6 +64,16 @@ void round_begin(struct round *round, enum round_kind kind, struct quorum_lists 
  * True when this vote was the one that decided the round.
  */
 bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms);
+
+/* The same for REDLOCK_VOTE_GRANTED, with the number that the lock's counter has there. */
+bool round_grant(struct round *round, uint32_t node, uint64_t fence);
+
+/*
+ * Fences: the largest counter of those that granted it; and whether a quorum (of each list) granted
+ * it with just that counter.
+ */
+uint64_t round_fence(const struct round *round);
+bool round_agrees(const struct round *round, uint64_t fence);
 
 /* The per-node timeout: whoever is silent has voted TIMEOUT. The round is decided after this. */
 void round_expire(struct round *round);

@@ -7,3 +7,9 @@ uint64_t clock_now(void) {
     clock_gettime(CLOCK_BOOTTIME, &now); /* cannot fail with a constant, valid clock */
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
+
+uint64_t clock_wall_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}

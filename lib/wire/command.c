@@ -5,9 +5,6 @@
 /* The longest that decimal() writes. */
 #define DECIMAL_MAX 20
 
-/* Arguments of each key of a script's call. */
-static const unsigned arguments_per_key[SCRIPT_COUNT] = {[SCRIPT_RELEASE] = 1, [SCRIPT_RENEW] = 2};
-
 /* Writes `value` at `out` and returns its length. */
 static size_t decimal(char *out, uint64_t value) {
     char digits[DECIMAL_MAX];
@@ -67,18 +64,62 @@ void command_set(struct bytes *out, const char *key, size_t key_length, const ch
     bulk_number(out, ttl_ms);
 }
 
-void command_script_key(enum script script, struct bytes *keys, struct bytes *arguments,
-                        const char *key, size_t key_length, const char *token, uint64_t ttl_ms) {
-    bulk(keys, key, key_length);
-    bulk(arguments, token, TOKEN_LENGTH);
-    if (script == SCRIPT_RENEW) {
-        bulk_number(arguments, ttl_ms);
+/* ---- scripts ---- */
+
+void script_call_init(struct script_call *call, const redlock_allocator *allocator) {
+    bytes_init(&call->keys, allocator);
+    bytes_init(&call->arguments, allocator);
+    call->key_count = call->argument_count = 0;
+}
+
+void script_call_finish(struct script_call *call) {
+    bytes_finish(&call->keys);
+    bytes_finish(&call->arguments);
+}
+
+void script_call_clear(struct script_call *call) {
+    bytes_clear(&call->keys);
+    bytes_clear(&call->arguments);
+    call->key_count = call->argument_count = 0;
+}
+
+static void add_key(struct script_call *call, const struct script_lock *lock, const char *suffix) {
+    size_t suffix_length = strlen(suffix);
+    header(&call->keys, '$', lock->key_length + suffix_length);
+    bytes_append(&call->keys, lock->key, lock->key_length);
+    bytes_append(&call->keys, suffix, suffix_length);
+    bytes_append(&call->keys, "\r\n", 2);
+    call->key_count++;
+}
+
+static void add_number(struct script_call *call, uint64_t number) {
+    bulk_number(&call->arguments, number);
+    call->argument_count++;
+}
+
+void script_call_add(struct script_call *call, enum script script, const struct script_lock *lock) {
+    bool is_fenced = script == SCRIPT_TAKE || script == SCRIPT_KEEP;
+    add_key(call, lock, "");
+    bulk(&call->arguments, lock->token, TOKEN_LENGTH);
+    call->argument_count++;
+    if (script != SCRIPT_RELEASE) {
+        add_number(call, lock->ttl_ms);
+    }
+    if (is_fenced) {
+        add_key(call, lock, COUNTER_SUFFIX);
+        add_number(call, lock->fence);
+    }
+    if (script == SCRIPT_TAKE) {
+        add_number(call, lock->step);
+    }
+    if (is_fenced) {
+        add_number(call, lock->idle_ms);
     }
 }
 
-void command_script(struct bytes *out, enum script script, bool with_text, unsigned count,
-                    const struct bytes *keys, const struct bytes *arguments) {
-    header(out, '*', 3 + count * (1 + arguments_per_key[script]));
+void command_script(struct bytes *out, enum script script, bool with_text,
+                    const struct script_call *call) {
+    header(out, '*', 3 + call->key_count + call->argument_count);
     if (with_text) {
         bulk(out, "EVAL", 4);
         bulk(out, script_text(script), strlen(script_text(script)));
@@ -86,8 +127,8 @@ void command_script(struct bytes *out, enum script script, bool with_text, unsig
         bulk(out, "EVALSHA", 7);
         bulk(out, script_sha(script), SCRIPT_SHA_LENGTH);
     }
-    bulk_number(out, count);
-    bytes_append(out, keys->data, keys->length);
-    bytes_append(out, arguments->data, arguments->length);
-    out->failed = out->failed || keys->failed || arguments->failed;
+    bulk_number(out, call->key_count);
+    bytes_append(out, call->keys.data, call->keys.length);
+    bytes_append(out, call->arguments.data, call->arguments.length);
+    out->failed = out->failed || call->keys.failed || call->arguments.failed;
 }

@@ -20,14 +20,37 @@ void command_words(struct bytes *out, unsigned count, const char *const *words);
 void command_set(struct bytes *out, const char *key, size_t key_length, const char *token,
                  uint64_t ttl_ms);
 
-/*
- * A call of a script for many keys, in two steps: command_script_key appends one key to `keys`
- * and its arguments to `arguments` (ttl_ms is for SCRIPT_RENEW only); command_script puts the
- * call together, with EVALSHA, or with EVAL and the script's text, which also loads it.
- */
-void command_script_key(enum script script, struct bytes *keys, struct bytes *arguments,
-                        const char *key, size_t key_length, const char *token, uint64_t ttl_ms);
-void command_script(struct bytes *out, enum script script, bool with_text, unsigned count,
-                    const struct bytes *keys, const struct bytes *arguments);
+/* What a script is to do for one lock. */
+struct script_lock {
+    const char *key;
+    size_t key_length;
+    const char *token;
+    uint64_t ttl_ms;  /* but for SCRIPT_RELEASE */
+    uint64_t fence;   /* this and what follows is for SCRIPT_TAKE and SCRIPT_KEEP */
+    unsigned step;    /* for SCRIPT_TAKE: 0 or 1 */
+    uint64_t idle_ms; /* how long the counter lives without use; 0: for ever */
+};
+
+/* What stands behind the name of a fenced lock's key in that of its counter. */
+#define COUNTER_SUFFIX ":fence"
+
+/* A call of a script for many locks, as it is collected. */
+struct script_call {
+    struct bytes keys, arguments;
+    unsigned key_count, argument_count;
+};
+
+void script_call_init(struct script_call *call, const redlock_allocator *allocator);
+void script_call_finish(struct script_call *call);
+void script_call_clear(struct script_call *call);
+void script_call_add(struct script_call *call, enum script script, const struct script_lock *lock);
+
+static inline size_t script_call_length(const struct script_call *call) {
+    return call->keys.length + call->arguments.length;
+}
+
+/* The call: with EVALSHA, or with EVAL and the script's text, which also loads it. */
+void command_script(struct bytes *out, enum script script, bool with_text,
+                    const struct script_call *call);
 
 #endif

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* Numbers up to this are exact in Lua. */
+#define FENCE_MAX ((UINT64_C(1) << 53) - 1)
+
 enum reply_error reply_classify(const struct reply *reply) {
     static const struct {
         const char *prefix;
@@ -47,7 +50,7 @@ bool reply_is_status(const struct reply *reply, const char *text) {
 }
 
 struct reply_outcome reply_to_set(const struct reply *reply) {
-    struct reply_outcome outcome = {REDLOCK_VOTE_ERROR, 0};
+    struct reply_outcome outcome = {.vote = REDLOCK_VOTE_ERROR};
     if (reply->type == REPLY_NIL) {
         outcome.vote = REDLOCK_VOTE_DENIED;
     } else if (reply_is_status(reply, "OK")) {
@@ -78,26 +81,42 @@ static bool vote_of_letter(char letter, redlock_vote *vote) {
     }
 }
 
-bool reply_to_script(const struct reply *reply, struct reply_outcome *outcomes, unsigned count) {
+/* Moves `p` past the digits at it; what is larger than `most` is as large as that. */
+static uint64_t take_number(const char **p, const char *end, uint64_t most) {
+    uint64_t number = 0;
+    for (; *p < end && **p >= '0' && **p <= '9'; (*p)++) {
+        uint64_t digit = (uint64_t)(**p - '0');
+        number = number > (most - digit) / 10 ? most : number * 10 + digit;
+    }
+    return number;
+}
+
+static bool read_outcome(const char **p, const char *end, bool is_fenced,
+                         struct reply_outcome *outcome) {
+    if (*p == end || !vote_of_letter(*(*p)++, &outcome->vote)) {
+        return false;
+    }
+    bool is_denied = outcome->vote == REDLOCK_VOTE_DENIED;
+    bool has_fence = is_fenced && outcome->vote == REDLOCK_VOTE_GRANTED;
+    const char *digits = *p;
+    outcome->other_ttl_ms = is_denied ? (uint32_t)take_number(p, end, UINT32_MAX) : 0;
+    outcome->fence = has_fence ? take_number(p, end, FENCE_MAX + 1) : 0;
+    bool is_fence = outcome->fence > 0 && outcome->fence <= FENCE_MAX;
+    return (!is_denied || *p > digits) && (!has_fence || is_fence);
+}
+
+bool reply_to_script(const struct reply *reply, enum script script, struct reply_outcome *outcomes,
+                     unsigned count) {
+    bool is_fenced = script == SCRIPT_TAKE || script == SCRIPT_KEEP;
     if (reply->type != REPLY_STRING) {
         return false;
     }
     const char *p = reply->text;
     const char *end = p + reply->length;
     for (unsigned i = 0; i < count; i++) {
-        if (p == end || !vote_of_letter(*p, &outcomes[i].vote)) {
+        if (!read_outcome(&p, end, is_fenced, &outcomes[i])) {
             return false;
         }
-        uint64_t ttl_ms = 0;
-        bool has_ttl = *p++ == 'h';
-        if (has_ttl && (p == end || *p < '0' || *p > '9')) {
-            return false;
-        }
-        for (; has_ttl && p < end && *p >= '0' && *p <= '9'; p++) {
-            ttl_ms = ttl_ms * 10 + (uint64_t)(*p - '0');
-            ttl_ms = ttl_ms > UINT32_MAX ? UINT32_MAX : ttl_ms;
-        }
-        outcomes[i].other_ttl_ms = (uint32_t)ttl_ms;
     }
     return p == end;
 }

@@ -2,6 +2,8 @@
 #ifndef REDLOCK_WIRE_REPLY_H
 #define REDLOCK_WIRE_REPLY_H
 
+#include "wire/script.h"
+
 #include <redlock.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,20 +32,22 @@ enum reply_error reply_classify(const struct reply *reply);
 /* Whether it is the status `text`, such as "OK". */
 bool reply_is_status(const struct reply *reply, const char *text);
 
-/* What one key's part in the answer of a script says. */
+/* What one lock's part in the answer of a script says. */
 struct reply_outcome {
     redlock_vote vote;
     uint32_t other_ttl_ms; /* DENIED: what the holder's key has left */
+    uint64_t fence;        /* GRANTED, of a fenced lock: its counter; 0: none */
 };
 
 /* The vote that the answer to SET ... NX is. */
 struct reply_outcome reply_to_set(const struct reply *reply);
 
 /*
- * Reads the answer of one of our scripts for `count` keys into `outcomes`. False when it is not
- * of the form that the scripts give (wire/script.h).
+ * Reads what `script` answers for `count` locks into `outcomes`. False when it is not of the form
+ * that the script gives (wire/script.h).
  */
-bool reply_to_script(const struct reply *reply, struct reply_outcome *outcomes, unsigned count);
+bool reply_to_script(const struct reply *reply, enum script script, struct reply_outcome *outcomes,
+                     unsigned count);
 
 /* The answer of SCRIPT_BEAT, in microseconds. */
 struct reply_beat {

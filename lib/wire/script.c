@@ -44,6 +44,59 @@
     "end\n"                                                                                        \
     "return table.concat(answer)\n"
 
+/* A counter's number, or nothing where it is none; and the writing of it. */
+#define COUNTERS                                                                                   \
+    "local function count_of(counter)\n"                                                           \
+    "  local value = redis.pcall('get', counter)\n"                                                \
+    "  if value == false then return 0 end\n"                                                      \
+    "  return type(value) == 'string' and tonumber(value)\n"                                       \
+    "end\n"                                                                                        \
+    "local function raise(counter, count, idle)\n"                                                 \
+    "  local text = string.format('%.0f', count)\n"                                                \
+    "  if idle == '0' then\n"                                                                      \
+    "    redis.call('set', counter, text)\n"                                                       \
+    "  else\n"                                                                                     \
+    "    redis.call('set', counter, text, 'PX', idle)\n"                                           \
+    "  end\n"                                                                                      \
+    "  return 'y' .. text\n"                                                                       \
+    "end\n"
+
+/* As SET NX PX. What is ours already (a top-up that was sent twice) stays so. */
+#define TAKE                                                                                       \
+    OTHERWISE COUNTERS                                                                             \
+        "for i = 1, #KEYS / 2 do\n"                                                                \
+        "  local key, counter, a = KEYS[2 * i - 1], KEYS[2 * i], 5 * i\n"                          \
+        "  local value, count = redis.pcall('get', key), count_of(counter)\n"                      \
+        "  if not count then\n"                                                                    \
+        "    answer[i] = 't'\n"                                                                    \
+        "  elseif value == false or value == ARGV[a - 4] then\n"                                   \
+        "    if not value then redis.call('set', key, ARGV[a - 4], 'PX', ARGV[a - 3]) end\n"       \
+        "    count = math.max(count + ARGV[a - 1], tonumber(ARGV[a - 2]))\n"                       \
+        "    answer[i] = raise(counter, count, ARGV[a])\n"                                         \
+        "  else\n"                                                                                 \
+        "    answer[i] = otherwise(key, value)\n"                                                  \
+        "  end\n"                                                                                  \
+        "end\n"                                                                                    \
+        "return table.concat(answer)\n"
+
+#define KEEP                                                                                       \
+    OTHERWISE COUNTERS                                                                             \
+        "for i = 1, #KEYS / 2 do\n"                                                                \
+        "  local key, counter, a = KEYS[2 * i - 1], KEYS[2 * i], 4 * i\n"                          \
+        "  local value, count = redis.pcall('get', key), count_of(counter)\n"                      \
+        "  if not count then\n"                                                                    \
+        "    answer[i] = 't'\n"                                                                    \
+        "  elseif value == ARGV[a - 3] then\n"                                                     \
+        "    if redis.call('pttl', key) < tonumber(ARGV[a - 2]) then\n"                            \
+        "      redis.call('pexpire', key, ARGV[a - 2])\n"                                          \
+        "    end\n"                                                                                \
+        "    answer[i] = raise(counter, math.max(count, tonumber(ARGV[a - 1])), ARGV[a])\n"        \
+        "  else\n"                                                                                 \
+        "    answer[i] = otherwise(key, value)\n"                                                  \
+        "  end\n"                                                                                  \
+        "end\n"                                                                                    \
+        "return table.concat(answer)\n"
+
 /* Numbers below 2^53 are exact in Lua; microseconds since 1970 are, until the year 2255. */
 #define BEAT                                                                                       \
     "local time = redis.call('time')\n"                                                            \
@@ -69,6 +122,8 @@ static const struct {
 } scripts[SCRIPT_COUNT] = {
     [SCRIPT_RELEASE] = {RELEASE, "62c1a2e0ef5bb03a6a9c8e87b14b4b450163bb31"},
     [SCRIPT_RENEW] = {RENEW, "96323ed452aefe02410349daba63fb092bc63d2d"},
+    [SCRIPT_TAKE] = {TAKE, "c5ae55cbe77b54de2d028b96e0d86ecce5714135"},
+    [SCRIPT_KEEP] = {KEEP, "af51659495e7a8ca275f6bd9f13fde3720f8ffbb"},
     [SCRIPT_BEAT] = {BEAT, "acbe8118e6974626cc523a591d3cef6bf5bfaba7"},
 };
 

@@ -1,13 +1,18 @@
 /*
- * The scripts that servers run for us. RELEASE and RENEW are each for many keys at once: locks that
- * renew or release in the same turn of the loop travel together, and each key gets its own answer.
+ * The scripts that servers run for us. But for BEAT each is for many locks at once: locks that
+ * renew or release in the same turn of the loop travel together, and each gets its own answer.
  *
- * Their answer is one string with an item per key, in order:
- *     y        done: the key had our token
+ * Their answer is one string with an item per lock, in order:
+ *     y        done: the key had our token, or has it now
+ *     y<n>     the same of a fenced lock: its counter is n now
  *     m        missing
  *     h<ms>    held by another, for so many milliseconds more
  *     p        there, but no lock: it never expires
- *     t        there, but no lock: it is not a string
+ *     t        there, but no lock: it is not a string; or its counter is no number
+ *
+ * RELEASE and RENEW are for locks that SET has taken. TAKE and KEEP take and renew fenced locks:
+ * beside each lock's key stands its counter, which outlives the lock. TAKE sets the counter to the
+ * larger of `fence` and what it is, or one more than it is (`step`); KEEP never lowers it.
  *
  * BEAT reads the server's clock, and keeps the marker: a key whose value, `<first>:<last>`, says
  * when a client found none, and when one last confirmed it. A marker that was confirmed last before
@@ -24,13 +29,18 @@ enum script {
     SCRIPT_RELEASE, /* arguments: a token per key */
     SCRIPT_RENEW,   /* arguments: a token and a TTL in milliseconds per key */
     SCRIPT_BEAT,    /* one key, the marker; its last confirmation that the caller knows of, or 0 */
+    SCRIPT_TAKE,    /* keys: key, counter; arguments: token, TTL, fence, step, counter's TTL or 0 */
+    SCRIPT_KEEP,    /* the same, but the step */
     SCRIPT_COUNT
 };
 
 /* The hexadecimal digits of a script's SHA-1, without a NUL. */
 #define SCRIPT_SHA_LENGTH 40
 
-/* The most keys in one call: it bounds for how long a call keeps a server from others. */
+/* Scripts from this one on are not loaded ahead: the first call on a connection has the text. */
+#define SCRIPT_FIRST_LAZY SCRIPT_BEAT
+
+/* The most locks in one call: it bounds for how long a call keeps a server from others. */
 #define SCRIPT_MAX_KEYS 64
 
 const char *script_text(enum script script);

@@ -42,6 +42,10 @@ uint64_t clock_now(void) {
     return now;
 }
 
+uint64_t clock_wall_us(void) {
+    return clock_now() / 1000;
+}
+
 /* Never so far that it would come round. */
 void world_pass(uint64_t nanos) {
     now = nanos_min(nanos_add(now, nanos), UINT64_MAX - 1000 * NANOS_PER_MS);

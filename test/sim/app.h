@@ -25,6 +25,7 @@ struct record {
     bool is_open;  /* its callback is to come */
     bool was_canceled;
     uint64_t asked_at;
+    uint64_t began_at; /* the same in true time */
     uint64_t min_validity;
 };
 STAILQ_HEAD(record_list, record);

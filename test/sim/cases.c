@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #define STEPS_MAX 10
-#define WORDS_OF_STEP_MAX 10
+#define WORDS_OF_STEP_MAX 18
 
 /* What a real server may need for a case, in milliseconds. */
 #define SLACK_MS 60000
@@ -24,6 +24,10 @@
 #define RELEASE_SHA "<release sha>"
 #define RENEW_TEXT "<renew text>"
 #define RENEW_SHA "<renew sha>"
+#define TAKE_TEXT "<take text>"
+#define TAKE_SHA "<take sha>"
+#define KEEP_TEXT "<keep text>"
+#define KEEP_SHA "<keep sha>"
 #define BEAT_TEXT "<beat text>"
 #define BEAT_SHA "<beat sha>"
 #define MARKER REDLOCK_MARKER_KEY
@@ -41,12 +45,90 @@ struct test_case {
 
 #define BEAT(last)                                                                                 \
     { "EVAL", BEAT_TEXT, "1", MARKER, last }
+#define TAKE(token, ttl, fence, step, idle)                                                        \
+    { "EVAL", TAKE_TEXT, "2", "k", "k:fence", token, ttl, fence, step, idle }
+#define KEEP(token, ttl, fence, idle)                                                              \
+    { "EVAL", KEEP_TEXT, "2", "k", "k:fence", token, ttl, fence, idle }
+#define COUNTER                                                                                    \
+    { "GET", "k:fence" }
 #define WAIT                                                                                       \
     {"SET", "w", A, "PX", "1"}, {                                                                  \
         EXPIRE, "w"                                                                                \
     }
 
 static const struct test_case cases[] = {
+    {"take: a free key, a new counter",
+     {TAKE(A, LONG, "5", "1", "0"), {"GET", "k"}, {"PTTL", "k"}, COUNTER, {"PTTL", "k:fence"}}},
+    {"take: the counter is one more than it was, or the hint",
+     {{"SET", "k:fence", "7"},
+      TAKE(A, LONG, "5", "1", LONGER),
+      COUNTER,
+      {"PTTL", "k:fence"},
+      {"DEL", "k"},
+      TAKE(B, LONG, "5", "1", LONGER),
+      {"DEL", "k"},
+      TAKE(A, LONG, "99", "1", "0"),
+      COUNTER}},
+    {"take: a top-up does not count",
+     {{"SET", "k:fence", "7"}, TAKE(A, LONG, "7", "0", "0"), COUNTER}},
+    {"take: a key that is taken is not",
+     {{"SET", "k", B, "PX", LONG}, TAKE(A, LONG, "5", "1", "0"), {"GET", "k"}, COUNTER}},
+    {"take: what is ours already stays so",
+     {{"SET", "k", A, "PX", LONG}, TAKE(A, LONGER, "5", "0", "0"), {"PTTL", "k"}, COUNTER}},
+    {"take: a list, a key without expiry, a counter that is none",
+     {{"LPUSH", "k", "x"},
+      TAKE(A, LONG, "5", "1", "0"),
+      {"DEL", "k"},
+      {"SET", "k", B},
+      TAKE(A, LONG, "5", "1", "0"),
+      {"DEL", "k"},
+      {"SET", "k:fence", "seven"},
+      TAKE(A, LONG, "5", "1", "0"),
+      {"GET", "k"}}},
+    {"take: a counter that is a list", {{"LPUSH", "k:fence", "1"}, TAKE(A, LONG, "5", "1", "0")}},
+    {"take: numbers as large as a wall clock's",
+     {TAKE(A, LONG, "9007199254740000", "1", "0"), {"DEL", "k"}, TAKE(A, LONG, "5", "1", "0")}},
+    {"take: many at once",
+     {{"SET", "l", B, "PX", LONG},
+      {"EVAL", TAKE_TEXT, "4", "k", "k:fence", "l", "l:fence", A, LONG, "5", "1", "0", B, LONG, "6",
+       "1", "0"},
+      COUNTER,
+      {"GET", "l:fence"}}},
+    {"take: the script is remembered",
+     {{"EVALSHA", TAKE_SHA, "2", "k", "k:fence", A, LONG, "5", "1", "0"},
+      TAKE(A, LONG, "5", "1", "0"),
+      {"EVALSHA", TAKE_SHA, "2", "k", "k:fence", B, LONG, "5", "1", "0"}}},
+    {"keep: ours is extended, and its counter raised",
+     {TAKE(A, LONG, "5", "1", "0"),
+      KEEP(A, LONGER, "9", LONGER),
+      {"PTTL", "k"},
+      COUNTER,
+      {"PTTL", "k:fence"},
+      KEEP(A, LONG, "7", "0"),
+      {"PTTL", "k"},
+      COUNTER,
+      {"PTTL", "k:fence"}}},
+    {"keep: another's, a missing one, a list",
+     {TAKE(A, LONG, "5", "1", "0"),
+      KEEP(B, LONG, "9", "0"),
+      COUNTER,
+      {"DEL", "k"},
+      KEEP(A, LONG, "9", "0"),
+      COUNTER,
+      {"LPUSH", "k", "x"},
+      KEEP(A, LONG, "9", "0"),
+      COUNTER}},
+    {"keep: a counter that was lost",
+     {TAKE(A, LONG, "5", "1", "0"), {"DEL", "k:fence"}, KEEP(A, LONG, "9", "0"), COUNTER}},
+    {"keep: a counter that is none",
+     {{"SET", "k", A, "PX", LONG},
+      {"SET", "k:fence", "seven"},
+      KEEP(A, LONGER, "9", "0"),
+      {"PTTL", "k"}}},
+    {"keep: the script is remembered",
+     {{"EVALSHA", KEEP_SHA, "2", "k", "k:fence", A, LONG, "5", "0"},
+      KEEP(A, LONG, "5", "0"),
+      {"EVALSHA", KEEP_SHA, "2", "k", "k:fence", A, LONG, "5", "0"}}},
     {"beat: the marker is made", {BEAT("0"), {"PTTL", MARKER}}},
     {"beat: the marker grows old, and is confirmed once a second", {BEAT("0"), WAIT, BEAT("0")}},
     {"beat: a marker that was emptied is new", {BEAT("0"), WAIT, {"DEL", MARKER}, BEAT("0")}},
@@ -170,6 +252,8 @@ static const char *text_of(const char *word) {
     } marks[] = {
         {RELEASE_TEXT, script_text, SCRIPT_RELEASE}, {RELEASE_SHA, script_sha, SCRIPT_RELEASE},
         {RENEW_TEXT, script_text, SCRIPT_RENEW},     {RENEW_SHA, script_sha, SCRIPT_RENEW},
+        {TAKE_TEXT, script_text, SCRIPT_TAKE},       {TAKE_SHA, script_sha, SCRIPT_TAKE},
+        {KEEP_TEXT, script_text, SCRIPT_KEEP},       {KEEP_SHA, script_sha, SCRIPT_KEEP},
         {BEAT_TEXT, script_text, SCRIPT_BEAT},       {BEAT_SHA, script_sha, SCRIPT_BEAT}};
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
         if (strcmp(word, marks[i].mark) == 0) {

@@ -3,6 +3,7 @@
  */
 #include "checker.h"
 
+#include "flight.h"
 #include "lock.h"
 
 #include <inttypes.h>
@@ -22,6 +23,9 @@ void check_init(struct checker *checker, struct network *network, unsigned keys)
 
 void check_finish(struct checker *checker) {
     free(checker->tokens);
+    for (unsigned i = 0; i < KEYS_MAX; i++) {
+        free(checker->fences[i].list);
+    }
 }
 
 /* ---- tokens ---- */
@@ -259,6 +263,50 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
     check_promises(checker, hold);
     check_backing(checker, hold);
     check_alone(checker, hold);
+}
+
+/* ---- fences ---- */
+
+static void note_fence(struct fences *fences, uint64_t number, uint64_t now) {
+    if (fences->count == fences->capacity) {
+        fences->capacity = fences->capacity * 2 + 64;
+        fences->list = realloc(fences->list, fences->capacity * sizeof(*fences->list));
+        if (fences->list == NULL) {
+            abort();
+        }
+    }
+    fences->list[fences->count++] = (struct fence){number, now};
+}
+
+static void compare_fence(struct checker *checker, const struct hold *hold, uint64_t number,
+                          uint64_t began_at) {
+    const struct fences *fences = &checker->fences[hold->key];
+    for (size_t i = 0; i < fences->count; i++) {
+        const struct fence *other = &fences->list[i];
+        bool is_stale = other->told_at < began_at && other->number > number;
+        if (is_stale || other->number == number) {
+            violate(checker->world, INVARIANT_FENCE,
+                    "process %u has the fence %" PRIu64 " of key %u, %s %" PRIu64
+                    " was given before (token %" PRIu32 ")",
+                    hold->process->index, number, hold->key, is_stale ? "although" : "which as",
+                    other->number, hold->token);
+        }
+    }
+}
+
+void check_fence(const struct hold *hold, uint64_t began_at) {
+    struct checker *checker = checker_of(hold->process->world);
+    uint64_t number = redlock_fence(hold->lock);
+    if (checker->is_fenced != (number != 0)) {
+        violate(checker->world, INVARIANT_FENCE, "process %u has the fence %" PRIu64 " of key %u",
+                hold->process->index, number, hold->key);
+    }
+    if (checker->is_fenced && checker->keeps_counters) {
+        compare_fence(checker, hold, number, began_at);
+        note_fence(&checker->fences[hold->key], number, checker->world->now);
+    }
+    checker->fenced += checker->is_fenced;
+    checker->raised += hold->lock->flight->round.kind == ROUND_RAISE;
 }
 
 void check_used(struct hold *hold) {

@@ -33,6 +33,17 @@ struct hold {
 };
 LIST_HEAD(hold_list, hold);
 
+/* A fence, and when an application was told it. */
+struct fence {
+    uint64_t number, told_at;
+};
+
+/* All fences of a key. */
+struct fences {
+    struct fence *list;
+    size_t count, capacity;
+};
+
 /* A token, and what the servers did with it. */
 struct token {
     char text[41];
@@ -71,9 +82,13 @@ struct checker {
     struct token *tokens;
     uint32_t token_count, token_capacity;
     struct hold_list holds;
+    bool is_fenced;
+    bool keeps_counters; /* nodes do: so fences grow, whatever else is broken */
+    struct fences fences[KEYS_MAX];
 
     uint64_t acquired, lost, failed, released; /* what applications were told */
-    uint64_t overlaps; /* holds that were valid while another one of the key was */
+    uint64_t fenced, raised; /* acquisitions with a fence; and those that took a second round */
+    uint64_t overlaps;       /* holds that were valid while another one of the key was */
 };
 
 void check_init(struct checker *checker, struct network *network, unsigned keys);
@@ -99,6 +114,8 @@ void check_lists(struct event_base *process, uint32_t list);
 /* REDLOCK_OK of an acquisition. The hold is the caller's memory, and ends with check_unheld. */
 void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, unsigned key,
                 uint64_t min_validity);
+/* Its fence, of an acquisition that began then, in true time. */
+void check_fence(const struct hold *hold, uint64_t began_at);
 void check_unheld(struct hold *hold);
 /* It is released, and its loss has not been told: then it must not be over. */
 void check_not_lost(const struct hold *hold);

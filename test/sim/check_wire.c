@@ -23,11 +23,13 @@ static void check_order(struct checker *checker, const struct link *link, unsign
     }
 }
 
-static void set_sent(struct checker *checker, const struct link *link, const struct words *words) {
+/* A SET, or its like in a script; which may come again where the call was refused. */
+static void take_sent(struct checker *checker, const struct link *link, const struct word *name,
+                      const struct word *value, const struct word *px, bool may_repeat) {
     struct world *world = checker->world;
     struct event_base *process = link->process;
-    uint32_t number = check_token_of(checker, words->word[2].text, words->word[2].length);
-    unsigned key = check_key_of(checker, &words->word[1]);
+    uint32_t number = check_token_of(checker, value->text, value->length);
+    unsigned key = check_key_of(checker, name);
     uint64_t now = tempo_read(&process->clock, world->now);
     if (number == NO_TOKEN || key == checker->key_count) {
         violate(world, INVARIANT_TOKENS, "process %u sent a SET with a token or key of nobody",
@@ -45,7 +47,7 @@ static void set_sent(struct checker *checker, const struct link *link, const str
     }
     if (token->key != key || token->process != process) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another key", number);
-    } else if (token->first_sent != now && !token->is_acquired && was_sent) {
+    } else if (token->first_sent != now && !token->is_acquired && was_sent && !may_repeat) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another try", number);
     } else if (token->is_over) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used after its end", number);
@@ -56,16 +58,37 @@ static void set_sent(struct checker *checker, const struct link *link, const str
                 process->index, key);
     }
     long long ttl = 0;
-    for (unsigned i = 3; i + 1 < words->count; i++) {
-        if (word_is(&words->word[i], "PX")) {
-            word_number(&words->word[i + 1], &ttl);
-        }
-    }
+    word_number(px, &ttl);
     if (ttl <= 0 ||
         ((uint64_t)ttl > checker->asked_ttl_ms[process->index][key] && !checker->clocks_jump)) {
         violate(world, INVARIANT_EXPIRY, "process %u asks for a longer TTL than its application",
                 process->index);
     }
+}
+
+static void set_sent(struct checker *checker, const struct link *link, const struct words *words) {
+    static const struct word none = {"", 0};
+    const struct word *px = &none;
+    for (unsigned i = 3; i + 1 < words->count; i++) {
+        px = word_is(&words->word[i], "PX") ? &words->word[i + 1] : px;
+    }
+    take_sent(checker, link, &words->word[1], &words->word[2], px, false);
+}
+
+/* EVALSHA sha count, key and counter of each lock, five arguments of each. */
+static void takes_sent(struct checker *checker, const struct link *link,
+                       const struct words *words) {
+    long long keys = 0;
+    word_number(&words->word[2], &keys);
+    for (unsigned i = 0; i < (unsigned)keys / 2; i++) {
+        const struct word *arguments = &words->word[3 + (unsigned)keys + 5 * i];
+        take_sent(checker, link, &words->word[3 + 2 * i], &arguments[0], &arguments[1], true);
+    }
+}
+
+static bool calls(const struct words *words, enum script script) {
+    return words->count > 3 && (word_is(&words->word[1], script_sha(script)) ||
+                                word_is(&words->word[1], script_text(script)));
 }
 
 static void script_sent(struct checker *checker, const struct link *link,
@@ -86,8 +109,9 @@ void check_sent(const struct link *link, const char *data, size_t length) {
                 link->process->index);
     } else if (word_is(&words.word[0], "SET")) {
         set_sent(checker, link, &words);
-    } else if (words.count > 1 && (word_is(&words.word[1], script_sha(SCRIPT_RELEASE)) ||
-                                   word_is(&words.word[1], script_text(SCRIPT_RELEASE)))) {
+    } else if (calls(&words, SCRIPT_TAKE)) {
+        takes_sent(checker, link, &words);
+    } else if (calls(&words, SCRIPT_RELEASE)) {
         script_sent(checker, link, &words);
     }
 }
@@ -166,6 +190,8 @@ struct effect *check_effects(const struct link *link, const struct words *words,
         return NULL;
     }
     unsigned first = is_set ? 1 : 3;
+    bool is_take = calls(words, SCRIPT_TAKE);
+    unsigned step = is_take || calls(words, SCRIPT_KEEP) ? 2 : 1; /* a key, a counter */
     struct effect *effects = calloc((size_t)keys + 1, sizeof(*effects));
     if (effects == NULL) {
         abort();
@@ -174,8 +200,10 @@ struct effect *check_effects(const struct link *link, const struct words *words,
     for (unsigned i = first + (unsigned)keys; i < words->count && key < (unsigned)keys; i++) {
         uint32_t number = check_token_of(checker, words->word[i].text, words->word[i].length);
         if (number != NO_TOKEN) {
-            *count += note_effect(link, &words->word[first + key], number, &effects[*count]);
-            key++;
+            struct effect *effect = &effects[*count];
+            *count += note_effect(link, &words->word[first + key], number, effect);
+            effect->was_kept |= is_take;
+            key += step;
         }
     }
     return effects;

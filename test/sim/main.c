@@ -23,6 +23,7 @@ struct options {
 struct totals {
     uint64_t seeds, events, violations, simulated;
     uint64_t acquired, lost, failed, released;
+    uint64_t fenced, raised;
     struct {
         uint64_t seeds, acquired, overlaps, seeds_with_overlap;
     } by_cause[CAUSE_COUNT];
@@ -155,6 +156,8 @@ static void add(struct totals *totals, const struct run_result *result) {
     totals->lost += result->lost;
     totals->failed += result->failed;
     totals->released += result->released;
+    totals->fenced += result->fenced;
+    totals->raised += result->raised;
     totals->by_cause[result->cause].seeds++;
     totals->by_cause[result->cause].acquired += result->acquired;
     totals->by_cause[result->cause].overlaps += result->overlaps;
@@ -196,10 +199,12 @@ static void print_json(const struct options *options, const struct totals *total
     printf("{\"profile\": \"%s\", \"seeds\": %" PRIu64 ", \"events\": %" PRIu64
            ", \"acquired\": %" PRIu64 ", \"released\": %" PRIu64 ", \"lost\": %" PRIu64
            ", \"failed\": %" PRIu64 ", \"violations\": %" PRIu64
-           ", \"seeds_per_s\": %.0f, \"simulated_s\": %.0f",
+           ", \"seeds_per_s\": %.0f, \"simulated_s\": %.0f, \"fenced\": %" PRIu64
+           ", \"raised\": %" PRIu64,
            profile_name(options->demand.profile), totals->seeds, totals->events, totals->acquired,
            totals->released, totals->lost, totals->failed, totals->violations,
-           (double)totals->seeds / totals->seconds, (double)totals->simulated / 1e9);
+           (double)totals->seeds / totals->seconds, (double)totals->simulated / 1e9, totals->fenced,
+           totals->raised);
     if (options->demand.profile == PROFILE_BROKEN) {
         fputs(", \"broken\": {", stdout);
         for (unsigned i = CAUSE_AMNESIA; i <= CAUSE_PAUSES; i++) {

@@ -2,6 +2,7 @@
 
 #include "scripting.h"
 
+#include "wire/command.h"
 #include "wire/script.h"
 
 #include <inttypes.h>
@@ -22,6 +23,24 @@ void master_forget(struct master *master) {
     while (master->key_count > 0) {
         free(master->keys[--master->key_count]);
     }
+}
+
+static bool is_counter(const struct store_key *key) {
+    size_t length = strlen(COUNTER_SUFFIX);
+    return key->name_length > length &&
+           memcmp(key->name + key->name_length - length, COUNTER_SUFFIX, length) == 0;
+}
+
+void master_forget_locks(struct master *master) {
+    unsigned kept = 0;
+    for (unsigned i = 0; i < master->key_count; i++) {
+        if (is_counter(master->keys[i])) {
+            master->keys[kept++] = master->keys[i];
+        } else {
+            free(master->keys[i]);
+        }
+    }
+    master->key_count = kept;
 }
 
 void master_finish(struct master *master) {

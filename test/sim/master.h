@@ -56,6 +56,8 @@ void master_seem_old(struct master *master, unsigned db);
 
 /* Forgets all keys (`FLUSHALL`, or a restart without data). */
 void master_forget(struct master *master);
+/* The same, but for the counters of fenced locks. */
+void master_forget_locks(struct master *master);
 
 /* Carries out one command. The answer is valid until the next. */
 struct reply master_run(struct master *master, const struct words *words);

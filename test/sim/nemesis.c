@@ -115,7 +115,12 @@ static void restart_late(struct nemesis *nemesis) {
         return;
     }
     TRACE(nemesis->world, "nemesis: node %u restarts empty, and stays out", server->master.index);
-    forget_keys(server);
+    if (nemesis->plan->is_fenced) { /* fences need what counters there were */
+        master_forget_locks(&server->master);
+        check_forgotten(&server->master);
+    } else {
+        forget_keys(server);
+    }
     stop_server(nemesis, server, until);
     nemesis->out_until = until;
 }
@@ -334,6 +339,7 @@ void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *
     task_init(&nemesis->task, on_task, nemesis);
     for (unsigned i = 0; i < plan->processes; i++) {
         apps[i].process.clock.ppm = some_rate(nemesis);
+        apps[i].process.wall_ahead = plan->is_fenced ? draw(nemesis, 10000 * MS) : 0;
         for (unsigned j = 0; j < plan->nodes; j++) {
             network->paths[i][j].latency = draw(nemesis, plan->latency) + 1;
             network->paths[i][j].jitter = draw(nemesis, plan->jitter + 1);

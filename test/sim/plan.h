@@ -41,6 +41,7 @@ struct plan {
     bool has_twin;    /* the first of the nodes is in the clients' lists twice, by another name */
     bool has_long_keys, has_names;
     bool has_password;
+    bool is_fenced; /* all locks are */
     unsigned db;
 
     redlock_options options; /* but for the nodes and the hooks */

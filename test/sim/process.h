@@ -43,6 +43,7 @@ struct event_base {
     unsigned index;
     unsigned life; /* how many clients it has had */
     struct tempo clock;
+    uint64_t wall_ahead;    /* of its wall clock before the other one; ns */
     uint64_t lateness;      /* wakes up to so much late */
     unsigned preemptions;   /* per mille of the readings of its clock */
     uint64_t preempted_for; /* up to so long */

@@ -44,6 +44,9 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
     run->checker.drift = plan->options.drift;
     run->checker.keeps_assumptions =
         plan->cause == CAUSE_NONE || plan->cause == CAUSE_PAUSES || plan->cause == CAUSE_RESTARTS;
+    run->checker.is_fenced = plan->is_fenced;
+    run->checker.keeps_counters =
+        plan->cause != CAUSE_AMNESIA && plan->cause != CAUSE_RESTARTS && !plan->has_changes;
     run->checker.clocks_jump = plan->cause == CAUSE_CLIENTS;
     run->checker.server_clocks_jump = plan->cause == CAUSE_NODES;
     name_keys(run);
@@ -139,7 +142,9 @@ static void report(const struct run *run, uint64_t began_at, struct run_result *
                                   .lost = checker->lost,
                                   .failed = checker->failed,
                                   .released = checker->released,
-                                  .overlaps = checker->overlaps};
+                                  .overlaps = checker->overlaps,
+                                  .fenced = checker->fenced,
+                                  .raised = checker->raised};
     memcpy(result->violation, run->world.violation, sizeof(result->violation));
 }
 

@@ -28,7 +28,8 @@ struct record *record_expect(struct worker *worker) {
                               .worker = worker,
                               .life = app->process.life,
                               .is_open = true,
-                              .asked_at = reading(app)};
+                              .asked_at = reading(app),
+                              .began_at = app_world(app)->now};
     STAILQ_INSERT_TAIL(&app->records, record, link);
     return record;
 }
@@ -110,6 +111,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     worker->acquires = NULL;
     if (status == REDLOCK_OK) {
         check_held(&worker->hold, &app->process, lock, worker->key, record->min_validity);
+        check_fence(&worker->hold, record->began_at);
         worker->is_held = true;
         worker_act_within(worker, app->phase == PHASE_LAST ? 5 : app->plan->hold_ms);
     } else {
@@ -204,6 +206,7 @@ static void acquire(struct worker *worker) {
     worker->acquires = record_expect(worker);
     worker->acquires->min_validity = request.min_validity_ms * MS;
     worker->losses = record_expect(worker);
+    request.fenced = plan->is_fenced;
     request.on_lost = on_lost;
     request.on_lost_arg = worker->losses;
     uint64_t *asked = &app->checker->asked_ttl_ms[app->process.index][worker->key];

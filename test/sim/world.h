@@ -37,6 +37,7 @@ enum invariant {
     INVARIANT_BOUNDS = 7,    /* queues and memory are bounded, and given back */
     INVARIANT_TOKENS = 8,    /* tokens are never used again */
     INVARIANT_LOSS = 9,      /* a loss is told in time */
+    INVARIANT_FENCE = 10,    /* fences grow, and none is given twice */
     INVARIANT_COUNT
 };
 

@@ -526,6 +526,130 @@ static void test_what_only_a_held_lock_can_do(void **state) {
     }
 }
 
+/* ---- fences ---- */
+
+/* A fenced lease of five nodes, whose first three have granted it, the last of them with 9. */
+static void begin_raising(struct rig *rig) {
+    struct lease_terms terms = rig_terms();
+    terms.fenced = true;
+    rig_start(rig, &terms, 1);
+    rig->counter = 7;
+    rig_votes(rig, "GG");
+    rig->counter = 9;
+    rig_votes(rig, "  G");
+}
+
+static void test_a_fence_that_a_quorum_agrees_on_takes_one_round(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    terms.fenced = true;
+    rig_start(&rig, &terms, 1);
+    rig.counter = 7;
+    rig_votes(&rig, "GGDG");
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.lease.fence, 7);
+    assert_nothing_sent(&rig);
+}
+
+static void test_a_fence_that_no_quorum_has_is_raised_first(void **state) {
+    (void)state;
+    struct rig rig;
+    begin_raising(&rig);
+    assert_state(&rig, LEASE_RAISING);
+    assert_sent(&rig, ROUND_RAISE);
+    assert_int_equal(rig.lease.fence, 9);
+    assert_int_equal(rig.acquired, 0);
+    uint64_t raised_at = rig.now;
+    rig_pass(&rig, MS(3));
+    rig_votes(&rig, "GG G"); /* a node that had answered too late for the first round */
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.update.acquired, REDLOCK_OK);
+    assert_int_equal(rig.lease.fence, 9);
+    assert_int_equal(rig.lease.validity_end, raised_at + MS(10000) - MS(100) - MS(2));
+    assert_int_equal(rig.lease.may_hold, 0x1f);
+}
+
+static void test_a_fence_that_cannot_be_raised_is_no_lock(void **state) {
+    (void)state;
+    static const struct {
+        const char *votes;
+        redlock_status status;
+    } rows[] = {{"GEEE", REDLOCK_ENOQUORUM}, {"MMM", REDLOCK_ENOQUORUM}, {"DDD", REDLOCK_EHELD}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct rig rig;
+        begin_raising(&rig);
+        rig_votes(&rig, rows[i].votes);
+        uint32_t undone = rig.update.undo;
+        if (rig.lease.state == LEASE_SETTLING) {
+            assert_int_equal(rig.lease.may_hold, 0x1f); /* which its release is sent to */
+            rig_wake_on_time(&rig);
+        } else {
+            assert_int_equal(undone, 0x1f);
+        }
+        assert_state(&rig, LEASE_OVER);
+        assert_int_equal(rig.update.acquired, rows[i].status);
+    }
+}
+
+static void test_raising_is_in_time_or_in_vain(void **state) {
+    (void)state;
+    struct rig rig;
+    begin_raising(&rig);
+    rig_wake_on_time(&rig); /* nobody answers */
+    assert_state(&rig, LEASE_OVER);
+    assert_int_equal(rig.update.acquired, REDLOCK_ENOQUORUM);
+    begin_raising(&rig);
+    rig_pass(&rig, MS(10000));
+    rig_votes(&rig, "GGG");
+    assert_state(&rig, LEASE_OVER);
+    assert_int_equal(rig.update.acquired, REDLOCK_EEXPIRED);
+    assert_int_equal(rig.update.undo, 0x1f);
+}
+
+static void test_raising_ends_like_any_try(void **state) {
+    (void)state;
+    struct rig rig;
+    begin_raising(&rig);
+    assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
+    assert_int_equal(rig.update.undo, 0x1f);
+    begin_raising(&rig);
+    rig_close(&rig);
+    assert_int_equal(rig.update.acquired, REDLOCK_ECLOSED);
+    assert_int_equal(rig.update.undo, 0x1f);
+    begin_raising(&rig);
+    rig_out_of_memory(&rig);
+    assert_state(&rig, LEASE_OVER);
+    assert_int_equal(rig.update.acquired, REDLOCK_ENOMEM);
+    assert_int_equal(rig.update.undo, 0x1f);
+}
+
+static void test_the_deadline_of_raising_counts_from_when_it_was_sent(void **state) {
+    (void)state;
+    struct rig rig;
+    begin_raising(&rig);
+    rig_pass(&rig, MS(20));
+    lease_sent(&rig.lease, rig.now);
+    assert_int_equal(rig.lease.wake_at, rig.now + MS(50));
+}
+
+static void test_a_retry_has_a_fence_of_its_own(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    terms.fenced = true;
+    terms.retries = 1;
+    rig_start(&rig, &terms, 1);
+    rig.counter = 9;
+    rig_votes(&rig, "GEEE");
+    assert_state(&rig, LEASE_BACKOFF);
+    rig_wake_on_time(&rig);
+    rig.counter = 10;
+    rig_votes(&rig, "GGG");
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.lease.fence, 10);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_quorum_in_time_is_a_lock),
@@ -557,6 +681,13 @@ int main(void) {
         cmocka_unit_test(test_close),
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_what_only_a_held_lock_can_do),
+        cmocka_unit_test(test_a_fence_that_a_quorum_agrees_on_takes_one_round),
+        cmocka_unit_test(test_a_fence_that_no_quorum_has_is_raised_first),
+        cmocka_unit_test(test_a_fence_that_cannot_be_raised_is_no_lock),
+        cmocka_unit_test(test_raising_is_in_time_or_in_vain),
+        cmocka_unit_test(test_raising_ends_like_any_try),
+        cmocka_unit_test(test_the_deadline_of_raising_counts_from_when_it_was_sent),
+        cmocka_unit_test(test_a_retry_has_a_fence_of_its_own),
     };
     return cmocka_run_group_tests_name("lease_acquire", tests, NULL, NULL);
 }

@@ -31,6 +31,7 @@ static struct lease_terms random_terms(struct dice *dice) {
     terms.give_up_at = nanos_add(T0, waits[below(dice, COUNT_OF(waits))]);
     terms.retries = retries[below(dice, COUNT_OF(retries))];
     terms.watchdog = one_in(dice, 2);
+    terms.fenced = one_in(dice, 2);
     terms.max_hold = terms.watchdog && one_in(dice, 3) ? below(dice, 4 * terms.ttl) : NANOS_NEVER;
     terms.min_validity = one_in(dice, 3) ? below(dice, terms.ttl / 8) : 0;
     return terms;
@@ -83,6 +84,7 @@ static void cast_a_vote(struct dice *dice, struct rig *rig) {
     while (!(rig->round.members >> node & 1)) {
         node = (node + 1) % 12;
     }
+    rig->counter = 1 + below(dice, 3);
     rig_vote(rig, node,
              one_in(dice, 5) ? votes[below(dice, COUNT_OF(votes))] : REDLOCK_VOTE_GRANTED);
 }

@@ -231,6 +231,17 @@ static void test_the_guards(void **state) {
     assert_options_refused(&options, "guards: -1 is not one of");
 }
 
+static void test_counters_may_live_for_ever(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    options.fence_idle_ms = 0;
+    assert_options_accepted(&options);
+    options.fence_idle_ms = CENTURY;
+    assert_options_accepted(&options);
+    options.fence_idle_ms = CENTURY + 1;
+    assert_options_refused(&options, "fence_idle_ms: ");
+}
+
 static void test_the_log_level(void **state) {
     (void)state;
     redlock_options options = usual_options();
@@ -371,6 +382,12 @@ static void test_the_key(void **state) {
     assert_request_refused(&request, "key: empty");
     request.key = REDLOCK_MARKER_KEY;
     assert_request_refused(&request, "key: redlock:marker is kept");
+    request.key = "orders:42:fence";
+    assert_request_refused(&request, "key: what ends in :fence is kept for counters");
+    request.key = ":fence";
+    assert_request_refused(&request, "key: what ends in :fence is kept");
+    request.key = "fence";
+    assert_request_accepted(&request);
     request.key = "redlock:markee";
     assert_int_equal(assert_request_accepted(&request).key_length, 14);
     request.key = "a\0b";
@@ -498,6 +515,7 @@ int main(void) {
         cmocka_unit_test(test_nodes_must_be_set),
         cmocka_unit_test(test_the_name),
         cmocka_unit_test(test_the_guards),
+        cmocka_unit_test(test_counters_may_live_for_ever),
         cmocka_unit_test(test_the_log_level),
         cmocka_unit_test(test_an_allocator_is_whole),
         cmocka_unit_test(test_a_tls_key_belongs_to_a_certificate),

@@ -22,7 +22,8 @@ struct lease_terms rig_terms(void) {
 
 /* The arrows of core/lease.h; an event may also leave the state as it is. */
 static const unsigned arrows[] = {
-    [LEASE_ACQUIRING] = TO(HELD) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
+    [LEASE_ACQUIRING] = TO(HELD) | TO(RAISING) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
+    [LEASE_RAISING] = TO(HELD) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
     [LEASE_BACKOFF] = TO(ACQUIRING) | TO(OVER),
     [LEASE_SETTLING] = TO(OVER),
     [LEASE_HELD] = TO(RENEWING) | TO(LOST) | TO(RELEASING),
@@ -37,7 +38,8 @@ static bool is_held(enum lease_state state) {
 }
 
 static bool is_acquiring(enum lease_state state) {
-    return state == LEASE_ACQUIRING || state == LEASE_BACKOFF || state == LEASE_SETTLING;
+    return state == LEASE_ACQUIRING || state == LEASE_RAISING || state == LEASE_BACKOFF ||
+           state == LEASE_SETTLING;
 }
 
 static void check_timer(const struct lease *lease) {
@@ -97,6 +99,8 @@ static bool is_state_of(enum round_kind kind, enum lease_state state) {
     switch (kind) {
     case ROUND_ACQUIRE:
         return state == LEASE_ACQUIRING;
+    case ROUND_RAISE:
+        return state == LEASE_RAISING;
     case ROUND_RENEW:
         return state == LEASE_RENEWING;
     case ROUND_RELEASE:
@@ -111,7 +115,8 @@ static void carry_out(struct rig *rig, enum lease_state before) {
     const struct lease_update *update = &rig->update;
     enum lease_state after = rig->lease.state;
     assert_true(before == after || (arrows[before] & 1u << after) != 0);
-    assert_true(update->undo == 0 || before == LEASE_ACQUIRING || before == LEASE_SETTLING);
+    assert_true(update->undo == 0 || before == LEASE_ACQUIRING || before == LEASE_RAISING ||
+                before == LEASE_SETTLING);
     count_news(rig);
     check_timer(&rig->lease);
     check_validity(rig);
@@ -162,7 +167,7 @@ static void tell_verdict(struct rig *rig) {
     enum lease_state before = rig->lease.state;
     const struct round *round = &rig->round;
     if (round->verdict == ROUND_YES &&
-        (round->kind == ROUND_ACQUIRE || round->kind == ROUND_RENEW)) {
+        (round->kind != ROUND_RELEASE && round->kind != ROUND_SETTLE)) {
         uint64_t end = validity_end(round->start, round->ttl, rig->lease.terms.drift);
         rig->best_end = nanos_max(rig->best_end, end);
     }
@@ -176,8 +181,13 @@ static void tell_late_votes(struct rig *rig) {
     carry_out(rig, before);
 }
 
+static bool cast(struct rig *rig, uint32_t node, redlock_vote vote) {
+    return vote == REDLOCK_VOTE_GRANTED ? round_grant(&rig->round, node, rig->counter)
+                                        : round_vote(&rig->round, node, vote, 0);
+}
+
 void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote) {
-    if (round_vote(&rig->round, node, vote, 0)) {
+    if (cast(rig, node, vote)) {
         tell_verdict(rig);
     } else if (round_was_kept(&rig->round) && vote == REDLOCK_VOTE_MISSING) {
         tell_late_votes(rig);
@@ -191,7 +201,7 @@ void rig_votes(struct rig *rig, const char *votes) {
         redlock_vote vote = (redlock_vote)(strchr(letters, votes[i]) - letters);
         if (vote != REDLOCK_VOTE_NONE) {
             late = late || (rig->round.verdict != ROUND_OPEN && !decided);
-            decided = round_vote(&rig->round, i, vote, 0) || decided;
+            decided = cast(rig, i, vote) || decided;
         }
     }
     if (decided) {

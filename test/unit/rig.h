@@ -16,6 +16,7 @@ struct rig {
     struct round round;         /* the latest one that was sent */
     struct lease_update update; /* what the last event led to */
     uint64_t now;
+    uint64_t counter;    /* what nodes tell of a fenced lock's counter when they grant it */
     bool without_memory; /* rounds cannot be sent */
     bool is_unsent;      /* the last one was not: lease_out_of_memory is due */
 
@@ -40,9 +41,9 @@ void rig_move(struct rig *rig, struct quorum_lists lists);
 void rig_pass(struct rig *rig, uint64_t nanos);
 
 /*
- * Votes for the latest round, a letter a node: G granted, D denied, W wrong type, P no expiry,
- * M missing, E error, U unreachable, B broken; a space: none yet. Tells the lease the verdict, if
- * they decided, or that late votes came.
+ * Votes for the latest round, a letter a node: G granted (with the rig's counter), D denied, W
+ * wrong type, P no expiry, M missing, E error, U unreachable, B broken; a space: none yet. Tells
+ * the lease the verdict, if they decided, or that late votes came.
  */
 void rig_votes(struct rig *rig, const char *votes);
 void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote);

@@ -128,7 +128,8 @@ static unsigned possible_outcomes(const struct history *history) {
 /* The earliest verdict. Who acquires is done as soon as yes is impossible, whatever else it is. */
 static enum round_verdict expected_verdict(const struct history *history) {
     unsigned possible = possible_outcomes(history);
-    if (history->kind == ROUND_ACQUIRE && (possible & 1u << ROUND_YES) == 0) {
+    bool acquires = history->kind == ROUND_ACQUIRE || history->kind == ROUND_RAISE;
+    if (acquires && (possible & 1u << ROUND_YES) == 0) {
         return outcome(history);
     }
     switch (possible) {
@@ -243,6 +244,11 @@ static void test_every_sequence_of_votes_to_acquire(void **state) {
     explore_kind(ROUND_ACQUIRE);
 }
 
+static void test_every_sequence_of_votes_to_raise(void **state) {
+    (void)state;
+    explore_kind(ROUND_RAISE);
+}
+
 static void test_every_sequence_of_votes_to_renew(void **state) {
     (void)state;
     explore_kind(ROUND_RENEW);
@@ -266,6 +272,50 @@ static void test_unreachable_nodes_count(void **state) {
             assert_int_equal(round.verdict, nodes - down >= nodes / 2 + 1 ? ROUND_YES : ROUND_NO);
         }
     }
+}
+
+/* ---- fences ---- */
+
+static void test_the_fence_is_the_largest_that_was_granted(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_ACQUIRE, 5, 0);
+    assert_int_equal(round_fence(&round), 0);
+    round_grant(&round, 3, 7);
+    round_vote(&round, 0, REDLOCK_VOTE_DENIED, 900);
+    round_grant(&round, 4, 5);
+    assert_int_equal(round_fence(&round), 7);
+    round_grant(&round, 4, 99); /* a node votes once */
+    assert_int_equal(round_fence(&round), 7);
+    assert_true(round_grant(&round, 1, 6));
+    assert_int_equal(round.verdict, ROUND_YES);
+    round_grant(&round, 2, 8); /* late, and known all the same */
+    assert_int_equal(round_fence(&round), 8);
+}
+
+static void test_a_quorum_agrees_on_a_fence(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_ACQUIRE, 5, 0);
+    round_grant(&round, 0, 7);
+    round_grant(&round, 1, 7);
+    round_grant(&round, 2, 6);
+    assert_int_equal(round.verdict, ROUND_YES);
+    assert_false(round_agrees(&round, 7));
+    round_grant(&round, 3, 7);
+    assert_true(round_agrees(&round, 7));
+    assert_false(round_agrees(&round, 6));
+}
+
+static void test_a_fence_of_two_lists(void **state) {
+    (void)state;
+    struct round round = begin_at(ROUND_ACQUIRE, (struct quorum_lists){0x07, 0x1c}, 0);
+    round_grant(&round, 0, 7);
+    round_grant(&round, 1, 7);
+    round_grant(&round, 3, 7);
+    round_grant(&round, 4, 6);
+    assert_int_equal(round.verdict, ROUND_YES);
+    assert_false(round_agrees(&round, 7));
+    round_grant(&round, 2, 7);
+    assert_true(round_agrees(&round, 7));
 }
 
 /* ---- votes that do not count any more ---- */
@@ -459,7 +509,11 @@ static void test_a_round_begins_empty(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_sequence_of_votes_to_acquire),
+        cmocka_unit_test(test_every_sequence_of_votes_to_raise),
         cmocka_unit_test(test_every_sequence_of_votes_to_renew),
+        cmocka_unit_test(test_the_fence_is_the_largest_that_was_granted),
+        cmocka_unit_test(test_a_quorum_agrees_on_a_fence),
+        cmocka_unit_test(test_a_fence_of_two_lists),
         cmocka_unit_test(test_every_sequence_of_votes_to_release),
         cmocka_unit_test(test_every_sequence_of_votes_of_two_lists),
         cmocka_unit_test(test_whether_it_is_kept_is_the_lists_word_alone),

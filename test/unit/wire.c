@@ -18,15 +18,15 @@
 
 struct fixture {
     struct heap heap;
-    struct bytes out, keys, arguments;
+    struct bytes out;
+    struct script_call call;
 };
 
 static int setup(void **state) {
     static struct fixture fixture;
     heap_init(&fixture.heap);
     bytes_init(&fixture.out, &fixture.heap.allocator);
-    bytes_init(&fixture.keys, &fixture.heap.allocator);
-    bytes_init(&fixture.arguments, &fixture.heap.allocator);
+    script_call_init(&fixture.call, &fixture.heap.allocator);
     *state = &fixture;
     return 0;
 }
@@ -34,8 +34,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     struct fixture *fixture = *state;
     bytes_finish(&fixture->out);
-    bytes_finish(&fixture->keys);
-    bytes_finish(&fixture->arguments);
+    script_call_finish(&fixture->call);
     return fixture->heap.out == 0 ? 0 : -1;
 }
 
@@ -93,10 +92,17 @@ static void test_numbers_are_written_in_full(void **state) {
     }
 }
 
+static void add_lock(struct fixture *f, enum script script, const char *key, size_t length,
+                     const char *token, uint64_t ttl_ms) {
+    script_call_add(
+        &f->call, script,
+        &(struct script_lock){.key = key, .key_length = length, .token = token, .ttl_ms = ttl_ms});
+}
+
 static void test_release_of_one_key(void **state) {
     struct fixture *f = *state;
-    command_script_key(SCRIPT_RELEASE, &f->keys, &f->arguments, "key", 3, TOKEN, 999);
-    command_script(&f->out, SCRIPT_RELEASE, false, 1, &f->keys, &f->arguments);
+    add_lock(f, SCRIPT_RELEASE, "key", 3, TOKEN, 999);
+    command_script(&f->out, SCRIPT_RELEASE, false, &f->call);
     char expected[512];
     snprintf(expected, sizeof(expected),
              "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n1\r\n$3\r\nkey\r\n" BULK_OF_TOKEN,
@@ -111,15 +117,15 @@ static void test_release_of_one_key(void **state) {
     "$1\r\n7\r\n" BULK_OF_TOKEN "$5\r\n30000\r\n"
 
 static void add_three_keys(struct fixture *f) {
-    command_script_key(SCRIPT_RENEW, &f->keys, &f->arguments, "\0\r\n", 3, TOKEN, 10000);
-    command_script_key(SCRIPT_RENEW, &f->keys, &f->arguments, "", 0, OTHER_TOKEN, 7);
-    command_script_key(SCRIPT_RENEW, &f->keys, &f->arguments, "k3", 2, TOKEN, 30000);
+    add_lock(f, SCRIPT_RENEW, "\0\r\n", 3, TOKEN, 10000);
+    add_lock(f, SCRIPT_RENEW, "", 0, OTHER_TOKEN, 7);
+    add_lock(f, SCRIPT_RENEW, "k3", 2, TOKEN, 30000);
 }
 
 static void test_renewal_of_three_keys(void **state) {
     struct fixture *f = *state;
     add_three_keys(f);
-    command_script(&f->out, SCRIPT_RENEW, false, 3, &f->keys, &f->arguments);
+    command_script(&f->out, SCRIPT_RENEW, false, &f->call);
     struct bytes expected;
     bytes_init(&expected, &f->heap.allocator);
     bytes_append(&expected, LITERAL("*12\r\n$7\r\nEVALSHA\r\n$40\r\n"));
@@ -132,7 +138,7 @@ static void test_renewal_of_three_keys(void **state) {
 static void test_a_script_the_server_lacks_is_sent_as_text(void **state) {
     struct fixture *f = *state;
     add_three_keys(f);
-    command_script(&f->out, SCRIPT_RENEW, true, 3, &f->keys, &f->arguments);
+    command_script(&f->out, SCRIPT_RENEW, true, &f->call);
     struct bytes expected;
     bytes_init(&expected, &f->heap.allocator);
     char header[64];
@@ -145,24 +151,53 @@ static void test_a_script_the_server_lacks_is_sent_as_text(void **state) {
     bytes_finish(&expected);
 }
 
+/* Beside each key its counter. */
+static void test_fenced_locks(void **state) {
+    struct fixture *f = *state;
+    struct script_lock lock = {.key = "a\0b",
+                               .key_length = 3,
+                               .token = TOKEN,
+                               .ttl_ms = 10000,
+                               .fence = 123,
+                               .step = 1,
+                               .idle_ms = 7};
+    char expected[512];
+    script_call_add(&f->call, SCRIPT_TAKE, &lock);
+    command_script(&f->out, SCRIPT_TAKE, false, &f->call);
+    int length = snprintf(expected, sizeof(expected),
+                          "*10\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n2\r\n$3\r\na%cb\r\n"
+                          "$9\r\na%cb:fence\r\n" BULK_OF_TOKEN
+                          "$5\r\n10000\r\n$3\r\n123\r\n$1\r\n1\r\n$1\r\n7\r\n",
+                          script_sha(SCRIPT_TAKE), 0, 0);
+    assert_bytes(&f->out, expected, (size_t)length);
+    bytes_clear(&f->out);
+    script_call_clear(&f->call);
+    script_call_add(&f->call, SCRIPT_KEEP, &lock);
+    command_script(&f->out, SCRIPT_KEEP, false, &f->call);
+    length =
+        snprintf(expected, sizeof(expected),
+                 "*9\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n2\r\n$3\r\na%cb\r\n"
+                 "$9\r\na%cb:fence\r\n" BULK_OF_TOKEN "$5\r\n10000\r\n$3\r\n123\r\n$1\r\n7\r\n",
+                 script_sha(SCRIPT_KEEP), 0, 0);
+    assert_bytes(&f->out, expected, (size_t)length);
+}
+
 /* ---- without memory ---- */
 
 static void encode_all(struct fixture *f) {
     static const char key[400] = {'k'};
     bytes_clear(&f->out);
-    bytes_clear(&f->keys);
-    bytes_clear(&f->arguments);
+    script_call_clear(&f->call);
     command_words(&f->out, 1, (const char *const[]){"PING"});
     command_set(&f->out, key, sizeof(key), TOKEN, 1);
-    command_script_key(SCRIPT_RENEW, &f->keys, &f->arguments, key, sizeof(key), TOKEN, 1);
-    command_script(&f->out, SCRIPT_RENEW, true, 1, &f->keys, &f->arguments);
+    add_lock(f, SCRIPT_RENEW, key, sizeof(key), TOKEN, 1);
+    command_script(&f->out, SCRIPT_RENEW, true, &f->call);
 }
 
 /* Encodes all with new buffers, while allocations fail from the n-th on, or only the n-th. */
 static void fail_at(struct fixture *f, size_t n, bool once) {
     bytes_finish(&f->out);
-    bytes_finish(&f->keys);
-    bytes_finish(&f->arguments);
+    script_call_finish(&f->call);
     f->heap.calls = 0;
     f->heap.fail_from = n;
     f->heap.fail_once = once;
@@ -296,34 +331,34 @@ static void test_answers_of_scripts(void **state) {
         struct reply_outcome outcomes[4];
     } rows[] = {
         {"", 0, {{0}}},
-        {"y", 1, {{REDLOCK_VOTE_GRANTED, 0}}},
-        {"m", 1, {{REDLOCK_VOTE_MISSING, 0}}},
-        {"p", 1, {{REDLOCK_VOTE_NO_EXPIRY, 0}}},
-        {"t", 1, {{REDLOCK_VOTE_WRONG_TYPE, 0}}},
-        {"h0", 1, {{REDLOCK_VOTE_DENIED, 0}}},
-        {"h9876", 1, {{REDLOCK_VOTE_DENIED, 9876}}},
-        {"h4294967295", 1, {{REDLOCK_VOTE_DENIED, UINT32_MAX}}},
-        {"h4294967296", 1, {{REDLOCK_VOTE_DENIED, UINT32_MAX}}},
-        {"h99999999999999999999999999999999999999999", 1, {{REDLOCK_VOTE_DENIED, UINT32_MAX}}},
-        {"h00000000000000000000000000000000000000012", 1, {{REDLOCK_VOTE_DENIED, 12}}},
+        {"y", 1, {{REDLOCK_VOTE_GRANTED, 0, 0}}},
+        {"m", 1, {{REDLOCK_VOTE_MISSING, 0, 0}}},
+        {"p", 1, {{REDLOCK_VOTE_NO_EXPIRY, 0, 0}}},
+        {"t", 1, {{REDLOCK_VOTE_WRONG_TYPE, 0, 0}}},
+        {"h0", 1, {{REDLOCK_VOTE_DENIED, 0, 0}}},
+        {"h9876", 1, {{REDLOCK_VOTE_DENIED, 9876, 0}}},
+        {"h4294967295", 1, {{REDLOCK_VOTE_DENIED, UINT32_MAX, 0}}},
+        {"h4294967296", 1, {{REDLOCK_VOTE_DENIED, UINT32_MAX, 0}}},
+        {"h99999999999999999999999999999999999999999", 1, {{REDLOCK_VOTE_DENIED, UINT32_MAX, 0}}},
+        {"h00000000000000000000000000000000000000012", 1, {{REDLOCK_VOTE_DENIED, 12, 0}}},
         {"h10yh20m",
          4,
-         {{REDLOCK_VOTE_DENIED, 10},
-          {REDLOCK_VOTE_GRANTED, 0},
-          {REDLOCK_VOTE_DENIED, 20},
-          {REDLOCK_VOTE_MISSING, 0}}},
+         {{REDLOCK_VOTE_DENIED, 10, 0},
+          {REDLOCK_VOTE_GRANTED, 0, 0},
+          {REDLOCK_VOTE_DENIED, 20, 0},
+          {REDLOCK_VOTE_MISSING, 0, 0}}},
         {"ptyh7",
          4,
-         {{REDLOCK_VOTE_NO_EXPIRY, 0},
-          {REDLOCK_VOTE_WRONG_TYPE, 0},
-          {REDLOCK_VOTE_GRANTED, 0},
-          {REDLOCK_VOTE_DENIED, 7}}},
+         {{REDLOCK_VOTE_NO_EXPIRY, 0, 0},
+          {REDLOCK_VOTE_WRONG_TYPE, 0, 0},
+          {REDLOCK_VOTE_GRANTED, 0, 0},
+          {REDLOCK_VOTE_DENIED, 7, 0}}},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct reply reply = reply_of(REPLY_STRING, rows[i].text);
-        struct reply_outcome outcomes[5] = {[4] = {REDLOCK_VOTE_NONE, 99}};
-        outcomes[rows[i].count] = (struct reply_outcome){REDLOCK_VOTE_NONE, 99};
-        assert_true(reply_to_script(&reply, outcomes, rows[i].count));
+        struct reply_outcome outcomes[5] = {[4] = {REDLOCK_VOTE_NONE, 99, 0}};
+        outcomes[rows[i].count] = (struct reply_outcome){REDLOCK_VOTE_NONE, 99, 0};
+        assert_true(reply_to_script(&reply, SCRIPT_RENEW, outcomes, rows[i].count));
         for (unsigned k = 0; k < rows[i].count; k++) {
             assert_int_equal(outcomes[k].vote, rows[i].outcomes[k].vote);
             assert_int_equal(outcomes[k].other_ttl_ms, rows[i].outcomes[k].other_ttl_ms);
@@ -351,18 +386,56 @@ static void test_malformed_answers_of_scripts(void **state) {
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct reply reply = reply_of(rows[i].type, rows[i].text);
         struct reply_outcome outcomes[2] = {{0}};
-        assert_false(reply_to_script(&reply, outcomes, rows[i].count));
+        assert_false(reply_to_script(&reply, SCRIPT_RENEW, outcomes, rows[i].count));
     }
+}
+
+static void test_answers_with_fences(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_good;
+        uint64_t fence;
+    } rows[] = {
+        {"y1", true, 1},
+        {"y9007199254740991", true, (UINT64_C(1) << 53) - 1},
+        {"y9007199254740992", false, 0},
+        {"y99999999999999999999999999999", false, 0},
+        {"y0", false, 0},
+        {"y", false, 0},
+        {"y1.0", false, 0},
+        {"y-1", false, 0},
+        {"m", true, 0},
+        {"m1", false, 0},
+        {"h12", true, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply reply = reply_of(REPLY_STRING, rows[i].text);
+        struct reply_outcome outcome;
+        assert_int_equal(
+            reply_to_script(&reply, i % 2 == 0 ? SCRIPT_TAKE : SCRIPT_KEEP, &outcome, 1),
+            rows[i].is_good);
+        if (rows[i].is_good) {
+            assert_int_equal(outcome.fence, rows[i].fence);
+        }
+    }
+    struct reply_outcome outcomes[3];
+    struct reply reply = reply_of(REPLY_STRING, "y12h5y9");
+    assert_true(reply_to_script(&reply, SCRIPT_TAKE, outcomes, 3));
+    assert_int_equal(outcomes[0].fence, 12);
+    assert_int_equal(outcomes[1].other_ttl_ms, 5);
+    assert_int_equal(outcomes[1].fence, 0);
+    assert_int_equal(outcomes[2].fence, 9);
 }
 
 static void test_an_answer_ends_where_its_length_says(void **state) {
     (void)state;
     struct reply_outcome outcome;
     struct reply cut = {.type = REPLY_STRING, .text = "h1234", .length = 3};
-    assert_true(reply_to_script(&cut, &outcome, 1));
+    assert_true(reply_to_script(&cut, SCRIPT_RENEW, &outcome, 1));
     assert_int_equal(outcome.other_ttl_ms, 12);
     struct reply with_nul = {.type = REPLY_STRING, .text = "y\0", .length = 2};
-    assert_false(reply_to_script(&with_nul, &outcome, 1));
+    assert_false(reply_to_script(&with_nul, SCRIPT_RENEW, &outcome, 1));
 }
 
 static void test_answers_of_the_beat(void **state) {
@@ -482,12 +555,14 @@ int main(void) {
         WITH_BUFFERS(test_numbers_are_written_in_full),
         WITH_BUFFERS(test_release_of_one_key),
         WITH_BUFFERS(test_renewal_of_three_keys),
+        WITH_BUFFERS(test_fenced_locks),
         WITH_BUFFERS(test_a_script_the_server_lacks_is_sent_as_text),
         WITH_BUFFERS(test_a_command_without_memory_has_failed),
         cmocka_unit_test(test_the_written_sha_is_that_of_the_text),
         cmocka_unit_test(test_answers_to_set),
         cmocka_unit_test(test_answers_of_scripts),
         cmocka_unit_test(test_malformed_answers_of_scripts),
+        cmocka_unit_test(test_answers_with_fences),
         cmocka_unit_test(test_an_answer_ends_where_its_length_says),
         cmocka_unit_test(test_answers_of_the_beat),
         cmocka_unit_test(test_fields_of_info),

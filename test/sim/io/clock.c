@@ -23,3 +23,8 @@ uint64_t clock_now(void) {
     }
     return tempo_read(&process->clock, world->now);
 }
+
+/* Worlds begin in 1970. Nobody has set the processes' wall clocks well. */
+uint64_t clock_wall_us(void) {
+    return (tempo_read(&running->clock, running->world->now) + running->wall_ahead) / 1000;
+}
