@@ -181,6 +181,7 @@ static void acquire(struct run *run) {
     request.retries = kind & 16 ? more >> 4 : 0;
     request.wait_ms = kind & 32 ? UINT64_C(1) << (more >> 4) : 0;
     request.on_lost = kind & 64 ? (redlock_cb *)1 : NULL;
+    request.fenced = more % 7 == 3;
     app_acquire(&run->app, &request, kind & 128);
 }
 

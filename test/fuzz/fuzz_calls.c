@@ -202,6 +202,7 @@ static void acquire_anything(struct run *run) {
     request->key = "ab";
     request->on_lost = kind & 1 ? (redlock_cb *)1 : NULL;
     request->watchdog = kind & 2;
+    request->fenced = kind & 8;
     for (unsigned i = kind / 16 % 6; i > 0; i--) {
         set_field(input, request);
     }

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "io/clock.h"
+#include "wire/command.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -240,7 +241,7 @@ static void say_unknown(struct peer *peer, const struct command *command, const 
 }
 
 static void say_items(struct peer *peer, const char *item, unsigned count) {
-    char text[512] = "";
+    char text[2048] = "";
     char header[16];
     for (unsigned i = 0; i < count && i < 64; i++) {
         strcat(text, item);
@@ -268,7 +269,21 @@ static bool answer_about_itself(struct peer *peer, const struct command *command
     return true;
 }
 
-static void answer(struct peer *peer, const struct command *command, enum manner manner) {
+/* The counters of fenced locks agree, or do not, as the peers' numbers have it. */
+static void say_fenced_items(struct peer *peer, const char *item, unsigned locks) {
+    char granted[24];
+    snprintf(granted, sizeof(granted), "y%u", 7 + (unsigned)(peer - peers) % 3);
+    say_items(peer, strcmp(item, "y") == 0 ? granted : item, locks);
+}
+
+static bool is_fenced(const struct command *command, const char *words) {
+    static const char end_of_counter[] = COUNTER_SUFFIX "\r\n";
+    return memmem(words, (size_t)(command->next - words), end_of_counter,
+                  sizeof(end_of_counter) - 1) != NULL;
+}
+
+static void answer(struct peer *peer, const struct command *command, const char *words,
+                   enum manner manner) {
     static const struct {
         const char *to_set, *item, *to_all;
     } manners[MANNER_COUNT] = {
@@ -286,6 +301,9 @@ static void answer(struct peer *peer, const struct command *command, enum manner
     bool is_script = strncmp(command->verb, "EVAL", 4) == 0;
     if (is_set && manners[manner].to_set != NULL) {
         text = manners[manner].to_set;
+    } else if (is_script && manners[manner].item != NULL && is_fenced(command, words)) {
+        say_fenced_items(peer, manners[manner].item, command->keys / 2);
+        return;
     } else if (is_script && manners[manner].item != NULL) {
         say_items(peer, manners[manner].item, command->keys);
         return;
@@ -310,7 +328,7 @@ unsigned peers_answer(unsigned index, enum manner manner, unsigned count) {
         if (manner == MANNER_UNKNOWN) {
             say_unknown(peer, &command, words);
         } else if (manner != MANNER_YES || !answer_about_itself(peer, &command, words)) {
-            answer(peer, &command, manner);
+            answer(peer, &command, words, manner);
         }
     }
     return answered;

@@ -45,6 +45,7 @@ struct master {
     int door;                   /* one of the two: what the URI names */
     enum manner manner;
     bool knows[SCRIPT_COUNT];
+    uint64_t counter; /* of all fenced locks */
     LIST_HEAD(, link) links;
     LIST_HEAD(, entry) entries;
     char uris[ADDRESS_COUNT][96];
@@ -206,6 +207,33 @@ static const char *do_set(struct master *master, const struct command *command) 
     return "+OK\r\n";
 }
 
+/* The item of a fenced lock: key, counter; token, TTL, fence, step of SCRIPT_TAKE, counter's TTL.
+ */
+static int do_fenced_item(struct master *master, enum script script, const struct command *command,
+                          size_t i, char *item) {
+    bool is_take = script == SCRIPT_TAKE;
+    size_t first = 3 + command_keys(command) + (is_take ? 5 : 4) * i;
+    const struct argument *key = &command->arguments[3 + 2 * i];
+    struct entry *entry = find(master, key->bytes, key->length);
+    uint64_t fence = number(command, first + 2);
+    char value[VALUE_MAX];
+    command_text(command, first, value, sizeof(value));
+    if (entry != NULL && strcmp(entry->value, value) != 0) {
+        return sprintf(item, "h%" PRIu64, (entry->expires - world_now()) / 1000000);
+    }
+    if (entry == NULL && !is_take) {
+        return sprintf(item, "m");
+    }
+    if (entry == NULL) {
+        set(master, key->bytes, key->length, value, number(command, first + 1));
+    } else if (entry->expires < after_ms(number(command, first + 1))) {
+        entry->expires = after_ms(number(command, first + 1));
+    }
+    master->counter += is_take ? number(command, first + 3) : 0;
+    master->counter = master->counter > fence ? master->counter : fence;
+    return sprintf(item, "y%" PRIu64, master->counter);
+}
+
 /* The item of one key in a script's answer. */
 static int do_item(struct master *master, enum script script, const struct command *command,
                    size_t i, char *item) {
@@ -231,7 +259,7 @@ static int do_item(struct master *master, enum script script, const struct comma
 }
 
 static enum script script_of(const struct command *command) {
-    char text[2048];
+    char text[4096];
     command_text(command, 1, text, sizeof(text));
     for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
         if (strncmp(text, script_sha(i), SCRIPT_SHA_LENGTH) == 0 ||
@@ -252,8 +280,10 @@ static const char *do_script(struct master *master, const struct command *comman
     } else if (!master->knows[script]) {
         return "-NOSCRIPT No matching script.\r\n";
     }
-    for (size_t i = 0; i < command_keys(command); i++) {
-        length += do_item(master, script, command, i, items + length);
+    bool is_fenced = script == SCRIPT_TAKE || script == SCRIPT_KEEP;
+    for (size_t i = 0; i < command_keys(command) / (is_fenced ? 2 : 1); i++) {
+        length +=
+            (is_fenced ? do_fenced_item : do_item)(master, script, command, i, items + length);
     }
     snprintf(answer, sizeof(answer), "$%d\r\n%.*s\r\n", length, length, items);
     return answer;
@@ -437,6 +467,12 @@ void masters_forget_scripts(unsigned mask) {
     }
 }
 
+void masters_count(unsigned mask, uint64_t counter) {
+    FOR_EACH(master, mask) {
+        master->counter = counter;
+    }
+}
+
 void masters_forget(unsigned mask, const char *key) {
     FOR_EACH(master, mask) {
         struct entry *entry = find(master, key, strlen(key));
@@ -492,4 +528,5 @@ void masters_reset(void) {
     masters_start(MASTERS_ALL);
     masters_behave(MASTERS_ALL, MANNER_WELL);
     masters_forget_scripts(MASTERS_ALL);
+    masters_count(MASTERS_ALL, 0);
 }

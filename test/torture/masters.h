@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define MASTERS_COUNT 3
 #define MASTERS_ALL 7u /* mask of all */
@@ -52,6 +53,7 @@ void masters_start(unsigned mask);
 void masters_cut(unsigned mask); /* connections break */
 void masters_forget_scripts(unsigned mask);
 void masters_forget(unsigned mask, const char *key);
+void masters_count(unsigned mask, uint64_t counter); /* sets the counters of fenced locks */
 
 /* Another client takes the key, and gives it back. */
 void masters_occupy(unsigned mask, const char *key, unsigned ttl_ms);

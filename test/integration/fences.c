@@ -1,0 +1,320 @@
+/*
+ * Fences: numbers that grow with each acquisition of a key, whoever gets it and whatever becomes of
+ * validity. The counters that make them are driven apart here by hand.
+ */
+#include "cycles.h"
+#include "harness.h"
+#include "look.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY "orders:42"
+#define COUNTER "orders:42:fence"
+#define FIVE 5
+
+/* Above any wall clock, and below 2^53. */
+#define FAR UINT64_C(8000000000000000)
+
+static redlock_request fenced_request(void) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    request.fenced = true;
+    return request;
+}
+
+static redlock_lock *hold_fenced(struct fixture *f, redlock_client *client) {
+    redlock_request request = fenced_request();
+    return hold_for(f, client, &request);
+}
+
+static uint64_t counter_at(struct fixture *f, size_t master) {
+    const char *text = value_at(f, master, COUNTER);
+    return text != NULL ? strtoull(text, NULL, 10) : 0;
+}
+
+static void set_counter(struct fixture *f, size_t master, uint64_t count) {
+    char *answer = masters_query(f->masters, master, "SET " COUNTER " %" PRIu64, count);
+    assert_string_equal(answer, "OK");
+    free(answer);
+}
+
+/* On how many masters the counter is that number now. */
+static size_t agreeing(struct fixture *f, uint64_t fence) {
+    size_t count = 0;
+    for (size_t i = 0; i < FIVE; i++) {
+        count += counter_at(f, i) == fence;
+    }
+    return count;
+}
+
+/* --------------------------------------------------------------------------------- one client */
+
+static void a_fence_grows_with_each_acquisition(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < 20; i++) {
+        redlock_lock *lock = hold_fenced(f, client);
+        assert_true(redlock_fence(lock) > last);
+        last = redlock_fence(lock);
+        assert_true(last < UINT64_C(1) << 53);
+        assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    }
+    wait_holders(f, KEY, 0);
+    assert_true(agreeing(f, last) >= 3); /* it outlives the lock */
+}
+
+/* Nobody else was there, so that all counters agree at once. */
+static void without_contention_it_takes_one_round_trip(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    for (size_t i = 0; i < 20; i++) {
+        assert_int_equal(let_go(f, hold_fenced(f, client)), REDLOCK_OK);
+    }
+    assert_int_equal(diary_count(&f->diary, "acquiring -> raising"), 0);
+    assert_int_equal(diary_count(&f->diary, "acquiring -> held"), 20);
+}
+
+static void a_lock_without_a_fence_has_none(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
+
+    assert_int_equal(redlock_fence(lock), 0);
+    assert_int_equal(redlock_fence(NULL), 0);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_null(value_at(f, 0, COUNTER));
+}
+
+static void a_fence_is_told_to_the_end_of_the_handle(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, 300);
+    struct loss *loss = watch_loss(f, &request);
+    struct call *call;
+
+    request.fenced = true;
+    call = begin_acquire(f, client, &request);
+    assert_int_equal(redlock_fence(call->lock), 0); /* not yet */
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    uint64_t fence = redlock_fence(call->lock);
+    assert_true(fence > 0);
+    assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
+    assert_int_equal(redlock_fence(call->lock), fence);
+    let_go(f, call->lock);
+}
+
+/* ------------------------------------------------------------------------------ counters apart */
+
+/* The largest is not on a quorum: it is raised there before the lock is told. */
+static void the_largest_counter_is_raised_on_a_quorum(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    set_counter(f, 2, FAR);
+    rival_takes(f, 3, FIVE, KEY, LONG_TTL_MS); /* so that node 2 is needed */
+    redlock_lock *lock = hold_fenced(f, client);
+    assert_int_equal(redlock_fence(lock), FAR + 1);
+    assert_int_equal(agreeing(f, FAR + 1), 3);
+    assert_int_equal(diary_count(&f->diary, "acquiring -> raising"), 1);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+
+    /* Whoever gets it by any other quorum sees it. */
+    rival_frees(f, 3, FIVE, KEY);
+    rival_takes(f, 1, 3, KEY, LONG_TTL_MS);
+    lock = hold_fenced(f, client);
+    assert_true(redlock_fence(lock) > FAR + 1);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
+/* Where the key is somebody else's by now, its counter says nothing. */
+static void what_is_taken_meanwhile_is_not_raised(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold_fenced(f, client);
+
+    uint64_t fence = redlock_fence(lock);
+    wait_holders(f, KEY, FIVE);
+    rival_takes(f, 0, 2, KEY, LONG_TTL_MS);
+    set_counter(f, 0, 1);
+    set_counter(f, 2, 1);
+    assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
+    wait_answered(f, client, 0);
+    assert_int_equal(counter_at(f, 0), 1);
+    assert_int_equal(counter_at(f, 2), fence); /* a renewal carries it along */
+    let_go(f, lock);
+}
+
+static void a_counter_that_is_none_is_named(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = fenced_request();
+
+    for (size_t i = 0; i < 3; i++) {
+        free(masters_query(f->masters, i, "LPUSH " COUNTER " x"));
+    }
+    assert_ended(acquire(f, client, &request), REDLOCK_EHELD);
+    assert_int_equal(holders(f, KEY), 0);
+}
+
+/* ------------------------------------------------------------------------ restarts and top-ups */
+
+static void counters_that_are_lost_begin_above_their_past(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold_fenced(f, client);
+    uint64_t fence = redlock_fence(lock);
+
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_holders(f, KEY, 0);
+    tell(f, 0, FIVE, "FLUSHALL");
+    lock = hold_fenced(f, client);
+    assert_true(redlock_fence(lock) > fence); /* by the wall clock */
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
+static void an_empty_node_is_topped_up_with_the_fence(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold_fenced(f, client);
+
+    wait_holders(f, KEY, FIVE);
+    tell(f, 4, FIVE, "FLUSHALL");
+    assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
+    wait_holders(f, KEY, FIVE);
+    assert_int_equal(counter_at(f, 4), redlock_fence(lock));
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
+static void scripts_that_were_forgotten_cost_nothing(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    assert_int_equal(let_go(f, hold_fenced(f, client)), REDLOCK_OK);
+    wait_holders(f, KEY, 0);
+    for (size_t i = 0; i < FIVE; i++) {
+        free(masters_query(f->masters, i, "SCRIPT FLUSH"));
+    }
+    assert_int_equal(let_go(f, hold_fenced(f, client)), REDLOCK_OK);
+    wait_holders(f, KEY, 0);
+}
+
+/* Refused as a call of many, each is asked for alone. */
+static void a_forbidden_key_does_not_hinder_others(void **state) {
+    struct fixture *f = *state;
+    char uris[FIVE][128];
+    const char *list[FIVE];
+
+    for (size_t i = 0; i < FIVE; i++) {
+        free(masters_query(f->masters, i,
+                           "ACL SETUSER some on >some ~orders:* ~redlock:marker +@all"));
+        snprintf(uris[i], sizeof(uris[i]), "redis://some:some@127.0.0.1:%d",
+                 masters_port(f->masters, i));
+        list[i] = uris[i];
+    }
+    redlock_options options = patient_options(f, list, FIVE);
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, FIVE);
+    redlock_request good = fenced_request();
+    redlock_request bad = request_for("forbidden", LONG_TTL_MS);
+    bad.fenced = true;
+    struct call *call = begin_acquire(f, client, &good);
+    struct call *refused = begin_acquire(f, client, &bad);
+    assert_int_equal(await(f, refused), REDLOCK_ENOQUORUM);
+    assert_explained(refused, "NOPERM");
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+}
+
+static void counters_live_as_long_as_the_options_say(void **state) {
+    struct fixture *f = *state;
+    static const struct {
+        uint64_t idle_ms;
+        long long least, most;
+    } rows[] = {{604800000, 604700000, 604800000}, {0, -1, -1}, {1, 2900000, 3000000}};
+
+    for (size_t i = 0; i < 3; i++) {
+        redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+        options.fence_idle_ms = rows[i].idle_ms;
+        options.max_ttl_ms = LONG_TTL_MS; /* no counter lives shorter than a lock may */
+        redlock_client *client = create_client(f, &options);
+        wait_connected(f, client, FIVE);
+        assert_int_equal(let_go(f, hold_fenced(f, client)), REDLOCK_OK);
+        wait_holders(f, KEY, 0);
+        long long left = pttl_at(f, 1, COUNTER);
+        assert_true(left >= rows[i].least && left <= rows[i].most);
+        close_client(f, client);
+    }
+}
+
+/* --------------------------------------------------------------------------------- many clients */
+
+#define CLIENTS 4
+#define ROUNDS 300
+
+struct contender {
+    redlock_client *client;
+    struct call *call;
+};
+
+/* They want it all the time, while a minority of the nodes is taken by somebody else. */
+static void fences_of_contenders_grow_strictly(void **state) {
+    struct fixture *f = *state;
+    struct contender contenders[CLIENTS];
+    redlock_request request = fenced_request();
+    uint64_t last = 0;
+
+    request.wait_ms = REDLOCK_FOREVER;
+    for (size_t i = 0; i < FIVE; i++) {
+        set_counter(f, i, FAR + 1000 * i); /* no clock helps them to agree */
+    }
+    for (size_t i = 0; i < CLIENTS; i++) {
+        redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+        options.retry_delay_ms = options.retry_delay_max_ms = 2;
+        contenders[i].client = create_client(f, &options);
+        wait_connected(f, contenders[i].client, FIVE);
+        contenders[i].call = begin_acquire(f, contenders[i].client, &request);
+    }
+    for (size_t round = 0; round < cycles_here(ROUNDS); round++) {
+        size_t taken = round * 2 % FIVE;
+        rival_takes(f, taken, taken + 1, KEY, LONG_TTL_MS);
+        struct contender *winner = NULL;
+        while (winner == NULL) {
+            run_turns(f, 1);
+            for (size_t i = 0; i < CLIENTS && winner == NULL; i++) {
+                winner = contenders[i].call->ended > 0 ? &contenders[i] : NULL;
+            }
+        }
+        assert_ended(winner->call, REDLOCK_OK);
+        assert_true(redlock_fence(winner->call->lock) > last);
+        last = redlock_fence(winner->call->lock);
+        rival_frees(f, taken, taken + 1, KEY);
+        assert_int_equal(let_go(f, winner->call->lock), REDLOCK_OK);
+        winner->call = begin_acquire(f, winner->client, &request);
+    }
+    assert_true(diary_count(&f->diary, "acquiring -> raising") > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(a_fence_grows_with_each_acquisition),
+        ON_FIVE_MASTERS(without_contention_it_takes_one_round_trip),
+        ON_FIVE_MASTERS(a_lock_without_a_fence_has_none),
+        ON_FIVE_MASTERS(a_fence_is_told_to_the_end_of_the_handle),
+        ON_FIVE_MASTERS(the_largest_counter_is_raised_on_a_quorum),
+        ON_FIVE_MASTERS(what_is_taken_meanwhile_is_not_raised),
+        ON_FIVE_MASTERS(a_counter_that_is_none_is_named),
+        ON_FIVE_MASTERS(counters_that_are_lost_begin_above_their_past),
+        ON_FIVE_MASTERS(an_empty_node_is_topped_up_with_the_fence),
+        ON_FIVE_MASTERS(scripts_that_were_forgotten_cost_nothing),
+        ON_FIVE_MASTERS(a_forbidden_key_does_not_hinder_others),
+        ON_FIVE_MASTERS(counters_live_as_long_as_the_options_say),
+        ON_FIVE_MASTERS(fences_of_contenders_grow_strictly),
+    };
+
+    return cmocka_run_group_tests_name("fences", tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+/* Fenced locks: taken and renewed by scripts, and their counters brought to agree. */
+#include "scenarios.h"
+#include "steps.h"
+
+/* Above any wall clock. */
+#define FAR UINT64_C(8000000000000000)
+
+static redlock_request fenced_request(void) {
+    redlock_request request = app_request(KEY);
+    request.fenced = true;
+    return request;
+}
+
+static struct hold *hold_fenced(struct app *app) {
+    redlock_request request = fenced_request();
+    return open_connected(app) ? hold_for(app, &request) : NULL;
+}
+
+static void fenced(struct app *app) {
+    struct hold *hold = hold_fenced(app);
+    if (hold == NULL) {
+        return;
+    }
+    uint64_t first = redlock_fence(hold->lock);
+    CHECK(first > 0);
+    app_extend(hold, 0, true);
+    wait_idle(app);
+    EXPECT(hold->extended == REDLOCK_OK);
+    CHECK(!is_ours(hold) || redlock_fence(hold->lock) == first);
+    let_go(hold);
+    wait_free(app);
+    redlock_request request = fenced_request();
+    hold = hold_for(app, &request);
+    if (hold != NULL) {
+        CHECK(redlock_fence(hold->lock) > first);
+        let_go(hold);
+    }
+}
+
+/* The others had the clock, and were raised. */
+static void fence_raised(struct app *app) {
+    masters_count(FIRST, FAR);
+    struct hold *hold = hold_fenced(app);
+    if (hold != NULL) {
+        uint64_t fence = redlock_fence(hold->lock);
+        EXPECT(fence == FAR + 1);
+        let_go(hold);
+        wait_free(app);
+    }
+}
+
+static void fence_not_raised_in_time(struct app *app) {
+    redlock_request request = fenced_request();
+    masters_count(FIRST, FAR);
+    struct hold *hold = open_connected(app) ? app_acquire(app, &request) : NULL;
+    if (hold != NULL) {
+        wait_asked(3);
+        masters_behave(FIRST_TWO, MANNER_DEAF);
+        wait_idle(app);
+        let_go(hold);
+    }
+}
+
+static void canceled_while_it_is_raised(struct app *app) {
+    redlock_request request = fenced_request();
+    masters_count(FIRST, FAR);
+    struct hold *hold = open_connected(app) ? app_acquire(app, &request) : NULL;
+    if (hold != NULL) {
+        wait_asked(4);
+        if (hold->stage == HOLD_ACQUIRING) {
+            app_cancel(hold);
+        }
+        wait_idle(app);
+        let_go(hold);
+        wait_free(app);
+    }
+}
+
+static void fenced_without_scripts(struct app *app) {
+    struct hold *hold = hold_fenced(app);
+    if (hold == NULL) {
+        return;
+    }
+    let_go(hold);
+    wait_free(app);
+    masters_forget_scripts(MASTERS_ALL);
+    redlock_request request = fenced_request();
+    hold = hold_for(app, &request);
+    if (hold != NULL) {
+        let_go(hold);
+    }
+}
+
+static void fenced_and_topped_up(struct app *app) {
+    struct hold *hold = hold_fenced(app);
+    if (hold == NULL) {
+        return;
+    }
+    masters_forget(FIRST, KEY);
+    masters_count(FIRST, 0);
+    app_extend(hold, 0, true);
+    wait_idle(app);
+    world_pass_ms(2);
+    EXPECT(masters_having(KEY) == 3);
+    let_go(hold);
+}
+
+static void canceled_before_it_is_sent(struct app *app) {
+    redlock_request request = fenced_request();
+    if (open_connected(app)) {
+        struct hold *given_up = app_acquire(app, &request);
+        struct hold *kept = app_acquire(app, &request);
+        if (given_up != NULL) {
+            app_cancel(given_up);
+        }
+        wait_idle(app);
+        if (kept != NULL) {
+            EXPECT(kept->stage == HOLD_HELD);
+            let_go(kept);
+        }
+    }
+}
+
+static const struct scenario scenarios[] = {
+    ON_SOCKETS(fenced),
+    ON_SOCKETS(fence_raised),
+    ON_SOCKETS(fence_not_raised_in_time),
+    ON_SOCKETS(canceled_while_it_is_raised),
+    ON_SOCKETS(fenced_without_scripts),
+    ON_SOCKETS(fenced_and_topped_up),
+    ON_SOCKETS(canceled_before_it_is_sent),
+};
+
+const struct theme theme_fencing = THEME(scenarios);
