@@ -4,19 +4,12 @@
  * Four processes with four clients each split the votes over and over. Memory that they share says
  * who is inside.
  */
-#define _GNU_SOURCE 1 /* memfd_create */
-
+#include "crew.h"
 #include "harness.h"
 #include "look.h"
 
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define KEY "orders:42"
 #define PROCESSES 4
@@ -137,19 +130,14 @@ static void compete(struct fixture *f, struct progress *progress, size_t wanted)
     run_until(f, is_idle, progress, "all clients have released");
 }
 
-/*
- * One of the processes: this program, started as
- *     contention PROCESS DESCRIPTOR URI...
- * where the descriptor is that of the arena. A failed assertion ends it.
- */
-static int run_process(size_t process, int descriptor, char **uris, size_t count) {
-    struct arena *arena =
-        mmap(NULL, sizeof(*arena), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+/* One of the processes. A failed assertion ends it. */
+static int run_process(size_t process, void *memory, char **uris, size_t count) {
+    struct arena *arena = memory;
     struct progress progress = {.target = 0};
     void *state = NULL;
     struct fixture *f;
 
-    if (arena == MAP_FAILED || start_fixture(&state, 0, NULL) != 0) {
+    if (start_fixture(&state, 0, NULL) != 0) {
         return EXIT_FAILURE;
     }
     f = state;
@@ -167,61 +155,19 @@ static int run_process(size_t process, int descriptor, char **uris, size_t count
     }
     compete(f, &progress, arena->wanted);
     finish(&state);
-    munmap(arena, sizeof(*arena));
     return EXIT_SUCCESS;
-}
-
-static const char *program; /* this one's path */
-
-static pid_t start_process(struct fixture *f, size_t process, int descriptor) {
-    char numbers[2][16];
-    const char *argv[] = {program,
-                          numbers[0],
-                          numbers[1],
-                          masters_uri(f->masters, 0),
-                          masters_uri(f->masters, 1),
-                          masters_uri(f->masters, 2),
-                          masters_uri(f->masters, 3),
-                          masters_uri(f->masters, 4),
-                          NULL};
-    pid_t pid;
-
-    snprintf(numbers[0], sizeof(numbers[0]), "%zu", process);
-    snprintf(numbers[1], sizeof(numbers[1]), "%d", descriptor);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        execv(program, (char *const *)argv);
-        _exit(127);
-    }
-    return pid;
-}
-
-static void wait_for_process(pid_t pid) {
-    int result;
-
-    assert_int_equal(waitpid(pid, &result, 0), pid);
-    assert_true(WIFEXITED(result));
-    assert_int_equal(WEXITSTATUS(result), EXIT_SUCCESS);
 }
 
 static void each_process_gets_the_lock_and_none_while_another_has_it(void **state) {
     struct fixture *f = *state;
-    int descriptor = memfd_create("arena", 0);
+    struct crew crew;
     struct arena *arena;
-    pid_t pids[PROCESSES];
 
-    assert_int_equal(ftruncate(descriptor, sizeof(*arena)), 0);
-    arena = mmap(NULL, sizeof(*arena), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    assert_ptr_not_equal(arena, MAP_FAILED);
+    crew_init(&crew, sizeof(*arena));
+    arena = crew.memory;
     arena->wanted = 100;
-    for (size_t i = 0; i < PROCESSES; i++) {
-        pids[i] = start_process(f, i, descriptor);
-    }
-    for (size_t i = 0; i < PROCESSES; i++) {
-        wait_for_process(pids[i]);
-    }
+    crew_start(&crew, f, PROCESSES);
+    crew_wait(&crew);
     assert_int_equal(arena->intruders, 0);
     assert_int_equal(arena->inside, 0);
     for (size_t i = 0; i < PROCESSES; i++) {
@@ -232,8 +178,7 @@ static void each_process_gets_the_lock_and_none_while_another_has_it(void **stat
     /* They were in each other's way: there were more tries than turns. */
     assert_true(executed(f, 0, "set") > PROCESSES * CLIENTS * arena->wanted);
     wait_released(f, KEY);
-    munmap(arena, sizeof(*arena));
-    close(descriptor);
+    crew_finish(&crew);
 }
 
 static void let_go_in_call(struct call *call, void *arg) {
@@ -271,9 +216,10 @@ int main(int argc, char **argv) {
         ON_FIVE_MASTERS(clients_that_start_in_step_do_not_stay_in_step),
     };
 
-    program = argv[0];
-    if (argc > 3) {
-        return run_process(strtoul(argv[1], NULL, 10), atoi(argv[2]), argv + 3, (size_t)argc - 3);
+    int result;
+
+    if (crew_member(argc, argv, sizeof(struct arena), run_process, &result)) {
+        return result;
     }
     return cmocka_run_group_tests_name("contention", tests, NULL, NULL);
 }

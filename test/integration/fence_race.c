@@ -1,0 +1,215 @@
+/*
+ * Processes compete for one fenced lock, while writes are lost at nodes that change all the time:
+ * the fences grow strictly. What the largest counter alone would have been, of the same nodes, does
+ * not.
+ */
+#include "crew.h"
+#include "harness.h"
+#include "look.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define KEY "orders:42"
+#define FIVE 5
+#define PROCESSES 3
+#define ACQUISITIONS 10000
+
+/* Above any wall clock: no hint helps the counters to agree. */
+#define FAR UINT64_C(8000000000000000)
+
+/* How long a node says no to everybody; and after how many acquisitions others do. */
+#define REFUSAL_MS "5"
+#define REFUSAL_PERIOD 5
+
+/* One acquisition, written down while it was held. */
+struct entry {
+    uint64_t fence;
+    uint32_t granted; /* mask of the nodes that were told to have granted it */
+};
+
+struct ledger {
+    atomic_size_t count;
+    size_t wanted;
+    struct entry entries[ACQUISITIONS + PROCESSES];
+};
+
+/* ---------------------------------------------------------------------------------- a process */
+
+struct competitor {
+    struct fixture *f;
+    struct ledger *ledger;
+    redlock_client *client;
+    bool is_done;
+};
+
+static void compete(struct competitor *competitor);
+
+static void on_released(struct call *call, void *arg) {
+    assert_int_not_equal(call->status, REDLOCK_ENOMEM);
+    compete(arg);
+}
+
+static uint32_t who_granted(const struct call *call) {
+    uint32_t mask = 0;
+    for (size_t i = 0; i < call->opinion_count; i++) {
+        mask |= (uint32_t)(call->opinions[i].vote == REDLOCK_VOTE_GRANTED) << i;
+    }
+    return mask;
+}
+
+static void on_acquired(struct call *call, void *arg) {
+    struct competitor *competitor = arg;
+    struct ledger *ledger = competitor->ledger;
+    struct call *release;
+
+    assert_ended(call, REDLOCK_OK);
+    ledger->entries[atomic_fetch_add(&ledger->count, 1)] =
+        (struct entry){redlock_fence(call->lock), who_granted(call)};
+    release = begin_release(competitor->f, call->lock);
+    release->then = on_released;
+    release->then_arg = competitor;
+}
+
+static void compete(struct competitor *competitor) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    competitor->is_done = atomic_load(&competitor->ledger->count) >= competitor->ledger->wanted;
+    if (!competitor->is_done) {
+        request.fenced = true;
+        request.wait_ms = REDLOCK_FOREVER;
+        call = begin_acquire(competitor->f, competitor->client, &request);
+        call->then = on_acquired;
+        call->then_arg = competitor;
+    }
+}
+
+static bool is_done(void *arg) {
+    return ((const struct competitor *)arg)->is_done;
+}
+
+struct progress {
+    const struct ledger *ledger;
+    const struct crew *crew; /* NULL: this is one of them */
+    size_t target;
+};
+
+/* Or one of the processes has ended, which is looked at later. */
+static bool has_progressed(void *arg) {
+    const struct progress *progress = arg;
+
+    return atomic_load(&progress->ledger->count) >= progress->target ||
+           (progress->crew != NULL && !crew_is_at_work(progress->crew));
+}
+
+static int run_process(size_t process, void *memory, char **uris, size_t count) {
+    struct competitor competitor = {.ledger = memory};
+    struct progress progress = {memory, NULL, 0};
+    redlock_options options;
+    void *state = NULL;
+
+    (void)process;
+    if (start_fixture(&state, 0, NULL) != 0) {
+        return EXIT_FAILURE;
+    }
+    competitor.f = state;
+    options = patient_options(competitor.f, (const char *const *)uris, count);
+    options.log_level = REDLOCK_LOG_INFO;
+    options.retry_delay_ms = 1;
+    options.retry_delay_max_ms = 3;
+    competitor.client = create_client(competitor.f, &options);
+    wait_connected(competitor.f, competitor.client, count);
+    compete(&competitor);
+    for (; progress.target < competitor.ledger->wanted; progress.target += 10) {
+        run_until(competitor.f, has_progressed, &progress, "somebody has had a few more turns");
+    }
+    run_until(competitor.f, is_done, &competitor, "its last lock is released");
+    finish(&state);
+    return EXIT_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------------ the test */
+
+/* Two nodes of five say no for a while: what is written then is not written there. */
+static void refuse_somewhere(struct fixture *f, unsigned round) {
+    for (unsigned i = 0; i < 2; i++) {
+        size_t master = (round * 2 + i * (1 + round % 2)) % FIVE;
+        free(masters_query(f->masters, master, "SET " KEY " " RIVAL " NX PX " REFUSAL_MS));
+    }
+}
+
+static void drive_apart(struct fixture *f) {
+    for (size_t i = 0; i < FIVE; i++) {
+        free(masters_query(f->masters, i, "SET " KEY ":fence %llu",
+                           (unsigned long long)(FAR + 1000 * i)));
+    }
+}
+
+static void assert_fences_grow(const struct ledger *ledger) {
+    for (size_t i = 1; i < ledger->count; i++) {
+        if (ledger->entries[i].fence <= ledger->entries[i - 1].fence) {
+            fail_msg("fence %zu is %llu, after %llu", i,
+                     (unsigned long long)ledger->entries[i].fence,
+                     (unsigned long long)ledger->entries[i - 1].fence);
+        }
+    }
+}
+
+/* How often the largest counter of those that granted it would not have been larger than before. */
+static size_t count_naive_mistakes(const struct ledger *ledger) {
+    uint64_t counters[FIVE] = {0};
+    uint64_t last = 0;
+    size_t mistakes = 0;
+
+    for (size_t i = 0; i < ledger->count; i++) {
+        uint64_t largest = 0;
+        for (size_t node = 0; node < FIVE; node++) {
+            counters[node] += ledger->entries[i].granted >> node & 1;
+            if (ledger->entries[i].granted >> node & 1 && counters[node] > largest) {
+                largest = counters[node];
+            }
+        }
+        mistakes += largest <= last;
+        last = largest;
+    }
+    return mistakes;
+}
+
+static void fences_grow_strictly_where_counters_are_driven_apart(void **state) {
+    struct fixture *f = *state;
+    struct crew crew;
+    struct ledger *ledger;
+    struct progress progress;
+
+    crew_init(&crew, sizeof(*ledger));
+    ledger = crew.memory;
+    ledger->wanted = cycles_here(ACQUISITIONS);
+    drive_apart(f);
+    crew_start(&crew, f, PROCESSES);
+    progress = (struct progress){ledger, &crew, 0};
+    for (unsigned round = 0; progress.target < ledger->wanted; round++) {
+        refuse_somewhere(f, round);
+        progress.target += REFUSAL_PERIOD;
+        run_until(f, has_progressed, &progress, "somebody has had a few more turns");
+    }
+    crew_wait(&crew);
+    assert_fences_grow(ledger);
+    size_t mistakes = count_naive_mistakes(ledger);
+    print_message("# %zu acquisitions; the largest counter alone: %zu times not larger\n",
+                  (size_t)ledger->count, mistakes);
+    assert_true(mistakes > 0);
+    crew_finish(&crew);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(fences_grow_strictly_where_counters_are_driven_apart),
+    };
+    int result;
+
+    if (crew_member(argc, argv, sizeof(struct ledger), run_process, &result)) {
+        return result;
+    }
+    return cmocka_run_group_tests_name("fence_race", tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+#define _GNU_SOURCE 1 /* memfd_create */
+
+#include "crew.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* PROGRAM MEMBER DESCRIPTOR URI... */
+#define ARGUMENTS_BEFORE_URIS 3
+
+static const char *program; /* this one's path */
+
+static void *map(int descriptor, size_t size) {
+    return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+}
+
+void crew_init(struct crew *crew, size_t size) {
+    *crew = (struct crew){.size = size, .descriptor = memfd_create("crew", 0)};
+    assert_true(crew->descriptor >= 0);
+    assert_int_equal(ftruncate(crew->descriptor, (off_t)size), 0);
+    crew->memory = map(crew->descriptor, size);
+    assert_ptr_not_equal(crew->memory, MAP_FAILED);
+}
+
+static pid_t start_member(const struct crew *crew, struct fixture *f, size_t member) {
+    char numbers[2][24];
+    const char *argv[ARGUMENTS_BEFORE_URIS + REDLOCK_MAX_NODES + 1] = {program, numbers[0],
+                                                                       numbers[1]};
+    pid_t pid;
+
+    for (size_t i = 0; i < masters_count(f->masters); i++) {
+        argv[ARGUMENTS_BEFORE_URIS + i] = masters_uri(f->masters, i);
+    }
+    snprintf(numbers[0], sizeof(numbers[0]), "%zu", member);
+    snprintf(numbers[1], sizeof(numbers[1]), "%d", crew->descriptor);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execv(program, (char *const *)argv);
+        _exit(127);
+    }
+    return pid;
+}
+
+void crew_start(struct crew *crew, struct fixture *f, size_t members) {
+    assert_in_range(members, 1, CREW_MAX);
+    crew->members = members;
+    for (size_t i = 0; i < members; i++) {
+        crew->pids[i] = start_member(crew, f, i);
+    }
+}
+
+bool crew_is_at_work(const struct crew *crew) {
+    for (size_t i = 0; i < crew->members; i++) {
+        siginfo_t info = {.si_pid = 0};
+
+        assert_int_equal(waitid(P_PID, (id_t)crew->pids[i], &info, WEXITED | WNOHANG | WNOWAIT), 0);
+        if (info.si_pid != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void crew_wait(struct crew *crew) {
+    for (size_t i = 0; i < crew->members; i++) {
+        int result;
+
+        assert_int_equal(waitpid(crew->pids[i], &result, 0), crew->pids[i]);
+        assert_true(WIFEXITED(result));
+        assert_int_equal(WEXITSTATUS(result), EXIT_SUCCESS);
+    }
+}
+
+void crew_finish(struct crew *crew) {
+    munmap(crew->memory, crew->size);
+    close(crew->descriptor);
+}
+
+bool crew_member(int argc, char **argv, size_t size, crew_work *work, int *result) {
+    void *memory;
+
+    program = argv[0];
+    if (argc <= ARGUMENTS_BEFORE_URIS) {
+        return false;
+    }
+    memory = map(atoi(argv[2]), size);
+    *result = EXIT_FAILURE;
+    if (memory != MAP_FAILED) {
+        *result = work(strtoul(argv[1], NULL, 10), memory, argv + ARGUMENTS_BEFORE_URIS,
+                       (size_t)argc - ARGUMENTS_BEFORE_URIS);
+        munmap(memory, size);
+    }
+    return true;
+}

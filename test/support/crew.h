@@ -1,0 +1,39 @@
+/*
+ * More processes of a test program, which share memory with the test that starts them. Each is the
+ * program itself, started anew: main() asks crew_member whether it is one.
+ */
+#ifndef REDLOCK_TEST_CREW_H
+#define REDLOCK_TEST_CREW_H
+
+#include "harness.h"
+
+#define CREW_MAX 8
+
+struct crew {
+    size_t members;
+    pid_t pids[CREW_MAX];
+    void *memory; /* zeros at first */
+    size_t size;
+    int descriptor;
+};
+
+void crew_init(struct crew *crew, size_t size);
+
+/* Starts so many members, which are told the URIs of the fixture's masters. */
+void crew_start(struct crew *crew, struct fixture *f, size_t members);
+
+/* Whether none has ended yet. */
+bool crew_is_at_work(const struct crew *crew);
+
+/* Waits until all have ended, and asserts that they ended well. */
+void crew_wait(struct crew *crew);
+
+void crew_finish(struct crew *crew);
+
+/* What a member does, instead of the tests; its exit status. */
+typedef int crew_work(size_t member, void *memory, char **uris, size_t count);
+
+/* False: this is no member, but the one that runs the tests. Otherwise *result is its status. */
+bool crew_member(int argc, char **argv, size_t size, crew_work *work, int *result);
+
+#endif
