@@ -205,13 +205,20 @@ typedef struct redlock_options {
      * past.
      */
     uint64_t fence_idle_ms;
+
+    /*
+     * The application's name for itself, at most 64 printable ASCII characters without spaces. It
+     * stands in the value of each key that it holds, behind the random token and a '/', for an
+     * operator to see and for redlock_inspect to tell. NULL: none.
+     */
+    const char *owner;
 } redlock_options;
 
 #define REDLOCK_OPTIONS_INIT                                                                       \
     {                                                                                              \
         sizeof(redlock_options), NULL, 0, 50, 1000, 30000, 0.01, 200, 2000, 50, 2000, 65536,       \
             16u << 20, "redlock", NULL, NULL, REDLOCK_LOG_INFO, NULL, REDLOCK_GUARDS_ON, NULL,     \
-            NULL, NULL, NULL, UINT64_C(604800000)                                                  \
+            NULL, NULL, NULL, UINT64_C(604800000), NULL                                            \
     }
 
 /*

@@ -119,6 +119,7 @@ static void collect(struct batch *batch, struct flight *flight) {
                     &(struct script_lock){.key = flight->key->bytes,
                                           .key_length = flight->key->length,
                                           .token = flight->token,
+                                          .owner = context->owner,
                                           .ttl_ms = nanos_to_ms(flight->round.ttl),
                                           .fence = flight->fence,
                                           .step = flight->fence_step,

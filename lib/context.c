@@ -12,7 +12,7 @@
 static void copy_options(struct context *context, const redlock_options *options) {
     context->options = *options;
     context->options.nodes = NULL; /* the caller's, like the other pointers */
-    context->options.name = NULL;
+    context->options.name = context->options.owner = NULL;
     context->options.allocator = NULL;
     context->options.tls_ca_file = context->options.tls_ca_path = NULL;
     context->options.tls_cert_file = context->options.tls_key_file = NULL;
@@ -43,17 +43,21 @@ static bool asks_for_tls(const redlock_options *options) {
            options->tls_cert_file != NULL;
 }
 
+/* NULL is as good as "". */
+static bool copy_label(const struct context *context, const char *label, char **copy) {
+    label = label != NULL ? label : "";
+    *copy = memory_copy(&context->allocator, label, strlen(label));
+    return *copy != NULL;
+}
+
 redlock_status context_init(struct context *context, struct event_base *base,
                             const redlock_options *options, void (*on_turn)(void *arg), void *arg,
                             redlock_error *error) {
     copy_options(context, options);
     init_parts(context, base);
-    const char *name = options->name != NULL ? options->name : "";
-    bool has_memory = timer_init(&context->turn, &context->loop, on_turn, arg);
-    if (has_memory && name[0] != '\0') {
-        context->name = memory_copy(&context->allocator, name, strlen(name));
-        has_memory = context->name != NULL;
-    }
+    bool has_memory = timer_init(&context->turn, &context->loop, on_turn, arg) &&
+                      copy_label(context, options->name, &context->name) &&
+                      copy_label(context, options->owner, &context->owner);
     if (!has_memory) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
@@ -75,6 +79,7 @@ void context_finish(struct context *context) {
     keys_finish(&context->keys);
     bytes_finish(&context->scratch);
     memory_free(&context->allocator, context->name);
+    memory_free(&context->allocator, context->owner);
     if (context->tls != NULL) {
         context->tls->methods->destroy(context->tls);
     }

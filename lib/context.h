@@ -33,7 +33,8 @@ STAILQ_HEAD(batch_list, batch);
 struct context {
     redlock_allocator allocator;
     redlock_options options; /* the numbers; its pointers are not kept */
-    char *name;              /* for CLIENT SETNAME; NULL: none */
+    char *name;              /* for CLIENT SETNAME; "": none */
+    char *owner;             /* in the keys' values; "": none */
     struct log log;
     uint64_t seed; /* for jitter */
 

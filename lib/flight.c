@@ -195,7 +195,7 @@ void flight_send_set(struct flight *flight, uint32_t nodes) {
     struct bytes *command = &context->scratch;
     look_at_nodes(context, flight->round.start);
     bytes_clear(command);
-    command_set(command, flight->key->bytes, flight->key->length, flight->token,
+    command_set(command, flight->key->bytes, flight->key->length, flight->token, context->owner,
                 nanos_to_ms(flight->round.ttl));
     flight->request.sent_at = flight->round.start;
     flight->request.length = command->length;

@@ -86,7 +86,7 @@ static bool select_db(const struct course *course, uint32_t db) {
 }
 
 static bool introduce(const struct course *course, const char *name) {
-    return (name == NULL ||
+    return (name[0] == '\0' ||
             add_step(course, HANDSHAKE_OPTIONAL, WORDS("CLIENT", "SETNAME", name))) &&
            add_step(course, HANDSHAKE_OPTIONAL,
                     WORDS("CLIENT", "SETINFO", "LIB-NAME", "libredlock")) &&

@@ -75,11 +75,12 @@ static redlock_status check_durations(const redlock_options *options, redlock_er
     return REDLOCK_OK;
 }
 
-static redlock_status check_name(const char *name, redlock_error *error) {
-    for (const char *p = name; p != NULL && *p != '\0'; p++) {
-        if (*p < '!' || *p > '~' || p - name >= 64) {
+static redlock_status check_label(const char *field, const char *label, redlock_error *error) {
+    for (const char *p = label; p != NULL && *p != '\0'; p++) {
+        if (*p < '!' || *p > '~' || p - label >= 64) {
             return error_set(error, REDLOCK_EINVAL,
-                             "name: must be at most 64 printable ASCII characters without spaces");
+                             "%s: must be at most 64 printable ASCII characters without spaces",
+                             field);
         }
     }
     return REDLOCK_OK;
@@ -100,7 +101,8 @@ static redlock_status check_hooks(const redlock_options *options, redlock_error 
         return error_set(error, REDLOCK_EINVAL, "guards: %d is not one of REDLOCK_GUARDS_*",
                          (int)options->guards);
     }
-    return check_name(options->name, error);
+    redlock_status status = check_label("name", options->name, error);
+    return status == REDLOCK_OK ? check_label("owner", options->owner, error) : status;
 }
 
 static redlock_status check_tls(const redlock_options *options, redlock_error *error) {

@@ -53,13 +53,22 @@ void command_words(struct bytes *out, unsigned count, const char *const *words) 
     }
 }
 
+static void bulk_value(struct bytes *out, const char *token, const char *owner) {
+    size_t owner_length = strlen(owner);
+    header(out, '$', TOKEN_LENGTH + (owner_length > 0 ? 1 + owner_length : 0));
+    bytes_append(out, token, TOKEN_LENGTH);
+    bytes_append(out, "/", owner_length > 0);
+    bytes_append(out, owner, owner_length);
+    bytes_append(out, "\r\n", 2);
+}
+
 void command_set(struct bytes *out, const char *key, size_t key_length, const char *token,
-                 uint64_t ttl_ms) {
+                 const char *owner, uint64_t ttl_ms) {
     static const char start[] = "*6\r\n$3\r\nSET\r\n";
     static const char options[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
     bytes_append(out, start, sizeof(start) - 1);
     bulk(out, key, key_length);
-    bulk(out, token, TOKEN_LENGTH);
+    bulk_value(out, token, owner);
     bytes_append(out, options, sizeof(options) - 1);
     bulk_number(out, ttl_ms);
 }
@@ -100,7 +109,7 @@ static void add_number(struct script_call *call, uint64_t number) {
 void script_call_add(struct script_call *call, enum script script, const struct script_lock *lock) {
     bool is_fenced = script == SCRIPT_TAKE || script == SCRIPT_KEEP;
     add_key(call, lock, "");
-    bulk(&call->arguments, lock->token, TOKEN_LENGTH);
+    bulk_value(&call->arguments, lock->token, lock->owner);
     call->argument_count++;
     if (script != SCRIPT_RELEASE) {
         add_number(call, lock->ttl_ms);

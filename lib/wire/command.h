@@ -16,19 +16,23 @@
 /* A command of `count` NUL-terminated words. */
 void command_words(struct bytes *out, unsigned count, const char *const *words);
 
-/* SET key token NX PX ttl: takes the key if nobody has it (Redlock step 2). */
+/*
+ * SET key value NX PX ttl: takes the key if nobody has it (Redlock step 2). The value is the token;
+ * and, with an owner, a '/' and that.
+ */
 void command_set(struct bytes *out, const char *key, size_t key_length, const char *token,
-                 uint64_t ttl_ms);
+                 const char *owner, uint64_t ttl_ms);
 
 /* What a script is to do for one lock. */
 struct script_lock {
     const char *key;
     size_t key_length;
     const char *token;
-    uint64_t ttl_ms;  /* but for SCRIPT_RELEASE */
-    uint64_t fence;   /* this and what follows is for SCRIPT_TAKE and SCRIPT_KEEP */
-    unsigned step;    /* for SCRIPT_TAKE: 0 or 1 */
-    uint64_t idle_ms; /* how long the counter lives without use; 0: for ever */
+    const char *owner; /* "": none */
+    uint64_t ttl_ms;   /* but for SCRIPT_RELEASE */
+    uint64_t fence;    /* this and what follows is for SCRIPT_TAKE and SCRIPT_KEEP */
+    unsigned step;     /* for SCRIPT_TAKE: 0 or 1 */
+    uint64_t idle_ms;  /* how long the counter lives without use; 0: for ever */
 };
 
 /* What stands behind the name of a fenced lock's key in that of its counter. */

@@ -54,6 +54,30 @@ static void a_lock_is_a_string_of_40_hex_digits_that_expires(void **state) {
     }
 }
 
+/* Plain and fenced, renewed, topped up and released: it is the same value everywhere. */
+static void an_owner_stands_behind_the_token(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), 5);
+    options.owner = "billing@host-7";
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, 5);
+
+    for (unsigned i = 0; i < 2; i++) {
+        redlock_request request = request_for(KEY, TTL_MS);
+        request.fenced = i == 1;
+        redlock_lock *lock = hold_for(f, client, &request);
+        wait_holders(f, KEY, 5);
+        assert_int_equal(strlen(value_at(f, 0, KEY)), 40 + strlen("/billing@host-7"));
+        assert_string_equal(value_at(f, 0, KEY) + 40, "/billing@host-7");
+        free(masters_query(f->masters, 4, "DEL " KEY));
+        assert_int_equal(extend(f, lock, TTL_MS), REDLOCK_OK);
+        wait_holders(f, KEY, 5);
+        assert_string_equal(value_at(f, 4, KEY), value_at(f, 0, KEY));
+        assert_int_equal(let_go(f, lock), REDLOCK_OK);
+        wait_holders(f, KEY, 0);
+    }
+}
+
 static void each_acquisition_has_a_token_of_its_own(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -125,6 +149,7 @@ static void a_plain_clients_release_leaves_our_lock(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(a_lock_is_a_string_of_40_hex_digits_that_expires),
+        ON_FIVE_MASTERS(an_owner_stands_behind_the_token),
         ON_FIVE_MASTERS(each_acquisition_has_a_token_of_its_own),
         ON_FIVE_MASTERS(a_plain_client_is_refused_what_we_hold),
         ON_FIVE_MASTERS(we_are_refused_what_a_plain_client_holds),

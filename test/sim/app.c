@@ -179,6 +179,7 @@ static void be_born(void *owner) {
     app->lists = app->birth;
     options.nodes = nodes;
     options.node_count = list_nodes(app, app->lists.now, nodes);
+    options.owner = app->plan->has_owners ? "some-application" : NULL;
     options.allocator = &app->process.allocator;
     options.log = on_log;
     options.log_arg = app;

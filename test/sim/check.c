@@ -57,7 +57,7 @@ void check_new_token(struct event_base *process, char text[41]) {
 
 uint32_t check_token_of(const struct checker *checker, const char *text, size_t length) {
     uint32_t number = 0;
-    if (length != 40) {
+    if (length < 40 || (length > 40 && text[40] != '/')) {
         return NO_TOKEN;
     }
     for (unsigned i = 0; i < 8; i++) {

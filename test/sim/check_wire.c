@@ -144,8 +144,8 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
     struct master *master = &link->server->master;
     struct token *token = &checker->tokens[number];
     const struct store_key *key = master_find(master, name->text, name->length);
-    bool has_it = key != NULL && !key->is_list && key->value_length == 40 &&
-                  check_token_of(checker, key->value, 40) == number;
+    bool has_it = key != NULL && !key->is_list &&
+                  check_token_of(checker, key->value, key->value_length) == number;
     if (!has_it) {
         token->keeps_until[master->index] = 0;
         const struct hold *hold = check_hold_of(checker, number);

@@ -127,6 +127,7 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     bool has_guards = demand->has_guards || plan->cause == CAUSE_RESTARTS;
     plan->options.guards = has_guards ? REDLOCK_GUARDS_ON : REDLOCK_GUARDS_OFF;
     plan->is_fenced = rng_chance(rng, 350);
+    plan->has_owners = rng_chance(rng, 200);
     if (demand->profile == PROFILE_GUARDED) {
         draw_guarded(plan, rng);
     } else if (demand->profile == PROFILE_MOVING) {

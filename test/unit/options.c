@@ -191,7 +191,7 @@ static void test_nodes_must_be_set(void **state) {
     assert_options_refused(&options, "nodes: not set");
 }
 
-static void test_the_name(void **state) {
+static void test_name_and_owner(void **state) {
     (void)state;
     static const char longest[] =
         "0123456789012345678901234567890123456789012345678901234567890123";
@@ -202,16 +202,19 @@ static void test_the_name(void **state) {
         {NULL, true},    {"", true},       {"!~", true},           {longest, true}, {"a b", false},
         {"a\nb", false}, {"a\x7f", false}, {"caf\xc3\xa9", false}, {"\x01", false},
     };
-    redlock_options options = usual_options();
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        options.name = rows[i].name;
+        redlock_options named = usual_options(), owned = usual_options();
+        named.name = owned.owner = rows[i].name;
         if (rows[i].is_good) {
-            assert_options_accepted(&options);
+            assert_options_accepted(&named);
+            assert_options_accepted(&owned);
         } else {
-            assert_options_refused(&options, "name: must be at most 64 printable ASCII");
+            assert_options_refused(&named, "name: must be at most 64 printable ASCII");
+            assert_options_refused(&owned, "owner: must be at most 64 printable ASCII");
         }
     }
     char too_long[sizeof(longest) + 1];
+    redlock_options options = usual_options();
     strcpy(too_long, longest);
     strcat(too_long, "x");
     options.name = too_long;
@@ -513,7 +516,7 @@ int main(void) {
         cmocka_unit_test(test_a_delay_is_at_most_its_bound),
         cmocka_unit_test(test_the_drift),
         cmocka_unit_test(test_nodes_must_be_set),
-        cmocka_unit_test(test_the_name),
+        cmocka_unit_test(test_name_and_owner),
         cmocka_unit_test(test_the_guards),
         cmocka_unit_test(test_counters_may_live_for_ever),
         cmocka_unit_test(test_the_log_level),

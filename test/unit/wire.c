@@ -11,6 +11,7 @@
 #define TOKEN "0123456789abcdef0123456789abcdef01234567"
 #define OTHER_TOKEN "fedcba9876543210fedcba9876543210fedcba98"
 #define BULK_OF_TOKEN "$40\r\n" TOKEN "\r\n"
+#define BULK_OF_MINE "$43\r\n" TOKEN "/me\r\n"
 #define BULK_OF_OTHER_TOKEN "$40\r\n" OTHER_TOKEN "\r\n"
 
 /* The length of a string literal that may hold NULs. */
@@ -59,14 +60,14 @@ static void test_words(void **state) {
 /* With NX, and with the expiry in the same command. */
 static void test_set(void **state) {
     struct fixture *f = *state;
-    command_set(&f->out, LITERAL("orders:42"), TOKEN, 10000);
+    command_set(&f->out, LITERAL("orders:42"), TOKEN, "", 10000);
     assert_bytes(&f->out, LITERAL("*6\r\n$3\r\nSET\r\n$9\r\norders:42\r\n" BULK_OF_TOKEN
                                   "$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n10000\r\n"));
 }
 
 static void test_set_of_a_binary_key(void **state) {
     struct fixture *f = *state;
-    command_set(&f->out, LITERAL("a\0b\r\n$5\r\n"), TOKEN, 1);
+    command_set(&f->out, LITERAL("a\0b\r\n$5\r\n"), TOKEN, "", 1);
     assert_bytes(&f->out, LITERAL("*6\r\n$3\r\nSET\r\n$9\r\na\0b\r\n$5\r\n\r\n" BULK_OF_TOKEN
                                   "$2\r\nNX\r\n$2\r\nPX\r\n$1\r\n1\r\n"));
 }
@@ -85,7 +86,7 @@ static void test_numbers_are_written_in_full(void **state) {
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         bytes_clear(&f->out);
-        command_set(&f->out, "k", 1, TOKEN, rows[i].ttl_ms);
+        command_set(&f->out, "k", 1, TOKEN, "", rows[i].ttl_ms);
         size_t length = strlen(rows[i].bulk);
         assert_true(f->out.length > length);
         assert_memory_equal(f->out.data + f->out.length - length, rows[i].bulk, length);
@@ -96,7 +97,8 @@ static void add_lock(struct fixture *f, enum script script, const char *key, siz
                      const char *token, uint64_t ttl_ms) {
     script_call_add(
         &f->call, script,
-        &(struct script_lock){.key = key, .key_length = length, .token = token, .ttl_ms = ttl_ms});
+        &(struct script_lock){
+            .key = key, .key_length = length, .token = token, .owner = "", .ttl_ms = ttl_ms});
 }
 
 static void test_release_of_one_key(void **state) {
@@ -151,12 +153,20 @@ static void test_a_script_the_server_lacks_is_sent_as_text(void **state) {
     bytes_finish(&expected);
 }
 
+static void test_the_owner_stands_behind_the_token(void **state) {
+    struct fixture *f = *state;
+    command_set(&f->out, "k", 1, TOKEN, "me", 1);
+    assert_bytes(&f->out, LITERAL("*6\r\n$3\r\nSET\r\n$1\r\nk\r\n" BULK_OF_MINE
+                                  "$2\r\nNX\r\n$2\r\nPX\r\n$1\r\n1\r\n"));
+}
+
 /* Beside each key its counter. */
 static void test_fenced_locks(void **state) {
     struct fixture *f = *state;
     struct script_lock lock = {.key = "a\0b",
                                .key_length = 3,
                                .token = TOKEN,
+                               .owner = "me",
                                .ttl_ms = 10000,
                                .fence = 123,
                                .step = 1,
@@ -166,7 +176,7 @@ static void test_fenced_locks(void **state) {
     command_script(&f->out, SCRIPT_TAKE, false, &f->call);
     int length = snprintf(expected, sizeof(expected),
                           "*10\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n2\r\n$3\r\na%cb\r\n"
-                          "$9\r\na%cb:fence\r\n" BULK_OF_TOKEN
+                          "$9\r\na%cb:fence\r\n" BULK_OF_MINE
                           "$5\r\n10000\r\n$3\r\n123\r\n$1\r\n1\r\n$1\r\n7\r\n",
                           script_sha(SCRIPT_TAKE), 0, 0);
     assert_bytes(&f->out, expected, (size_t)length);
@@ -174,11 +184,10 @@ static void test_fenced_locks(void **state) {
     script_call_clear(&f->call);
     script_call_add(&f->call, SCRIPT_KEEP, &lock);
     command_script(&f->out, SCRIPT_KEEP, false, &f->call);
-    length =
-        snprintf(expected, sizeof(expected),
-                 "*9\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n2\r\n$3\r\na%cb\r\n"
-                 "$9\r\na%cb:fence\r\n" BULK_OF_TOKEN "$5\r\n10000\r\n$3\r\n123\r\n$1\r\n7\r\n",
-                 script_sha(SCRIPT_KEEP), 0, 0);
+    length = snprintf(expected, sizeof(expected),
+                      "*9\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n2\r\n$3\r\na%cb\r\n"
+                      "$9\r\na%cb:fence\r\n" BULK_OF_MINE "$5\r\n10000\r\n$3\r\n123\r\n$1\r\n7\r\n",
+                      script_sha(SCRIPT_KEEP), 0, 0);
     assert_bytes(&f->out, expected, (size_t)length);
 }
 
@@ -189,7 +198,7 @@ static void encode_all(struct fixture *f) {
     bytes_clear(&f->out);
     script_call_clear(&f->call);
     command_words(&f->out, 1, (const char *const[]){"PING"});
-    command_set(&f->out, key, sizeof(key), TOKEN, 1);
+    command_set(&f->out, key, sizeof(key), TOKEN, "someone", 1);
     add_lock(f, SCRIPT_RENEW, key, sizeof(key), TOKEN, 1);
     command_script(&f->out, SCRIPT_RENEW, true, &f->call);
 }
@@ -555,6 +564,7 @@ int main(void) {
         WITH_BUFFERS(test_numbers_are_written_in_full),
         WITH_BUFFERS(test_release_of_one_key),
         WITH_BUFFERS(test_renewal_of_three_keys),
+        WITH_BUFFERS(test_the_owner_stands_behind_the_token),
         WITH_BUFFERS(test_fenced_locks),
         WITH_BUFFERS(test_a_script_the_server_lacks_is_sent_as_text),
         WITH_BUFFERS(test_a_command_without_memory_has_failed),
