@@ -468,6 +468,84 @@ REDLOCK_EXPORT uint64_t redlock_fence(const redlock_lock *lock);
 /* The lock's key: *length bytes, any of them may be NUL (length may be NULL). "" for NULL. */
 REDLOCK_EXPORT const char *redlock_key(const redlock_lock *lock, size_t *length);
 
+/* ------------------------------------------------------------------------------ looking at locks
+ */
+
+/* What one node says of a key. */
+typedef struct redlock_node_view {
+    const char *node;   /* "127.0.0.1:6379" */
+    bool answered;      /* and can be trusted; else `detail` says why not */
+    bool held;          /* the key is there, with an expiry */
+    const char *owner;  /* redlock_options.owner of who holds it; "" */
+    uint64_t ttl_ms;    /* what the key has left */
+    uint64_t fence;     /* the key's counter; 0: none */
+    const char *detail; /* why it did not answer, or what there is that is no lock; "" */
+} redlock_node_view;
+
+/* What all of them say. The texts are valid until the callback returns. */
+typedef struct redlock_view {
+    bool held;                      /* a quorum of the nodes holds it for the same holder */
+    const char *owner;              /* of that holder; "" */
+    uint64_t ttl_ms;                /* for how long a quorum still holds it */
+    uint64_t fence;                 /* of the newest fenced acquisition that was told; 0: none */
+    const redlock_node_view *nodes; /* in the order of redlock_client_nodes */
+    size_t node_count;
+} redlock_view;
+
+/*
+ * REDLOCK_OK: `view` is what the nodes that did not answer could not change;
+ * REDLOCK_ENOQUORUM: they could; REDLOCK_ECLOSED.
+ */
+typedef void redlock_inspect_cb(redlock_status status, const redlock_view *view, void *arg);
+
+/*
+ * Asks all nodes who holds a key (key_length bytes; 0: a C string), and calls back within
+ * node_timeout_ms. For operators and tests: what it says may be over when it is told. No token is
+ * told.
+ * Refuses with REDLOCK_EINVAL, ENOMEM, ECLOSED (redlock_client_error).
+ */
+REDLOCK_EXPORT redlock_status redlock_inspect(redlock_client *client, const char *key,
+                                              size_t key_length, redlock_inspect_cb *on_view,
+                                              void *arg);
+
+/*
+ * REDLOCK_OK         nobody was told a larger fence of the key when the nodes answered
+ * REDLOCK_ELOST      somebody was, or is about to be
+ * REDLOCK_ENOQUORUM  too few nodes answered to tell;  REDLOCK_ECLOSED
+ */
+typedef void redlock_fence_cb(redlock_status status, void *arg);
+
+/*
+ * For a resource that is handed a fence, and can ask: is it still the newest of its key? (As
+ * CheckSequencer in "The Chubby lock service for loosely-coupled distributed systems", OSDI 2006,
+ * section 2.4.) A resource that can keep a number needs no question: redlock_gate.
+ * Refuses with REDLOCK_EINVAL, ENOMEM, ECLOSED.
+ */
+REDLOCK_EXPORT redlock_status redlock_check_fence(redlock_client *client, const char *key,
+                                                  size_t key_length, uint64_t fence,
+                                                  redlock_fence_cb *on_fence, void *arg);
+
+/*
+ * What a resource keeps beside each of its objects to refuse holders that have lost the lock: the
+ * largest fence that it has seen. Keep it with the object, in the same transaction.
+ */
+typedef struct redlock_gate {
+    uint64_t fence;
+} redlock_gate;
+
+/* Before anything else was seen. */
+#define REDLOCK_GATE_INIT                                                                          \
+    { 0 }
+
+/* Whether to let in who brings this fence: one that is as large as any that was let in before. */
+static inline bool redlock_gate_admit(redlock_gate *gate, uint64_t fence) {
+    if (fence < gate->fence) {
+        return false;
+    }
+    gate->fence = fence;
+    return true;
+}
+
 /* ---------------------------------------------------------------------------- why it went so */
 
 /* What one node said in the last round of a lock. */

@@ -14,6 +14,7 @@
 #include "batch.h"
 #include "context.h"
 #include "core/options.h"
+#include "inspect.h"
 #include "io/clock.h"
 #include "io/random.h"
 #include "lock.h"
@@ -23,6 +24,7 @@
 struct redlock_client {
     struct context context;
     struct locks locks;
+    struct inspections inspections;
     struct timer pulse;    /* once a second */
     struct timer farewell; /* when a closing client stops waiting for replies */
     uint64_t pulsed_at;
@@ -52,7 +54,8 @@ static void on_farewell(void *arg) {
 /* True when nothing is left to wait for. */
 static bool may_end(redlock_client *client) {
     const struct context *context = &client->context;
-    if (!context->is_closing || !TAILQ_EMPTY(&client->locks.all)) {
+    if (!context->is_closing || !TAILQ_EMPTY(&client->locks.all) ||
+        !TAILQ_EMPTY(&client->inspections.all)) {
         return false;
     }
     if (!client->is_leaving) {
@@ -102,6 +105,7 @@ static void on_turn(void *arg) {
     if (context->is_closing) {
         locks_turn(&client->locks); /* closed in this turn: holders are told before the release */
     }
+    inspections_turn(&client->inspections);
     batch_send_all(context);
     net_flush(&context->net);
     locks_sent(&client->locks);
@@ -155,6 +159,7 @@ static redlock_status client_init(redlock_client *client, struct event_base *bas
     struct context *context = &client->context;
     redlock_status status = context_init(context, base, options, on_turn, client, error);
     locks_init(&client->locks, context);
+    inspections_init(&client->inspections, context);
     if (status != REDLOCK_OK) {
         return status;
     }
@@ -302,4 +307,35 @@ redlock_status redlock_client_commit_nodes(redlock_client *client) {
 
 redlock_status redlock_client_abandon_nodes(redlock_client *client) {
     return end_change(client, members_abandon);
+}
+
+/* ---- looking at locks ---- */
+
+static redlock_status inspect(redlock_client *client, const char *key, size_t key_length,
+                              uint64_t fence, const struct inspection_listener *listener) {
+    redlock_status status = check_client(client);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    if (listener->on_view == NULL && listener->on_fence == NULL) {
+        return refuse(client, REDLOCK_EINVAL, "the callback must not be NULL");
+    }
+    status = options_check_key(key, &key_length, &client->context.refusal);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    status = inspections_ask(&client->inspections, key, key_length, fence, listener);
+    return status == REDLOCK_OK ? status : refuse(client, status, "out of memory");
+}
+
+redlock_status redlock_inspect(redlock_client *client, const char *key, size_t key_length,
+                               redlock_inspect_cb *on_view, void *arg) {
+    const struct inspection_listener listener = {on_view, NULL, arg};
+    return inspect(client, key, key_length, 0, &listener);
+}
+
+redlock_status redlock_check_fence(redlock_client *client, const char *key, size_t key_length,
+                                   uint64_t fence, redlock_fence_cb *on_fence, void *arg) {
+    const struct inspection_listener listener = {NULL, on_fence, arg};
+    return inspect(client, key, key_length, fence, &listener);
 }

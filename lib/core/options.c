@@ -169,6 +169,29 @@ static bool ends_with(const char *bytes, size_t length, const char *suffix) {
            memcmp(bytes + length - suffix_length, suffix, suffix_length) == 0;
 }
 
+redlock_status options_check_key(const char *key, size_t *length, redlock_error *error) {
+    if (key == NULL) {
+        return error_set(error, REDLOCK_EINVAL, "key: not set");
+    }
+    if (*length == 0) {
+        *length = strnlen(key, REDLOCK_MAX_KEY + 1);
+    }
+    if (*length == 0) {
+        return error_set(error, REDLOCK_EINVAL, "key: empty");
+    }
+    if (*length > REDLOCK_MAX_KEY) {
+        return error_set(error, REDLOCK_EINVAL, "key: longer than %d bytes", REDLOCK_MAX_KEY);
+    }
+    if (*length == strlen(REDLOCK_MARKER_KEY) && memcmp(key, REDLOCK_MARKER_KEY, *length) == 0) {
+        return error_set(error, REDLOCK_EINVAL, "key: " REDLOCK_MARKER_KEY " is kept for nodes");
+    }
+    if (ends_with(key, *length, COUNTER_SUFFIX)) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "key: what ends in " COUNTER_SUFFIX " is kept for counters");
+    }
+    return REDLOCK_OK;
+}
+
 redlock_status options_read_request(const redlock_request *given, const redlock_options *options,
                                     redlock_request *request, redlock_error *error) {
     *request = (redlock_request)REDLOCK_REQUEST_INIT;
@@ -178,25 +201,8 @@ redlock_status options_read_request(const redlock_request *given, const redlock_
     if (status != REDLOCK_OK) {
         return status;
     }
-    if (request->key == NULL) {
-        return error_set(error, REDLOCK_EINVAL, "key: not set");
-    }
-    if (request->key_length == 0) {
-        request->key_length = strnlen(request->key, REDLOCK_MAX_KEY + 1);
-    }
-    if (request->key_length == 0) {
-        return error_set(error, REDLOCK_EINVAL, "key: empty");
-    }
-    if (request->key_length > REDLOCK_MAX_KEY) {
-        return error_set(error, REDLOCK_EINVAL, "key: longer than %d bytes", REDLOCK_MAX_KEY);
-    }
-    if (request->key_length == strlen(REDLOCK_MARKER_KEY) &&
-        memcmp(request->key, REDLOCK_MARKER_KEY, request->key_length) == 0) {
-        return error_set(error, REDLOCK_EINVAL, "key: " REDLOCK_MARKER_KEY " is kept for nodes");
-    }
-    if (ends_with(request->key, request->key_length, COUNTER_SUFFIX)) {
-        return error_set(error, REDLOCK_EINVAL,
-                         "key: what ends in " COUNTER_SUFFIX " is kept for counters");
+    if ((status = options_check_key(request->key, &request->key_length, error))) {
+        return status;
     }
     if (request->max_hold_ms != 0 && !request->watchdog) {
         return error_set(error, REDLOCK_EINVAL, "max_hold_ms: bounds the watchdog, which is off");

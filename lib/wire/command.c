@@ -109,13 +109,18 @@ static void add_number(struct script_call *call, uint64_t number) {
 void script_call_add(struct script_call *call, enum script script, const struct script_lock *lock) {
     bool is_fenced = script == SCRIPT_TAKE || script == SCRIPT_KEEP;
     add_key(call, lock, "");
+    if (is_fenced || script == SCRIPT_INSPECT) {
+        add_key(call, lock, COUNTER_SUFFIX);
+    }
+    if (script == SCRIPT_INSPECT) {
+        return;
+    }
     bulk_value(&call->arguments, lock->token, lock->owner);
     call->argument_count++;
     if (script != SCRIPT_RELEASE) {
         add_number(call, lock->ttl_ms);
     }
     if (is_fenced) {
-        add_key(call, lock, COUNTER_SUFFIX);
         add_number(call, lock->fence);
     }
     if (script == SCRIPT_TAKE) {

@@ -23,7 +23,7 @@ void command_words(struct bytes *out, unsigned count, const char *const *words);
 void command_set(struct bytes *out, const char *key, size_t key_length, const char *token,
                  const char *owner, uint64_t ttl_ms);
 
-/* What a script is to do for one lock. */
+/* What a script is to do for one lock; SCRIPT_INSPECT takes the key only. */
 struct script_lock {
     const char *key;
     size_t key_length;

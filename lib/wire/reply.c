@@ -139,6 +139,28 @@ static bool read_numbers(const char *p, const char *end, uint64_t *numbers, unsi
     return true;
 }
 
+bool reply_to_inspect(const struct reply *reply, struct reply_view *view) {
+    static const char letters[] = "fhpt"; /* in the order of reply_view_kind */
+    const char *p = reply->text;
+    const char *end = p + reply->length;
+    if (reply->type != REPLY_STRING || reply->length < 2 || p[1] != ' ') {
+        return false;
+    }
+    const char *letter = memchr(letters, p[0], sizeof(letters) - 1);
+    uint64_t numbers[2];
+    const char *second = memchr(p + 2, ' ', (size_t)(end - p - 2));
+    const char *third = second != NULL ? memchr(second + 1, ' ', (size_t)(end - second - 1)) : NULL;
+    if (letter == NULL || third == NULL || !read_numbers(p + 2, third, numbers, 2)) {
+        return false;
+    }
+    *view = (struct reply_view){.kind = (enum reply_view_kind)(letter - letters),
+                                .ttl_ms = numbers[0],
+                                .fence = numbers[1],
+                                .value = third + 1,
+                                .length = (size_t)(end - third - 1)};
+    return true;
+}
+
 bool reply_to_beat(const struct reply *reply, struct reply_beat *beat) {
     uint64_t numbers[3];
     if (reply->type != REPLY_STRING ||

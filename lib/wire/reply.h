@@ -49,6 +49,25 @@ struct reply_outcome reply_to_set(const struct reply *reply);
 bool reply_to_script(const struct reply *reply, enum script script, struct reply_outcome *outcomes,
                      unsigned count);
 
+/* The answer of SCRIPT_INSPECT. */
+enum reply_view_kind {
+    REPLY_VIEW_FREE,
+    REPLY_VIEW_HELD,
+    REPLY_VIEW_NO_EXPIRY,
+    REPLY_VIEW_NO_STRING
+};
+
+struct reply_view {
+    enum reply_view_kind kind;
+    uint64_t ttl_ms;   /* HELD */
+    uint64_t fence;    /* the counter; 0: none */
+    const char *value; /* `length` bytes, valid while the reply is delivered */
+    size_t length;
+};
+
+/* False when it is not of that form. */
+bool reply_to_inspect(const struct reply *reply, struct reply_view *view);
+
 /* The answer of SCRIPT_BEAT, in microseconds. */
 struct reply_beat {
     uint64_t time_us; /* the server's clock */

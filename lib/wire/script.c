@@ -97,6 +97,20 @@
         "end\n"                                                                                    \
         "return table.concat(answer)\n"
 
+#define INSPECT                                                                                    \
+    COUNTERS                                                                                       \
+    "local value = redis.pcall('get', KEYS[1])\n"                                                  \
+    "local what, left = 'f', 0\n"                                                                  \
+    "if type(value) == 'table' then\n"                                                             \
+    "  what, value = 't', ''\n"                                                                    \
+    "elseif value then\n"                                                                          \
+    "  left = redis.call('pttl', KEYS[1])\n"                                                       \
+    "  what = left < 0 and 'p' or 'h'\n"                                                           \
+    "end\n"                                                                                        \
+    "local count = count_of(KEYS[2]) or 0\n"                                                       \
+    "local numbers = string.format('%.0f %.0f', math.max(left, 0), math.max(count, 0))\n"          \
+    "return what .. ' ' .. numbers .. ' ' .. (value or '')\n"
+
 /* Numbers below 2^53 are exact in Lua; microseconds since 1970 are, until the year 2255. */
 #define BEAT                                                                                       \
     "local time = redis.call('time')\n"                                                            \
@@ -124,6 +138,7 @@ static const struct {
     [SCRIPT_RENEW] = {RENEW, "96323ed452aefe02410349daba63fb092bc63d2d"},
     [SCRIPT_TAKE] = {TAKE, "c5ae55cbe77b54de2d028b96e0d86ecce5714135"},
     [SCRIPT_KEEP] = {KEEP, "af51659495e7a8ca275f6bd9f13fde3720f8ffbb"},
+    [SCRIPT_INSPECT] = {INSPECT, "f3269c8199108e694d9b2fb1a86b5e747b3e2528"},
     [SCRIPT_BEAT] = {BEAT, "acbe8118e6974626cc523a591d3cef6bf5bfaba7"},
 };
 

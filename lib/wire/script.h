@@ -1,6 +1,7 @@
 /*
- * The scripts that servers run for us. But for BEAT each is for many locks at once: locks that
- * renew or release in the same turn of the loop travel together, and each gets its own answer.
+ * The scripts that servers run for us. But for INSPECT and BEAT each is for many locks at once:
+ * locks that renew or release in the same turn of the loop travel together, and each gets its own
+ * answer.
  *
  * Their answer is one string with an item per lock, in order:
  *     y        done: the key had our token, or has it now
@@ -13,6 +14,9 @@
  * RELEASE and RENEW are for locks that SET has taken. TAKE and KEEP take and renew fenced locks:
  * beside each lock's key stands its counter, which outlives the lock. TAKE sets the counter to the
  * larger of `fence` and what it is, or one more than it is (`step`); KEEP never lowers it.
+ *
+ * INSPECT only looks, and answers `<what> <ttl> <counter> <value>`: f free, h held, p without
+ * expiry, t no string; the counter is 0 where it is none.
  *
  * BEAT reads the server's clock, and keeps the marker: a key whose value, `<first>:<last>`, says
  * when a client found none, and when one last confirmed it. A marker that was confirmed last before
@@ -31,6 +35,7 @@ enum script {
     SCRIPT_BEAT,    /* one key, the marker; its last confirmation that the caller knows of, or 0 */
     SCRIPT_TAKE,    /* keys: key, counter; arguments: token, TTL, fence, step, counter's TTL or 0 */
     SCRIPT_KEEP,    /* the same, but the step */
+    SCRIPT_INSPECT, /* keys: key, counter; for one lock */
     SCRIPT_COUNT
 };
 

@@ -1,0 +1,110 @@
+#include "core/survey.h"
+
+#include <string.h>
+
+#define TOKEN_DIGITS 40
+
+const char *survey_owner(const char *value) {
+    return strlen(value) > TOKEN_DIGITS && value[TOKEN_DIGITS] == '/' ? value + TOKEN_DIGITS + 1
+                                                                      : "";
+}
+
+static uint32_t in_state(const struct survey *survey, uint32_t list, enum survey_state state) {
+    uint32_t mask = 0;
+    for (uint32_t rest = list; rest != 0; rest &= rest - 1) {
+        uint32_t node = (uint32_t)__builtin_ctz(rest);
+        mask |= (uint32_t)(survey->answers[node].state == state) << node;
+    }
+    return mask;
+}
+
+static uint32_t count(uint32_t mask) {
+    return (uint32_t)__builtin_popcount(mask);
+}
+
+/* Who of the list holds what this node holds. */
+static uint32_t fellows(const struct survey *survey, uint32_t list, uint32_t node) {
+    uint32_t mask = 0;
+    for (uint32_t rest = in_state(survey, list, SURVEY_HELD); rest != 0; rest &= rest - 1) {
+        uint32_t other = (uint32_t)__builtin_ctz(rest);
+        bool is_same = strcmp(survey->answers[other].value, survey->answers[node].value) == 0;
+        mask |= (uint32_t)is_same << other;
+    }
+    return mask;
+}
+
+/* The node whose value most others have too. */
+static uint32_t leader(const struct survey *survey, uint32_t list) {
+    uint32_t best = 0;
+    uint32_t most = 0;
+    for (uint32_t rest = in_state(survey, list, SURVEY_HELD); rest != 0; rest &= rest - 1) {
+        uint32_t node = (uint32_t)__builtin_ctz(rest);
+        uint32_t size = count(fellows(survey, list, node));
+        best = size > most ? node : best;
+        most = size > most ? size : most;
+    }
+    return best;
+}
+
+static uint64_t ttl_of(const struct survey_answer *answer) {
+    return answer->ttl_ms;
+}
+
+static uint64_t fence_of(const struct survey_answer *answer) {
+    return answer->fence;
+}
+
+/* The largest number that so many of the nodes reach. */
+static uint64_t reached(const struct survey *survey, uint32_t nodes, uint32_t needed,
+                        uint64_t (*number_of)(const struct survey_answer *)) {
+    uint64_t best = 0;
+    for (uint32_t rest = nodes; rest != 0; rest &= rest - 1) {
+        uint64_t number = number_of(&survey->answers[__builtin_ctz(rest)]);
+        uint32_t as_large = 0;
+        for (uint32_t others = nodes; others != 0; others &= others - 1) {
+            as_large += number_of(&survey->answers[__builtin_ctz(others)]) >= number;
+        }
+        best = as_large >= needed && number > best ? number : best;
+    }
+    return best;
+}
+
+struct survey_verdict survey_decide(const struct survey *survey) {
+    uint32_t list = survey->lists.now;
+    uint32_t needed = quorum_of(count(list));
+    uint32_t node = leader(survey, list);
+    uint32_t held = in_state(survey, list, SURVEY_HELD);
+    uint32_t holders = held != 0 ? fellows(survey, list, node) : 0;
+    uint32_t silent = count(in_state(survey, list, SURVEY_SILENT));
+    bool is_held = count(holders) >= needed;
+    return (struct survey_verdict){
+        .is_certain = is_held || count(holders) + silent < needed,
+        .is_held = is_held,
+        .node = node,
+        .ttl_ms = reached(survey, holders, needed, ttl_of),
+        .fence = reached(survey, list, needed, fence_of),
+    };
+}
+
+/* Of one list: whoever takes the lock by it needs a quorum of it. */
+static redlock_status check_list(const struct survey *survey, uint32_t list, uint64_t fence) {
+    uint32_t needed = quorum_of(count(list));
+    uint32_t silent = count(in_state(survey, list, SURVEY_SILENT));
+    uint32_t beyond = 0;
+    for (uint32_t rest = list; rest != 0; rest &= rest - 1) {
+        beyond += survey->answers[__builtin_ctz(rest)].fence > fence;
+    }
+    if (beyond >= needed) {
+        return REDLOCK_ELOST;
+    }
+    return beyond + silent < needed ? REDLOCK_OK : REDLOCK_ENOQUORUM;
+}
+
+redlock_status survey_check_fence(const struct survey *survey, uint64_t fence) {
+    redlock_status now = check_list(survey, survey->lists.now, fence);
+    redlock_status next =
+        survey->lists.next == 0 ? REDLOCK_OK : check_list(survey, survey->lists.next, fence);
+    bool is_lost = now == REDLOCK_ELOST || next == REDLOCK_ELOST;
+    bool is_newest = now == REDLOCK_OK && next == REDLOCK_OK;
+    return is_lost ? REDLOCK_ELOST : is_newest ? REDLOCK_OK : REDLOCK_ENOQUORUM;
+}

@@ -1,0 +1,297 @@
+/*
+ * The happy path: inspections_ask sends one script call to each node; each answer goes into the
+ * survey (core/survey.h); when all have answered, or the rest could not change what was asked, or
+ * node_timeout is over, the next turn tells the application.
+ *
+ * An answer counts as a vote would: not from a node that has forgotten, and a server that is two
+ * nodes is one. Replies may come after the telling: the inspection lives until the last of them.
+ */
+#include "inspect.h"
+
+#include "base/memory.h"
+#include "base/nanos.h"
+#include "base/text.h"
+#include "core/survey.h"
+#include "io/clock.h"
+#include "io/loop.h"
+#include "node.h"
+#include "wire/command.h"
+#include "wire/reply.h"
+
+#include <string.h>
+
+#define DETAIL_MAX 128
+
+struct inspection {
+    struct conn_request request;
+    struct inspections *inspections;
+    TAILQ_ENTRY(inspection) link;
+    struct inspection_listener listener;
+    struct timer timer;
+    struct key *key;
+    uint64_t fence;
+    unsigned references; /* replies to come, and the list */
+    uint32_t waiting;    /* mask: nodes whose answer may come */
+    uint32_t reloaded;   /* mask: nodes that were sent the script once more */
+    bool is_over;        /* the time is */
+    struct survey survey;
+    char details[REDLOCK_MAX_NODES][DETAIL_MAX];
+};
+
+static void drop(struct inspection *inspection) {
+    struct context *context = inspection->inspections->context;
+    if (--inspection->references > 0) {
+        return;
+    }
+    timer_finish(&inspection->timer);
+    key_drop(inspection->key);
+    memory_free(&context->allocator, inspection);
+    context->flights_out--;
+    if (context->is_closing) {
+        context_wake(context);
+    }
+}
+
+static void note(struct inspection *inspection, const struct node *node, const char *text) {
+    struct text detail;
+    text_init(&detail, inspection->details[node->index], DETAIL_MAX);
+    text_append_foreign(&detail, text, strlen(text));
+}
+
+/* ---- answers ---- */
+
+static void take_view(struct inspection *inspection, struct node *node,
+                      const struct reply_view *view) {
+    struct survey_answer *answer = &inspection->survey.answers[node->index];
+    static const enum survey_state states[] = {
+        [REPLY_VIEW_FREE] = SURVEY_FREE,
+        [REPLY_VIEW_HELD] = SURVEY_HELD,
+        [REPLY_VIEW_NO_EXPIRY] = SURVEY_NO_LOCK,
+        [REPLY_VIEW_NO_STRING] = SURVEY_NO_LOCK,
+    };
+    size_t length = view->length < SURVEY_VALUE_MAX ? view->length : SURVEY_VALUE_MAX - 1;
+    answer->state = states[view->kind];
+    answer->ttl_ms = view->ttl_ms;
+    answer->fence = view->fence;
+    memcpy(answer->value, view->value, length);
+    answer->value[length] = '\0';
+    if (view->kind == REPLY_VIEW_NO_EXPIRY) {
+        note(inspection, node, "the key never expires");
+    } else if (view->kind == REPLY_VIEW_NO_STRING) {
+        note(inspection, node, "the key is not a string");
+    }
+}
+
+static void take_answer(struct inspection *inspection, struct node *node,
+                        const struct reply *reply) {
+    struct reply_view view;
+    if (reply == NULL) {
+        note(inspection, node, "no answer before the connection ended");
+    } else if (reply->type == REPLY_ERROR) {
+        node_complain(node, reply);
+        note(inspection, node, reply->text);
+    } else if (!reply_to_inspect(reply, &view)) {
+        note(inspection, node, "an answer that makes no sense");
+    } else if (guard_look(&node->guard).verdict != TRUST_FULL) {
+        note(inspection, node, guard_why(&node->guard));
+    } else {
+        take_view(inspection, node, &view);
+    }
+}
+
+static bool send_to(struct inspection *inspection, struct node *node, bool with_text) {
+    struct context *context = inspection->inspections->context;
+    struct bytes *command = &context->scratch;
+    struct script_call call;
+    const struct script_lock lock = {.key = inspection->key->bytes,
+                                     .key_length = inspection->key->length};
+    script_call_init(&call, &context->allocator);
+    script_call_add(&call, SCRIPT_INSPECT, &lock);
+    bytes_clear(command);
+    command_script(command, SCRIPT_INSPECT, with_text, &call);
+    inspection->request.length = script_call_length(&call);
+    script_call_finish(&call);
+    return !command->failed &&
+           node_send(node, &inspection->request, command->data, command->length);
+}
+
+/* True when it was sent again, with the script's text. */
+static bool reload(struct inspection *inspection, struct node *node, const struct reply *reply) {
+    uint32_t bit = UINT32_C(1) << node->index;
+    if (reply->type != REPLY_ERROR || reply_classify(reply) != REPLY_ERROR_NO_SCRIPT ||
+        (inspection->reloaded & bit)) {
+        return false;
+    }
+    inspection->reloaded |= bit;
+    context_wake(inspection->inspections->context);
+    return send_to(inspection, node, true);
+}
+
+static void on_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+    struct inspection *inspection = (struct inspection *)request;
+    struct node *node = owner;
+    if (reply != NULL && reload(inspection, node, reply)) {
+        return;
+    }
+    if (inspection->waiting >> node->index & 1) {
+        inspection->waiting &= ~(UINT32_C(1) << node->index);
+        take_answer(inspection, node, reply);
+        context_wake(inspection->inspections->context);
+    }
+    drop(inspection);
+}
+
+/* ---- asking ---- */
+
+static void on_timer(void *arg) {
+    struct inspection *inspection = arg;
+    inspection->is_over = true;
+    context_wake(inspection->inspections->context);
+}
+
+static void ask(struct inspection *inspection, struct node *node) {
+    if (node_is_twin(node)) {
+        note(inspection, node, guard_why(&node->guard));
+        return;
+    }
+    bool with_text = node_takes_text(node, SCRIPT_INSPECT);
+    if (send_to(inspection, node, with_text)) {
+        inspection->references++;
+        inspection->waiting |= UINT32_C(1) << node->index;
+    } else {
+        node->lacks |= (uint32_t)with_text << SCRIPT_INSPECT;
+        note(inspection, node, node_why_unreachable(node));
+    }
+}
+
+static struct inspection *create(struct inspections *inspections, const char *key,
+                                 size_t key_length) {
+    struct context *context = inspections->context;
+    struct inspection *inspection = memory_zalloc(&context->allocator, sizeof(*inspection));
+    if (inspection == NULL) {
+        return NULL;
+    }
+    inspection->key = key_create(&context->keys, key, key_length);
+    if (inspection->key == NULL ||
+        !timer_init(&inspection->timer, &context->loop, on_timer, inspection)) {
+        if (inspection->key != NULL) {
+            key_drop(inspection->key);
+        }
+        memory_free(&context->allocator, inspection);
+        return NULL;
+    }
+    inspection->request.on_reply = on_reply;
+    inspection->inspections = inspections;
+    inspection->references = 1;
+    inspection->survey.lists = members_lists(&context->members);
+    TAILQ_INSERT_TAIL(&inspections->all, inspection, link);
+    context->flights_out++;
+    return inspection;
+}
+
+redlock_status inspections_ask(struct inspections *inspections, const char *key, size_t key_length,
+                               uint64_t fence, const struct inspection_listener *listener) {
+    struct context *context = inspections->context;
+    struct inspection *inspection = create(inspections, key, key_length);
+    if (inspection == NULL) {
+        return REDLOCK_ENOMEM;
+    }
+    uint64_t now = clock_now();
+    uint32_t rest = members_all(&context->members);
+    struct node *node;
+    inspection->listener = *listener;
+    inspection->fence = fence;
+    inspection->request.sent_at = now;
+    while ((node = members_take(&context->members, &rest)) != NULL) {
+        node_beat(node, now, GUARD_BEAT_NANOS);
+        ask(inspection, node);
+    }
+    uint64_t timeout = nanos_from_ms(context->options.node_timeout_ms);
+    if (!timer_set(&inspection->timer, nanos_add(now, timeout))) {
+        inspection->is_over = true;
+    }
+    context_wake(context);
+    return REDLOCK_OK;
+}
+
+/* ---- telling ---- */
+
+static bool is_decided(const struct inspection *inspection) {
+    bool is_closing = inspection->inspections->context->is_closing;
+    bool is_known = inspection->listener.on_fence != NULL &&
+                    survey_check_fence(&inspection->survey, inspection->fence) != REDLOCK_ENOQUORUM;
+    return is_closing || inspection->is_over || inspection->waiting == 0 || is_known;
+}
+
+static redlock_node_view view_of(const struct inspection *inspection, const struct node *node) {
+    const struct survey_answer *answer = &inspection->survey.answers[node->index];
+    bool is_late = inspection->waiting >> node->index & 1;
+    return (redlock_node_view){
+        .node = node->name,
+        .answered = answer->state != SURVEY_SILENT,
+        .held = answer->state == SURVEY_HELD,
+        .owner = survey_owner(answer->value),
+        .ttl_ms = answer->ttl_ms,
+        .fence = answer->fence,
+        .detail = is_late ? "no answer in time" : inspection->details[node->index],
+    };
+}
+
+static void tell_view(const struct inspection *inspection, redlock_status closed) {
+    const struct context *context = inspection->inspections->context;
+    struct survey_verdict verdict = survey_decide(&inspection->survey);
+    redlock_node_view views[REDLOCK_MAX_NODES];
+    struct node *nodes[REDLOCK_MAX_NODES];
+    uint32_t count = members_in_order(&context->members, nodes);
+    for (uint32_t i = 0; i < count; i++) {
+        views[i] = view_of(inspection, nodes[i]);
+    }
+    redlock_view view = {
+        .held = verdict.is_held,
+        .owner =
+            verdict.is_held ? survey_owner(inspection->survey.answers[verdict.node].value) : "",
+        .ttl_ms = verdict.ttl_ms,
+        .fence = verdict.fence,
+        .nodes = views,
+        .node_count = count,
+    };
+    redlock_status status = verdict.is_certain ? REDLOCK_OK : REDLOCK_ENOQUORUM;
+    inspection->listener.on_view(closed != REDLOCK_OK ? closed : status, &view,
+                                 inspection->listener.arg);
+}
+
+static void tell(struct inspection *inspection) {
+    const struct inspection_listener *listener = &inspection->listener;
+    bool is_closing = inspection->inspections->context->is_closing;
+    redlock_status closed = is_closing ? REDLOCK_ECLOSED : REDLOCK_OK;
+    timer_clear(&inspection->timer);
+    if (listener->on_view != NULL) {
+        tell_view(inspection, closed);
+        return;
+    }
+    redlock_status status = survey_check_fence(&inspection->survey, inspection->fence);
+    listener->on_fence(is_closing ? closed : status, listener->arg);
+}
+
+void inspections_init(struct inspections *inspections, struct context *context) {
+    inspections->context = context;
+    TAILQ_INIT(&inspections->all);
+}
+
+/* A callback may ask for more: those wait for the next turn. */
+void inspections_turn(struct inspections *inspections) {
+    struct inspection *last = TAILQ_LAST(&inspections->all, inspection_list);
+    struct inspection *inspection = TAILQ_FIRST(&inspections->all);
+    bool is_last = inspection == NULL;
+    while (!is_last) {
+        struct inspection *next = TAILQ_NEXT(inspection, link);
+        is_last = inspection == last;
+        if (is_decided(inspection)) {
+            TAILQ_REMOVE(&inspections->all, inspection, link);
+            tell(inspection);
+            inspection->waiting = 0; /* what still comes is not looked at */
+            drop(inspection);
+        }
+        inspection = next;
+    }
+}

@@ -1,0 +1,388 @@
+/*
+ * Looking at locks: who holds a key, for how long, and whether a fence is still the newest. What is
+ * told is compared with what the servers say.
+ */
+#include "harness.h"
+#include "look.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY "orders:42"
+#define COUNTER "orders:42:fence"
+#define FIVE 5
+#define TTL_MS 60000
+
+/* What was told, copied. */
+struct sight {
+    struct fixture *f;
+    size_t told;
+    redlock_status status;
+    redlock_view view; /* but for `nodes`: */
+    redlock_node_view nodes[FIVE];
+    char owner[80];
+    char details[FIVE][96];
+};
+
+static void on_view(redlock_status status, const redlock_view *view, void *arg) {
+    struct sight *sight = arg;
+
+    sight->told++;
+    sight->status = status;
+    sight->view = *view;
+    assert_int_equal(view->node_count, FIVE);
+    snprintf(sight->owner, sizeof(sight->owner), "%s", view->owner);
+    for (size_t i = 0; i < FIVE; i++) {
+        sight->nodes[i] = view->nodes[i];
+        snprintf(sight->details[i], sizeof(sight->details[i]), "%s", view->nodes[i].detail);
+    }
+}
+
+static bool was_told(void *arg) {
+    return ((const struct sight *)arg)->told > 0;
+}
+
+static struct sight look(struct fixture *f, redlock_client *client) {
+    struct sight sight = {.f = f};
+
+    assert_int_equal(redlock_inspect(client, KEY, 0, on_view, &sight), REDLOCK_OK);
+    assert_int_equal(sight.told, 0); /* never before it has returned */
+    run_until(f, was_told, &sight, "the inspection was told");
+    assert_int_equal(sight.told, 1);
+    return sight;
+}
+
+struct check {
+    size_t told;
+    redlock_status status;
+};
+
+static void on_fence(redlock_status status, void *arg) {
+    struct check *check = arg;
+
+    check->told++;
+    check->status = status;
+}
+
+static bool was_checked(void *arg) {
+    return ((const struct check *)arg)->told > 0;
+}
+
+static redlock_status check_fence(struct fixture *f, redlock_client *client, uint64_t fence) {
+    struct check check = {0, REDLOCK_OK};
+
+    assert_int_equal(redlock_check_fence(client, KEY, 0, fence, on_fence, &check), REDLOCK_OK);
+    assert_int_equal(check.told, 0);
+    run_until(f, was_checked, &check, "the fence was checked");
+    assert_int_equal(check.told, 1);
+    return check.status;
+}
+
+static redlock_client *owned_client(struct fixture *f, const char *owner) {
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    options.owner = owner;
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, FIVE);
+    return client;
+}
+
+static redlock_lock *hold_fenced(struct fixture *f, redlock_client *client) {
+    redlock_request request = request_for(KEY, TTL_MS);
+    request.fenced = true;
+    return hold_for(f, client, &request);
+}
+
+/* ----------------------------------------------------------------------------------- the holder */
+
+static void a_holder_is_told(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold_fenced(f, owned_client(f, "billing"));
+
+    wait_holders(f, KEY, FIVE);
+    struct sight sight = look(f, client);
+    assert_int_equal(sight.status, REDLOCK_OK);
+    assert_true(sight.view.held);
+    assert_string_equal(sight.owner, "billing");
+    assert_in_range(sight.view.ttl_ms, 1, TTL_MS);
+    assert_int_equal(sight.view.fence, redlock_fence(lock));
+    for (size_t i = 0; i < FIVE; i++) {
+        assert_string_equal(sight.nodes[i].node, masters_address(f->masters, i));
+        assert_true(sight.nodes[i].answered && sight.nodes[i].held);
+        assert_int_equal(sight.nodes[i].fence, redlock_fence(lock));
+        assert_string_equal(sight.details[i], "");
+    }
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_holders(f, KEY, 0);
+    sight = look(f, client);
+    assert_int_equal(sight.status, REDLOCK_OK);
+    assert_false(sight.view.held);
+    assert_string_equal(sight.owner, "");
+    assert_true(sight.view.fence > 0); /* it outlives the lock */
+}
+
+static void an_inspection_changes_nothing(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    look(f, client);
+    for (size_t i = 0; i < FIVE; i++) {
+        assert_int_equal(masters_query_integer(f->masters, i, "DBSIZE"), 0);
+    }
+}
+
+/* A lock of another make, and of no owner. */
+static void others_are_told_too(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    rival_takes(f, 0, 3, KEY, TTL_MS);
+    struct sight sight = look(f, client);
+    assert_true(sight.view.held);
+    assert_string_equal(sight.owner, "");
+    assert_int_equal(sight.view.fence, 0);
+    assert_false(sight.nodes[4].held);
+}
+
+static void a_split_is_nobody(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    rival_takes(f, 0, 2, KEY, TTL_MS);
+    for (size_t i = 2; i < 4; i++) {
+        free(masters_query(f->masters, i, "SET " KEY " another PX 60000"));
+    }
+    struct sight sight = look(f, client);
+    assert_int_equal(sight.status, REDLOCK_OK);
+    assert_false(sight.view.held);
+    assert_true(sight.nodes[0].held && sight.nodes[2].held);
+}
+
+static void what_is_no_lock_is_named(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    free(masters_query(f->masters, 0, "LPUSH " KEY " x"));
+    free(masters_query(f->masters, 1, "SET " KEY " x"));
+    free(masters_query(f->masters, 2, "LPUSH " COUNTER " x"));
+    struct sight sight = look(f, client);
+    assert_int_equal(sight.status, REDLOCK_OK);
+    assert_true(sight.nodes[0].answered && !sight.nodes[0].held);
+    assert_string_equal(sight.details[0], "the key is not a string");
+    assert_string_equal(sight.details[1], "the key never expires");
+    assert_int_equal(sight.nodes[2].fence, 0);
+}
+
+/* ----------------------------------------------------------------------- nodes that do not answer
+ */
+
+static redlock_client *hasty_client(struct fixture *f) {
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    options.node_timeout_ms = 100;
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, FIVE);
+    return client;
+}
+
+static void a_minority_need_not_answer(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = hasty_client(f);
+    redlock_lock *lock = hold_fenced(f, connect_client(f));
+
+    wait_holders(f, KEY, FIVE);
+    freeze(f, 0);
+    masters_kill(f->masters, 1);
+    wait_connected(f, client, 4);
+    struct sight sight = look(f, client);
+    assert_int_equal(sight.status, REDLOCK_OK);
+    assert_true(sight.view.held);
+    assert_string_equal(sight.details[0], "no answer in time");
+    assert_false(sight.nodes[1].answered);
+    assert_string_not_equal(sight.details[1], "");
+    assert_int_equal(check_fence(f, client, redlock_fence(lock)), REDLOCK_OK);
+
+    freeze(f, 2);
+    sight = look(f, client);
+    assert_int_equal(sight.status, REDLOCK_ENOQUORUM);
+    assert_int_equal(check_fence(f, client, redlock_fence(lock)), REDLOCK_ENOQUORUM);
+    thaw(f, 0);
+    thaw(f, 2);
+}
+
+/* Its word is as little worth as its vote. */
+static void who_is_not_trusted_does_not_count(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    options.guards = REDLOCK_GUARDS_ON; /* and servers that have just been started */
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, FIVE);
+
+    struct sight sight = look(f, client);
+    assert_int_equal(sight.status, REDLOCK_ENOQUORUM);
+    for (size_t i = 0; i < FIVE; i++) {
+        assert_false(sight.nodes[i].answered);
+        assert_string_not_equal(sight.details[i], "");
+    }
+}
+
+static void scripts_that_were_forgotten_cost_nothing(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    look(f, client);
+    for (size_t i = 0; i < FIVE; i++) {
+        free(masters_query(f->masters, i, "SCRIPT FLUSH"));
+    }
+    struct sight sight = look(f, client);
+    for (size_t i = 0; i < FIVE; i++) {
+        assert_true(sight.nodes[i].answered);
+    }
+}
+
+/* --------------------------------------------------------------------------------------- fences */
+
+static void the_newest_fence_is_known(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold_fenced(f, client);
+    uint64_t fence = redlock_fence(lock);
+
+    assert_int_equal(check_fence(f, client, fence), REDLOCK_OK);
+    assert_int_equal(check_fence(f, client, fence - 1), REDLOCK_ELOST);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_int_equal(check_fence(f, client, fence), REDLOCK_OK); /* nobody came after it */
+    lock = hold_fenced(f, client);
+    assert_int_equal(check_fence(f, client, fence), REDLOCK_ELOST);
+    assert_int_equal(check_fence(f, client, redlock_fence(lock)), REDLOCK_OK);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
+/* It has counted where the key was free, and lost all the same. */
+static void a_try_that_failed_makes_no_fence_old(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, TTL_MS);
+    redlock_lock *lock;
+
+    rival_takes(f, 3, FIVE, KEY, TTL_MS);
+    lock = hold_fenced(f, client);
+    rival_frees(f, 3, FIVE, KEY);
+    request.fenced = true;
+    assert_ended(acquire(f, connect_client(f), &request), REDLOCK_EHELD);
+    assert_true(look(f, client).nodes[4].fence > redlock_fence(lock));
+    assert_int_equal(check_fence(f, client, redlock_fence(lock)), REDLOCK_OK);
+    assert_int_equal(look(f, client).view.fence, redlock_fence(lock));
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
+static void a_gate_refuses_smaller_fences(void **state) {
+    redlock_gate gate = REDLOCK_GATE_INIT;
+
+    (void)state;
+    assert_true(redlock_gate_admit(&gate, 33));
+    assert_true(redlock_gate_admit(&gate, 33));
+    assert_true(redlock_gate_admit(&gate, 34));
+    assert_false(redlock_gate_admit(&gate, 33));
+    assert_true(redlock_gate_admit(&gate, 34));
+    assert_int_equal(gate.fence, 34);
+}
+
+/* ------------------------------------------------------------------------------- calls and ends */
+
+struct chain {
+    redlock_client *client;
+    size_t left;
+    size_t told;
+};
+
+static void ask_again(redlock_status status, void *arg) {
+    struct chain *chain = arg;
+
+    assert_int_equal(status, REDLOCK_OK);
+    chain->told++;
+    if (chain->left-- > 0) {
+        assert_int_equal(redlock_check_fence(chain->client, KEY, 0, 1, ask_again, chain),
+                         REDLOCK_OK);
+    }
+}
+
+static bool chain_has_ended(void *arg) {
+    return ((const struct chain *)arg)->told == 10;
+}
+
+static void asked_inside_callbacks(void **state) {
+    struct fixture *f = *state;
+    struct chain chain = {connect_client(f), 9, 0};
+
+    assert_int_equal(redlock_check_fence(chain.client, KEY, 0, 1, ask_again, &chain), REDLOCK_OK);
+    run_until(f, chain_has_ended, &chain, "each inspection was told");
+}
+
+static void a_close_ends_what_was_asked(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    struct sight sight = {.f = f};
+    struct check check = {0, REDLOCK_OK};
+
+    assert_int_equal(redlock_inspect(client, KEY, 0, on_view, &sight), REDLOCK_OK);
+    assert_int_equal(redlock_check_fence(client, KEY, 0, 1, on_fence, &check), REDLOCK_OK);
+    close_client(f, client);
+    assert_int_equal(sight.told, 1);
+    assert_int_equal(sight.status, REDLOCK_ECLOSED);
+    assert_int_equal(check.told, 1);
+    assert_int_equal(check.status, REDLOCK_ECLOSED);
+}
+
+static void closed_with_nodes_that_never_answer(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = hasty_client(f);
+    struct sight sight = {.f = f};
+
+    freeze(f, 0);
+    freeze(f, 1);
+    assert_int_equal(redlock_inspect(client, KEY, 0, on_view, &sight), REDLOCK_OK);
+    run_until(f, was_told, &sight, "the inspection was told");
+    close_client(f, client);
+    thaw(f, 0);
+    thaw(f, 1);
+}
+
+static void mistakes_are_named(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    assert_refused(client, redlock_inspect(client, NULL, 0, on_view, NULL), REDLOCK_EINVAL, "key");
+    assert_refused(client, redlock_inspect(client, "", 0, on_view, NULL), REDLOCK_EINVAL, "key");
+    assert_refused(client, redlock_inspect(client, COUNTER, 0, on_view, NULL), REDLOCK_EINVAL,
+                   "kept for counters");
+    assert_refused(client, redlock_inspect(client, KEY, 0, NULL, NULL), REDLOCK_EINVAL, "callback");
+    assert_refused(client, redlock_check_fence(client, KEY, 0, 1, NULL, NULL), REDLOCK_EINVAL,
+                   "callback");
+    assert_int_equal(redlock_inspect(NULL, KEY, 0, on_view, NULL), REDLOCK_EINVAL);
+    begin_close(f, client);
+    assert_refused(client, redlock_inspect(client, KEY, 0, on_view, NULL), REDLOCK_ECLOSED,
+                   "closing");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(a_holder_is_told),
+        ON_FIVE_MASTERS(an_inspection_changes_nothing),
+        ON_FIVE_MASTERS(others_are_told_too),
+        ON_FIVE_MASTERS(a_split_is_nobody),
+        ON_FIVE_MASTERS(what_is_no_lock_is_named),
+        ON_FIVE_MASTERS(a_minority_need_not_answer),
+        ON_FIVE_MASTERS(who_is_not_trusted_does_not_count),
+        ON_FIVE_MASTERS(scripts_that_were_forgotten_cost_nothing),
+        ON_FIVE_MASTERS(the_newest_fence_is_known),
+        ON_FIVE_MASTERS(a_try_that_failed_makes_no_fence_old),
+        cmocka_unit_test(a_gate_refuses_smaller_fences),
+        ON_FIVE_MASTERS(asked_inside_callbacks),
+        ON_FIVE_MASTERS(a_close_ends_what_was_asked),
+        ON_FIVE_MASTERS(closed_with_nodes_that_never_answer),
+        ON_FIVE_MASTERS(mistakes_are_named),
+    };
+
+    return cmocka_run_group_tests_name("inspect", tests, NULL, NULL);
+}

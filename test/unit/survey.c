@@ -1,0 +1,140 @@
+/* What nodes say of a key: who holds it, for how long, and whether a fence is the newest. */
+#include "core/survey.h"
+#include "unit.h"
+
+#include <string.h>
+
+#define A "0123456789012345678901234567890123456789/alice"
+#define B "abcdefabcdefabcdefabcdefabcdefabcdefabcd"
+
+/*
+ * A letter a node: a and b hold it with A and B, f free, x no lock; a space: silent. What is left
+ * of the TTL is 10 times the node's number, from 1 on.
+ */
+static struct survey survey_of(const char *letters) {
+    struct survey survey = {.lists = {(uint32_t)((UINT64_C(1) << strlen(letters)) - 1), 0}};
+    for (size_t i = 0; letters[i] != '\0'; i++) {
+        struct survey_answer *answer = &survey.answers[i];
+        answer->state = letters[i] == 'f'   ? SURVEY_FREE
+                        : letters[i] == 'x' ? SURVEY_NO_LOCK
+                        : letters[i] == ' ' ? SURVEY_SILENT
+                                            : SURVEY_HELD;
+        if (answer->state == SURVEY_HELD) {
+            strcpy(answer->value, letters[i] == 'a' ? A : B);
+            answer->ttl_ms = 10 * (i + 1);
+        }
+    }
+    return survey;
+}
+
+static void test_who_holds_it(void **state) {
+    (void)state;
+    static const struct {
+        const char *letters;
+        bool is_certain, is_held;
+        uint32_t node;
+        uint64_t ttl_ms;
+    } rows[] = {
+        {"aaaaa", true, true, 0, 30},  {"aaabb", true, true, 0, 10},  {"bbaaa", true, true, 2, 30},
+        {"aabbf", true, false, 0, 0},  {"fffff", true, false, 0, 0},  {"xxxxx", true, false, 0, 0},
+        {"     ", false, false, 0, 0}, {"aa   ", false, false, 0, 0}, {"aaff ", false, false, 0, 0},
+        {"aafff", true, false, 0, 0},  {"a fff", true, false, 0, 0},  {"aaa  ", true, true, 0, 10},
+        {"fff  ", true, false, 0, 0},  {"aabb ", false, false, 0, 0}, {"a", true, true, 0, 10},
+        {"ab", true, false, 0, 0},     {"a ", false, false, 0, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct survey survey = survey_of(rows[i].letters);
+        struct survey_verdict verdict = survey_decide(&survey);
+        assert_int_equal(verdict.is_certain, rows[i].is_certain);
+        assert_int_equal(verdict.is_held, rows[i].is_held);
+        if (verdict.is_held) {
+            assert_int_equal(verdict.node, rows[i].node);
+        }
+        assert_int_equal(verdict.ttl_ms, rows[i].ttl_ms);
+    }
+}
+
+/* The one that is in force; the next one is being given the keys. */
+static void test_the_list_says_who_holds_it(void **state) {
+    (void)state;
+    struct survey survey = survey_of("aaabbb");
+    survey.lists = (struct quorum_lists){0x07, 0x38};
+    assert_true(survey_decide(&survey).is_held);
+    assert_int_equal(survey_decide(&survey).node, 0);
+    survey.lists = (struct quorum_lists){0x38, 0};
+    assert_int_equal(survey_decide(&survey).node, 3);
+}
+
+static void test_the_fence_that_a_quorum_has_reached(void **state) {
+    (void)state;
+    struct survey survey = survey_of("aaaff");
+    static const uint64_t fences[] = {7, 7, 9, 0, 7};
+    for (size_t i = 0; i < 5; i++) {
+        survey.answers[i].fence = fences[i];
+    }
+    assert_int_equal(survey_decide(&survey).fence, 7); /* the 9 is a try's that failed */
+    survey.answers[0].fence = survey.answers[1].fence = 9;
+    assert_int_equal(survey_decide(&survey).fence, 9);
+}
+
+static void test_whether_a_fence_is_the_newest(void **state) {
+    (void)state;
+    static const struct {
+        const char *letters;
+        uint64_t fences[5];
+        redlock_status status;
+    } rows[] = {
+        {"aaaaa", {8, 8, 8, 8, 8}, REDLOCK_OK},
+        {"aaaaa", {8, 8, 8, 9, 9}, REDLOCK_OK}, /* a try that failed */
+        {"bbbff", {9, 9, 9, 8, 8}, REDLOCK_ELOST},
+        {"bbb  ", {9, 9, 9, 0, 0}, REDLOCK_ELOST},
+        {"aaa  ", {8, 8, 8, 0, 0}, REDLOCK_OK},
+        {"aa   ", {8, 8, 0, 0, 0}, REDLOCK_ENOQUORUM},
+        {"aab  ", {8, 8, 9, 0, 0}, REDLOCK_ENOQUORUM},
+        {"     ", {0, 0, 0, 0, 0}, REDLOCK_ENOQUORUM},
+        {"fffff", {0, 0, 0, 0, 0}, REDLOCK_OK},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct survey survey = survey_of(rows[i].letters);
+        for (size_t k = 0; k < 5; k++) {
+            survey.answers[k].fence = rows[i].fences[k];
+        }
+        assert_int_equal(survey_check_fence(&survey, 8), rows[i].status);
+    }
+}
+
+/* A neighbour may have taken it by either list. */
+static void test_a_fence_is_looked_for_in_both_lists(void **state) {
+    (void)state;
+    struct survey survey = survey_of("aaaaaa");
+    survey.lists = (struct quorum_lists){0x07, 0x38};
+    assert_int_equal(survey_check_fence(&survey, 8), REDLOCK_OK);
+    survey.answers[3].fence = survey.answers[4].fence = 9;
+    assert_int_equal(survey_check_fence(&survey, 8), REDLOCK_ELOST);
+    survey.answers[3].fence = 0;
+    survey.answers[5].state = SURVEY_SILENT;
+    assert_int_equal(survey_check_fence(&survey, 8), REDLOCK_ENOQUORUM);
+    survey.answers[0].fence = survey.answers[1].fence = 9;
+    assert_int_equal(survey_check_fence(&survey, 8), REDLOCK_ELOST);
+}
+
+static void test_owners(void **state) {
+    (void)state;
+    assert_string_equal(survey_owner(A), "alice");
+    assert_string_equal(survey_owner(B), "");
+    assert_string_equal(survey_owner(B "x"), "");
+    assert_string_equal(survey_owner("alice"), "");
+    assert_string_equal(survey_owner(""), "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_holds_it),
+        cmocka_unit_test(test_the_list_says_who_holds_it),
+        cmocka_unit_test(test_the_fence_that_a_quorum_has_reached),
+        cmocka_unit_test(test_whether_a_fence_is_the_newest),
+        cmocka_unit_test(test_a_fence_is_looked_for_in_both_lists),
+        cmocka_unit_test(test_owners),
+    };
+    return cmocka_run_group_tests_name("survey", tests, NULL, NULL);
+}
