@@ -157,6 +157,43 @@ static void check_refusal(const struct app *app, redlock_status status) {
     CHECK(status != REDLOCK_ENOMEM || faults_struck() > 0);
 }
 
+static void on_fence(redlock_status status, void *arg) {
+    struct app *app = arg;
+    CHECK(app->looks > 0 && app->calls == 0 && !app->is_closed);
+    CHECK(status == REDLOCK_OK || status == REDLOCK_ELOST || status == REDLOCK_ENOQUORUM ||
+          (status == REDLOCK_ECLOSED && app->is_closing));
+    app->looks--;
+    app->seen = status;
+}
+
+static void on_view(redlock_status status, const redlock_view *view, void *arg) {
+    CHECK(view->owner != NULL && view->node_count <= MASTERS_COUNT);
+    for (size_t i = 0; i < view->node_count; i++) {
+        CHECK(view->nodes[i].answered || view->nodes[i].detail[0] != '\0');
+    }
+    on_fence(status, arg);
+}
+
+static redlock_status count_look(struct app *app, redlock_status status) {
+    app->calls--;
+    if (status != REDLOCK_OK) {
+        check_refusal(app, status);
+    } else {
+        app->looks++;
+    }
+    return status;
+}
+
+redlock_status app_inspect(struct app *app, const char *key) {
+    app->calls++;
+    return count_look(app, redlock_inspect(app->client, key, 0, on_view, app));
+}
+
+redlock_status app_check_fence(struct app *app, const char *key, uint64_t fence) {
+    app->calls++;
+    return count_look(app, redlock_check_fence(app->client, key, 0, fence, on_fence, app));
+}
+
 redlock_status app_change_nodes(struct app *app, const char *const *uris, size_t count) {
     app->calls++;
     redlock_status status = redlock_client_change_nodes(app->client, uris, count);
@@ -323,6 +360,9 @@ size_t app_debts(struct app *app) {
 }
 
 bool app_is_busy(const struct app *app) {
+    if (app->looks > 0) {
+        return true;
+    }
     for (unsigned i = 0; i < app->count; i++) {
         const struct hold *hold = &app->holds[i];
         if (hold->stage == HOLD_ACQUIRING || hold->is_extending ||

@@ -47,8 +47,10 @@ struct app {
     size_t out;             /* blocks that the library has not given back */
     redlock_client *client; /* NULL: not made, or gone */
     bool is_closing, is_closed;
-    bool leaves_keys; /* it was told that a key is left to its TTL */
-    unsigned calls;   /* of the API that have not returned: 0 or 1 */
+    bool leaves_keys;    /* it was told that a key is left to its TTL */
+    unsigned calls;      /* of the API that have not returned: 0 or 1 */
+    unsigned looks;      /* inspections that have not been told */
+    redlock_status seen; /* how the last one ended */
     unsigned count;
     struct hold holds[APP_HOLDS_MAX];
 };
@@ -76,6 +78,10 @@ redlock_status app_cancel(struct hold *hold);
 redlock_status app_change_nodes(struct app *app, const char *const *uris, size_t count);
 redlock_status app_commit_nodes(struct app *app);
 redlock_status app_abandon_nodes(struct app *app);
+
+/* Asks who holds the key, and whether the fence is the newest. */
+redlock_status app_inspect(struct app *app, const char *key);
+redlock_status app_check_fence(struct app *app, const char *key, uint64_t fence);
 
 /* A second call is of no effect, as the API has it. */
 void app_close(struct app *app);

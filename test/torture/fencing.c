@@ -121,6 +121,40 @@ static void canceled_before_it_is_sent(struct app *app) {
     }
 }
 
+static void inspected(struct app *app) {
+    struct hold *hold = hold_fenced(app);
+    if (hold == NULL) {
+        return;
+    }
+    uint64_t fence = redlock_fence(hold->lock);
+    app_inspect(app, KEY);
+    wait_idle(app);
+    EXPECT(app->seen == REDLOCK_OK);
+    app_check_fence(app, KEY, fence);
+    wait_idle(app);
+    EXPECT(app->seen == REDLOCK_OK);
+    app_check_fence(app, KEY, fence - 1);
+    wait_idle(app);
+    EXPECT(app->seen == REDLOCK_ELOST);
+    masters_forget_scripts(FIRST_TWO);
+    masters_behave(FIRST_TWO, MANNER_DEAF);
+    app_inspect(app, KEY);
+    wait_idle(app);
+    EXPECT(app->seen == REDLOCK_ENOQUORUM);
+    masters_behave(FIRST_TWO, MANNER_WELL);
+    wait_connected(app);
+    let_go(hold);
+}
+
+static void closed_while_it_is_inspected(struct app *app) {
+    if (open_connected(app)) {
+        app_inspect(app, KEY);
+        app_check_fence(app, KEY, 1);
+        close_and_wait(app);
+        CHECK(app->looks == 0);
+    }
+}
+
 static const struct scenario scenarios[] = {
     ON_SOCKETS(fenced),
     ON_SOCKETS(fence_raised),
@@ -129,6 +163,8 @@ static const struct scenario scenarios[] = {
     ON_SOCKETS(fenced_without_scripts),
     ON_SOCKETS(fenced_and_topped_up),
     ON_SOCKETS(canceled_before_it_is_sent),
+    ON_SOCKETS(inspected),
+    ON_SOCKETS(closed_while_it_is_inspected),
 };
 
 const struct theme theme_fencing = THEME(scenarios);

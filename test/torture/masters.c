@@ -270,6 +270,14 @@ static enum script script_of(const struct command *command) {
     world_fail(__FILE__, __LINE__, "it is a script of the library's");
 }
 
+static int do_inspection(struct master *master, const struct command *command, char *item) {
+    const struct argument *key = &command->arguments[3];
+    const struct entry *entry = find(master, key->bytes, key->length);
+    uint64_t ttl_ms = entry != NULL ? (entry->expires - world_now()) / 1000000 : 0;
+    return sprintf(item, "%c %" PRIu64 " %" PRIu64 " %s", entry != NULL ? 'h' : 'f', ttl_ms,
+                   master->counter, entry != NULL ? entry->value : "");
+}
+
 static const char *do_script(struct master *master, const struct command *command) {
     static char answer[SCRIPT_MAX_KEYS * 24 + 16];
     char items[SCRIPT_MAX_KEYS * 24];
@@ -281,7 +289,11 @@ static const char *do_script(struct master *master, const struct command *comman
         return "-NOSCRIPT No matching script.\r\n";
     }
     bool is_fenced = script == SCRIPT_TAKE || script == SCRIPT_KEEP;
-    for (size_t i = 0; i < command_keys(command) / (is_fenced ? 2 : 1); i++) {
+    if (script == SCRIPT_INSPECT) {
+        length = do_inspection(master, command, items);
+    }
+    for (size_t i = 0; script != SCRIPT_INSPECT && i < command_keys(command) / (is_fenced ? 2 : 1);
+         i++) {
         length +=
             (is_fenced ? do_fenced_item : do_item)(master, script, command, i, items + length);
     }

@@ -51,10 +51,14 @@ static int check_calls(void) {
     redlock_client *client = NULL;
     redlock_error error;
     redlock_node_report report = {"", REDLOCK_VOTE_NONE, 0, ""};
+    redlock_gate gate = REDLOCK_GATE_INIT;
     redlock_node_info info = {"", false, "", 0, 0, 0, 0, true, "", 0, false, false};
     return redlock_client_create(NULL, NULL, &client, &error) == REDLOCK_EINVAL && client == NULL &&
            error.status == REDLOCK_EINVAL && redlock_validity_ms(NULL) == 0 &&
-           report.vote == REDLOCK_VOTE_NONE && !info.connected &&
+           report.vote == REDLOCK_VOTE_NONE && !info.connected && redlock_gate_admit(&gate, 2) &&
+           !redlock_gate_admit(&gate, 1) && redlock_fence(NULL) == 0 &&
+           redlock_inspect(NULL, "", 0, NULL, NULL) == REDLOCK_EINVAL &&
+           redlock_check_fence(NULL, "", 0, 0, NULL, NULL) == REDLOCK_EINVAL &&
            redlock_strerror(REDLOCK_EHELD) != NULL;
 }
 

@@ -437,6 +437,50 @@ static void test_answers_with_fences(void **state) {
     assert_int_equal(outcomes[2].fence, 9);
 }
 
+static void test_answers_of_inspections(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_good;
+        enum reply_view_kind kind;
+        uint64_t ttl_ms, fence;
+        const char *value;
+    } rows[] = {
+        {"f 0 0 ", true, REPLY_VIEW_FREE, 0, 0, ""},
+        {"f 0 12 ", true, REPLY_VIEW_FREE, 0, 12, ""},
+        {"h 900 12 a b", true, REPLY_VIEW_HELD, 900, 12, "a b"},
+        {"p 0 0 x", true, REPLY_VIEW_NO_EXPIRY, 0, 0, "x"},
+        {"t 0 0 ", true, REPLY_VIEW_NO_STRING, 0, 0, ""},
+        {"h 9007199254740991 9007199254740991 x", true, REPLY_VIEW_HELD, (UINT64_C(1) << 53) - 1,
+         (UINT64_C(1) << 53) - 1, "x"},
+        {"h 9007199254740992 0 x", false, REPLY_VIEW_HELD, 0, 0, NULL},
+        {"", false, REPLY_VIEW_HELD, 0, 0, NULL},
+        {"f", false, REPLY_VIEW_HELD, 0, 0, NULL},
+        {"f ", false, REPLY_VIEW_HELD, 0, 0, NULL},
+        {"f 0", false, REPLY_VIEW_HELD, 0, 0, NULL},
+        {"f 0 0", false, REPLY_VIEW_HELD, 0, 0, NULL},
+        {"f  0 ", false, REPLY_VIEW_HELD, 0, 0, NULL},
+        {"f -1 0 ", false, REPLY_VIEW_HELD, 0, 0, NULL},
+        {"x 0 0 ", false, REPLY_VIEW_HELD, 0, 0, NULL},
+        {"ff0 0 ", false, REPLY_VIEW_HELD, 0, 0, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply reply = reply_of(REPLY_STRING, rows[i].text);
+        struct reply_view view;
+        assert_int_equal(reply_to_inspect(&reply, &view), rows[i].is_good);
+        if (rows[i].is_good) {
+            assert_int_equal(view.kind, rows[i].kind);
+            assert_int_equal(view.ttl_ms, rows[i].ttl_ms);
+            assert_int_equal(view.fence, rows[i].fence);
+            assert_int_equal(view.length, strlen(rows[i].value));
+            assert_memory_equal(view.value, rows[i].value, view.length);
+        }
+    }
+    struct reply reply = reply_of(REPLY_STATUS, "f 0 0 ");
+    struct reply_view view;
+    assert_false(reply_to_inspect(&reply, &view));
+}
+
 static void test_an_answer_ends_where_its_length_says(void **state) {
     (void)state;
     struct reply_outcome outcome;
@@ -573,6 +617,7 @@ int main(void) {
         cmocka_unit_test(test_answers_of_scripts),
         cmocka_unit_test(test_malformed_answers_of_scripts),
         cmocka_unit_test(test_answers_with_fences),
+        cmocka_unit_test(test_answers_of_inspections),
         cmocka_unit_test(test_an_answer_ends_where_its_length_says),
         cmocka_unit_test(test_answers_of_the_beat),
         cmocka_unit_test(test_fields_of_info),
