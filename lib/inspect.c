@@ -223,9 +223,22 @@ static bool is_decided(const struct inspection *inspection) {
     return is_closing || inspection->is_over || inspection->waiting == 0 || is_known;
 }
 
+static const char *detail_of(const struct inspection *inspection, const struct node *node) {
+    uint32_t bit = UINT32_C(1) << node->index;
+    const struct quorum_lists *lists = &inspection->survey.lists;
+    const char *detail = inspection->details[node->index];
+    if (!((lists->now | lists->next) & bit)) {
+        return "it was not asked: it joined later";
+    }
+    if (inspection->waiting & bit) {
+        return "no answer in time";
+    }
+    bool is_silent = inspection->survey.answers[node->index].state == SURVEY_SILENT;
+    return is_silent && detail[0] == '\0' ? "refused without a reason" : detail;
+}
+
 static redlock_node_view view_of(const struct inspection *inspection, const struct node *node) {
     const struct survey_answer *answer = &inspection->survey.answers[node->index];
-    bool is_late = inspection->waiting >> node->index & 1;
     return (redlock_node_view){
         .node = node->name,
         .answered = answer->state != SURVEY_SILENT,
@@ -233,7 +246,7 @@ static redlock_node_view view_of(const struct inspection *inspection, const stru
         .owner = survey_owner(answer->value),
         .ttl_ms = answer->ttl_ms,
         .fence = answer->fence,
-        .detail = is_late ? "no answer in time" : inspection->details[node->index],
+        .detail = detail_of(inspection, node),
     };
 }
 
