@@ -228,6 +228,32 @@ void app_ask(struct hold *hold, size_t capacity) {
     hold->app->calls--;
 }
 
+static void on_fence(redlock_status status, void *arg) {
+    struct app *app = arg;
+    CHECK(app->looks > 0 && app->calls == 0 && !app->is_closed);
+    CHECK(status == REDLOCK_OK || status == REDLOCK_ELOST || status == REDLOCK_ENOQUORUM ||
+          (status == REDLOCK_ECLOSED && app->is_closing));
+    app->looks--;
+}
+
+static void on_view(redlock_status status, const redlock_view *view, void *arg) {
+    for (size_t i = 0; i < view->node_count; i++) {
+        CHECK(view->nodes[i].node[0] != '\0');
+        CHECK(view->nodes[i].answered || view->nodes[i].detail[0] != '\0');
+    }
+    CHECK(status != REDLOCK_ELOST);
+    on_fence(status, arg);
+}
+
+void app_look(struct app *app, const char *key, bool at_fence) {
+    app->calls++;
+    redlock_status status = at_fence ? redlock_check_fence(app->client, key, 0, 7, on_fence, app)
+                                     : redlock_inspect(app->client, key, 0, on_view, app);
+    app->calls--;
+    CHECK((status == REDLOCK_ECLOSED) == app->is_closing);
+    app->looks += status == REDLOCK_OK;
+}
+
 void app_ask_client(struct app *app, size_t capacity) {
     redlock_node_info infos[REDLOCK_MAX_NODES];
     capacity = capacity < REDLOCK_MAX_NODES ? capacity : REDLOCK_MAX_NODES;
@@ -278,7 +304,7 @@ void app_turn(struct app *app) {
 }
 
 unsigned app_pending(const struct app *app) {
-    unsigned pending = 0;
+    unsigned pending = app->looks;
     for (unsigned i = 0; i < app->count; i++) {
         const struct hold *hold = &app->holds[i];
         pending += hold->is_extending;

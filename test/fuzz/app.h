@@ -48,6 +48,7 @@ struct app {
     redlock_options options; /* as they were given; its pointers are not kept */
     bool is_closing, is_closed;
     unsigned calls; /* of the API that have not returned: 0 or 1 */
+    unsigned looks; /* inspections that have not been told */
     unsigned count;
     struct hold holds[APP_HOLDS_MAX];
     int next_fd; /* the descriptor that the system would give next, before anything began */
@@ -62,6 +63,9 @@ void app_begin(struct app *app);
 
 /* Makes the client; its hooks are the application's. */
 redlock_status app_create(struct app *app, redlock_options *options, redlock_error *error);
+
+/* Asks who holds a key, or whether a fence is the newest. */
+void app_look(struct app *app, const char *key, bool at_fence);
 
 /* Each call checks what it is promised; the status is that of the API. */
 redlock_status app_acquire(struct app *app, redlock_request *request, bool wants_handle);

@@ -288,7 +288,11 @@ static void deed_of_caller(struct run *run) {
         ask(run);
         break;
     case 3:
-        call_with_null(run);
+        if (kind & 8) {
+            app_look(&run->app, text_of(&run->input), kind & 16);
+        } else {
+            call_with_null(run);
+        }
         break;
     case 4:
         if (kind & 128) {
