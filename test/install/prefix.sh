@@ -58,8 +58,8 @@ seen=$(nm -D --defined-only "$prefix/lib/libredlock.so" | strangers)
 [ -z "$seen" ] || fail "the shared library exports $seen"
 seen=$(nm -g --defined-only "$prefix/lib/libredlock.a" | strangers)
 [ -z "$seen" ] || fail "the static library has global $seen"
-names=$(sed -n 's/^.*[ *]\(redlock_[a-z_]*\)(.*$/\1/p' "$source/include/redlock.h" |
-    grep -v '_cb$' | sort -u)
+names=$(grep -v '^static inline' "$source/include/redlock.h" |
+    sed -n 's/^.*[ *]\(redlock_[a-z_]*\)(.*$/\1/p' | grep -v '_cb$' | sort -u)
 [ -n "$names" ] || fail "no function was found in redlock.h"
 for name in $names; do
     nm -D --defined-only "$prefix/lib/libredlock.so" | grep -q " T $name\$" ||
