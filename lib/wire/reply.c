@@ -141,11 +141,11 @@ static bool read_numbers(const char *p, const char *end, uint64_t *numbers, unsi
 
 bool reply_to_inspect(const struct reply *reply, struct reply_view *view) {
     static const char letters[] = "fhpt"; /* in the order of reply_view_kind */
-    const char *p = reply->text;
-    const char *end = p + reply->length;
-    if (reply->type != REPLY_STRING || reply->length < 2 || p[1] != ' ') {
+    if (reply->type != REPLY_STRING || reply->length < 2 || reply->text[1] != ' ') {
         return false;
     }
+    const char *p = reply->text;
+    const char *end = p + reply->length;
     const char *letter = memchr(letters, p[0], sizeof(letters) - 1);
     uint64_t numbers[2];
     const char *second = memchr(p + 2, ' ', (size_t)(end - p - 2));
