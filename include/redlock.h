@@ -115,8 +115,10 @@ typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
 
 /* The most nodes that one client can have. */
 #define REDLOCK_MAX_NODES 32
-/* The longest key, in bytes. */
+/* The longest key, in bytes; and the longest that the keys of one lock may be together. */
 #define REDLOCK_MAX_KEY 65536
+/* The most keys of one lock. */
+#define REDLOCK_MAX_KEYS 64
 /* The key that tells, in each node's database, since when the node's memory is sound. */
 #define REDLOCK_MARKER_KEY "redlock:marker"
 /* For wait_ms: no limit. */
@@ -373,10 +375,22 @@ typedef struct redlock_request {
      * overlap or nodes were away, and two otherwise. All clients of a key must ask for it.
      */
     bool fenced;
+
+    /*
+     * Several keys in one lock, instead of `key`: key_count of them, 1 to REDLOCK_MAX_KEYS, all
+     * different; key_lengths may be NULL, and a length 0: then the key is a C string. Each node
+     * takes all of them or none, so that requests for keys that overlap, in whatever order, never
+     * wait for each other with half of them. To other clients each is a key as any other. The lock
+     * is lost when so many nodes lack any of them that no quorum has all; its one fence is larger
+     * than those of all of them before.
+     */
+    const char *const *keys;
+    const size_t *key_lengths;
+    size_t key_count;
 } redlock_request;
 
 #define REDLOCK_REQUEST_INIT                                                                       \
-    { sizeof(redlock_request), NULL, 0, 10000, 0, 0, 0, false, 0, NULL, NULL, false }
+    { sizeof(redlock_request), NULL, 0, 10000, 0, 0, 0, false, 0, NULL, NULL, false, NULL, NULL, 0 }
 
 /*
  * Asks all nodes at once for the key, with a fresh random token for each try (Redlock steps 1 to
@@ -467,6 +481,9 @@ REDLOCK_EXPORT uint64_t redlock_fence(const redlock_lock *lock);
 
 /* The lock's key: *length bytes, any of them may be NUL (length may be NULL). "" for NULL. */
 REDLOCK_EXPORT const char *redlock_key(const redlock_lock *lock, size_t *length);
+
+/* The same of a lock of several keys, in the order of the request; NULL when there are fewer. */
+REDLOCK_EXPORT const char *redlock_key_at(const redlock_lock *lock, size_t index, size_t *length);
 
 /* ------------------------------------------------------------------------------ looking at locks
  */

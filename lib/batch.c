@@ -1,7 +1,7 @@
 /*
- * The happy path: batch_add appends a key and its arguments to the open batch of the same script
- * and nodes; at the end of the turn the call is encoded once and sent to each of its nodes; each
- * reply, one item per key, becomes a vote in the round of each key.
+ * The happy path: batch_add appends a lock's keys and arguments to the open batch of the same
+ * script and nodes; at the end of the turn the call is encoded once and sent to each of its nodes;
+ * each reply becomes a vote in the round of each lock.
  *
  * A node that lacks the script (a restart, SCRIPT FLUSH) answers NOSCRIPT: it is sent the same
  * call at once with the script's text, which loads it too. The rounds do not notice.
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* A call that has grown beyond this takes no further key. */
+/* A call that has grown beyond this takes no further lock. */
 #define BATCH_BYTES_MAX (64 * 1024)
 
 struct batch {
@@ -25,6 +25,7 @@ struct batch {
     uint32_t reloaded;   /* mask: nodes that were sent the script's text */
     uint32_t references; /* replies to come, and one while it is open */
     unsigned count;
+    unsigned key_count; /* of all of them */
     struct flight *flights[SCRIPT_MAX_KEYS];
     struct script_call call;
     STAILQ_ENTRY(batch) link;
@@ -69,7 +70,7 @@ static struct batch *new_batch(struct context *context, enum script script, uint
         batch->nodes = nodes;
         batch->reloaded = 0;
         batch->references = 1;
-        batch->count = 0;
+        batch->count = batch->key_count = 0;
         script_call_clear(&batch->call);
     }
     return batch;
@@ -86,7 +87,7 @@ static struct batch *open_batch(struct context *context, enum script script, uin
 static bool has_room(const struct batch *batch) {
     size_t sendable = batch->context->options.max_bytes / 2;
     size_t most = sendable < BATCH_BYTES_MAX ? sendable : BATCH_BYTES_MAX;
-    return batch->count < SCRIPT_MAX_KEYS && !batch->call.keys.failed &&
+    return batch->key_count < SCRIPT_MAX_KEYS && !batch->call.keys.failed &&
            !batch->call.arguments.failed && script_call_length(&batch->call) < most;
 }
 
@@ -109,29 +110,42 @@ static uint64_t filter_bit(const struct key *key) {
     return UINT64_C(1) << key->hash % 64;
 }
 
-bool batch_may_hold(const struct context *context, const struct key *key) {
-    return (context->open_keys[filter_word(key)] & filter_bit(key)) != 0;
+bool batch_may_hold(const struct context *context, const struct key *keys) {
+    bool may_hold = false;
+    for (const struct key *key = keys; key != NULL; key = key->next) {
+        may_hold |= (context->open_keys[filter_word(key)] & filter_bit(key)) != 0;
+    }
+    return may_hold;
+}
+
+static void note_keys(struct context *context, const struct key *keys) {
+    for (const struct key *key = keys; key != NULL; key = key->next) {
+        context->open_keys[filter_word(key)] |= filter_bit(key);
+    }
 }
 
 static void collect(struct batch *batch, struct flight *flight) {
     const struct context *context = batch->context;
+    struct script_name names[REDLOCK_MAX_KEYS];
     script_call_add(&batch->call, batch->script,
-                    &(struct script_lock){.key = flight->key->bytes,
-                                          .key_length = flight->key->length,
+                    &(struct script_lock){.names = names,
+                                          .name_count = key_names(flight->key, names),
                                           .token = flight->token,
                                           .owner = context->owner,
                                           .ttl_ms = nanos_to_ms(flight->round.ttl),
+                                          .is_fenced = flight->is_fenced,
                                           .fence = flight->fence,
                                           .step = flight->fence_step,
                                           .idle_ms = context->options.fence_idle_ms});
     batch->request.sent_at = flight->round.start;
     batch->flights[batch->count++] = flight_hold(flight);
+    batch->key_count += flight->key->count;
 }
 
-static void add_key(struct batch *batch, struct flight *flight) {
+static void add_flight(struct batch *batch, struct flight *flight) {
     struct context *context = batch->context;
     collect(batch, flight);
-    context->open_keys[filter_word(flight->key)] |= filter_bit(flight->key);
+    note_keys(context, flight->key);
     if (!has_room(batch)) { /* those that follow need not look at it */
         STAILQ_REMOVE(&context->open, batch, batch, link);
         STAILQ_INSERT_TAIL(&context->full, batch, link);
@@ -149,7 +163,7 @@ void batch_add(struct context *context, enum script script, uint32_t nodes, stru
     uint32_t rest = nodes & members_all(&context->members);
     struct batch *batch = find_batch(context, script, rest);
     if (batch != NULL) {
-        add_key(batch, flight);
+        add_flight(batch, flight);
     } else {
         vote_out_of_memory(context, rest, flight);
     }
@@ -181,18 +195,47 @@ static bool reload(struct batch *batch, struct node *node, const struct reply *r
     return send_to(batch, node, true);
 }
 
+/* All but the last lock had less than SCRIPT_MAX_KEYS keys together. */
+#define ITEMS_MAX (SCRIPT_MAX_KEYS + REDLOCK_MAX_KEYS)
+
+static unsigned items_of(const struct batch *batch, const struct flight *flight) {
+    return script_items(batch->script, flight->key->count);
+}
+
+/* False when the answer is none to this call. */
+static bool read_items(const struct batch *batch, const struct reply *reply,
+                       struct reply_outcome *outcomes) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < batch->count; i++) {
+        count += items_of(batch, batch->flights[i]);
+    }
+    return reply_to_script(reply, batch->script, outcomes, count);
+}
+
+/* A fence was asked for, and has to be there. */
+static bool lacks_fence(const struct batch *batch, const struct flight *flight,
+                        struct reply_outcome outcome) {
+    return batch->script != SCRIPT_RELEASE && flight->is_fenced &&
+           outcome.vote == REDLOCK_VOTE_GRANTED && outcome.fence == 0;
+}
+
 static void vote(struct batch *batch, struct node *node, const struct reply *reply) {
-    struct reply_outcome outcomes[SCRIPT_MAX_KEYS];
-    bool understood =
-        reply != NULL && reply_to_script(reply, batch->script, outcomes, batch->count);
+    struct reply_outcome outcomes[ITEMS_MAX];
+    bool understood = reply != NULL && read_items(batch, reply, outcomes);
+    const struct reply_outcome *items = outcomes;
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
+        struct reply_outcome outcome = {.vote = REDLOCK_VOTE_ERROR};
         if (understood) {
-            flight_vote(flight, node, outcomes[i], NULL);
-        } else if (reply != NULL) {
+            outcome = reply_combine(items, items_of(batch, flight));
+            items += items_of(batch, flight);
+        }
+        if (reply == NULL) {
+            flight_vote_without_answer(flight, node);
+        } else if (!understood || lacks_fence(batch, flight, outcome)) {
             flight_vote_error(flight, node, reply);
         } else {
-            flight_vote_without_answer(flight, node);
+            flight_vote(flight, node, outcome, NULL);
         }
     }
 }
@@ -228,7 +271,7 @@ static void repeat(struct batch *batch) {
     batch_drop(batch);
 }
 
-/* Sends each key in a call of its own: the others have nothing to do with the one at fault. */
+/* Sends each lock in a call of its own: the others have nothing to do with the one at fault. */
 static void split(struct batch *batch, struct node *node, const struct reply *reply) {
     uint32_t bit = UINT32_C(1) << node->index;
     for (unsigned i = 0; i < batch->count; i++) {
@@ -309,7 +352,7 @@ static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
 static void prune(struct batch *batch) {
     unsigned count = batch->count;
     script_call_clear(&batch->call);
-    batch->count = 0;
+    batch->count = batch->key_count = 0;
     for (unsigned i = 0; i < count; i++) {
         struct flight *flight = batch->flights[i];
         if (!flight->is_void) {

@@ -320,7 +320,7 @@ static redlock_status inspect(redlock_client *client, const char *key, size_t ke
     if (listener->on_view == NULL && listener->on_fence == NULL) {
         return refuse(client, REDLOCK_EINVAL, "the callback must not be NULL");
     }
-    status = options_check_key(key, &key_length, &client->context.refusal);
+    status = options_check_key("key", key, &key_length, &client->context.refusal);
     if (status != REDLOCK_OK) {
         return status;
     }

@@ -35,6 +35,7 @@ struct flight *flight_create(struct context *context, struct flight_listener lis
     flight->references = 1;
     flight->may_hold = plan->may_hold;
     flight->keep_until = plan->keep_until;
+    flight->is_fenced = plan->is_fenced;
     flight->fence = plan->fence;
     flight->fence_step = plan->fence_step;
     flight->is_void = false;

@@ -36,6 +36,7 @@ struct flight {
     uint32_t references; /* replies to come, and the lock that looks at the votes */
     uint32_t may_hold;   /* releases: mask of the nodes that may hold the key for us */
     uint64_t keep_until; /* releases: when the key has expired at every node */
+    bool is_fenced;
     uint64_t fence;      /* of fenced locks: what their counters are raised to, at least */
     unsigned fence_step; /* and that they are to grow by, in any case */
     bool is_void;        /* the try is given up: what has not been sent need not be */
@@ -52,7 +53,8 @@ struct flight_plan {
     uint32_t awaited;    /* of ROUND_SETTLE */
     uint32_t may_hold;   /* of a release */
     uint64_t keep_until; /* of a release */
-    uint64_t fence;      /* of a fenced lock */
+    bool is_fenced;
+    uint64_t fence;
     unsigned fence_step;
 };
 

@@ -118,8 +118,17 @@ uint64_t redlock_validity_ms(const redlock_lock *lock) {
 }
 
 const char *redlock_key(const redlock_lock *lock, size_t *length) {
-    if (length != NULL) {
-        *length = lock != NULL ? lock->key->length : 0;
+    const char *key = redlock_key_at(lock, 0, length);
+    return key != NULL ? key : "";
+}
+
+const char *redlock_key_at(const redlock_lock *lock, size_t index, size_t *length) {
+    const struct key *key = lock != NULL ? lock->key : NULL;
+    for (; key != NULL && index > 0; index--) {
+        key = key->next;
     }
-    return lock != NULL ? lock->key->bytes : "";
+    if (length != NULL) {
+        *length = key != NULL ? key->length : 0;
+    }
+    return key != NULL ? key->bytes : NULL;
 }

@@ -103,8 +103,8 @@ static bool send_to(struct inspection *inspection, struct node *node, bool with_
     struct context *context = inspection->inspections->context;
     struct bytes *command = &context->scratch;
     struct script_call call;
-    const struct script_lock lock = {.key = inspection->key->bytes,
-                                     .key_length = inspection->key->length};
+    const struct script_name name = {inspection->key->bytes, inspection->key->length};
+    const struct script_lock lock = {.names = &name, .name_count = 1};
     script_call_init(&call, &context->allocator);
     script_call_add(&call, SCRIPT_INSPECT, &lock);
     bytes_clear(command);

@@ -37,7 +37,8 @@ struct key *key_create(struct keys *keys, const char *bytes, size_t length) {
         return NULL;
     }
     key->keys = keys;
-    key->references = 1;
+    key->next = NULL;
+    key->references = key->count = 1;
     key->length = (uint32_t)length;
     key->hash = hash_of(bytes, length);
     memcpy(key->bytes, bytes, length);
@@ -45,18 +46,48 @@ struct key *key_create(struct keys *keys, const char *bytes, size_t length) {
     return key;
 }
 
+bool key_append(struct key *first, const char *bytes, size_t length) {
+    struct key *key = key_create(first->keys, bytes, length);
+    if (key == NULL) {
+        return false;
+    }
+    struct key *last = first;
+    while (last->next != NULL) {
+        last = last->next;
+    }
+    last->next = key;
+    first->count++;
+    return true;
+}
+
+unsigned key_names(const struct key *first, struct script_name names[REDLOCK_MAX_KEYS]) {
+    unsigned count = 0;
+    for (const struct key *key = first; key != NULL; key = key->next) {
+        names[count++] = (struct script_name){key->bytes, key->length};
+    }
+    return count;
+}
+
 struct key *key_hold(struct key *key) {
     key->references++;
     return key;
+}
+
+static void key_free(struct key *key) {
+    if (key->length <= KEY_POOLED_MAX) {
+        pool_put(&key->keys->pool, key);
+    } else {
+        memory_free(key->keys->allocator, key);
+    }
 }
 
 void key_drop(struct key *key) {
     if (--key->references > 0) {
         return;
     }
-    if (key->length <= KEY_POOLED_MAX) {
-        pool_put(&key->keys->pool, key);
-    } else {
-        memory_free(key->keys->allocator, key);
+    while (key != NULL) {
+        struct key *next = key->next;
+        key_free(key);
+        key = next;
     }
 }

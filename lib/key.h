@@ -1,9 +1,12 @@
-/* The name of a locked resource, shared by the lock and its rounds in flight. */
+/* The names of what a lock locks, shared by the lock and its rounds in flight. */
 #ifndef REDLOCK_KEY_H
 #define REDLOCK_KEY_H
 
 #include "base/pool.h"
+#include "wire/command.h"
 
+#include <redlock.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,7 +15,9 @@
 
 struct key {
     struct keys *keys;
-    uint32_t references;
+    struct key *next;    /* of a lock of several keys: the rest is one's own */
+    uint32_t references; /* of the first */
+    uint32_t count;      /* of the first: how many there are */
     uint32_t length;
     uint32_t hash;
     char bytes[]; /* and a NUL, for logs */
@@ -28,6 +33,12 @@ void keys_finish(struct keys *keys);
 
 /* A copy, with one reference; NULL when out of memory. */
 struct key *key_create(struct keys *keys, const char *bytes, size_t length);
+
+/* Puts one more behind the others of `first`; false when out of memory. */
+bool key_append(struct key *first, const char *bytes, size_t length);
+
+/* Fills in the names of all of them; returns how many there are. */
+unsigned key_names(const struct key *first, struct script_name names[REDLOCK_MAX_KEYS]);
 
 struct key *key_hold(struct key *key);
 void key_drop(struct key *key);

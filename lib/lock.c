@@ -12,6 +12,7 @@
 
 #include "base/nanos.h"
 #include "batch.h"
+#include "core/options.h"
 #include "io/clock.h"
 #include "io/random.h"
 #include "node.h"
@@ -85,13 +86,27 @@ void locks_finish(struct locks *locks) {
     pool_finish(&locks->pool);
 }
 
+static struct key *create_keys(struct keys *keys, const redlock_request *request) {
+    size_t length;
+    const char *name = options_key(request, 0, &length);
+    struct key *first = key_create(keys, name, length);
+    for (size_t i = 1; first != NULL && i < request->key_count; i++) {
+        name = options_key(request, i, &length);
+        if (!key_append(first, name, length)) {
+            key_drop(first);
+            first = NULL;
+        }
+    }
+    return first;
+}
+
 redlock_lock *lock_create(struct locks *locks, const redlock_request *request,
                           redlock_cb *on_acquired, void *arg) {
     redlock_lock *lock = pool_take(&locks->pool);
     if (lock == NULL) {
         return NULL;
     }
-    lock->key = key_create(&locks->context->keys, request->key, request->key_length);
+    lock->key = create_keys(&locks->context->keys, request);
     if (lock->key == NULL) {
         pool_put(&locks->pool, lock);
         return NULL;
@@ -118,13 +133,14 @@ static void let_go(struct flight **flight) {
     }
 }
 
-/*
- * SETs go out at once, scripts at the end of the turn: unless they are about the same key. A fenced
- * lock is taken by a script.
- */
+static bool is_taken_by_script(const redlock_lock *lock) {
+    return lock->lease.terms.fenced || lock->key->count > 1;
+}
+
+/* SETs go out at once, scripts at the end of the turn: unless they are about the same key. */
 static void take_now(const redlock_lock *lock, struct flight *flight, uint32_t nodes) {
     struct context *context = lock->locks->context;
-    if (lock->lease.terms.fenced) {
+    if (is_taken_by_script(lock)) {
         batch_send_alone(context, SCRIPT_TAKE, flight_prepare_take(flight, nodes), flight);
         return;
     }
@@ -135,7 +151,7 @@ static void take_now(const redlock_lock *lock, struct flight *flight, uint32_t n
 }
 
 static void take(const redlock_lock *lock, struct flight *flight, uint32_t nodes) {
-    if (lock->lease.terms.fenced) {
+    if (is_taken_by_script(lock)) {
         batch_add(lock->locks->context, SCRIPT_TAKE, flight_prepare_take(flight, nodes), flight);
     } else {
         take_now(lock, flight, nodes);
@@ -148,6 +164,7 @@ static void top_up(redlock_lock *lock, uint32_t nodes, uint64_t ttl, uint64_t no
                                .token = lock->token,
                                .now = now,
                                .ttl = ttl,
+                               .is_fenced = lock->lease.terms.fenced,
                                .fence = lock->lease.fence};
     struct flight *flight =
         ttl >= NANOS_PER_MS ? flight_create(lock->locks->context, FLIGHT_UNATTENDED, &plan) : NULL;
@@ -178,6 +195,7 @@ static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t await
                                .awaited = awaited,
                                .may_hold = lock->lease.may_hold,
                                .keep_until = nanos_add(now, lock->lease.longest_ttl),
+                               .is_fenced = lock->lease.terms.fenced,
                                .fence = lock->lease.fence};
     if (kind == ROUND_ACQUIRE && lock->lease.terms.fenced) {
         plan.fence = clock_wall_us(); /* so that lost counters begin above their past */

@@ -6,6 +6,7 @@
 #include "wire/command.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Durations above a hundred years are taken for mistakes. */
@@ -169,27 +170,79 @@ static bool ends_with(const char *bytes, size_t length, const char *suffix) {
            memcmp(bytes + length - suffix_length, suffix, suffix_length) == 0;
 }
 
-redlock_status options_check_key(const char *key, size_t *length, redlock_error *error) {
+redlock_status options_check_key(const char *field, const char *key, size_t *length,
+                                 redlock_error *error) {
     if (key == NULL) {
-        return error_set(error, REDLOCK_EINVAL, "key: not set");
+        return error_set(error, REDLOCK_EINVAL, "%s: not set", field);
     }
     if (*length == 0) {
         *length = strnlen(key, REDLOCK_MAX_KEY + 1);
     }
     if (*length == 0) {
-        return error_set(error, REDLOCK_EINVAL, "key: empty");
+        return error_set(error, REDLOCK_EINVAL, "%s: empty", field);
     }
     if (*length > REDLOCK_MAX_KEY) {
-        return error_set(error, REDLOCK_EINVAL, "key: longer than %d bytes", REDLOCK_MAX_KEY);
+        return error_set(error, REDLOCK_EINVAL, "%s: longer than %d bytes", field, REDLOCK_MAX_KEY);
     }
     if (*length == strlen(REDLOCK_MARKER_KEY) && memcmp(key, REDLOCK_MARKER_KEY, *length) == 0) {
-        return error_set(error, REDLOCK_EINVAL, "key: " REDLOCK_MARKER_KEY " is kept for nodes");
+        return error_set(error, REDLOCK_EINVAL, "%s: " REDLOCK_MARKER_KEY " is kept for nodes",
+                         field);
     }
     if (ends_with(key, *length, COUNTER_SUFFIX)) {
         return error_set(error, REDLOCK_EINVAL,
-                         "key: what ends in " COUNTER_SUFFIX " is kept for counters");
+                         "%s: what ends in " COUNTER_SUFFIX " is kept for counters", field);
     }
     return REDLOCK_OK;
+}
+
+const char *options_key(const redlock_request *request, size_t index, size_t *length) {
+    if (request->key_count == 0) {
+        *length = request->key_length;
+        return request->key;
+    }
+    const char *key = request->keys[index];
+    *length = request->key_lengths != NULL ? request->key_lengths[index] : 0;
+    *length = *length != 0 ? *length : strlen(key);
+    return key;
+}
+
+static redlock_status check_twice(const redlock_request *request, size_t index,
+                                  redlock_error *error) {
+    size_t length;
+    const char *key = options_key(request, index, &length);
+    for (size_t i = 0; i < index; i++) {
+        size_t other_length;
+        const char *other = options_key(request, i, &other_length);
+        if (length == other_length && memcmp(key, other, length) == 0) {
+            return error_set(error, REDLOCK_EINVAL, "keys[%zu]: the same as keys[%zu]", index, i);
+        }
+    }
+    return REDLOCK_OK;
+}
+
+static redlock_status check_keys(const redlock_request *request, redlock_error *error) {
+    size_t total = 0;
+    if (request->key != NULL) {
+        return error_set(error, REDLOCK_EINVAL, "key: set beside keys");
+    }
+    if (request->keys == NULL) {
+        return error_set(error, REDLOCK_EINVAL, "keys: not set");
+    }
+    redlock_status status =
+        check_range("key_count", request->key_count, 1, REDLOCK_MAX_KEYS, error);
+    for (size_t i = 0; i < request->key_count && status == REDLOCK_OK; i++) {
+        char field[32];
+        size_t length = request->key_lengths != NULL ? request->key_lengths[i] : 0;
+        snprintf(field, sizeof(field), "keys[%zu]", i);
+        status = options_check_key(field, request->keys[i], &length, error);
+        status = status == REDLOCK_OK ? check_twice(request, i, error) : status;
+        total += length;
+    }
+    if (status == REDLOCK_OK && total > REDLOCK_MAX_KEY) {
+        return error_set(error, REDLOCK_EINVAL, "keys: longer than %d bytes together",
+                         REDLOCK_MAX_KEY);
+    }
+    return status;
 }
 
 redlock_status options_read_request(const redlock_request *given, const redlock_options *options,
@@ -201,7 +254,10 @@ redlock_status options_read_request(const redlock_request *given, const redlock_
     if (status != REDLOCK_OK) {
         return status;
     }
-    if ((status = options_check_key(request->key, &request->key_length, error))) {
+    status = request->keys != NULL || request->key_count != 0
+                 ? check_keys(request, error)
+                 : options_check_key("key", request->key, &request->key_length, error);
+    if (status != REDLOCK_OK) {
         return status;
     }
     if (request->max_hold_ms != 0 && !request->watchdog) {

@@ -16,10 +16,17 @@ redlock_status options_read(const redlock_options *given, redlock_options *optio
 /* A list of nodes, but for what is in the URIs. */
 redlock_status options_check_nodes(const char *const *nodes, size_t count, redlock_error *error);
 
-/* A key of so many bytes, of which *length is set when it is 0: then it is a C string. */
-redlock_status options_check_key(const char *key, size_t *length, redlock_error *error);
+/*
+ * A key of so many bytes, of which *length is set when it is 0: then it is a C string. `field` is
+ * what it is called in a refusal.
+ */
+redlock_status options_check_key(const char *field, const char *key, size_t *length,
+                                 redlock_error *error);
 
-/* The same for a request of a client with `options`; `key_length` is set. */
+/* The name of one of the keys of a checked request: of the only one, or of `keys`. */
+const char *options_key(const redlock_request *request, size_t index, size_t *length);
+
+/* The same for a request of a client with `options`. */
 redlock_status options_read_request(const redlock_request *given, const redlock_options *options,
                                     redlock_request *request, redlock_error *error);
 

@@ -92,10 +92,10 @@ void script_call_clear(struct script_call *call) {
     call->key_count = call->argument_count = 0;
 }
 
-static void add_key(struct script_call *call, const struct script_lock *lock, const char *suffix) {
+static void add_key(struct script_call *call, const struct script_name *name, const char *suffix) {
     size_t suffix_length = strlen(suffix);
-    header(&call->keys, '$', lock->key_length + suffix_length);
-    bytes_append(&call->keys, lock->key, lock->key_length);
+    header(&call->keys, '$', name->length + suffix_length);
+    bytes_append(&call->keys, name->bytes, name->length);
     bytes_append(&call->keys, suffix, suffix_length);
     bytes_append(&call->keys, "\r\n", 2);
     call->key_count++;
@@ -106,29 +106,72 @@ static void add_number(struct script_call *call, uint64_t number) {
     call->argument_count++;
 }
 
-void script_call_add(struct script_call *call, enum script script, const struct script_lock *lock) {
-    bool is_fenced = script == SCRIPT_TAKE || script == SCRIPT_KEEP;
-    add_key(call, lock, "");
-    if (is_fenced || script == SCRIPT_INSPECT) {
-        add_key(call, lock, COUNTER_SUFFIX);
-    }
-    if (script == SCRIPT_INSPECT) {
-        return;
-    }
+static void add_value(struct script_call *call, const struct script_lock *lock) {
     bulk_value(&call->arguments, lock->token, lock->owner);
     call->argument_count++;
-    if (script != SCRIPT_RELEASE) {
+}
+
+/* All of a lock's keys at once, then their counters. */
+static void add_take(struct script_call *call, const struct script_lock *lock) {
+    for (unsigned i = 0; i < lock->name_count; i++) {
+        add_key(call, &lock->names[i], "");
+    }
+    for (unsigned i = 0; i < lock->name_count && lock->is_fenced; i++) {
+        add_key(call, &lock->names[i], COUNTER_SUFFIX);
+    }
+    add_value(call, lock);
+    add_number(call, lock->ttl_ms);
+    add_number(call, lock->name_count);
+    add_number(call, lock->is_fenced);
+    add_number(call, lock->fence);
+    add_number(call, lock->step);
+    add_number(call, lock->idle_ms);
+}
+
+static void add_keep(struct script_call *call, const struct script_lock *lock,
+                     const struct script_name *name) {
+    add_key(call, name, "");
+    add_key(call, name, COUNTER_SUFFIX);
+    add_value(call, lock);
+    add_number(call, lock->ttl_ms);
+    add_number(call, lock->fence);
+    add_number(call, lock->idle_ms);
+}
+
+static void add_one(struct script_call *call, enum script script, const struct script_lock *lock,
+                    const struct script_name *name) {
+    switch (script) {
+    case SCRIPT_KEEP:
+        add_keep(call, lock, name);
+        break;
+    case SCRIPT_INSPECT:
+        add_key(call, name, "");
+        add_key(call, name, COUNTER_SUFFIX);
+        break;
+    case SCRIPT_RENEW:
+        add_key(call, name, "");
+        add_value(call, lock);
         add_number(call, lock->ttl_ms);
+        break;
+    default:
+        add_key(call, name, "");
+        add_value(call, lock);
+        break;
     }
-    if (is_fenced) {
-        add_number(call, lock->fence);
-    }
+}
+
+void script_call_add(struct script_call *call, enum script script, const struct script_lock *lock) {
     if (script == SCRIPT_TAKE) {
-        add_number(call, lock->step);
+        add_take(call, lock);
+        return;
     }
-    if (is_fenced) {
-        add_number(call, lock->idle_ms);
+    for (unsigned i = 0; i < lock->name_count; i++) {
+        add_one(call, script, lock, &lock->names[i]);
     }
+}
+
+unsigned script_items(enum script script, unsigned name_count) {
+    return script == SCRIPT_TAKE ? 1 : name_count;
 }
 
 void command_script(struct bytes *out, enum script script, bool with_text,

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "wire/script.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The hexadecimal digits of a token. */
@@ -23,16 +24,23 @@ void command_words(struct bytes *out, unsigned count, const char *const *words);
 void command_set(struct bytes *out, const char *key, size_t key_length, const char *token,
                  const char *owner, uint64_t ttl_ms);
 
-/* What a script is to do for one lock; SCRIPT_INSPECT takes the key only. */
+/* A key's name: any bytes. */
+struct script_name {
+    const char *bytes;
+    size_t length;
+};
+
+/* What a script is to do for one lock; SCRIPT_INSPECT takes the name only. */
 struct script_lock {
-    const char *key;
-    size_t key_length;
+    const struct script_name *names; /* of its keys */
+    unsigned name_count;
     const char *token;
     const char *owner; /* "": none */
     uint64_t ttl_ms;   /* but for SCRIPT_RELEASE */
-    uint64_t fence;    /* this and what follows is for SCRIPT_TAKE and SCRIPT_KEEP */
-    unsigned step;     /* for SCRIPT_TAKE: 0 or 1 */
-    uint64_t idle_ms;  /* how long the counter lives without use; 0: for ever */
+    bool is_fenced;    /* it has counters; this and what follows is for SCRIPT_TAKE and _KEEP */
+    uint64_t fence;
+    unsigned step;    /* for SCRIPT_TAKE: 0 or 1 */
+    uint64_t idle_ms; /* how long a counter lives without use; 0: for ever */
 };
 
 /* What stands behind the name of a fenced lock's key in that of its counter. */
@@ -48,6 +56,9 @@ void script_call_init(struct script_call *call, const redlock_allocator *allocat
 void script_call_finish(struct script_call *call);
 void script_call_clear(struct script_call *call);
 void script_call_add(struct script_call *call, enum script script, const struct script_lock *lock);
+
+/* How many items the answer to it has for a lock of so many keys. */
+unsigned script_items(enum script script, unsigned name_count);
 
 static inline size_t script_call_length(const struct script_call *call) {
     return call->keys.length + call->arguments.length;

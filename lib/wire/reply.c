@@ -91,34 +91,54 @@ static uint64_t take_number(const char **p, const char *end, uint64_t most) {
     return number;
 }
 
-static bool read_outcome(const char **p, const char *end, bool is_fenced,
+static bool read_outcome(const char **p, const char *end, bool may_have_fence,
                          struct reply_outcome *outcome) {
     if (*p == end || !vote_of_letter(*(*p)++, &outcome->vote)) {
         return false;
     }
     bool is_denied = outcome->vote == REDLOCK_VOTE_DENIED;
-    bool has_fence = is_fenced && outcome->vote == REDLOCK_VOTE_GRANTED;
+    bool is_granted = outcome->vote == REDLOCK_VOTE_GRANTED;
     const char *digits = *p;
     outcome->other_ttl_ms = is_denied ? (uint32_t)take_number(p, end, UINT32_MAX) : 0;
-    outcome->fence = has_fence ? take_number(p, end, FENCE_MAX + 1) : 0;
+    outcome->fence = is_granted && may_have_fence ? take_number(p, end, FENCE_MAX + 1) : 0;
+    bool has_number = *p > digits;
     bool is_fence = outcome->fence > 0 && outcome->fence <= FENCE_MAX;
-    return (!is_denied || *p > digits) && (!has_fence || is_fence);
+    return is_denied ? has_number : !has_number || is_fence;
 }
 
 bool reply_to_script(const struct reply *reply, enum script script, struct reply_outcome *outcomes,
                      unsigned count) {
-    bool is_fenced = script == SCRIPT_TAKE || script == SCRIPT_KEEP;
+    bool may_have_fence = script == SCRIPT_TAKE || script == SCRIPT_KEEP;
     if (reply->type != REPLY_STRING) {
         return false;
     }
     const char *p = reply->text;
     const char *end = p + reply->length;
     for (unsigned i = 0; i < count; i++) {
-        if (!read_outcome(&p, end, is_fenced, &outcomes[i])) {
+        if (!read_outcome(&p, end, may_have_fence, &outcomes[i])) {
             return false;
         }
     }
     return p == end;
+}
+
+/* The worse of two keys: another's, then one that is gone. */
+static bool is_worse(const struct reply_outcome *one, const struct reply_outcome *than) {
+    static const unsigned char badness[] = {
+        [REDLOCK_VOTE_GRANTED] = 0,   [REDLOCK_VOTE_MISSING] = 1,    [REDLOCK_VOTE_DENIED] = 2,
+        [REDLOCK_VOTE_NO_EXPIRY] = 3, [REDLOCK_VOTE_WRONG_TYPE] = 4,
+    };
+    unsigned by = badness[one->vote];
+    unsigned to = badness[than->vote];
+    return by > to || (by == to && one->other_ttl_ms > than->other_ttl_ms);
+}
+
+struct reply_outcome reply_combine(const struct reply_outcome *outcomes, unsigned count) {
+    struct reply_outcome worst = outcomes[0];
+    for (unsigned i = 1; i < count; i++) {
+        worst = is_worse(&outcomes[i], &worst) ? outcomes[i] : worst;
+    }
+    return worst;
 }
 
 /* Reads `count` numbers below 2^53 with a blank between them, and nothing else. */

@@ -43,11 +43,14 @@ struct reply_outcome {
 struct reply_outcome reply_to_set(const struct reply *reply);
 
 /*
- * Reads what `script` answers for `count` locks into `outcomes`. False when it is not of the form
+ * Reads the `count` items that `script` answers into `outcomes`. False when it is not of the form
  * that the script gives (wire/script.h).
  */
 bool reply_to_script(const struct reply *reply, enum script script, struct reply_outcome *outcomes,
                      unsigned count);
+
+/* What the outcomes of a lock's keys come to: a node has the lock only where it has all of them. */
+struct reply_outcome reply_combine(const struct reply_outcome *outcomes, unsigned count);
 
 /* The answer of SCRIPT_INSPECT. */
 enum reply_view_kind {

@@ -58,44 +58,70 @@
     "  else\n"                                                                                     \
     "    redis.call('set', counter, text, 'PX', idle)\n"                                           \
     "  end\n"                                                                                      \
-    "  return 'y' .. text\n"                                                                       \
+    "end\n"                                                                                        \
+    "local function grant(count)\n"                                                                \
+    "  return 'y' .. string.format('%.0f', count)\n"                                               \
     "end\n"
 
-/* As SET NX PX. What is ours already (a top-up that was sent twice) stays so. */
+#define FENCING OTHERWISE COUNTERS
+
+/*
+ * As SET NX PX, of all keys or none. What is ours already (a top-up that was sent twice) stays so.
+ * Of several keys that others hold, that which is held longest tells for how long.
+ */
 #define TAKE                                                                                       \
-    OTHERWISE COUNTERS                                                                             \
-        "for i = 1, #KEYS / 2 do\n"                                                                \
-        "  local key, counter, a = KEYS[2 * i - 1], KEYS[2 * i], 5 * i\n"                          \
-        "  local value, count = redis.pcall('get', key), count_of(counter)\n"                      \
-        "  if not count then\n"                                                                    \
-        "    answer[i] = 't'\n"                                                                    \
-        "  elseif value == false or value == ARGV[a - 4] then\n"                                   \
-        "    if not value then redis.call('set', key, ARGV[a - 4], 'PX', ARGV[a - 3]) end\n"       \
-        "    count = math.max(count + ARGV[a - 1], tonumber(ARGV[a - 2]))\n"                       \
-        "    answer[i] = raise(counter, count, ARGV[a])\n"                                         \
-        "  else\n"                                                                                 \
-        "    answer[i] = otherwise(key, value)\n"                                                  \
-        "  end\n"                                                                                  \
-        "end\n"                                                                                    \
-        "return table.concat(answer)\n"
+    FENCING                                                                                        \
+    "local function worse(one, other)\n"                                                           \
+    "  local a = one and string.match(one, '^h(%d+)')\n"                                           \
+    "  local b = string.match(other, '^h(%d+)')\n"                                                 \
+    "  if one and (not a or (b and tonumber(a) >= tonumber(b))) then return one end\n"             \
+    "  return other\n"                                                                             \
+    "end\n"                                                                                        \
+    "local k, a = 1, 1\n"                                                                          \
+    "while k <= #KEYS do\n"                                                                        \
+    "  local token, n, fenced = ARGV[a], tonumber(ARGV[a + 2]), ARGV[a + 3] == '1'\n"              \
+    "  local count, refusal = tonumber(ARGV[a + 4])\n"                                             \
+    "  for i = k, k + n - 1 do\n"                                                                  \
+    "    local value = redis.pcall('get', KEYS[i])\n"                                              \
+    "    if value ~= false and value ~= token then\n"                                              \
+    "      refusal = worse(refusal, otherwise(KEYS[i], value))\n"                                  \
+    "    end\n"                                                                                    \
+    "    local counted = not fenced or count_of(KEYS[i + n])\n"                                    \
+    "    if not counted then\n"                                                                    \
+    "      refusal = worse(refusal, 't')\n"                                                        \
+    "    elseif fenced then\n"                                                                     \
+    "      count = math.max(count, counted + ARGV[a + 5])\n"                                       \
+    "    end\n"                                                                                    \
+    "  end\n"                                                                                      \
+    "  for i = k, k + n - 1 do\n"                                                                  \
+    "    if refusal then break end\n"                                                              \
+    "    redis.call('set', KEYS[i], token, 'PX', ARGV[a + 1], 'NX')\n"                             \
+    "    if fenced then raise(KEYS[i + n], count, ARGV[a + 6]) end\n"                              \
+    "  end\n"                                                                                      \
+    "  answer[#answer + 1] = refusal or fenced and grant(count) or 'y'\n"                          \
+    "  k, a = k + n * (fenced and 2 or 1), a + 7\n"                                                \
+    "end\n"                                                                                        \
+    "return table.concat(answer)\n"
 
 #define KEEP                                                                                       \
-    OTHERWISE COUNTERS                                                                             \
-        "for i = 1, #KEYS / 2 do\n"                                                                \
-        "  local key, counter, a = KEYS[2 * i - 1], KEYS[2 * i], 4 * i\n"                          \
-        "  local value, count = redis.pcall('get', key), count_of(counter)\n"                      \
-        "  if not count then\n"                                                                    \
-        "    answer[i] = 't'\n"                                                                    \
-        "  elseif value == ARGV[a - 3] then\n"                                                     \
-        "    if redis.call('pttl', key) < tonumber(ARGV[a - 2]) then\n"                            \
-        "      redis.call('pexpire', key, ARGV[a - 2])\n"                                          \
-        "    end\n"                                                                                \
-        "    answer[i] = raise(counter, math.max(count, tonumber(ARGV[a - 1])), ARGV[a])\n"        \
-        "  else\n"                                                                                 \
-        "    answer[i] = otherwise(key, value)\n"                                                  \
-        "  end\n"                                                                                  \
-        "end\n"                                                                                    \
-        "return table.concat(answer)\n"
+    FENCING                                                                                        \
+    "for i = 1, #KEYS / 2 do\n"                                                                    \
+    "  local key, counter, a = KEYS[2 * i - 1], KEYS[2 * i], 4 * i\n"                              \
+    "  local value, count = redis.pcall('get', key), count_of(counter)\n"                          \
+    "  if not count then\n"                                                                        \
+    "    answer[i] = 't'\n"                                                                        \
+    "  elseif value == ARGV[a - 3] then\n"                                                         \
+    "    if redis.call('pttl', key) < tonumber(ARGV[a - 2]) then\n"                                \
+    "      redis.call('pexpire', key, ARGV[a - 2])\n"                                              \
+    "    end\n"                                                                                    \
+    "    count = math.max(count, tonumber(ARGV[a - 1]))\n"                                         \
+    "    raise(counter, count, ARGV[a])\n"                                                         \
+    "    answer[i] = grant(count)\n"                                                               \
+    "  else\n"                                                                                     \
+    "    answer[i] = otherwise(key, value)\n"                                                      \
+    "  end\n"                                                                                      \
+    "end\n"                                                                                        \
+    "return table.concat(answer)\n"
 
 #define INSPECT                                                                                    \
     COUNTERS                                                                                       \
@@ -136,9 +162,9 @@ static const struct {
 } scripts[SCRIPT_COUNT] = {
     [SCRIPT_RELEASE] = {RELEASE, "62c1a2e0ef5bb03a6a9c8e87b14b4b450163bb31"},
     [SCRIPT_RENEW] = {RENEW, "96323ed452aefe02410349daba63fb092bc63d2d"},
-    [SCRIPT_TAKE] = {TAKE, "c5ae55cbe77b54de2d028b96e0d86ecce5714135"},
-    [SCRIPT_KEEP] = {KEEP, "af51659495e7a8ca275f6bd9f13fde3720f8ffbb"},
-    [SCRIPT_INSPECT] = {INSPECT, "f3269c8199108e694d9b2fb1a86b5e747b3e2528"},
+    [SCRIPT_TAKE] = {TAKE, "56c3012c91ca1eeb1a3ea139a640cb21939537fe"},
+    [SCRIPT_KEEP] = {KEEP, "262f82dc38a93bb20966e82e2f4d1b061d03cb3e"},
+    [SCRIPT_INSPECT] = {INSPECT, "bb6156336676d63526bac66666037fdd3068ac9f"},
     [SCRIPT_BEAT] = {BEAT, "acbe8118e6974626cc523a591d3cef6bf5bfaba7"},
 };
 

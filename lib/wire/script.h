@@ -3,7 +3,7 @@
  * locks that renew or release in the same turn of the loop travel together, and each gets its own
  * answer.
  *
- * Their answer is one string with an item per lock, in order:
+ * Their answer is one string with an item per key, in order; of TAKE, with one per lock:
  *     y        done: the key had our token, or has it now
  *     y<n>     the same of a fenced lock: its counter is n now
  *     m        missing
@@ -11,9 +11,10 @@
  *     p        there, but no lock: it never expires
  *     t        there, but no lock: it is not a string; or its counter is no number
  *
- * RELEASE and RENEW are for locks that SET has taken. TAKE and KEEP take and renew fenced locks:
- * beside each lock's key stands its counter, which outlives the lock. TAKE sets the counter to the
- * larger of `fence` and what it is, or one more than it is (`step`); KEEP never lowers it.
+ * TAKE is for what SET cannot do. It takes all keys of a lock, or none. Beside each key of a fenced
+ * lock stands its counter, which outlives the lock: TAKE sets all of them to the larger of `fence`
+ * and what the largest is, or one more than that (`step`). KEEP renews a key, and raises its
+ * counter to `fence`; RENEW is for keys without a counter.
  *
  * INSPECT only looks, and answers `<what> <ttl> <counter> <value>`: f free, h held, p without
  * expiry, t no string; the counter is 0 where it is none.
@@ -33,8 +34,9 @@ enum script {
     SCRIPT_RELEASE, /* arguments: a token per key */
     SCRIPT_RENEW,   /* arguments: a token and a TTL in milliseconds per key */
     SCRIPT_BEAT,    /* one key, the marker; its last confirmation that the caller knows of, or 0 */
-    SCRIPT_TAKE,    /* keys: key, counter; arguments: token, TTL, fence, step, counter's TTL or 0 */
-    SCRIPT_KEEP,    /* the same, but the step */
+    SCRIPT_TAKE, /* keys: all keys of a lock, all counters if it is fenced; arguments: token, TTL,
+                    how many keys, whether fenced, fence, step, the counters' TTL or 0 */
+    SCRIPT_KEEP, /* keys: key, counter; arguments: token, TTL, fence, the counter's TTL or 0 */
     SCRIPT_INSPECT, /* keys: key, counter; for one lock */
     SCRIPT_COUNT
 };
@@ -45,7 +47,10 @@ enum script {
 /* Scripts from this one on are not loaded ahead: the first call on a connection has the text. */
 #define SCRIPT_FIRST_LAZY SCRIPT_BEAT
 
-/* The most locks in one call: it bounds for how long a call keeps a server from others. */
+/*
+ * A call with so many keys takes no further lock: it bounds for how long a call keeps a server from
+ * others. (Its last lock may have REDLOCK_MAX_KEYS more.)
+ */
 #define SCRIPT_MAX_KEYS 64
 
 const char *script_text(enum script script);

@@ -34,7 +34,8 @@ struct worker {
     struct app *app;
     unsigned index;
     struct alarm alarm; /* what it does next */
-    unsigned key;
+    unsigned keys[KEYS_MAX];
+    unsigned key_count;
     redlock_lock *lock;      /* being acquired, or held */
     struct record *acquires; /* NULL: it is not acquiring */
     struct record *extends;  /* NULL: it is not extending */

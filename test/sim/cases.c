@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #define STEPS_MAX 10
-#define WORDS_OF_STEP_MAX 18
+#define WORDS_OF_STEP_MAX 24
 
 /* What a real server may need for a case, in milliseconds. */
 #define SLACK_MS 60000
@@ -46,7 +46,14 @@ struct test_case {
 #define BEAT(last)                                                                                 \
     { "EVAL", BEAT_TEXT, "1", MARKER, last }
 #define TAKE(token, ttl, fence, step, idle)                                                        \
-    { "EVAL", TAKE_TEXT, "2", "k", "k:fence", token, ttl, fence, step, idle }
+    { "EVAL", TAKE_TEXT, "2", "k", "k:fence", token, ttl, "1", "1", fence, step, idle }
+#define TAKE_TWO(token, ttl)                                                                       \
+    { "EVAL", TAKE_TEXT, "2", "k", "l", token, ttl, "2", "0", "0", "1", "0" }
+#define TAKE_TWO_FENCED(token, ttl, fence)                                                         \
+    {                                                                                              \
+        "EVAL", TAKE_TEXT, "4", "k", "l", "k:fence", "l:fence", token, ttl, "2", "1", fence, "1",  \
+            "0"                                                                                    \
+    }
 #define KEEP(token, ttl, fence, idle)                                                              \
     { "EVAL", KEEP_TEXT, "2", "k", "k:fence", token, ttl, fence, idle }
 #define COUNTER                                                                                    \
@@ -90,14 +97,41 @@ static const struct test_case cases[] = {
      {TAKE(A, LONG, "9007199254740000", "1", "0"), {"DEL", "k"}, TAKE(A, LONG, "5", "1", "0")}},
     {"take: many at once",
      {{"SET", "l", B, "PX", LONG},
-      {"EVAL", TAKE_TEXT, "4", "k", "k:fence", "l", "l:fence", A, LONG, "5", "1", "0", B, LONG, "6",
-       "1", "0"},
+      {"EVAL", TAKE_TEXT, "4", "k", "k:fence", "l", "l:fence", A,   LONG, "1", "1",
+       "5",    "1",       "0", B,   LONG,      "1", "1",       "6", "0",  "0"},
       COUNTER,
       {"GET", "l:fence"}}},
+    {"take: several keys, which are free",
+     {TAKE_TWO(A, LONG), {"GET", "k"}, {"GET", "l"}, {"PTTL", "l"}, {"GET", "k:fence"}}},
+    {"take: several keys, of which one is taken",
+     {{"SET", "l", B, "PX", LONG}, TAKE_TWO(A, LONG), {"GET", "k"}, {"GET", "l"}}},
+    {"take: of several keys, that which is held longest",
+     {{"SET", "k", B, "PX", LONGER}, {"SET", "l", B, "PX", LONG}, TAKE_TWO(A, LONG)}},
+    {"take: several keys, of which one is ours",
+     {{"SET", "l", A, "PX", LONG}, TAKE_TWO(A, LONGER), {"PTTL", "k"}, {"PTTL", "l"}}},
+    {"take: several keys, of which one is a list, or never expires",
+     {{"LPUSH", "l", "x"},
+      TAKE_TWO(A, LONG),
+      {"SET", "k", B, "PX", LONG},
+      TAKE_TWO(A, LONG),
+      {"DEL", "l"},
+      {"SET", "l", B},
+      TAKE_TWO(A, LONG)}},
+    {"take: several keys with counters that differ",
+     {{"SET", "k:fence", "7"},
+      {"SET", "l:fence", "9"},
+      TAKE_TWO_FENCED(A, LONG, "5"),
+      {"GET", "k:fence"},
+      {"GET", "l:fence"}}},
+    {"take: several keys, and a counter that is none",
+     {{"SET", "l:fence", "seven"},
+      TAKE_TWO_FENCED(A, LONG, "5"),
+      {"GET", "k"},
+      {"GET", "k:fence"}}},
     {"take: the script is remembered",
-     {{"EVALSHA", TAKE_SHA, "2", "k", "k:fence", A, LONG, "5", "1", "0"},
+     {{"EVALSHA", TAKE_SHA, "2", "k", "k:fence", A, LONG, "1", "1", "5", "1", "0"},
       TAKE(A, LONG, "5", "1", "0"),
-      {"EVALSHA", TAKE_SHA, "2", "k", "k:fence", B, LONG, "5", "1", "0"}}},
+      {"EVALSHA", TAKE_SHA, "2", "k", "k:fence", B, LONG, "1", "1", "5", "1", "0"}}},
     {"keep: ours is extended, and its counter raised",
      {TAKE(A, LONG, "5", "1", "0"),
       KEEP(A, LONGER, "9", LONGER),

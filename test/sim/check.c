@@ -105,6 +105,16 @@ static unsigned quorum_of_list(uint32_t list) {
     return (unsigned)__builtin_popcount(list) / 2 + 1;
 }
 
+/* What is true of all keys of a token at a server. */
+static uint64_t least(const uint64_t values[KEYS_MAX], uint32_t keys) {
+    uint64_t smallest = NEVER;
+    for (; keys != 0; keys &= keys - 1) {
+        uint64_t value = values[__builtin_ctz(keys)];
+        smallest = value < smallest ? value : smallest;
+    }
+    return smallest;
+}
+
 /* The largest value that so many of the listed servers reach. */
 static uint64_t ranked(const uint64_t *values, uint32_t list, unsigned rank) {
     uint64_t best = 0;
@@ -128,7 +138,11 @@ static bool is_valid(const struct hold *hold) {
 static void check_promises(struct checker *checker, const struct hold *hold) {
     const struct token *token = &checker->tokens[hold->token];
     uint32_t list = checker->lists[hold->process->index];
-    uint64_t best = ranked(token->promised, list, quorum_of_list(list));
+    uint64_t promised[SERVERS_MAX];
+    for (unsigned i = 0; i < SERVERS_MAX; i++) {
+        promised[i] = least(token->promised[i], hold->keys);
+    }
+    uint64_t best = ranked(promised, list, quorum_of_list(list));
     if (hold->end > best + 1000 && !checker->clocks_jump) { /* the rounding of a double */
         violate(checker->world, INVARIANT_QUORUM,
                 "process %u claims key %u for %" PRIu64
@@ -149,7 +163,8 @@ void check_backing(struct checker *checker, const struct hold *hold) {
     unsigned backing = 0;
     for (unsigned i = 0; i < network->server_count; i++) {
         const struct server *server = &network->servers[i];
-        backing += is_in(list, i) && (token->keeps_until[i] >= end || server->young_until >= end ||
+        uint64_t keeps_until = least(token->keeps_until[i], hold->keys);
+        backing += is_in(list, i) && (keeps_until >= end || server->young_until >= end ||
                                       server->down_until > checker->world->now);
     }
     if (backing < quorum_of_list(list)) {
@@ -163,7 +178,8 @@ void check_backing(struct checker *checker, const struct hold *hold) {
 static void check_alone(struct checker *checker, struct hold *hold) {
     struct hold *other;
     LIST_FOREACH(other, &checker->holds, link) {
-        if (other == hold || other->key != hold->key || !is_valid(other) || !is_valid(hold)) {
+        bool is_shared = (other->keys & hold->keys) != 0;
+        if (other == hold || !is_shared || !is_valid(other) || !is_valid(hold)) {
             continue;
         }
         if (checker->keeps_assumptions) {
@@ -238,7 +254,7 @@ void check_lists(struct event_base *process, uint32_t list) {
 
 /* ---- what applications are told ---- */
 
-void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, unsigned key,
+void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, uint32_t keys,
                 uint64_t min_validity) {
     struct checker *checker = checker_of(process->world);
     uint64_t now = tempo_read(&process->clock, checker->world->now);
@@ -249,14 +265,18 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
         return;
     }
     struct token *token = &checker->tokens[number];
-    *hold = (struct hold){.process = process, .lock = lock, .key = key, .token = number};
+    *hold = (struct hold){.process = process,
+                          .lock = lock,
+                          .key = (unsigned)__builtin_ctz(keys),
+                          .keys = keys,
+                          .token = number};
     token->is_acquired = true;
     hold->end = check_claimed_end(lock);
     if (hold->end <= now || hold->end - now <= min_validity) {
         violate(checker->world, INVARIANT_QUORUM,
                 "process %u was told that it has key %u, but its validity is %" PRIu64
                 " us (token %" PRIu32 ")",
-                process->index, key, hold->end > now ? (hold->end - now) / 1000 : 0, number);
+                process->index, hold->key, hold->end > now ? (hold->end - now) / 1000 : 0, number);
     }
     LIST_INSERT_HEAD(&checker->holds, hold, link);
     begin_validity(hold);
@@ -278,9 +298,9 @@ static void note_fence(struct fences *fences, uint64_t number, uint64_t now) {
     fences->list[fences->count++] = (struct fence){number, now};
 }
 
-static void compare_fence(struct checker *checker, const struct hold *hold, uint64_t number,
-                          uint64_t began_at) {
-    const struct fences *fences = &checker->fences[hold->key];
+static void compare_fence(struct checker *checker, const struct hold *hold, unsigned key,
+                          uint64_t number, uint64_t began_at) {
+    const struct fences *fences = &checker->fences[key];
     for (size_t i = 0; i < fences->count; i++) {
         const struct fence *other = &fences->list[i];
         bool is_stale = other->told_at < began_at && other->number > number;
@@ -288,7 +308,7 @@ static void compare_fence(struct checker *checker, const struct hold *hold, uint
             violate(checker->world, INVARIANT_FENCE,
                     "process %u has the fence %" PRIu64 " of key %u, %s %" PRIu64
                     " was given before (token %" PRIu32 ")",
-                    hold->process->index, number, hold->key, is_stale ? "although" : "which as",
+                    hold->process->index, number, key, is_stale ? "although" : "which as",
                     other->number, hold->token);
         }
     }
@@ -301,9 +321,12 @@ void check_fence(const struct hold *hold, uint64_t began_at) {
         violate(checker->world, INVARIANT_FENCE, "process %u has the fence %" PRIu64 " of key %u",
                 hold->process->index, number, hold->key);
     }
-    if (checker->is_fenced && checker->keeps_counters) {
-        compare_fence(checker, hold, number, began_at);
-        note_fence(&checker->fences[hold->key], number, checker->world->now);
+    for (uint32_t rest = hold->keys; rest != 0; rest &= rest - 1) {
+        unsigned key = (unsigned)__builtin_ctz(rest);
+        if (checker->is_fenced && checker->keeps_counters) {
+            compare_fence(checker, hold, key, number, began_at);
+            note_fence(&checker->fences[key], number, checker->world->now);
+        }
     }
     checker->fenced += checker->is_fenced;
     checker->raised += hold->lock->flight->round.kind == ROUND_RAISE;
@@ -313,8 +336,8 @@ void check_used(struct hold *hold) {
     struct checker *checker = checker_of(hold->process->world);
     const struct hold *other;
     LIST_FOREACH(other, &checker->holds, link) {
-        if (other != hold && other->key == hold->key && is_valid(other) && !is_valid(hold) &&
-            !hold->was_overlapped) {
+        if (other != hold && (other->keys & hold->keys) != 0 && is_valid(other) &&
+            !is_valid(hold) && !hold->was_overlapped) {
             TRACE(checker->world, "OVERLAP: process %u acts on key %u that process %u has",
                   hold->process->index, hold->key, other->process->index);
             hold->was_overlapped = true;
@@ -366,8 +389,8 @@ void check_over(struct event_base *process, const redlock_lock *lock) {
     if (number != NO_TOKEN) {
         struct token *token = &checker->tokens[number];
         token->is_over = true;
-        if (token->is_acquired) {
-            checker->released_last[process->index][token->key] = number;
+        for (uint32_t rest = token->is_acquired ? token->keys : 0; rest != 0; rest &= rest - 1) {
+            checker->released_last[process->index][__builtin_ctz(rest)] = number;
         }
     }
 }

@@ -24,7 +24,8 @@ struct hold {
     LIST_ENTRY(hold) link;
     struct event_base *process;
     redlock_lock *lock;
-    unsigned key;
+    unsigned key;  /* its only one, or the least */
+    uint32_t keys; /* mask: all of them */
     uint32_t token;
     uint64_t end;      /* of its validity as last looked at, by the process's clock; 0: not valid */
     bool is_over;      /* its validity has ended: it must not come back */
@@ -49,14 +50,17 @@ struct token {
     char text[41];
     struct event_base *process;
     unsigned life;                     /* of the process's client */
-    unsigned key;                      /* KEYS_MAX: not sent yet */
+    unsigned key;                      /* the least of its keys; KEYS_MAX: not sent yet */
+    uint32_t keys;                     /* mask: all of them */
     uint64_t first_sent;               /* by the process's clock */
     bool is_acquired;                  /* its application was told that it has the lock */
     bool is_over;                      /* the request failed, or the lock was released */
     uint64_t failed;                   /* refused allocations of its process when it was made */
     unsigned moves;                    /* of its process, when it was made */
-    uint64_t keeps_until[SERVERS_MAX]; /* true time: the node certainly keeps the key for it */
-    uint64_t promised[SERVERS_MAX]; /* by the process's clock: known by replies that it received */
+    /* True time: the node certainly keeps the key for it. */
+    uint64_t keeps_until[SERVERS_MAX][KEYS_MAX];
+    /* The same by the process's clock: known by replies that it received. */
+    uint64_t promised[SERVERS_MAX][KEYS_MAX];
     bool is_late[SERVERS_MAX];    /* it was set by a message of a connection that had been closed */
     unsigned set_on[SERVERS_MAX]; /* the connection on which the SET was sent; 0: none */
     unsigned released_on[SERVERS_MAX]; /* and the latest script about it */
@@ -112,7 +116,7 @@ void check_lists(struct event_base *process, uint32_t list);
 /* ---- told by the application ---- */
 
 /* REDLOCK_OK of an acquisition. The hold is the caller's memory, and ends with check_unheld. */
-void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, unsigned key,
+void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, uint32_t keys,
                 uint64_t min_validity);
 /* Its fence, of an acquisition that began then, in true time. */
 void check_fence(const struct hold *hold, uint64_t began_at);

@@ -23,31 +23,66 @@ static void check_order(struct checker *checker, const struct link *link, unsign
     }
 }
 
-/* A SET, or its like in a script; which may come again where the call was refused. */
-static void take_sent(struct checker *checker, const struct link *link, const struct word *name,
-                      const struct word *value, const struct word *px, bool may_repeat) {
+/* What one lock asks for: by a SET, or by an item of SCRIPT_TAKE. */
+struct claim {
+    const struct word *names; /* of its keys */
+    unsigned count;
+    const struct word *value, *ttl;
+    bool may_repeat; /* where the call was refused */
+};
+
+/* A mask of the keys; 0: one of them is none of ours. */
+static uint32_t keys_of(const struct checker *checker, const struct claim *claim) {
+    uint32_t keys = 0;
+    for (unsigned i = 0; i < claim->count; i++) {
+        unsigned key = check_key_of(checker, &claim->names[i]);
+        if (key == checker->key_count) {
+            return 0;
+        }
+        keys |= UINT32_C(1) << key;
+    }
+    return keys;
+}
+
+static void check_ttl(const struct checker *checker, const struct event_base *process,
+                      const struct token *token, const struct word *ttl) {
+    long long asked = 0;
+    word_number(ttl, &asked);
+    bool is_more = (uint64_t)asked > checker->asked_ttl_ms[process->index][token->key] &&
+                   !checker->clocks_jump;
+    if (asked <= 0 || is_more) {
+        violate(checker->world, INVARIANT_EXPIRY,
+                "process %u asks for a longer TTL than its application", process->index);
+    }
+}
+
+static void take_sent(struct checker *checker, const struct link *link, const struct claim *claim) {
     struct world *world = checker->world;
     struct event_base *process = link->process;
-    uint32_t number = check_token_of(checker, value->text, value->length);
-    unsigned key = check_key_of(checker, name);
+    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
+    uint32_t keys = keys_of(checker, claim);
     uint64_t now = tempo_read(&process->clock, world->now);
-    if (number == NO_TOKEN || key == checker->key_count) {
+    if (number == NO_TOKEN || keys == 0) {
         violate(world, INVARIANT_TOKENS, "process %u sent a SET with a token or key of nobody",
                 process->index);
         return;
     }
     struct token *token = &checker->tokens[number];
-    TRACE(world, "process %u sends SET key %u token %" PRIu32, process->index, key, number);
-    check_order(checker, link, key);
+    TRACE(world, "process %u sends SET keys %" PRIx32 " token %" PRIu32, process->index, keys,
+          number);
+    for (uint32_t rest = keys; rest != 0; rest &= rest - 1) {
+        check_order(checker, link, (unsigned)__builtin_ctz(rest));
+    }
     bool was_sent = token->set_on[link->server->master.index] != 0;
     token->set_on[link->server->master.index] = link->number;
     if (token->first_sent == NEVER) {
         token->first_sent = now;
-        token->key = key;
+        token->key = (unsigned)__builtin_ctz(keys);
+        token->keys = keys;
     }
-    if (token->key != key || token->process != process) {
+    if (token->keys != keys || token->process != process) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another key", number);
-    } else if (token->first_sent != now && !token->is_acquired && was_sent && !may_repeat) {
+    } else if (token->first_sent != now && !token->is_acquired && was_sent && !claim->may_repeat) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another try", number);
     } else if (token->is_over) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used after its end", number);
@@ -55,34 +90,56 @@ static void take_sent(struct checker *checker, const struct link *link, const st
     const struct hold *hold = check_hold_of(checker, number);
     if (token->is_acquired && (hold == NULL || check_claimed_end(hold->lock) == 0)) {
         violate(world, INVARIANT_REVIVAL, "process %u tops up key %u, which it has lost",
-                process->index, key);
+                process->index, token->key);
     }
-    long long ttl = 0;
-    word_number(px, &ttl);
-    if (ttl <= 0 ||
-        ((uint64_t)ttl > checker->asked_ttl_ms[process->index][key] && !checker->clocks_jump)) {
-        violate(world, INVARIANT_EXPIRY, "process %u asks for a longer TTL than its application",
-                process->index);
-    }
+    check_ttl(checker, process, token, claim->ttl);
 }
 
 static void set_sent(struct checker *checker, const struct link *link, const struct words *words) {
     static const struct word none = {"", 0};
-    const struct word *px = &none;
+    struct claim claim = {
+        .names = &words->word[1], .count = 1, .value = &words->word[2], .ttl = &none};
     for (unsigned i = 3; i + 1 < words->count; i++) {
-        px = word_is(&words->word[i], "PX") ? &words->word[i + 1] : px;
+        claim.ttl = word_is(&words->word[i], "PX") ? &words->word[i + 1] : claim.ttl;
     }
-    take_sent(checker, link, &words->word[1], &words->word[2], px, false);
+    take_sent(checker, link, &claim);
 }
 
-/* EVALSHA sha count, key and counter of each lock, five arguments of each. */
-static void takes_sent(struct checker *checker, const struct link *link,
-                       const struct words *words) {
+/* Where the next item of a SCRIPT_TAKE begins: EVALSHA sha count key... argument... */
+struct takes {
+    unsigned key, argument, key_end;
+};
+
+static struct takes first_take(const struct words *words) {
     long long keys = 0;
     word_number(&words->word[2], &keys);
-    for (unsigned i = 0; i < (unsigned)keys / 2; i++) {
-        const struct word *arguments = &words->word[3 + (unsigned)keys + 5 * i];
-        take_sent(checker, link, &words->word[3 + 2 * i], &arguments[0], &arguments[1], true);
+    unsigned end = 3 + (unsigned)keys;
+    return (struct takes){.key = 3, .argument = end, .key_end = end};
+}
+
+/* Its keys, and their counters if it is fenced; and seven arguments. False: there is none left. */
+static bool next_take(const struct words *words, struct takes *at, struct claim *claim) {
+    long long count = 0;
+    if (at->key >= at->key_end || at->argument + 7 > words->count ||
+        !word_number(&words->word[at->argument + 2], &count)) {
+        return false;
+    }
+    *claim = (struct claim){.names = &words->word[at->key],
+                            .count = (unsigned)count,
+                            .value = &words->word[at->argument],
+                            .ttl = &words->word[at->argument + 1],
+                            .may_repeat = true};
+    at->key += (unsigned)count * (word_is(&words->word[at->argument + 3], "1") ? 2 : 1);
+    at->argument += 7;
+    return true;
+}
+
+static void takes_sent(struct checker *checker, const struct link *link,
+                       const struct words *words) {
+    struct takes at = first_take(words);
+    struct claim claim;
+    while (next_take(words, &at, &claim)) {
+        take_sent(checker, link, &claim);
     }
 }
 
@@ -119,10 +176,11 @@ void check_sent(const struct link *link, const char *data, size_t length) {
 /* ---- what servers do ---- */
 
 /* A key of ours never takes the place of another one. */
-static void check_free(struct checker *checker, const struct master *master, uint32_t number) {
-    uint32_t *last = &checker->set_last[master->index][checker->tokens[number].key];
+static void check_free(struct checker *checker, const struct master *master, uint32_t number,
+                       unsigned key) {
+    uint32_t *last = &checker->set_last[master->index][key];
     if (*last != NO_TOKEN && *last != number && !checker->server_clocks_jump &&
-        checker->tokens[*last].keeps_until[master->index] > checker->world->now) {
+        checker->tokens[*last].keeps_until[master->index][key] > checker->world->now) {
         violate(checker->world, INVARIANT_EXCLUSION,
                 "at node %u token %" PRIu32 " took the place of token %" PRIu32, master->index,
                 number, *last);
@@ -143,11 +201,15 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
     struct checker *checker = checker_of(link->network->world);
     struct master *master = &link->server->master;
     struct token *token = &checker->tokens[number];
+    unsigned index = check_key_of(checker, name);
     const struct store_key *key = master_find(master, name->text, name->length);
+    if (index == checker->key_count) {
+        return false; /* it was none of ours when it was sent: that has been told */
+    }
     bool has_it = key != NULL && !key->is_list &&
                   check_token_of(checker, key->value, key->value_length) == number;
     if (!has_it) {
-        token->keeps_until[master->index] = 0;
+        token->keeps_until[master->index][index] = 0;
         const struct hold *hold = check_hold_of(checker, number);
         if (hold != NULL) {
             check_backing(checker, hold);
@@ -165,18 +227,50 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
                 master->index, number);
     }
     if (is_new) {
-        check_free(checker, master, number);
+        check_free(checker, master, number, index);
         token->is_late[master->index] = link->conn == NULL;
     }
-    token->keeps_until[master->index] = master_keeps_until(master, key);
-    *effect = (struct effect){.token = number, .was_kept = !is_new, .left_ms = left_ms};
+    token->keeps_until[master->index][index] = master_keeps_until(master, key);
+    *effect =
+        (struct effect){.token = number, .key = index, .was_kept = !is_new, .left_ms = left_ms};
     TRACE(link->network->world, "node %u: key %.*s has token %" PRIu32 " for %lld ms%s",
           master->index, (int)name->length, name->text, number, (long long)effect->left_ms,
           is_new ? ", new" : "");
     return true;
 }
 
-/* SET key token ..., or EVALSHA sha count key... argument...: with every `step`th a token. */
+static void note_takes(const struct link *link, const struct words *words, struct effect *effects,
+                       unsigned *count) {
+    const struct checker *checker = checker_of(link->network->world);
+    struct takes at = first_take(words);
+    struct claim claim;
+    while (next_take(words, &at, &claim)) {
+        uint32_t number = check_token_of(checker, claim.value->text, claim.value->length);
+        for (unsigned i = 0; i < claim.count && number != NO_TOKEN; i++) {
+            struct effect *effect = &effects[*count];
+            *count += note_effect(link, &claim.names[i], number, effect);
+            effect->was_kept = true;
+        }
+    }
+}
+
+/* What follows the names has a token for every `step`th of them, in their order. */
+static void note_values(const struct link *link, const struct words *words,
+                        const struct word *names, unsigned name_count, unsigned step,
+                        struct effect *effects, unsigned *count) {
+    const struct checker *checker = checker_of(link->network->world);
+    const struct word *end = &words->word[words->count];
+    unsigned name = 0;
+    for (const struct word *w = names + name_count; w < end && name < name_count; w++) {
+        uint32_t number = check_token_of(checker, w->text, w->length);
+        if (number != NO_TOKEN) {
+            *count += note_effect(link, &names[name], number, &effects[*count]);
+            name += step;
+        }
+    }
+}
+
+/* SET key token ..., or EVALSHA sha count key... argument... */
 struct effect *check_effects(const struct link *link, const struct words *words, unsigned *count) {
     const struct checker *checker = checker_of(link->network->world);
     *count = 0;
@@ -189,22 +283,15 @@ struct effect *check_effects(const struct link *link, const struct words *words,
     if (!is_set && (!is_call || !word_number(&words->word[2], &keys))) {
         return NULL;
     }
-    unsigned first = is_set ? 1 : 3;
-    bool is_take = calls(words, SCRIPT_TAKE);
-    unsigned step = is_take || calls(words, SCRIPT_KEEP) ? 2 : 1; /* a key, a counter */
     struct effect *effects = calloc((size_t)keys + 1, sizeof(*effects));
     if (effects == NULL) {
         abort();
     }
-    unsigned key = 0;
-    for (unsigned i = first + (unsigned)keys; i < words->count && key < (unsigned)keys; i++) {
-        uint32_t number = check_token_of(checker, words->word[i].text, words->word[i].length);
-        if (number != NO_TOKEN) {
-            struct effect *effect = &effects[*count];
-            *count += note_effect(link, &words->word[first + key], number, effect);
-            effect->was_kept |= is_take;
-            key += step;
-        }
+    if (is_call && calls(words, SCRIPT_TAKE)) {
+        note_takes(link, words, effects, count);
+    } else {
+        note_values(link, words, &words->word[is_set ? 1 : 3], (unsigned)keys,
+                    calls(words, SCRIPT_KEEP) ? 2 : 1, effects, count); /* a key, a counter */
     }
     return effects;
 }
@@ -226,8 +313,9 @@ void check_delivered(struct event_base *process, unsigned server, const struct a
         const struct effect *effect = &answer->effects[i];
         struct token *token = &checker->tokens[effect->token];
         uint64_t promised = promise(checker, sent_at, effect->left_ms);
-        if ((is_grant || effect->was_kept) && promised > token->promised[server]) {
-            token->promised[server] = promised;
+        uint64_t *known = &token->promised[server][effect->key];
+        if ((is_grant || effect->was_kept) && promised > *known) {
+            *known = promised;
         }
     }
 }

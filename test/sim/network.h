@@ -28,6 +28,7 @@ struct network;
 /* What a command did to one key of ours, for the checker. */
 struct effect {
     uint32_t token;
+    unsigned key;
     bool was_kept;   /* the key had had the token before the command; or it was to take it */
     int64_t left_ms; /* until it expires, by the master's clock */
 };

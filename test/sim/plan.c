@@ -128,6 +128,7 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     plan->options.guards = has_guards ? REDLOCK_GUARDS_ON : REDLOCK_GUARDS_OFF;
     plan->is_fenced = rng_chance(rng, 350);
     plan->has_owners = rng_chance(rng, 200);
+    plan->has_sets = plan->keys > 1 && rng_chance(rng, 300);
     if (demand->profile == PROFILE_GUARDED) {
         draw_guarded(plan, rng);
     } else if (demand->profile == PROFILE_MOVING) {

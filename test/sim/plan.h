@@ -42,6 +42,7 @@ struct plan {
     bool has_long_keys, has_names;
     bool has_password;
     bool is_fenced; /* all locks are */
+    bool has_sets;  /* locks are of several keys, some of them */
     bool has_owners;
     unsigned db;
 

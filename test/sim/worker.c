@@ -97,6 +97,14 @@ static bool fits_acquisition(redlock_status status) {
     }
 }
 
+static uint32_t mask_of(const struct worker *worker) {
+    uint32_t mask = 0;
+    for (unsigned i = 0; i < worker->key_count; i++) {
+        mask |= UINT32_C(1) << worker->keys[i];
+    }
+    return mask;
+}
+
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct record *record = arg;
     struct worker *worker = record->worker;
@@ -110,7 +118,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     }
     worker->acquires = NULL;
     if (status == REDLOCK_OK) {
-        check_held(&worker->hold, &app->process, lock, worker->key, record->min_validity);
+        check_held(&worker->hold, &app->process, lock, mask_of(worker), record->min_validity);
         check_fence(&worker->hold, record->began_at);
         worker->is_held = true;
         worker_act_within(worker, app->phase == PHASE_LAST ? 5 : app->plan->hold_ms);
@@ -186,13 +194,57 @@ static uint64_t draw_min_validity_ms(struct app *app, uint64_t ttl_ms) {
     }
 }
 
+/* In the last phase each key is asked for; or all of them, by everybody, in different orders. */
+static void draw_keys(struct worker *worker) {
+    struct app *app = worker->app;
+    const struct plan *plan = app->plan;
+    bool is_last = app->phase == PHASE_LAST;
+    unsigned *keys = worker->keys;
+    for (unsigned i = 0; i < plan->keys; i++) {
+        unsigned place = (unsigned)app_draw(app, i + 1);
+        keys[i] = keys[place];
+        keys[place] = i;
+    }
+    worker->key_count = 1;
+    if (plan->has_sets && (is_last || app_chance(app, 600))) {
+        worker->key_count = is_last ? plan->keys : 1 + (unsigned)app_draw(app, plan->keys);
+    } else if (is_last) {
+        keys[0] = worker->index % plan->keys;
+    }
+}
+
+/* It asks for a TTL: no node is to keep its keys for longer. */
+static void note_ttl(const struct worker *worker, uint64_t ttl_ms) {
+    struct checker *checker = worker->app->checker;
+    for (unsigned i = 0; i < worker->key_count; i++) {
+        uint64_t *asked = &checker->asked_ttl_ms[worker->app->process.index][worker->keys[i]];
+        *asked = *asked > ttl_ms ? *asked : ttl_ms;
+    }
+}
+
+/* One key as `key`, or as `keys`, which has to come to the same. */
+static void name_keys(struct worker *worker, redlock_request *request,
+                      const char *names[KEYS_MAX]) {
+    struct app *app = worker->app;
+    for (unsigned i = 0; i < worker->key_count; i++) {
+        names[i] = app->checker->keys[worker->keys[i]];
+    }
+    if (worker->key_count == 1 && !app->plan->has_sets) {
+        request->key = names[0];
+    } else {
+        request->keys = names;
+        request->key_count = worker->key_count;
+    }
+}
+
 static void acquire(struct worker *worker) {
     struct app *app = worker->app;
     const struct plan *plan = app->plan;
     redlock_request request = REDLOCK_REQUEST_INIT;
     bool is_last = app->phase == PHASE_LAST;
-    worker->key = (unsigned)(is_last ? worker->index % plan->keys : app_draw(app, plan->keys));
-    request.key = app->checker->keys[worker->key];
+    const char *names[KEYS_MAX];
+    draw_keys(worker);
+    name_keys(worker, &request, names);
     request.ttl_ms = plan->ttl_least_ms + app_draw(app, plan->ttl_most_ms - plan->ttl_least_ms + 1);
     if (is_last) {
         request.wait_ms = REDLOCK_FOREVER;
@@ -209,10 +261,9 @@ static void acquire(struct worker *worker) {
     request.fenced = plan->is_fenced;
     request.on_lost = on_lost;
     request.on_lost_arg = worker->losses;
-    uint64_t *asked = &app->checker->asked_ttl_ms[app->process.index][worker->key];
-    *asked = *asked > request.ttl_ms ? *asked : request.ttl_ms;
-    TRACE(app_world(app), "process %u worker %u: acquire key %u for %" PRIu64 " ms",
-          app->process.index, worker->index, worker->key, request.ttl_ms);
+    note_ttl(worker, request.ttl_ms);
+    TRACE(app_world(app), "process %u worker %u: acquire keys %" PRIx32 " for %" PRIu64 " ms",
+          app->process.index, worker->index, mask_of(worker), request.ttl_ms);
     app_begin_call(app);
     redlock_status status =
         redlock_acquire(app->client, &request, on_acquired, worker->acquires, &worker->lock);
@@ -254,9 +305,8 @@ static void extend(struct worker *worker) {
         app_chance(app, 300)
             ? 0
             : plan->ttl_least_ms + app_draw(app, plan->ttl_most_ms - plan->ttl_least_ms + 1);
-    uint64_t *asked = &app->checker->asked_ttl_ms[app->process.index][worker->key];
     struct record *record = worker->extends = record_expect(worker);
-    *asked = *asked > ttl ? *asked : ttl;
+    note_ttl(worker, ttl);
     TRACE(app_world(app), "process %u worker %u: extend by %" PRIu64, app->process.index,
           worker->index, ttl);
     app_begin_call(app);

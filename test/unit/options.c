@@ -375,6 +375,47 @@ static void test_a_newer_larger_struct_must_not_use_its_new_fields(void **state)
 
 /* ---- requests ---- */
 
+static void test_several_keys(void **state) {
+    (void)state;
+    static const char *names[REDLOCK_MAX_KEYS + 1] = {"a", "b", "a"};
+    static size_t lengths[REDLOCK_MAX_KEYS + 1];
+    static char long_name[REDLOCK_MAX_KEY + 1];
+    redlock_request request = usual_request();
+    size_t length;
+    request.keys = names;
+    request.key_count = 2;
+    assert_request_refused(&request, "key: set beside keys");
+    request.key = NULL;
+    request = assert_request_accepted(&request);
+    assert_string_equal(options_key(&request, 1, &length), "b");
+    assert_int_equal(length, 1);
+    request.key_count = 3;
+    assert_request_refused(&request, "keys[2]: the same as keys[0]");
+    lengths[2] = 2; /* with the NUL it is another one */
+    request.key_lengths = lengths;
+    request = assert_request_accepted(&request);
+    assert_string_equal(options_key(&request, 2, &length), "a");
+    assert_int_equal(length, 2);
+    assert_string_equal(options_key(&request, 0, &length), "a");
+    assert_int_equal(length, 1);
+    request.key_lengths = NULL;
+    names[2] = NULL;
+    assert_request_refused(&request, "keys[2]: not set");
+    names[2] = "";
+    assert_request_refused(&request, "keys[2]: empty");
+    names[2] = "c:fence";
+    assert_request_refused(&request, "keys[2]: what ends in :fence is kept");
+    memset(long_name, 'k', REDLOCK_MAX_KEY - 1);
+    names[2] = long_name;
+    assert_request_refused(&request, "keys: longer than 65536 bytes together");
+    request.key_count = 0;
+    assert_request_refused(&request, "key_count: 0 is not between 1 and 64");
+    request.key_count = REDLOCK_MAX_KEYS + 1;
+    assert_request_refused(&request, "key_count: 65 is not between 1 and 64");
+    request.keys = NULL;
+    assert_request_refused(&request, "keys: not set");
+}
+
 static void test_the_key(void **state) {
     (void)state;
     static char key[REDLOCK_MAX_KEY + 2];
@@ -527,6 +568,7 @@ int main(void) {
         cmocka_unit_test(test_an_older_smaller_struct_gets_the_defaults),
         cmocka_unit_test(test_a_newer_larger_struct_must_not_use_its_new_fields),
         cmocka_unit_test(test_the_key),
+        cmocka_unit_test(test_several_keys),
         cmocka_unit_test(test_the_ttl_leaves_more_than_the_least_validity),
         cmocka_unit_test(test_max_hold_bounds_a_watchdog),
         cmocka_unit_test(test_how_long_to_go_on_trying),

@@ -95,10 +95,11 @@ static void test_numbers_are_written_in_full(void **state) {
 
 static void add_lock(struct fixture *f, enum script script, const char *key, size_t length,
                      const char *token, uint64_t ttl_ms) {
+    const struct script_name name = {key, length};
     script_call_add(
         &f->call, script,
         &(struct script_lock){
-            .key = key, .key_length = length, .token = token, .owner = "", .ttl_ms = ttl_ms});
+            .names = &name, .name_count = 1, .token = token, .owner = "", .ttl_ms = ttl_ms});
 }
 
 static void test_release_of_one_key(void **state) {
@@ -163,8 +164,10 @@ static void test_the_owner_stands_behind_the_token(void **state) {
 /* Beside each key its counter. */
 static void test_fenced_locks(void **state) {
     struct fixture *f = *state;
-    struct script_lock lock = {.key = "a\0b",
-                               .key_length = 3,
+    const struct script_name name = {"a\0b", 3};
+    struct script_lock lock = {.names = &name,
+                               .name_count = 1,
+                               .is_fenced = true,
                                .token = TOKEN,
                                .owner = "me",
                                .ttl_ms = 10000,
@@ -175,9 +178,10 @@ static void test_fenced_locks(void **state) {
     script_call_add(&f->call, SCRIPT_TAKE, &lock);
     command_script(&f->out, SCRIPT_TAKE, false, &f->call);
     int length = snprintf(expected, sizeof(expected),
-                          "*10\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n2\r\n$3\r\na%cb\r\n"
+                          "*12\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n2\r\n$3\r\na%cb\r\n"
                           "$9\r\na%cb:fence\r\n" BULK_OF_MINE
-                          "$5\r\n10000\r\n$3\r\n123\r\n$1\r\n1\r\n$1\r\n7\r\n",
+                          "$5\r\n10000\r\n$1\r\n1\r\n$1\r\n1\r\n$3\r\n123\r\n$1\r\n1\r\n"
+                          "$1\r\n7\r\n",
                           script_sha(SCRIPT_TAKE), 0, 0);
     assert_bytes(&f->out, expected, (size_t)length);
     bytes_clear(&f->out);
@@ -189,6 +193,43 @@ static void test_fenced_locks(void **state) {
                       "$9\r\na%cb:fence\r\n" BULK_OF_MINE "$5\r\n10000\r\n$3\r\n123\r\n$1\r\n7\r\n",
                       script_sha(SCRIPT_KEEP), 0, 0);
     assert_bytes(&f->out, expected, (size_t)length);
+}
+
+/* All keys, then all counters if there are any, and one set of arguments. */
+static void test_several_keys(void **state) {
+    struct fixture *f = *state;
+    const struct script_name names[] = {{"a", 1}, {"bb", 2}};
+    struct script_lock lock = {.names = names,
+                               .name_count = 2,
+                               .token = TOKEN,
+                               .owner = "",
+                               .ttl_ms = 5,
+                               .fence = 4,
+                               .idle_ms = 3};
+    char expected[512];
+    script_call_add(&f->call, SCRIPT_TAKE, &lock);
+    lock.is_fenced = true;
+    script_call_add(&f->call, SCRIPT_TAKE, &lock);
+    command_script(&f->out, SCRIPT_TAKE, false, &f->call);
+    int length =
+        snprintf(expected, sizeof(expected),
+                 "*23\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n6\r\n$1\r\na\r\n$2\r\nbb\r\n"
+                 "$1\r\na\r\n$2\r\nbb\r\n$7\r\na:fence\r\n$8\r\nbb:fence\r\n" BULK_OF_TOKEN
+                 "$1\r\n5\r\n$1\r\n2\r\n$1\r\n0\r\n$1\r\n4\r\n$1\r\n0\r\n$1\r\n3\r\n" BULK_OF_TOKEN
+                 "$1\r\n5\r\n$1\r\n2\r\n$1\r\n1\r\n$1\r\n4\r\n$1\r\n0\r\n$1\r\n3\r\n",
+                 script_sha(SCRIPT_TAKE));
+    assert_bytes(&f->out, expected, (size_t)length);
+    assert_int_equal(script_items(SCRIPT_TAKE, 2), 1);
+    bytes_clear(&f->out);
+    script_call_clear(&f->call);
+    script_call_add(&f->call, SCRIPT_RELEASE, &lock);
+    command_script(&f->out, SCRIPT_RELEASE, false, &f->call);
+    length = snprintf(expected, sizeof(expected),
+                      "*7\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n2\r\n$1\r\na\r\n"
+                      "$2\r\nbb\r\n" BULK_OF_TOKEN BULK_OF_TOKEN,
+                      script_sha(SCRIPT_RELEASE));
+    assert_bytes(&f->out, expected, (size_t)length);
+    assert_int_equal(script_items(SCRIPT_RELEASE, 2), 2);
 }
 
 /* ---- without memory ---- */
@@ -411,7 +452,7 @@ static void test_answers_with_fences(void **state) {
         {"y9007199254740992", false, 0},
         {"y99999999999999999999999999999", false, 0},
         {"y0", false, 0},
-        {"y", false, 0},
+        {"y", true, 0}, /* of a lock without a fence */
         {"y1.0", false, 0},
         {"y-1", false, 0},
         {"m", true, 0},
@@ -435,6 +476,29 @@ static void test_answers_with_fences(void **state) {
     assert_int_equal(outcomes[1].other_ttl_ms, 5);
     assert_int_equal(outcomes[1].fence, 0);
     assert_int_equal(outcomes[2].fence, 9);
+}
+
+/* A node has several keys only if it has each; who looks on wants to know what is in the way. */
+static void test_answers_for_several_keys(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned count;
+        struct reply_outcome combined;
+    } rows[] = {
+        {"y", 1, {REDLOCK_VOTE_GRANTED, 0, 0}},        {"yyy", 3, {REDLOCK_VOTE_GRANTED, 0, 0}},
+        {"ymy", 3, {REDLOCK_VOTE_MISSING, 0, 0}},      {"mh5", 2, {REDLOCK_VOTE_DENIED, 5, 0}},
+        {"h5m", 2, {REDLOCK_VOTE_DENIED, 5, 0}},       {"h5h9h7", 3, {REDLOCK_VOTE_DENIED, 9, 0}},
+        {"h5pyh9", 4, {REDLOCK_VOTE_NO_EXPIRY, 0, 0}}, {"pt", 2, {REDLOCK_VOTE_WRONG_TYPE, 0, 0}},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply reply = reply_of(REPLY_STRING, rows[i].text);
+        struct reply_outcome outcomes[4];
+        assert_true(reply_to_script(&reply, SCRIPT_RELEASE, outcomes, rows[i].count));
+        struct reply_outcome combined = reply_combine(outcomes, rows[i].count);
+        assert_int_equal(combined.vote, rows[i].combined.vote);
+        assert_int_equal(combined.other_ttl_ms, rows[i].combined.other_ttl_ms);
+    }
 }
 
 static void test_answers_of_inspections(void **state) {
@@ -610,6 +674,7 @@ int main(void) {
         WITH_BUFFERS(test_renewal_of_three_keys),
         WITH_BUFFERS(test_the_owner_stands_behind_the_token),
         WITH_BUFFERS(test_fenced_locks),
+        WITH_BUFFERS(test_several_keys),
         WITH_BUFFERS(test_a_script_the_server_lacks_is_sent_as_text),
         WITH_BUFFERS(test_a_command_without_memory_has_failed),
         cmocka_unit_test(test_the_written_sha_is_that_of_the_text),
@@ -617,6 +682,7 @@ int main(void) {
         cmocka_unit_test(test_answers_of_scripts),
         cmocka_unit_test(test_malformed_answers_of_scripts),
         cmocka_unit_test(test_answers_with_fences),
+        cmocka_unit_test(test_answers_for_several_keys),
         cmocka_unit_test(test_answers_of_inspections),
         cmocka_unit_test(test_an_answer_ends_where_its_length_says),
         cmocka_unit_test(test_answers_of_the_beat),
