@@ -157,8 +157,20 @@ static void create(struct run *run) {
 
 /* ---- requests ---- */
 
+/* Any number of them, and some may be missing, empty, or there twice. */
+static void set_keys(struct input *input, redlock_request *request) {
+    static const char *const names[8 + REDLOCK_MAX_KEYS] = {"ab", "c", "ab",      "",
+                                                            NULL, "d", "e:fence", "f"};
+    static const size_t lengths[8 + REDLOCK_MAX_KEYS] = {2, 1, 1};
+    unsigned kind = input_byte(input);
+    request->key = kind & 8 ? request->key : NULL;
+    request->keys = names + kind % 8;
+    request->key_lengths = kind & 16 ? lengths + kind % 8 : NULL;
+    request->key_count = kind & 128 ? (size_t)input_number(input) : 1 + kind / 32 % (8 - kind % 8);
+}
+
 static void set_field(struct input *input, redlock_request *request) {
-    switch (input_below(input, 9)) {
+    switch (input_below(input, 10)) {
     case 0:
         request->size = (size_t)input_number(input);
         break;
@@ -185,6 +197,9 @@ static void set_field(struct input *input, redlock_request *request) {
         break;
     case 8:
         request->max_hold_ms = input_number(input);
+        break;
+    case 9:
+        set_keys(input, request);
         break;
     }
 }

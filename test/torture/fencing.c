@@ -105,6 +105,29 @@ static void fenced_and_topped_up(struct app *app) {
     let_go(hold);
 }
 
+#define OTHER_KEY "orders:43"
+
+static void several_keys(struct app *app) {
+    static const char *const keys[] = {KEY, OTHER_KEY};
+    redlock_request request = app_request(NULL);
+    request.keys = keys;
+    request.key_count = 2;
+    struct hold *hold = open_connected(app) ? hold_for(app, &request) : NULL;
+    if (hold == NULL) {
+        return;
+    }
+    app_extend(hold, 0, true);
+    wait_idle(app);
+    redlock_request one = app_request(OTHER_KEY);
+    struct hold *late = app_acquire(app, &one);
+    wait_idle(app);
+    EXPECT(late != NULL && late->acquired == REDLOCK_EHELD);
+    let_go(late);
+    let_go(hold);
+    wait_free(app);
+    EXPECT(masters_having(OTHER_KEY) == 0);
+}
+
 static void canceled_before_it_is_sent(struct app *app) {
     redlock_request request = fenced_request();
     if (open_connected(app)) {
@@ -162,6 +185,7 @@ static const struct scenario scenarios[] = {
     ON_SOCKETS(canceled_while_it_is_raised),
     ON_SOCKETS(fenced_without_scripts),
     ON_SOCKETS(fenced_and_topped_up),
+    ON_SOCKETS(several_keys),
     ON_SOCKETS(canceled_before_it_is_sent),
     ON_SOCKETS(inspected),
     ON_SOCKETS(closed_while_it_is_inspected),

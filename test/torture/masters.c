@@ -207,31 +207,69 @@ static const char *do_set(struct master *master, const struct command *command) 
     return "+OK\r\n";
 }
 
-/* The item of a fenced lock: key, counter; token, TTL, fence, step of SCRIPT_TAKE, counter's TTL.
- */
-static int do_fenced_item(struct master *master, enum script script, const struct command *command,
-                          size_t i, char *item) {
-    bool is_take = script == SCRIPT_TAKE;
-    size_t first = 3 + command_keys(command) + (is_take ? 5 : 4) * i;
-    const struct argument *key = &command->arguments[3 + 2 * i];
-    struct entry *entry = find(master, key->bytes, key->length);
-    uint64_t fence = number(command, first + 2);
-    char value[VALUE_MAX];
-    command_text(command, first, value, sizeof(value));
-    if (entry != NULL && strcmp(entry->value, value) != 0) {
-        return sprintf(item, "h%" PRIu64, (entry->expires - world_now()) / 1000000);
-    }
-    if (entry == NULL && !is_take) {
-        return sprintf(item, "m");
-    }
-    if (entry == NULL) {
-        set(master, key->bytes, key->length, value, number(command, first + 1));
-    } else if (entry->expires < after_ms(number(command, first + 1))) {
-        entry->expires = after_ms(number(command, first + 1));
-    }
-    master->counter += is_take ? number(command, first + 3) : 0;
+/* Who has the key, if it is somebody else; NULL: nobody has. */
+static const struct entry *other_holder(struct master *master, const struct argument *key,
+                                        const char *value) {
+    const struct entry *entry = find(master, key->bytes, key->length);
+    return entry != NULL && strcmp(entry->value, value) != 0 ? entry : NULL;
+}
+
+static int say_held(const struct entry *entry, char *item) {
+    return sprintf(item, "h%" PRIu64, (entry->expires - world_now()) / 1000000);
+}
+
+/* One counter is enough for all keys. */
+static int count_up(struct master *master, uint64_t fence, uint64_t step, char *item) {
+    master->counter += step;
     master->counter = master->counter > fence ? master->counter : fence;
     return sprintf(item, "y%" PRIu64, master->counter);
+}
+
+/* SCRIPT_TAKE: an item for each lock, of some keys and seven arguments. */
+static int do_takes(struct master *master, const struct command *command, char *items) {
+    size_t key = 3;
+    size_t first = 3 + command_keys(command);
+    int length = 0;
+    for (; first + 7 <= command->count; first += 7) {
+        size_t count = number(command, first + 2);
+        bool is_fenced = number(command, first + 3);
+        const struct argument *keys = &command->arguments[key];
+        const struct entry *other = NULL;
+        char value[VALUE_MAX];
+        command_text(command, first, value, sizeof(value));
+        for (size_t i = 0; i < count && other == NULL; i++) {
+            other = other_holder(master, &keys[i], value);
+        }
+        for (size_t i = 0; i < count && other == NULL; i++) {
+            if (find(master, keys[i].bytes, keys[i].length) == NULL) {
+                set(master, keys[i].bytes, keys[i].length, value, number(command, first + 1));
+            }
+        }
+        char *item = items + length;
+        length += other != NULL ? say_held(other, item)
+                  : is_fenced   ? count_up(master, number(command, first + 4),
+                                           number(command, first + 5), item)
+                                : sprintf(item, "y");
+        key += is_fenced ? 2 * count : count;
+    }
+    return length;
+}
+
+/* SCRIPT_KEEP: key, counter; token, TTL, fence, the counter's TTL. */
+static int do_keep(struct master *master, const struct command *command, size_t i, char *item) {
+    size_t first = 3 + command_keys(command) + 4 * i;
+    const struct argument *key = &command->arguments[3 + 2 * i];
+    struct entry *entry = find(master, key->bytes, key->length);
+    char value[VALUE_MAX];
+    command_text(command, first, value, sizeof(value));
+    const struct entry *other = other_holder(master, key, value);
+    if (entry == NULL || other != NULL) {
+        return other != NULL ? say_held(other, item) : sprintf(item, "m");
+    }
+    if (entry->expires < after_ms(number(command, first + 1))) {
+        entry->expires = after_ms(number(command, first + 1));
+    }
+    return count_up(master, number(command, first + 2), 0, item);
 }
 
 /* The item of one key in a script's answer. */
@@ -247,7 +285,7 @@ static int do_item(struct master *master, enum script script, const struct comma
         return sprintf(item, "m");
     }
     if (strcmp(entry->value, value) != 0) {
-        return sprintf(item, "h%" PRIu64, (entry->expires - world_now()) / 1000000);
+        return say_held(entry, item);
     }
     if (script == SCRIPT_RELEASE) {
         released++;
@@ -278,25 +316,34 @@ static int do_inspection(struct master *master, const struct command *command, c
                    master->counter, entry != NULL ? entry->value : "");
 }
 
-static const char *do_script(struct master *master, const struct command *command) {
-    static char answer[SCRIPT_MAX_KEYS * 24 + 16];
-    char items[SCRIPT_MAX_KEYS * 24];
+static int do_items(struct master *master, enum script script, const struct command *command,
+                    char *items) {
     int length = 0;
+    if (script == SCRIPT_INSPECT) {
+        return do_inspection(master, command, items);
+    }
+    if (script == SCRIPT_TAKE) {
+        return do_takes(master, command, items);
+    }
+    for (size_t i = 0; script == SCRIPT_KEEP && i < command_keys(command) / 2; i++) {
+        length += do_keep(master, command, i, items + length);
+    }
+    for (size_t i = 0; script != SCRIPT_KEEP && i < command_keys(command); i++) {
+        length += do_item(master, script, command, i, items + length);
+    }
+    return length;
+}
+
+static const char *do_script(struct master *master, const struct command *command) {
+    static char answer[2 * SCRIPT_MAX_KEYS * 24 + 16];
+    char items[2 * SCRIPT_MAX_KEYS * 24];
     enum script script = script_of(command);
     if (command_is(command, "EVAL", NULL)) {
         master->knows[script] = true;
     } else if (!master->knows[script]) {
         return "-NOSCRIPT No matching script.\r\n";
     }
-    bool is_fenced = script == SCRIPT_TAKE || script == SCRIPT_KEEP;
-    if (script == SCRIPT_INSPECT) {
-        length = do_inspection(master, command, items);
-    }
-    for (size_t i = 0; script != SCRIPT_INSPECT && i < command_keys(command) / (is_fenced ? 2 : 1);
-         i++) {
-        length +=
-            (is_fenced ? do_fenced_item : do_item)(master, script, command, i, items + length);
-    }
+    int length = do_items(master, script, command, items);
     snprintf(answer, sizeof(answer), "$%d\r\n%.*s\r\n", length, length, items);
     return answer;
 }
