@@ -387,10 +387,28 @@ typedef struct redlock_request {
     const char *const *keys;
     const size_t *key_lengths;
     size_t key_count;
+
+    /*
+     * The key stays taken for at least so long, also where it is released earlier; counted, like
+     * the validity, from before the try that got it. For work that must not be done again too
+     * soon, whoever does it (a job that many machines would start). At most ttl_ms.
+     */
+    uint64_t min_hold_ms;
+
+    /*
+     * The nodes keep the key for so long after the validity has ended, so that only a holder that
+     * vanished delays the next one: what it had sent before has time to arrive. (The lock-delay of
+     * "The Chubby lock service", section 2.4: for resources that cannot check a fence.) A release
+     * frees the key at once. ttl_ms and this together are at most max_ttl_ms.
+     */
+    uint64_t lock_delay_ms;
 } redlock_request;
 
 #define REDLOCK_REQUEST_INIT                                                                       \
-    { sizeof(redlock_request), NULL, 0, 10000, 0, 0, 0, false, 0, NULL, NULL, false, NULL, NULL, 0 }
+    {                                                                                              \
+        sizeof(redlock_request), NULL, 0, 10000, 0, 0, 0, false, 0, NULL, NULL, false, NULL, NULL, \
+            0, 0, 0                                                                                \
+    }
 
 /*
  * Asks all nodes at once for the key, with a fresh random token for each try (Redlock steps 1 to

@@ -9,6 +9,7 @@
 #include "batch.h"
 
 #include "base/nanos.h"
+#include "core/validity.h"
 #include "node.h"
 #include "wire/command.h"
 
@@ -124,6 +125,16 @@ static void note_keys(struct context *context, const struct key *keys) {
     }
 }
 
+/* For how long the nodes are to keep the key. */
+static uint64_t node_ttl(enum script script, const struct flight *flight) {
+    const struct context *context = flight->context;
+    if (script != SCRIPT_STAY) {
+        return flight->node_ttl;
+    }
+    uint64_t left = nanos_sub(flight->stay_until, flight->round.start);
+    return validity_ttl(left, context->options.drift);
+}
+
 static void collect(struct batch *batch, struct flight *flight) {
     const struct context *context = batch->context;
     struct script_name names[REDLOCK_MAX_KEYS];
@@ -132,7 +143,7 @@ static void collect(struct batch *batch, struct flight *flight) {
                                           .name_count = key_names(flight->key, names),
                                           .token = flight->token,
                                           .owner = context->owner,
-                                          .ttl_ms = nanos_to_ms(flight->round.ttl),
+                                          .ttl_ms = nanos_to_ms(node_ttl(batch->script, flight)),
                                           .is_fenced = flight->is_fenced,
                                           .fence = flight->fence,
                                           .step = flight->fence_step,
@@ -215,8 +226,9 @@ static bool read_items(const struct batch *batch, const struct reply *reply,
 /* A fence was asked for, and has to be there. */
 static bool lacks_fence(const struct batch *batch, const struct flight *flight,
                         struct reply_outcome outcome) {
-    return batch->script != SCRIPT_RELEASE && flight->is_fenced &&
-           outcome.vote == REDLOCK_VOTE_GRANTED && outcome.fence == 0;
+    bool is_told = batch->script == SCRIPT_TAKE || batch->script == SCRIPT_KEEP;
+    return is_told && flight->is_fenced && outcome.vote == REDLOCK_VOTE_GRANTED &&
+           outcome.fence == 0;
 }
 
 static void vote(struct batch *batch, struct node *node, const struct reply *reply) {

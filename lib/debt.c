@@ -22,8 +22,7 @@ void debts_finish(struct debts *debts) {
     }
 }
 
-bool debts_add(struct debts *debts, struct key *key, const char *token, uint64_t until,
-               uint64_t now) {
+bool debts_add(struct debts *debts, const struct owed *owed, uint64_t now) {
     if (debts->count >= debts->sweep_at && debts->first_until <= now) {
         debts_drop_expired(debts, now);
         size_t twice = debts->count < SWEEP_LEAST / 2 ? SWEEP_LEAST : 2 * debts->count;
@@ -34,10 +33,11 @@ bool debts_add(struct debts *debts, struct key *key, const char *token, uint64_t
     if (debt == NULL) {
         return false;
     }
-    debt->key = key_hold(key);
-    memcpy(debt->token, token, sizeof(debt->token));
-    debt->until = until;
-    debts->first_until = nanos_min(debts->first_until, until);
+    debt->owed = *owed;
+    debt->owed.key = key_hold(owed->key);
+    memcpy(debt->token, owed->token, sizeof(debt->token));
+    debt->owed.token = debt->token;
+    debts->first_until = nanos_min(debts->first_until, owed->until);
     STAILQ_INSERT_TAIL(&debts->list, debt, link);
     debts->count++;
     return true;
@@ -47,10 +47,10 @@ void debts_drop_expired(struct debts *debts, uint64_t now) {
     debts->first_until = NANOS_NEVER;
     for (size_t left = debts->count; left > 0; left--) {
         struct debt *debt = STAILQ_FIRST(&debts->list);
-        if (debt->until <= now) {
+        if (debt->owed.until <= now) {
             debts_drop_first(debts);
         } else {
-            debts->first_until = nanos_min(debts->first_until, debt->until);
+            debts->first_until = nanos_min(debts->first_until, debt->owed.until);
             STAILQ_REMOVE_HEAD(&debts->list, link);
             STAILQ_INSERT_TAIL(&debts->list, debt, link);
         }
@@ -67,6 +67,6 @@ void debts_drop_first(struct debts *debts) {
     struct debt *debt = STAILQ_FIRST(&debts->list);
     STAILQ_REMOVE_HEAD(&debts->list, link);
     debts->count--;
-    key_drop(debt->key);
+    key_drop(debt->owed.key);
     memory_free(debts->allocator, debt);
 }

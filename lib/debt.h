@@ -17,11 +17,18 @@
 /* The most that one node is owed; what is beyond is left to the keys' TTL. */
 #define DEBTS_MAX 65536
 
+/* A release: of which key, by which token. */
+struct owed {
+    struct key *key;
+    const char *token;
+    uint64_t until;      /* the key has expired at the node */
+    uint64_t stay_until; /* the key is to stay until then; 0: it is not */
+};
+
 struct debt {
     STAILQ_ENTRY(debt) link;
-    struct key *key;
+    struct owed owed; /* the key is held; the token is: */
     char token[TOKEN_LENGTH + 1];
-    uint64_t until; /* the key has expired at the node */
 };
 
 struct debts {
@@ -36,8 +43,7 @@ void debts_init(struct debts *debts, const redlock_allocator *allocator);
 void debts_finish(struct debts *debts);
 
 /* False when there are too many, or no memory: then only the key's TTL frees it. */
-bool debts_add(struct debts *debts, struct key *key, const char *token, uint64_t until,
-               uint64_t now);
+bool debts_add(struct debts *debts, const struct owed *owed, uint64_t now);
 
 /* Drops those whose keys have expired by now. */
 void debts_drop_expired(struct debts *debts, uint64_t now);

@@ -35,6 +35,8 @@ struct flight *flight_create(struct context *context, struct flight_listener lis
     flight->references = 1;
     flight->may_hold = plan->may_hold;
     flight->keep_until = plan->keep_until;
+    flight->stay_until = plan->stay_until;
+    flight->node_ttl = nanos_add(plan->ttl, plan->lock_delay);
     flight->is_fenced = plan->is_fenced;
     flight->fence = plan->fence;
     flight->fence_step = plan->fence_step;
@@ -114,7 +116,10 @@ static void cast(struct flight *flight, struct node *node, struct reply_outcome 
         note_detail(flight, node->index, detail);
     }
     if (is_release(flight) && was_not_done(outcome.vote) && (flight->may_hold >> node->index & 1)) {
-        node_owe(node, flight->key, flight->token, flight->keep_until);
+        node_owe(node, &(struct owed){.key = flight->key,
+                                      .token = flight->token,
+                                      .until = flight->keep_until,
+                                      .stay_until = flight->stay_until});
     }
     if (flight->listener.on_vote != NULL) {
         flight->listener.on_vote(flight->listener.owner, decided, outcome.vote);
@@ -197,7 +202,7 @@ void flight_send_set(struct flight *flight, uint32_t nodes) {
     look_at_nodes(context, flight->round.start);
     bytes_clear(command);
     command_set(command, flight->key->bytes, flight->key->length, flight->token, context->owner,
-                nanos_to_ms(flight->round.ttl));
+                nanos_to_ms(flight->node_ttl));
     flight->request.sent_at = flight->round.start;
     flight->request.length = command->length;
     uint32_t rest = flight->round.members;

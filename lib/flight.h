@@ -36,6 +36,8 @@ struct flight {
     uint32_t references; /* replies to come, and the lock that looks at the votes */
     uint32_t may_hold;   /* releases: mask of the nodes that may hold the key for us */
     uint64_t keep_until; /* releases: when the key has expired at every node */
+    uint64_t stay_until; /* releases: until then the key is to stay; 0: not at all */
+    uint64_t node_ttl;   /* how long the nodes are to keep the key */
     bool is_fenced;
     uint64_t fence;      /* of fenced locks: what their counters are raised to, at least */
     unsigned fence_step; /* and that they are to grow by, in any case */
@@ -50,9 +52,11 @@ struct flight_plan {
     const char *token;
     uint64_t now;
     uint64_t ttl;
+    uint64_t lock_delay; /* behind the TTL */
     uint32_t awaited;    /* of ROUND_SETTLE */
-    uint32_t may_hold;   /* of a release */
-    uint64_t keep_until; /* of a release */
+    uint32_t may_hold;   /* of a release, like the next two */
+    uint64_t keep_until;
+    uint64_t stay_until;
     bool is_fenced;
     uint64_t fence;
     unsigned fence_step;

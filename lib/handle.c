@@ -78,8 +78,8 @@ redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms, redlock_cb *o
     if (ttl_ms == 0) {
         ttl_ms = nanos_to_ms(lock->lease.terms.ttl);
     }
-    uint64_t min_validity_ms = nanos_to_ms(lock->lease.terms.min_validity);
-    status = options_check_ttl(&context->options, ttl_ms, min_validity_ms, &context->refusal);
+    status = options_check_ttl(&context->options, ttl_ms, nanos_to_ms(lock->lease.terms.lock_delay),
+                               nanos_to_ms(lock->lease.terms.min_validity), &context->refusal);
     if (status != REDLOCK_OK) {
         return status;
     }

@@ -164,6 +164,7 @@ static void top_up(redlock_lock *lock, uint32_t nodes, uint64_t ttl, uint64_t no
                                .token = lock->token,
                                .now = now,
                                .ttl = ttl,
+                               .lock_delay = lock->lease.terms.lock_delay,
                                .is_fenced = lock->lease.terms.fenced,
                                .fence = lock->lease.fence};
     struct flight *flight =
@@ -174,11 +175,15 @@ static void top_up(redlock_lock *lock, uint32_t nodes, uint64_t ttl, uint64_t no
     }
 }
 
-static enum script script_of(const redlock_lock *lock, enum round_kind kind) {
-    if (kind == ROUND_RELEASE || kind == ROUND_SETTLE) {
-        return SCRIPT_RELEASE; /* the counter stays */
+static enum script script_of(const redlock_lock *lock, enum round_kind kind, uint64_t now) {
+    switch (kind) {
+    case ROUND_RELEASE: /* the counter stays */
+        return release_script(lock->lease.stay_until, now);
+    case ROUND_SETTLE:
+        return SCRIPT_RELEASE;
+    default:
+        return lock->lease.terms.fenced ? SCRIPT_KEEP : SCRIPT_RENEW;
     }
-    return lock->lease.terms.fenced ? SCRIPT_KEEP : SCRIPT_RENEW;
 }
 
 /* False when there is no memory for the round. */
@@ -192,9 +197,11 @@ static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t await
                                .token = lock->token,
                                .now = now,
                                .ttl = lock->lease.terms.ttl,
+                               .lock_delay = lock->lease.terms.lock_delay,
                                .awaited = awaited,
                                .may_hold = lock->lease.may_hold,
                                .keep_until = nanos_add(now, lock->lease.longest_ttl),
+                               .stay_until = kind == ROUND_RELEASE ? lock->lease.stay_until : 0,
                                .is_fenced = lock->lease.terms.fenced,
                                .fence = lock->lease.fence};
     if (kind == ROUND_ACQUIRE && lock->lease.terms.fenced) {
@@ -223,7 +230,7 @@ static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t await
     if (kind == ROUND_ACQUIRE) {
         take(lock, flight, all);
     } else {
-        batch_add(context, script_of(lock, kind), all, flight);
+        batch_add(context, script_of(lock, kind, now), all, flight);
     }
     return true;
 }
@@ -272,8 +279,10 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
     struct context *context = lock->locks->context;
     if (update->undo != 0) {
         lock->flight->is_void = true;
-        release_unattended(context, lock->key, lock->token, update->undo, now,
-                           nanos_add(now, lock->lease.longest_ttl));
+        const struct owed owed = {.key = lock->key,
+                                  .token = lock->token,
+                                  .until = nanos_add(now, lock->lease.longest_ttl)};
+        release_unattended(context, &owed, update->undo, now);
     }
     if (update->send && !begin_round(lock, update->round, update->awaited, now)) {
         raise_event(lock, LOCK_NO_MEMORY);

@@ -400,12 +400,12 @@ static void pay_later(struct node *node, uint64_t now) {
     }
 }
 
-void node_owe(struct node *node, struct key *key, const char *token, uint64_t until) {
+void node_owe(struct node *node, const struct owed *owed) {
     uint64_t now = clock_now();
-    if (node->context->is_closing || until <= now) {
+    if (node->context->is_closing || owed->until <= now) {
         return;
     }
-    if (!debts_add(&node->debts, key, token, until, now)) {
+    if (!debts_add(&node->debts, owed, now)) {
         log_line(&node->context->log, REDLOCK_LOG_WARN,
                  "node %s: a release cannot be remembered; the key's TTL frees it", node->name);
     } else if (node->state == NODE_UP && node->pay_at == NANOS_NEVER) {

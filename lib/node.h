@@ -106,8 +106,8 @@ bool node_was_reached(const struct node *node);
 /* Logs an error reply, once for each class of error until the node has connected anew. */
 void node_complain(struct node *node, const struct reply *reply);
 
-/* Notes a release that did not reach the node: it is sent again until `until`. */
-void node_owe(struct node *node, struct key *key, const char *token, uint64_t until);
+/* Notes a release that did not reach the node: it is sent again until the key has expired. */
+void node_owe(struct node *node, const struct owed *owed);
 
 /* It is owed nothing any more. */
 void node_forgive(struct node *node);

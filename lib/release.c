@@ -4,21 +4,26 @@
 #include "flight.h"
 #include "io/clock.h"
 
-void release_unattended(struct context *context, struct key *key, const char *token, uint32_t nodes,
-                        uint64_t now, uint64_t until) {
+enum script release_script(uint64_t stay_until, uint64_t now) {
+    return now < stay_until ? SCRIPT_STAY : SCRIPT_RELEASE;
+}
+
+void release_unattended(struct context *context, const struct owed *owed, uint32_t nodes,
+                        uint64_t now) {
     struct flight_plan plan = {.kind = ROUND_SETTLE,
-                               .key = key,
-                               .token = token,
+                               .key = owed->key,
+                               .token = owed->token,
                                .now = now,
                                .may_hold = nodes,
-                               .keep_until = until};
+                               .keep_until = owed->until,
+                               .stay_until = owed->stay_until};
     struct flight *flight = flight_create(context, FLIGHT_UNATTENDED, &plan);
     if (flight == NULL) {
         log_line(&context->log, REDLOCK_LOG_WARN,
-                 "lock %s: no memory to release it; its TTL frees it", key->bytes);
+                 "lock %s: no memory to release it; its TTL frees it", owed->key->bytes);
         return;
     }
-    batch_add(context, SCRIPT_RELEASE, nodes, flight);
+    batch_add(context, release_script(owed->stay_until, now), nodes, flight);
     flight_drop(flight);
 }
 
@@ -29,10 +34,9 @@ void release_debts(struct node *node) {
     debts_init(&due, &context->allocator);
     debts_take(&node->debts, &due);
     while (due.count > 0) {
-        const struct debt *debt = STAILQ_FIRST(&due.list);
-        if (debt->until > now) {
-            release_unattended(context, debt->key, debt->token, UINT32_C(1) << node->index, now,
-                               debt->until);
+        const struct owed *owed = &STAILQ_FIRST(&due.list)->owed;
+        if (owed->until > now) {
+            release_unattended(context, owed, UINT32_C(1) << node->index, now);
         }
         debts_drop_first(&due);
     }

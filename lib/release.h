@@ -10,10 +10,13 @@
 
 /*
  * Releases a token at `nodes`, in this turn. Where it does not get through it becomes a debt of
- * the node, until the key has expired: `until`.
+ * the node, until the key has expired.
  */
-void release_unattended(struct context *context, struct key *key, const char *token, uint32_t nodes,
-                        uint64_t now, uint64_t until);
+void release_unattended(struct context *context, const struct owed *owed, uint32_t nodes,
+                        uint64_t now);
+
+/* The script that releases a key which is to stay until then (0: not at all), if it is `now`. */
+enum script release_script(uint64_t stay_until, uint64_t now);
 
 /* Sends a node the releases that it is owed; what fails again is owed again. */
 void release_debts(struct node *node);

@@ -89,7 +89,7 @@ void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t 
                             .seed = seed,
                             .begun_at = now,
                             .renew_at = NANOS_NEVER,
-                            .longest_ttl = terms->ttl};
+                            .longest_ttl = nanos_add(terms->ttl, terms->lock_delay)};
     *update = (struct lease_update){0};
     try_once(lease, now, update);
 }
@@ -205,6 +205,8 @@ static bool leaves_validity(const struct lease *lease, uint64_t end, uint64_t no
 static void acquired(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
                      struct lease_update *update) {
     lease->acquired_at = now;
+    lease->stay_until =
+        lease->terms.min_hold != 0 ? nanos_add(round->start, lease->terms.min_hold) : 0;
     round_was_yes(lease, round, end, now);
     top_up_after(lease, round, now, update);
     tell(update, LEASE_ACQUIRED, REDLOCK_OK);
@@ -437,7 +439,7 @@ redlock_status lease_extend(struct lease *lease, uint64_t ttl, uint64_t now,
         return REDLOCK_EBUSY;
     }
     lease->terms.ttl = ttl;
-    lease->longest_ttl = nanos_max(lease->longest_ttl, ttl);
+    lease->longest_ttl = nanos_max(lease->longest_ttl, nanos_add(ttl, lease->terms.lock_delay));
     lease->extending = true;
     renew(lease, now, update); /* a renewal under way is superseded: this one counts from now */
     return REDLOCK_OK;

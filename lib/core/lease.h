@@ -44,6 +44,8 @@ struct lease_terms {
     bool watchdog;
     uint64_t max_hold; /* NANOS_NEVER: no bound */
     bool fenced;
+    uint64_t min_hold;   /* since the start of the round that acquired it */
+    uint64_t lock_delay; /* for how much longer than the TTL the nodes keep the key */
 };
 
 struct lease {
@@ -62,6 +64,7 @@ struct lease {
     uint64_t lost_at;      /* when the loss is told: shortly before validity_end */
     uint64_t renew_at;     /* NANOS_NEVER when nothing is to be renewed */
     uint64_t longest_ttl;  /* the longest a node was asked to keep the key */
+    uint64_t stay_until;   /* before this a release leaves the key there; 0: never */
     uint64_t wake_at;      /* NANOS_NEVER when there is nothing to wake for */
     uint64_t useless_at;   /* when the round that is waited for is of no use any more */
     uint64_t seed;         /* for jitter */

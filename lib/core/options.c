@@ -147,12 +147,19 @@ redlock_status options_read(const redlock_options *given, redlock_options *optio
 }
 
 redlock_status options_check_ttl(const redlock_options *options, uint64_t ttl_ms,
-                                 uint64_t min_validity_ms, redlock_error *error) {
+                                 uint64_t lock_delay_ms, uint64_t min_validity_ms,
+                                 redlock_error *error) {
     redlock_status status = check_range("ttl_ms", ttl_ms, 1, options->max_ttl_ms, error);
     if (status != REDLOCK_OK) {
         return error_set(error, status,
                          "ttl_ms: %" PRIu64 " is not between 1 and max_ttl_ms, %" PRIu64, ttl_ms,
                          options->max_ttl_ms);
+    }
+    if (lock_delay_ms > options->max_ttl_ms - ttl_ms) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "ttl_ms: %" PRIu64 " and lock_delay_ms, %" PRIu64
+                         ", are more together than max_ttl_ms, %" PRIu64,
+                         ttl_ms, lock_delay_ms, options->max_ttl_ms);
     }
     uint64_t validity = validity_end(0, nanos_from_ms(ttl_ms), options->drift);
     if (validity <= nanos_from_ms(min_validity_ms)) {
@@ -263,7 +270,13 @@ redlock_status options_read_request(const redlock_request *given, const redlock_
     if (request->max_hold_ms != 0 && !request->watchdog) {
         return error_set(error, REDLOCK_EINVAL, "max_hold_ms: bounds the watchdog, which is off");
     }
-    return options_check_ttl(options, request->ttl_ms, request->min_validity_ms, error);
+    if (request->min_hold_ms > request->ttl_ms) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "min_hold_ms: %" PRIu64 " is more than ttl_ms, %" PRIu64,
+                         request->min_hold_ms, request->ttl_ms);
+    }
+    return options_check_ttl(options, request->ttl_ms, request->lock_delay_ms,
+                             request->min_validity_ms, error);
 }
 
 struct lease_terms options_terms(const redlock_options *options, const redlock_request *request,
@@ -280,6 +293,8 @@ struct lease_terms options_terms(const redlock_options *options, const redlock_r
         .min_validity = nanos_from_ms(request->min_validity_ms),
         .watchdog = request->watchdog,
         .fenced = request->fenced,
+        .min_hold = nanos_from_ms(request->min_hold_ms),
+        .lock_delay = nanos_from_ms(request->lock_delay_ms),
         .max_hold = request->max_hold_ms == 0 ? NANOS_NEVER : nanos_from_ms(request->max_hold_ms),
     };
 }

@@ -30,9 +30,13 @@ const char *options_key(const redlock_request *request, size_t index, size_t *le
 redlock_status options_read_request(const redlock_request *given, const redlock_options *options,
                                     redlock_request *request, redlock_error *error);
 
-/* Whether a TTL leaves any validity, and is within the client's bound; the field is `ttl_ms`. */
+/*
+ * Whether a TTL leaves any validity, and is within the client's bound, also with the lock-delay
+ * behind it; the field is `ttl_ms`.
+ */
 redlock_status options_check_ttl(const redlock_options *options, uint64_t ttl_ms,
-                                 uint64_t min_validity_ms, redlock_error *error);
+                                 uint64_t lock_delay_ms, uint64_t min_validity_ms,
+                                 redlock_error *error);
 
 /* A checked request made at `now`, as the terms of its lease. */
 struct lease_terms options_terms(const redlock_options *options, const redlock_request *request,

@@ -16,3 +16,8 @@ uint64_t validity_drift(uint64_t ttl, double drift) {
 uint64_t validity_end(uint64_t start, uint64_t ttl, double drift) {
     return nanos_add(start, nanos_sub(ttl, validity_drift(ttl, drift)));
 }
+
+uint64_t validity_ttl(uint64_t validity, double drift) {
+    double ttl = (double)nanos_add(validity, FIXED_DRIFT) / (1 - drift);
+    return ttl >= (double)(NANOS_NEVER / 2) ? NANOS_NEVER : nanos_add((uint64_t)ttl, NANOS_PER_MS);
+}

@@ -11,6 +11,9 @@
 /* ttl * drift + 2 ms, rounded up: 2 ms for Redis' expiry precision and that of small TTLs. */
 uint64_t validity_drift(uint64_t ttl, double drift);
 
+/* The TTL that leaves a validity of so long, or a little more. */
+uint64_t validity_ttl(uint64_t validity, double drift);
+
 /* The instant at which a lock whose round began at `start` stops being certain. */
 uint64_t validity_end(uint64_t start, uint64_t ttl, double drift);
 

@@ -149,6 +149,7 @@ static void add_one(struct script_call *call, enum script script, const struct s
         add_key(call, name, COUNTER_SUFFIX);
         break;
     case SCRIPT_RENEW:
+    case SCRIPT_STAY:
         add_key(call, name, "");
         add_value(call, lock);
         add_number(call, lock->ttl_ms);

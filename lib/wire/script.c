@@ -123,6 +123,21 @@
     "end\n"                                                                                        \
     "return table.concat(answer)\n"
 
+/* A release or renewal that comes late does not find the token. */
+#define STAY                                                                                       \
+    OTHERWISE                                                                                      \
+    "for i, key in ipairs(KEYS) do\n"                                                              \
+    "  local value = redis.pcall('get', key)\n"                                                    \
+    "  if value == ARGV[2 * i - 1] then\n"                                                         \
+    "    local nobody = string.rep('0', 40) .. string.sub(value, 41)\n"                            \
+    "    redis.call('set', key, nobody, 'PX', ARGV[2 * i])\n"                                      \
+    "    answer[i] = 'y'\n"                                                                        \
+    "  else\n"                                                                                     \
+    "    answer[i] = otherwise(key, value)\n"                                                      \
+    "  end\n"                                                                                      \
+    "end\n"                                                                                        \
+    "return table.concat(answer)\n"
+
 #define INSPECT                                                                                    \
     COUNTERS                                                                                       \
     "local value = redis.pcall('get', KEYS[1])\n"                                                  \
@@ -164,6 +179,7 @@ static const struct {
     [SCRIPT_RENEW] = {RENEW, "96323ed452aefe02410349daba63fb092bc63d2d"},
     [SCRIPT_TAKE] = {TAKE, "56c3012c91ca1eeb1a3ea139a640cb21939537fe"},
     [SCRIPT_KEEP] = {KEEP, "262f82dc38a93bb20966e82e2f4d1b061d03cb3e"},
+    [SCRIPT_STAY] = {STAY, "c7353dfb1b6dfdb061a409571522fa673b3cdeb6"},
     [SCRIPT_INSPECT] = {INSPECT, "bb6156336676d63526bac66666037fdd3068ac9f"},
     [SCRIPT_BEAT] = {BEAT, "acbe8118e6974626cc523a591d3cef6bf5bfaba7"},
 };

@@ -14,7 +14,8 @@
  * TAKE is for what SET cannot do. It takes all keys of a lock, or none. Beside each key of a fenced
  * lock stands its counter, which outlives the lock: TAKE sets all of them to the larger of `fence`
  * and what the largest is, or one more than that (`step`). KEEP renews a key, and raises its
- * counter to `fence`; RENEW is for keys without a counter.
+ * counter to `fence`; RENEW is for keys without a counter. STAY gives a key back, but leaves it
+ * there for so long, with a value that nobody has: zeros for the token.
  *
  * INSPECT only looks, and answers `<what> <ttl> <counter> <value>`: f free, h held, p without
  * expiry, t no string; the counter is 0 where it is none.
@@ -37,6 +38,7 @@ enum script {
     SCRIPT_TAKE, /* keys: all keys of a lock, all counters if it is fenced; arguments: token, TTL,
                     how many keys, whether fenced, fence, step, the counters' TTL or 0 */
     SCRIPT_KEEP, /* keys: key, counter; arguments: token, TTL, fence, the counter's TTL or 0 */
+    SCRIPT_STAY, /* arguments: a token and a time to stay in milliseconds per key */
     SCRIPT_INSPECT, /* keys: key, counter; for one lock */
     SCRIPT_COUNT
 };

@@ -252,7 +252,11 @@ static void drop_records(struct app *app) {
 
 static void die(struct app *app) {
     for (unsigned i = 0; i < app->plan->workers; i++) {
-        worker_forget_lock(&app->workers[i]);
+        struct worker *worker = &app->workers[i];
+        if (worker->is_held) {
+            check_delays(&worker->hold, app->plan->lock_delay_ms);
+        }
+        worker_forget_lock(worker);
     }
     app->is_starting = false;
     task_cancel(app_world(app), &app->awake);

@@ -24,6 +24,8 @@
 #define RELEASE_SHA "<release sha>"
 #define RENEW_TEXT "<renew text>"
 #define RENEW_SHA "<renew sha>"
+#define STAY_TEXT "<stay text>"
+#define STAY_SHA "<stay sha>"
 #define TAKE_TEXT "<take text>"
 #define TAKE_SHA "<take sha>"
 #define KEEP_TEXT "<keep text>"
@@ -45,6 +47,8 @@ struct test_case {
 
 #define BEAT(last)                                                                                 \
     { "EVAL", BEAT_TEXT, "1", MARKER, last }
+#define STAY(token, ms)                                                                            \
+    { "EVAL", STAY_TEXT, "1", "k", token, ms }
 #define TAKE(token, ttl, fence, step, idle)                                                        \
     { "EVAL", TAKE_TEXT, "2", "k", "k:fence", token, ttl, "1", "1", fence, step, idle }
 #define TAKE_TWO(token, ttl)                                                                       \
@@ -128,6 +132,24 @@ static const struct test_case cases[] = {
       TAKE_TWO_FENCED(A, LONG, "5"),
       {"GET", "k"},
       {"GET", "k:fence"}}},
+    {"stay: ours is nobody's, for so long",
+     {{"SET", "k", A "/me", "PX", LONGER},
+      STAY(A "/me", LONG),
+      {"GET", "k"},
+      {"PTTL", "k"},
+      STAY(A "/me", LONGER),
+      {"PTTL", "k"}}},
+    {"stay: another's is left alone, and what is gone stays so",
+     {{"SET", "k", B, "PX", LONGER},
+      STAY(A, LONG),
+      {"GET", "k"},
+      {"DEL", "k"},
+      STAY(A, LONG),
+      {"GET", "k"}}},
+    {"stay: the script is remembered",
+     {{"EVALSHA", STAY_SHA, "1", "k", A, LONG},
+      STAY(A, LONG),
+      {"EVALSHA", STAY_SHA, "1", "k", A, LONG}}},
     {"take: the script is remembered",
      {{"EVALSHA", TAKE_SHA, "2", "k", "k:fence", A, LONG, "1", "1", "5", "1", "0"},
       TAKE(A, LONG, "5", "1", "0"),
@@ -286,6 +308,7 @@ static const char *text_of(const char *word) {
     } marks[] = {
         {RELEASE_TEXT, script_text, SCRIPT_RELEASE}, {RELEASE_SHA, script_sha, SCRIPT_RELEASE},
         {RENEW_TEXT, script_text, SCRIPT_RENEW},     {RENEW_SHA, script_sha, SCRIPT_RENEW},
+        {STAY_TEXT, script_text, SCRIPT_STAY},       {STAY_SHA, script_sha, SCRIPT_STAY},
         {TAKE_TEXT, script_text, SCRIPT_TAKE},       {TAKE_SHA, script_sha, SCRIPT_TAKE},
         {KEEP_TEXT, script_text, SCRIPT_KEEP},       {KEEP_SHA, script_sha, SCRIPT_KEEP},
         {BEAT_TEXT, script_text, SCRIPT_BEAT},       {BEAT_SHA, script_sha, SCRIPT_BEAT}};

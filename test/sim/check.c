@@ -252,6 +252,42 @@ void check_lists(struct event_base *process, uint32_t list) {
     }
 }
 
+/* ---- keys that stay ---- */
+
+/* Less what clocks may differ by. */
+static void note_stay(const struct hold *hold, uint64_t from, uint64_t ms) {
+    struct checker *checker = checker_of(hold->process->world);
+    uint64_t slack = (uint64_t)((double)(ms * MS) * checker->drift) + 3 * MS;
+    uint64_t until = tempo_true(&hold->process->clock, from) + ms * MS - slack;
+    if (ms * MS > slack) {
+        checker->stays[checker->stay_count++ % STAYS_MAX] = (struct stay){hold->keys, until};
+        checker->stayed += until > checker->world->now;
+    }
+}
+
+void check_stays(const struct hold *hold, uint64_t min_hold_ms) {
+    note_stay(hold, hold->began, min_hold_ms);
+}
+
+void check_delays(const struct hold *hold, uint64_t lock_delay_ms) {
+    if (is_valid(hold)) {
+        note_stay(hold, hold->end, lock_delay_ms);
+    }
+}
+
+static void check_nobody_stays(struct checker *checker, const struct hold *hold) {
+    for (unsigned i = 0; i < STAYS_MAX && checker->keeps_assumptions; i++) {
+        const struct stay *stay = &checker->stays[i];
+        if ((stay->keys & hold->keys) != 0 && stay->until > checker->world->now) {
+            violate(checker->world, INVARIANT_STAY,
+                    "process %u has key %u, which was to stay for %" PRIu64
+                    " us more (token %" PRIu32 ")",
+                    hold->process->index, hold->key, (stay->until - checker->world->now) / 1000,
+                    hold->token);
+        }
+    }
+}
+
 /* ---- what applications are told ---- */
 
 void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, uint32_t keys,
@@ -269,7 +305,8 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
                           .lock = lock,
                           .key = (unsigned)__builtin_ctz(keys),
                           .keys = keys,
-                          .token = number};
+                          .token = number,
+                          .began = lock->flight->round.start};
     token->is_acquired = true;
     hold->end = check_claimed_end(lock);
     if (hold->end <= now || hold->end - now <= min_validity) {
@@ -283,6 +320,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
     check_promises(checker, hold);
     check_backing(checker, hold);
     check_alone(checker, hold);
+    check_nobody_stays(checker, hold);
 }
 
 /* ---- fences ---- */

@@ -27,6 +27,7 @@ struct hold {
     unsigned key;  /* its only one, or the least */
     uint32_t keys; /* mask: all of them */
     uint32_t token;
+    uint64_t began;    /* the round that got it, by the process's clock */
     uint64_t end;      /* of its validity as last looked at, by the process's clock; 0: not valid */
     bool is_over;      /* its validity has ended: it must not come back */
     bool is_disturbed; /* the process was paused or preempted since the validity began */
@@ -45,18 +46,27 @@ struct fences {
     size_t count, capacity;
 };
 
+/* Keys that nobody else is to have for a while: a mask, and until when, in true time. */
+struct stay {
+    uint32_t keys;
+    uint64_t until;
+};
+
+/* The latest of them; older ones are over. */
+#define STAYS_MAX 16
+
 /* A token, and what the servers did with it. */
 struct token {
     char text[41];
     struct event_base *process;
-    unsigned life;                     /* of the process's client */
-    unsigned key;                      /* the least of its keys; KEYS_MAX: not sent yet */
-    uint32_t keys;                     /* mask: all of them */
-    uint64_t first_sent;               /* by the process's clock */
-    bool is_acquired;                  /* its application was told that it has the lock */
-    bool is_over;                      /* the request failed, or the lock was released */
-    uint64_t failed;                   /* refused allocations of its process when it was made */
-    unsigned moves;                    /* of its process, when it was made */
+    unsigned life;       /* of the process's client */
+    unsigned key;        /* the least of its keys; KEYS_MAX: not sent yet */
+    uint32_t keys;       /* mask: all of them */
+    uint64_t first_sent; /* by the process's clock */
+    bool is_acquired;    /* its application was told that it has the lock */
+    bool is_over;        /* the request failed, or the lock was released */
+    uint64_t failed;     /* refused allocations of its process when it was made */
+    unsigned moves;      /* of its process, when it was made */
     /* True time: the node certainly keeps the key for it. */
     uint64_t keeps_until[SERVERS_MAX][KEYS_MAX];
     /* The same by the process's clock: known by replies that it received. */
@@ -90,8 +100,12 @@ struct checker {
     bool keeps_counters; /* nodes do: so fences grow, whatever else is broken */
     struct fences fences[KEYS_MAX];
 
+    struct stay stays[STAYS_MAX];
+    unsigned stay_count; /* so far */
+
     uint64_t acquired, lost, failed, released; /* what applications were told */
     uint64_t fenced, raised; /* acquisitions with a fence; and those that took a second round */
+    uint64_t stayed;         /* released early, or left behind by a process that died */
     uint64_t overlaps;       /* holds that were valid while another one of the key was */
 };
 
@@ -131,6 +145,11 @@ void check_expired(const struct hold *hold);
 void check_extended(struct hold *hold, uint64_t asked_at);
 /* The request of this token has failed, or the lock is to be released: no key is to stay. */
 void check_over(struct event_base *process, const redlock_lock *lock);
+
+/* It is released, or its process dies, and nobody else is to have its keys for so long after the
+   round that got it, or after its validity. */
+void check_stays(const struct hold *hold, uint64_t min_hold_ms);
+void check_delays(const struct hold *hold, uint64_t lock_delay_ms);
 
 /* ---- at the end ---- */
 

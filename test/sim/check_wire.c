@@ -168,7 +168,7 @@ void check_sent(const struct link *link, const char *data, size_t length) {
         set_sent(checker, link, &words);
     } else if (calls(&words, SCRIPT_TAKE)) {
         takes_sent(checker, link, &words);
-    } else if (calls(&words, SCRIPT_RELEASE)) {
+    } else if (calls(&words, SCRIPT_RELEASE) || calls(&words, SCRIPT_STAY)) {
         script_sent(checker, link, &words);
     }
 }

@@ -23,7 +23,7 @@ struct options {
 struct totals {
     uint64_t seeds, events, violations, simulated;
     uint64_t acquired, lost, failed, released;
-    uint64_t fenced, raised;
+    uint64_t fenced, raised, stayed;
     struct {
         uint64_t seeds, acquired, overlaps, seeds_with_overlap;
     } by_cause[CAUSE_COUNT];
@@ -157,6 +157,7 @@ static void add(struct totals *totals, const struct run_result *result) {
     totals->failed += result->failed;
     totals->released += result->released;
     totals->fenced += result->fenced;
+    totals->stayed += result->stayed;
     totals->raised += result->raised;
     totals->by_cause[result->cause].seeds++;
     totals->by_cause[result->cause].acquired += result->acquired;
@@ -200,11 +201,11 @@ static void print_json(const struct options *options, const struct totals *total
            ", \"acquired\": %" PRIu64 ", \"released\": %" PRIu64 ", \"lost\": %" PRIu64
            ", \"failed\": %" PRIu64 ", \"violations\": %" PRIu64
            ", \"seeds_per_s\": %.0f, \"simulated_s\": %.0f, \"fenced\": %" PRIu64
-           ", \"raised\": %" PRIu64,
+           ", \"raised\": %" PRIu64 ", \"stayed\": %" PRIu64,
            profile_name(options->demand.profile), totals->seeds, totals->events, totals->acquired,
            totals->released, totals->lost, totals->failed, totals->violations,
            (double)totals->seeds / totals->seconds, (double)totals->simulated / 1e9, totals->fenced,
-           totals->raised);
+           totals->raised, totals->stayed);
     if (options->demand.profile == PROFILE_BROKEN) {
         fputs(", \"broken\": {", stdout);
         for (unsigned i = CAUSE_AMNESIA; i <= CAUSE_PAUSES; i++) {

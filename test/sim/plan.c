@@ -85,6 +85,12 @@ static void draw_ttls(struct plan *plan, struct rng *rng) {
     plan->options.max_ttl_ms = plan->ttl_most_ms;
 }
 
+static void draw_stays(struct plan *plan, struct rng *rng) {
+    plan->has_min_holds = rng_chance(rng, 200);
+    plan->lock_delay_ms = rng_chance(rng, 200) ? rng_between(rng, 1, 800) : 0;
+    plan->options.max_ttl_ms += plan->lock_delay_ms;
+}
+
 static void draw_clocks(struct plan *plan, struct rng *rng) {
     /* Half for each side: the fastest node beside the slowest client is within drift. */
     int64_t within = (int64_t)(plan->options.drift / 2 * 1000000);
@@ -134,4 +140,5 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     } else if (demand->profile == PROFILE_MOVING) {
         draw_moving(plan, rng);
     }
+    draw_stays(plan, rng);
 }

@@ -48,6 +48,8 @@ struct plan {
 
     redlock_options options; /* but for the nodes and the hooks */
     uint64_t ttl_least_ms, ttl_most_ms;
+    bool has_min_holds; /* locks stay for a while, some of them */
+    uint64_t lock_delay_ms;
     uint64_t think_ms, hold_ms; /* the most */
     uint64_t duration;          /* of the part with faults */
 

@@ -107,8 +107,9 @@ static void be_alive(struct run *run) {
     uint64_t round_ms = plan->options.retry_delay_max_ms + 4 * plan->options.node_timeout_ms;
     bool has_guards = plan->options.guards != REDLOCK_GUARDS_OFF;
     uint64_t distrusted_ms = has_guards ? plan->options.max_ttl_ms * 3 / 2 + 3000 : 0;
-    uint64_t bound_ms = run->nemesis.set_back / MS + distrusted_ms + plan->ttl_most_ms * 3 / 2 +
-                        plan->options.stall_timeout_ms + 3000 + requests * 20 * round_ms;
+    uint64_t bound_ms = run->nemesis.set_back / MS + distrusted_ms +
+                        plan->options.max_ttl_ms * 3 / 2 + plan->options.stall_timeout_ms + 3000 +
+                        requests * 20 * round_ms;
     uint64_t until = run->world.now + bound_ms * MS;
     if (plan->in_step) {
         nemesis_fall_in_step(&run->nemesis);
@@ -144,6 +145,7 @@ static void report(const struct run *run, uint64_t began_at, struct run_result *
                                   .released = checker->released,
                                   .overlaps = checker->overlaps,
                                   .fenced = checker->fenced,
+                                  .stayed = checker->stayed,
                                   .raised = checker->raised};
     memcpy(result->violation, run->world.violation, sizeof(result->violation));
 }

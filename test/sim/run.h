@@ -16,7 +16,7 @@ struct run_result {
     uint64_t events;
     uint64_t simulated; /* ns */
     uint64_t acquired, lost, failed, released, overlaps;
-    uint64_t fenced, raised;
+    uint64_t fenced, raised, stayed;
 };
 
 /* `trace` may be NULL. */

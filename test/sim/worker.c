@@ -218,7 +218,8 @@ static void note_ttl(const struct worker *worker, uint64_t ttl_ms) {
     struct checker *checker = worker->app->checker;
     for (unsigned i = 0; i < worker->key_count; i++) {
         uint64_t *asked = &checker->asked_ttl_ms[worker->app->process.index][worker->keys[i]];
-        *asked = *asked > ttl_ms ? *asked : ttl_ms;
+        uint64_t node_ttl_ms = ttl_ms + worker->app->plan->lock_delay_ms;
+        *asked = *asked > node_ttl_ms ? *asked : node_ttl_ms;
     }
 }
 
@@ -259,6 +260,10 @@ static void acquire(struct worker *worker) {
     worker->acquires->min_validity = request.min_validity_ms * MS;
     worker->losses = record_expect(worker);
     request.fenced = plan->is_fenced;
+    request.min_hold_ms = worker->min_hold_ms =
+        plan->has_min_holds && !is_last && app_chance(app, 600) ? app_draw(app, request.ttl_ms + 1)
+                                                                : 0;
+    request.lock_delay_ms = plan->lock_delay_ms;
     request.on_lost = on_lost;
     request.on_lost_arg = worker->losses;
     note_ttl(worker, request.ttl_ms);
@@ -328,6 +333,7 @@ static void release(struct worker *worker) {
     check_over(&app->process, worker->lock);
     if (worker->losses->is_open) {
         check_not_lost(&worker->hold);
+        check_stays(&worker->hold, worker->min_hold_ms);
     }
     app_begin_call(app);
     redlock_status status =

@@ -38,6 +38,7 @@ enum invariant {
     INVARIANT_TOKENS = 8,    /* tokens are never used again */
     INVARIANT_LOSS = 9,      /* a loss is told in time */
     INVARIANT_FENCE = 10,    /* fences grow, and none is given twice */
+    INVARIANT_STAY = 11,     /* who asked for it keeps others out for a while */
     INVARIANT_COUNT
 };
 

@@ -128,6 +128,22 @@ static void several_keys(struct app *app) {
     EXPECT(masters_having(OTHER_KEY) == 0);
 }
 
+static void stays(struct app *app) {
+    redlock_request request = app_request(KEY);
+    request.min_hold_ms = request.ttl_ms;
+    struct hold *hold = open_connected(app) ? hold_for(app, &request) : NULL;
+    app->leaves_keys = true;
+    if (hold != NULL) {
+        masters_behave(FIRST, MANNER_DEAF);
+        let_go(hold);
+        wait_idle(app);
+        EXPECT(hold->released == REDLOCK_OK);
+        EXPECT(masters_having(KEY) == 3);
+        masters_behave(FIRST, MANNER_WELL);
+        wait_connected(app);
+    }
+}
+
 static void canceled_before_it_is_sent(struct app *app) {
     redlock_request request = fenced_request();
     if (open_connected(app)) {
@@ -186,6 +202,7 @@ static const struct scenario scenarios[] = {
     ON_SOCKETS(fenced_without_scripts),
     ON_SOCKETS(fenced_and_topped_up),
     ON_SOCKETS(several_keys),
+    ON_SOCKETS(stays),
     ON_SOCKETS(canceled_before_it_is_sent),
     ON_SOCKETS(inspected),
     ON_SOCKETS(closed_while_it_is_inspected),

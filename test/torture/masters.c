@@ -276,7 +276,7 @@ static int do_keep(struct master *master, const struct command *command, size_t 
 static int do_item(struct master *master, enum script script, const struct command *command,
                    size_t i, char *item) {
     size_t keys = command_keys(command);
-    size_t first = 3 + keys + (script == SCRIPT_RENEW ? 2 * i : i);
+    size_t first = 3 + keys + (script == SCRIPT_RELEASE ? i : 2 * i);
     const struct argument *key = &command->arguments[3 + i];
     struct entry *entry = find(master, key->bytes, key->length);
     char value[VALUE_MAX];
@@ -290,6 +290,10 @@ static int do_item(struct master *master, enum script script, const struct comma
     if (script == SCRIPT_RELEASE) {
         released++;
         drop_entry(entry);
+    } else if (script == SCRIPT_STAY) {
+        released++;
+        snprintf(entry->value, sizeof(entry->value), "nobody");
+        entry->expires = after_ms(number(command, first + 1));
     } else if (entry->expires < after_ms(number(command, first + 1))) {
         entry->expires = after_ms(number(command, first + 1));
     }

@@ -375,6 +375,23 @@ static void test_a_newer_larger_struct_must_not_use_its_new_fields(void **state)
 
 /* ---- requests ---- */
 
+static void test_keys_that_stay(void **state) {
+    (void)state;
+    redlock_request request = usual_request();
+    request.ttl_ms = 10000;
+    request.min_hold_ms = 10001;
+    assert_request_refused(&request, "min_hold_ms: 10001 is more than ttl_ms, 10000");
+    request.min_hold_ms = 10000;
+    assert_request_accepted(&request);
+    request.lock_delay_ms = 20001;
+    assert_request_refused(&request, "ttl_ms: 10000 and lock_delay_ms, 20001, are more together "
+                                     "than max_ttl_ms, 30000");
+    request.lock_delay_ms = UINT64_MAX;
+    assert_request_refused(&request, "ttl_ms: 10000 and lock_delay_ms");
+    request.lock_delay_ms = 20000;
+    assert_request_accepted(&request);
+}
+
 static void test_several_keys(void **state) {
     (void)state;
     static const char *names[REDLOCK_MAX_KEYS + 1] = {"a", "b", "a"};
@@ -569,6 +586,7 @@ int main(void) {
         cmocka_unit_test(test_a_newer_larger_struct_must_not_use_its_new_fields),
         cmocka_unit_test(test_the_key),
         cmocka_unit_test(test_several_keys),
+        cmocka_unit_test(test_keys_that_stay),
         cmocka_unit_test(test_the_ttl_leaves_more_than_the_least_validity),
         cmocka_unit_test(test_max_hold_bounds_a_watchdog),
         cmocka_unit_test(test_how_long_to_go_on_trying),

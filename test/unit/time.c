@@ -149,6 +149,22 @@ static void test_majorities(void **state) {
     assert_int_equal(quorum_of(32), 17);
 }
 
+/* What a node is asked for, so that so much validity comes of it. */
+static void test_the_ttl_of_a_validity(void **state) {
+    (void)state;
+    static const uint64_t validities[] = {0, 1, 999999, 5 * NANOS_PER_MS, 30000 * NANOS_PER_MS};
+    static const double drifts[] = {0, 0.001, 0.01, 0.5};
+    for (size_t i = 0; i < COUNT_OF(validities); i++) {
+        for (size_t k = 0; k < COUNT_OF(drifts); k++) {
+            uint64_t ttl = validity_ttl(validities[i], drifts[k]);
+            uint64_t validity = validity_end(0, ttl, drifts[k]);
+            assert_in_range(validity, validities[i], validities[i] + 2 * NANOS_PER_MS);
+        }
+    }
+    assert_int_equal(validity_ttl(NANOS_NEVER, 0), NANOS_NEVER);
+    assert_int_equal(validity_ttl(NANOS_NEVER / 2, 0.5), NANOS_NEVER);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arithmetic_saturates),
@@ -158,6 +174,7 @@ int main(void) {
         cmocka_unit_test(test_each_ttl_from_1_ms_to_30_s),
         cmocka_unit_test(test_more_drift_never_leaves_more_validity),
         cmocka_unit_test(test_majorities),
+        cmocka_unit_test(test_the_ttl_of_a_validity),
     };
     return cmocka_run_group_tests_name("time", tests, NULL, NULL);
 }

@@ -232,6 +232,18 @@ static void test_several_keys(void **state) {
     assert_int_equal(script_items(SCRIPT_RELEASE, 2), 2);
 }
 
+static void test_keys_that_stay(void **state) {
+    struct fixture *f = *state;
+    char expected[512];
+    add_lock(f, SCRIPT_STAY, "key", 3, TOKEN, 999);
+    command_script(&f->out, SCRIPT_STAY, false, &f->call);
+    snprintf(expected, sizeof(expected),
+             "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n1\r\n$3\r\nkey\r\n" BULK_OF_TOKEN
+             "$3\r\n999\r\n",
+             script_sha(SCRIPT_STAY));
+    assert_bytes(&f->out, expected, strlen(expected));
+}
+
 /* ---- without memory ---- */
 
 static void encode_all(struct fixture *f) {
@@ -675,6 +687,7 @@ int main(void) {
         WITH_BUFFERS(test_the_owner_stands_behind_the_token),
         WITH_BUFFERS(test_fenced_locks),
         WITH_BUFFERS(test_several_keys),
+        WITH_BUFFERS(test_keys_that_stay),
         WITH_BUFFERS(test_a_script_the_server_lacks_is_sent_as_text),
         WITH_BUFFERS(test_a_command_without_memory_has_failed),
         cmocka_unit_test(test_the_written_sha_is_that_of_the_text),

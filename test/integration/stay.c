@@ -1,0 +1,185 @@
+/* Keys that stay: for a while after an early release, and after their holder has vanished. */
+#include "harness.h"
+#include "look.h"
+
+#include <string.h>
+
+#define KEY "orders:42"
+#define FIVE 5
+
+static redlock_lock *hold_at_least(struct fixture *f, redlock_client *client, uint64_t min_hold_ms,
+                                   uint64_t ttl_ms) {
+    redlock_request request = request_for(KEY, ttl_ms);
+    request.min_hold_ms = min_hold_ms;
+    return hold_for(f, client, &request);
+}
+
+static bool is_nobodys(struct fixture *f, size_t master) {
+    const char *value = value_at(f, master, KEY);
+    return value != NULL && strspn(value, "0") == 40;
+}
+
+/* ----------------------------------------------------------------------------------- min_hold */
+
+static void an_early_release_leaves_the_key(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold_at_least(f, client, 1000000, LONG_TTL_MS);
+
+    wait_holders(f, KEY, FIVE);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    for (size_t i = 0; i < FIVE; i++) {
+        assert_true(is_nobodys(f, i));
+        assert_in_range(pttl_at(f, i, KEY), 900000, 1020000); /* and a hundredth for the drift */
+    }
+    assert_int_equal(try_lock(f, client, KEY, 1000), REDLOCK_EHELD);
+    assert_int_equal(try_lock(f, connect_client(f), KEY, 1000), REDLOCK_EHELD);
+}
+
+/* As soon as it was held for so long, by the client's clock, a release is one as any. */
+static void a_late_release_frees_it(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold_at_least(f, client, 1, LONG_TTL_MS);
+    uint64_t validity_ms = redlock_validity_ms(lock);
+
+    while (redlock_validity_ms(lock) + 2 > validity_ms) {
+        run_turns(f, 1);
+    }
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+/* It is over when it is over, and then anybody may have it. */
+static void it_ends(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold_at_least(f, client, 300, LONG_TTL_MS);
+
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    request.wait_ms = REDLOCK_FOREVER;
+    assert_int_equal(let_go(f, hold_for(f, client, &request)), REDLOCK_OK);
+    wait_holders(f, KEY, 0);
+}
+
+/* What a master is owed is that the key stays, for what is left of it. */
+static void a_release_that_is_owed_leaves_it_too(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold_at_least(f, client, 1000000, LONG_TTL_MS);
+
+    wait_holders(f, KEY, FIVE);
+    assert_true(masters_query_integer(f->masters, 0, "CLIENT KILL TYPE normal") > 0);
+    wait_disconnected(f, client, 0, 1);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_int_equal(node_info(client, 0).release_debts, 1);
+    wait_connected(f, client, FIVE);
+    wait_no_debts(f, client, 0);
+    wait_answered(f, client, 0);
+    assert_true(is_nobodys(f, 0));
+    assert_in_range(pttl_at(f, 0, KEY), 900000, 1020000);
+}
+
+/* Another's key does not stay for our sake. */
+static void what_is_not_ours_is_left_alone(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold_at_least(f, client, 1000000, LONG_TTL_MS);
+
+    wait_holders(f, KEY, FIVE);
+    rival_takes(f, 0, 3, KEY, 40000);
+    assert_int_equal(let_go(f, lock), REDLOCK_ELOST);
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(value_at(f, i, KEY), RIVAL);
+        assert_in_range(pttl_at(f, i, KEY), 1, 40000);
+    }
+    wait_holders(f, KEY, FIVE);
+}
+
+/* --------------------------------------------------------------------------------- lock_delay */
+
+static redlock_request delayed_request(uint64_t ttl_ms, uint64_t lock_delay_ms) {
+    redlock_request request = request_for(KEY, ttl_ms);
+    request.lock_delay_ms = lock_delay_ms;
+    return request;
+}
+
+static void the_nodes_keep_it_for_longer_than_it_is_valid(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = delayed_request(1000000, 500000);
+    redlock_lock *lock = hold_for(f, client, &request);
+
+    wait_holders(f, KEY, FIVE);
+    assert_in_range(redlock_validity_ms(lock), 900000, 1000000);
+    assert_in_range(least_pttl(f, KEY), 1400000, 1500000);
+    assert_int_equal(extend(f, lock, 1200000), REDLOCK_OK);
+    assert_in_range(redlock_validity_ms(lock), 1100000, 1200000);
+    assert_in_range(least_pttl(f, KEY), 1600000, 1700000);
+    struct call *call = begin_release(f, lock);
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    wait_released(f, KEY); /* who gives it back delays nobody */
+}
+
+static void an_extension_counts_the_delay_too(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    options.max_ttl_ms = 1500000;
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, FIVE);
+    redlock_request request = delayed_request(1000000, 500000);
+    redlock_lock *lock = hold_for(f, client, &request);
+
+    assert_refused(client, redlock_extend(lock, 1000001, NULL, NULL), REDLOCK_EINVAL,
+                   "lock_delay_ms");
+    assert_int_equal(extend(f, lock, 1000000), REDLOCK_OK);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
+/* A holder that is told its loss, and is silent: the next one comes when the delay is over. */
+static void a_holder_that_vanished_delays_the_next(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = delayed_request(200, 1000000);
+    struct loss *loss = watch_loss(f, &request);
+
+    hold_for(f, client, &request);
+    assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
+    wait_holders(f, KEY, FIVE);
+    struct call *call = acquire(f, connect_client(f), &request);
+    assert_ended(call, REDLOCK_EHELD);
+    for (size_t i = 0; i < call->opinion_count; i++) {
+        assert_in_range(call->opinions[i].ttl_ms, 900000, 1000200);
+    }
+}
+
+/* Nodes that lack the key are given it with the delay. */
+static void a_top_up_has_the_delay(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = delayed_request(1000000, 500000);
+    redlock_lock *lock = hold_for(f, client, &request);
+
+    wait_holders(f, KEY, FIVE);
+    rival_frees(f, 0, 1, KEY);
+    assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
+    wait_holders(f, KEY, FIVE);
+    assert_in_range(pttl_at(f, 0, KEY), 1400000, 1500000);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(an_early_release_leaves_the_key),
+        ON_FIVE_MASTERS(a_late_release_frees_it),
+        ON_FIVE_MASTERS(it_ends),
+        ON_FIVE_MASTERS(a_release_that_is_owed_leaves_it_too),
+        ON_FIVE_MASTERS(what_is_not_ours_is_left_alone),
+        ON_FIVE_MASTERS(the_nodes_keep_it_for_longer_than_it_is_valid),
+        ON_FIVE_MASTERS(an_extension_counts_the_delay_too),
+        ON_FIVE_MASTERS(a_holder_that_vanished_delays_the_next),
+        ON_FIVE_MASTERS(a_top_up_has_the_delay),
+    };
+    return cmocka_run_group_tests_name("stay", tests, NULL, NULL);
+}
