@@ -402,12 +402,21 @@ typedef struct redlock_request {
      * frees the key at once. ttl_ms and this together are at most max_ttl_ms.
      */
     uint64_t lock_delay_ms;
+
+    /*
+     * For masters with replicas: a node's grant or renewal counts only if so many of its replicas
+     * confirm it within half of node_timeout_ms (WAIT); otherwise its vote is UNTRUSTED. Then a
+     * replica that is promoted is likely to have the key, which makes failover less dangerous, and
+     * not safe: any replica may be promoted. It costs a round trip to the replicas, for which
+     * whatever else this client asked of the node waits too.
+     */
+    uint32_t wait_replicas;
 } redlock_request;
 
 #define REDLOCK_REQUEST_INIT                                                                       \
     {                                                                                              \
         sizeof(redlock_request), NULL, 0, 10000, 0, 0, 0, false, 0, NULL, NULL, false, NULL, NULL, \
-            0, 0, 0                                                                                \
+            0, 0, 0, 0                                                                             \
     }
 
 /*

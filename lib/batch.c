@@ -13,6 +13,7 @@
 #include "node.h"
 #include "wire/command.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* A call that has grown beyond this takes no further lock. */
@@ -20,9 +21,11 @@
 
 struct batch {
     struct conn_request request;
+    struct conn_request wait; /* behind it, where replicas are to confirm it */
     struct context *context;
     enum script script;
     uint32_t nodes;      /* mask: where it goes */
+    uint32_t replicas;   /* that have to confirm what it grants */
     uint32_t reloaded;   /* mask: nodes that were sent the script's text */
     uint32_t references; /* replies to come, and one while it is open */
     unsigned count;
@@ -48,6 +51,7 @@ const struct pool_kind batch_kind = {
     .size = sizeof(struct batch), .max_spares = 256, .set_up = set_up, .take_down = take_down};
 
 static void on_reply(struct conn_request *request, void *owner, const struct reply *reply);
+static void on_wait_reply(struct conn_request *request, void *owner, const struct reply *reply);
 static void batch_send(struct batch *batch);
 
 static void batch_drop(struct batch *batch) {
@@ -62,13 +66,16 @@ static void batch_drop(struct batch *batch) {
 
 /* ---- collecting ---- */
 
-static struct batch *new_batch(struct context *context, enum script script, uint32_t nodes) {
+static struct batch *new_batch(struct context *context, enum script script, uint32_t nodes,
+                               uint32_t replicas) {
     struct batch *batch = pool_take(&context->batches);
     if (batch != NULL) {
         batch->request.on_reply = on_reply;
+        batch->wait.on_reply = on_wait_reply;
         batch->context = context;
         batch->script = script;
         batch->nodes = nodes;
+        batch->replicas = replicas;
         batch->reloaded = 0;
         batch->references = 1;
         batch->count = batch->key_count = 0;
@@ -77,8 +84,9 @@ static struct batch *new_batch(struct context *context, enum script script, uint
     return batch;
 }
 
-static struct batch *open_batch(struct context *context, enum script script, uint32_t nodes) {
-    struct batch *batch = new_batch(context, script, nodes);
+static struct batch *open_batch(struct context *context, enum script script, uint32_t nodes,
+                                uint32_t replicas) {
+    struct batch *batch = new_batch(context, script, nodes, replicas);
     if (batch != NULL) {
         STAILQ_INSERT_TAIL(&context->open, batch, link);
     }
@@ -92,14 +100,15 @@ static bool has_room(const struct batch *batch) {
            !batch->call.arguments.failed && script_call_length(&batch->call) < most;
 }
 
-static struct batch *find_batch(struct context *context, enum script script, uint32_t nodes) {
+static struct batch *find_batch(struct context *context, enum script script, uint32_t nodes,
+                                uint32_t replicas) {
     struct batch *batch;
     STAILQ_FOREACH(batch, &context->open, link) {
-        if (batch->script == script && batch->nodes == nodes) {
+        if (batch->script == script && batch->nodes == nodes && batch->replicas == replicas) {
             return batch;
         }
     }
-    return open_batch(context, script, nodes);
+    return open_batch(context, script, nodes, replicas);
 }
 
 /* Where a key's bit stands in the filter over open batches. */
@@ -148,7 +157,7 @@ static void collect(struct batch *batch, struct flight *flight) {
                                           .fence = flight->fence,
                                           .step = flight->fence_step,
                                           .idle_ms = context->options.fence_idle_ms});
-    batch->request.sent_at = flight->round.start;
+    batch->request.sent_at = batch->wait.sent_at = flight->round.start;
     batch->flights[batch->count++] = flight_hold(flight);
     batch->key_count += flight->key->count;
 }
@@ -172,7 +181,7 @@ static void vote_out_of_memory(struct context *context, uint32_t nodes, struct f
 
 void batch_add(struct context *context, enum script script, uint32_t nodes, struct flight *flight) {
     uint32_t rest = nodes & members_all(&context->members);
-    struct batch *batch = find_batch(context, script, rest);
+    struct batch *batch = find_batch(context, script, rest, flight->replicas);
     if (batch != NULL) {
         add_flight(batch, flight);
     } else {
@@ -182,11 +191,33 @@ void batch_add(struct context *context, enum script script, uint32_t nodes, stru
 
 /* ---- replies ---- */
 
-static bool send_to(struct batch *batch, struct node *node, bool with_text) {
+/* The call, and behind it a WAIT if there is something for replicas to confirm. */
+static size_t encode(struct batch *batch, bool with_text) {
     struct bytes *command = &batch->context->scratch;
     bytes_clear(command);
     command_script(command, batch->script, with_text, &batch->call);
-    return !command->failed && node_send(node, &batch->request, command->data, command->length);
+    size_t length = command->length;
+    if (batch->replicas > 0) {
+        command_wait(command, batch->replicas, flight_wait_ms(batch->context));
+    }
+    batch->wait.length = command->length - length;
+    return length;
+}
+
+/* Sends what was encoded. */
+static bool send_to(struct batch *batch, struct node *node, size_t length) {
+    const struct bytes *command = &batch->context->scratch;
+    if (command->failed || !node_send(node, &batch->request, command->data, length)) {
+        return false;
+    }
+    if (batch->replicas > 0 &&
+        node_send(node, &batch->wait, command->data + length, command->length - length)) {
+        batch->references++;
+        for (unsigned i = 0; i < batch->count; i++) {
+            flight_asks_replicas(batch->flights[i], node);
+        }
+    }
+    return true;
 }
 
 /* The first time that the node says so of this call. */
@@ -203,7 +234,7 @@ static bool reload(struct batch *batch, struct node *node, const struct reply *r
     }
     batch->reloaded |= UINT32_C(1) << node->index;
     context_wake(batch->context);
-    return send_to(batch, node, true);
+    return send_to(batch, node, encode(batch, true));
 }
 
 /* All but the last lock had less than SCRIPT_MAX_KEYS keys together. */
@@ -288,8 +319,9 @@ static void split(struct batch *batch, struct node *node, const struct reply *re
     uint32_t bit = UINT32_C(1) << node->index;
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
-        struct batch *alone =
-            may_repeat(batch, flight) ? new_batch(batch->context, batch->script, bit) : NULL;
+        struct batch *alone = may_repeat(batch, flight)
+                                  ? new_batch(batch->context, batch->script, bit, batch->replicas)
+                                  : NULL;
         if (alone == NULL) {
             flight_vote_error(flight, node, reply);
         } else {
@@ -302,7 +334,7 @@ static void split(struct batch *batch, struct node *node, const struct reply *re
 /* Sends what may be repeated with the script's text. */
 static void take_again(struct batch *batch, struct node *node, const struct reply *reply) {
     uint32_t bit = UINT32_C(1) << node->index;
-    struct batch *again = new_batch(batch->context, batch->script, bit);
+    struct batch *again = new_batch(batch->context, batch->script, bit, batch->replicas);
     node->lacks |= UINT32_C(1) << batch->script;
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
@@ -335,6 +367,14 @@ static void on_reply(struct conn_request *request, void *owner, const struct rep
     batch_drop(batch);
 }
 
+static void on_wait_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+    struct batch *batch = (struct batch *)(void *)((char *)request - offsetof(struct batch, wait));
+    for (unsigned i = 0; i < batch->count; i++) {
+        flight_confirm(batch->flights[i], owner, reply);
+    }
+    batch_drop(batch);
+}
+
 /* ---- sending ---- */
 
 static void vote_unreachable(struct batch *batch, struct node *node, const char *detail) {
@@ -346,16 +386,14 @@ static void vote_unreachable(struct batch *batch, struct node *node, const char 
 /* To those of the nodes that know the script, or to those that have to be sent its text. */
 static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
     struct context *context = batch->context;
-    struct bytes *command = &context->scratch;
-    bytes_clear(command);
-    command_script(command, batch->script, with_text, &batch->call);
+    size_t length = encode(batch, with_text);
     struct node *node;
     while ((node = members_take(&context->members, &nodes)) != NULL) {
-        if (!command->failed && node_send(node, &batch->request, command->data, command->length)) {
+        if (send_to(batch, node, length)) {
             batch->references++;
         } else {
             node->lacks |= (uint32_t)with_text << batch->script;
-            vote_unreachable(batch, node, command->failed ? "out of memory" : NULL);
+            vote_unreachable(batch, node, context->scratch.failed ? "out of memory" : NULL);
         }
     }
 }
@@ -430,7 +468,8 @@ void batch_send_all(struct context *context) {
 
 void batch_send_alone(struct context *context, enum script script, uint32_t nodes,
                       struct flight *flight) {
-    struct batch *batch = new_batch(context, script, nodes & members_all(&context->members));
+    uint32_t rest = nodes & members_all(&context->members);
+    struct batch *batch = new_batch(context, script, rest, flight->replicas);
     if (batch == NULL) {
         vote_out_of_memory(context, nodes, flight);
         return;

@@ -5,6 +5,9 @@
 #include "base/text.h"
 #include "node.h"
 
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The longest detail that is kept. */
@@ -19,6 +22,7 @@ struct flight_detail {
 const struct pool_kind flight_kind = {.size = sizeof(struct flight), .max_spares = 4096};
 
 static void on_set_reply(struct conn_request *request, void *owner, const struct reply *reply);
+static void on_wait_reply(struct conn_request *request, void *owner, const struct reply *reply);
 
 struct flight *flight_create(struct context *context, struct flight_listener listener,
                              const struct flight_plan *plan) {
@@ -28,6 +32,7 @@ struct flight *flight_create(struct context *context, struct flight_listener lis
     }
     context->flights_out++;
     flight->request.on_reply = on_set_reply;
+    flight->wait.on_reply = on_wait_reply;
     flight->context = context;
     flight->listener = listener;
     flight->key = key_hold(plan->key);
@@ -40,6 +45,8 @@ struct flight *flight_create(struct context *context, struct flight_listener lis
     flight->is_fenced = plan->is_fenced;
     flight->fence = plan->fence;
     flight->fence_step = plan->fence_step;
+    flight->replicas = plan->replicas;
+    flight->asked = flight->unconfirmed = 0;
     flight->is_void = false;
     flight->details = NULL;
     round_begin(&flight->round, plan->kind, members_lists(&context->members), plan->now, plan->ttl,
@@ -141,16 +148,70 @@ static void vote_untrusted(struct flight *flight, struct node *node, struct trus
     cast(flight, node, outcome, guard_why(&node->guard));
 }
 
+/* A grant counts if the node's word does. */
+static void vote_granted(struct flight *flight, struct node *node, struct reply_outcome outcome) {
+    struct trust_view view = guard_look(&node->guard);
+    if (is_counted(flight, &view)) {
+        cast(flight, node, outcome, NULL);
+    } else {
+        vote_untrusted(flight, node, view);
+    }
+}
+
 void flight_vote(struct flight *flight, struct node *node, struct reply_outcome outcome,
                  const char *detail) {
-    if (outcome.vote == REDLOCK_VOTE_GRANTED && !is_release(flight)) {
-        struct trust_view view = guard_look(&node->guard);
-        if (!is_counted(flight, &view)) {
-            vote_untrusted(flight, node, view);
-            return;
-        }
+    uint32_t bit = UINT32_C(1) << node->index;
+    if (outcome.vote != REDLOCK_VOTE_GRANTED || is_release(flight)) {
+        cast(flight, node, outcome, detail);
+    } else if (flight->replicas == 0) {
+        vote_granted(flight, node, outcome);
+    } else if (flight->asked & bit) {
+        flight->unconfirmed |= bit;
+        flight->round.fences[node->index] = outcome.fence; /* it counts when it is confirmed */
+    } else {
+        cast(flight, node, PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
     }
-    cast(flight, node, outcome, detail);
+}
+
+/* ---- replicas ---- */
+
+uint64_t flight_wait_ms(const struct context *context) {
+    return context->options.node_timeout_ms / 2 + 1;
+}
+
+void flight_asks_replicas(struct flight *flight, const struct node *node) {
+    flight->asked |= UINT32_C(1) << node->index;
+}
+
+static void vote_confirmed(struct flight *flight, struct node *node, int64_t confirmations) {
+    struct reply_outcome outcome = {.vote = REDLOCK_VOTE_GRANTED,
+                                    .fence = flight->round.fences[node->index]};
+    if (confirmations >= flight->replicas) {
+        vote_granted(flight, node, outcome);
+        return;
+    }
+    char detail[80];
+    snprintf(detail, sizeof(detail), "%" PRId64 " of %" PRIu32 " replicas confirmed it",
+             confirmations, flight->replicas);
+    cast(flight, node, PLAIN_VOTE(UNTRUSTED), detail);
+}
+
+void flight_confirm(struct flight *flight, struct node *node, const struct reply *reply) {
+    uint32_t bit = UINT32_C(1) << node->index;
+    if (!(flight->unconfirmed & bit)) {
+        return; /* it was no grant */
+    }
+    flight->unconfirmed &= ~bit;
+    if (reply == NULL) {
+        flight_vote_without_answer(flight, node);
+    } else if (reply->type == REPLY_INTEGER) {
+        vote_confirmed(flight, node, reply->integer);
+    } else {
+        if (reply->type == REPLY_ERROR) {
+            node_complain(node, reply);
+        }
+        cast(flight, node, PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
+    }
 }
 
 void flight_vote_without_answer(struct flight *flight, struct node *node) {
@@ -187,6 +248,13 @@ static void on_set_reply(struct conn_request *request, void *owner, const struct
     flight_drop(flight);
 }
 
+static void on_wait_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+    struct flight *flight =
+        (struct flight *)(void *)((char *)request - offsetof(struct flight, wait));
+    flight_confirm(flight, owner, reply);
+    flight_drop(flight);
+}
+
 /* Whoever has not been looked at for a second is, before it grants anything. */
 static void look_at_nodes(const struct context *context, uint64_t now) {
     uint32_t rest = members_all(&context->members);
@@ -196,6 +264,21 @@ static void look_at_nodes(const struct context *context, uint64_t now) {
     }
 }
 
+/* A SET, and behind it a WAIT if its replicas are to confirm it. */
+static bool send_set(struct flight *flight, struct node *node, const struct bytes *command,
+                     size_t set_length) {
+    if (command->failed || !node_send(node, &flight->request, command->data, set_length)) {
+        return false;
+    }
+    flight_hold(flight);
+    if (flight->replicas > 0 &&
+        node_send(node, &flight->wait, command->data + set_length, command->length - set_length)) {
+        flight_hold(flight);
+        flight_asks_replicas(flight, node);
+    }
+    return true;
+}
+
 void flight_send_set(struct flight *flight, uint32_t nodes) {
     struct context *context = flight->context;
     struct bytes *command = &context->scratch;
@@ -203,17 +286,19 @@ void flight_send_set(struct flight *flight, uint32_t nodes) {
     bytes_clear(command);
     command_set(command, flight->key->bytes, flight->key->length, flight->token, context->owner,
                 nanos_to_ms(flight->node_ttl));
-    flight->request.sent_at = flight->round.start;
-    flight->request.length = command->length;
+    size_t set_length = command->length;
+    if (flight->replicas > 0) {
+        command_wait(command, flight->replicas, flight_wait_ms(context));
+    }
+    flight->request.sent_at = flight->wait.sent_at = flight->round.start;
+    flight->request.length = set_length;
+    flight->wait.length = command->length - set_length;
     uint32_t rest = flight->round.members;
     struct node *node;
     while ((node = members_take(&context->members, &rest)) != NULL) {
         if (node_is_twin(node)) { /* it would be denied by our own key */
             vote_untrusted(flight, node, guard_look(&node->guard));
-        } else if ((nodes >> node->index & 1) && !command->failed &&
-                   node_send(node, &flight->request, command->data, command->length)) {
-            flight_hold(flight);
-        } else {
+        } else if (!(nodes >> node->index & 1) || !send_set(flight, node, command, set_length)) {
             flight_vote(flight, node, PLAIN_VOTE(UNREACHABLE),
                         command->failed ? "out of memory" : NULL);
         }

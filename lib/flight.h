@@ -28,6 +28,7 @@ struct flight_listener {
 
 struct flight {
     struct conn_request request; /* of a SET; a script's keys wait in their batch */
+    struct conn_request wait;    /* of the WAIT behind it */
     struct round round;
     struct context *context;
     struct flight_listener listener;
@@ -39,9 +40,12 @@ struct flight {
     uint64_t stay_until; /* releases: until then the key is to stay; 0: not at all */
     uint64_t node_ttl;   /* how long the nodes are to keep the key */
     bool is_fenced;
-    uint64_t fence;      /* of fenced locks: what their counters are raised to, at least */
-    unsigned fence_step; /* and that they are to grow by, in any case */
-    bool is_void;        /* the try is given up: what has not been sent need not be */
+    uint64_t fence;       /* of fenced locks: what their counters are raised to, at least */
+    unsigned fence_step;  /* and that they are to grow by, in any case */
+    uint32_t replicas;    /* so many of a node's have to confirm a grant */
+    uint32_t asked;       /* mask: nodes whose replicas were asked */
+    uint32_t unconfirmed; /* mask: nodes that granted it, but for that */
+    bool is_void;         /* the try is given up: what has not been sent need not be */
     struct flight_detail *details;
 };
 
@@ -60,6 +64,7 @@ struct flight_plan {
     bool is_fenced;
     uint64_t fence;
     unsigned fence_step;
+    uint32_t replicas;
 };
 
 extern const struct pool_kind flight_kind;
@@ -95,6 +100,13 @@ uint32_t flight_prepare_take(struct flight *flight, uint32_t nodes);
 /* One node's vote; `detail` (may be NULL) is copied. */
 void flight_vote(struct flight *flight, struct node *node, struct reply_outcome outcome,
                  const char *detail);
+
+/* The node was sent a WAIT behind its call; and the answer to that, or NULL. */
+void flight_asks_replicas(struct flight *flight, const struct node *node);
+void flight_confirm(struct flight *flight, struct node *node, const struct reply *reply);
+
+/* How long a WAIT may take: what it says is to come before the round is over. */
+uint64_t flight_wait_ms(const struct context *context);
 
 /* The vote that a broken connection or an error reply is, for scripts and SET alike. */
 void flight_vote_without_answer(struct flight *flight, struct node *node);

@@ -115,6 +115,7 @@ redlock_lock *lock_create(struct locks *locks, const redlock_request *request,
     lock->flight = lock->tried = NULL;
     lock->events = lock->news = 0;
     lock->is_ready = lock->is_sent = false;
+    lock->replicas = request->wait_replicas;
     lock->on_acquired = (struct lock_callback){on_acquired, arg};
     lock->on_lost = (struct lock_callback){request->on_lost, request->on_lost_arg};
     lock->on_extended = lock->on_released = (struct lock_callback){NULL, NULL};
@@ -207,6 +208,9 @@ static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t await
     if (kind == ROUND_ACQUIRE && lock->lease.terms.fenced) {
         plan.fence = clock_wall_us(); /* so that lost counters begin above their past */
         plan.fence_step = 1;
+    }
+    if (kind != ROUND_RELEASE && kind != ROUND_SETTLE) {
+        plan.replicas = lock->replicas;
     }
     struct flight_listener listener = {on_vote, lock};
     struct flight *flight = flight_create(context, listener, &plan);

@@ -40,6 +40,7 @@ struct redlock_lock {
     struct timer timer;
     struct key *key;
     char token[TOKEN_LENGTH + 1];
+    uint32_t replicas;     /* of a node that have to confirm what it grants */
     struct flight *flight; /* the latest round; its verdict is waited for when it is open */
     struct flight *tried;  /* the failed try that a SETTLE explains, for the report; or NULL */
     unsigned events;       /* mask of enum lock_event */

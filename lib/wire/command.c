@@ -73,6 +73,13 @@ void command_set(struct bytes *out, const char *key, size_t key_length, const ch
     bulk_number(out, ttl_ms);
 }
 
+void command_wait(struct bytes *out, uint32_t replicas, uint64_t timeout_ms) {
+    header(out, '*', 3);
+    bulk(out, "WAIT", 4);
+    bulk_number(out, replicas);
+    bulk_number(out, timeout_ms);
+}
+
 /* ---- scripts ---- */
 
 void script_call_init(struct script_call *call, const redlock_allocator *allocator) {

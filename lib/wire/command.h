@@ -24,6 +24,9 @@ void command_words(struct bytes *out, unsigned count, const char *const *words);
 void command_set(struct bytes *out, const char *key, size_t key_length, const char *token,
                  const char *owner, uint64_t ttl_ms);
 
+/* WAIT: how many replicas have confirmed what was written before on the connection? */
+void command_wait(struct bytes *out, uint32_t replicas, uint64_t timeout_ms);
+
 /* A key's name: any bytes. */
 struct script_name {
     const char *bytes;

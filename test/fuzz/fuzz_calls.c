@@ -18,7 +18,7 @@
 static const char *text_of(struct input *input) {
     static char long_text[REDLOCK_MAX_KEY + 2];
     static const char *const texts[] = {NULL, "", "a", "b", "two words", "\x01\xff", "a\nb"};
-    unsigned kind = input_below(input, 12);
+    unsigned kind = input_below(input, 13);
     if (kind < sizeof(texts) / sizeof(texts[0])) {
         return texts[kind];
     }
@@ -206,6 +206,9 @@ static void set_field(struct input *input, redlock_request *request) {
         break;
     case 11:
         request->lock_delay_ms = input_number(input);
+        break;
+    case 12:
+        request->wait_replicas = (uint32_t)input_number(input);
         break;
     }
 }

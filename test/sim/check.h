@@ -76,6 +76,17 @@ struct token {
     unsigned released_on[SERVERS_MAX]; /* and the latest script about it */
 };
 
+/* What a server granted a process, and its replicas were asked about. */
+#define UNCONFIRMED_MAX 64
+struct unconfirmed {
+    struct {
+        uint32_t token;
+        unsigned key;
+        uint64_t promised;
+    } grants[UNCONFIRMED_MAX];
+    unsigned count;
+};
+
 struct checker {
     struct world *world;
     struct network *network;
@@ -100,6 +111,8 @@ struct checker {
     bool keeps_counters; /* nodes do: so fences grow, whatever else is broken */
     struct fences fences[KEYS_MAX];
 
+    uint32_t wait_replicas; /* so many have to confirm a grant; 0: it counts without */
+    struct unconfirmed unconfirmed[PROCESSES_MAX][SERVERS_MAX];
     struct stay stays[STAYS_MAX];
     unsigned stay_count; /* so far */
 

@@ -305,17 +305,47 @@ static uint64_t promise(const struct checker *checker, uint64_t sent_at, int64_t
     return sent_at + (useful > 0 ? (uint64_t)useful : 0);
 }
 
+static void note_promise(struct checker *checker, uint32_t token, unsigned key, unsigned server,
+                         uint64_t promised) {
+    uint64_t *known = &checker->tokens[token].promised[server][key];
+    *known = promised > *known ? promised : *known;
+}
+
+/* A promise that counts when the replicas have confirmed it; what is too much for us counts now. */
+static void note_grant(struct checker *checker, const struct event_base *process, unsigned server,
+                       const struct effect *effect, uint64_t promised) {
+    struct unconfirmed *waiting = &checker->unconfirmed[process->index][server];
+    if (checker->wait_replicas == 0 || waiting->count == UNCONFIRMED_MAX) {
+        note_promise(checker, effect->token, effect->key, server, promised);
+        return;
+    }
+    waiting->grants[waiting->count].token = effect->token;
+    waiting->grants[waiting->count].key = effect->key;
+    waiting->grants[waiting->count++].promised = promised;
+}
+
+static void replicas_said(struct checker *checker, const struct event_base *process,
+                          unsigned server, int64_t confirmations) {
+    struct unconfirmed *waiting = &checker->unconfirmed[process->index][server];
+    for (unsigned i = 0; i < waiting->count && confirmations >= checker->wait_replicas; i++) {
+        note_promise(checker, waiting->grants[i].token, waiting->grants[i].key, server,
+                     waiting->grants[i].promised);
+    }
+    waiting->count = 0;
+}
+
 void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
                      uint64_t sent_at) {
     struct checker *checker = checker_of(process->world);
     bool is_grant = answer->reply.type == REPLY_STATUS;
+    if (answer->reply.type == REPLY_INTEGER) { /* only WAIT has one */
+        replicas_said(checker, process, server, answer->reply.integer);
+    }
     for (unsigned i = 0; i < answer->effect_count; i++) {
         const struct effect *effect = &answer->effects[i];
-        struct token *token = &checker->tokens[effect->token];
-        uint64_t promised = promise(checker, sent_at, effect->left_ms);
-        uint64_t *known = &token->promised[server][effect->key];
-        if ((is_grant || effect->was_kept) && promised > *known) {
-            *known = promised;
+        if (is_grant || effect->was_kept) {
+            note_grant(checker, process, server, effect,
+                       promise(checker, sent_at, effect->left_ms));
         }
     }
 }

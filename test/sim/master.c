@@ -258,6 +258,12 @@ static struct reply run_select(struct master *master, const struct words *words)
     return status("OK");
 }
 
+/* Its replicas have confirmed everything, or are away. */
+static struct reply run_wait(struct master *master, const struct words *words) {
+    (void)words;
+    return integer(master->replicas);
+}
+
 /* INFO section: only the fields that clients look at. */
 static struct reply run_info(struct master *master, const struct words *words) {
     (void)words;
@@ -349,6 +355,7 @@ struct reply master_run(struct master *master, const struct words *words) {
         {"LPUSH", NULL, 3, run_lpush},   {"AUTH", NULL, 2, run_ok},
         {"SELECT", NULL, 2, run_select}, {"CLIENT", NULL, 2, run_ok},
         {"PING", NULL, 1, run_ping},     {"INFO", NULL, 2, run_info},
+        {"WAIT", NULL, 3, run_wait},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         if (word_is(&words->word[0], table[i].name) ||

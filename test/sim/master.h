@@ -42,6 +42,7 @@ struct master {
     uint64_t commands;  /* carried out so far */
     unsigned run;       /* how often it was started */
     int64_t started_ms; /* by its clock */
+    unsigned replicas;  /* that confirm what they are sent */
     char text[MASTER_TEXT_MAX + 1];
 };
 

@@ -159,6 +159,12 @@ static void flush_scripts(struct nemesis *nemesis) {
     any_server(nemesis)->master.scripts = 0;
 }
 
+static void lose_replicas(struct nemesis *nemesis) {
+    struct master *master = &any_server(nemesis)->master;
+    master->replicas = (unsigned)draw(nemesis, REPLICAS_MAX + 1);
+    TRACE(nemesis->world, "nemesis: node %u has %u replicas", master->index, master->replicas);
+}
+
 static void run_words(struct master *master, unsigned count, const char *const *text) {
     struct words words = {.count = count};
     for (unsigned i = 0; i < count; i++) {
@@ -296,9 +302,10 @@ static void strike_on_purpose(struct nemesis *nemesis) {
 
 static void strike(struct nemesis *nemesis) {
     static void (*const faults[])(struct nemesis * nemesis) = {
-        hold_path,    hold_path,     hold_path,    cut_off,       break_links,
-        pause_server, slow_down,     have_errors,  flush_scripts, restart_with_data,
-        restart_late, refuse_logins, kill_process, pause_process, put_foreign_key,
+        hold_path,     hold_path,         hold_path,       cut_off,
+        break_links,   pause_server,      slow_down,       have_errors,
+        flush_scripts, restart_with_data, restart_late,    refuse_logins,
+        kill_process,  pause_process,     put_foreign_key, lose_replicas,
     };
     if (nemesis->plan->cause != CAUSE_NONE && coin(nemesis)) {
         strike_on_purpose(nemesis);
@@ -347,6 +354,7 @@ void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *
     }
     for (unsigned j = 0; j < plan->nodes; j++) {
         network->servers[j].master.clock.ppm = some_rate(nemesis);
+        network->servers[j].master.replicas = REPLICAS_MAX;
     }
     if (plan->fault_every > 0) {
         wait(nemesis);
@@ -360,6 +368,7 @@ void nemesis_heal(struct nemesis *nemesis) {
     for (unsigned j = 0; j < plan->nodes; j++) {
         struct server *server = &nemesis->network->servers[j];
         server->paused_until = server->slowness = 0;
+        server->master.replicas = REPLICAS_MAX;
         server->error_until = server->login_refused_until = 0;
         for (unsigned i = 0; i < plan->processes; i++) {
             struct path *path = &nemesis->network->paths[i][j];

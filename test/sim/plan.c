@@ -89,6 +89,7 @@ static void draw_stays(struct plan *plan, struct rng *rng) {
     plan->has_min_holds = rng_chance(rng, 200);
     plan->lock_delay_ms = rng_chance(rng, 200) ? rng_between(rng, 1, 800) : 0;
     plan->options.max_ttl_ms += plan->lock_delay_ms;
+    plan->wait_replicas = rng_chance(rng, 100) ? (uint32_t)rng_between(rng, 1, REPLICAS_MAX) : 0;
 }
 
 static void draw_clocks(struct plan *plan, struct rng *rng) {

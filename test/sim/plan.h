@@ -34,6 +34,9 @@ struct demand {
     bool has_guards; /* the clients' guards are on; they always are where nodes restart empty */
 };
 
+/* The most replicas that a master has. */
+#define REPLICAS_MAX 2
+
 struct plan {
     enum cause cause;
     unsigned nodes, processes, workers, keys;
@@ -50,6 +53,7 @@ struct plan {
     uint64_t ttl_least_ms, ttl_most_ms;
     bool has_min_holds; /* locks stay for a while, some of them */
     uint64_t lock_delay_ms;
+    uint32_t wait_replicas;
     uint64_t think_ms, hold_ms; /* the most */
     uint64_t duration;          /* of the part with faults */
 

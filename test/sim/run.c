@@ -45,6 +45,7 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
     run->checker.keeps_assumptions =
         plan->cause == CAUSE_NONE || plan->cause == CAUSE_PAUSES || plan->cause == CAUSE_RESTARTS;
     run->checker.is_fenced = plan->is_fenced;
+    run->checker.wait_replicas = plan->wait_replicas;
     run->checker.keeps_counters =
         plan->cause != CAUSE_AMNESIA && plan->cause != CAUSE_RESTARTS && !plan->has_changes;
     run->checker.clocks_jump = plan->cause == CAUSE_CLIENTS;

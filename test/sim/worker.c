@@ -264,6 +264,7 @@ static void acquire(struct worker *worker) {
         plan->has_min_holds && !is_last && app_chance(app, 600) ? app_draw(app, request.ttl_ms + 1)
                                                                 : 0;
     request.lock_delay_ms = plan->lock_delay_ms;
+    request.wait_replicas = plan->wait_replicas;
     request.on_lost = on_lost;
     request.on_lost_arg = worker->losses;
     note_ttl(worker, request.ttl_ms);

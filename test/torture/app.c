@@ -316,7 +316,7 @@ void app_ask(struct hold *hold) {
     CHECK(redlock_report(hold->lock, reports, MASTERS_COUNT) ==
           redlock_client_nodes(hold->app->client, NULL, 0));
     for (size_t i = 0; i < hold->app->options.node_count; i++) {
-        CHECK(reports[i].node[0] != '\0' && reports[i].vote <= REDLOCK_VOTE_BROKEN);
+        CHECK(reports[i].node[0] != '\0' && reports[i].vote <= REDLOCK_VOTE_UNTRUSTED);
         CHECK(reports[i].vote != REDLOCK_VOTE_UNREACHABLE || reports[i].detail[0] != '\0');
     }
     const char *sentence = redlock_explain(hold->lock);

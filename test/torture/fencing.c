@@ -128,6 +128,25 @@ static void several_keys(struct app *app) {
     EXPECT(masters_having(OTHER_KEY) == 0);
 }
 
+static void confirmed_by_replicas(struct app *app) {
+    redlock_request request = app_request(KEY);
+    request.wait_replicas = 1;
+    struct hold *hold = open_connected(app) ? hold_for(app, &request) : NULL;
+    if (hold == NULL) {
+        return;
+    }
+    app_extend(hold, 0, true);
+    wait_idle(app);
+    EXPECT(hold->extended == REDLOCK_OK);
+    let_go(hold);
+    wait_free(app);
+    request.wait_replicas = 2;
+    hold = app_acquire(app, &request);
+    wait_idle(app);
+    EXPECT(hold != NULL && hold->acquired == REDLOCK_ENOQUORUM);
+    let_go(hold);
+}
+
 static void stays(struct app *app) {
     redlock_request request = app_request(KEY);
     request.min_hold_ms = request.ttl_ms;
@@ -202,6 +221,7 @@ static const struct scenario scenarios[] = {
     ON_SOCKETS(fenced_without_scripts),
     ON_SOCKETS(fenced_and_topped_up),
     ON_SOCKETS(several_keys),
+    ON_SOCKETS(confirmed_by_replicas),
     ON_SOCKETS(stays),
     ON_SOCKETS(canceled_before_it_is_sent),
     ON_SOCKETS(inspected),

@@ -389,6 +389,9 @@ static const char *do_other(struct master *master, struct link *link,
         }
         return "$2\r\nok\r\n";
     }
+    if (command_is(command, "WAIT", NULL)) {
+        return ":1\r\n"; /* each has one replica */
+    }
     CHECK(command_is(command, "SELECT", "1") || command_is(command, "CLIENT", NULL));
     return "+OK\r\n";
 }

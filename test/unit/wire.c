@@ -154,6 +154,12 @@ static void test_a_script_the_server_lacks_is_sent_as_text(void **state) {
     bytes_finish(&expected);
 }
 
+static void test_wait(void **state) {
+    struct fixture *f = *state;
+    command_wait(&f->out, 2, 26);
+    assert_bytes(&f->out, LITERAL("*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$2\r\n26\r\n"));
+}
+
 static void test_the_owner_stands_behind_the_token(void **state) {
     struct fixture *f = *state;
     command_set(&f->out, "k", 1, TOKEN, "me", 1);
@@ -685,6 +691,7 @@ int main(void) {
         WITH_BUFFERS(test_release_of_one_key),
         WITH_BUFFERS(test_renewal_of_three_keys),
         WITH_BUFFERS(test_the_owner_stands_behind_the_token),
+        WITH_BUFFERS(test_wait),
         WITH_BUFFERS(test_fenced_locks),
         WITH_BUFFERS(test_several_keys),
         WITH_BUFFERS(test_keys_that_stay),

@@ -1,0 +1,213 @@
+/* Masters with replicas: a grant counts when enough of them have confirmed it. */
+#include "harness.h"
+#include "look.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY "orders:42"
+#define THREE 3
+
+/* So short that a test can wait for replicas that do not answer. */
+#define NODE_TIMEOUT_MS 400
+
+static struct masters *replicas;
+
+static void end_replicas(void *none) {
+    (void)none;
+    masters_finish(replicas);
+    replicas = NULL;
+}
+
+/* Whether each master has a replica that follows it. */
+static bool are_followed(void *arg) {
+    struct fixture *f = arg;
+    size_t followed = 0;
+
+    for (size_t i = 0; i < THREE; i++) {
+        char *info = masters_query(f->masters, i, "INFO replication");
+        followed += strstr(info, "state=online") != NULL;
+        free(info);
+    }
+    return followed == THREE;
+}
+
+static void start_replicas(struct fixture *f) {
+    replicas = masters_start(THREE, NULL);
+    at_finish(f, end_replicas, replicas);
+    for (size_t i = 0; i < THREE; i++) {
+        char *answer =
+            masters_query(replicas, i, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, i));
+        assert_string_equal(answer, "OK");
+        free(answer);
+    }
+    run_until(f, are_followed, f, "each master had its replica");
+}
+
+static void silence(size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        masters_stop(replicas, i);
+    }
+}
+
+static void have_go_on(size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        masters_continue(replicas, i);
+    }
+}
+
+static redlock_client *connect_quick(struct fixture *f) {
+    redlock_options options = patient_options(f, masters_uris(f->masters), THREE);
+    options.node_timeout_ms = NODE_TIMEOUT_MS;
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, THREE);
+    return client;
+}
+
+static redlock_request request_for_replicas(uint32_t count) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    request.wait_replicas = count;
+    return request;
+}
+
+/* On how many replicas the key is now: nobody waits for it to come there. */
+static size_t replicated(void) {
+    size_t count = 0;
+    for (size_t i = 0; i < THREE; i++) {
+        count += (size_t)masters_query_integer(replicas, i, "EXISTS %s", KEY);
+    }
+    return count;
+}
+
+static void what_is_told_is_replicated(void **state, bool fenced) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for_replicas(1);
+
+    request.fenced = fenced;
+    start_replicas(f);
+    redlock_lock *lock = hold_for(f, client, &request);
+    assert_true(replicated() >= 2);
+    assert_int_equal(executed(f, 0, "wait"), 1);
+    assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
+    assert_int_equal(executed(f, 0, "wait"), 2);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+    assert_int_equal(executed(f, 0, "wait"), 2); /* a release waits for nobody */
+}
+
+static void a_lock_is_replicated_when_it_is_told(void **state) {
+    what_is_told_is_replicated(state, false);
+}
+
+static void so_is_a_fenced_one(void **state) {
+    what_is_told_is_replicated(state, true);
+}
+
+static void nobody_is_asked_unless_asked_for(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
+    assert_int_equal(executed(f, 0, "wait"), 0);
+}
+
+static void a_minority_without_replicas_costs_nothing(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_quick(f);
+    redlock_request request = request_for_replicas(1);
+
+    start_replicas(f);
+    silence(0, 1);
+    redlock_lock *lock = hold_for(f, client, &request);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+    have_go_on(0, 1);
+}
+
+static void a_quorum_without_them_grants_nothing(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_quick(f);
+    redlock_request request = request_for_replicas(1);
+
+    start_replicas(f);
+    silence(0, 2);
+    struct call *call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_explained(call, "0 of 1 replicas confirmed it");
+    wait_released(f, KEY);
+    have_go_on(0, 2);
+    request.wait_ms = REDLOCK_FOREVER;
+    assert_int_equal(let_go(f, hold_for(f, client, &request)), REDLOCK_OK);
+}
+
+static void a_renewal_needs_them_too(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_quick(f);
+    redlock_request request = request_for_replicas(1);
+
+    start_replicas(f);
+    redlock_lock *lock = hold_for(f, client, &request);
+    silence(0, 2);
+    struct call *call = begin_extend(f, lock, 0);
+    assert_int_equal(await(f, call), REDLOCK_ENOQUORUM);
+    assert_explained(call, "0 of 1 replicas confirmed it");
+    have_go_on(0, 2);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
+/* What other locks ask of these masters waits behind it, and is not lost. */
+static void others_go_on(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_quick(f);
+    redlock_request request = request_for_replicas(2); /* more than there are */
+
+    start_replicas(f);
+    struct call *waiting = begin_acquire(f, client, &request);
+    redlock_request plain = request_for("other", LONG_TTL_MS);
+    plain.wait_ms = REDLOCK_FOREVER;
+    struct call *other = begin_acquire(f, client, &plain);
+    assert_int_equal(await(f, other), REDLOCK_OK);
+    assert_int_equal(await(f, waiting), REDLOCK_ENOQUORUM);
+    assert_explained(waiting, "1 of 2 replicas confirmed it");
+    assert_int_equal(let_go(f, other->lock), REDLOCK_OK);
+}
+
+static void who_may_not_ask_is_told_so(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for_replicas(1);
+
+    for (size_t i = 0; i < THREE; i++) {
+        char *answer = masters_query(f->masters, i, "ACL SETUSER default -wait");
+        assert_string_equal(answer, "OK");
+        free(answer);
+    }
+    struct call *call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_explained(call, "its replicas could not be asked");
+    wait_released(f, KEY);
+}
+
+static int three_masters(void **state) {
+    static const char *const at_once[] = {"--repl-diskless-sync-delay", "0", NULL};
+    return start_fixture(state, THREE, at_once);
+}
+
+#define ON_THREE_MASTERS(test) cmocka_unit_test_setup_teardown(test, three_masters, finish)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_THREE_MASTERS(a_lock_is_replicated_when_it_is_told),
+        ON_THREE_MASTERS(so_is_a_fenced_one),
+        ON_THREE_MASTERS(nobody_is_asked_unless_asked_for),
+        ON_THREE_MASTERS(a_minority_without_replicas_costs_nothing),
+        ON_THREE_MASTERS(a_quorum_without_them_grants_nothing),
+        ON_THREE_MASTERS(a_renewal_needs_them_too),
+        ON_THREE_MASTERS(others_go_on),
+        ON_THREE_MASTERS(who_may_not_ask_is_told_so),
+    };
+    return cmocka_run_group_tests_name("replicas", tests, NULL, NULL);
+}
