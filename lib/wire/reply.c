@@ -122,7 +122,8 @@ bool reply_to_script(const struct reply *reply, enum script script, struct reply
     return p == end;
 }
 
-/* The worse of two keys: another's, then one that is gone. */
+/* The worse of two keys: another's, then one that is gone; of two counters the one that is ahead.
+ */
 static bool is_worse(const struct reply_outcome *one, const struct reply_outcome *than) {
     static const unsigned char badness[] = {
         [REDLOCK_VOTE_GRANTED] = 0,   [REDLOCK_VOTE_MISSING] = 1,    [REDLOCK_VOTE_DENIED] = 2,
@@ -130,7 +131,8 @@ static bool is_worse(const struct reply_outcome *one, const struct reply_outcome
     };
     unsigned by = badness[one->vote];
     unsigned to = badness[than->vote];
-    return by > to || (by == to && one->other_ttl_ms > than->other_ttl_ms);
+    bool is_more = one->other_ttl_ms > than->other_ttl_ms || one->fence > than->fence;
+    return by > to || (by == to && is_more);
 }
 
 struct reply_outcome reply_combine(const struct reply_outcome *outcomes, unsigned count) {

@@ -509,6 +509,10 @@ static void test_answers_for_several_keys(void **state) {
         {"h5m", 2, {REDLOCK_VOTE_DENIED, 5, 0}},       {"h5h9h7", 3, {REDLOCK_VOTE_DENIED, 9, 0}},
         {"h5pyh9", 4, {REDLOCK_VOTE_NO_EXPIRY, 0, 0}}, {"pt", 2, {REDLOCK_VOTE_WRONG_TYPE, 0, 0}},
     };
+    struct reply fences = reply_of(REPLY_STRING, "y7y9y8");
+    struct reply_outcome counted[3];
+    assert_true(reply_to_script(&fences, SCRIPT_KEEP, counted, 3));
+    assert_int_equal(reply_combine(counted, 3).fence, 9); /* a fence that one is ahead of is none */
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct reply reply = reply_of(REPLY_STRING, rows[i].text);
         struct reply_outcome outcomes[4];
