@@ -2,61 +2,18 @@
  * Shows on the terminal what a lock on five Redis masters does, and what it survives. Every step
  * checks what it says; the first that is not so ends the demo with 1.
  */
+#include "demo_screen.h"
 #include "demo_stage.h"
 #include "masters.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define OTHER_KEY "demo:hourly-report"
 #define SETTLE_LIMIT_MS 5000
 #define RECOVERY_LIMIT_MS 30000
-
-/* ----------------------------------------------------------------------------------- the screen */
-
-#define BOLD "1"
-#define GREEN "32"
-#define RED "31"
-
-static bool use_color(void) {
-    const char *no_color = getenv("NO_COLOR");
-
-    return isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0');
-}
-
-static void print_colored(const char *color, const char *text) {
-    if (use_color()) {
-        printf("\033[%sm%s\033[0m", color, text);
-    } else {
-        fputs(text, stdout);
-    }
-}
-
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void say(const char *format, ...) {
-    va_list values;
-
-    fputs("   ", stdout);
-    va_start(values, format);
-    vprintf(format, values);
-    va_end(values);
-    fputc('\n', stdout);
-    fflush(stdout);
-}
-
-/* A claim, and whether it is so. */
-static bool check(bool is_so, const char *claim) {
-    fputs("   ", stdout);
-    print_colored(is_so ? GREEN : RED, is_so ? "[ok]    " : "[failed]");
-    printf(" %s\n", claim);
-    fflush(stdout);
-    return is_so;
-}
 
 static double ms_since(uint64_t began_ns) {
     return (double)(stage_now_ns() - began_ns) / 1e6;
@@ -246,12 +203,9 @@ static const struct step lock_steps[] = {
 /* Whether each step did what it said; ends with the first that did not. */
 static bool play(struct stage *stage, const struct step *steps, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        char title[128];
         bool done;
 
-        snprintf(title, sizeof(title), "%zu. %s", i + 1, steps[i].title);
-        print_colored(BOLD, title);
-        printf("\n\n");
+        screen_title(i + 1, steps[i].title);
         done = steps[i].play(stage);
         if (!done) {
             printf("\nStep %zu failed: %s.\n", i + 1, steps[i].title);
@@ -265,8 +219,12 @@ static bool play(struct stage *stage, const struct step *steps, size_t count) {
     return true;
 }
 
+static bool demo_locks(struct stage *stage) {
+    return stage_add_programs(stage) == 0 &&
+           play(stage, lock_steps, sizeof(lock_steps) / sizeof(lock_steps[0]));
+}
+
 int main(int argc, char **argv) {
-    const size_t count = sizeof(lock_steps) / sizeof(lock_steps[0]);
     struct stage stage;
     bool done;
 
@@ -278,7 +236,7 @@ int main(int argc, char **argv) {
            "A lock needs %d of them.\n\n",
            redlock_version(), STAGE_MASTERS, STAGE_QUORUM);
     fflush(stdout);
-    done = stage_init(&stage) == 0 && play(&stage, lock_steps, count);
+    done = stage_init(&stage) == 0 && demo_locks(&stage);
     if (stage_finish(&stage) != 0) {
         done = false;
     }

@@ -271,7 +271,11 @@ int stage_init(struct stage *stage) {
         return -1;
     }
     stage->masters = masters_start(STAGE_MASTERS, NULL);
-    if (stage->masters == NULL || create_program(stage, &stage->first, "first") != 0 ||
+    return stage->masters != NULL ? 0 : -1;
+}
+
+int stage_add_programs(struct stage *stage) {
+    if (create_program(stage, &stage->first, "first") != 0 ||
         create_program(stage, &stage->second, "second") != 0) {
         return -1;
     }

@@ -1,6 +1,6 @@
 /*
- * What the demo plays on: five throwaway masters, and two programs (each a client of its own, as
- * if it were another process) that want the same lock. All of it runs in one event loop.
+ * What the demo plays on: an event loop and five throwaway masters; and, in that loop, two programs
+ * (each a client of its own, as if it were another process) that want the same lock.
  */
 #ifndef DEMO_STAGE_H
 #define DEMO_STAGE_H
@@ -45,8 +45,11 @@ struct stage {
     struct event *termination;
 };
 
-/* 0; -1, after a message on stderr. stage_finish is due in both cases. */
+/* The loop and the masters. 0; -1, after a message on stderr: stage_finish is due in both cases. */
 int stage_init(struct stage *stage);
+
+/* The two programs. */
+int stage_add_programs(struct stage *stage);
 
 /* Closes the clients, ends the masters. -1 when a client did not close in time. */
 int stage_finish(struct stage *stage);
