@@ -2,6 +2,7 @@
  * Shows on the terminal what a lock on five Redis masters does, and what it survives. Every step
  * checks what it says; the first that is not so ends the demo with 1.
  */
+#include "demo_fence.h"
 #include "demo_screen.h"
 #include "demo_stage.h"
 #include "masters.h"
@@ -225,18 +226,20 @@ static bool demo_locks(struct stage *stage) {
 }
 
 int main(int argc, char **argv) {
+    bool is_fence = argc == 2 && strcmp(argv[1], "fence") == 0;
     struct stage stage;
     bool done;
 
-    if (argc > 1) {
-        fprintf(stderr, "demo: \"%s\" is not known\nusage: sh examples/demo.sh\n", argv[1]);
+    if (argc > 1 && !is_fence) {
+        fprintf(stderr, "demo: \"%s\" is not known\nusage: sh examples/demo.sh [fence]\n",
+                argv[argc - 1]);
         return 2;
     }
     printf("libredlock %s on %d Redis masters, started on this machine for the demo.\n"
            "A lock needs %d of them.\n\n",
            redlock_version(), STAGE_MASTERS, STAGE_QUORUM);
     fflush(stdout);
-    done = stage_init(&stage) == 0 && demo_locks(&stage);
+    done = stage_init(&stage) == 0 && (is_fence ? demo_fence(&stage) : demo_locks(&stage));
     if (stage_finish(&stage) != 0) {
         done = false;
     }

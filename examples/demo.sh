@@ -1,5 +1,9 @@
 #!/bin/sh
-# Builds the library, and shows on five throwaway Redis masters what its locks do.
+# Builds the library, and shows on five throwaway Redis masters what its locks do:
+#
+#     sh examples/demo.sh          # acquire, contention, renewal, crashes, loss, recovery
+#     sh examples/demo.sh fence    # a writer that was stopped for too long, and a store's gate
+#
 # Installs what is missing for that: see test/packages.
 set -eu
 export LC_ALL=C.UTF-8

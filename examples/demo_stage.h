@@ -43,6 +43,7 @@ struct stage {
     struct event *tick;
     struct event *interrupt;
     struct event *termination;
+    void *subject; /* what a condition looks at, besides the stage itself */
 };
 
 /* The loop and the masters. 0; -1, after a message on stderr: stage_finish is due in both cases. */

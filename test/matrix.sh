@@ -77,8 +77,8 @@ run_row() { # NAME SYSTEM SERVER
     export REDLOCK_SERVER="$3-server"
     demo=failed
     tests=failed
-    echo "=== $1: sh examples/demo.sh"
-    if inside "$root" 'sh examples/demo.sh'; then
+    echo "=== $1: sh examples/demo.sh, sh examples/demo.sh fence"
+    if inside "$root" 'sh examples/demo.sh && sh examples/demo.sh fence'; then
         demo=good
     fi
     echo "=== $1: sh test/run.sh $arguments"
