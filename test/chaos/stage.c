@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <glob.h>
 #include <signal.h>
 #include <stdio.h>
@@ -270,30 +269,6 @@ int stage_end_clients(struct stage *stage) {
 /* ------------------------------------------------------------------------------ start and finish
  */
 
-static int remove_entry(const char *path, const struct stat *status, int type,
-                        struct FTW *position) {
-    (void)status;
-    (void)type;
-    (void)position;
-    return remove(path);
-}
-
-static int make_folder(struct stage *stage) {
-    const char *parent = getenv("TMPDIR");
-
-    if (parent == NULL || parent[0] == '\0') {
-        parent = "/tmp";
-    }
-    if (snprintf(stage->folder, sizeof(stage->folder), "%s/redlock-chaos-XXXXXX", parent) >=
-            (int)sizeof(stage->folder) ||
-        mkdtemp(stage->folder) == NULL) {
-        fprintf(stderr, "redlock-chaos: cannot make a folder in %s\n", parent);
-        stage->folder[0] = '\0';
-        return -1;
-    }
-    return 0;
-}
-
 int stage_start(struct stage *stage, const struct options *options) {
     *stage = (struct stage){.options = options, .owner = getpid()};
     stage->board = mmap(NULL, sizeof(*stage->board), PROT_READ | PROT_WRITE,
@@ -302,7 +277,7 @@ int stage_start(struct stage *stage, const struct options *options) {
         perror("redlock-chaos: mmap");
         return -1;
     }
-    if (make_folder(stage) != 0 ||
+    if (folder_make(stage->folder, "chaos") != 0 ||
         (options->hosts && hosts_start(&stage->hosts, MASTERS + options->clients) != 0) ||
         start_masters(stage) != 0 || (!options->hosts && start_proxy(stage) != 0)) {
         return -1;
@@ -327,8 +302,7 @@ void stage_finish(struct stage *stage) {
     masters_finish(stage->masters);
     if (stage->folder[0] != '\0' && stage->options->keep) {
         fprintf(stderr, "redlock-chaos: the logs are in %s\n", stage->folder);
-    } else if (stage->folder[0] != '\0' &&
-               nftw(stage->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS) != 0) {
+    } else if (stage->folder[0] != '\0' && folder_remove(stage->folder) != 0) {
         fprintf(stderr, "redlock-chaos: cannot remove %s\n", stage->folder);
     }
 }

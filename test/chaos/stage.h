@@ -3,12 +3,11 @@
 #define REDLOCK_CHAOS_STAGE_H
 
 #include "board.h"
+#include "folder.h"
 #include "hosts.h"
 #include "masters.h"
 #include "options.h"
 #include "proxy.h"
-
-#define FOLDER_SIZE 64
 
 struct stage_client {
     pid_t pid;

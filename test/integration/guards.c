@@ -5,6 +5,7 @@
 #define _GNU_SOURCE 1 /* setenv */
 
 #include "fake_clock.h"
+#include "folder.h"
 #include "harness.h"
 #include "look.h"
 
@@ -287,7 +288,8 @@ static void an_eviction_policy_is_warned_of_once(void **state) {
 
 /* ---------------------------------------------------------------------------------------- clock */
 
-static char clock_file[64];
+static char clock_folder[FOLDER_SIZE];
+static char clock_file[FOLDER_SIZE + 16];
 static struct fake_clock *clock_settings;
 
 /* The first master's wall clock is so far ahead from now on, and runs so much too fast. */
@@ -310,7 +312,10 @@ static int fake_clock(size_t index, void *arg) {
 }
 
 static int a_master_with_a_clock_of_its_own(void **state) {
-    snprintf(clock_file, sizeof(clock_file), "/tmp/redlock-clock-%ld", (long)getpid());
+    if (folder_make(clock_folder, "clock") != 0) {
+        return -1;
+    }
+    snprintf(clock_file, sizeof(clock_file), "%s/clock", clock_folder);
     int fd = open(clock_file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
     if (fd < 0 || ftruncate(fd, sizeof(*clock_settings)) != 0) {
@@ -328,8 +333,7 @@ static int finish_with_the_clock(void **state) {
     int result = finish(state);
 
     munmap(clock_settings, sizeof(*clock_settings));
-    unlink(clock_file);
-    return result;
+    return folder_remove(clock_folder) == 0 ? result : -1;
 }
 
 static void a_clock_that_jumps_is_noticed(void **state) {
@@ -388,13 +392,13 @@ static void point_link(const char *link, const char *uri) {
 /* What was a twin is none any more when another server has taken its place. */
 static void a_twin_that_is_replaced_counts(void **state) {
     struct fixture *f = *state;
-    char link[64];
+    char link[FOLDER_SIZE + 16];
     char uri[160];
     const char *first = masters_unix_uri(f->masters, 0);
     const char *uris[] = {masters_uri(f->masters, 0), uri, masters_uri(f->masters, 1)};
     redlock_options options = patient_options(f, uris, THREE);
 
-    snprintf(link, sizeof(link), "/tmp/redlock-link-%ld", (long)getpid());
+    snprintf(link, sizeof(link), "%s/link", folder_for(f, "link"));
     snprintf(uri, sizeof(uri), "%.*s%s", (int)(strchr(first + strlen("unix://"), '/') - first),
              first, link);
     point_link(link, first);
@@ -405,7 +409,6 @@ static void a_twin_that_is_replaced_counts(void **state) {
     free(masters_query(f->masters, 0, "CLIENT KILL TYPE normal"));
     wait_trusted(f, client, THREE);
     wait_connected(f, client, THREE);
-    unlink(link);
 }
 
 static void a_replica_never_counts(void **state) {

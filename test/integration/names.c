@@ -3,6 +3,7 @@
  * name server that is silent delays nobody. The name server is this test's own: libevent asks where
  * to find one, and is told here instead of in /etc/resolv.conf.
  */
+#include "folder.h"
 #include "harness.h"
 #include "look.h"
 
@@ -15,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define KEY "orders:42"
 #define FIVE 5
@@ -30,7 +30,7 @@ static struct {
     size_t questions;
 } server;
 
-static char hosts_path[64];
+static char hosts_path[FOLDER_SIZE + 16];
 
 /* In place of libevent's, which would read the machine's settings. */
 int evdns_base_resolv_conf_parse(struct evdns_base *base, int flags, const char *filename) {
@@ -212,7 +212,7 @@ static void the_hosts_file_counts(void **state) {
 
     at_finish(f, stop_server, NULL);
     server.is_silent = true;
-    snprintf(hosts_path, sizeof(hosts_path), "/tmp/redlock-hosts-%ld", (long)getpid());
+    snprintf(hosts_path, sizeof(hosts_path), "%s/hosts", folder_for(f, "hosts"));
     FILE *file = fopen(hosts_path, "we");
     assert_non_null(file);
     fprintf(file, "# two addresses\n" NOBODY " db.test other.test\n127.0.0.1\tdb.test\n");
@@ -220,7 +220,6 @@ static void the_hosts_file_counts(void **state) {
     redlock_client *client = client_of(f, &uris, "db.test");
     wait_connected(f, client, FIVE);
     assert_int_equal(server.questions, 0);
-    unlink(hosts_path);
 }
 
 #define ON_NAMES(test) cmocka_unit_test_setup_teardown(test, five_masters_and_names, finish)

@@ -64,21 +64,20 @@ int main(void) {
 
 #include "authority.h"
 #include "cycles.h"
+#include "folder.h"
 #include "look.h"
 #include "peer.h"
 #include "relay.h"
 
-#include <ftw.h>
 #include <signal.h>
-#include <unistd.h>
 
 /* -------------------------------------------------------------------------------- certificates */
 
-static char folder[] = "/tmp/redlock-tls-XXXXXX";
+static char folder[FOLDER_SIZE];
 
 /* One of the last few paths that were asked for. */
 static const char *path_of(const char *name) {
-    static char paths[8][64];
+    static char paths[8][FOLDER_SIZE + 32];
     static unsigned next;
     char *path = paths[next++ % 8];
 
@@ -108,7 +107,7 @@ static int make_certificates(void **state) {
     struct authority *authority, *stranger;
 
     (void)state;
-    if (mkdtemp(folder) == NULL) {
+    if (folder_make(folder, "tls") != 0) {
         return -1;
     }
     authority = authority_create(folder, "ca");
@@ -124,17 +123,9 @@ static int make_certificates(void **state) {
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type,
-                        struct FTW *position) {
-    (void)status;
-    (void)type;
-    (void)position;
-    return remove(path);
-}
-
 static int remove_certificates(void **state) {
     (void)state;
-    return nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    return folder_remove(folder);
 }
 
 /* ------------------------------------------------------------------------------------- servers */
@@ -144,7 +135,7 @@ static int remove_certificates(void **state) {
 /* How redis-server is told which certificate to show, and whatever comes after that. */
 static void write_arguments(const char *arguments[ARGUMENTS_MAX], const char *name,
                             const char *const *more) {
-    static char paths[3][64];
+    static char paths[3][FOLDER_SIZE + 32];
     size_t count = 0;
 
     snprintf(paths[0], sizeof(paths[0]), "%s/%s.pem", folder, name);
@@ -784,10 +775,9 @@ static void a_key_may_stand_beside_its_certificate(void **state) {
     struct fixture *f = *state;
     const char *uris[] = {"redis://127.0.0.1:1"};
     redlock_options options = patient_options(f, uris, 1);
-    char command[256];
+    char command[FOLDER_SIZE + 64];
 
-    snprintf(command, sizeof(command), "cat %s %s >%s", path_of("client.pem"),
-             path_of("client.key"), path_of("both.pem"));
+    snprintf(command, sizeof(command), "cd '%s' && cat client.pem client.key >both.pem", folder);
     assert_int_equal(system(command), 0);
     options.tls_cert_file = path_of("both.pem");
     close_client(f, create_client(f, &options));

@@ -2,6 +2,8 @@
 
 #include "harness.h"
 
+#include "folder.h"
+
 #include <dirent.h>
 #include <event2/event.h>
 #include <signal.h>
@@ -176,6 +178,20 @@ void at_finish(struct fixture *f, void (*destroy)(void *object), void *object) {
     duty->destroy = destroy;
     duty->object = object;
     SLIST_INSERT_HEAD(&f->duties, duty, link);
+}
+
+static void remove_folder(void *path) {
+    assert_int_equal(folder_remove(path), 0);
+    free(path);
+}
+
+const char *folder_for(struct fixture *f, const char *name) {
+    char *path = malloc(FOLDER_SIZE);
+
+    assert_non_null(path);
+    assert_int_equal(folder_make(path, name), 0);
+    at_finish(f, remove_folder, path);
+    return path;
 }
 
 static void do_duties(struct fixture *f) {

@@ -113,6 +113,9 @@ int finish(void **state);
 /* Has `destroy(object)` called after all clients were closed, the newest first. */
 void at_finish(struct fixture *f, void (*destroy)(void *object), void *object);
 
+/* A temporary folder of the test's own (folder.h), which ends with the fixture. */
+const char *folder_for(struct fixture *f, const char *name);
+
 /* Whether this process runs under valgrind, which makes it ten to fifty times slower. */
 bool under_valgrind(void);
 

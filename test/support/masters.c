@@ -9,14 +9,15 @@
  *
  * Pings and queries go over the Unix socket. Nobody else can answer there.
  */
-#define _GNU_SOURCE 1 /* close_range, nftw */
+#define _GNU_SOURCE 1 /* close_range */
 
 #include "masters.h"
+
+#include "folder.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -36,9 +37,8 @@
 
 #define ANSWER_TIMEOUT_S 10
 #define POLL_INTERVAL_NS 2000000
-/* The kernel bounds the path of a socket; the folder leaves room for "/master-N.sock" in it. */
+/* The kernel bounds the path of a socket. */
 #define PATH_SIZE sizeof(((struct sockaddr_un *)NULL)->sun_path)
-#define FOLDER_SIZE (PATH_SIZE - 36)
 
 struct master {
     pid_t pid; /* 0: not running */
@@ -287,14 +287,6 @@ static int wait_until_up(struct master *master) {
 /* ------------------------------------------------------------------------------ start and finish
  */
 
-static int remove_entry(const char *path, const struct stat *status, int type,
-                        struct FTW *position) {
-    (void)status;
-    (void)type;
-    (void)position;
-    return remove(path);
-}
-
 static void free_masters(struct masters *masters) {
     for (size_t i = 0; i < masters->count; i++) {
         if (masters->list[i].reservation >= 0) {
@@ -319,8 +311,7 @@ void masters_finish(struct masters *masters) {
         for (size_t i = 0; i < masters->count; i++) {
             end_process(&masters->list[i]);
         }
-        if (masters->folder[0] != '\0' &&
-            nftw(masters->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS)) {
+        if (masters->folder[0] != '\0' && folder_remove(masters->folder) != 0) {
             fprintf(stderr, "masters: cannot remove %s: %s\n", masters->folder, strerror(errno));
         }
     }
@@ -331,26 +322,6 @@ static void finish_at_exit(void) {
     while (!LIST_EMPTY(&unfinished)) {
         masters_finish(LIST_FIRST(&unfinished));
     }
-}
-
-static int make_folder(struct masters *masters) {
-    const char *parent = getenv("TMPDIR");
-    char folder[FOLDER_SIZE];
-
-    if (parent == NULL || parent[0] == '\0') {
-        parent = "/tmp";
-    }
-    if (snprintf(folder, sizeof(folder), "%s/redlock-masters-XXXXXX", parent) >=
-        (int)sizeof(folder)) {
-        fprintf(stderr, "masters: the path of the temporary folder is too long: %s\n", parent);
-        return -1;
-    }
-    if (mkdtemp(folder) == NULL) {
-        fprintf(stderr, "masters: cannot make a folder in %s: %s\n", parent, strerror(errno));
-        return -1;
-    }
-    memcpy(masters->folder, folder, sizeof(folder));
-    return 0;
 }
 
 /* The user of README's ACL rule, and nothing beyond it. */
@@ -446,7 +417,7 @@ struct masters *masters_start(size_t count, const char *const *arguments) {
 struct masters *masters_start_with(size_t count, const struct masters_options *options) {
     struct masters *masters = create_masters(count, options);
 
-    if (make_folder(masters) != 0) {
+    if (folder_make(masters->folder, "masters") != 0) {
         goto fail;
     }
     for (size_t i = 0; i < count; i++) {
@@ -526,8 +497,7 @@ void masters_forget(struct masters *masters, size_t index) {
     if (master->pid != 0) {
         die("the master at port %d is running", master->port);
     }
-    if (nftw(master->data_path, remove_entry, 8, FTW_DEPTH | FTW_PHYS) != 0 ||
-        mkdir(master->data_path, 0700) != 0) {
+    if (folder_remove(master->data_path) != 0 || mkdir(master->data_path, 0700) != 0) {
         die("cannot empty %s: %s", master->data_path, strerror(errno));
     }
 }

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 struct peer_link {
     LIST_ENTRY(peer_link) entry;
@@ -39,7 +38,6 @@ struct peer {
     size_t open;
     size_t poured;
     size_t commands;
-    char folder[64]; /* of the Unix socket; "": none */
     char uri[160];
 };
 
@@ -144,10 +142,6 @@ static void destroy(void *object) {
 
     peer_drop_links(peer);
     evconnlistener_free(peer->listener);
-    if (peer->folder[0] != '\0') {
-        unlink(peer->uri + strlen("unix://"));
-        rmdir(peer->folder);
-    }
     free(peer);
 }
 
@@ -187,9 +181,7 @@ struct peer *peer_create_unix(struct fixture *f, peer_answer *answer, void *arg)
     struct peer *peer = new_peer(f, answer, arg);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-    snprintf(peer->folder, sizeof(peer->folder), "/tmp/redlock-peer-XXXXXX");
-    assert_non_null(mkdtemp(peer->folder));
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", peer->folder);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", folder_for(f, "peer"));
     start_to_listen(peer, &address, sizeof(address));
     snprintf(peer->uri, sizeof(peer->uri), "unix://%s", address.sun_path);
     return peer;
