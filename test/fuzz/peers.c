@@ -6,6 +6,7 @@
 #include "peers.h"
 
 #include "check.h"
+#include "door.h"
 #include "io/clock.h"
 #include "wire/command.h"
 
@@ -16,7 +17,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 /* The descriptor that leads to peer 0's socket; the others follow. Far above what is in use. */
@@ -53,16 +53,10 @@ const char *peers_uri(unsigned peer, bool with_login) {
 
 /* A socket that no name leads to any more, but *door. */
 static int make_socket(int *door) {
-    char folder[] = "/tmp/redlock-fuzz-XXXXXX";
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", folder);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
-    *door = open(address.sun_path, O_PATH | O_CLOEXEC);
+    CHECK(fd >= 0);
+    *door = door_make(fd);
     CHECK(*door >= 0);
-    unlink(address.sun_path);
-    rmdir(folder);
     return fd;
 }
 

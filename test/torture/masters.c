@@ -1,6 +1,7 @@
 #include "masters.h"
 
 #include "command.h"
+#include "door.h"
 #include "wire/script.h"
 #include "world.h"
 
@@ -13,9 +14,7 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define VALUE_MAX 64
@@ -76,16 +75,9 @@ static int listen_at(struct sockaddr_in *address) {
 
 /* A socket that no name leads to any more, but *door. */
 static int make_socket(int *door) {
-    char folder[] = "/tmp/redlock-torture-XXXXXX";
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = new_socket(AF_UNIX, SOCK_STREAM);
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", folder);
-    CHECK(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
-    *door = open(address.sun_path, O_PATH | O_CLOEXEC);
+    *door = door_make(fd);
     CHECK(*door >= 0);
-    unlink(address.sun_path);
-    rmdir(folder);
     return fd;
 }
 
