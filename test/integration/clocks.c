@@ -2,8 +2,8 @@
  * Clocks that jump: the wall clock, which must not matter, and a machine that was suspended, for
  * which the servers' time went on and the loop's timers did not.
  *
- * This program's own clock_gettime, gettimeofday and time stand before those of libc, also for the
- * libraries.
+ * This program's own clock_gettime stands before libc's, also for the libraries, and so do
+ * gettimeofday and time (support/older_clocks.c).
  */
 #define _GNU_SOURCE 1 /* syscall */
 
@@ -12,7 +12,6 @@
 #include "proxy.h"
 
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,26 +31,6 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
         now->tv_sec += suspended;
     }
     return result;
-}
-
-int gettimeofday(struct timeval *restrict now, void *restrict zone) {
-    struct timespec precise;
-    int result = clock_gettime(CLOCK_REALTIME, &precise);
-
-    (void)zone;
-    now->tv_sec = precise.tv_sec;
-    now->tv_usec = precise.tv_nsec / 1000;
-    return result;
-}
-
-time_t time(time_t *now) {
-    struct timespec precise;
-
-    clock_gettime(CLOCK_REALTIME, &precise);
-    if (now != NULL) {
-        *now = precise.tv_sec;
-    }
-    return precise.tv_sec;
 }
 
 static int set_clocks(void **state) {

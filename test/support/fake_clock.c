@@ -1,6 +1,7 @@
 /*
- * Stands before the C library's clock functions in a server that it is preloaded into. It asks the
- * kernel itself: looking up the real functions would allocate, and allocators ask for the time.
+ * Stands before the C library's clock functions in a server that it is preloaded into (the older
+ * ones are in older_clocks.c). It asks the kernel itself: looking up the real functions would
+ * allocate, and allocators ask for the time.
  */
 #define _GNU_SOURCE 1 /* syscall */
 
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,22 +38,4 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
         now->tv_nsec = (long)(time % 1000000000);
     }
     return result;
-}
-
-int gettimeofday(struct timeval *restrict now, void *restrict zone) {
-    struct timespec precise;
-    int result = clock_gettime(CLOCK_REALTIME, &precise);
-    (void)zone;
-    now->tv_sec = precise.tv_sec;
-    now->tv_usec = precise.tv_nsec / 1000;
-    return result;
-}
-
-time_t time(time_t *now) {
-    struct timespec precise;
-    clock_gettime(CLOCK_REALTIME, &precise);
-    if (now != NULL) {
-        *now = precise.tv_sec;
-    }
-    return precise.tv_sec;
 }
