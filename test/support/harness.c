@@ -310,50 +310,54 @@ redlock_node_info node_info(const redlock_client *client, size_t node) {
     return infos[node];
 }
 
-/* A question about one node, or about all of them. */
+/* How many of a client's nodes are to be so. */
+struct tally {
+    const redlock_client *client;
+    bool (*is_so)(const redlock_node_info *info);
+    size_t wanted;
+};
+
+static bool are_so_many(void *arg) {
+    const struct tally *tally = arg;
+    redlock_node_info infos[REDLOCK_MAX_NODES];
+    size_t nodes = redlock_client_nodes(tally->client, infos, REDLOCK_MAX_NODES);
+    size_t count = 0;
+
+    for (size_t i = 0; i < nodes; i++) {
+        count += tally->is_so(&infos[i]);
+    }
+    return count == tally->wanted;
+}
+
+static void wait_tally(struct fixture *f, struct tally tally, const char *word) {
+    char what[64];
+
+    snprintf(what, sizeof(what), "exactly %zu nodes are %s", tally.wanted, word);
+    run_until(f, are_so_many, &tally, what);
+}
+
+static bool is_connected(const redlock_node_info *info) {
+    return info->connected;
+}
+
+void wait_connected(struct fixture *f, redlock_client *client, size_t count) {
+    wait_tally(f, (struct tally){client, is_connected, count}, "connected");
+}
+
+static bool is_trusted(const redlock_node_info *info) {
+    return info->trusted;
+}
+
+void wait_trusted(struct fixture *f, redlock_client *client, size_t count) {
+    wait_tally(f, (struct tally){client, is_trusted, count}, "trusted");
+}
+
+/* A question about one node. */
 struct question {
     const redlock_client *client;
     size_t node;
     uint64_t number;
 };
-
-static bool are_connected(void *arg) {
-    const struct question *question = arg;
-    size_t count = redlock_client_nodes(question->client, NULL, 0);
-    size_t connected = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        connected += node_info(question->client, i).connected;
-    }
-    return connected == question->number;
-}
-
-void wait_connected(struct fixture *f, redlock_client *client, size_t count) {
-    struct question question = {.client = client, .number = count};
-    char what[64];
-
-    snprintf(what, sizeof(what), "exactly %zu nodes are connected", count);
-    run_until(f, are_connected, &question, what);
-}
-
-static bool are_trusted(void *arg) {
-    const struct question *question = arg;
-    size_t count = redlock_client_nodes(question->client, NULL, 0);
-    size_t trusted = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        trusted += node_info(question->client, i).trusted;
-    }
-    return trusted == question->number;
-}
-
-void wait_trusted(struct fixture *f, redlock_client *client, size_t count) {
-    struct question question = {.client = client, .number = count};
-    char what[64];
-
-    snprintf(what, sizeof(what), "exactly %zu nodes are trusted", count);
-    run_until(f, are_trusted, &question, what);
-}
 
 static bool has_disconnected(void *arg) {
     const struct question *question = arg;
