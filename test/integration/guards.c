@@ -39,14 +39,20 @@ static redlock_options guarded(struct fixture *f, const char *const *uris, size_
     return options;
 }
 
-/* Trusted by all of its nodes, which were started for this test. */
+/* A client that has come to trust all of its nodes. */
+static redlock_client *create_trusting(struct fixture *f, const redlock_options *options) {
+    redlock_client *client = create_client(f, options);
+
+    wait_trusted(f, client, options->node_count);
+    return client;
+}
+
+/* One of all masters, which were started for this test. */
 static redlock_client *trusting_client(struct fixture *f, uint64_t max_ttl_ms) {
     size_t count = masters_count(f->masters);
     redlock_options options = guarded(f, masters_uris(f->masters), count, max_ttl_ms);
-    redlock_client *client = create_client(f, &options);
 
-    wait_trusted(f, client, count);
-    return client;
+    return create_trusting(f, &options);
 }
 
 /* Killed, and started without its memory; until these clients (NULL: no second) have noticed. */
@@ -90,18 +96,20 @@ static void wait_distrusted(struct fixture *f, const redlock_client *client, siz
     run_until(f, is_suspected, &suspicion, "the node is distrusted for that reason");
 }
 
-/* Three URIs with the same ending. */
+/* Three URIs. */
 struct uris {
     char text[THREE][160];
     const char *list[THREE];
 };
 
-static const char *const *uris_with(struct fixture *f, struct uris *uris, const char *ending) {
+/* The options of a client that is told that its nodes are durable. */
+static redlock_options durable(struct fixture *f, struct uris *uris, uint64_t max_ttl_ms) {
     for (size_t i = 0; i < THREE; i++) {
-        snprintf(uris->text[i], sizeof(uris->text[i]), "%s%s", masters_uri(f->masters, i), ending);
+        snprintf(uris->text[i], sizeof(uris->text[i]), "%s?durable=yes",
+                 masters_uri(f->masters, i));
         uris->list[i] = uris->text[i];
     }
-    return uris->list;
+    return guarded(f, uris->list, THREE, max_ttl_ms);
 }
 
 /* ------------------------------------------------------------------------------------ restarts */
@@ -171,8 +179,7 @@ static void the_first_client_of_all_waits_for_max_ttl(void **state) {
         assert_int_equal(pttl_at(f, i, REDLOCK_MARKER_KEY), -1);
     }
     size_t new_memories = diary_count(&f->diary, "its memory is new");
-    redlock_client *second = create_client(f, &options); /* to which they are known */
-    wait_trusted(f, second, THREE);
+    create_trusting(f, &options); /* to which they are known */
     assert_int_equal(diary_count(&f->diary, "its memory is new"), new_memories);
 }
 
@@ -209,7 +216,7 @@ static void a_held_lock_survives_one_restart_after_the_other(void **state) {
 static void a_durable_node_counts_at_once(void **state) {
     struct fixture *f = *state;
     struct uris uris;
-    redlock_options options = guarded(f, uris_with(f, &uris, "?durable=yes"), THREE, LONG_TTL_MS);
+    redlock_options options = durable(f, &uris, LONG_TTL_MS);
     redlock_client *client = create_client(f, &options);
 
     hold(f, client, KEY, LONG_TTL_MS);
@@ -414,7 +421,7 @@ static void a_twin_that_is_replaced_counts(void **state) {
 static void a_replica_never_counts(void **state) {
     struct fixture *f = *state;
     struct uris uris;
-    redlock_options options = guarded(f, uris_with(f, &uris, "?durable=yes"), THREE, SHORT_TTL_MS);
+    redlock_options options = durable(f, &uris, SHORT_TTL_MS);
 
     free(masters_query(f->masters, 2, "CONFIG SET replica-read-only no"));
     free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
@@ -436,10 +443,9 @@ static void a_replica_never_counts(void **state) {
 static void a_master_that_becomes_a_replica_is_noticed(void **state) {
     struct fixture *f = *state;
     struct uris uris;
-    redlock_options options = guarded(f, uris_with(f, &uris, "?durable=yes"), THREE, SHORT_TTL_MS);
-    redlock_client *client = create_client(f, &options);
+    redlock_options options = durable(f, &uris, SHORT_TTL_MS);
+    redlock_client *client = create_trusting(f, &options);
 
-    wait_trusted(f, client, THREE);
     free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
     wait_distrusted(f, client, 2, "it is a replica");
 }
@@ -500,11 +506,10 @@ static void whoever_may_not_be_asked_is_trusted_if_so_wished(void **state) {
 static void an_idle_client_notices_who_hangs(void **state) {
     struct fixture *f = *state;
     struct uris uris;
-    redlock_options options = guarded(f, uris_with(f, &uris, "?durable=yes"), THREE, SHORT_TTL_MS);
+    redlock_options options = durable(f, &uris, SHORT_TTL_MS);
 
     options.stall_timeout_ms = under_valgrind() ? 5000 : 500;
-    redlock_client *client = create_client(f, &options);
-    wait_trusted(f, client, THREE);
+    redlock_client *client = create_trusting(f, &options);
     freeze(f, 1);
     wait_disconnected(f, client, 1, 1);
     thaw(f, 1);
@@ -514,10 +519,9 @@ static void an_idle_client_notices_who_hangs(void **state) {
 static void scripts_may_be_flushed(void **state) {
     struct fixture *f = *state;
     struct uris uris;
-    redlock_options options = guarded(f, uris_with(f, &uris, "?durable=yes"), THREE, SHORT_TTL_MS);
-    redlock_client *client = create_client(f, &options);
+    redlock_options options = durable(f, &uris, SHORT_TTL_MS);
+    redlock_client *client = create_trusting(f, &options);
 
-    wait_trusted(f, client, THREE);
     size_t evals = executed(f, 0, "eval");
     for (size_t i = 0; i < THREE; i++) {
         free(masters_query(f->masters, i, "SCRIPT FLUSH"));
