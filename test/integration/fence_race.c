@@ -118,8 +118,7 @@ static int run_process(size_t process, void *memory, char **uris, size_t count) 
     options.log_level = REDLOCK_LOG_INFO;
     options.retry_delay_ms = 1;
     options.retry_delay_max_ms = 3;
-    competitor.client = create_client(competitor.f, &options);
-    wait_connected(competitor.f, competitor.client, count);
+    competitor.client = connect_with(competitor.f, &options);
     compete(&competitor);
     for (; progress.target < competitor.ledger->wanted; progress.target += 10) {
         run_until(competitor.f, has_progressed, &progress, "somebody has had a few more turns");

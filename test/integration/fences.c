@@ -217,8 +217,7 @@ static void a_forbidden_key_does_not_hinder_others(void **state) {
         list[i] = uris[i];
     }
     redlock_options options = patient_options(f, list, FIVE);
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
+    redlock_client *client = connect_with(f, &options);
     redlock_request good = fenced_request();
     redlock_request bad = request_for("forbidden", LONG_TTL_MS);
     bad.fenced = true;
@@ -241,8 +240,7 @@ static void counters_live_as_long_as_the_options_say(void **state) {
         redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
         options.fence_idle_ms = rows[i].idle_ms;
         options.max_ttl_ms = LONG_TTL_MS; /* no counter lives shorter than a lock may */
-        redlock_client *client = create_client(f, &options);
-        wait_connected(f, client, FIVE);
+        redlock_client *client = connect_with(f, &options);
         assert_int_equal(let_go(f, hold_fenced(f, client)), REDLOCK_OK);
         wait_holders(f, KEY, 0);
         long long left = pttl_at(f, 1, COUNTER);
@@ -275,8 +273,7 @@ static void fences_of_contenders_grow_strictly(void **state) {
     for (size_t i = 0; i < CLIENTS; i++) {
         redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
         options.retry_delay_ms = options.retry_delay_max_ms = 2;
-        contenders[i].client = create_client(f, &options);
-        wait_connected(f, contenders[i].client, FIVE);
+        contenders[i].client = connect_with(f, &options);
         contenders[i].call = begin_acquire(f, contenders[i].client, &request);
     }
     for (size_t round = 0; round < cycles_here(ROUNDS); round++) {

@@ -129,10 +129,8 @@ static void without_guards_a_restart_breaks_exclusion(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), THREE);
     options.max_ttl_ms = TTL_MS;
-    redlock_client *holder = create_client(f, &options);
-    redlock_client *rival = create_client(f, &options);
-    wait_connected(f, holder, THREE);
-    wait_connected(f, rival, THREE);
+    redlock_client *holder = connect_with(f, &options);
+    redlock_client *rival = connect_with(f, &options);
     redlock_lock *lock = hold_and_forget(f, holder, rival);
     redlock_lock *stolen = hold(f, rival, KEY, TTL_MS);
 
@@ -374,10 +372,9 @@ static void one_server_that_is_two_nodes_counts_once(void **state) {
     const char *uris[] = {masters_uri(f->masters, 0), masters_unix_uri(f->masters, 0),
                           masters_uri(f->masters, 1)};
     redlock_options options = patient_options(f, uris, THREE);
-    redlock_client *client = create_client(f, &options);
+    redlock_client *client = connect_with(f, &options);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
 
-    wait_connected(f, client, THREE);
     wait_logged(f, "it is the same server as ");
     wait_trusted(f, client, 2);
     redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
@@ -409,8 +406,7 @@ static void a_twin_that_is_replaced_counts(void **state) {
     snprintf(uri, sizeof(uri), "%.*s%s", (int)(strchr(first + strlen("unix://"), '/') - first),
              first, link);
     point_link(link, first);
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, THREE);
+    redlock_client *client = connect_with(f, &options);
     wait_trusted(f, client, 2);
     point_link(link, masters_unix_uri(f->masters, 2));
     free(masters_query(f->masters, 0, "CLIENT KILL TYPE normal"));
@@ -425,8 +421,7 @@ static void a_replica_never_counts(void **state) {
 
     free(masters_query(f->masters, 2, "CONFIG SET replica-read-only no"));
     free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, THREE);
+    redlock_client *client = connect_with(f, &options);
     wait_distrusted(f, client, 2, "it is a replica");
     redlock_request request = request_for(KEY, SHORT_TTL_MS);
     request.wait_ms = REDLOCK_FOREVER; /* its master may come first, and then it has the key */
@@ -474,8 +469,7 @@ static void whoever_may_not_be_asked_is_not_trusted(void **state) {
     redlock_request request = request_for(KEY, SHORT_TTL_MS);
 
     allow(f, "-info");
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, THREE);
+    redlock_client *client = connect_with(f, &options);
     struct call *call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_ENOQUORUM);
     assert_explained(call, "its user needs +info");
@@ -495,8 +489,7 @@ static void whoever_may_not_be_asked_is_trusted_if_so_wished(void **state) {
     allow(f, "-info");
     allow(f, "-time");
     options.guards = REDLOCK_GUARDS_LENIENT;
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, THREE);
+    redlock_client *client = connect_with(f, &options);
     hold(f, client, KEY, SHORT_TTL_MS);
 }
 

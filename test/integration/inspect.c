@@ -82,9 +82,7 @@ static redlock_status check_fence(struct fixture *f, redlock_client *client, uin
 static redlock_client *owned_client(struct fixture *f, const char *owner) {
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
     options.owner = owner;
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
-    return client;
+    return connect_with(f, &options);
 }
 
 static redlock_lock *hold_fenced(struct fixture *f, redlock_client *client) {
@@ -180,9 +178,7 @@ static void what_is_no_lock_is_named(void **state) {
 static redlock_client *hasty_client(struct fixture *f) {
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
     options.node_timeout_ms = 100;
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
-    return client;
+    return connect_with(f, &options);
 }
 
 static void a_minority_need_not_answer(void **state) {
@@ -215,8 +211,7 @@ static void who_is_not_trusted_does_not_count(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
     options.guards = REDLOCK_GUARDS_ON; /* and servers that have just been started */
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
+    redlock_client *client = connect_with(f, &options);
 
     struct sight sight = look(f, client);
     assert_int_equal(sight.status, REDLOCK_ENOQUORUM);

@@ -184,10 +184,8 @@ static redlock_options trusting_options(struct fixture *f, const char *const *ur
 static redlock_client *connect_trusting(struct fixture *f) {
     size_t count = masters_count(f->masters);
     redlock_options options = trusting_options(f, masters_uris(f->masters), count);
-    redlock_client *client = create_client(f, &options);
 
-    wait_connected(f, client, count);
-    return client;
+    return connect_with(f, &options);
 }
 
 /* What the client says of the node contains one of these texts. */
@@ -354,8 +352,7 @@ static void a_stalled_server_is_dropped(void **state) {
     redlock_lock *lock;
 
     options.stall_timeout_ms = 300;
-    client = create_client(f, &options);
-    wait_connected(f, client, 5);
+    client = connect_with(f, &options);
     freeze(f, 2);
     lock = hold(f, client, KEY, LONG_TTL_MS);
     wait_disconnected(f, client, 2, 1);
@@ -376,12 +373,9 @@ static redlock_client *connect_through(struct fixture *f, struct relay *relay) {
     char text[64];
     const char *uris[] = {text};
     redlock_options options = trusting_options(f, uris, 1);
-    redlock_client *client;
 
     snprintf(text, sizeof(text), "rediss://127.0.0.1:%d", relay_port(relay));
-    client = create_client(f, &options);
-    wait_connected(f, client, 1);
-    return client;
+    return connect_with(f, &options);
 }
 
 /* Handshake and answers come byte by byte: at each there is too little to go on with. */
@@ -554,9 +548,7 @@ static void authorities_may_be_in_a_folder(void **state) {
     redlock_client *client;
 
     options.tls_ca_path = path_of("ca");
-    client = create_client(f, &options);
-    wait_connected(f, client, 5);
-    close_client(f, client);
+    close_client(f, connect_with(f, &options));
     options.tls_ca_path = path_of("stranger");
     client = create_client(f, &options);
     wait_disconnected(f, client, 0, 1);
@@ -598,8 +590,7 @@ static void assert_certificate_needed(struct fixture *f, const char *reason) {
     assert_unwanted(f, &options, "unknown ca");
     options.tls_cert_file = path_of("client.pem");
     options.tls_key_file = path_of("client.key");
-    client = create_client(f, &options);
-    wait_connected(f, client, 1);
+    client = connect_with(f, &options);
     assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
 }
 

@@ -294,13 +294,18 @@ redlock_client *create_client(struct fixture *f, const redlock_options *options)
     return member->client;
 }
 
+redlock_client *connect_with(struct fixture *f, const redlock_options *options) {
+    redlock_client *client = create_client(f, options);
+
+    wait_connected(f, client, options->node_count);
+    return client;
+}
+
 redlock_client *connect_client(struct fixture *f) {
     size_t count = masters_count(f->masters);
     redlock_options options = patient_options(f, masters_uris(f->masters), count);
-    redlock_client *client = create_client(f, &options);
 
-    wait_connected(f, client, count);
-    return client;
+    return connect_with(f, &options);
 }
 
 redlock_node_info node_info(const redlock_client *client, size_t node) {

@@ -143,6 +143,9 @@ redlock_options patient_options(struct fixture *f, const char *const *nodes, siz
 /* A client on these options; asserts that they are accepted. */
 redlock_client *create_client(struct fixture *f, const redlock_options *options);
 
+/* The same, connected to all of its nodes. */
+redlock_client *connect_with(struct fixture *f, const redlock_options *options);
+
 /* A patient client on all of the fixture's masters, connected to all. */
 redlock_client *connect_client(struct fixture *f);
 
