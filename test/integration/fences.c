@@ -257,10 +257,33 @@ struct contender {
     struct call *call;
 };
 
+struct contest {
+    struct contender contenders[CLIENTS];
+    struct contender *winner;
+};
+
+static bool has_winner(void *arg) {
+    struct contest *contest = arg;
+
+    contest->winner = NULL;
+    for (size_t i = 0; i < CLIENTS && contest->winner == NULL; i++) {
+        struct contender *contender = &contest->contenders[i];
+        contest->winner = contender->call->ended > 0 ? contender : NULL;
+    }
+    return contest->winner != NULL;
+}
+
+/* Whoever gets the lock next. */
+static struct contender *next_winner(struct fixture *f, struct contest *contest) {
+    run_until(f, has_winner, contest, "somebody has the lock");
+    assert_ended(contest->winner->call, REDLOCK_OK);
+    return contest->winner;
+}
+
 /* They want it all the time, while a minority of the nodes is taken by somebody else. */
 static void fences_of_contenders_grow_strictly(void **state) {
     struct fixture *f = *state;
-    struct contender contenders[CLIENTS];
+    struct contest contest;
     redlock_request request = fenced_request();
     uint64_t last = 0;
 
@@ -271,24 +294,20 @@ static void fences_of_contenders_grow_strictly(void **state) {
     for (size_t i = 0; i < CLIENTS; i++) {
         redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
         options.retry_delay_ms = options.retry_delay_max_ms = 2;
-        contenders[i].client = connect_with(f, &options);
-        contenders[i].call = begin_acquire(f, contenders[i].client, &request);
+        struct contender *contender = &contest.contenders[i];
+        contender->client = connect_with(f, &options);
+        contender->call = begin_acquire(f, contender->client, &request);
     }
     for (size_t round = 0; round < cycles_here(ROUNDS); round++) {
         size_t taken = round * 2 % FIVE;
         rival_takes(f, taken, taken + 1, KEY, LONG_TTL_MS);
-        struct contender *winner = NULL;
-        while (winner == NULL) {
-            run_turns(f, 1);
-            for (size_t i = 0; i < CLIENTS && winner == NULL; i++) {
-                winner = contenders[i].call->ended > 0 ? &contenders[i] : NULL;
-            }
-        }
-        assert_ended(winner->call, REDLOCK_OK);
+        struct contender *winner = next_winner(f, &contest);
         assert_true(redlock_fence(winner->call->lock) > last);
         last = redlock_fence(winner->call->lock);
         rival_frees(f, taken, taken + 1, KEY);
-        assert_int_equal(let_go(f, winner->call->lock), REDLOCK_OK);
+        redlock_status status = let_go(f, winner->call->lock);
+        /* Lost where one of just three nodes was the rival's: that is nothing to fences. */
+        assert_true(status == REDLOCK_OK || status == REDLOCK_ELOST);
         winner->call = begin_acquire(f, winner->client, &request);
     }
     assert_true(diary_count(&f->diary, "acquiring -> raising") > 0);
