@@ -11,9 +11,14 @@ static redlock_request fenced_request(void) {
     return request;
 }
 
-static struct hold *hold_fenced(struct app *app) {
+/* By a client that is connected. */
+static struct hold *take_fenced(struct app *app) {
     redlock_request request = fenced_request();
-    return open_connected(app) ? hold_for(app, &request) : NULL;
+    return hold_for(app, &request);
+}
+
+static struct hold *hold_fenced(struct app *app) {
+    return open_connected(app) ? take_fenced(app) : NULL;
 }
 
 static void fenced(struct app *app) {
@@ -29,8 +34,7 @@ static void fenced(struct app *app) {
     CHECK(!is_ours(hold) || redlock_fence(hold->lock) == first);
     let_go(hold);
     wait_free(app);
-    redlock_request request = fenced_request();
-    hold = hold_for(app, &request);
+    hold = take_fenced(app);
     if (hold != NULL) {
         CHECK(redlock_fence(hold->lock) > first);
         let_go(hold);
@@ -49,10 +53,15 @@ static void fence_raised(struct app *app) {
     }
 }
 
-static void fence_not_raised_in_time(struct app *app) {
+/* Begins to acquire KEY where the counters have to be raised; NULL when it was refused. */
+static struct hold *begin_raised(struct app *app) {
     redlock_request request = fenced_request();
     masters_count(FIRST, FAR);
-    struct hold *hold = open_connected(app) ? app_acquire(app, &request) : NULL;
+    return open_connected(app) ? app_acquire(app, &request) : NULL;
+}
+
+static void fence_not_raised_in_time(struct app *app) {
+    struct hold *hold = begin_raised(app);
     if (hold != NULL) {
         wait_asked(3);
         masters_behave(FIRST_TWO, MANNER_DEAF);
@@ -62,9 +71,7 @@ static void fence_not_raised_in_time(struct app *app) {
 }
 
 static void canceled_while_it_is_raised(struct app *app) {
-    redlock_request request = fenced_request();
-    masters_count(FIRST, FAR);
-    struct hold *hold = open_connected(app) ? app_acquire(app, &request) : NULL;
+    struct hold *hold = begin_raised(app);
     if (hold != NULL) {
         wait_asked(4);
         if (hold->stage == HOLD_ACQUIRING) {
@@ -84,8 +91,7 @@ static void fenced_without_scripts(struct app *app) {
     let_go(hold);
     wait_free(app);
     masters_forget_scripts(MASTERS_ALL);
-    redlock_request request = fenced_request();
-    hold = hold_for(app, &request);
+    hold = take_fenced(app);
     if (hold != NULL) {
         let_go(hold);
     }
