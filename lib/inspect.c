@@ -24,7 +24,7 @@
 
 struct inspection {
     struct conn_request request;
-    struct inspections *inspections;
+    struct context *context;
     TAILQ_ENTRY(inspection) link;
     struct inspection_listener listener;
     struct timer timer;
@@ -39,7 +39,7 @@ struct inspection {
 };
 
 static void drop(struct inspection *inspection) {
-    struct context *context = inspection->inspections->context;
+    struct context *context = inspection->context;
     if (--inspection->references > 0) {
         return;
     }
@@ -100,7 +100,7 @@ static void take_answer(struct inspection *inspection, struct node *node,
 }
 
 static bool send_to(struct inspection *inspection, struct node *node, bool with_text) {
-    struct context *context = inspection->inspections->context;
+    struct context *context = inspection->context;
     struct bytes *command = &context->scratch;
     struct script_call call;
     const struct script_name name = {inspection->key->bytes, inspection->key->length};
@@ -122,7 +122,7 @@ static bool reload(struct inspection *inspection, struct node *node, const struc
         return false;
     }
     inspection->reloaded |= bit;
-    context_wake(inspection->inspections->context);
+    context_wake(inspection->context);
     return send_to(inspection, node, true);
 }
 
@@ -135,7 +135,7 @@ static void on_reply(struct conn_request *request, void *owner, const struct rep
     if (inspection->waiting >> node->index & 1) {
         inspection->waiting &= ~(UINT32_C(1) << node->index);
         take_answer(inspection, node, reply);
-        context_wake(inspection->inspections->context);
+        context_wake(inspection->context);
     }
     drop(inspection);
 }
@@ -145,7 +145,7 @@ static void on_reply(struct conn_request *request, void *owner, const struct rep
 static void on_timer(void *arg) {
     struct inspection *inspection = arg;
     inspection->is_over = true;
-    context_wake(inspection->inspections->context);
+    context_wake(inspection->context);
 }
 
 static void ask(struct inspection *inspection, struct node *node) {
@@ -181,7 +181,7 @@ static struct inspection *create(struct inspections *inspections, const char *ke
     }
     inspection->request.on_reply = on_reply;
     inspection->request.length = 2 * key_length; /* roughly: it counts for all nodes alike */
-    inspection->inspections = inspections;
+    inspection->context = context;
     inspection->references = 1;
     inspection->survey.lists = members_lists(&context->members);
     TAILQ_INSERT_TAIL(&inspections->all, inspection, link);
@@ -217,7 +217,7 @@ redlock_status inspections_ask(struct inspections *inspections, const char *key,
 /* ---- telling ---- */
 
 static bool is_decided(const struct inspection *inspection) {
-    bool is_closing = inspection->inspections->context->is_closing;
+    bool is_closing = inspection->context->is_closing;
     bool is_known = inspection->listener.on_fence != NULL &&
                     survey_check_fence(&inspection->survey, inspection->fence) != REDLOCK_ENOQUORUM;
     return is_closing || inspection->is_over || inspection->waiting == 0 || is_known;
@@ -250,8 +250,13 @@ static redlock_node_view view_of(const struct inspection *inspection, const stru
     };
 }
 
-static void tell_view(const struct inspection *inspection, redlock_status closed) {
-    const struct context *context = inspection->inspections->context;
+/* While the client closes, nothing else is told. */
+static redlock_status unless_closing(const struct inspection *inspection, redlock_status status) {
+    return inspection->context->is_closing ? REDLOCK_ECLOSED : status;
+}
+
+static void tell_view(const struct inspection *inspection) {
+    const struct context *context = inspection->context;
     struct survey_verdict verdict = survey_decide(&inspection->survey);
     redlock_node_view views[REDLOCK_MAX_NODES];
     struct node *nodes[REDLOCK_MAX_NODES];
@@ -269,21 +274,22 @@ static void tell_view(const struct inspection *inspection, redlock_status closed
         .node_count = count,
     };
     redlock_status status = verdict.is_certain ? REDLOCK_OK : REDLOCK_ENOQUORUM;
-    inspection->listener.on_view(closed != REDLOCK_OK ? closed : status, &view,
+    inspection->listener.on_view(unless_closing(inspection, status), &view,
                                  inspection->listener.arg);
 }
 
-static void tell(struct inspection *inspection) {
-    const struct inspection_listener *listener = &inspection->listener;
-    bool is_closing = inspection->inspections->context->is_closing;
-    redlock_status closed = is_closing ? REDLOCK_ECLOSED : REDLOCK_OK;
-    timer_clear(&inspection->timer);
-    if (listener->on_view != NULL) {
-        tell_view(inspection, closed);
-        return;
-    }
+static void tell_fence(const struct inspection *inspection) {
     redlock_status status = survey_check_fence(&inspection->survey, inspection->fence);
-    listener->on_fence(is_closing ? closed : status, listener->arg);
+    inspection->listener.on_fence(unless_closing(inspection, status), inspection->listener.arg);
+}
+
+static void tell(struct inspection *inspection) {
+    timer_clear(&inspection->timer);
+    if (inspection->listener.on_view != NULL) {
+        tell_view(inspection);
+    } else {
+        tell_fence(inspection);
+    }
 }
 
 void inspections_init(struct inspections *inspections, struct context *context) {
