@@ -119,6 +119,8 @@ typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
 #define REDLOCK_MAX_KEY 65536
 /* The most keys of one lock. */
 #define REDLOCK_MAX_KEYS 64
+/* The most permits that one semaphore can have. */
+#define REDLOCK_MAX_PERMITS 256
 /* The key that tells, in each node's database, since when the node's memory is sound. */
 #define REDLOCK_MARKER_KEY "redlock:marker"
 /* For wait_ms: no limit. */
@@ -411,12 +413,29 @@ typedef struct redlock_request {
      * whatever else this client asked of the node waits too.
      */
     uint32_t wait_replicas;
+
+    /*
+     * Above 0, and up to REDLOCK_MAX_PERMITS: the key is that of a semaphore, which so many may
+     * hold at once. Its permits are the locks of the keys "<key>:0", "<key>:1" and so on; the
+     * request takes any that is free, and from then on the handle is that of this lock: redlock_key
+     * tells which, and it is renewed, extended, released and inspected like any other. A fence is
+     * that of its permit: it is larger than those of the earlier holders of the same permit.
+     *
+     * A try asks for one permit. Nodes that cannot grant it tell which are free, and one of those
+     * is tried at once: that uses up no retry, but after four in a row there is a pause as before
+     * any retry. REDLOCK_EHELD: all are taken, as far as the last try was told; redlock_explain
+     * says who has the permit that it was about.
+     *
+     * All clients of a key must agree on the number: where they do not, the largest one rules. The
+     * lock of the key itself is another one. The key may be four bytes shorter than otherwise.
+     */
+    uint32_t permits;
 } redlock_request;
 
 #define REDLOCK_REQUEST_INIT                                                                       \
     {                                                                                              \
         sizeof(redlock_request), NULL, 0, 10000, 0, 0, 0, false, 0, NULL, NULL, false, NULL, NULL, \
-            0, 0, 0, 0                                                                             \
+            0, 0, 0, 0, 0                                                                          \
     }
 
 /*
@@ -506,7 +525,11 @@ REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
  */
 REDLOCK_EXPORT uint64_t redlock_fence(const redlock_lock *lock);
 
-/* The lock's key: *length bytes, any of them may be NUL (length may be NULL). "" for NULL. */
+/*
+ * The lock's key: *length bytes, any of them may be NUL (length may be NULL). "" for NULL. Of a
+ * permit: its own, such as "<key>:3"; while that is being acquired, the one that is tried, and
+ * valid until the loop goes on.
+ */
 REDLOCK_EXPORT const char *redlock_key(const redlock_lock *lock, size_t *length);
 
 /* The same of a lock of several keys, in the order of the request; NULL when there are fewer. */

@@ -144,6 +144,10 @@ static uint64_t node_ttl(enum script script, const struct flight *flight) {
     return validity_ttl(left, context->options.drift);
 }
 
+static uint32_t permits_of(const struct flight *flight) {
+    return flight->round.permits != NULL ? flight->round.permits->count : 0;
+}
+
 static void collect(struct batch *batch, struct flight *flight) {
     const struct context *context = batch->context;
     struct script_name names[REDLOCK_MAX_KEYS];
@@ -156,7 +160,8 @@ static void collect(struct batch *batch, struct flight *flight) {
                                           .is_fenced = flight->is_fenced,
                                           .fence = flight->fence,
                                           .step = flight->fence_step,
-                                          .idle_ms = context->options.fence_idle_ms});
+                                          .idle_ms = context->options.fence_idle_ms,
+                                          .permits = permits_of(flight)});
     batch->request.sent_at = batch->wait.sent_at = flight->round.start;
     batch->flights[batch->count++] = flight_hold(flight);
     batch->key_count += flight->key->count;
@@ -229,7 +234,7 @@ static bool lacks_script(const struct batch *batch, const struct node *node,
 
 /* True when the node was sent the script's text, and will answer again. */
 static bool reload(struct batch *batch, struct node *node, const struct reply *reply) {
-    if (!lacks_script(batch, node, reply) || batch->script == SCRIPT_TAKE) {
+    if (!lacks_script(batch, node, reply) || script_takes(batch->script)) {
         return false;
     }
     batch->reloaded |= UINT32_C(1) << node->index;
@@ -254,12 +259,12 @@ static bool read_items(const struct batch *batch, const struct reply *reply,
     return reply_to_script(reply, batch->script, outcomes, count);
 }
 
-/* A fence was asked for, and has to be there. */
-static bool lacks_fence(const struct batch *batch, const struct flight *flight,
-                        struct reply_outcome outcome) {
-    bool is_told = batch->script == SCRIPT_TAKE || batch->script == SCRIPT_KEEP;
-    return is_told && flight->is_fenced && outcome.vote == REDLOCK_VOTE_GRANTED &&
-           outcome.fence == 0;
+/* What is granted with a counter is just what is fenced. */
+static bool is_fit(const struct batch *batch, const struct flight *flight,
+                   struct reply_outcome outcome) {
+    bool is_release = batch->script == SCRIPT_RELEASE || batch->script == SCRIPT_STAY;
+    bool is_counted = flight->is_fenced && !is_release;
+    return outcome.vote != REDLOCK_VOTE_GRANTED || is_counted == (outcome.fence > 0);
 }
 
 static void vote(struct batch *batch, struct node *node, const struct reply *reply) {
@@ -275,7 +280,7 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
         }
         if (reply == NULL) {
             flight_vote_without_answer(flight, node);
-        } else if (!understood || lacks_fence(batch, flight, outcome)) {
+        } else if (!understood || !is_fit(batch, flight, outcome)) {
             flight_vote_error(flight, node, reply);
         } else {
             flight_vote(flight, node, outcome, NULL);
@@ -293,13 +298,13 @@ static bool is_about_one_key(const struct batch *batch, const struct reply *repl
  * was given up meanwhile has been released at the node already.
  */
 static bool may_repeat(const struct batch *batch, const struct flight *flight) {
-    return batch->script != SCRIPT_TAKE || flight_is_waited_for(flight);
+    return !script_takes(batch->script) || flight_is_waited_for(flight);
 }
 
 /* A key that is to be released in this turn is released first. */
 static void send_what_goes_before(const struct batch *batch) {
     bool is_due = false;
-    for (unsigned i = 0; i < batch->count && batch->script == SCRIPT_TAKE; i++) {
+    for (unsigned i = 0; i < batch->count && script_takes(batch->script); i++) {
         is_due |= batch_may_hold(batch->context, batch->flights[i]->key);
     }
     if (is_due) {
@@ -357,7 +362,7 @@ static void on_reply(struct conn_request *request, void *owner, const struct rep
     }
     if (reply == NULL) {
         vote(batch, owner, reply);
-    } else if (batch->script == SCRIPT_TAKE && lacks_script(batch, owner, reply)) {
+    } else if (script_takes(batch->script) && lacks_script(batch, owner, reply)) {
         take_again(batch, owner, reply);
     } else if (is_about_one_key(batch, reply)) {
         split(batch, owner, reply);
@@ -414,7 +419,7 @@ static void prune(struct batch *batch) {
 
 static bool has_void(const struct batch *batch) {
     bool found = false;
-    for (unsigned i = 0; i < batch->count && batch->script == SCRIPT_TAKE; i++) {
+    for (unsigned i = 0; i < batch->count && script_takes(batch->script); i++) {
         found |= batch->flights[i]->is_void;
     }
     return found;
@@ -451,7 +456,7 @@ void batch_send_all(struct context *context) {
     while (!STAILQ_EMPTY(&context->full)) {
         struct batch *batch = STAILQ_FIRST(&context->full);
         STAILQ_REMOVE_HEAD(&context->full, link);
-        if (batch->script == SCRIPT_TAKE) {
+        if (script_takes(batch->script)) {
             STAILQ_INSERT_TAIL(&takes, batch, link);
         } else {
             batch_send(batch);

@@ -32,6 +32,7 @@ static void init_parts(struct context *context, struct event_base *base) {
     resolver_init(&context->resolver, &context->loop);
     keys_init(&context->keys, allocator);
     pool_init(&context->flights, allocator, &flight_kind, NULL);
+    pool_init(&context->permits, allocator, &permits_kind, NULL);
     pool_init(&context->batches, allocator, &batch_kind, context);
     bytes_init(&context->scratch, allocator);
     STAILQ_INIT(&context->open);
@@ -76,6 +77,7 @@ void context_finish(struct context *context) {
     timer_finish(&context->turn);
     pool_finish(&context->batches);
     pool_finish(&context->flights);
+    pool_finish(&context->permits);
     keys_finish(&context->keys);
     bytes_finish(&context->scratch);
     memory_free(&context->allocator, context->name);

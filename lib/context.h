@@ -47,6 +47,7 @@ struct context {
 
     struct keys keys;
     struct pool flights;
+    struct pool permits; /* of flights for one */
     struct pool batches;
     struct bytes scratch;   /* the command that is being encoded */
     struct batch_list open; /* script calls that are being collected in this turn */

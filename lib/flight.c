@@ -21,13 +21,34 @@ struct flight_detail {
 
 const struct pool_kind flight_kind = {.size = sizeof(struct flight), .max_spares = 4096};
 
+/* Beside each flight for a permit. */
+const struct pool_kind permits_kind = {.size = sizeof(struct permits), .max_spares = 1024};
+
 static void on_set_reply(struct conn_request *request, void *owner, const struct reply *reply);
 static void on_wait_reply(struct conn_request *request, void *owner, const struct reply *reply);
 
+static void begin_round(struct flight *flight, const struct flight_plan *plan,
+                        struct permits *permits) {
+    const struct members *members = &flight->context->members;
+    round_begin(&flight->round, plan->kind, members_lists(members), plan->now, plan->ttl,
+                plan->awaited);
+    if (permits != NULL) {
+        permits_begin(permits, plan->permits);
+        flight->round.permits = permits;
+    }
+}
+
 struct flight *flight_create(struct context *context, struct flight_listener listener,
                              const struct flight_plan *plan) {
+    struct permits *permits = plan->permits > 0 ? pool_take(&context->permits) : NULL;
+    if (plan->permits > 0 && permits == NULL) {
+        return NULL;
+    }
     struct flight *flight = pool_take(&context->flights);
     if (flight == NULL) {
+        if (permits != NULL) {
+            pool_put(&context->permits, permits);
+        }
         return NULL;
     }
     context->flights_out++;
@@ -49,8 +70,7 @@ struct flight *flight_create(struct context *context, struct flight_listener lis
     flight->asked = flight->unconfirmed = 0;
     flight->is_void = false;
     flight->details = NULL;
-    round_begin(&flight->round, plan->kind, members_lists(&context->members), plan->now, plan->ttl,
-                plan->awaited);
+    begin_round(flight, plan, permits);
     return flight;
 }
 
@@ -70,6 +90,9 @@ void flight_drop(struct flight *flight) {
         memory_free(&context->allocator, detail);
     }
     key_drop(flight->key);
+    if (flight->round.permits != NULL) {
+        pool_put(&context->permits, flight->round.permits);
+    }
     pool_put(&context->flights, flight);
     context->flights_out--;
     if (context->is_closing) {
@@ -116,8 +139,23 @@ static bool count(struct round *round, uint32_t node, struct reply_outcome outco
                : round_vote(round, node, outcome.vote, outcome.other_ttl_ms);
 }
 
+/* What is free at a node whose grants do not count is of no use. */
+static void note_permits(const struct flight *flight, const struct node *node,
+                         const struct reply_outcome *outcome) {
+    struct permits *permits = flight->round.permits;
+    if (outcome->free_length == 0 || guard_look(&node->guard).verdict != TRUST_FULL) {
+        return;
+    }
+    for (uint32_t permit = 0; permit < permits->count; permit++) {
+        if (reply_says_free(outcome, permit)) {
+            permits_note(permits, node->index, permit);
+        }
+    }
+}
+
 static void cast(struct flight *flight, struct node *node, struct reply_outcome outcome,
                  const char *detail) {
+    note_permits(flight, node, &outcome);
     bool decided = count(&flight->round, node->index, outcome);
     if (detail != NULL && detail[0] != '\0') {
         note_detail(flight, node->index, detail);

@@ -7,6 +7,7 @@
 #define REDLOCK_FLIGHT_H
 
 #include "context.h"
+#include "core/permits.h"
 #include "core/round.h"
 #include "io/net.h"
 #include "key.h"
@@ -65,9 +66,11 @@ struct flight_plan {
     uint64_t fence;
     unsigned fence_step;
     uint32_t replicas;
+    uint32_t permits; /* of a try for a permit: of how many; else 0 */
 };
 
 extern const struct pool_kind flight_kind;
+extern const struct pool_kind permits_kind;
 
 /* For flights whose votes nobody waits for. */
 #define FLIGHT_UNATTENDED ((struct flight_listener){NULL, NULL})
@@ -89,8 +92,8 @@ void flight_drop(struct flight *flight); /* takes NULL */
 void flight_send_set(struct flight *flight, uint32_t nodes);
 
 /*
- * For a SCRIPT_TAKE to these nodes: who is not to be sent it votes at once. Returns a mask of those
- * who are.
+ * For a script that takes, to these nodes: who is not to be sent it votes at once. Returns a mask
+ * of those who are.
  */
 uint32_t flight_prepare_take(struct flight *flight, uint32_t nodes);
 

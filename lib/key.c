@@ -2,6 +2,8 @@
 
 #include "base/memory.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct pool_kind short_keys = {.size = sizeof(struct key) + KEY_POOLED_MAX + 1,
@@ -29,7 +31,10 @@ static uint32_t hash_of(const char *bytes, size_t length) {
     return hash ^ hash >> 16;
 }
 
-struct key *key_create(struct keys *keys, const char *bytes, size_t length) {
+/* The two parts, one behind the other. */
+static struct key *create(struct keys *keys, const char *bytes, size_t first_length,
+                          const char *rest, size_t rest_length) {
+    size_t length = first_length + rest_length;
     struct key *key = length <= KEY_POOLED_MAX
                           ? pool_take(&keys->pool)
                           : memory_alloc(keys->allocator, sizeof(*key) + length + 1);
@@ -40,10 +45,21 @@ struct key *key_create(struct keys *keys, const char *bytes, size_t length) {
     key->next = NULL;
     key->references = key->count = 1;
     key->length = (uint32_t)length;
-    key->hash = hash_of(bytes, length);
-    memcpy(key->bytes, bytes, length);
+    memcpy(key->bytes, bytes, first_length);
+    memcpy(key->bytes + first_length, rest, rest_length);
     key->bytes[length] = '\0';
+    key->hash = hash_of(key->bytes, length);
     return key;
+}
+
+struct key *key_create(struct keys *keys, const char *bytes, size_t length) {
+    return create(keys, bytes, length, "", 0);
+}
+
+struct key *key_create_permit(struct keys *keys, const struct key *name, uint32_t permit) {
+    char suffix[12];
+    int length = snprintf(suffix, sizeof(suffix), ":%" PRIu32, permit);
+    return create(keys, name->bytes, name->length, suffix, (size_t)length);
 }
 
 bool key_append(struct key *first, const char *bytes, size_t length) {

@@ -34,6 +34,8 @@ void keys_finish(struct keys *keys);
 /* A copy, with one reference; NULL when out of memory. */
 struct key *key_create(struct keys *keys, const char *bytes, size_t length);
 
+/* The key of a permit: "<name>:<permit>". */
+struct key *key_create_permit(struct keys *keys, const struct key *name, uint32_t permit);
 /* Puts one more behind the others of `first`; false when out of memory. */
 bool key_append(struct key *first, const char *bytes, size_t length);
 

@@ -74,6 +74,9 @@ void locks_init(struct locks *locks, struct context *context) {
 
 static void lock_free(redlock_lock *lock) {
     key_drop(lock->key);
+    if (lock->name != NULL) {
+        key_drop(lock->name);
+    }
     pool_put(&lock->locks->pool, lock);
 }
 
@@ -111,6 +114,7 @@ redlock_lock *lock_create(struct locks *locks, const redlock_request *request,
         pool_put(&locks->pool, lock);
         return NULL;
     }
+    lock->name = request->permits > 0 ? key_hold(lock->key) : NULL; /* its first try has the key */
     lock->locks = locks;
     lock->flight = lock->tried = NULL;
     lock->events = lock->news = 0;
@@ -152,7 +156,9 @@ static void take_now(const redlock_lock *lock, struct flight *flight, uint32_t n
 }
 
 static void take(const redlock_lock *lock, struct flight *flight, uint32_t nodes) {
-    if (is_taken_by_script(lock)) {
+    if (lock->lease.terms.permits > 0) {
+        batch_add(lock->locks->context, SCRIPT_PERMIT, flight_prepare_take(flight, nodes), flight);
+    } else if (is_taken_by_script(lock)) {
         batch_add(lock->locks->context, SCRIPT_TAKE, flight_prepare_take(flight, nodes), flight);
     } else {
         take_now(lock, flight, nodes);
@@ -187,10 +193,28 @@ static enum script script_of(const redlock_lock *lock, enum round_kind kind, uin
     }
 }
 
+/* False when there is no memory for the key of the permit that is to be tried. */
+static bool change_key(redlock_lock *lock) {
+    uint32_t permit = lock->lease.permit;
+    if (lock->name == NULL || (lock->key != lock->name && lock->permit == permit)) {
+        return true;
+    }
+    struct key *key = key_create_permit(&lock->locks->context->keys, lock->name, permit);
+    if (key != NULL) {
+        key_drop(lock->key);
+        lock->key = key;
+        lock->permit = permit;
+    }
+    return key != NULL;
+}
+
 /* False when there is no memory for the round. */
 static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t awaited, uint64_t now) {
     struct context *context = lock->locks->context;
     if (kind == ROUND_ACQUIRE) {
+        if (!change_key(lock)) {
+            return false;
+        }
         random_token(lock->token);
     }
     struct flight_plan plan = {.kind = kind,
@@ -211,6 +235,9 @@ static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t await
     }
     if (kind != ROUND_RELEASE && kind != ROUND_SETTLE) {
         plan.replicas = lock->replicas;
+    }
+    if (kind == ROUND_ACQUIRE) {
+        plan.permits = lock->lease.terms.permits;
     }
     struct flight_listener listener = {on_vote, lock};
     struct flight *flight = flight_create(context, listener, &plan);

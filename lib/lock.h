@@ -38,6 +38,8 @@ struct redlock_lock {
     struct locks *locks;
     struct lease lease;
     struct timer timer;
+    struct key *name; /* of a semaphore; NULL: it is a lock of its own */
+    uint32_t permit;  /* of which `key` is; of a semaphore */
     struct key *key;
     char token[TOKEN_LENGTH + 1];
     uint32_t replicas;     /* of a node that have to confirm what it grants */

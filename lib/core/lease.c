@@ -16,6 +16,7 @@
 
 #include "base/nanos.h"
 #include "core/backoff.h"
+#include "core/permits.h"
 #include "core/quorum.h"
 #include "core/validity.h"
 
@@ -24,6 +25,9 @@
 
 /* A failed renewal is tried again after at most this, and at most a quarter of what is left. */
 #define RENEWAL_RETRY_MAX (100 * NANOS_PER_MS)
+
+/* So often in a row another permit is tried at once: who loses each race had better pause. */
+#define HOPS_MAX 4
 
 const char *lease_state_name(enum lease_state state) {
     static const char *const names[] = {"acquiring", "raising", "backoff",   "settling", "held",
@@ -88,9 +92,13 @@ void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t 
                             .members = members,
                             .seed = seed,
                             .begun_at = now,
+                            .hops_left = HOPS_MAX,
                             .renew_at = NANOS_NEVER,
                             .longest_ttl = nanos_add(terms->ttl, terms->lock_delay)};
     *update = (struct lease_update){0};
+    if (terms->permits > 0) {
+        lease->permit = (uint32_t)(backoff_random(&lease->seed) % terms->permits);
+    }
     try_once(lease, now, update);
 }
 
@@ -119,12 +127,32 @@ static void acquisition_ends(struct lease *lease, redlock_status status,
     tell(update, LEASE_ACQUIRED, status);
 }
 
+/* Goes on to a permit that is free, if the nodes know of one. True when it did. */
+static bool hop(struct lease *lease, const struct round *round, uint64_t now,
+                struct lease_update *update) {
+    struct permit_choice choice = permits_choose(round, lease->permit, &lease->seed);
+    lease->permit = choice.permit;
+    if (!choice.is_promising || round->verdict == ROUND_YES || lease->hops_left == 0 ||
+        now >= lease->terms.give_up_at) {
+        lease->hops_left = HOPS_MAX;
+        return false;
+    }
+    lease->hops++;
+    lease->hops_left--;
+    update->undo = lease->may_hold;
+    try_once(lease, now, update);
+    return true;
+}
+
 /* `lease->may_hold` may hold the key for the try. */
 static void try_failed(struct lease *lease, const struct round *round, uint64_t now,
                        struct lease_update *update) {
     const struct lease_terms *terms = &lease->terms;
     lease->failure = why_not_acquired(round);
-    uint32_t attempt = lease->tries - 1;
+    if (hop(lease, round, now, update)) {
+        return;
+    }
+    uint32_t attempt = lease->tries - 1 - lease->hops; /* what came at once used up no retry */
     if (attempt < terms->retries && now < terms->give_up_at) {
         uint64_t bound = backoff_bound(terms->retry_delay, terms->retry_delay_max, attempt);
         uint64_t left = terms->give_up_at - now;

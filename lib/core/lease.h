@@ -6,6 +6,8 @@
  *     |   \-> BACKOFF -> ACQUIRING            any -> OVER when canceled or closed
  *     \-> SETTLING -> OVER                    RAISING fails as ACQUIRING does
  *
+ * With permits, a try that failed is followed at once by one for another permit, if that is free.
+ *
  * A lease waits for one thing at a time: the verdict of a round, or the instant `wake_at`, which
  * is also the round's deadline. It never reads a clock, sends nothing and allocates nothing; the
  * lock (lib/lock.c) carries out the update that each event returns.
@@ -46,6 +48,7 @@ struct lease_terms {
     bool fenced;
     uint64_t min_hold;   /* since the start of the round that acquired it */
     uint64_t lock_delay; /* for how much longer than the TTL the nodes keep the key */
+    uint32_t permits;    /* it is any of so many; 0: it is a lock of its own */
 };
 
 struct lease {
@@ -55,6 +58,9 @@ struct lease {
     redlock_status failure; /* why the last try failed */
     bool extending;         /* the round of RENEWING is the application's */
     uint32_t tries;
+    uint32_t permit;    /* that is tried, or held; in BACKOFF, that is tried next */
+    uint32_t hops;      /* tries that came at once, for another permit */
+    uint32_t hops_left; /* how many may still come before the next pause */
     uint32_t may_hold;  /* mask: nodes that may hold the key under the current token */
     uint64_t fence;     /* what the counters of a quorum agree on; 0: it is not fenced */
     uint32_t topped_up; /* mask: nodes topped up since the last round that was sent */
@@ -78,7 +84,7 @@ struct lease_update {
     uint32_t undo; /* mask: release the failed try's token at these nodes; nobody waits for it */
 
     bool send;             /* begin this round, on all nodes; all but ACQUIRE carry the fence */
-    enum round_kind round; /* ACQUIRE comes with a fresh token */
+    enum round_kind round; /* ACQUIRE comes with a fresh token, for the lease's permit */
     uint32_t awaited;      /* of SETTLE */
 
     uint32_t top_up;     /* mask: SET NX the current token at these nodes */

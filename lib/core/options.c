@@ -227,6 +227,19 @@ static redlock_status check_twice(const redlock_request *request, size_t index,
     return REDLOCK_OK;
 }
 
+/* Each permit has a key of its own, which is longer. */
+static redlock_status check_permits(const redlock_request *request, redlock_error *error) {
+    size_t room = strlen(":255");
+    if (request->permits > 0 && request->key_count > 0) {
+        return error_set(error, REDLOCK_EINVAL, "permits: set beside keys");
+    }
+    if (request->permits > 0 && request->key_length > REDLOCK_MAX_KEY - room) {
+        return error_set(error, REDLOCK_EINVAL, "key: with permits, longer than %zu bytes",
+                         REDLOCK_MAX_KEY - room);
+    }
+    return check_range("permits", request->permits, 0, REDLOCK_MAX_PERMITS, error);
+}
+
 static redlock_status check_keys(const redlock_request *request, redlock_error *error) {
     size_t total = 0;
     if (request->key != NULL) {
@@ -275,6 +288,9 @@ redlock_status options_read_request(const redlock_request *given, const redlock_
                          "min_hold_ms: %" PRIu64 " is more than ttl_ms, %" PRIu64,
                          request->min_hold_ms, request->ttl_ms);
     }
+    if ((status = check_permits(request, error))) {
+        return status;
+    }
     return options_check_ttl(options, request->ttl_ms, request->lock_delay_ms,
                              request->min_validity_ms, error);
 }
@@ -295,6 +311,7 @@ struct lease_terms options_terms(const redlock_options *options, const redlock_r
         .fenced = request->fenced,
         .min_hold = nanos_from_ms(request->min_hold_ms),
         .lock_delay = nanos_from_ms(request->lock_delay_ms),
+        .permits = request->permits,
         .max_hold = request->max_hold_ms == 0 ? NANOS_NEVER : nanos_from_ms(request->max_hold_ms),
     };
 }

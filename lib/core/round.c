@@ -16,6 +16,7 @@ void round_begin(struct round *round, enum round_kind kind, struct quorum_lists 
     round->members = lists.now | lists.next;
     round->silent = round->members;
     round->awaited = awaited & round->members;
+    round->permits = NULL;
     round->tallies[0] = tally_of(lists.now);
     round->tallies[1] = tally_of(lists.next);
     round->tally_count = is_joint ? 2 : 1;

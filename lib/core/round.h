@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct permits;
+
 enum round_kind {
     ROUND_ACQUIRE, /* SET NX */
     ROUND_RAISE,   /* of a fenced lock: compare, set the expiry, raise the counter */
@@ -52,9 +54,13 @@ struct round {
     uint8_t votes[REDLOCK_MAX_NODES];         /* redlock_vote */
     uint32_t other_ttl_ms[REDLOCK_MAX_NODES]; /* DENIED: what the holder's key has left */
     uint64_t fences[REDLOCK_MAX_NODES];       /* GRANTED: the node's counter; 0: it told none */
+    struct permits *permits;                  /* ACQUIRE of a permit: which are free; else NULL */
 };
 
-/* Begins a round of any kind; ROUND_SETTLE waits for `awaited`, the others ignore it. */
+/*
+ * Begins a round of any kind; ROUND_SETTLE waits for `awaited`, the others ignore it. It is not
+ * about permits unless the caller sets `permits` afterwards.
+ */
 void round_begin(struct round *round, enum round_kind kind, struct quorum_lists lists,
                  uint64_t start, uint64_t ttl, uint32_t awaited);
 

@@ -145,11 +145,25 @@ static void add_keep(struct script_call *call, const struct script_lock *lock,
     add_number(call, lock->idle_ms);
 }
 
+/* The counter is found by its key. */
+static void add_permit(struct script_call *call, const struct script_lock *lock,
+                       const struct script_name *name) {
+    add_key(call, name, "");
+    add_value(call, lock);
+    add_number(call, lock->ttl_ms);
+    add_number(call, lock->fence);
+    add_number(call, lock->idle_ms);
+    add_number(call, lock->permits);
+}
+
 static void add_one(struct script_call *call, enum script script, const struct script_lock *lock,
                     const struct script_name *name) {
     switch (script) {
     case SCRIPT_KEEP:
         add_keep(call, lock, name);
+        break;
+    case SCRIPT_PERMIT:
+        add_permit(call, lock, name);
         break;
     case SCRIPT_INSPECT:
         add_key(call, name, "");

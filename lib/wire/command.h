@@ -44,6 +44,7 @@ struct script_lock {
     uint64_t fence;
     unsigned step;    /* for SCRIPT_TAKE: 0 or 1 */
     uint64_t idle_ms; /* how long a counter lives without use; 0: for ever */
+    uint32_t permits; /* for SCRIPT_PERMIT: of how many the key is one */
 };
 
 /* What stands behind the name of a fenced lock's key in that of its counter. */

@@ -91,31 +91,69 @@ static uint64_t take_number(const char **p, const char *end, uint64_t most) {
     return number;
 }
 
-static bool read_outcome(const char **p, const char *end, bool may_have_fence,
+static bool read_fence(const char **p, const char *end, uint64_t *fence) {
+    *fence = take_number(p, end, FENCE_MAX + 1);
+    return *fence > 0 && *fence <= FENCE_MAX;
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/* Which permits are free; that it is not told is as good as none. */
+static void read_map(const char **p, const char *end, struct reply_outcome *outcome) {
+    if (*p == end || **p != 'f') {
+        return;
+    }
+    outcome->free = ++*p;
+    while (*p < end && (is_digit(**p) || (**p >= 'a' && **p <= 'f'))) {
+        ++*p;
+    }
+    outcome->free_length = (uint32_t)(*p - outcome->free);
+}
+
+static bool read_outcome(const char **p, const char *end, enum script script,
                          struct reply_outcome *outcome) {
+    *outcome = (struct reply_outcome){0};
     if (*p == end || !vote_of_letter(*(*p)++, &outcome->vote)) {
         return false;
     }
-    bool is_denied = outcome->vote == REDLOCK_VOTE_DENIED;
-    bool is_granted = outcome->vote == REDLOCK_VOTE_GRANTED;
-    const char *digits = *p;
-    outcome->other_ttl_ms = is_denied ? (uint32_t)take_number(p, end, UINT32_MAX) : 0;
-    outcome->fence = is_granted && may_have_fence ? take_number(p, end, FENCE_MAX + 1) : 0;
-    bool has_number = *p > digits;
-    bool is_fence = outcome->fence > 0 && outcome->fence <= FENCE_MAX;
-    return is_denied ? has_number : !has_number || is_fence;
+    bool may_have_fence = script_takes(script) || script == SCRIPT_KEEP;
+    if (outcome->vote == REDLOCK_VOTE_GRANTED) {
+        bool has_fence = may_have_fence && *p < end && is_digit(**p);
+        return !has_fence || read_fence(p, end, &outcome->fence);
+    }
+    if (outcome->vote == REDLOCK_VOTE_DENIED) {
+        const char *digits = *p;
+        outcome->other_ttl_ms = (uint32_t)take_number(p, end, UINT32_MAX);
+        if (*p == digits) {
+            return false;
+        }
+    }
+    if (script == SCRIPT_PERMIT) {
+        read_map(p, end, outcome);
+    }
+    return true;
+}
+
+bool reply_says_free(const struct reply_outcome *outcome, uint32_t permit) {
+    if (permit / 4 >= outcome->free_length) {
+        return false;
+    }
+    char digit = outcome->free[permit / 4];
+    unsigned bits = (unsigned)(is_digit(digit) ? digit - '0' : digit - 'a' + 10);
+    return bits >> permit % 4 & 1;
 }
 
 bool reply_to_script(const struct reply *reply, enum script script, struct reply_outcome *outcomes,
                      unsigned count) {
-    bool may_have_fence = script == SCRIPT_TAKE || script == SCRIPT_KEEP;
     if (reply->type != REPLY_STRING) {
         return false;
     }
     const char *p = reply->text;
     const char *end = p + reply->length;
     for (unsigned i = 0; i < count; i++) {
-        if (!read_outcome(&p, end, may_have_fence, &outcomes[i])) {
+        if (!read_outcome(&p, end, script, &outcomes[i])) {
             return false;
         }
     }

@@ -37,6 +37,8 @@ struct reply_outcome {
     redlock_vote vote;
     uint32_t other_ttl_ms; /* DENIED: what the holder's key has left */
     uint64_t fence;        /* GRANTED, of a fenced lock: its counter; 0: none */
+    const char *free;      /* of a permit that was not granted: see reply_says_free */
+    uint32_t free_length;
 };
 
 /* The vote that the answer to SET ... NX is. */
@@ -51,6 +53,8 @@ bool reply_to_script(const struct reply *reply, enum script script, struct reply
 
 /* What the outcomes of a lock's keys come to: a node has the lock only where it has all of them. */
 struct reply_outcome reply_combine(const struct reply_outcome *outcomes, unsigned count);
+/* Whether a permit of the semaphore is free at the node; while the reply is delivered. */
+bool reply_says_free(const struct reply_outcome *outcome, uint32_t permit);
 
 /* The answer of SCRIPT_INSPECT. */
 enum reply_view_kind {

@@ -138,6 +138,39 @@
     "end\n"                                                                                        \
     "return table.concat(answer)\n"
 
+/* Which permits are free is told to those alone who cannot have the one they asked for. */
+#define PERMIT                                                                                     \
+    FENCING                                                                                        \
+    "local function free(key, permits)\n"                                                          \
+    "  local name, map, digit = string.match(key, '^.*:'), {'f'}, 0\n"                             \
+    "  for i = 0, permits - 1 do\n"                                                                \
+    "    if redis.pcall('get', name .. i) == false then digit = digit + 2 ^ (i % 4) end\n"         \
+    "    if i % 4 == 3 or i == permits - 1 then\n"                                                 \
+    "      map[#map + 1] = string.format('%x', digit)\n"                                           \
+    "      digit = 0\n"                                                                            \
+    "    end\n"                                                                                    \
+    "  end\n"                                                                                      \
+    "  return table.concat(map)\n"                                                                 \
+    "end\n"                                                                                        \
+    "for i, key in ipairs(KEYS) do\n"                                                              \
+    "  local token, fence = ARGV[5 * i - 4], tonumber(ARGV[5 * i - 2])\n"                          \
+    "  local counter, value, count = key .. ':fence', redis.pcall('get', key), 0\n"                \
+    "  if fence > 0 then count = count_of(counter) end\n"                                          \
+    "  if count and (value == false or value == token) then\n"                                     \
+    "    if not value then redis.call('set', key, token, 'PX', ARGV[5 * i - 3]) end\n"             \
+    "    answer[i] = 'y'\n"                                                                        \
+    "    if fence > 0 then\n"                                                                      \
+    "      count = math.max(count + 1, fence)\n"                                                   \
+    "      raise(counter, count, ARGV[5 * i - 1])\n"                                               \
+    "      answer[i] = grant(count)\n"                                                             \
+    "    end\n"                                                                                    \
+    "  else\n"                                                                                     \
+    "    local what = count and otherwise(key, value) or 't'\n"                                    \
+    "    answer[i] = what .. free(key, tonumber(ARGV[5 * i]))\n"                                   \
+    "  end\n"                                                                                      \
+    "end\n"                                                                                        \
+    "return table.concat(answer)\n"
+
 #define INSPECT                                                                                    \
     COUNTERS                                                                                       \
     "local value = redis.pcall('get', KEYS[1])\n"                                                  \
@@ -181,6 +214,7 @@ static const struct {
     [SCRIPT_KEEP] = {KEEP, "262f82dc38a93bb20966e82e2f4d1b061d03cb3e"},
     [SCRIPT_STAY] = {STAY, "c7353dfb1b6dfdb061a409571522fa673b3cdeb6"},
     [SCRIPT_INSPECT] = {INSPECT, "bb6156336676d63526bac66666037fdd3068ac9f"},
+    [SCRIPT_PERMIT] = {PERMIT, "1ea2fbfbab0cd3a11b7a271bf7da9c7b11fd6d37"},
     [SCRIPT_BEAT] = {BEAT, "acbe8118e6974626cc523a591d3cef6bf5bfaba7"},
 };
 
@@ -190,4 +224,8 @@ const char *script_text(enum script script) {
 
 const char *script_sha(enum script script) {
     return scripts[script].sha;
+}
+
+bool script_takes(enum script script) {
+    return script == SCRIPT_TAKE || script == SCRIPT_PERMIT;
 }

@@ -10,12 +10,19 @@
  *     h<ms>    held by another, for so many milliseconds more
  *     p        there, but no lock: it never expires
  *     t        there, but no lock: it is not a string; or its counter is no number
+ *     h<ms>f<map>, pf<map>, tf<map>
+ *              the same of a permit, and which of its semaphore are free at the node: hexadecimal
+ *              digits, four permits each, the first digit and its lowest bit for the first permit
  *
  * TAKE is for what SET cannot do. It takes all keys of a lock, or none. Beside each key of a fenced
  * lock stands its counter, which outlives the lock: TAKE sets all of them to the larger of `fence`
  * and what the largest is, or one more than that (`step`). KEEP renews a key, and raises its
  * counter to `fence`; RENEW is for keys without a counter. STAY gives a key back, but leaves it
  * there for so long, with a value that nobody has: zeros for the token.
+ *
+ * PERMIT takes a permit: as SET does, or, fenced, as TAKE with a step of 1. Its key is
+ * "<name>:<i>", and those of the others, which it looks at when it cannot have that one, differ in
+ * <i> alone. (They are not among its keys: 256 of them would be many to send.)
  *
  * INSPECT only looks, and answers `<what> <ttl> <counter> <value>`: f free, h held, p without
  * expiry, t no string; the counter is 0 where it is none.
@@ -29,6 +36,7 @@
 #ifndef REDLOCK_WIRE_SCRIPT_H
 #define REDLOCK_WIRE_SCRIPT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum script {
@@ -40,6 +48,7 @@ enum script {
     SCRIPT_KEEP, /* keys: key, counter; arguments: token, TTL, fence, the counter's TTL or 0 */
     SCRIPT_STAY, /* arguments: a token and a time to stay in milliseconds per key */
     SCRIPT_INSPECT, /* keys: key, counter; for one lock */
+    SCRIPT_PERMIT,  /* arguments: token, TTL, fence or 0, counter's TTL or 0, number of permits */
     SCRIPT_COUNT
 };
 
@@ -57,5 +66,8 @@ enum script {
 
 const char *script_text(enum script script);
 const char *script_sha(enum script script);
+
+/* Whether it takes keys that are free: what is released in the same turn is released first. */
+bool script_takes(enum script script);
 
 #endif

@@ -227,6 +227,9 @@ static void acquire_anything(struct run *run) {
     request->on_lost = kind & 1 ? (redlock_cb *)1 : NULL;
     request->watchdog = kind & 2;
     request->fenced = kind & 8;
+    if (kind >= 192) {
+        request->permits = kind & 16 ? 3 : (uint32_t)input_number(input);
+    }
     for (unsigned i = kind / 16 % 6; i > 0; i--) {
         set_field(input, request);
     }

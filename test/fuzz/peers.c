@@ -9,6 +9,7 @@
 #include "door.h"
 #include "io/clock.h"
 #include "wire/command.h"
+#include "wire/script.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -276,6 +277,29 @@ static bool is_fenced(const struct command *command, const char *words) {
                   sizeof(end_of_counter) - 1) != NULL;
 }
 
+static bool has(const struct command *command, const char *words, const char *text) {
+    return memmem(words, (size_t)(command->next - words), text, strlen(text)) != NULL;
+}
+
+/* Those who cannot have a permit are told of others; who can, of a counter, if there is to be one.
+ */
+static bool answer_about_permits(struct peer *peer, const struct command *command,
+                                 const char *words, const char *item) {
+    char text[24];
+    bool is_granted = strcmp(item, "y") == 0;
+    if (!has(command, words, script_sha(SCRIPT_PERMIT)) &&
+        !has(command, words, script_text(SCRIPT_PERMIT))) {
+        return false;
+    }
+    if (is_granted && !has(command, words, "\r\n$1\r\n0\r\n")) {
+        say_fenced_items(peer, item, command->keys);
+        return true;
+    }
+    snprintf(text, sizeof(text), "%sf%x", item, 7 + (unsigned)(peer - peers));
+    say_items(peer, is_granted ? item : text, command->keys);
+    return true;
+}
+
 static void answer(struct peer *peer, const struct command *command, const char *words,
                    enum manner manner) {
     static const struct {
@@ -295,6 +319,9 @@ static void answer(struct peer *peer, const struct command *command, const char 
     bool is_script = strncmp(command->verb, "EVAL", 4) == 0;
     if (is_set && manners[manner].to_set != NULL) {
         text = manners[manner].to_set;
+    } else if (is_script && manners[manner].item != NULL &&
+               answer_about_permits(peer, command, words, manners[manner].item)) {
+        return;
     } else if (is_script && manners[manner].item != NULL && is_fenced(command, words)) {
         say_fenced_items(peer, manners[manner].item, command->keys / 2);
         return;

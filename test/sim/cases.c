@@ -30,6 +30,8 @@
 #define TAKE_SHA "<take sha>"
 #define KEEP_TEXT "<keep text>"
 #define KEEP_SHA "<keep sha>"
+#define PERMIT_TEXT "<permit text>"
+#define PERMIT_SHA "<permit sha>"
 #define BEAT_TEXT "<beat text>"
 #define BEAT_SHA "<beat sha>"
 #define MARKER REDLOCK_MARKER_KEY
@@ -60,6 +62,8 @@ struct test_case {
     }
 #define KEEP(token, ttl, fence, idle)                                                              \
     { "EVAL", KEEP_TEXT, "2", "k", "k:fence", token, ttl, fence, idle }
+#define PERMIT(key, token, fence, permits)                                                         \
+    { "EVAL", PERMIT_TEXT, "1", key, token, LONG, fence, LONGER, permits }
 #define COUNTER                                                                                    \
     { "GET", "k:fence" }
 #define WAIT                                                                                       \
@@ -185,6 +189,62 @@ static const struct test_case cases[] = {
      {{"EVALSHA", KEEP_SHA, "2", "k", "k:fence", A, LONG, "5", "0"},
       KEEP(A, LONG, "5", "0"),
       {"EVALSHA", KEEP_SHA, "2", "k", "k:fence", A, LONG, "5", "0"}}},
+    {"permit: a free one",
+     {PERMIT("k:2", A, "0", "4"), {"GET", "k:2"}, {"PTTL", "k:2"}, {"GET", "k:2:fence"}}},
+    {"permit: one that is taken, and which are free",
+     {{"SET", "k:0", A, "PX", LONG},
+      {"SET", "k:2", B, "PX", LONG},
+      PERMIT("k:0", B, "0", "4"),
+      PERMIT("k:2", A, "0", "3"),
+      PERMIT("k:0", B, "0", "1"),
+      {"GET", "k:0"},
+      {"GET", "k:1"}}},
+    {"permit: four a digit",
+     {{"SET", "k:0", A, "PX", LONG},
+      {"SET", "k:5", A, "PX", LONG},
+      PERMIT("k:0", B, "0", "4"),
+      PERMIT("k:0", B, "0", "5"),
+      PERMIT("k:0", B, "0", "8"),
+      PERMIT("k:0", B, "0", "9"),
+      PERMIT("k:0", B, "0", "256")}},
+    {"permit: the last of as many as there may be, and one that has expired",
+     {{"SET", "k:254", A, "PX", "1"},
+      {EXPIRE, "k:254"},
+      {"SET", "k:253", A, "PX", LONG},
+      PERMIT("k:255", A, "0", "256"),
+      PERMIT("k:255", B, "0", "256")}},
+    {"permit: a name with colons",
+     {PERMIT("a:b:0", A, "0", "2"), PERMIT("a:b:0", B, "0", "2"), {"GET", "a:b:0"}}},
+    {"permit: what is ours already stays so",
+     {PERMIT("k:1", A, "0", "2"), PERMIT("k:1", A, "0", "2"), {"GET", "k:1"}}},
+    {"permit: fenced, each by its own counter",
+     {PERMIT("k:0", A, "5", "2"),
+      PERMIT("k:1", A, "7", "2"),
+      {"DEL", "k:0"},
+      PERMIT("k:0", B, "5", "2"),
+      PERMIT("k:0", A, "9", "2"),
+      {"GET", "k:0:fence"},
+      {"PTTL", "k:0:fence"},
+      {"GET", "k:1:fence"}}},
+    {"permit: a list, a key without expiry, a counter that is none",
+     {{"LPUSH", "k:0", "x"},
+      PERMIT("k:0", A, "0", "2"),
+      {"SET", "k:1", B},
+      PERMIT("k:1", A, "0", "3"),
+      {"SET", "k:2:fence", "seven"},
+      PERMIT("k:2", A, "5", "4"),
+      {"GET", "k:2"},
+      PERMIT("k:2", A, "0", "4")}},
+    {"permit: many at once",
+     {{"SET", "k:0", A, "PX", LONG},
+      {"EVAL", PERMIT_TEXT, "3", "k:0",  "k:1", "l:1", A,    LONG, "0",    LONGER, "3",
+       B,      LONG,        "6", LONGER, "3",   A,     LONG, "0",  LONGER, "2"},
+      {"GET", "k:1:fence"},
+      {"GET", "l:1"}}},
+    {"permit: the script is remembered",
+     {{"EVALSHA", PERMIT_SHA, "1", "k:0", A, LONG, "0", LONGER, "2"},
+      PERMIT("k:0", A, "0", "2"),
+      {"EVALSHA", PERMIT_SHA, "1", "k:0", B, LONG, "0", LONGER, "2"}}},
     {"beat: the marker is made", {BEAT("0"), {"PTTL", MARKER}}},
     {"beat: the marker grows old, and is confirmed once a second", {BEAT("0"), WAIT, BEAT("0")}},
     {"beat: a marker that was emptied is new", {BEAT("0"), WAIT, {"DEL", MARKER}, BEAT("0")}},
@@ -311,6 +371,7 @@ static const char *text_of(const char *word) {
         {STAY_TEXT, script_text, SCRIPT_STAY},       {STAY_SHA, script_sha, SCRIPT_STAY},
         {TAKE_TEXT, script_text, SCRIPT_TAKE},       {TAKE_SHA, script_sha, SCRIPT_TAKE},
         {KEEP_TEXT, script_text, SCRIPT_KEEP},       {KEEP_SHA, script_sha, SCRIPT_KEEP},
+        {PERMIT_TEXT, script_text, SCRIPT_PERMIT},   {PERMIT_SHA, script_sha, SCRIPT_PERMIT},
         {BEAT_TEXT, script_text, SCRIPT_BEAT},       {BEAT_SHA, script_sha, SCRIPT_BEAT}};
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
         if (strcmp(word, marks[i].mark) == 0) {

@@ -196,6 +196,19 @@ static void check_alone(struct checker *checker, struct hold *hold) {
     }
 }
 
+/* Whatever they are said to be: there are no more holders than permits. */
+static void check_number(struct checker *checker) {
+    const struct hold *hold;
+    unsigned count = 0;
+    LIST_FOREACH(hold, &checker->holds, link) {
+        count += is_valid(hold);
+    }
+    if (checker->permits > 0 && count > checker->permits && checker->keeps_assumptions) {
+        violate(checker->world, INVARIANT_PERMITS, "there are %u holders of %u permits", count,
+                checker->permits);
+    }
+}
+
 /* Lock's timers may be late by less than the margin with which it tells a loss: 10 ms, but no more
    than an eighth of what is left. */
 static void begin_validity(struct hold *hold) {
@@ -215,6 +228,7 @@ static void look_at(struct checker *checker, struct hold *hold) {
         hold->end = end;
         if (end != 0) {
             begin_validity(hold);
+            check_number(checker);
             check_promises(checker, hold);
             check_backing(checker, hold);
             check_alone(checker, hold);
@@ -317,10 +331,27 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
     }
     LIST_INSERT_HEAD(&checker->holds, hold, link);
     begin_validity(hold);
+    check_number(checker);
     check_promises(checker, hold);
     check_backing(checker, hold);
     check_alone(checker, hold);
     check_nobody_stays(checker, hold);
+}
+
+unsigned check_permit(struct checker *checker, const redlock_lock *lock) {
+    struct word name;
+    name.text = redlock_key(lock, &name.length);
+    unsigned key = check_key_of(checker, &name);
+    if (key == checker->key_count) {
+        violate(checker->world, INVARIANT_PERMITS, "a permit with a key of nobody");
+        return 0;
+    }
+    const struct lease *lease = &lock->lease;
+    bool is_second = lease->tries == 2 && lease->hops == 1;
+    checker->permits_held++;
+    checker->permits_second += is_second;
+    checker->permits_later += lease->tries > 1 && !is_second;
+    return key;
 }
 
 /* ---- fences ---- */

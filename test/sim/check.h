@@ -101,6 +101,8 @@ struct checker {
     unsigned db;             /* that of all clients */
     unsigned key_count;
     char keys[KEYS_MAX][200];
+    unsigned permits; /* of a semaphore, whose permits have the keys; 0: the keys are locks */
+    char semaphore[200];
     uint64_t asked_ttl_ms[PROCESSES_MAX][KEYS_MAX];  /* the longest that was asked for */
     uint32_t released_last[PROCESSES_MAX][KEYS_MAX]; /* the token of the latest release */
     uint32_t set_last[SERVERS_MAX][KEYS_MAX];        /* the token that the node was given last */
@@ -119,6 +121,9 @@ struct checker {
     uint64_t acquired, lost, failed, released; /* what applications were told */
     uint64_t fenced, raised; /* acquisitions with a fence; and those that took a second round */
     uint64_t stayed;         /* released early, or left behind by a process that died */
+    uint64_t permits_held;   /* acquisitions of a permit; */
+    uint64_t permits_second; /* of them: by a second round trip; */
+    uint64_t permits_later;  /* and after more of them, or after a pause */
     uint64_t overlaps;       /* holds that were valid while another one of the key was */
 };
 
@@ -145,6 +150,8 @@ void check_lists(struct event_base *process, uint32_t list);
 /* REDLOCK_OK of an acquisition. The hold is the caller's memory, and ends with check_unheld. */
 void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, uint32_t keys,
                 uint64_t min_validity);
+/* The key of the permit that it is. */
+unsigned check_permit(struct checker *checker, const redlock_lock *lock);
 /* Its fence, of an acquisition that began then, in true time. */
 void check_fence(const struct hold *hold, uint64_t began_at);
 void check_unheld(struct hold *hold);

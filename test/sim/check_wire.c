@@ -143,6 +143,22 @@ static void takes_sent(struct checker *checker, const struct link *link,
     }
 }
 
+/* A key of each lock, five arguments of each. */
+static void permits_sent(struct checker *checker, const struct link *link,
+                         const struct words *words) {
+    long long keys = 0;
+    word_number(&words->word[2], &keys);
+    for (unsigned i = 0; i < (unsigned)keys; i++) {
+        const struct word *arguments = &words->word[3 + (unsigned)keys + 5 * i];
+        take_sent(checker, link,
+                  &(struct claim){.names = &words->word[3 + i],
+                                  .count = 1,
+                                  .value = &arguments[0],
+                                  .ttl = &arguments[1],
+                                  .may_repeat = true});
+    }
+}
+
 static bool calls(const struct words *words, enum script script) {
     return words->count > 3 && (word_is(&words->word[1], script_sha(script)) ||
                                 word_is(&words->word[1], script_text(script)));
@@ -168,6 +184,8 @@ void check_sent(const struct link *link, const char *data, size_t length) {
         set_sent(checker, link, &words);
     } else if (calls(&words, SCRIPT_TAKE)) {
         takes_sent(checker, link, &words);
+    } else if (calls(&words, SCRIPT_PERMIT)) {
+        permits_sent(checker, link, &words);
     } else if (calls(&words, SCRIPT_RELEASE) || calls(&words, SCRIPT_STAY)) {
         script_sent(checker, link, &words);
     }
@@ -254,17 +272,21 @@ static void note_takes(const struct link *link, const struct words *words, struc
     }
 }
 
-/* What follows the names has a token for every `step`th of them, in their order. */
+/* What follows the names has a token for each of them, or for each with its counter, in order. */
 static void note_values(const struct link *link, const struct words *words,
-                        const struct word *names, unsigned name_count, unsigned step,
-                        struct effect *effects, unsigned *count) {
+                        const struct word *names, unsigned name_count, struct effect *effects,
+                        unsigned *count) {
     const struct checker *checker = checker_of(link->network->world);
     const struct word *end = &words->word[words->count];
+    bool is_permit = calls(words, SCRIPT_PERMIT);
+    unsigned step = calls(words, SCRIPT_KEEP) ? 2 : 1;
     unsigned name = 0;
     for (const struct word *w = names + name_count; w < end && name < name_count; w++) {
         uint32_t number = check_token_of(checker, w->text, w->length);
         if (number != NO_TOKEN) {
-            *count += note_effect(link, &names[name], number, &effects[*count]);
+            struct effect *effect = &effects[*count];
+            *count += note_effect(link, &names[name], number, effect);
+            effect->was_kept |= is_permit;
             name += step;
         }
     }
@@ -290,8 +312,7 @@ struct effect *check_effects(const struct link *link, const struct words *words,
     if (is_call && calls(words, SCRIPT_TAKE)) {
         note_takes(link, words, effects, count);
     } else {
-        note_values(link, words, &words->word[is_set ? 1 : 3], (unsigned)keys,
-                    calls(words, SCRIPT_KEEP) ? 2 : 1, effects, count); /* a key, a counter */
+        note_values(link, words, &words->word[is_set ? 1 : 3], (unsigned)keys, effects, count);
     }
     return effects;
 }

@@ -73,6 +73,15 @@ static void draw_moving(struct plan *plan, struct rng *rng) {
     plan->hold_ms = plan->ttl_most_ms * rng_between(rng, 1, 4);
 }
 
+/* One semaphore, so that there are more who want it than it has permits. */
+static void draw_permits(struct plan *plan, struct rng *rng) {
+    if (rng_chance(rng, 150)) {
+        plan->permits = (unsigned)rng_between(rng, 2, KEYS_MAX);
+        plan->keys = plan->permits; /* each has one */
+        plan->has_sets = false;
+    }
+}
+
 /* Short ones make races at their end, long ones show what is left behind. */
 static void draw_ttls(struct plan *plan, struct rng *rng) {
     if (rng_chance(rng, 400)) {
@@ -142,4 +151,5 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
         draw_moving(plan, rng);
     }
     draw_stays(plan, rng);
+    draw_permits(plan, rng);
 }

@@ -47,6 +47,7 @@ struct plan {
     bool is_fenced; /* all locks are */
     bool has_sets;  /* locks are of several keys, some of them */
     bool has_owners;
+    unsigned permits; /* of the one semaphore that all want; 0: they want locks */
     unsigned db;
 
     redlock_options options; /* but for the nodes and the hooks */

@@ -23,8 +23,16 @@ static void name_keys(struct run *run) {
     for (unsigned i = 0; i < run->plan.keys; i++) {
         /* Longer than what the library keeps in its pool of keys. */
         int padding = run->plan.has_long_keys ? 150 : 1;
-        snprintf(run->checker.keys[i], sizeof(run->checker.keys[i]), "key:%0*u", padding, i);
+        char *key = run->checker.keys[i];
+        size_t size = sizeof(run->checker.keys[i]);
+        if (run->plan.permits > 0) {
+            snprintf(key, size, "key:%0*u:%u", padding, 0, i);
+            snprintf(run->checker.semaphore, size, "key:%0*u", padding, 0);
+        } else {
+            snprintf(key, size, "key:%0*u", padding, i);
+        }
     }
+    run->checker.permits = run->plan.permits;
 }
 
 static void begin(struct run *run, uint64_t seed, const struct demand *demand, FILE *trace) {
@@ -32,10 +40,11 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
     plan_draw(&run->plan, &run->world.rng, demand);
     const struct plan *plan = &run->plan;
     TRACE(&run->world,
-          "seed %" PRIu64 ": %u nodes, %u processes, %u workers, %u keys, TTL %" PRIu64 " to "
+          "seed %" PRIu64 ": %u nodes, %u processes, %u workers, %u %s, TTL %" PRIu64 " to "
           "%" PRIu64 " ms, assumption broken: %s",
-          seed, plan->nodes, plan->processes, plan->workers, plan->keys, plan->ttl_least_ms,
-          plan->ttl_most_ms, cause_name(plan->cause));
+          seed, plan->nodes, plan->processes, plan->workers, plan->keys,
+          plan->permits > 0 ? "permits" : "keys", plan->ttl_least_ms, plan->ttl_most_ms,
+          cause_name(plan->cause));
     network_init(&run->network, &run->world, plan->nodes);
     check_init(&run->checker, &run->network, plan->keys);
     run->checker.db = plan->db;
@@ -147,7 +156,10 @@ static void report(const struct run *run, uint64_t began_at, struct run_result *
                                   .overlaps = checker->overlaps,
                                   .fenced = checker->fenced,
                                   .stayed = checker->stayed,
-                                  .raised = checker->raised};
+                                  .raised = checker->raised,
+                                  .permits_held = checker->permits_held,
+                                  .permits_second = checker->permits_second,
+                                  .permits_later = checker->permits_later};
     memcpy(result->violation, run->world.violation, sizeof(result->violation));
 }
 

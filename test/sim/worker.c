@@ -118,6 +118,9 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     }
     worker->acquires = NULL;
     if (status == REDLOCK_OK) {
+        if (app->plan->permits > 0) {
+            worker->keys[0] = check_permit(app->checker, lock);
+        }
         check_held(&worker->hold, &app->process, lock, mask_of(worker), record->min_validity);
         check_fence(&worker->hold, record->began_at);
         worker->is_held = true;
@@ -213,12 +216,13 @@ static void draw_keys(struct worker *worker) {
     }
 }
 
-/* It asks for a TTL: no node is to keep its keys for longer. */
+/* It asks for a TTL: no node is to keep its keys for longer. Of a semaphore it may be any. */
 static void note_ttl(const struct worker *worker, uint64_t ttl_ms) {
-    struct checker *checker = worker->app->checker;
-    for (unsigned i = 0; i < worker->key_count; i++) {
-        uint64_t *asked = &checker->asked_ttl_ms[worker->app->process.index][worker->keys[i]];
-        uint64_t node_ttl_ms = ttl_ms + worker->app->plan->lock_delay_ms;
+    const struct app *app = worker->app;
+    uint64_t node_ttl_ms = ttl_ms + app->plan->lock_delay_ms;
+    uint32_t keys = app->plan->permits > 0 ? (UINT32_C(1) << app->plan->keys) - 1 : mask_of(worker);
+    for (; keys != 0; keys &= keys - 1) {
+        uint64_t *asked = &app->checker->asked_ttl_ms[app->process.index][__builtin_ctz(keys)];
         *asked = *asked > node_ttl_ms ? *asked : node_ttl_ms;
     }
 }
@@ -230,7 +234,10 @@ static void name_keys(struct worker *worker, redlock_request *request,
     for (unsigned i = 0; i < worker->key_count; i++) {
         names[i] = app->checker->keys[worker->keys[i]];
     }
-    if (worker->key_count == 1 && !app->plan->has_sets) {
+    request->permits = app->plan->permits;
+    if (app->plan->permits > 0) {
+        request->key = app->checker->semaphore;
+    } else if (worker->key_count == 1 && !app->plan->has_sets) {
         request->key = names[0];
     } else {
         request->keys = names;

@@ -247,6 +247,25 @@ static int do_takes(struct master *master, const struct command *command, char *
     return length;
 }
 
+/* Which of a semaphore's permits nobody has, four a digit. */
+static int write_free(struct master *master, const struct argument *key, size_t permits,
+                      char *item) {
+    const char *colon = memrchr(key->bytes, ':', key->length);
+    int length = sprintf(item, "f");
+    unsigned digit = 0;
+    for (size_t i = 0; i < permits; i++) {
+        char name[64];
+        int size =
+            snprintf(name, sizeof(name), "%.*s:%zu", (int)(colon - key->bytes), key->bytes, i);
+        digit |= (unsigned)(find(master, name, (size_t)size) == NULL) << i % 4;
+        if (i % 4 == 3 || i + 1 == permits) {
+            length += sprintf(item + length, "%x", digit);
+            digit = 0;
+        }
+    }
+    return length;
+}
+
 /* SCRIPT_KEEP: key, counter; token, TTL, fence, the counter's TTL. */
 static int do_keep(struct master *master, const struct command *command, size_t i, char *item) {
     size_t first = 3 + command_keys(command) + 4 * i;
@@ -262,6 +281,24 @@ static int do_keep(struct master *master, const struct command *command, size_t 
         entry->expires = after_ms(number(command, first + 1));
     }
     return count_up(master, number(command, first + 2), 0, item);
+}
+
+/* The item of a permit: key; token, TTL, fence or 0, counter's TTL, number of permits. */
+static int do_permit(struct master *master, const struct command *command, size_t i, char *item) {
+    size_t first = 3 + command_keys(command) + 5 * i;
+    const struct argument *key = &command->arguments[3 + i];
+    uint64_t fence = number(command, first + 2);
+    char value[VALUE_MAX];
+    command_text(command, first, value, sizeof(value));
+    const struct entry *other = other_holder(master, key, value);
+    if (other != NULL) {
+        int length = say_held(other, item);
+        return length + write_free(master, key, number(command, first + 4), item + length);
+    }
+    if (find(master, key->bytes, key->length) == NULL) {
+        set(master, key->bytes, key->length, value, number(command, first + 1));
+    }
+    return fence == 0 ? sprintf(item, "y") : count_up(master, fence, 1, item);
 }
 
 /* The item of one key in a script's answer. */
@@ -324,7 +361,11 @@ static int do_items(struct master *master, enum script script, const struct comm
     for (size_t i = 0; script == SCRIPT_KEEP && i < command_keys(command) / 2; i++) {
         length += do_keep(master, command, i, items + length);
     }
-    for (size_t i = 0; script != SCRIPT_KEEP && i < command_keys(command); i++) {
+    for (size_t i = 0; script == SCRIPT_PERMIT && i < command_keys(command); i++) {
+        length += do_permit(master, command, i, items + length);
+    }
+    bool is_of_one_key = script != SCRIPT_KEEP && script != SCRIPT_PERMIT;
+    for (size_t i = 0; is_of_one_key && i < command_keys(command); i++) {
         length += do_item(master, script, command, i, items + length);
     }
     return length;

@@ -34,6 +34,7 @@ static struct lease_terms random_terms(struct dice *dice) {
     terms.fenced = one_in(dice, 2);
     terms.max_hold = terms.watchdog && one_in(dice, 3) ? below(dice, 4 * terms.ttl) : NANOS_NEVER;
     terms.min_validity = one_in(dice, 3) ? below(dice, terms.ttl / 8) : 0;
+    terms.permits = one_in(dice, 4) ? 1 + (uint32_t)below(dice, 5) : 0;
     return terms;
 }
 
@@ -85,6 +86,9 @@ static void cast_a_vote(struct dice *dice, struct rig *rig) {
         node = (node + 1) % 12;
     }
     rig->counter = 1 + below(dice, 3);
+    if (rig->round.permits != NULL && one_in(dice, 2)) {
+        permits_note(&rig->permits, node, (uint32_t)below(dice, rig->permits.count));
+    }
     rig_vote(rig, node,
              one_in(dice, 5) ? votes[below(dice, COUNT_OF(votes))] : REDLOCK_VOTE_GRANTED);
 }

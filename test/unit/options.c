@@ -511,6 +511,31 @@ static void test_max_hold_bounds_a_watchdog(void **state) {
     assert_request_accepted(&request);
 }
 
+static void test_permits_leave_room_in_the_key(void **state) {
+    (void)state;
+    static char key[REDLOCK_MAX_KEY + 1];
+    redlock_request request = usual_request();
+    assert_int_equal(assert_request_accepted(&request).permits, 0);
+    request.permits = REDLOCK_MAX_PERMITS;
+    assert_int_equal(assert_request_accepted(&request).permits, 256);
+    request.permits++;
+    assert_request_refused(&request, "permits: 257 is not between 0 and 256");
+    request.permits = UINT32_MAX;
+    assert_request_refused(&request, "permits: 4294967295 is not");
+    memset(key, 'k', REDLOCK_MAX_KEY);
+    request.key = key;
+    request.key_length = REDLOCK_MAX_KEY - 4;
+    request.permits = 1;
+    assert_request_accepted(&request);
+    request.key_length++;
+    assert_request_refused(&request, "key: with permits, longer than 65532 bytes");
+    request.permits = 0;
+    assert_request_accepted(&request);
+    request.permits = 2;
+    request.key_length = 0;
+    assert_request_refused(&request, "key: with permits, longer than 65532 bytes");
+}
+
 /* ---- terms ---- */
 
 static void test_how_long_to_go_on_trying(void **state) {
@@ -555,6 +580,7 @@ static void test_the_terms_are_what_was_asked_for(void **state) {
     assert_int_equal(terms.retry_delay_max, MS(2000));
     assert_int_equal(terms.min_validity, 0);
     assert_false(terms.watchdog);
+    assert_int_equal(terms.permits, 0);
     assert_int_equal(terms.max_hold, NANOS_NEVER);
     request.min_validity_ms = 300;
     request.watchdog = true;
@@ -563,6 +589,8 @@ static void test_the_terms_are_what_was_asked_for(void **state) {
     assert_int_equal(terms.min_validity, MS(300));
     assert_true(terms.watchdog);
     assert_int_equal(terms.max_hold, MS(60000));
+    request.permits = 7;
+    assert_int_equal(options_terms(&options, &request, 5).permits, 7);
     request.max_hold_ms = UINT64_MAX;
     assert_int_equal(options_terms(&options, &request, 5).max_hold, NANOS_NEVER);
 }
@@ -589,6 +617,7 @@ int main(void) {
         cmocka_unit_test(test_keys_that_stay),
         cmocka_unit_test(test_the_ttl_leaves_more_than_the_least_validity),
         cmocka_unit_test(test_max_hold_bounds_a_watchdog),
+        cmocka_unit_test(test_permits_leave_room_in_the_key),
         cmocka_unit_test(test_how_long_to_go_on_trying),
         cmocka_unit_test(test_the_terms_are_what_was_asked_for),
     };

@@ -130,6 +130,10 @@ static void carry_out(struct rig *rig, enum lease_state before) {
     if (!rig->without_memory) {
         round_begin(&rig->round, update->round, rig->lists, rig->now, rig->lease.terms.ttl,
                     update->awaited);
+        if (update->round == ROUND_ACQUIRE && rig->lease.terms.permits > 0) {
+            permits_begin(&rig->permits, rig->lease.terms.permits);
+            rig->round.permits = &rig->permits;
+        }
     }
 }
 
@@ -208,6 +212,12 @@ void rig_votes(struct rig *rig, const char *votes) {
         tell_verdict(rig);
     } else if (late) {
         tell_late_votes(rig);
+    }
+}
+
+void rig_says_free(struct rig *rig, uint32_t nodes, uint32_t permit) {
+    for (uint32_t i = 0; i < nodes; i++) {
+        permits_note(&rig->permits, i, permit);
     }
 }
 

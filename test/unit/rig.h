@@ -6,6 +6,7 @@
 #define REDLOCK_TEST_RIG_H
 
 #include "core/lease.h"
+#include "core/permits.h"
 
 /* When every lease of the tests begins. */
 #define T0 UINT64_C(1000000000000)
@@ -14,6 +15,7 @@ struct rig {
     struct lease lease;
     struct quorum_lists lists;  /* whom its rounds ask */
     struct round round;         /* the latest one that was sent */
+    struct permits permits;     /* what its nodes say is free, where it is about permits */
     struct lease_update update; /* what the last event led to */
     uint64_t now;
     uint64_t counter;    /* what nodes tell of a fenced lock's counter when they grant it */
@@ -47,6 +49,9 @@ void rig_pass(struct rig *rig, uint64_t nanos);
  */
 void rig_votes(struct rig *rig, const char *votes);
 void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote);
+
+/* So many nodes, from the first on, say that a permit is free, in the latest round. */
+void rig_says_free(struct rig *rig, uint32_t nodes, uint32_t permit);
 
 /* The timer fires: now, or when the lease wanted it. */
 void rig_wake(struct rig *rig);

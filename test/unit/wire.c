@@ -250,6 +250,37 @@ static void test_keys_that_stay(void **state) {
     assert_bytes(&f->out, expected, strlen(expected));
 }
 
+/* Its counter, and the other permits, are found by its key. */
+static void test_permits(void **state) {
+    struct fixture *f = *state;
+    const struct script_name name = {"a:3", 3};
+    struct script_lock lock = {.names = &name,
+                               .name_count = 1,
+                               .token = TOKEN,
+                               .owner = "me",
+                               .ttl_ms = 10000,
+                               .fence = 123,
+                               .idle_ms = 7,
+                               .permits = 256};
+    char expected[512];
+    script_call_add(&f->call, SCRIPT_PERMIT, &lock);
+    command_script(&f->out, SCRIPT_PERMIT, false, &f->call);
+    int length =
+        snprintf(expected, sizeof(expected),
+                 "*9\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n1\r\n$3\r\na:3\r\n" BULK_OF_MINE
+                 "$5\r\n10000\r\n$3\r\n123\r\n$1\r\n7\r\n$3\r\n256\r\n",
+                 script_sha(SCRIPT_PERMIT));
+    assert_bytes(&f->out, expected, (size_t)length);
+}
+
+static void test_which_scripts_take(void **state) {
+    (void)state;
+    for (int script = 0; script < SCRIPT_COUNT; script++) {
+        assert_int_equal(script_takes((enum script)script),
+                         script == SCRIPT_TAKE || script == SCRIPT_PERMIT);
+    }
+}
+
 /* ---- without memory ---- */
 
 static void encode_all(struct fixture *f) {
@@ -396,7 +427,11 @@ static void test_answers_of_scripts(void **state) {
     static const struct {
         const char *text;
         unsigned count;
-        struct reply_outcome outcomes[4];
+        struct {
+            redlock_vote vote;
+            uint32_t other_ttl_ms;
+            uint64_t fence;
+        } outcomes[4];
     } rows[] = {
         {"", 0, {{0}}},
         {"y", 1, {{REDLOCK_VOTE_GRANTED, 0, 0}}},
@@ -424,8 +459,8 @@ static void test_answers_of_scripts(void **state) {
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct reply reply = reply_of(REPLY_STRING, rows[i].text);
-        struct reply_outcome outcomes[5] = {[4] = {REDLOCK_VOTE_NONE, 99, 0}};
-        outcomes[rows[i].count] = (struct reply_outcome){REDLOCK_VOTE_NONE, 99, 0};
+        struct reply_outcome outcomes[5] = {[4] = {.other_ttl_ms = 99}};
+        outcomes[rows[i].count] = (struct reply_outcome){.other_ttl_ms = 99};
         assert_true(reply_to_script(&reply, SCRIPT_RENEW, outcomes, rows[i].count));
         for (unsigned k = 0; k < rows[i].count; k++) {
             assert_int_equal(outcomes[k].vote, rows[i].outcomes[k].vote);
@@ -504,10 +539,14 @@ static void test_answers_for_several_keys(void **state) {
         unsigned count;
         struct reply_outcome combined;
     } rows[] = {
-        {"y", 1, {REDLOCK_VOTE_GRANTED, 0, 0}},        {"yyy", 3, {REDLOCK_VOTE_GRANTED, 0, 0}},
-        {"ymy", 3, {REDLOCK_VOTE_MISSING, 0, 0}},      {"mh5", 2, {REDLOCK_VOTE_DENIED, 5, 0}},
-        {"h5m", 2, {REDLOCK_VOTE_DENIED, 5, 0}},       {"h5h9h7", 3, {REDLOCK_VOTE_DENIED, 9, 0}},
-        {"h5pyh9", 4, {REDLOCK_VOTE_NO_EXPIRY, 0, 0}}, {"pt", 2, {REDLOCK_VOTE_WRONG_TYPE, 0, 0}},
+        {"y", 1, {REDLOCK_VOTE_GRANTED, 0, 0, NULL, 0}},
+        {"yyy", 3, {REDLOCK_VOTE_GRANTED, 0, 0, NULL, 0}},
+        {"ymy", 3, {REDLOCK_VOTE_MISSING, 0, 0, NULL, 0}},
+        {"mh5", 2, {REDLOCK_VOTE_DENIED, 5, 0, NULL, 0}},
+        {"h5m", 2, {REDLOCK_VOTE_DENIED, 5, 0, NULL, 0}},
+        {"h5h9h7", 3, {REDLOCK_VOTE_DENIED, 9, 0, NULL, 0}},
+        {"h5pyh9", 4, {REDLOCK_VOTE_NO_EXPIRY, 0, 0, NULL, 0}},
+        {"pt", 2, {REDLOCK_VOTE_WRONG_TYPE, 0, 0, NULL, 0}},
     };
     struct reply fences = reply_of(REPLY_STRING, "y7y9y8");
     struct reply_outcome counted[3];
@@ -521,6 +560,65 @@ static void test_answers_for_several_keys(void **state) {
         assert_int_equal(combined.vote, rows[i].combined.vote);
         assert_int_equal(combined.other_ttl_ms, rows[i].combined.other_ttl_ms);
     }
+}
+
+static void test_answers_about_permits(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_good;
+        redlock_vote vote;
+        uint64_t number; /* the fence, or what the other has left */
+        uint32_t free;   /* a mask */
+    } rows[] = {
+        {"y", true, REDLOCK_VOTE_GRANTED, 0, 0},
+        {"y7", true, REDLOCK_VOTE_GRANTED, 7, 0},
+        {"y0", false, 0, 0, 0},
+        {"y9007199254740992", false, 0, 0, 0},
+        {"yf1", false, 0, 0, 0},
+        {"h12f0", true, REDLOCK_VOTE_DENIED, 12, 0},
+        {"h12f1", true, REDLOCK_VOTE_DENIED, 12, 0x1},
+        {"h12f8", true, REDLOCK_VOTE_DENIED, 12, 0x8},
+        {"h0fa9", true, REDLOCK_VOTE_DENIED, 0, 0x9a},
+        {"h12ff0f", true, REDLOCK_VOTE_DENIED, 12, 0xf0f},
+        {"h12fffffffff", true, REDLOCK_VOTE_DENIED, 12, UINT32_MAX},
+        {"pf6", true, REDLOCK_VOTE_NO_EXPIRY, 0, 0x6},
+        {"tfb", true, REDLOCK_VOTE_WRONG_TYPE, 0, 0xb},
+        {"h12", true, REDLOCK_VOTE_DENIED, 12, 0}, /* none is told to be free */
+        {"p", true, REDLOCK_VOTE_NO_EXPIRY, 0, 0},
+        {"h12f", true, REDLOCK_VOTE_DENIED, 12, 0},
+        {"h12f1F", false, 0, 0, 0},
+        {"h12f1g", false, 0, 0, 0},
+        {"h12f/", false, 0, 0, 0},
+        {"h12f:", false, 0, 0, 0},
+        {"h12f`", false, 0, 0, 0},
+        {"hf1", false, 0, 0, 0},
+        {"f1", false, 0, 0, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply reply = reply_of(REPLY_STRING, rows[i].text);
+        struct reply_outcome outcome;
+        assert_int_equal(reply_to_script(&reply, SCRIPT_PERMIT, &outcome, 1), rows[i].is_good);
+        for (uint32_t permit = 0; permit < 32 && rows[i].is_good; permit++) {
+            assert_int_equal(outcome.vote, rows[i].vote);
+            assert_int_equal(outcome.fence + outcome.other_ttl_ms, rows[i].number);
+            assert_int_equal(reply_says_free(&outcome, permit), rows[i].free >> permit & 1);
+        }
+        if (rows[i].is_good) {
+            assert_false(reply_says_free(&outcome, 255));
+        }
+    }
+    struct reply_outcome outcomes[4];
+    struct reply reply = reply_of(REPLY_STRING, "h5f1yh7fcy9");
+    assert_true(reply_to_script(&reply, SCRIPT_PERMIT, outcomes, 4));
+    assert_true(reply_says_free(&outcomes[0], 0));
+    assert_false(reply_says_free(&outcomes[0], 1));
+    assert_int_equal(outcomes[1].fence, 0);
+    assert_false(reply_says_free(&outcomes[1], 0));
+    assert_true(reply_says_free(&outcomes[2], 3));
+    assert_int_equal(outcomes[3].fence, 9);
+    reply = reply_of(REPLY_STRING, "h5f1");
+    assert_false(reply_to_script(&reply, SCRIPT_TAKE, outcomes, 1)); /* it has nothing to tell */
 }
 
 static void test_answers_of_inspections(void **state) {
@@ -699,6 +797,8 @@ int main(void) {
         WITH_BUFFERS(test_fenced_locks),
         WITH_BUFFERS(test_several_keys),
         WITH_BUFFERS(test_keys_that_stay),
+        WITH_BUFFERS(test_permits),
+        cmocka_unit_test(test_which_scripts_take),
         WITH_BUFFERS(test_a_script_the_server_lacks_is_sent_as_text),
         WITH_BUFFERS(test_a_command_without_memory_has_failed),
         cmocka_unit_test(test_the_written_sha_is_that_of_the_text),
@@ -707,6 +807,7 @@ int main(void) {
         cmocka_unit_test(test_malformed_answers_of_scripts),
         cmocka_unit_test(test_answers_with_fences),
         cmocka_unit_test(test_answers_for_several_keys),
+        cmocka_unit_test(test_answers_about_permits),
         cmocka_unit_test(test_answers_of_inspections),
         cmocka_unit_test(test_an_answer_ends_where_its_length_says),
         cmocka_unit_test(test_answers_of_the_beat),

@@ -1,0 +1,51 @@
+#include "core/permits.h"
+
+#include "core/backoff.h"
+#include "core/quorum.h"
+
+#include <string.h>
+
+void permits_begin(struct permits *permits, uint32_t count) {
+    permits->count = count;
+    memset(permits->free_at, 0, count * sizeof(permits->free_at[0]));
+}
+
+void permits_note(struct permits *permits, uint32_t node, uint32_t permit) {
+    permits->free_at[permit] |= UINT32_C(1) << node;
+}
+
+static bool may_have_quorum(const struct round *round, uint32_t nodes) {
+    bool may = true;
+    for (unsigned i = 0; i < round->tally_count; i++) {
+        const struct tally *tally = &round->tallies[i];
+        may &= (uint32_t)__builtin_popcount(nodes & tally->members) >= quorum_of(tally->size);
+    }
+    return may;
+}
+
+/* At how many nodes it is known to be free; 0: it is of no use. */
+static uint32_t worth(const struct round *round, uint32_t unknown, uint32_t permit) {
+    uint32_t free_at = round->permits->free_at[permit] & round->members;
+    return may_have_quorum(round, free_at | unknown) ? (uint32_t)__builtin_popcount(free_at) : 0;
+}
+
+struct permit_choice permits_choose(const struct round *round, uint32_t tried, uint64_t *seed) {
+    struct permit_choice best = {.permit = tried};
+    uint32_t count = round->permits != NULL ? round->permits->count : 0;
+    uint32_t unknown = round->silent | round_voters(round, REDLOCK_VOTE_GRANTED);
+    uint32_t most = 0;
+    uint32_t equals = 0;
+    for (uint32_t permit = 0; permit < count; permit++) {
+        uint32_t found = worth(round, unknown, permit);
+        if (permit == tried || found < most) {
+            continue;
+        }
+        equals = found > most ? 1 : equals + 1;
+        most = found;
+        if (backoff_random(seed) % equals == 0) {
+            best.permit = permit;
+        }
+    }
+    best.is_promising = most > 0;
+    return best;
+}
