@@ -231,7 +231,7 @@ int main(int argc, char **argv) {
     bool done;
 
     if (argc > 1 && !is_fence) {
-        fprintf(stderr, "demo: \"%s\" is not known\nusage: sh examples/demo.sh [fence]\n",
+        fprintf(stderr, "demo: \"%s\" is not known\nusage: sh examples/demo.sh [fence|readers]\n",
                 argv[argc - 1]);
         return 2;
     }

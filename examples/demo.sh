@@ -1,8 +1,9 @@
 #!/bin/sh
 # Builds the library, and shows on five throwaway Redis masters what its locks do:
 #
-#     sh examples/demo.sh          # acquire, contention, renewal, crashes, loss, recovery
-#     sh examples/demo.sh fence    # a writer that was stopped for too long, and a store's gate
+#     sh examples/demo.sh            # acquire, contention, renewal, crashes, loss, recovery
+#     sh examples/demo.sh fence      # a writer that was stopped for too long, and a store's gate
+#     sh examples/demo.sh readers    # readers share a key, and make room for a writer
 #
 # Installs what is missing for that: see test/packages.
 set -eu
@@ -30,4 +31,7 @@ meson compile -C "$build" >"$log" 2>&1 || {
 }
 echo
 
-"$build/examples/demo" "$@"
+case ${1:-} in
+readers) "$build/examples/demo-readers" ;;
+*) "$build/examples/demo" "$@" ;;
+esac

@@ -123,6 +123,8 @@ typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
 #define REDLOCK_MAX_PERMITS 256
 /* The key that tells, in each node's database, since when the node's memory is sound. */
 #define REDLOCK_MARKER_KEY "redlock:marker"
+/* What a key holds while readers share it: see redlock_mode. */
+#define REDLOCK_SHARED_VALUE "shared"
 /* For wait_ms: no limit. */
 #define REDLOCK_FOREVER UINT64_MAX
 
@@ -329,6 +331,27 @@ REDLOCK_EXPORT redlock_status redlock_client_abandon_nodes(redlock_client *clien
  */
 typedef void redlock_cb(redlock_lock *lock, redlock_status status, void *arg);
 
+/*
+ * How a key is to be held. Readers share it with each other and with nobody else. So they hold it,
+ * all together, with the value REDLOCK_SHARED_VALUE, and are listed at each node, in the sorted set
+ * "<key>:readers", with the time at which the share of each lapses: the key is there until the last
+ * of them does. Everybody else, also a client of another make, finds a key that is taken.
+ *
+ * A writer holds it alone. As long as it finds readers, and has more tries to come, it leaves a
+ * note at the node, "<key>:writer": then no reader is let in that is not in already, and the
+ * writer gets the key when those have gone. The note lapses by itself, soon after the next try was
+ * due (that is at most retry_delay_max_ms and two node_timeout_ms), and within one ttl_ms: so long
+ * may readers wait for a writer that has given up. Writers do not wait for each other in any
+ * order, and after one of them readers and writers compete evenly.
+ *
+ * A writer that waits for a reader that stays keeps other readers out until wait_ms is over.
+ */
+typedef enum redlock_mode {
+    REDLOCK_EXCLUSIVE, /* one holder; readers that keep coming may keep it out */
+    REDLOCK_READER,    /* may not be `fenced`: a fence is for who holds a key alone */
+    REDLOCK_WRITER     /* one holder, for whom readers make room */
+} redlock_mode;
+
 /* One acquisition. Initialise with REDLOCK_REQUEST_INIT, then set at least `key`. */
 typedef struct redlock_request {
     size_t size; /* sizeof(redlock_request): set by the macro */
@@ -430,12 +453,13 @@ typedef struct redlock_request {
      * lock of the key itself is another one. The key may be four bytes shorter than otherwise.
      */
     uint32_t permits;
+    redlock_mode mode; /* REDLOCK_EXCLUSIVE */
 } redlock_request;
 
 #define REDLOCK_REQUEST_INIT                                                                       \
     {                                                                                              \
         sizeof(redlock_request), NULL, 0, 10000, 0, 0, 0, false, 0, NULL, NULL, false, NULL, NULL, \
-            0, 0, 0, 0, 0                                                                          \
+            0, 0, 0, 0, 0, REDLOCK_EXCLUSIVE                                                       \
     }
 
 /*
@@ -547,16 +571,18 @@ typedef struct redlock_node_view {
     uint64_t ttl_ms;    /* what the key has left */
     uint64_t fence;     /* the key's counter; 0: none */
     const char *detail; /* why it did not answer, or what there is that is no lock; "" */
+    uint32_t readers;   /* how many share the key; 0: nobody, or it is held alone */
 } redlock_node_view;
 
 /* What all of them say. The texts are valid until the callback returns. */
 typedef struct redlock_view {
-    bool held;                      /* a quorum of the nodes holds it for the same holder */
+    bool held;                      /* a quorum of the nodes holds it for the same holder(s) */
     const char *owner;              /* of that holder; "" */
     uint64_t ttl_ms;                /* for how long a quorum still holds it */
     uint64_t fence;                 /* of the newest fenced acquisition that was told; 0: none */
     const redlock_node_view *nodes; /* in the order of redlock_client_nodes */
     size_t node_count;
+    uint32_t readers; /* held by readers: so many a quorum has; `owner` is "" */
 } redlock_view;
 
 /*

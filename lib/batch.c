@@ -159,7 +159,8 @@ static void collect(struct batch *batch, struct flight *flight) {
                                           .ttl_ms = nanos_to_ms(node_ttl(batch->script, flight)),
                                           .is_fenced = flight->is_fenced,
                                           .fence = flight->fence,
-                                          .step = flight->fence_step,
+                                          .step = flight->step,
+                                          .intent_ms = flight->intent_ms,
                                           .idle_ms = context->options.fence_idle_ms,
                                           .permits = permits_of(flight)});
     batch->request.sent_at = batch->wait.sent_at = flight->round.start;

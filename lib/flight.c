@@ -65,7 +65,8 @@ struct flight *flight_create(struct context *context, struct flight_listener lis
     flight->node_ttl = nanos_add(plan->ttl, plan->lock_delay);
     flight->is_fenced = plan->is_fenced;
     flight->fence = plan->fence;
-    flight->fence_step = plan->fence_step;
+    flight->step = plan->step;
+    flight->intent_ms = plan->intent_ms;
     flight->replicas = plan->replicas;
     flight->asked = flight->unconfirmed = 0;
     flight->is_void = false;

@@ -42,7 +42,8 @@ struct flight {
     uint64_t node_ttl;   /* how long the nodes are to keep the key */
     bool is_fenced;
     uint64_t fence;       /* of fenced locks: what their counters are raised to, at least */
-    unsigned fence_step;  /* and that they are to grow by, in any case */
+    unsigned step;        /* 1: it is a new acquisition, 0: a top-up; so much counters grow by */
+    uint64_t intent_ms;   /* of a writer that meets readers: they make room for so long */
     uint32_t replicas;    /* so many of a node's have to confirm a grant */
     uint32_t asked;       /* mask: nodes whose replicas were asked */
     uint32_t unconfirmed; /* mask: nodes that granted it, but for that */
@@ -64,7 +65,8 @@ struct flight_plan {
     uint64_t stay_until;
     bool is_fenced;
     uint64_t fence;
-    unsigned fence_step;
+    unsigned step;      /* 1: a new acquisition */
+    uint64_t intent_ms; /* of a writer */
     uint32_t replicas;
     uint32_t permits; /* of a try for a permit: of how many; else 0 */
 };

@@ -73,6 +73,7 @@ static void take_view(struct inspection *inspection, struct node *node,
     answer->state = states[view->kind];
     answer->ttl_ms = view->ttl_ms;
     answer->fence = view->fence;
+    answer->readers = view->readers;
     memcpy(answer->value, view->value, length);
     answer->value[length] = '\0';
     if (view->kind == REPLY_VIEW_NO_EXPIRY) {
@@ -170,7 +171,7 @@ static struct inspection *create(struct inspections *inspections, const char *ke
     if (inspection == NULL) {
         return NULL;
     }
-    inspection->key = key_create(&context->keys, key, key_length);
+    inspection->key = key_create(&context->keys, key, key_length, REDLOCK_EXCLUSIVE);
     if (inspection->key == NULL ||
         !timer_init(&inspection->timer, &context->loop, on_timer, inspection)) {
         if (inspection->key != NULL) {
@@ -247,6 +248,7 @@ static redlock_node_view view_of(const struct inspection *inspection, const stru
         .ttl_ms = answer->ttl_ms,
         .fence = answer->fence,
         .detail = detail_of(inspection, node),
+        .readers = answer->readers,
     };
 }
 
@@ -272,6 +274,7 @@ static void tell_view(const struct inspection *inspection) {
         .fence = verdict.fence,
         .nodes = views,
         .node_count = count,
+        .readers = verdict.readers,
     };
     redlock_status status = verdict.is_certain ? REDLOCK_OK : REDLOCK_ENOQUORUM;
     inspection->listener.on_view(unless_closing(inspection, status), &view,

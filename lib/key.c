@@ -33,7 +33,7 @@ static uint32_t hash_of(const char *bytes, size_t length) {
 
 /* The two parts, one behind the other. */
 static struct key *create(struct keys *keys, const char *bytes, size_t first_length,
-                          const char *rest, size_t rest_length) {
+                          const char *rest, size_t rest_length, redlock_mode mode) {
     size_t length = first_length + rest_length;
     struct key *key = length <= KEY_POOLED_MAX
                           ? pool_take(&keys->pool)
@@ -45,6 +45,7 @@ static struct key *create(struct keys *keys, const char *bytes, size_t first_len
     key->next = NULL;
     key->references = key->count = 1;
     key->length = (uint32_t)length;
+    key->mode = mode;
     memcpy(key->bytes, bytes, first_length);
     memcpy(key->bytes + first_length, rest, rest_length);
     key->bytes[length] = '\0';
@@ -52,18 +53,18 @@ static struct key *create(struct keys *keys, const char *bytes, size_t first_len
     return key;
 }
 
-struct key *key_create(struct keys *keys, const char *bytes, size_t length) {
-    return create(keys, bytes, length, "", 0);
+struct key *key_create(struct keys *keys, const char *bytes, size_t length, redlock_mode mode) {
+    return create(keys, bytes, length, "", 0, mode);
 }
 
 struct key *key_create_permit(struct keys *keys, const struct key *name, uint32_t permit) {
     char suffix[12];
     int length = snprintf(suffix, sizeof(suffix), ":%" PRIu32, permit);
-    return create(keys, name->bytes, name->length, suffix, (size_t)length);
+    return create(keys, name->bytes, name->length, suffix, (size_t)length, name->mode);
 }
 
 bool key_append(struct key *first, const char *bytes, size_t length) {
-    struct key *key = key_create(first->keys, bytes, length);
+    struct key *key = key_create(first->keys, bytes, length, first->mode);
     if (key == NULL) {
         return false;
     }

@@ -20,7 +20,8 @@ struct key {
     uint32_t count;      /* of the first: how many there are */
     uint32_t length;
     uint32_t hash;
-    char bytes[]; /* and a NUL, for logs */
+    redlock_mode mode; /* how it is held */
+    char bytes[];      /* and a NUL, for logs */
 };
 
 struct keys {
@@ -32,7 +33,7 @@ void keys_init(struct keys *keys, const redlock_allocator *allocator);
 void keys_finish(struct keys *keys);
 
 /* A copy, with one reference; NULL when out of memory. */
-struct key *key_create(struct keys *keys, const char *bytes, size_t length);
+struct key *key_create(struct keys *keys, const char *bytes, size_t length, redlock_mode mode);
 
 /* The key of a permit: "<name>:<permit>". */
 struct key *key_create_permit(struct keys *keys, const struct key *name, uint32_t permit);

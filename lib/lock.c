@@ -92,7 +92,7 @@ void locks_finish(struct locks *locks) {
 static struct key *create_keys(struct keys *keys, const redlock_request *request) {
     size_t length;
     const char *name = options_key(request, 0, &length);
-    struct key *first = key_create(keys, name, length);
+    struct key *first = key_create(keys, name, length, request->mode);
     for (size_t i = 1; first != NULL && i < request->key_count; i++) {
         name = options_key(request, i, &length);
         if (!key_append(first, name, length)) {
@@ -138,30 +138,46 @@ static void let_go(struct flight **flight) {
     }
 }
 
-static bool is_taken_by_script(const redlock_lock *lock) {
-    return lock->lease.terms.fenced || lock->key->count > 1;
-}
-
 /* SETs go out at once, scripts at the end of the turn: unless they are about the same key. */
-static void take_now(const redlock_lock *lock, struct flight *flight, uint32_t nodes) {
-    struct context *context = lock->locks->context;
-    if (is_taken_by_script(lock)) {
-        batch_send_alone(context, SCRIPT_TAKE, flight_prepare_take(flight, nodes), flight);
-        return;
-    }
+static void set_now(struct context *context, struct flight *flight, uint32_t nodes) {
     if (batch_may_hold(context, flight->key)) {
         batch_send_all(context);
     }
     flight_send_set(flight, nodes);
 }
 
+/* What takes the key; SCRIPT_COUNT: SET does. A writer that is topped up meets no readers. */
+static enum script script_to_take(const redlock_lock *lock, bool is_new) {
+    bool is_fenced = lock->lease.terms.fenced;
+    if (lock->lease.terms.permits > 0 && is_new) {
+        return SCRIPT_PERMIT;
+    }
+    if (lock->key->mode == REDLOCK_READER) {
+        return SCRIPT_SHARE;
+    }
+    if (lock->key->mode == REDLOCK_WRITER && is_new) {
+        return is_fenced ? SCRIPT_WRITE_FENCED : SCRIPT_WRITE;
+    }
+    return is_fenced || lock->key->count > 1 ? SCRIPT_TAKE : SCRIPT_COUNT;
+}
+
 static void take(const redlock_lock *lock, struct flight *flight, uint32_t nodes) {
-    if (lock->lease.terms.permits > 0) {
-        batch_add(lock->locks->context, SCRIPT_PERMIT, flight_prepare_take(flight, nodes), flight);
-    } else if (is_taken_by_script(lock)) {
-        batch_add(lock->locks->context, SCRIPT_TAKE, flight_prepare_take(flight, nodes), flight);
+    struct context *context = lock->locks->context;
+    enum script script = script_to_take(lock, true);
+    if (script == SCRIPT_COUNT) {
+        set_now(context, flight, nodes);
     } else {
-        take_now(lock, flight, nodes);
+        batch_add(context, script, flight_prepare_take(flight, nodes), flight);
+    }
+}
+
+static void take_more(const redlock_lock *lock, struct flight *flight, uint32_t nodes) {
+    struct context *context = lock->locks->context;
+    enum script script = script_to_take(lock, false);
+    if (script == SCRIPT_COUNT) {
+        set_now(context, flight, nodes);
+    } else {
+        batch_send_alone(context, script, flight_prepare_take(flight, nodes), flight);
     }
 }
 
@@ -177,7 +193,7 @@ static void top_up(redlock_lock *lock, uint32_t nodes, uint64_t ttl, uint64_t no
     struct flight *flight =
         ttl >= NANOS_PER_MS ? flight_create(lock->locks->context, FLIGHT_UNATTENDED, &plan) : NULL;
     if (flight != NULL) {
-        take_now(lock, flight, nodes);
+        take_more(lock, flight, nodes);
         flight_drop(flight);
     }
 }
@@ -185,11 +201,13 @@ static void top_up(redlock_lock *lock, uint32_t nodes, uint64_t ttl, uint64_t no
 static enum script script_of(const redlock_lock *lock, enum round_kind kind, uint64_t now) {
     switch (kind) {
     case ROUND_RELEASE: /* the counter stays */
-        return release_script(lock->lease.stay_until, now);
+        return release_script(lock->key, lock->lease.stay_until, now);
     case ROUND_SETTLE:
-        return SCRIPT_RELEASE;
+        return release_script(lock->key, 0, now);
     default:
-        return lock->lease.terms.fenced ? SCRIPT_KEEP : SCRIPT_RENEW;
+        return lock->key->mode == REDLOCK_READER ? SCRIPT_SHARE_KEEP
+               : lock->lease.terms.fenced        ? SCRIPT_KEEP
+                                                 : SCRIPT_RENEW;
     }
 }
 
@@ -229,9 +247,12 @@ static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t await
                                .stay_until = kind == ROUND_RELEASE ? lock->lease.stay_until : 0,
                                .is_fenced = lock->lease.terms.fenced,
                                .fence = lock->lease.fence};
+    plan.step = kind == ROUND_ACQUIRE;
+    if (kind == ROUND_ACQUIRE && lock->key->mode == REDLOCK_WRITER) {
+        plan.intent_ms = nanos_to_ms(lease_next_try_within(&lock->lease, now));
+    }
     if (kind == ROUND_ACQUIRE && lock->lease.terms.fenced) {
         plan.fence = clock_wall_us(); /* so that lost counters begin above their past */
-        plan.fence_step = 1;
     }
     if (kind != ROUND_RELEASE && kind != ROUND_SETTLE) {
         plan.replicas = lock->replicas;

@@ -4,7 +4,10 @@
 #include "flight.h"
 #include "io/clock.h"
 
-enum script release_script(uint64_t stay_until, uint64_t now) {
+enum script release_script(const struct key *key, uint64_t stay_until, uint64_t now) {
+    if (key->mode == REDLOCK_READER) {
+        return SCRIPT_SHARE_END;
+    }
     return now < stay_until ? SCRIPT_STAY : SCRIPT_RELEASE;
 }
 
@@ -23,7 +26,7 @@ void release_unattended(struct context *context, const struct owed *owed, uint32
                  "lock %s: no memory to release it; its TTL frees it", owed->key->bytes);
         return;
     }
-    batch_add(context, release_script(owed->stay_until, now), nodes, flight);
+    batch_add(context, release_script(owed->key, owed->stay_until, now), nodes, flight);
     flight_drop(flight);
 }
 

@@ -5,6 +5,7 @@
 #include "context.h"
 #include "key.h"
 #include "node.h"
+#include "wire/script.h"
 
 #include <stdint.h>
 
@@ -15,8 +16,8 @@
 void release_unattended(struct context *context, const struct owed *owed, uint32_t nodes,
                         uint64_t now);
 
-/* The script that releases a key which is to stay until then (0: not at all), if it is `now`. */
-enum script release_script(uint64_t stay_until, uint64_t now);
+/* What releases a key that is held as this one is, and is to stay until then (0: not at all). */
+enum script release_script(const struct key *key, uint64_t stay_until, uint64_t now);
 
 /* Sends a node the releases that it is owed; what fails again is owed again. */
 void release_debts(struct node *node);

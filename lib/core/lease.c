@@ -127,6 +127,30 @@ static void acquisition_ends(struct lease *lease, redlock_status status,
     tell(update, LEASE_ACQUIRED, status);
 }
 
+/* Tries that a retry was used up for, or the first; those that came at once are not. */
+static uint32_t attempts(const struct lease *lease) {
+    return lease->tries - 1 - lease->hops;
+}
+
+static bool may_try_again(const struct lease *lease, uint64_t now) {
+    return attempts(lease) < lease->terms.retries && now < lease->terms.give_up_at;
+}
+
+/* The longest that the next try may wait. */
+static uint64_t longest_delay(const struct lease *lease, uint64_t now) {
+    const struct lease_terms *terms = &lease->terms;
+    uint64_t bound = backoff_bound(terms->retry_delay, terms->retry_delay_max, attempts(lease));
+    return nanos_min(bound, nanos_sub(terms->give_up_at, now));
+}
+
+/* This try's votes and the next one's commands are on their way no longer than a round lasts. */
+uint64_t lease_next_try_within(const struct lease *lease, uint64_t now) {
+    uint64_t rounds = nanos_add(lease->terms.node_timeout, lease->terms.node_timeout);
+    return may_try_again(lease, now)
+               ? nanos_min(lease->terms.ttl, nanos_add(longest_delay(lease, now), rounds))
+               : 0;
+}
+
 /* Goes on to a permit that is free, if the nodes know of one. True when it did. */
 static bool hop(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update) {
@@ -147,17 +171,13 @@ static bool hop(struct lease *lease, const struct round *round, uint64_t now,
 /* `lease->may_hold` may hold the key for the try. */
 static void try_failed(struct lease *lease, const struct round *round, uint64_t now,
                        struct lease_update *update) {
-    const struct lease_terms *terms = &lease->terms;
     lease->failure = why_not_acquired(round);
     if (hop(lease, round, now, update)) {
         return;
     }
-    uint32_t attempt = lease->tries - 1 - lease->hops; /* what came at once used up no retry */
-    if (attempt < terms->retries && now < terms->give_up_at) {
-        uint64_t bound = backoff_bound(terms->retry_delay, terms->retry_delay_max, attempt);
-        uint64_t left = terms->give_up_at - now;
-        uint64_t delay = backoff_draw(&lease->seed, nanos_min(bound, left));
-        if (delay < left) {
+    if (may_try_again(lease, now)) {
+        uint64_t delay = backoff_draw(&lease->seed, longest_delay(lease, now));
+        if (delay < lease->terms.give_up_at - now) {
             update->undo = lease->may_hold;
             lease->state = LEASE_BACKOFF;
             lease->wake_at = nanos_add(now, delay);

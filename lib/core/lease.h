@@ -145,6 +145,12 @@ redlock_status lease_release(struct lease *lease, uint64_t now, struct lease_upd
 void lease_close(struct lease *lease, const struct round *round, uint64_t now,
                  struct lease_update *update);
 
+/*
+ * While a try is under way: within which time the next one reaches the nodes, if this one fails; 0:
+ * it is the last one. At most a TTL.
+ */
+uint64_t lease_next_try_within(const struct lease *lease, uint64_t now);
+
 /* Whether the lock is held and still certain to be ours; how long it still is; 0 if not. */
 uint64_t lease_validity(const struct lease *lease, uint64_t now);
 

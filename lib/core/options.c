@@ -195,9 +195,24 @@ redlock_status options_check_key(const char *field, const char *key, size_t *len
         return error_set(error, REDLOCK_EINVAL, "%s: " REDLOCK_MARKER_KEY " is kept for nodes",
                          field);
     }
-    if (ends_with(key, *length, COUNTER_SUFFIX)) {
-        return error_set(error, REDLOCK_EINVAL,
-                         "%s: what ends in " COUNTER_SUFFIX " is kept for counters", field);
+    static const char *const kept[][2] = {
+        {COUNTER_SUFFIX, "counters"}, {READERS_SUFFIX, "readers"}, {WRITER_SUFFIX, "writers"}};
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        if (ends_with(key, *length, kept[i][0])) {
+            return error_set(error, REDLOCK_EINVAL, "%s: what ends in %s is kept for %s", field,
+                             kept[i][0], kept[i][1]);
+        }
+    }
+    return REDLOCK_OK;
+}
+
+static redlock_status check_mode(const redlock_request *request, redlock_error *error) {
+    if (request->mode < REDLOCK_EXCLUSIVE || request->mode > REDLOCK_WRITER) {
+        return error_set(error, REDLOCK_EINVAL, "mode: %d is not one of redlock_mode",
+                         (int)request->mode);
+    }
+    if (request->mode == REDLOCK_READER && request->fenced) {
+        return error_set(error, REDLOCK_EINVAL, "fenced: readers do not hold the key alone");
     }
     return REDLOCK_OK;
 }
@@ -277,7 +292,7 @@ redlock_status options_read_request(const redlock_request *given, const redlock_
     status = request->keys != NULL || request->key_count != 0
                  ? check_keys(request, error)
                  : options_check_key("key", request->key, &request->key_length, error);
-    if (status != REDLOCK_OK) {
+    if (status != REDLOCK_OK || (status = check_mode(request, error))) {
         return status;
     }
     if (request->max_hold_ms != 0 && !request->watchdog) {

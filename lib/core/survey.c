@@ -54,6 +54,10 @@ static uint64_t fence_of(const struct survey_answer *answer) {
     return answer->fence;
 }
 
+static uint64_t readers_of(const struct survey_answer *answer) {
+    return answer->readers;
+}
+
 /* The largest number that so many of the nodes reach. */
 static uint64_t reached(const struct survey *survey, uint32_t nodes, uint32_t needed,
                         uint64_t (*number_of)(const struct survey_answer *)) {
@@ -83,6 +87,7 @@ struct survey_verdict survey_decide(const struct survey *survey) {
         .node = node,
         .ttl_ms = reached(survey, holders, needed, ttl_of),
         .fence = reached(survey, list, needed, fence_of),
+        .readers = (uint32_t)reached(survey, holders, needed, readers_of),
     };
 }
 

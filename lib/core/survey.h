@@ -30,6 +30,7 @@ struct survey_answer {
     char value[SURVEY_VALUE_MAX]; /* cut: another client's may be longer */
     uint64_t ttl_ms;              /* HELD */
     uint64_t fence;               /* the counter; 0: none */
+    uint32_t readers;             /* HELD: how many share it */
 };
 
 struct survey {
@@ -40,9 +41,10 @@ struct survey {
 struct survey_verdict {
     bool is_certain; /* the nodes that are silent could not change it */
     bool is_held;
-    uint32_t node;   /* one of those that hold it */
-    uint64_t ttl_ms; /* for how long a quorum holds it */
-    uint64_t fence;  /* what a quorum of the counters has reached */
+    uint32_t node;    /* one of those that hold it */
+    uint64_t ttl_ms;  /* for how long a quorum holds it */
+    uint64_t fence;   /* what a quorum of the counters has reached */
+    uint32_t readers; /* so many a quorum has, of those that hold it */
 };
 
 struct survey_verdict survey_decide(const struct survey *survey);

@@ -113,82 +113,96 @@ static void add_number(struct script_call *call, uint64_t number) {
     call->argument_count++;
 }
 
-static void add_value(struct script_call *call, const struct script_lock *lock) {
-    bulk_value(&call->arguments, lock->token, lock->owner);
-    call->argument_count++;
+/* What stands beside a lock's key, and what is said of it, in the order of wire/script.h. */
+static const struct {
+    const char *keys;      /* c: counter, r: readers, w: the writer that waits */
+    const char *arguments; /* v: value, t: TTL, k: how many keys, x: whether fenced, s: step,
+                              n: intent, f: fence, i: idle, p: permits */
+} forms[SCRIPT_COUNT] = {
+    [SCRIPT_RELEASE] = {"", "v"},
+    [SCRIPT_RENEW] = {"", "vt"},
+    [SCRIPT_BEAT] = {"", ""},
+    [SCRIPT_TAKE] = {"", "vtkxfsi"},
+    [SCRIPT_KEEP] = {"c", "vtfi"},
+    [SCRIPT_STAY] = {"", "vt"},
+    [SCRIPT_PERMIT] = {"", "vtfip"},
+    [SCRIPT_INSPECT] = {"rc", ""},
+    [SCRIPT_SHARE] = {"rw", "vts"},
+    [SCRIPT_SHARE_KEEP] = {"r", "vt"},
+    [SCRIPT_SHARE_END] = {"r", "v"},
+    [SCRIPT_WRITE] = {"rw", "vtn"},
+    [SCRIPT_WRITE_FENCED] = {"rwc", "vtnfi"},
+};
+
+static void add_argument(struct script_call *call, char what, const struct script_lock *lock) {
+    switch (what) {
+    case 'v':
+        bulk_value(&call->arguments, lock->token, lock->owner);
+        call->argument_count++;
+        break;
+    case 't':
+        add_number(call, lock->ttl_ms);
+        break;
+    case 'k':
+        add_number(call, lock->name_count);
+        break;
+    case 'x':
+        add_number(call, lock->is_fenced);
+        break;
+    case 'p':
+        add_number(call, lock->permits);
+        break;
+    case 's':
+        add_number(call, lock->step);
+        break;
+    case 'n':
+        add_number(call, lock->intent_ms);
+        break;
+    case 'f':
+        add_number(call, lock->fence);
+        break;
+    default:
+        add_number(call, lock->idle_ms);
+        break;
+    }
 }
 
-/* All of a lock's keys at once, then their counters. */
-static void add_take(struct script_call *call, const struct script_lock *lock) {
+static void add_arguments(struct script_call *call, enum script script,
+                          const struct script_lock *lock) {
+    for (const char *p = forms[script].arguments; *p != '\0'; p++) {
+        add_argument(call, *p, lock);
+    }
+}
+
+static void add_keys(struct script_call *call, enum script script, const struct script_name *name) {
+    add_key(call, name, "");
+    for (const char *p = forms[script].keys; *p != '\0'; p++) {
+        add_key(call, name,
+                *p == 'c'   ? COUNTER_SUFFIX
+                : *p == 'r' ? READERS_SUFFIX
+                            : WRITER_SUFFIX);
+    }
+}
+
+/* All of a lock's keys, then their counters. */
+static void add_keys_together(struct script_call *call, const struct script_lock *lock) {
     for (unsigned i = 0; i < lock->name_count; i++) {
         add_key(call, &lock->names[i], "");
     }
     for (unsigned i = 0; i < lock->name_count && lock->is_fenced; i++) {
         add_key(call, &lock->names[i], COUNTER_SUFFIX);
     }
-    add_value(call, lock);
-    add_number(call, lock->ttl_ms);
-    add_number(call, lock->name_count);
-    add_number(call, lock->is_fenced);
-    add_number(call, lock->fence);
-    add_number(call, lock->step);
-    add_number(call, lock->idle_ms);
-}
-
-static void add_keep(struct script_call *call, const struct script_lock *lock,
-                     const struct script_name *name) {
-    add_key(call, name, "");
-    add_key(call, name, COUNTER_SUFFIX);
-    add_value(call, lock);
-    add_number(call, lock->ttl_ms);
-    add_number(call, lock->fence);
-    add_number(call, lock->idle_ms);
-}
-
-/* The counter is found by its key. */
-static void add_permit(struct script_call *call, const struct script_lock *lock,
-                       const struct script_name *name) {
-    add_key(call, name, "");
-    add_value(call, lock);
-    add_number(call, lock->ttl_ms);
-    add_number(call, lock->fence);
-    add_number(call, lock->idle_ms);
-    add_number(call, lock->permits);
-}
-
-static void add_one(struct script_call *call, enum script script, const struct script_lock *lock,
-                    const struct script_name *name) {
-    switch (script) {
-    case SCRIPT_KEEP:
-        add_keep(call, lock, name);
-        break;
-    case SCRIPT_PERMIT:
-        add_permit(call, lock, name);
-        break;
-    case SCRIPT_INSPECT:
-        add_key(call, name, "");
-        add_key(call, name, COUNTER_SUFFIX);
-        break;
-    case SCRIPT_RENEW:
-    case SCRIPT_STAY:
-        add_key(call, name, "");
-        add_value(call, lock);
-        add_number(call, lock->ttl_ms);
-        break;
-    default:
-        add_key(call, name, "");
-        add_value(call, lock);
-        break;
-    }
 }
 
 void script_call_add(struct script_call *call, enum script script, const struct script_lock *lock) {
     if (script == SCRIPT_TAKE) {
-        add_take(call, lock);
+        add_keys_together(call, lock);
+        add_arguments(call, script, lock);
         return;
     }
     for (unsigned i = 0; i < lock->name_count; i++) {
-        add_one(call, script, lock, &lock->names[i]);
+        add_keys(call, script, &lock->names[i]);
+        add_arguments(call, script, lock);
     }
 }
 

@@ -38,17 +38,22 @@ struct script_lock {
     const struct script_name *names; /* of its keys */
     unsigned name_count;
     const char *token;
-    const char *owner; /* "": none */
-    uint64_t ttl_ms;   /* but for SCRIPT_RELEASE */
-    bool is_fenced;    /* it has counters; this and what follows is for SCRIPT_TAKE and _KEEP */
+    const char *owner;  /* "": none */
+    uint64_t ttl_ms;    /* but for SCRIPT_RELEASE */
+    unsigned step;      /* 1: it is a new acquisition; 0: a top-up */
+    uint64_t intent_ms; /* of a writer: for how long readers are to make room; 0: they need not */
+    uint32_t permits;   /* for SCRIPT_PERMIT: of how many the key is one */
+    bool is_fenced;     /* it has counters; the rest is for those */
     uint64_t fence;
-    unsigned step;    /* for SCRIPT_TAKE: 0 or 1 */
     uint64_t idle_ms; /* how long a counter lives without use; 0: for ever */
-    uint32_t permits; /* for SCRIPT_PERMIT: of how many the key is one */
 };
 
 /* What stands behind the name of a fenced lock's key in that of its counter. */
 #define COUNTER_SUFFIX ":fence"
+
+/* The same of the list of its readers, and of the note of a writer that waits. */
+#define READERS_SUFFIX ":readers"
+#define WRITER_SUFFIX ":writer"
 
 /* A call of a script for many locks, as it is collected. */
 struct script_call {

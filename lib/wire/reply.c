@@ -118,7 +118,7 @@ static bool read_outcome(const char **p, const char *end, enum script script,
     if (*p == end || !vote_of_letter(*(*p)++, &outcome->vote)) {
         return false;
     }
-    bool may_have_fence = script_takes(script) || script == SCRIPT_KEEP;
+    bool may_have_fence = script_counts(script);
     if (outcome->vote == REDLOCK_VOTE_GRANTED) {
         bool has_fence = may_have_fence && *p < end && is_digit(**p);
         return !has_fence || read_fence(p, end, &outcome->fence);
@@ -207,17 +207,21 @@ bool reply_to_inspect(const struct reply *reply, struct reply_view *view) {
     const char *p = reply->text;
     const char *end = p + reply->length;
     const char *letter = memchr(letters, p[0], sizeof(letters) - 1);
-    uint64_t numbers[2];
-    const char *second = memchr(p + 2, ' ', (size_t)(end - p - 2));
-    const char *third = second != NULL ? memchr(second + 1, ' ', (size_t)(end - second - 1)) : NULL;
-    if (letter == NULL || third == NULL || !read_numbers(p + 2, third, numbers, 2)) {
+    uint64_t numbers[3];
+    const char *value = p + 1; /* behind the fourth blank */
+    for (unsigned i = 0; i < 3 && value != NULL; i++) {
+        value = memchr(value + 1, ' ', (size_t)(end - value - 1));
+    }
+    if (letter == NULL || value == NULL || !read_numbers(p + 2, value, numbers, 3)) {
         return false;
     }
-    *view = (struct reply_view){.kind = (enum reply_view_kind)(letter - letters),
-                                .ttl_ms = numbers[0],
-                                .fence = numbers[1],
-                                .value = third + 1,
-                                .length = (size_t)(end - third - 1)};
+    *view =
+        (struct reply_view){.kind = (enum reply_view_kind)(letter - letters),
+                            .ttl_ms = numbers[0],
+                            .fence = numbers[1],
+                            .readers = numbers[2] < UINT32_MAX ? (uint32_t)numbers[2] : UINT32_MAX,
+                            .value = value + 1,
+                            .length = (size_t)(end - value - 1)};
     return true;
 }
 

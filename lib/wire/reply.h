@@ -68,6 +68,7 @@ struct reply_view {
     enum reply_view_kind kind;
     uint64_t ttl_ms;   /* HELD */
     uint64_t fence;    /* the counter; 0: none */
+    uint32_t readers;  /* how many share it */
     const char *value; /* `length` bytes, valid while the reply is delivered */
     size_t length;
 };

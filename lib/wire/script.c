@@ -1,5 +1,7 @@
 #include "wire/script.h"
 
+#include <redlock.h>
+
 /* What a key is that does not have our token. Returns an item of the answer. */
 #define OTHERWISE                                                                                  \
     "local function otherwise(key, value)\n"                                                       \
@@ -171,18 +173,151 @@
     "end\n"                                                                                        \
     "return table.concat(answer)\n"
 
+/* Whether a key is shared, and until when a reader is listed. By the server's clock, in ms. */
+#define SHARING                                                                                    \
+    "local time = redis.call('time')\n"                                                            \
+    "local now = time[1] * 1000 + math.floor(time[2] / 1000)\n"                                    \
+    "local function text(number) return string.format('%.0f', number) end\n"                       \
+    "local function is_shared(key, value, readers)\n"                                              \
+    "  if value ~= '" REDLOCK_SHARED_VALUE "' then return false end\n"                             \
+    "  if redis.call('pttl', key) < 0 then return false end\n"                                     \
+    "  local count = redis.pcall('zcount', readers, text(now), '+inf')\n"                          \
+    "  return type(count) == 'number' and count > 0\n"                                             \
+    "end\n"                                                                                        \
+    "local function listed(readers, reader)\n"                                                     \
+    "  local till = tonumber(redis.call('zscore', readers, reader) or 0)\n"                        \
+    "  return till >= now and till or 0\n"                                                         \
+    "end\n"
+
+/* Keeps the list: who has expired is dropped, and the key lives as long as the last of the rest. */
+#define KEEPING                                                                                    \
+    "local function settle(key, readers)\n"                                                        \
+    "  redis.call('zremrangebyscore', readers, '-inf', text(now - 1))\n"                           \
+    "  local last = redis.call('zrange', readers, -1, -1, 'withscores')[2]\n"                      \
+    "  if last then\n"                                                                             \
+    "    redis.call('pexpireat', key, text(last))\n"                                               \
+    "    redis.call('pexpireat', readers, text(last))\n"                                           \
+    "  else\n"                                                                                     \
+    "    redis.call('del', key, readers)\n"                                                        \
+    "  end\n"                                                                                      \
+    "  return 'y'\n"                                                                               \
+    "end\n"                                                                                        \
+    "local function list(key, readers, reader, ttl)\n"                                             \
+    "  local till = now + ttl\n"                                                                   \
+    "  if till > listed(readers, reader) then\n"                                                   \
+    "    redis.call('zadd', readers, text(till), reader)\n"                                        \
+    "  end\n"                                                                                      \
+    "  return settle(key, readers)\n"                                                              \
+    "end\n"
+
+#define READING OTHERWISE SHARING KEEPING
+#define WRITING OTHERWISE COUNTERS SHARING
+
+/* Taking it again with the same value (a top-up that was sent twice) changes nothing. */
+#define SHARE                                                                                      \
+    READING                                                                                        \
+    "for i = 1, #KEYS / 3 do\n"                                                                    \
+    "  local key, readers, writer = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]\n"               \
+    "  local reader, ttl, step = ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]\n"                  \
+    "  local value = redis.pcall('get', key)\n"                                                    \
+    "  local left = step == '1' and redis.call('pttl', writer) or -1\n"                            \
+    "  if value ~= false and not is_shared(key, value, readers) then\n"                            \
+    "    answer[i] = otherwise(key, value)\n"                                                      \
+    "  elseif left >= 0 and not (value and listed(readers, reader) > 0) then\n"                    \
+    "    answer[i] = 'h' .. text(left)\n"                                                          \
+    "  else\n"                                                                                     \
+    "    if not value then\n"                                                                      \
+    "      redis.call('del', readers)\n"                                                           \
+    "      redis.call('set', key, '" REDLOCK_SHARED_VALUE "', 'PX', ttl)\n"                        \
+    "    end\n"                                                                                    \
+    "    answer[i] = list(key, readers, reader, ttl)\n"                                            \
+    "  end\n"                                                                                      \
+    "end\n"                                                                                        \
+    "return table.concat(answer)\n"
+
+#define SHARE_KEEP                                                                                 \
+    READING                                                                                        \
+    "for i = 1, #KEYS / 2 do\n"                                                                    \
+    "  local key, readers, reader = KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1]\n"               \
+    "  local value = redis.pcall('get', key)\n"                                                    \
+    "  if not is_shared(key, value, readers) then\n"                                               \
+    "    answer[i] = otherwise(key, value)\n"                                                      \
+    "  elseif listed(readers, reader) == 0 then\n"                                                 \
+    "    answer[i] = 'm'\n"                                                                        \
+    "  else\n"                                                                                     \
+    "    answer[i] = list(key, readers, reader, ARGV[2 * i])\n"                                    \
+    "  end\n"                                                                                      \
+    "end\n"                                                                                        \
+    "return table.concat(answer)\n"
+
+#define SHARE_END                                                                                  \
+    READING                                                                                        \
+    "for i = 1, #KEYS / 2 do\n"                                                                    \
+    "  local key, readers, reader = KEYS[2 * i - 1], KEYS[2 * i], ARGV[i]\n"                       \
+    "  local value = redis.pcall('get', key)\n"                                                    \
+    "  if not is_shared(key, value, readers) then\n"                                               \
+    "    answer[i] = otherwise(key, value)\n"                                                      \
+    "  elseif listed(readers, reader) == 0 then\n"                                                 \
+    "    answer[i] = 'm'\n"                                                                        \
+    "  else\n"                                                                                     \
+    "    redis.call('zrem', readers, reader)\n"                                                    \
+    "    answer[i] = settle(key, readers)\n"                                                       \
+    "  end\n"                                                                                      \
+    "end\n"                                                                                        \
+    "return table.concat(answer)\n"
+
+/* Of n keys and m arguments each: with a counter, or without. */
+#define WRITES                                                                                     \
+    WRITING                                                                                        \
+    "for i = 1, #KEYS / n do\n"                                                                    \
+    "  local k, a = n * (i - 1), m * (i - 1)\n"                                                    \
+    "  local key, readers, writer = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]\n"                       \
+    "  local token, intent = ARGV[a + 1], tonumber(ARGV[a + 3])\n"                                 \
+    "  local value, count = redis.pcall('get', key), n == 3 and 0 or count_of(KEYS[k + 4])\n"      \
+    "  if not count then\n"                                                                        \
+    "    answer[i] = 't'\n"                                                                        \
+    "  elseif value == false or value == token then\n"                                             \
+    "    if not value then redis.call('set', key, token, 'PX', ARGV[a + 2]) end\n"                 \
+    "    redis.call('del', readers, writer)\n"                                                     \
+    "    if n == 3 then\n"                                                                         \
+    "      answer[i] = 'y'\n"                                                                      \
+    "    else\n"                                                                                   \
+    "      count = math.max(count + 1, tonumber(ARGV[a + 4]))\n"                                   \
+    "      raise(KEYS[k + 4], count, ARGV[a + 5])\n"                                               \
+    "      answer[i] = grant(count)\n"                                                             \
+    "    end\n"                                                                                    \
+    "  else\n"                                                                                     \
+    "    local left = math.max(redis.call('pttl', writer), 0)\n"                                   \
+    "    if intent > left and is_shared(key, value, readers) then\n"                               \
+    "      redis.call('set', writer, token, 'PX', ARGV[a + 3])\n"                                  \
+    "    end\n"                                                                                    \
+    "    answer[i] = otherwise(key, value)\n"                                                      \
+    "  end\n"                                                                                      \
+    "end\n"                                                                                        \
+    "return table.concat(answer)\n"
+
+#define WRITE "local n, m = 3, 3\n" WRITES
+#define WRITE_FENCED "local n, m = 4, 5\n" WRITES
+
 #define INSPECT                                                                                    \
     COUNTERS                                                                                       \
     "local value = redis.pcall('get', KEYS[1])\n"                                                  \
-    "local what, left = 'f', 0\n"                                                                  \
+    "local what, left, readers = 'f', 0, 0\n"                                                      \
     "if type(value) == 'table' then\n"                                                             \
     "  what, value = 't', ''\n"                                                                    \
     "elseif value then\n"                                                                          \
     "  left = redis.call('pttl', KEYS[1])\n"                                                       \
     "  what = left < 0 and 'p' or 'h'\n"                                                           \
     "end\n"                                                                                        \
-    "local count = count_of(KEYS[2]) or 0\n"                                                       \
-    "local numbers = string.format('%.0f %.0f', math.max(left, 0), math.max(count, 0))\n"          \
+    "if value == '" REDLOCK_SHARED_VALUE "' then\n"                                                \
+    "  local time = redis.call('time')\n"                                                          \
+    "  local now = time[1] * 1000 + math.floor(time[2] / 1000)\n"                                  \
+    "  readers = redis.pcall('zcount', KEYS[2], string.format('%.0f', now), '+inf')\n"             \
+    "  if type(readers) == 'table' then readers = 0 end\n"                                         \
+    "end\n"                                                                                        \
+    "local count = count_of(KEYS[3]) or 0\n"                                                       \
+    "left, count = math.max(left, 0), math.max(count, 0)\n"                                        \
+    "local numbers = string.format('%.0f %.0f %.0f', left, count, readers)\n"                      \
     "return what .. ' ' .. numbers .. ' ' .. (value or '')\n"
 
 /* Numbers below 2^53 are exact in Lua; microseconds since 1970 are, until the year 2255. */
@@ -213,8 +348,13 @@ static const struct {
     [SCRIPT_TAKE] = {TAKE, "56c3012c91ca1eeb1a3ea139a640cb21939537fe"},
     [SCRIPT_KEEP] = {KEEP, "262f82dc38a93bb20966e82e2f4d1b061d03cb3e"},
     [SCRIPT_STAY] = {STAY, "c7353dfb1b6dfdb061a409571522fa673b3cdeb6"},
-    [SCRIPT_INSPECT] = {INSPECT, "bb6156336676d63526bac66666037fdd3068ac9f"},
+    [SCRIPT_INSPECT] = {INSPECT, "de380b2be97bbde75e5e5a13bd57f3b4c4444e03"},
     [SCRIPT_PERMIT] = {PERMIT, "1ea2fbfbab0cd3a11b7a271bf7da9c7b11fd6d37"},
+    [SCRIPT_SHARE] = {SHARE, "2cca2a3813e9898e6632a11729ccd54bc494e5ae"},
+    [SCRIPT_SHARE_KEEP] = {SHARE_KEEP, "03cb9e52a07fb182259e47c26f7c687c1d2a76c3"},
+    [SCRIPT_SHARE_END] = {SHARE_END, "0d088bf5ff76fac7264ce1cc63f16028ff320289"},
+    [SCRIPT_WRITE] = {WRITE, "4451ece9a12b2833b624470aa00bb08b2bc7aaba"},
+    [SCRIPT_WRITE_FENCED] = {WRITE_FENCED, "fe7adbf2b786fc26e76e5f849ce7540480f66e04"},
     [SCRIPT_BEAT] = {BEAT, "acbe8118e6974626cc523a591d3cef6bf5bfaba7"},
 };
 
@@ -224,8 +364,4 @@ const char *script_text(enum script script) {
 
 const char *script_sha(enum script script) {
     return scripts[script].sha;
-}
-
-bool script_takes(enum script script) {
-    return script == SCRIPT_TAKE || script == SCRIPT_PERMIT;
 }

@@ -24,8 +24,17 @@
  * "<name>:<i>", and those of the others, which it looks at when it cannot have that one, differ in
  * <i> alone. (They are not among its keys: 256 of them would be many to send.)
  *
- * INSPECT only looks, and answers `<what> <ttl> <counter> <value>`: f free, h held, p without
- * expiry, t no string; the counter is 0 where it is none.
+ * SHARE, SHARE_KEEP and SHARE_END take, renew and release the share of a reader. The key holds
+ * REDLOCK_SHARED_VALUE and the list of readers their values, each with its expiry by the server's
+ * clock; key and list expire with the last of them. Who is listed and has not expired holds the key
+ * there, as long as it has that value: a list without such a key is a stale one, and so is such a
+ * key without a reader, which is left to its expiry. SHARE lets nobody in (step 1) while there is a
+ * writer's note, but who is in and who is topped up (step 0).
+ * WRITE takes the key as SET or TAKE do. Where it meets readers it leaves a note for `intent`
+ * milliseconds, unless there is one that lasts longer.
+ *
+ * INSPECT only looks, and answers `<what> <ttl> <counter> <readers> <value>`: f free, h held, p
+ * without expiry, t no string; the counter is 0 where it is none.
  *
  * BEAT reads the server's clock, and keeps the marker: a key whose value, `<first>:<last>`, says
  * when a client found none, and when one last confirmed it. A marker that was confirmed last before
@@ -47,8 +56,13 @@ enum script {
                     how many keys, whether fenced, fence, step, the counters' TTL or 0 */
     SCRIPT_KEEP, /* keys: key, counter; arguments: token, TTL, fence, the counter's TTL or 0 */
     SCRIPT_STAY, /* arguments: a token and a time to stay in milliseconds per key */
-    SCRIPT_INSPECT, /* keys: key, counter; for one lock */
+    SCRIPT_INSPECT, /* keys: key, readers, counter; for one lock */
     SCRIPT_PERMIT,  /* arguments: token, TTL, fence or 0, counter's TTL or 0, number of permits */
+    SCRIPT_SHARE,   /* keys: key, readers, writer; arguments: value, TTL, step */
+    SCRIPT_SHARE_KEEP,   /* keys: key, readers; arguments: value, TTL */
+    SCRIPT_SHARE_END,    /* keys: key, readers; arguments: value */
+    SCRIPT_WRITE,        /* keys: key, readers, writer; arguments: value, TTL, intent */
+    SCRIPT_WRITE_FENCED, /* keys: and counter; arguments: and fence, counter's TTL or 0 */
     SCRIPT_COUNT
 };
 
@@ -64,10 +78,22 @@ enum script {
  */
 #define SCRIPT_MAX_KEYS 64
 
+/*
+ * Whether it may make a key: what is released in the same turn is released first, and it is not
+ * sent again for a lock that has moved on meanwhile.
+ */
+static inline bool script_takes(enum script script) {
+    return script == SCRIPT_TAKE || script == SCRIPT_PERMIT || script == SCRIPT_SHARE ||
+           script == SCRIPT_WRITE || script == SCRIPT_WRITE_FENCED;
+}
+
+/* Whether it tells the counter of what it has done, where there is one. */
+static inline bool script_counts(enum script script) {
+    return script == SCRIPT_TAKE || script == SCRIPT_PERMIT || script == SCRIPT_KEEP ||
+           script == SCRIPT_WRITE_FENCED;
+}
+
 const char *script_text(enum script script);
 const char *script_sha(enum script script);
-
-/* Whether it takes keys that are free: what is released in the same turn is released first. */
-bool script_takes(enum script script);
 
 #endif

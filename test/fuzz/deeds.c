@@ -182,6 +182,9 @@ static void acquire(struct run *run) {
     request.wait_ms = kind & 32 ? UINT64_C(1) << (more >> 4) : 0;
     request.on_lost = kind & 64 ? (redlock_cb *)1 : NULL;
     request.fenced = more % 7 == 3;
+    request.mode = more % 5 == 1   ? REDLOCK_READER
+                   : more % 5 == 2 ? REDLOCK_WRITER
+                                   : REDLOCK_EXCLUSIVE;
     app_acquire(&run->app, &request, kind & 128);
 }
 

@@ -230,6 +230,7 @@ static void acquire_anything(struct run *run) {
     if (kind >= 192) {
         request->permits = kind & 16 ? 3 : (uint32_t)input_number(input);
     }
+    request->mode = (redlock_mode)(kind % 7 % 4); /* 3 is none */
     for (unsigned i = kind / 16 % 6; i > 0; i--) {
         set_field(input, request);
     }

@@ -271,14 +271,22 @@ static void say_fenced_items(struct peer *peer, const char *item, unsigned locks
     say_items(peer, strcmp(item, "y") == 0 ? granted : item, locks);
 }
 
-static bool is_fenced(const struct command *command, const char *words) {
-    static const char end_of_counter[] = COUNTER_SUFFIX "\r\n";
-    return memmem(words, (size_t)(command->next - words), end_of_counter,
-                  sizeof(end_of_counter) - 1) != NULL;
+/* Whether this stands in it: such as a key with a suffix, and its end. */
+static bool has_words(const struct command *command, const char *words, const char *suffix) {
+    return memmem(words, (size_t)(command->next - words), suffix, strlen(suffix)) != NULL;
 }
 
-static bool has(const struct command *command, const char *words, const char *text) {
-    return memmem(words, (size_t)(command->next - words), text, strlen(text)) != NULL;
+/* Each lock's key, and what stands beside it. */
+static void say_of_locks(struct peer *peer, const struct command *command, const char *words,
+                         const char *item) {
+    bool is_fenced = has_words(command, words, COUNTER_SUFFIX "\r\n");
+    unsigned keys = 1u + is_fenced + has_words(command, words, READERS_SUFFIX "\r\n") +
+                    has_words(command, words, WRITER_SUFFIX "\r\n");
+    if (is_fenced) {
+        say_fenced_items(peer, item, command->keys / keys);
+    } else {
+        say_items(peer, item, command->keys / keys);
+    }
 }
 
 /* Those who cannot have a permit are told of others; who can, of a counter, if there is to be one.
@@ -287,11 +295,11 @@ static bool answer_about_permits(struct peer *peer, const struct command *comman
                                  const char *words, const char *item) {
     char text[24];
     bool is_granted = strcmp(item, "y") == 0;
-    if (!has(command, words, script_sha(SCRIPT_PERMIT)) &&
-        !has(command, words, script_text(SCRIPT_PERMIT))) {
+    if (!has_words(command, words, script_sha(SCRIPT_PERMIT)) &&
+        !has_words(command, words, script_text(SCRIPT_PERMIT))) {
         return false;
     }
-    if (is_granted && !has(command, words, "\r\n$1\r\n0\r\n")) {
+    if (is_granted && !has_words(command, words, "\r\n$1\r\n0\r\n")) {
         say_fenced_items(peer, item, command->keys);
         return true;
     }
@@ -322,11 +330,8 @@ static void answer(struct peer *peer, const struct command *command, const char 
     } else if (is_script && manners[manner].item != NULL &&
                answer_about_permits(peer, command, words, manners[manner].item)) {
         return;
-    } else if (is_script && manners[manner].item != NULL && is_fenced(command, words)) {
-        say_fenced_items(peer, manners[manner].item, command->keys / 2);
-        return;
     } else if (is_script && manners[manner].item != NULL) {
-        say_items(peer, manners[manner].item, command->keys);
+        say_of_locks(peer, command, words, manners[manner].item);
         return;
     } else if (text == NULL || (manner == MANNER_NO_SCRIPT && !is_script)) {
         text = "+OK\r\n";

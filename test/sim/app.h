@@ -37,6 +37,7 @@ struct worker {
     unsigned keys[KEYS_MAX];
     unsigned key_count;
     uint64_t min_hold_ms;
+    redlock_mode mode;
     redlock_lock *lock;      /* being acquired, or held */
     struct record *acquires; /* NULL: it is not acquiring */
     struct record *extends;  /* NULL: it is not extending */

@@ -5,6 +5,7 @@
 
 #include "flight.h"
 #include "lock.h"
+#include "wire/command.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -105,8 +106,7 @@ static unsigned quorum_of_list(uint32_t list) {
     return (unsigned)__builtin_popcount(list) / 2 + 1;
 }
 
-/* What is true of all keys of a token at a server. */
-static uint64_t least(const uint64_t values[KEYS_MAX], uint32_t keys) {
+uint64_t check_least(const uint64_t values[KEYS_MAX], uint32_t keys) {
     uint64_t smallest = NEVER;
     for (; keys != 0; keys &= keys - 1) {
         uint64_t value = values[__builtin_ctz(keys)];
@@ -140,7 +140,7 @@ static void check_promises(struct checker *checker, const struct hold *hold) {
     uint32_t list = checker->lists[hold->process->index];
     uint64_t promised[SERVERS_MAX];
     for (unsigned i = 0; i < SERVERS_MAX; i++) {
-        promised[i] = least(token->promised[i], hold->keys);
+        promised[i] = check_least(token->promised[i], hold->keys);
     }
     uint64_t best = ranked(promised, list, quorum_of_list(list));
     if (hold->end > best + 1000 && !checker->clocks_jump) { /* the rounding of a double */
@@ -154,7 +154,6 @@ static void check_promises(struct checker *checker, const struct hold *hold) {
 /* Servers that grant nothing after a restart back whatever they had granted before it. */
 void check_backing(struct checker *checker, const struct hold *hold) {
     const struct network *network = checker->network;
-    const struct token *token = &checker->tokens[hold->token];
     if (!checker->keeps_assumptions || !is_valid(hold)) {
         return;
     }
@@ -163,7 +162,7 @@ void check_backing(struct checker *checker, const struct hold *hold) {
     unsigned backing = 0;
     for (unsigned i = 0; i < network->server_count; i++) {
         const struct server *server = &network->servers[i];
-        uint64_t keeps_until = least(token->keeps_until[i], hold->keys);
+        uint64_t keeps_until = check_kept_until(checker, i, hold->token);
         backing += is_in(list, i) && (keeps_until >= end || server->young_until >= end ||
                                       server->down_until > checker->world->now);
     }
@@ -180,6 +179,10 @@ static void check_alone(struct checker *checker, struct hold *hold) {
     LIST_FOREACH(other, &checker->holds, link) {
         bool is_shared = (other->keys & hold->keys) != 0;
         if (other == hold || !is_shared || !is_valid(other) || !is_valid(hold)) {
+            continue;
+        }
+        if (other->is_reader && hold->is_reader) {
+            hold->was_shared = true;
             continue;
         }
         if (checker->keeps_assumptions) {
@@ -274,7 +277,8 @@ static void note_stay(const struct hold *hold, uint64_t from, uint64_t ms) {
     uint64_t slack = (uint64_t)((double)(ms * MS) * checker->drift) + 3 * MS;
     uint64_t until = tempo_true(&hold->process->clock, from) + ms * MS - slack;
     if (ms * MS > slack) {
-        checker->stays[checker->stay_count++ % STAYS_MAX] = (struct stay){hold->keys, until};
+        checker->stays[checker->stay_count++ % STAYS_MAX] =
+            (struct stay){hold->keys, hold->is_reader, until};
         checker->stayed += until > checker->world->now;
     }
 }
@@ -292,7 +296,8 @@ void check_delays(const struct hold *hold, uint64_t lock_delay_ms) {
 static void check_nobody_stays(struct checker *checker, const struct hold *hold) {
     for (unsigned i = 0; i < STAYS_MAX && checker->keeps_assumptions; i++) {
         const struct stay *stay = &checker->stays[i];
-        if ((stay->keys & hold->keys) != 0 && stay->until > checker->world->now) {
+        bool is_shared = stay->is_reader && hold->is_reader;
+        if (!is_shared && (stay->keys & hold->keys) != 0 && stay->until > checker->world->now) {
             violate(checker->world, INVARIANT_STAY,
                     "process %u has key %u, which was to stay for %" PRIu64
                     " us more (token %" PRIu32 ")",
@@ -305,7 +310,7 @@ static void check_nobody_stays(struct checker *checker, const struct hold *hold)
 /* ---- what applications are told ---- */
 
 void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, uint32_t keys,
-                uint64_t min_validity) {
+                redlock_mode mode, uint64_t min_validity) {
     struct checker *checker = checker_of(process->world);
     uint64_t now = tempo_read(&process->clock, checker->world->now);
     uint32_t number = check_token_of(checker, lock->token, 40);
@@ -319,6 +324,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
                           .lock = lock,
                           .key = (unsigned)__builtin_ctz(keys),
                           .keys = keys,
+                          .is_reader = mode == REDLOCK_READER,
                           .token = number,
                           .began = lock->flight->round.start};
     token->is_acquired = true;
@@ -336,6 +342,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
     check_backing(checker, hold);
     check_alone(checker, hold);
     check_nobody_stays(checker, hold);
+    checker->shared += hold->was_shared;
 }
 
 unsigned check_permit(struct checker *checker, const redlock_lock *lock) {
@@ -386,18 +393,19 @@ static void compare_fence(struct checker *checker, const struct hold *hold, unsi
 void check_fence(const struct hold *hold, uint64_t began_at) {
     struct checker *checker = checker_of(hold->process->world);
     uint64_t number = redlock_fence(hold->lock);
-    if (checker->is_fenced != (number != 0)) {
+    bool is_fenced = checker->is_fenced && !hold->is_reader;
+    if (is_fenced != (number != 0)) {
         violate(checker->world, INVARIANT_FENCE, "process %u has the fence %" PRIu64 " of key %u",
                 hold->process->index, number, hold->key);
     }
     for (uint32_t rest = hold->keys; rest != 0; rest &= rest - 1) {
         unsigned key = (unsigned)__builtin_ctz(rest);
-        if (checker->is_fenced && checker->keeps_counters) {
+        if (is_fenced && checker->keeps_counters) {
             compare_fence(checker, hold, key, number, began_at);
             note_fence(&checker->fences[key], number, checker->world->now);
         }
     }
-    checker->fenced += checker->is_fenced;
+    checker->fenced += is_fenced;
     checker->raised += hold->lock->flight->round.kind == ROUND_RAISE;
 }
 
@@ -406,7 +414,7 @@ void check_used(struct hold *hold) {
     const struct hold *other;
     LIST_FOREACH(other, &checker->holds, link) {
         if (other != hold && (other->keys & hold->keys) != 0 && is_valid(other) &&
-            !is_valid(hold) && !hold->was_overlapped) {
+            !is_valid(hold) && !hold->was_overlapped && !(hold->is_reader && other->is_reader)) {
             TRACE(checker->world, "OVERLAP: process %u acts on key %u that process %u has",
                   hold->process->index, hold->key, other->process->index);
             hold->was_overlapped = true;
@@ -475,14 +483,9 @@ static bool is_excused(const struct checker *checker, const struct token *token,
            checker->moves[token->process->index] != token->moves || token->is_late[server];
 }
 
-static void check_leftover(struct checker *checker, struct master *master, unsigned key) {
-    master->db = checker->db;
-    const struct store_key *found =
-        master_find(master, checker->keys[key], strlen(checker->keys[key]));
-    if (found == NULL || found->is_list) {
-        return;
-    }
-    uint32_t number = check_token_of(checker, found->value, found->value_length);
+static void check_left_token(struct checker *checker, const struct master *master, unsigned key,
+                             const char *text, size_t length) {
+    uint32_t number = check_token_of(checker, text, length);
     if (number == NO_TOKEN) {
         return;
     }
@@ -491,6 +494,33 @@ static void check_leftover(struct checker *checker, struct master *master, unsig
         violate(checker->world, INVARIANT_EXPIRY,
                 "node %u still has key %u of a request that has ended (token %" PRIu32 ")",
                 master->index, key, number);
+    }
+}
+
+static void check_left_readers(struct checker *checker, struct master *master, unsigned key) {
+    const struct store_key *readers = check_beside(checker, master, key, READERS_SUFFIX);
+    unsigned alive = 0;
+    for (unsigned i = 0; readers != NULL && i < readers->set.count; i++) {
+        const struct member *member = &readers->set.list[i];
+        if (member->score >= master_now_ms(master)) {
+            check_left_token(checker, master, key, member->name, member->length);
+            alive++;
+        }
+    }
+    if (alive == 0) {
+        violate(checker->world, INVARIANT_EXPIRY, "node %u still shares key %u with nobody",
+                master->index, key);
+    }
+}
+
+static void check_leftover(struct checker *checker, struct master *master, unsigned key) {
+    master->db = checker->db;
+    const struct store_key *found =
+        master_find(master, checker->keys[key], strlen(checker->keys[key]));
+    if (check_is_shared(found)) {
+        check_left_readers(checker, master, key);
+    } else if (found != NULL && found->type == STORE_STRING) {
+        check_left_token(checker, master, key, found->value, found->value_length);
     }
 }
 

@@ -26,12 +26,14 @@ struct hold {
     redlock_lock *lock;
     unsigned key;  /* its only one, or the least */
     uint32_t keys; /* mask: all of them */
+    bool is_reader;
     uint32_t token;
     uint64_t began;    /* the round that got it, by the process's clock */
     uint64_t end;      /* of its validity as last looked at, by the process's clock; 0: not valid */
     bool is_over;      /* its validity has ended: it must not come back */
     bool is_disturbed; /* the process was paused or preempted since the validity began */
     bool was_overlapped; /* counted already */
+    bool was_shared;     /* with another reader */
 };
 LIST_HEAD(hold_list, hold);
 
@@ -49,6 +51,7 @@ struct fences {
 /* Keys that nobody else is to have for a while: a mask, and until when, in true time. */
 struct stay {
     uint32_t keys;
+    bool is_reader; /* those were shared: with other readers still */
     uint64_t until;
 };
 
@@ -63,6 +66,7 @@ struct token {
     unsigned key;        /* the least of its keys; KEYS_MAX: not sent yet */
     uint32_t keys;       /* mask: all of them */
     uint64_t first_sent; /* by the process's clock */
+    bool is_reader;      /* it stands in the list of those who share the key */
     bool is_acquired;    /* its application was told that it has the lock */
     bool is_over;        /* the request failed, or the lock was released */
     uint64_t failed;     /* refused allocations of its process when it was made */
@@ -110,6 +114,7 @@ struct checker {
     uint32_t token_count, token_capacity;
     struct hold_list holds;
     bool is_fenced;
+    bool has_readers;
     bool keeps_counters; /* nodes do: so fences grow, whatever else is broken */
     struct fences fences[KEYS_MAX];
 
@@ -125,6 +130,7 @@ struct checker {
     uint64_t permits_second; /* of them: by a second round trip; */
     uint64_t permits_later;  /* and after more of them, or after a pause */
     uint64_t overlaps;       /* holds that were valid while another one of the key was */
+    uint64_t shared;         /* readers that were let in while another one was */
 };
 
 void check_init(struct checker *checker, struct network *network, unsigned keys);
@@ -134,8 +140,9 @@ void check_finish(struct checker *checker);
 
 void check_new_token(struct event_base *process, char text[41]);
 void check_sent(const struct link *link, const char *data, size_t length);
-/* After a server has run a command; the array is the caller's. */
-struct effect *check_effects(const struct link *link, const struct words *words, unsigned *count);
+/* After a server has run a command, or refused it; the array is the caller's. */
+struct effect *check_effects(const struct link *link, const struct words *words,
+                             const struct reply *reply, unsigned *count);
 /* A server has lost its keys. */
 void check_forgotten(struct master *master);
 void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
@@ -149,7 +156,7 @@ void check_lists(struct event_base *process, uint32_t list);
 
 /* REDLOCK_OK of an acquisition. The hold is the caller's memory, and ends with check_unheld. */
 void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, uint32_t keys,
-                uint64_t min_validity);
+                redlock_mode mode, uint64_t min_validity);
 /* The key of the permit that it is. */
 unsigned check_permit(struct checker *checker, const redlock_lock *lock);
 /* Its fence, of an acquisition that began then, in true time. */

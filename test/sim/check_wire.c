@@ -6,6 +6,28 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+static bool calls(const struct words *words, enum script script) {
+    return words->count > 3 && (word_is(&words->word[1], script_sha(script)) ||
+                                word_is(&words->word[1], script_text(script)));
+}
+
+static const struct form *form_of(const struct words *words) {
+    static const struct form forms[] = {
+        {SCRIPT_RELEASE, 1, 1, false},      {SCRIPT_RENEW, 1, 2, false},
+        {SCRIPT_STAY, 1, 2, false},         {SCRIPT_PERMIT, 1, 5, false},
+        {SCRIPT_TAKE, 0, 7, false},         {SCRIPT_KEEP, 2, 4, false},
+        {SCRIPT_SHARE, 3, 3, true},         {SCRIPT_SHARE_KEEP, 2, 2, true},
+        {SCRIPT_SHARE_END, 2, 1, true},     {SCRIPT_WRITE, 3, 3, false},
+        {SCRIPT_WRITE_FENCED, 4, 5, false},
+    };
+    for (unsigned i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        if (calls(words, forms[i].script)) {
+            return &forms[i];
+        }
+    }
+    return NULL;
+}
+
 /* ---- what is sent ---- */
 
 /* What was released in this process before goes to the node before a new SET does. */
@@ -23,11 +45,12 @@ static void check_order(struct checker *checker, const struct link *link, unsign
     }
 }
 
-/* What one lock asks for: by a SET, or by an item of SCRIPT_TAKE. */
+/* What is said of one lock: by a SET, or in a call of a script. */
 struct claim {
     const struct word *names; /* of its keys */
     unsigned count;
     const struct word *value, *ttl;
+    bool is_reader;
     bool may_repeat; /* where the call was refused */
 };
 
@@ -44,8 +67,8 @@ static uint32_t keys_of(const struct checker *checker, const struct claim *claim
     return keys;
 }
 
-static void check_ttl(const struct checker *checker, const struct event_base *process,
-                      const struct token *token, const struct word *ttl) {
+static void check_asked(const struct checker *checker, const struct event_base *process,
+                        const struct token *token, const struct word *ttl) {
     long long asked = 0;
     word_number(ttl, &asked);
     bool is_more = (uint64_t)asked > checker->asked_ttl_ms[process->index][token->key] &&
@@ -68,6 +91,7 @@ static void take_sent(struct checker *checker, const struct link *link, const st
         return;
     }
     struct token *token = &checker->tokens[number];
+    token->is_reader = claim->is_reader;
     TRACE(world, "process %u sends SET keys %" PRIx32 " token %" PRIu32, process->index, keys,
           number);
     for (uint32_t rest = keys; rest != 0; rest &= rest - 1) {
@@ -92,7 +116,7 @@ static void take_sent(struct checker *checker, const struct link *link, const st
         violate(world, INVARIANT_REVIVAL, "process %u tops up key %u, which it has lost",
                 process->index, token->key);
     }
-    check_ttl(checker, process, token, claim->ttl);
+    check_asked(checker, process, token, claim->ttl);
 }
 
 static void set_sent(struct checker *checker, const struct link *link, const struct words *words) {
@@ -105,63 +129,46 @@ static void set_sent(struct checker *checker, const struct link *link, const str
     take_sent(checker, link, &claim);
 }
 
-/* Where the next item of a SCRIPT_TAKE begins: EVALSHA sha count key... argument... */
-struct takes {
+/* Where the next lock begins: EVALSHA sha count key... argument... */
+struct place {
     unsigned key, argument, key_end;
 };
 
-static struct takes first_take(const struct words *words) {
+static struct place first_place(const struct words *words) {
     long long keys = 0;
     word_number(&words->word[2], &keys);
     unsigned end = 3 + (unsigned)keys;
-    return (struct takes){.key = 3, .argument = end, .key_end = end};
+    return (struct place){.key = 3, .argument = end, .key_end = end};
 }
 
-/* Its keys, and their counters if it is fenced; and seven arguments. False: there is none left. */
-static bool next_take(const struct words *words, struct takes *at, struct claim *claim) {
-    long long count = 0;
-    if (at->key >= at->key_end || at->argument + 7 > words->count ||
-        !word_number(&words->word[at->argument + 2], &count)) {
+/* False: there is none left. SCRIPT_TAKE tells how many keys it has, and whether their counters. */
+static bool next_claim(const struct words *words, const struct form *form, struct place *at,
+                       struct claim *claim) {
+    const struct word *arguments = &words->word[at->argument];
+    long long count = 1;
+    if (at->key >= at->key_end || at->argument + form->arguments > words->count ||
+        (form->keys == 0 && !word_number(&arguments[2], &count))) {
         return false;
     }
     *claim = (struct claim){.names = &words->word[at->key],
                             .count = (unsigned)count,
-                            .value = &words->word[at->argument],
-                            .ttl = &words->word[at->argument + 1],
+                            .value = &arguments[0],
+                            .ttl = &arguments[1],
+                            .is_reader = form->is_reader,
                             .may_repeat = true};
-    at->key += (unsigned)count * (word_is(&words->word[at->argument + 3], "1") ? 2 : 1);
-    at->argument += 7;
+    bool has_counters = form->keys == 0 && word_is(&arguments[3], "1");
+    at->key += form->keys != 0 ? form->keys : (unsigned)count * (has_counters ? 2 : 1);
+    at->argument += form->arguments;
     return true;
 }
 
-static void takes_sent(struct checker *checker, const struct link *link,
-                       const struct words *words) {
-    struct takes at = first_take(words);
+static void takes_sent(struct checker *checker, const struct link *link, const struct words *words,
+                       const struct form *form) {
+    struct place at = first_place(words);
     struct claim claim;
-    while (next_take(words, &at, &claim)) {
+    while (next_claim(words, form, &at, &claim)) {
         take_sent(checker, link, &claim);
     }
-}
-
-/* A key of each lock, five arguments of each. */
-static void permits_sent(struct checker *checker, const struct link *link,
-                         const struct words *words) {
-    long long keys = 0;
-    word_number(&words->word[2], &keys);
-    for (unsigned i = 0; i < (unsigned)keys; i++) {
-        const struct word *arguments = &words->word[3 + (unsigned)keys + 5 * i];
-        take_sent(checker, link,
-                  &(struct claim){.names = &words->word[3 + i],
-                                  .count = 1,
-                                  .value = &arguments[0],
-                                  .ttl = &arguments[1],
-                                  .may_repeat = true});
-    }
-}
-
-static bool calls(const struct words *words, enum script script) {
-    return words->count > 3 && (word_is(&words->word[1], script_sha(script)) ||
-                                word_is(&words->word[1], script_text(script)));
 }
 
 static void script_sent(struct checker *checker, const struct link *link,
@@ -174,19 +181,22 @@ static void script_sent(struct checker *checker, const struct link *link,
     }
 }
 
+static bool is_release(enum script script) {
+    return script == SCRIPT_RELEASE || script == SCRIPT_STAY || script == SCRIPT_SHARE_END;
+}
+
 void check_sent(const struct link *link, const char *data, size_t length) {
     struct checker *checker = checker_of(link->network->world);
     struct words words;
+    const struct form *form = NULL;
     if (words_read(&words, data, length) != length) {
         violate(checker->world, INVARIANT_BOUNDS, "process %u sent a broken command",
                 link->process->index);
     } else if (word_is(&words.word[0], "SET")) {
         set_sent(checker, link, &words);
-    } else if (calls(&words, SCRIPT_TAKE)) {
-        takes_sent(checker, link, &words);
-    } else if (calls(&words, SCRIPT_PERMIT)) {
-        permits_sent(checker, link, &words);
-    } else if (calls(&words, SCRIPT_RELEASE) || calls(&words, SCRIPT_STAY)) {
+    } else if ((form = form_of(&words)) != NULL && script_takes(form->script)) {
+        takes_sent(checker, link, &words, form);
+    } else if (form != NULL && is_release(form->script)) {
         script_sent(checker, link, &words);
     }
 }
@@ -194,10 +204,13 @@ void check_sent(const struct link *link, const char *data, size_t length) {
 /* ---- what servers do ---- */
 
 /* A key of ours never takes the place of another one. */
-static void check_free(struct checker *checker, const struct master *master, uint32_t number,
+static void check_free(struct checker *checker, struct master *master, uint32_t number,
                        unsigned key) {
     uint32_t *last = &checker->set_last[master->index][key];
-    if (*last != NO_TOKEN && *last != number && !checker->server_clocks_jump &&
+    bool is_another = *last != NO_TOKEN && *last != number;
+    bool is_shared = is_another && checker->tokens[number].is_reader &&
+                     checker->tokens[*last].is_reader && check_listed(checker, master, *last) != 0;
+    if (is_another && !is_shared && !checker->server_clocks_jump &&
         checker->tokens[*last].keeps_until[master->index][key] > checker->world->now) {
         violate(checker->world, INVARIANT_EXCLUSION,
                 "at node %u token %" PRIu32 " took the place of token %" PRIu32, master->index,
@@ -213,6 +226,32 @@ void check_forgotten(struct master *master) {
     }
 }
 
+void check_ttl(struct checker *checker, const struct master *master, uint32_t number,
+               int64_t expires_ms) {
+    const struct token *token = &checker->tokens[number];
+    int64_t left_ms = expires_ms - master_now_ms(master);
+    int64_t asked = (int64_t)checker->asked_ttl_ms[token->process->index][token->key];
+    if (expires_ms < 0 ||
+        (left_ms > asked && !checker->server_clocks_jump && !checker->clocks_jump)) {
+        violate(checker->world, INVARIANT_EXPIRY,
+                "node %u is to keep a key for longer than its application asked (token %" PRIu32
+                ")",
+                master->index, number);
+    }
+}
+
+/* Whether the key is the token's now, and until when by the server's clock. */
+static bool has_it(const struct checker *checker, struct master *master, uint32_t number,
+                   const struct store_key *key, int64_t *expires_ms) {
+    if (checker->tokens[number].is_reader) {
+        *expires_ms = check_listed(checker, master, number);
+        return *expires_ms != 0;
+    }
+    *expires_ms = key != NULL ? key->expires_ms : 0;
+    return key != NULL && key->type == STORE_STRING &&
+           check_token_of(checker, key->value, key->value_length) == number;
+}
+
 /* The key `name` has been touched by a command that names the token. True: it has it now. */
 static bool note_effect(const struct link *link, const struct word *name, uint32_t number,
                         struct effect *effect) {
@@ -224,9 +263,8 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
     if (index == checker->key_count) {
         return false; /* it was none of ours when it was sent: that has been told */
     }
-    bool has_it = key != NULL && !key->is_list &&
-                  check_token_of(checker, key->value, key->value_length) == number;
-    if (!has_it) {
+    int64_t expires_ms;
+    if (!has_it(checker, master, number, key, &expires_ms)) {
         token->keeps_until[master->index][index] = 0;
         const struct hold *hold = check_hold_of(checker, number);
         if (hold != NULL) {
@@ -235,20 +273,16 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
         return false;
     }
     bool is_new = key->command == master->commands;
-    int64_t left_ms = key->expires_ms - master_now_ms(master);
-    int64_t asked = (int64_t)checker->asked_ttl_ms[token->process->index][token->key];
-    if (key->expires_ms < 0 ||
-        (left_ms > asked && !checker->server_clocks_jump && !checker->clocks_jump)) {
-        violate(checker->world, INVARIANT_EXPIRY,
-                "node %u is to keep a key for longer than its application asked (token %" PRIu32
-                ")",
-                master->index, number);
-    }
+    int64_t left_ms = expires_ms - master_now_ms(master);
+    check_ttl(checker, master, number, expires_ms);
     if (is_new) {
         check_free(checker, master, number, index);
         token->is_late[master->index] = link->conn == NULL;
     }
-    token->keeps_until[master->index][index] = master_keeps_until(master, key);
+    if (token->is_reader) { /* the key may have been there before */
+        token->is_late[master->index] |= link->conn == NULL;
+    }
+    token->keeps_until[master->index][index] = master_keeps_until(master, expires_ms);
     *effect =
         (struct effect){.token = number, .key = index, .was_kept = !is_new, .left_ms = left_ms};
     TRACE(link->network->world, "node %u: key %.*s has token %" PRIu32 " for %lld ms%s",
@@ -257,62 +291,51 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
     return true;
 }
 
-static void note_takes(const struct link *link, const struct words *words, struct effect *effects,
-                       unsigned *count) {
+static void note_claim(const struct link *link, const struct claim *claim, bool is_kept,
+                       struct effect *effects, unsigned *count) {
     const struct checker *checker = checker_of(link->network->world);
-    struct takes at = first_take(words);
+    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
+    for (unsigned i = 0; i < claim->count && number != NO_TOKEN; i++) {
+        struct effect *effect = &effects[*count];
+        *count += note_effect(link, &claim->names[i], number, effect);
+        effect->was_kept |= is_kept;
+    }
+}
+
+static void note_claims(const struct link *link, const struct words *words, const struct form *form,
+                        struct effect *effects, unsigned *count) {
+    struct place at = first_place(words);
     struct claim claim;
-    while (next_take(words, &at, &claim)) {
-        uint32_t number = check_token_of(checker, claim.value->text, claim.value->length);
-        for (unsigned i = 0; i < claim.count && number != NO_TOKEN; i++) {
-            struct effect *effect = &effects[*count];
-            *count += note_effect(link, &claim.names[i], number, effect);
-            effect->was_kept = true;
-        }
+    while (next_claim(words, form, &at, &claim)) {
+        note_claim(link, &claim, script_takes(form->script) || form->is_reader, effects, count);
     }
 }
 
-/* What follows the names has a token for each of them, or for each with its counter, in order. */
-static void note_values(const struct link *link, const struct words *words,
-                        const struct word *names, unsigned name_count, struct effect *effects,
-                        unsigned *count) {
-    const struct checker *checker = checker_of(link->network->world);
-    const struct word *end = &words->word[words->count];
-    bool is_permit = calls(words, SCRIPT_PERMIT);
-    unsigned step = calls(words, SCRIPT_KEEP) ? 2 : 1;
-    unsigned name = 0;
-    for (const struct word *w = names + name_count; w < end && name < name_count; w++) {
-        uint32_t number = check_token_of(checker, w->text, w->length);
-        if (number != NO_TOKEN) {
-            struct effect *effect = &effects[*count];
-            *count += note_effect(link, &names[name], number, effect);
-            effect->was_kept |= is_permit;
-            name += step;
-        }
-    }
-}
-
-/* SET key token ..., or EVALSHA sha count key... argument... */
-struct effect *check_effects(const struct link *link, const struct words *words, unsigned *count) {
-    const struct checker *checker = checker_of(link->network->world);
+struct effect *check_effects(const struct link *link, const struct words *words,
+                             const struct reply *reply, unsigned *count) {
+    struct checker *checker = checker_of(link->network->world);
+    bool is_set = word_is(&words->word[0], "SET") && words->count >= 3;
+    const struct form *form = is_set ? NULL : form_of(words);
     *count = 0;
-    if (link->db != checker->db) {
+    if (link->db != checker->db || (!is_set && form == NULL)) {
         return NULL; /* nothing of ours is there */
     }
-    bool is_set = word_is(&words->word[0], "SET") && words->count >= 3;
-    bool is_call = word_is(&words->word[0], "EVALSHA") || word_is(&words->word[0], "EVAL");
-    long long keys = 1;
-    if (!is_set && (!is_call || !word_number(&words->word[2], &keys))) {
-        return NULL;
+    if (form != NULL && checker->has_readers && reply->type != REPLY_ERROR) {
+        check_shared_call(checker, &link->server->master, words, form);
     }
-    struct effect *effects = calloc((size_t)keys + 1, sizeof(*effects));
+    struct effect *effects = calloc(words->count, sizeof(*effects));
     if (effects == NULL) {
         abort();
     }
-    if (is_call && calls(words, SCRIPT_TAKE)) {
-        note_takes(link, words, effects, count);
+    if (is_set) {
+        note_claim(link,
+                   &(struct claim){.names = &words->word[1], .count = 1, .value = &words->word[2]},
+                   false, effects, count);
     } else {
-        note_values(link, words, &words->word[is_set ? 1 : 3], (unsigned)keys, effects, count);
+        note_claims(link, words, form, effects, count);
+    }
+    if (checker->has_readers) {
+        check_readers(checker);
     }
     return effects;
 }

@@ -4,6 +4,8 @@
 
 #include "check.h"
 
+#include "wire/script.h"
+
 #define NO_TOKEN UINT32_MAX
 
 static inline struct checker *checker_of(const struct world *world) {
@@ -21,6 +23,45 @@ struct hold *check_hold_of(const struct checker *checker, uint32_t token);
 
 /* Until when a lock claims to be valid, by its process's clock; 0: it does not. */
 uint64_t check_claimed_end(const redlock_lock *lock);
+
+/*
+ * The true time until which the server certainly keeps the key for the token: of a reader's, what
+ * is there now.
+ */
+uint64_t check_kept_until(const struct checker *checker, unsigned server, uint32_t number);
+
+/* Until when, by the server's clock, a reader's token is listed and the key shared; 0: it is not.
+ */
+int64_t check_listed(const struct checker *checker, struct master *master, uint32_t number);
+
+/* The list of a key's readers, or the note of a waiting writer, at a server; NULL: there is none.
+ */
+const struct store_key *check_beside(const struct checker *checker, struct master *master,
+                                     unsigned key, const char *suffix);
+
+/* Whether a key is held by readers. */
+bool check_is_shared(const struct store_key *key);
+
+/* What holds of all keys of a token at a server: the least of their values. */
+uint64_t check_least(const uint64_t values[KEYS_MAX], uint32_t keys);
+
+/* How a script is called: the first key and the first argument of each lock are its own. */
+struct form {
+    enum script script;
+    unsigned keys, arguments; /* of each lock; 0 keys: the arguments tell */
+    bool is_reader;
+};
+
+/* A script has run. Before what it did is noted with the tokens. */
+void check_shared_call(struct checker *checker, struct master *master, const struct words *words,
+                       const struct form *form);
+
+/* What one command does to the list of readers may concern all of them. */
+void check_readers(struct checker *checker);
+
+/* What a token is to keep has an end, and its application asked for no longer. */
+void check_ttl(struct checker *checker, const struct master *master, uint32_t number,
+               int64_t expires_ms);
 
 /* While a lock is valid a quorum of servers keeps its key for so long. */
 void check_backing(struct checker *checker, const struct hold *hold);

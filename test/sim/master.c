@@ -19,9 +19,14 @@ void master_start(struct master *master, uint64_t at) {
     master->started_ms = (int64_t)(tempo_read(&master->clock, at) / MS);
 }
 
+static void free_key(struct store_key *key) {
+    set_finish(&key->set);
+    free(key);
+}
+
 void master_forget(struct master *master) {
     while (master->key_count > 0) {
-        free(master->keys[--master->key_count]);
+        free_key(master->keys[--master->key_count]);
     }
 }
 
@@ -37,7 +42,7 @@ void master_forget_locks(struct master *master) {
         if (is_counter(master->keys[i])) {
             master->keys[kept++] = master->keys[i];
         } else {
-            free(master->keys[i]);
+            free_key(master->keys[i]);
         }
     }
     master->key_count = kept;
@@ -53,15 +58,15 @@ int64_t master_now_ms(const struct master *master) {
     return (int64_t)(tempo_read(&master->clock, master->world->now) / MS);
 }
 
-uint64_t master_keeps_until(const struct master *master, const struct store_key *key) {
-    if (key->expires_ms < 0) {
+uint64_t master_keeps_until(const struct master *master, int64_t expires_ms) {
+    if (expires_ms < 0) {
         return NEVER;
     }
-    return tempo_true(&master->clock, ((uint64_t)key->expires_ms + 1) * MS);
+    return tempo_true(&master->clock, ((uint64_t)expires_ms + 1) * MS);
 }
 
 static void drop(struct master *master, unsigned place) {
-    free(master->keys[place]);
+    free_key(master->keys[place]);
     master->keys[place] = master->keys[--master->key_count];
 }
 
@@ -151,7 +156,8 @@ static struct reply syntax_error(void) {
 static void put_value(struct store_key *key, const struct word *value, uint64_t command) {
     key->value_length = value->length < MASTER_VALUE_MAX ? value->length : MASTER_VALUE_MAX;
     memcpy(key->value, value->text, key->value_length);
-    key->is_list = false;
+    set_finish(&key->set);
+    key->type = STORE_STRING;
     key->command = command;
 }
 
@@ -191,19 +197,22 @@ static struct reply run_get(struct master *master, const struct words *words) {
     if (key == NULL) {
         return nil();
     }
-    if (key->is_list) {
+    if (key->type != STORE_STRING) {
         return wrong_type();
     }
     return (struct reply){.type = REPLY_STRING, .text = key->value, .length = key->value_length};
 }
 
 static struct reply run_del(struct master *master, const struct words *words) {
-    unsigned place;
-    if (!find(master, words->word[1].text, words->word[1].length, &place)) {
-        return integer(0);
+    unsigned dropped = 0;
+    for (unsigned i = 1; i < words->count; i++) {
+        unsigned place;
+        if (find(master, words->word[i].text, words->word[i].length, &place)) {
+            drop(master, place);
+            dropped++;
+        }
     }
-    drop(master, place);
-    return integer(1);
+    return integer(dropped);
 }
 
 static struct reply run_pttl(struct master *master, const struct words *words) {
@@ -214,32 +223,127 @@ static struct reply run_pttl(struct master *master, const struct words *words) {
     return integer(key->expires_ms < 0 ? -1 : key->expires_ms - master_now_ms(master));
 }
 
-static struct reply run_pexpire(struct master *master, const struct words *words) {
-    struct store_key *key = find_word(master, &words->word[1]);
-    long long ttl;
-    if (words->count != 3 || !word_number(&words->word[2], &ttl)) {
+static struct reply expire(struct master *master, const struct words *words, int64_t from_ms) {
+    unsigned place;
+    long long ms;
+    if (words->count != 3 || !word_number(&words->word[2], &ms)) {
         return error("ERR value is not an integer or out of range");
     }
-    if (key == NULL) {
+    if (!find(master, words->word[1].text, words->word[1].length, &place)) {
         return integer(0);
     }
-    if (ttl <= 0) {
-        run_del(master, words);
+    if (from_ms + ms <= master_now_ms(master)) {
+        drop(master, place);
     } else {
-        key->expires_ms = master_now_ms(master) + ttl;
+        master->keys[place]->expires_ms = from_ms + ms;
     }
     return integer(1);
 }
 
+static struct reply run_pexpire(struct master *master, const struct words *words) {
+    return expire(master, words, master_now_ms(master));
+}
+
+static struct reply run_pexpireat(struct master *master, const struct words *words) {
+    return expire(master, words, 0);
+}
+
 static struct reply run_lpush(struct master *master, const struct words *words) {
     struct store_key *key = find_word(master, &words->word[1]);
-    if (key != NULL && !key->is_list) {
+    if (key != NULL && key->type != STORE_LIST) {
         return wrong_type();
     }
     key = key != NULL ? key : add(master, &words->word[1]);
-    key->is_list = true;
+    key->type = STORE_LIST;
     key->command = master->commands;
     return integer(1);
+}
+
+/* ---- sorted sets ---- */
+
+/* The set of a command; NULL: it has none, and `refusal` is the answer if the key is no set. */
+static struct store_key *find_set(struct master *master, const struct words *words,
+                                  struct reply *refusal) {
+    struct store_key *key = find_word(master, &words->word[1]);
+    bool is_wrong = key != NULL && key->type != STORE_SET;
+    *refusal = is_wrong ? wrong_type() : integer(0);
+    return is_wrong ? NULL : key;
+}
+
+static bool read_score(const struct word *word, int64_t *score) {
+    long long number;
+    if (word_is(word, "-inf") || word_is(word, "+inf")) {
+        *score = word->text[0] == '-' ? INT64_MIN : INT64_MAX;
+        return true;
+    }
+    bool is_number = word_number(word, &number);
+    *score = is_number ? number : 0;
+    return is_number;
+}
+
+/* ZADD key score member */
+static struct reply run_zadd(struct master *master, const struct words *words) {
+    struct reply refusal;
+    int64_t score;
+    struct store_key *key = find_set(master, words, &refusal);
+    if (words->count != 4 || !read_score(&words->word[2], &score)) {
+        return error("ERR value is not a valid float");
+    }
+    if (refusal.type == REPLY_ERROR) {
+        return refusal;
+    }
+    key = key != NULL ? key : add(master, &words->word[1]);
+    key->type = STORE_SET;
+    return integer(set_put(&key->set, &words->word[3], score));
+}
+
+/* ZSCORE key member */
+static struct reply run_zscore(struct master *master, const struct words *words) {
+    struct reply refusal;
+    const struct store_key *key = find_set(master, words, &refusal);
+    const struct member *member = key != NULL ? set_find(&key->set, &words->word[2]) : NULL;
+    if (member == NULL) {
+        return refusal.type == REPLY_ERROR ? refusal : nil();
+    }
+    int length = snprintf(master->text, sizeof(master->text), "%" PRId64, member->score);
+    return (struct reply){.type = REPLY_STRING, .text = master->text, .length = (size_t)length};
+}
+
+/* A set without members is none. */
+static struct reply has_lost(struct master *master, const struct words *words, unsigned count) {
+    if (find_word(master, &words->word[1])->set.count == 0) {
+        run_del(master, &(struct words){.count = 2, .word[1] = words->word[1]});
+    }
+    return integer(count);
+}
+
+/* ZREM key member */
+static struct reply run_zrem(struct master *master, const struct words *words) {
+    struct reply refusal;
+    struct store_key *key = find_set(master, words, &refusal);
+    return key == NULL ? refusal : has_lost(master, words, set_remove(&key->set, &words->word[2]));
+}
+
+/* ZREMRANGEBYSCORE key -inf most */
+static struct reply run_zremrangebyscore(struct master *master, const struct words *words) {
+    struct reply refusal;
+    int64_t most;
+    struct store_key *key = find_set(master, words, &refusal);
+    if (!word_is(&words->word[2], "-inf") || !read_score(&words->word[3], &most)) {
+        return error("ERR min or max is not a float");
+    }
+    return key == NULL ? refusal : has_lost(master, words, set_remove_up_to(&key->set, most));
+}
+
+/* ZCOUNT key least +inf */
+static struct reply run_zcount(struct master *master, const struct words *words) {
+    struct reply refusal;
+    int64_t least;
+    const struct store_key *key = find_set(master, words, &refusal);
+    if (!read_score(&words->word[2], &least) || !word_is(&words->word[3], "+inf")) {
+        return error("ERR min or max is not a float");
+    }
+    return key == NULL ? refusal : integer(set_count_from(&key->set, least));
 }
 
 static struct reply run_ok(struct master *master, const struct words *words) {
@@ -348,13 +452,26 @@ struct reply master_run(struct master *master, const struct words *words) {
         unsigned least_words;
         struct reply (*run)(struct master *master, const struct words *words);
     } table[] = {
-        {"SET", "set", 3, run_set},      {"EVALSHA", NULL, 3, run_evalsha},
-        {"GET", "get", 2, run_get},      {"DEL", "del", 2, run_del},
-        {"PTTL", "pttl", 2, run_pttl},   {"PEXPIRE", "pexpire", 3, run_pexpire},
-        {"EVAL", NULL, 3, run_eval},     {"SCRIPT", NULL, 2, run_script},
-        {"LPUSH", NULL, 3, run_lpush},   {"AUTH", NULL, 2, run_ok},
-        {"SELECT", NULL, 2, run_select}, {"CLIENT", NULL, 2, run_ok},
-        {"PING", NULL, 1, run_ping},     {"INFO", NULL, 2, run_info},
+        {"SET", "set", 3, run_set},
+        {"EVALSHA", NULL, 3, run_evalsha},
+        {"GET", "get", 2, run_get},
+        {"DEL", "del", 2, run_del},
+        {"PTTL", "pttl", 2, run_pttl},
+        {"PEXPIRE", "pexpire", 3, run_pexpire},
+        {"EVAL", NULL, 3, run_eval},
+        {"SCRIPT", NULL, 2, run_script},
+        {"LPUSH", NULL, 3, run_lpush},
+        {"AUTH", NULL, 2, run_ok},
+        {"SELECT", NULL, 2, run_select},
+        {"CLIENT", NULL, 2, run_ok},
+        {"PING", NULL, 1, run_ping},
+        {"INFO", NULL, 2, run_info},
+        {"PEXPIREAT", "pexpireat", 3, run_pexpireat},
+        {"ZADD", "zadd", 4, run_zadd},
+        {"ZSCORE", "zscore", 3, run_zscore},
+        {"ZREM", "zrem", 3, run_zrem},
+        {"ZREMRANGEBYSCORE", "zremrangebyscore", 4, run_zremrangebyscore},
+        {"ZCOUNT", "zcount", 4, run_zcount},
         {"WAIT", NULL, 3, run_wait},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {

@@ -5,6 +5,7 @@
 #ifndef REDLOCK_SIM_MASTER_H
 #define REDLOCK_SIM_MASTER_H
 
+#include "sets.h"
 #include "tempo.h"
 #include "words.h"
 #include "world.h"
@@ -20,12 +21,15 @@
 /* The longest text that it answers. */
 #define MASTER_TEXT_MAX 1024
 
+enum store_type { STORE_STRING, STORE_LIST, STORE_SET };
+
 struct store_key {
     unsigned db;
     size_t name_length;
     char value[MASTER_VALUE_MAX];
     size_t value_length;
-    bool is_list;
+    enum store_type type;
+    struct set set;
     int64_t expires_ms; /* by the master's clock; -1: never */
     uint64_t command;   /* the number of the command that made it */
     char name[];
@@ -69,7 +73,7 @@ const struct store_key *master_find(struct master *master, const char *name, siz
 /* By its own clock. */
 int64_t master_now_ms(const struct master *master);
 
-/* The true time until which it certainly keeps the key. */
-uint64_t master_keeps_until(const struct master *master, const struct store_key *key);
+/* The true time until which it certainly keeps what expires then, by its clock; -1: never. */
+uint64_t master_keeps_until(const struct master *master, int64_t expires_ms);
 
 #endif

@@ -235,7 +235,7 @@ static struct answer *run(struct link *link, const struct words *words) {
     struct reply reply = master_run(master, words);
     link->db = master->db;
     struct answer *answer = answer_create(&reply);
-    answer->effects = check_effects(link, words, &answer->effect_count);
+    answer->effects = check_effects(link, words, &reply, &answer->effect_count);
     return answer;
 }
 

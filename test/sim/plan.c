@@ -152,4 +152,6 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     }
     draw_stays(plan, rng);
     draw_permits(plan, rng);
+    plan->has_readers = plan->permits == 0 && rng_chance(rng, 200);
+    plan->has_sets &= !plan->has_readers;
 }

@@ -48,6 +48,7 @@ struct plan {
     bool has_sets;  /* locks are of several keys, some of them */
     bool has_owners;
     unsigned permits; /* of the one semaphore that all want; 0: they want locks */
+    bool has_readers; /* most requests are of readers and writers */
     unsigned db;
 
     redlock_options options; /* but for the nodes and the hooks */

@@ -55,6 +55,7 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
         plan->cause == CAUSE_NONE || plan->cause == CAUSE_PAUSES || plan->cause == CAUSE_RESTARTS;
     run->checker.is_fenced = plan->is_fenced;
     run->checker.wait_replicas = plan->wait_replicas;
+    run->checker.has_readers = plan->has_readers;
     run->checker.keeps_counters =
         plan->cause != CAUSE_AMNESIA && plan->cause != CAUSE_RESTARTS && !plan->has_changes;
     run->checker.clocks_jump = plan->cause == CAUSE_CLIENTS;
@@ -159,7 +160,8 @@ static void report(const struct run *run, uint64_t began_at, struct run_result *
                                   .raised = checker->raised,
                                   .permits_held = checker->permits_held,
                                   .permits_second = checker->permits_second,
-                                  .permits_later = checker->permits_later};
+                                  .permits_later = checker->permits_later,
+                                  .shared = checker->shared};
     memcpy(result->violation, run->world.violation, sizeof(result->violation));
 }
 

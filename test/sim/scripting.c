@@ -56,7 +56,9 @@ static struct reply run_words(lua_State *state) {
     return master_run(current, &words);
 }
 
-/* TIME: seconds and microseconds, as strings. The only answer that is a list. */
+/* ---- the answers that are lists ---- */
+
+/* TIME: seconds and microseconds, as strings. */
 static void push_time(void) {
     char number[24];
     uint64_t us = tempo_read(&current->clock, current->world->now) / 1000;
@@ -69,8 +71,25 @@ static void push_time(void) {
     lua_rawseti(lua, -2, 2);
 }
 
-static bool asks_for_time(lua_State *state) {
-    return lua_gettop(state) == 1 && strcmp(luaL_checkstring(state, 1), "time") == 0;
+/* ZRANGE key -1 -1 WITHSCORES: who has the largest score, and that. */
+static void push_last(lua_State *state) {
+    char number[24];
+    size_t length;
+    const char *name = luaL_checklstring(state, 2, &length);
+    const struct store_key *key = master_find(current, name, length);
+    const struct member *last = key != NULL ? set_last(&key->set) : NULL;
+    lua_createtable(state, 2, 0);
+    if (last != NULL) {
+        lua_pushlstring(state, last->name, last->length);
+        lua_rawseti(state, -2, 1);
+        snprintf(number, sizeof(number), "%" PRId64, last->score);
+        lua_pushstring(state, number);
+        lua_rawseti(state, -2, 2);
+    }
+}
+
+static bool asks_for(lua_State *state, const char *command, int words) {
+    return lua_gettop(state) == words && strcmp(luaL_checkstring(state, 1), command) == 0;
 }
 
 static int on_pcall(lua_State *state) {
@@ -80,8 +99,12 @@ static int on_pcall(lua_State *state) {
 }
 
 static int on_call(lua_State *state) {
-    if (asks_for_time(state)) {
+    if (asks_for(state, "time", 1)) {
         push_time();
+        return 1;
+    }
+    if (asks_for(state, "zrange", 5) && strcmp(luaL_checkstring(state, 3), "-1") == 0) {
+        push_last(state);
         return 1;
     }
     struct reply reply = run_words(state);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define WORDS_MAX 512
+#define WORDS_MAX 640
 
 struct word {
     const char *text; /* inside the bytes that were read */

@@ -121,7 +121,8 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         if (app->plan->permits > 0) {
             worker->keys[0] = check_permit(app->checker, lock);
         }
-        check_held(&worker->hold, &app->process, lock, mask_of(worker), record->min_validity);
+        check_held(&worker->hold, &app->process, lock, mask_of(worker), worker->mode,
+                   record->min_validity);
         check_fence(&worker->hold, record->began_at);
         worker->is_held = true;
         worker_act_within(worker, app->phase == PHASE_LAST ? 5 : app->plan->hold_ms);
@@ -245,6 +246,13 @@ static void name_keys(struct worker *worker, redlock_request *request,
     }
 }
 
+static redlock_mode draw_mode(struct app *app) {
+    static const redlock_mode modes[10] = {
+        REDLOCK_READER, REDLOCK_READER, REDLOCK_READER, REDLOCK_READER, REDLOCK_READER,
+        REDLOCK_READER, REDLOCK_WRITER, REDLOCK_WRITER, REDLOCK_WRITER, REDLOCK_EXCLUSIVE};
+    return app->plan->has_readers ? modes[app_draw(app, 10)] : REDLOCK_EXCLUSIVE;
+}
+
 static void acquire(struct worker *worker) {
     struct app *app = worker->app;
     const struct plan *plan = app->plan;
@@ -266,17 +274,20 @@ static void acquire(struct worker *worker) {
     worker->acquires = record_expect(worker);
     worker->acquires->min_validity = request.min_validity_ms * MS;
     worker->losses = record_expect(worker);
-    request.fenced = plan->is_fenced;
+    request.mode = worker->mode = draw_mode(app);
+    request.fenced = plan->is_fenced && request.mode != REDLOCK_READER;
     request.min_hold_ms = worker->min_hold_ms =
-        plan->has_min_holds && !is_last && app_chance(app, 600) ? app_draw(app, request.ttl_ms + 1)
-                                                                : 0;
+        plan->has_min_holds && !is_last && request.mode != REDLOCK_READER && app_chance(app, 600)
+            ? app_draw(app, request.ttl_ms + 1)
+            : 0;
     request.lock_delay_ms = plan->lock_delay_ms;
     request.wait_replicas = plan->wait_replicas;
     request.on_lost = on_lost;
     request.on_lost_arg = worker->losses;
     note_ttl(worker, request.ttl_ms);
-    TRACE(app_world(app), "process %u worker %u: acquire keys %" PRIx32 " for %" PRIu64 " ms",
-          app->process.index, worker->index, mask_of(worker), request.ttl_ms);
+    static const char *const as[] = {"", " to read", " to write"};
+    TRACE(app_world(app), "process %u worker %u: acquire keys %" PRIx32 "%s for %" PRIu64 " ms",
+          app->process.index, worker->index, mask_of(worker), as[request.mode], request.ttl_ms);
     app_begin_call(app);
     redlock_status status =
         redlock_acquire(app->client, &request, on_acquired, worker->acquires, &worker->lock);

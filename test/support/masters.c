@@ -329,9 +329,19 @@ static const char *const minimal_user[] = {
     "--user", "locker", "on",       ">secret", "~*",       "resetchannels", "+set",  "+get",
     "+del",   "+pttl",  "+pexpire", "+eval",   "+evalsha", "+info",         "+time", NULL};
 
+/* What README's ACL rule adds for readers and writers. */
+static const char *const reader_rights[] = {"+zadd",   "+zscore", "+zrem",      "+zremrangebyscore",
+                                            "+zcount", "+zrange", "+pexpireat", NULL};
+
 /* Whether URIs are to log in as that user. */
 static bool wants_minimal_user(void) {
     return getenv("REDLOCK_TEST_MINIMAL_USER") != NULL;
+}
+
+static bool wants_readers(void) {
+    const char *value = getenv("REDLOCK_TEST_MINIMAL_USER");
+
+    return value != NULL && strcmp(value, "readers") == 0;
 }
 
 static size_t count_arguments(const char *const *arguments) {
@@ -351,12 +361,16 @@ static void add_arguments(struct masters *masters, const char *const *arguments)
 }
 
 static void copy_arguments(struct masters *masters, const char *const *arguments) {
-    size_t most = count_arguments(arguments) + count_arguments(minimal_user);
+    size_t most =
+        count_arguments(arguments) + count_arguments(minimal_user) + count_arguments(reader_rights);
 
     masters->arguments = allocate(most + 1, sizeof(*masters->arguments));
     add_arguments(masters, arguments);
     if (wants_minimal_user()) {
         add_arguments(masters, minimal_user);
+    }
+    if (wants_readers()) {
+        add_arguments(masters, reader_rights);
     }
 }
 

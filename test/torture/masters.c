@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <redlock.h>
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
@@ -140,10 +141,13 @@ static void drop_entry(struct entry *entry) {
     free(entry);
 }
 
-static struct entry *find(struct master *master, const char *key, size_t length) {
+/* With this value, unless it is NULL. */
+static struct entry *find_as(struct master *master, const char *key, size_t length,
+                             const char *value) {
     struct entry *entry;
     LIST_FOREACH(entry, &master->entries, link) {
-        if (entry->length == length && memcmp(entry->key, key, length) == 0) {
+        if (entry->length == length && memcmp(entry->key, key, length) == 0 &&
+            (value == NULL || strcmp(entry->value, value) == 0)) {
             if (entry->expires > world_now()) {
                 return entry;
             }
@@ -152,6 +156,10 @@ static struct entry *find(struct master *master, const char *key, size_t length)
         }
     }
     return NULL;
+}
+
+static struct entry *find(struct master *master, const char *key, size_t length) {
+    return find_as(master, key, length, NULL);
 }
 
 static uint64_t after_ms(uint64_t ms) {
@@ -267,7 +275,9 @@ static int write_free(struct master *master, const struct argument *key, size_t 
 }
 
 /* SCRIPT_KEEP: key, counter; token, TTL, fence, the counter's TTL. */
-static int do_keep(struct master *master, const struct command *command, size_t i, char *item) {
+static int do_keep(struct master *master, enum script script, const struct command *command,
+                   size_t i, char *item) {
+    (void)script;
     size_t first = 3 + command_keys(command) + 4 * i;
     const struct argument *key = &command->arguments[3 + 2 * i];
     struct entry *entry = find(master, key->bytes, key->length);
@@ -284,7 +294,9 @@ static int do_keep(struct master *master, const struct command *command, size_t 
 }
 
 /* The item of a permit: key; token, TTL, fence or 0, counter's TTL, number of permits. */
-static int do_permit(struct master *master, const struct command *command, size_t i, char *item) {
+static int do_permit(struct master *master, enum script script, const struct command *command,
+                     size_t i, char *item) {
+    (void)script;
     size_t first = 3 + command_keys(command) + 5 * i;
     const struct argument *key = &command->arguments[3 + i];
     uint64_t fence = number(command, first + 2);
@@ -299,6 +311,80 @@ static int do_permit(struct master *master, const struct command *command, size_
         set(master, key->bytes, key->length, value, number(command, first + 1));
     }
     return fence == 0 ? sprintf(item, "y") : count_up(master, fence, 1, item);
+}
+
+/* Key, readers, writer, and counter if it is fenced; token, TTL, note, fence, counter's TTL. */
+static int do_write_item(struct master *master, enum script script, const struct command *command,
+                         size_t i, char *item) {
+    bool is_fenced = script == SCRIPT_WRITE_FENCED;
+    size_t first = 3 + command_keys(command) + (is_fenced ? 5 : 3) * i;
+    const struct argument *key = &command->arguments[3 + (is_fenced ? 4 : 3) * i];
+    const struct entry *entry = find(master, key->bytes, key->length);
+    char value[VALUE_MAX];
+    command_text(command, first, value, sizeof(value));
+    if (entry != NULL && strcmp(entry->value, value) != 0) {
+        return say_held(entry, item);
+    }
+    if (entry == NULL) {
+        set(master, key->bytes, key->length, value, number(command, first + 1));
+    }
+    if (!is_fenced) {
+        return sprintf(item, "y");
+    }
+    master->counter++;
+    master->counter =
+        master->counter > number(command, first + 3) ? master->counter : number(command, first + 3);
+    return sprintf(item, "y%" PRIu64, master->counter);
+}
+
+static void extend(struct entry *entry, uint64_t ttl_ms) {
+    entry->expires = entry->expires > after_ms(ttl_ms) ? entry->expires : after_ms(ttl_ms);
+}
+
+/* Each reader is an entry of its own under the name of the list, with its value. */
+static int end_share(struct master *master, const struct argument *readers, struct entry *key,
+                     struct entry *reader, char *item) {
+    drop_entry(reader);
+    if (find(master, readers->bytes, readers->length) == NULL) {
+        released++;
+        drop_entry(key);
+    }
+    return sprintf(item, "y");
+}
+
+/* Key, readers, and the writer for SCRIPT_SHARE; value, TTL, and the step for SCRIPT_SHARE. */
+static int do_shared_item(struct master *master, enum script script, const struct command *command,
+                          size_t i, char *item) {
+    bool is_share = script == SCRIPT_SHARE;
+    size_t arguments = is_share ? 3 : script == SCRIPT_SHARE_KEEP ? 2 : 1;
+    size_t first = 3 + command_keys(command) + arguments * i;
+    const struct argument *key = &command->arguments[3 + (is_share ? 3 : 2) * i];
+    const struct argument *readers = key + 1;
+    struct entry *entry = find(master, key->bytes, key->length);
+    char value[VALUE_MAX];
+    command_text(command, first, value, sizeof(value));
+    if (entry != NULL && strcmp(entry->value, REDLOCK_SHARED_VALUE) != 0) {
+        return say_held(entry, item);
+    }
+    struct entry *reader = find_as(master, readers->bytes, readers->length, value);
+    if (!is_share && (entry == NULL || reader == NULL)) {
+        return sprintf(item, "m");
+    }
+    if (script == SCRIPT_SHARE_END) {
+        return end_share(master, readers, entry, reader, item);
+    }
+    uint64_t ttl_ms = number(command, first + 1);
+    if (entry == NULL) {
+        set(master, key->bytes, key->length, REDLOCK_SHARED_VALUE, ttl_ms);
+        entry = find(master, key->bytes, key->length);
+    }
+    if (reader == NULL) {
+        set(master, readers->bytes, readers->length, value, ttl_ms);
+    } else {
+        extend(reader, ttl_ms);
+    }
+    extend(entry, ttl_ms);
+    return sprintf(item, "y");
 }
 
 /* The item of one key in a script's answer. */
@@ -345,12 +431,28 @@ static int do_inspection(struct master *master, const struct command *command, c
     const struct argument *key = &command->arguments[3];
     const struct entry *entry = find(master, key->bytes, key->length);
     uint64_t ttl_ms = entry != NULL ? (entry->expires - world_now()) / 1000000 : 0;
-    return sprintf(item, "%c %" PRIu64 " %" PRIu64 " %s", entry != NULL ? 'h' : 'f', ttl_ms,
+    return sprintf(item, "%c %" PRIu64 " %" PRIu64 " 0 %s", entry != NULL ? 'h' : 'f', ttl_ms,
                    master->counter, entry != NULL ? entry->value : "");
 }
 
 static int do_items(struct master *master, enum script script, const struct command *command,
                     char *items) {
+    static const struct {
+        size_t keys; /* of each lock */
+        int (*run)(struct master *master, enum script script, const struct command *command,
+                   size_t i, char *item);
+    } forms[SCRIPT_COUNT] = {
+        [SCRIPT_RELEASE] = {1, do_item},
+        [SCRIPT_RENEW] = {1, do_item},
+        [SCRIPT_STAY] = {1, do_item},
+        [SCRIPT_KEEP] = {2, do_keep},
+        [SCRIPT_PERMIT] = {1, do_permit},
+        [SCRIPT_SHARE] = {3, do_shared_item},
+        [SCRIPT_SHARE_KEEP] = {2, do_shared_item},
+        [SCRIPT_SHARE_END] = {2, do_shared_item},
+        [SCRIPT_WRITE] = {3, do_write_item},
+        [SCRIPT_WRITE_FENCED] = {4, do_write_item},
+    };
     int length = 0;
     if (script == SCRIPT_INSPECT) {
         return do_inspection(master, command, items);
@@ -358,15 +460,9 @@ static int do_items(struct master *master, enum script script, const struct comm
     if (script == SCRIPT_TAKE) {
         return do_takes(master, command, items);
     }
-    for (size_t i = 0; script == SCRIPT_KEEP && i < command_keys(command) / 2; i++) {
-        length += do_keep(master, command, i, items + length);
-    }
-    for (size_t i = 0; script == SCRIPT_PERMIT && i < command_keys(command); i++) {
-        length += do_permit(master, command, i, items + length);
-    }
-    bool is_of_one_key = script != SCRIPT_KEEP && script != SCRIPT_PERMIT;
-    for (size_t i = 0; is_of_one_key && i < command_keys(command); i++) {
-        length += do_item(master, script, command, i, items + length);
+    for (size_t i = 0; forms[script].run != NULL && i < command_keys(command) / forms[script].keys;
+         i++) {
+        length += forms[script].run(master, script, command, i, items + length);
     }
     return length;
 }

@@ -19,7 +19,7 @@ static void expired_debts_make_room_whatever_stands_before_them(void **state) {
 
     keys_init(&keys, &allocator);
     debts_init(&debts, &allocator);
-    struct key *key = key_create(&keys, "k", 1);
+    struct key *key = key_create(&keys, "k", 1, REDLOCK_EXCLUSIVE);
     assert_true(owe(&debts, key, 30000, 0));
     for (uint64_t now = 0; now < 3 * DEBTS_MAX; now++) {
         assert_true(owe(&debts, key, now + 1, now));
@@ -40,7 +40,7 @@ static void what_is_beyond_the_bound_is_refused(void **state) {
 
     keys_init(&keys, &allocator);
     debts_init(&debts, &allocator);
-    struct key *key = key_create(&keys, "k", 1);
+    struct key *key = key_create(&keys, "k", 1, REDLOCK_EXCLUSIVE);
     for (size_t i = 0; i < DEBTS_MAX; i++) {
         assert_true(owe(&debts, key, 1000, 0));
     }

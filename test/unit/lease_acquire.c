@@ -650,6 +650,31 @@ static void test_a_retry_has_a_fence_of_its_own(void **state) {
     assert_int_equal(rig.lease.fence, 10);
 }
 
+/* What a writer tells the nodes: for so long readers are to make room for its next try. */
+static void test_when_the_next_try_comes_at_the_latest(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_start(&rig, &terms, 1);
+    assert_int_equal(lease_next_try_within(&rig.lease, T0), 0); /* it is the only one */
+    terms.retries = 2;
+    terms.retry_delay = MS(200);
+    terms.retry_delay_max = MS(300);
+    terms.ttl = MS(360);
+    rig_start(&rig, &terms, 1);
+    assert_int_equal(lease_next_try_within(&rig.lease, T0), MS(50 + 200 + 50));
+    rig_votes(&rig, "EEE");
+    rig_wake_on_time(&rig);
+    assert_int_equal(lease_next_try_within(&rig.lease, rig.now), MS(360)); /* not 400: the TTL */
+    rig_votes(&rig, "EEE");
+    rig_wake_on_time(&rig);
+    assert_int_equal(lease_next_try_within(&rig.lease, rig.now), 0);
+    terms.give_up_at = T0 + MS(10);
+    rig_start(&rig, &terms, 1);
+    assert_int_equal(lease_next_try_within(&rig.lease, T0), MS(50 + 10 + 50));
+    assert_int_equal(lease_next_try_within(&rig.lease, T0 + MS(10)), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_quorum_in_time_is_a_lock),
@@ -688,6 +713,7 @@ int main(void) {
         cmocka_unit_test(test_raising_ends_like_any_try),
         cmocka_unit_test(test_the_deadline_of_raising_counts_from_when_it_was_sent),
         cmocka_unit_test(test_a_retry_has_a_fence_of_its_own),
+        cmocka_unit_test(test_when_the_next_try_comes_at_the_latest),
     };
     return cmocka_run_group_tests_name("lease_acquire", tests, NULL, NULL);
 }

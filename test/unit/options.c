@@ -433,6 +433,24 @@ static void test_several_keys(void **state) {
     assert_request_refused(&request, "keys: not set");
 }
 
+static void test_the_mode(void **state) {
+    (void)state;
+    redlock_request request = usual_request();
+    assert_int_equal(request.mode, REDLOCK_EXCLUSIVE);
+    request.mode = (redlock_mode)-1;
+    assert_request_refused(&request, "mode: -1 is not one of redlock_mode");
+    request.mode = (redlock_mode)3;
+    assert_request_refused(&request, "mode: 3 is not one of redlock_mode");
+    request.mode = REDLOCK_READER;
+    assert_request_accepted(&request);
+    request.fenced = true;
+    assert_request_refused(&request, "fenced: readers do not hold the key alone");
+    request.mode = REDLOCK_WRITER;
+    assert_request_accepted(&request);
+    request.fenced = false;
+    assert_request_accepted(&request);
+}
+
 static void test_the_key(void **state) {
     (void)state;
     static char key[REDLOCK_MAX_KEY + 2];
@@ -447,6 +465,10 @@ static void test_the_key(void **state) {
     assert_request_refused(&request, "key: what ends in :fence is kept for counters");
     request.key = ":fence";
     assert_request_refused(&request, "key: what ends in :fence is kept");
+    request.key = "orders:42:readers";
+    assert_request_refused(&request, "key: what ends in :readers is kept for readers");
+    request.key = "orders:42:writer";
+    assert_request_refused(&request, "key: what ends in :writer is kept for writers");
     request.key = "fence";
     assert_request_accepted(&request);
     request.key = "redlock:markee";
@@ -615,6 +637,7 @@ int main(void) {
         cmocka_unit_test(test_the_key),
         cmocka_unit_test(test_several_keys),
         cmocka_unit_test(test_keys_that_stay),
+        cmocka_unit_test(test_the_mode),
         cmocka_unit_test(test_the_ttl_leaves_more_than_the_least_validity),
         cmocka_unit_test(test_max_hold_bounds_a_watchdog),
         cmocka_unit_test(test_permits_leave_room_in_the_key),

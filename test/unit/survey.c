@@ -77,6 +77,20 @@ static void test_the_fence_that_a_quorum_has_reached(void **state) {
     assert_int_equal(survey_decide(&survey).fence, 9);
 }
 
+static void test_how_many_readers_a_quorum_has(void **state) {
+    (void)state;
+    struct survey survey = survey_of("aaab ");
+    static const uint32_t readers[] = {2, 1, 3, 9, 9};
+    for (size_t i = 0; i < 5; i++) {
+        survey.answers[i].readers = readers[i];
+    }
+    assert_int_equal(survey_decide(&survey).readers, 1);
+    survey.answers[1].readers = 2;
+    assert_int_equal(survey_decide(&survey).readers, 2);
+    survey = survey_of("fffff");
+    assert_int_equal(survey_decide(&survey).readers, 0);
+}
+
 static void test_whether_a_fence_is_the_newest(void **state) {
     (void)state;
     static const struct {
@@ -132,6 +146,7 @@ int main(void) {
         cmocka_unit_test(test_who_holds_it),
         cmocka_unit_test(test_the_list_says_who_holds_it),
         cmocka_unit_test(test_the_fence_that_a_quorum_has_reached),
+        cmocka_unit_test(test_how_many_readers_a_quorum_has),
         cmocka_unit_test(test_whether_a_fence_is_the_newest),
         cmocka_unit_test(test_a_fence_is_looked_for_in_both_lists),
         cmocka_unit_test(test_owners),

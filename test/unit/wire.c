@@ -273,11 +273,63 @@ static void test_permits(void **state) {
     assert_bytes(&f->out, expected, (size_t)length);
 }
 
-static void test_which_scripts_take(void **state) {
+/* Beside a key that is shared: the list of its readers, the note of a writer that waits. */
+static void test_shared_locks(void **state) {
+    struct fixture *f = *state;
+    const struct script_name name = {"k", 1};
+    const struct script_lock lock = {.names = &name,
+                                     .name_count = 1,
+                                     .token = TOKEN,
+                                     .owner = "me",
+                                     .ttl_ms = 10000,
+                                     .step = 1,
+                                     .intent_ms = 456,
+                                     .fence = 123,
+                                     .idle_ms = 7};
+#define KEY_AND_READERS "$1\r\nk\r\n$9\r\nk:readers\r\n"
+#define WRITER "$8\r\nk:writer\r\n"
+#define VALUE_AND_TTL BULK_OF_MINE "$5\r\n10000\r\n"
+    static const struct {
+        enum script script;
+        unsigned words, keys;
+        const char *rest;
+    } rows[] = {
+        {SCRIPT_SHARE, 9, 3, KEY_AND_READERS WRITER VALUE_AND_TTL "$1\r\n1\r\n"},
+        {SCRIPT_SHARE_KEEP, 7, 2, KEY_AND_READERS VALUE_AND_TTL},
+        {SCRIPT_SHARE_END, 6, 2, KEY_AND_READERS BULK_OF_MINE},
+        {SCRIPT_WRITE, 9, 3, KEY_AND_READERS WRITER VALUE_AND_TTL "$3\r\n456\r\n"},
+        {SCRIPT_WRITE_FENCED, 12, 4,
+         KEY_AND_READERS WRITER "$7\r\nk:fence\r\n" VALUE_AND_TTL
+                                "$3\r\n456\r\n$3\r\n123\r\n$1\r\n7\r\n"},
+        {SCRIPT_INSPECT, 6, 3, KEY_AND_READERS "$7\r\nk:fence\r\n"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char expected[512];
+        script_call_clear(&f->call);
+        bytes_clear(&f->out);
+        script_call_add(&f->call, rows[i].script, &lock);
+        command_script(&f->out, rows[i].script, false, &f->call);
+        int length = snprintf(
+            expected, sizeof(expected), "*%u\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n%u\r\n%s",
+            rows[i].words, script_sha(rows[i].script), rows[i].keys, rows[i].rest);
+        assert_bytes(&f->out, expected, (size_t)length);
+    }
+}
+
+static void test_what_scripts_do(void **state) {
     (void)state;
-    for (int script = 0; script < SCRIPT_COUNT; script++) {
-        assert_int_equal(script_takes((enum script)script),
-                         script == SCRIPT_TAKE || script == SCRIPT_PERMIT);
+    static const bool takes[SCRIPT_COUNT] = {[SCRIPT_TAKE] = true,
+                                             [SCRIPT_PERMIT] = true,
+                                             [SCRIPT_SHARE] = true,
+                                             [SCRIPT_WRITE] = true,
+                                             [SCRIPT_WRITE_FENCED] = true};
+    static const bool counts[SCRIPT_COUNT] = {[SCRIPT_TAKE] = true,
+                                              [SCRIPT_PERMIT] = true,
+                                              [SCRIPT_KEEP] = true,
+                                              [SCRIPT_WRITE_FENCED] = true};
+    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+        assert_int_equal(script_takes((enum script)i), takes[i]);
+        assert_int_equal(script_counts((enum script)i), counts[i]);
     }
 }
 
@@ -628,25 +680,32 @@ static void test_answers_of_inspections(void **state) {
         bool is_good;
         enum reply_view_kind kind;
         uint64_t ttl_ms, fence;
+        uint32_t readers;
         const char *value;
     } rows[] = {
-        {"f 0 0 ", true, REPLY_VIEW_FREE, 0, 0, ""},
-        {"f 0 12 ", true, REPLY_VIEW_FREE, 0, 12, ""},
-        {"h 900 12 a b", true, REPLY_VIEW_HELD, 900, 12, "a b"},
-        {"p 0 0 x", true, REPLY_VIEW_NO_EXPIRY, 0, 0, "x"},
-        {"t 0 0 ", true, REPLY_VIEW_NO_STRING, 0, 0, ""},
-        {"h 9007199254740991 9007199254740991 x", true, REPLY_VIEW_HELD, (UINT64_C(1) << 53) - 1,
-         (UINT64_C(1) << 53) - 1, "x"},
-        {"h 9007199254740992 0 x", false, REPLY_VIEW_HELD, 0, 0, NULL},
-        {"", false, REPLY_VIEW_HELD, 0, 0, NULL},
-        {"f", false, REPLY_VIEW_HELD, 0, 0, NULL},
-        {"f ", false, REPLY_VIEW_HELD, 0, 0, NULL},
-        {"f 0", false, REPLY_VIEW_HELD, 0, 0, NULL},
-        {"f 0 0", false, REPLY_VIEW_HELD, 0, 0, NULL},
-        {"f  0 ", false, REPLY_VIEW_HELD, 0, 0, NULL},
-        {"f -1 0 ", false, REPLY_VIEW_HELD, 0, 0, NULL},
-        {"x 0 0 ", false, REPLY_VIEW_HELD, 0, 0, NULL},
-        {"ff0 0 ", false, REPLY_VIEW_HELD, 0, 0, NULL},
+        {"f 0 0 0 ", true, REPLY_VIEW_FREE, 0, 0, 0, ""},
+        {"f 0 12 0 ", true, REPLY_VIEW_FREE, 0, 12, 0, ""},
+        {"h 900 12 0 a b", true, REPLY_VIEW_HELD, 900, 12, 0, "a b"},
+        {"h 900 12 3 shared", true, REPLY_VIEW_HELD, 900, 12, 3, "shared"},
+        {"p 0 0 0 x", true, REPLY_VIEW_NO_EXPIRY, 0, 0, 0, "x"},
+        {"t 0 0 0 ", true, REPLY_VIEW_NO_STRING, 0, 0, 0, ""},
+        {"h 9007199254740991 9007199254740991 4294967294 x", true, REPLY_VIEW_HELD,
+         (UINT64_C(1) << 53) - 1, (UINT64_C(1) << 53) - 1, UINT32_MAX - 1, "x"},
+        {"h 1 0 9007199254740991 x", true, REPLY_VIEW_HELD, 1, 0, UINT32_MAX, "x"},
+        {"h 9007199254740992 0 0 x", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"f", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"f ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"f 0", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"f 0 0", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"f 0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"f 0 0 0", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"h 900 12 x", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"h 900 12 a b", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"f  0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"f -1 0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"x 0 0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"ff0 0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct reply reply = reply_of(REPLY_STRING, rows[i].text);
@@ -656,11 +715,12 @@ static void test_answers_of_inspections(void **state) {
             assert_int_equal(view.kind, rows[i].kind);
             assert_int_equal(view.ttl_ms, rows[i].ttl_ms);
             assert_int_equal(view.fence, rows[i].fence);
+            assert_int_equal(view.readers, rows[i].readers);
             assert_int_equal(view.length, strlen(rows[i].value));
             assert_memory_equal(view.value, rows[i].value, view.length);
         }
     }
-    struct reply reply = reply_of(REPLY_STATUS, "f 0 0 ");
+    struct reply reply = reply_of(REPLY_STATUS, "f 0 0 0 ");
     struct reply_view view;
     assert_false(reply_to_inspect(&reply, &view));
 }
@@ -798,7 +858,8 @@ int main(void) {
         WITH_BUFFERS(test_several_keys),
         WITH_BUFFERS(test_keys_that_stay),
         WITH_BUFFERS(test_permits),
-        cmocka_unit_test(test_which_scripts_take),
+        WITH_BUFFERS(test_shared_locks),
+        cmocka_unit_test(test_what_scripts_do),
         WITH_BUFFERS(test_a_script_the_server_lacks_is_sent_as_text),
         WITH_BUFFERS(test_a_command_without_memory_has_failed),
         cmocka_unit_test(test_the_written_sha_is_that_of_the_text),

@@ -1,0 +1,148 @@
+/*
+ * Keys that readers share: the list of them, and the note of a writer that waits.
+ */
+#include "checker.h"
+
+#include "wire/command.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const struct store_key *check_beside(const struct checker *checker, struct master *master,
+                                     unsigned key, const char *suffix) {
+    char name[sizeof(checker->keys[0]) + 16];
+    int length = snprintf(name, sizeof(name), "%s%s", checker->keys[key], suffix);
+    return master_find(master, name, (size_t)length);
+}
+
+bool check_is_shared(const struct store_key *key) {
+    return key != NULL && key->type == STORE_STRING &&
+           key->value_length == strlen(REDLOCK_SHARED_VALUE) &&
+           memcmp(key->value, REDLOCK_SHARED_VALUE, key->value_length) == 0;
+}
+
+int64_t check_listed(const struct checker *checker, struct master *master, uint32_t number) {
+    const struct token *token = &checker->tokens[number];
+    const char *name = checker->keys[token->key];
+    master->db = checker->db;
+    const struct store_key *key = master_find(master, name, strlen(name));
+    const struct store_key *readers = check_beside(checker, master, token->key, READERS_SUFFIX);
+    if (!check_is_shared(key) || readers == NULL) {
+        return 0;
+    }
+    for (unsigned i = 0; i < readers->set.count; i++) {
+        const struct member *member = &readers->set.list[i];
+        if (check_token_of(checker, member->name, member->length) == number &&
+            member->score >= master_now_ms(master)) {
+            return key->expires_ms < member->score ? key->expires_ms : member->score;
+        }
+    }
+    return 0;
+}
+
+uint64_t check_kept_until(const struct checker *checker, unsigned server, uint32_t number) {
+    const struct token *token = &checker->tokens[number];
+    struct master *master = &checker->network->servers[server].master;
+    if (!token->is_reader) {
+        return check_least(token->keeps_until[server], token->keys);
+    }
+    int64_t until_ms = check_listed(checker, master, number);
+    return until_ms > 0 ? master_keeps_until(master, until_ms) : 0;
+}
+
+void check_readers(struct checker *checker) {
+    const struct hold *hold;
+    LIST_FOREACH(hold, &checker->holds, link) {
+        if (hold->is_reader) {
+            check_backing(checker, hold);
+        }
+    }
+}
+
+/* ---- what a call has done ---- */
+
+/* Whose share has lapsed is not in the list any more. */
+static void check_list(struct checker *checker, struct master *master, unsigned key) {
+    const struct store_key *readers = check_beside(checker, master, key, READERS_SUFFIX);
+    for (unsigned i = 0; readers != NULL && i < readers->set.count; i++) {
+        if (readers->set.list[i].score < master_now_ms(master)) {
+            violate(checker->world, INVARIANT_BOUNDS, "node %u still lists a reader of key %u",
+                    master->index, key);
+        }
+    }
+}
+
+static const struct store_key *find_note(const struct checker *checker, struct master *master,
+                                         unsigned key) {
+    return check_beside(checker, master, key, WRITER_SUFFIX);
+}
+
+/* It was not in before: then no writer waits. */
+static void check_room(struct checker *checker, struct master *master, uint32_t number) {
+    const struct token *token = &checker->tokens[number];
+    bool was_in = token->keeps_until[master->index][token->key] > checker->world->now;
+    if (!was_in && check_listed(checker, master, number) != 0 &&
+        find_note(checker, master, token->key) != NULL) {
+        violate(checker->world, INVARIANT_LIVENESS,
+                "node %u lets in a reader of key %u while a writer waits (token %" PRIu32 ")",
+                master->index, token->key, number);
+    }
+}
+
+/* Who has the key does not ask for room. */
+static void check_noteless(struct checker *checker, struct master *master, uint32_t number) {
+    const struct token *token = &checker->tokens[number];
+    const char *name = checker->keys[token->key];
+    const struct store_key *key = master_find(master, name, strlen(name));
+    bool has_it = key != NULL && key->type == STORE_STRING &&
+                  check_token_of(checker, key->value, key->value_length) == number;
+    if (has_it && find_note(checker, master, token->key) != NULL) {
+        violate(checker->world, INVARIANT_LIVENESS,
+                "at node %u a writer has key %u and waits for it (token %" PRIu32 ")",
+                master->index, token->key, number);
+    }
+}
+
+/* A writer that met readers has left a note, which lasts so long at least, and lapses. */
+static void check_note(struct checker *checker, struct master *master, uint32_t number,
+                       const struct word *intent) {
+    unsigned key = checker->tokens[number].key;
+    const struct store_key *note = find_note(checker, master, key);
+    long long intent_ms = 0;
+    word_number(intent, &intent_ms);
+    bool is_due =
+        intent_ms > 0 && check_beside(checker, master, key, READERS_SUFFIX) != NULL &&
+        check_is_shared(master_find(master, checker->keys[key], strlen(checker->keys[key])));
+    if (is_due && (note == NULL || note->expires_ms < master_now_ms(master) + intent_ms)) {
+        violate(checker->world, INVARIANT_LIVENESS,
+                "at node %u a writer of key %u has left no note (token %" PRIu32 ")", master->index,
+                key, number);
+    }
+    if (note != NULL) {
+        check_ttl(checker, master, check_token_of(checker, note->value, note->value_length),
+                  note->expires_ms);
+    }
+}
+
+void check_shared_call(struct checker *checker, struct master *master, const struct words *words,
+                       const struct form *form) {
+    bool writes = form->script == SCRIPT_WRITE || form->script == SCRIPT_WRITE_FENCED;
+    long long keys = 0;
+    word_number(&words->word[2], &keys);
+    for (unsigned i = 0; form->keys > 0 && i < (unsigned)keys / form->keys; i++) {
+        const struct word *arguments = &words->word[3 + (unsigned)keys + form->arguments * i];
+        uint32_t number = check_token_of(checker, arguments[0].text, arguments[0].length);
+        if (number == NO_TOKEN) {
+            continue;
+        }
+        if (writes) {
+            check_note(checker, master, number, &arguments[2]);
+            check_noteless(checker, master, number);
+        } else if (form->is_reader && check_listed(checker, master, number) != 0) {
+            check_list(checker, master, checker->tokens[number].key);
+        }
+        if (form->script == SCRIPT_SHARE && word_is(&arguments[2], "1")) {
+            check_room(checker, master, number);
+        }
+    }
+}
