@@ -7,10 +7,11 @@
  * whether the lock was ours to the end.
  *
  * What goes wrong: a try that fails is undone at every node that may have granted it, in the same
- * step, and the next comes after a random delay (BACKOFF), while retries and time last. The last
- * failure asks those who denied what they hold (SETTLING), for the report. A renewal that fails
- * is tried again, more often as the validity shrinks; a lock is LOST when so many nodes say that
- * the key is not ours that no quorum has it, and at the latest just before its validity ends.
+ * step, and the next comes after a random delay (BACKOFF), while retries and time last; with
+ * permits, at once, as long as the nodes tell of another one that is free. The last failure asks
+ * those who denied what they hold (SETTLING), for the report. A renewal that fails is tried again,
+ * more often as the validity shrinks; a lock is LOST when so many nodes say that the key is not
+ * ours that no quorum has it, and at the latest just before its validity ends.
  */
 #include "core/lease.h"
 

@@ -16,13 +16,13 @@ void round_begin(struct round *round, enum round_kind kind, struct quorum_lists 
     round->members = lists.now | lists.next;
     round->silent = round->members;
     round->awaited = awaited & round->members;
-    round->permits = NULL;
     round->tallies[0] = tally_of(lists.now);
     round->tallies[1] = tally_of(lists.next);
     round->tally_count = is_joint ? 2 : 1;
     round->verdict = kind == ROUND_SETTLE && round->awaited == 0 ? ROUND_YES : ROUND_OPEN;
     memset(round->votes, REDLOCK_VOTE_NONE, sizeof(round->votes));
     memset(round->other_ttl_ms, 0, sizeof(round->other_ttl_ms));
+    round->permits = NULL;
 }
 
 static bool says_not_ours(redlock_vote vote) {

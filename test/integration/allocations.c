@@ -51,6 +51,23 @@ static void a_cycle_in_the_steady_state_allocates_nothing(void **state) {
     assert_settles(f, run_1000_cycles, quiet_client(f, 5));
 }
 
+static void run_100_permits(struct fixture *f, void *arg) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+
+    request.permits = 2;
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(let_go(f, hold_for(f, arg, &request)), REDLOCK_OK);
+    }
+}
+
+/* One of two is taken: in half of the cycles the first try is for that. */
+static void a_permit_in_the_steady_state_allocates_nothing(void **state) {
+    struct fixture *f = *state;
+
+    rival_takes(f, 0, 5, KEY ":0", LONG_TTL_MS);
+    assert_settles(f, run_100_permits, quiet_client(f, 5));
+}
+
 static void extend_100_times(struct fixture *f, void *arg) {
     for (size_t i = 0; i < 100; i++) {
         assert_int_equal(extend(f, arg, 0), REDLOCK_OK);
@@ -238,6 +255,7 @@ static void a_cancel_releases_what_a_settling_round_could_not(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(a_cycle_in_the_steady_state_allocates_nothing),
+        ON_FIVE_MASTERS(a_permit_in_the_steady_state_allocates_nothing),
         ON_FIVE_MASTERS(an_extension_in_the_steady_state_allocates_nothing),
         ON_FIVE_MASTERS(tries_do_not_pile_up),
         ON_FIVE_MASTERS(a_second_client_after_the_first_leaves_nothing),
