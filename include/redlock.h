@@ -397,7 +397,8 @@ typedef struct redlock_request {
      * resource that refuses smaller numbers than it has seen is safe from holders that do not know
      * yet that they have lost the lock (Kleppmann, "How to do distributed locking", 2016). It
      * takes one round trip when the counters of a quorum agree, as they do unless acquisitions
-     * overlap or nodes were away, and two otherwise. All clients of a key must ask for it.
+     * overlap or nodes were away, and two otherwise, seldom more. All clients of a key must ask for
+     * it.
      */
     bool fenced;
 
@@ -545,7 +546,8 @@ REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
  * sets it to the larger of one more and the client's wall clock; the fence is the largest that was
  * granted, and a quorum's counters are raised to it, where the key still is ours, before the
  * acquisition is told. (The maximum alone would not do: of counters 5, 0, 0, 0, 0 nodes 1, 2 and 3
- * make 6, 1, 1, the fence 6; and then 3, 4 and 5 make 2, 1, 1.)
+ * make 6, 1, 1, the fence 6; and then 3, 4 and 5 make 2, 1, 1.) A counter that turns out to be
+ * larger does not count: another holder may have had that fence there. All are raised to it then.
  */
 REDLOCK_EXPORT uint64_t redlock_fence(const redlock_lock *lock);
 

@@ -2,7 +2,7 @@
  * The happy path: lease_start sends a round; its verdict is yes, a fresh clock reading leaves
  * enough validity, the lock is HELD. (A fenced lock is, when the counters of a quorum agree; else
  * the largest of them is raised to on a quorum first: RAISING. Any later winner shares a node with
- * that quorum, whose counter was at least the fence before the key left it.) With a watchdog it
+ * that quorum, whose counter was just the fence before the key left it.) With a watchdog it
  * wakes every third of the TTL and renews. lease_release sends the last round, whose verdict tells
  * whether the lock was ours to the end.
  *
@@ -261,11 +261,11 @@ static void acquired(struct lease *lease, const struct round *round, uint64_t en
     tell(update, LEASE_ACQUIRED, REDLOCK_OK);
 }
 
-static void raise_fence(struct lease *lease, uint64_t end, uint64_t now,
-                        struct lease_update *update) {
+/* In the time of the try, however often. */
+static void raise_fence(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease->state = LEASE_RAISING;
     send(update, ROUND_RAISE, 0);
-    wait_for_round(lease, now, nanos_sub(end, lease->terms.min_validity));
+    wait_for_round(lease, now, lease->useless_at);
 }
 
 static void acquire_decided(struct lease *lease, const struct round *round, uint64_t now,
@@ -276,19 +276,29 @@ static void acquire_decided(struct lease *lease, const struct round *round, uint
     if (round->verdict != ROUND_YES || !leaves_validity(lease, end, now)) {
         try_failed(lease, round, now, update);
     } else if (lease->terms.fenced && !round_agrees(round, lease->fence)) {
-        raise_fence(lease, end, now, update);
+        raise_fence(lease, now, update);
     } else {
         acquired(lease, round, end, now, update);
     }
 }
 
+/*
+ * A node that granted the key too late to be looked at may be further than the others, perhaps
+ * because somebody else had it there meanwhile, with just this fence. So a node counts only when
+ * its counter is the fence; otherwise all are raised to the largest, and asked again.
+ */
 static void raise_decided(struct lease *lease, const struct round *round, uint64_t now,
                           struct lease_update *update) {
     uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
-    if (round->verdict == ROUND_YES && leaves_validity(lease, end, now)) {
-        acquired(lease, round, end, now, update);
-    } else {
+    bool is_further = round->verdict == ROUND_YES && !round_agrees(round, lease->fence);
+    if (round->verdict != ROUND_YES || !leaves_validity(lease, end, now) ||
+        (is_further && now >= lease->useless_at)) {
         try_failed(lease, round, now, update);
+    } else if (is_further) {
+        lease->fence = round_fence(round);
+        raise_fence(lease, now, update);
+    } else {
+        acquired(lease, round, end, now, update);
     }
 }
 

@@ -570,6 +570,46 @@ static void test_a_fence_that_no_quorum_has_is_raised_first(void **state) {
     assert_int_equal(rig.lease.may_hold, 0x1f);
 }
 
+/*
+ * A node that granted it late is further. Somebody else may have had the key there, and have the
+ * fence 9 just as well: by that node and one of those that will not be asked again.
+ */
+static void test_a_counter_that_is_further_is_raised_to_again(void **state) {
+    (void)state;
+    struct rig rig;
+    begin_raising(&rig);
+    rig.counter = 9;
+    rig_votes(&rig, "G  G");
+    rig.counter = 10;
+    rig_votes(&rig, "    G");
+    assert_state(&rig, LEASE_RAISING);
+    assert_sent(&rig, ROUND_RAISE);
+    assert_int_equal(rig.lease.fence, 10);
+    assert_int_equal(rig.acquired, 0);
+    uint64_t raised_at = rig.now;
+    rig_votes(&rig, "GGG");
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.lease.fence, 10);
+    assert_int_equal(rig.lease.validity_end, raised_at + MS(10000) - MS(100) - MS(2));
+}
+
+static void test_raising_again_ends_with_the_time_of_the_try(void **state) {
+    (void)state;
+    struct rig rig;
+    begin_raising(&rig);
+    while (rig.lease.state == LEASE_RAISING && rig.now < T0 + MS(20000)) {
+        rig_pass(&rig, MS(40));
+        rig.counter++; /* as no node does that counts what it is asked to */
+        rig_votes(&rig, "GG");
+        rig.counter++;
+        rig_votes(&rig, "  G");
+    }
+    assert_state(&rig, LEASE_OVER);
+    assert_int_equal(rig.update.acquired, REDLOCK_EEXPIRED);
+    assert_int_equal(rig.update.undo, 0x1f);
+    assert_true(rig.now >= T0 + MS(9898) && rig.now < T0 + MS(9898 + 40));
+}
+
 static void test_a_fence_that_cannot_be_raised_is_no_lock(void **state) {
     (void)state;
     static const struct {
@@ -708,6 +748,8 @@ int main(void) {
         cmocka_unit_test(test_what_only_a_held_lock_can_do),
         cmocka_unit_test(test_a_fence_that_a_quorum_agrees_on_takes_one_round),
         cmocka_unit_test(test_a_fence_that_no_quorum_has_is_raised_first),
+        cmocka_unit_test(test_a_counter_that_is_further_is_raised_to_again),
+        cmocka_unit_test(test_raising_again_ends_with_the_time_of_the_try),
         cmocka_unit_test(test_a_fence_that_cannot_be_raised_is_no_lock),
         cmocka_unit_test(test_raising_is_in_time_or_in_vain),
         cmocka_unit_test(test_raising_ends_like_any_try),
