@@ -189,14 +189,18 @@
     "  return till >= now and till or 0\n"                                                         \
     "end\n"
 
-/* Keeps the list: who has expired is dropped, and the key lives as long as the last of the rest. */
+/*
+ * Keeps the list: who has expired is dropped, and the key lives as long as the last of the rest.
+ * What is to expire in this millisecond is there until it is over: PEXPIREAT would delete it now.
+ */
 #define KEEPING                                                                                    \
     "local function settle(key, readers)\n"                                                        \
     "  redis.call('zremrangebyscore', readers, '-inf', text(now - 1))\n"                           \
-    "  local last = redis.call('zrange', readers, -1, -1, 'withscores')[2]\n"                      \
+    "  local last = tonumber(redis.call('zrange', readers, -1, -1, 'withscores')[2])\n"            \
     "  if last then\n"                                                                             \
-    "    redis.call('pexpireat', key, text(last))\n"                                               \
-    "    redis.call('pexpireat', readers, text(last))\n"                                           \
+    "    local till = text(math.max(last, now + 1))\n"                                             \
+    "    redis.call('pexpireat', key, till)\n"                                                     \
+    "    redis.call('pexpireat', readers, till)\n"                                                 \
     "  else\n"                                                                                     \
     "    redis.call('del', key, readers)\n"                                                        \
     "  end\n"                                                                                      \
@@ -350,9 +354,9 @@ static const struct {
     [SCRIPT_STAY] = {STAY, "c7353dfb1b6dfdb061a409571522fa673b3cdeb6"},
     [SCRIPT_INSPECT] = {INSPECT, "de380b2be97bbde75e5e5a13bd57f3b4c4444e03"},
     [SCRIPT_PERMIT] = {PERMIT, "1ea2fbfbab0cd3a11b7a271bf7da9c7b11fd6d37"},
-    [SCRIPT_SHARE] = {SHARE, "2cca2a3813e9898e6632a11729ccd54bc494e5ae"},
-    [SCRIPT_SHARE_KEEP] = {SHARE_KEEP, "03cb9e52a07fb182259e47c26f7c687c1d2a76c3"},
-    [SCRIPT_SHARE_END] = {SHARE_END, "0d088bf5ff76fac7264ce1cc63f16028ff320289"},
+    [SCRIPT_SHARE] = {SHARE, "341875ac96919f64802de66b117fa9440c714014"},
+    [SCRIPT_SHARE_KEEP] = {SHARE_KEEP, "6fe6372753dc9f545643f743f69fe61c4506cd45"},
+    [SCRIPT_SHARE_END] = {SHARE_END, "401ff59d7fb9c19e5fd1243395bfa30ec20c9c68"},
     [SCRIPT_WRITE] = {WRITE, "4451ece9a12b2833b624470aa00bb08b2bc7aaba"},
     [SCRIPT_WRITE_FENCED] = {WRITE_FENCED, "fe7adbf2b786fc26e76e5f849ce7540480f66e04"},
     [SCRIPT_BEAT] = {BEAT, "acbe8118e6974626cc523a591d3cef6bf5bfaba7"},
