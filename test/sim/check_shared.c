@@ -15,6 +15,11 @@ const struct store_key *check_beside(const struct checker *checker, struct maste
     return master_find(master, name, (size_t)length);
 }
 
+unsigned check_alive(const struct checker *checker, struct master *master, unsigned key) {
+    const struct store_key *readers = check_beside(checker, master, key, READERS_SUFFIX);
+    return readers != NULL ? set_count_from(&readers->set, master_now_ms(master)) : 0;
+}
+
 bool check_is_shared(const struct store_key *key) {
     return key != NULL && key->type == STORE_STRING &&
            key->value_length == strlen(REDLOCK_SHARED_VALUE) &&
@@ -111,7 +116,7 @@ static void check_note(struct checker *checker, struct master *master, uint32_t 
     long long intent_ms = 0;
     word_number(intent, &intent_ms);
     bool is_due =
-        intent_ms > 0 && check_beside(checker, master, key, READERS_SUFFIX) != NULL &&
+        intent_ms > 0 && check_alive(checker, master, key) > 0 &&
         check_is_shared(master_find(master, checker->keys[key], strlen(checker->keys[key])));
     if (is_due && (note == NULL || note->expires_ms < master_now_ms(master) + intent_ms)) {
         violate(checker->world, INVARIANT_LIVENESS,

@@ -39,6 +39,9 @@ int64_t check_listed(const struct checker *checker, struct master *master, uint3
 const struct store_key *check_beside(const struct checker *checker, struct master *master,
                                      unsigned key, const char *suffix);
 
+/* How many readers of a key it lists whose shares have not lapsed. */
+unsigned check_alive(const struct checker *checker, struct master *master, unsigned key);
+
 /* Whether a key is held by readers. */
 bool check_is_shared(const struct store_key *key);
 
