@@ -214,8 +214,9 @@ typedef struct redlock_options {
 
     /*
      * The application's name for itself, at most 64 printable ASCII characters without spaces. It
-     * stands in the value of each key that it holds, behind the random token and a '/', for an
-     * operator to see and for redlock_inspect to tell. NULL: none.
+     * stands in the value of each key that it holds (of a reader: in the list of readers), behind
+     * the random token and a '/', for an operator to see and for redlock_inspect to tell. NULL:
+     * none.
      */
     const char *owner;
 } redlock_options;
@@ -454,7 +455,8 @@ typedef struct redlock_request {
      * lock of the key itself is another one. The key may be four bytes shorter than otherwise.
      */
     uint32_t permits;
-    redlock_mode mode; /* REDLOCK_EXCLUSIVE */
+
+    redlock_mode mode; /* alone, or shared with other readers; REDLOCK_EXCLUSIVE */
 } redlock_request;
 
 #define REDLOCK_REQUEST_INIT                                                                       \
@@ -647,7 +649,7 @@ static inline bool redlock_gate_admit(redlock_gate *gate, uint64_t fence) {
 typedef enum redlock_vote {
     REDLOCK_VOTE_NONE,        /* had not answered when the others had already decided */
     REDLOCK_VOTE_GRANTED,     /* did it */
-    REDLOCK_VOTE_DENIED,      /* the key is held by another */
+    REDLOCK_VOTE_DENIED,      /* the key is held by another, or (to a reader) waited for */
     REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string */
     REDLOCK_VOTE_NO_EXPIRY,   /* the key exists but is no lock: it never expires */
     REDLOCK_VOTE_MISSING,     /* the key was to be renewed or released, and was not there */
@@ -661,7 +663,8 @@ typedef enum redlock_vote {
 typedef struct redlock_node_report {
     const char *node;   /* "127.0.0.1:6379" */
     redlock_vote vote;  /* its vote */
-    uint64_t ttl_ms;    /* DENIED: what the other holder's key has left; 0 when not known;
+    uint64_t ttl_ms;    /* DENIED: what the other holder's key, or the writer's note, has left; 0
+                           when not known;
                            UNTRUSTED: for how long still; 0: until something else changes */
     const char *detail; /* ERROR, UNREACHABLE, BROKEN, UNTRUSTED: why, in words; "" */
 } redlock_node_report;

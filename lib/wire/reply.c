@@ -208,7 +208,7 @@ bool reply_to_inspect(const struct reply *reply, struct reply_view *view) {
     const char *end = p + reply->length;
     const char *letter = memchr(letters, p[0], sizeof(letters) - 1);
     uint64_t numbers[3];
-    const char *value = p + 1; /* behind the fourth blank */
+    const char *value = p + 1; /* becomes the fourth blank */
     for (unsigned i = 0; i < 3 && value != NULL; i++) {
         value = memchr(value + 1, ' ', (size_t)(end - value - 1));
     }
