@@ -570,10 +570,7 @@ static void test_a_fence_that_no_quorum_has_is_raised_first(void **state) {
     assert_int_equal(rig.lease.may_hold, 0x1f);
 }
 
-/*
- * A node that granted it late is further. Somebody else may have had the key there, and have the
- * fence 9 just as well: by that node and one of those that will not be asked again.
- */
+/* A node that granted it late is further: somebody else may have had the key there, and fence 9. */
 static void test_a_counter_that_is_further_is_raised_to_again(void **state) {
     (void)state;
     struct rig rig;
@@ -599,7 +596,7 @@ static void test_raising_again_ends_with_the_time_of_the_try(void **state) {
     begin_raising(&rig);
     while (rig.lease.state == LEASE_RAISING && rig.now < T0 + MS(20000)) {
         rig_pass(&rig, MS(40));
-        rig.counter++; /* as no node does that counts what it is asked to */
+        rig.counter++; /* a node that plays tricks */
         rig_votes(&rig, "GG");
         rig.counter++;
         rig_votes(&rig, "  G");
