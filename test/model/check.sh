@@ -1,6 +1,6 @@
 #!/bin/sh
-# Searches the model (redlock.pml) with spin, in each configuration of the table below, and compares
-# what it finds with what is expected. Prints TAP; ends with 0 only if all is as expected.
+# Searches the models with spin, in each configuration of the table below, and compares what it finds
+# with what is expected. Prints TAP; ends with 0 only if all is as expected.
 #
 #     sh test/model/check.sh FOLDER [NAME]...     the suite, or only these; FOLDER is made if needed
 #     sh test/model/check.sh FOLDER large         the larger searches, minutes each
@@ -16,7 +16,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 #
 # EXPECTED: "holds", and then the search must have been exhaustive; or the property that must be
 # violated; a probe's is "unseen". With NAMED the search is breadth first, for the shortest trace,
-# and nodes and clients keep their names.
+# and nodes and clients keep their names. With FENCES it is fences.pml, otherwise redlock.pml.
 table() {
     cat <<'END'
 suite two_clients         holds       TTL=3 QUEUE=3 LOSSES RESTARTS AMNESIA_DELAYED
@@ -25,6 +25,8 @@ suite late_tries          holds       TTL=2 QUEUE=2 TOKENS=2
 suite extensions          holds       TTL=3 QUEUE=2 RENEWALS LOSSES
 suite extensions_restarts holds       TTL=2 QUEUE=2 RENEWALS LOSSES RESTARTS AMNESIA_DELAYED
 suite broken_connections  holds       TTL=2 QUEUE=2 STRANDING LOSSES NOT_CLEANED
+suite raising             holds       TTL=3 QUEUE=3 FENCED
+suite fences              holds       FENCES
 
 suite probe_holder_1      unseen      TTL=3 QUEUE=2 CLIENTS=3 PROBE=HOLDER_1 NAMED
 suite probe_holder_2      unseen      TTL=3 QUEUE=2 CLIENTS=3 PROBE=HOLDER_2 NAMED
@@ -38,8 +40,16 @@ suite probe_next_holder   unseen      TTL=3 QUEUE=2 PROBE=NEXT_HOLDER
 suite probe_extended      unseen      TTL=3 QUEUE=2 RENEWALS PROBE=EXTENDED
 suite probe_top_up        unseen      TTL=3 QUEUE=2 RENEWALS PROBE=TOP_UP
 suite probe_loss_told     unseen      TTL=3 QUEUE=2 RENEWALS AMNESIA PROBE=LOSS_TOLD
+suite probe_raised        unseen      TTL=3 QUEUE=3 FENCED PROBE=RAISED
 suite probe_out           unseen      TTL=3 QUEUE=2 AMNESIA_DELAYED PROBE=OUT_WHILE_HELD
 suite probe_out_twice     unseen      TTL=3 QUEUE=2 AMNESIA_DELAYED PROBE=OUT_TWICE
+
+suite probe_fence_at_once      unseen FENCES ONCE PROBE=TOLD_AT_ONCE
+suite probe_fence_raised       unseen FENCES ONCE PROBE=RAISED
+suite probe_fence_raised_again unseen FENCES ONCE PROBE=RAISED_AGAIN
+suite probe_fence_of_the_next  unseen FENCES ONCE PROBE=NEXT_FENCE
+suite probe_fence_of_both      unseen FENCES ONCE PROBE=TWO_HOLDERS
+suite probe_fence_stale        unseen FENCES ONCE PROBE=STALE
 
 suite mutant_quorum_of_one         exclusive   TTL=2 QUEUE=2 MUTANT_QUORUM_OF_ONE ONLY_EXCLUSIVE
 suite mutant_no_drift              exclusive   TTL=2 QUEUE=2 MUTANT_NO_DRIFT ONLY_EXCLUSIVE
@@ -52,6 +62,14 @@ suite mutant_undo_only_granted     cleaned     TTL=2 QUEUE=2 MUTANT_UNDO_ONLY_GR
 suite mutant_counts_missing        exclusive   TTL=3 QUEUE=2 RENEWALS MUTANT_RENEWAL_COUNTS_MISSING ONLY_EXCLUSIVE
 suite mutant_old_answers_count     kept        TTL=3 QUEUE=3 RENEWALS MUTANT_OLD_ANSWERS_COUNT
 suite mutant_late_renewal          not_revived TTL=3 QUEUE=2 RENEWALS MUTANT_LATE_RENEWAL
+suite mutant_raise_counts_missing  exclusive   TTL=3 QUEUE=2 FENCED MUTANT_RENEWAL_COUNTS_MISSING ONLY_EXCLUSIVE
+
+suite mutant_no_raise       fences_grow   FENCES MUTANT_NO_RAISE
+suite mutant_not_largest    fences_grow   FENCES MUTANT_NOT_LARGEST
+suite mutant_raise_anywhere fences_differ FENCES ONCE MUTANT_RAISE_ANYWHERE
+suite mutant_raise_lowers   fences_differ FENCES ONCE MUTANT_RAISE_LOWERS
+suite mutant_hint_alone     fences_differ FENCES ONCE MUTANT_HINT_ALONE
+suite mutant_further_counts fences_differ FENCES ONCE MUTANT_FURTHER_COUNTS
 
 suite pause               exclusive   TTL=2 QUEUE=2 PAUSES NAMED
 suite amnesia             exclusive   TTL=2 QUEUE=2 AMNESIA ONLY_EXCLUSIVE NAMED
@@ -62,6 +80,8 @@ large extensions_deep     holds       TTL=3 QUEUE=3 RENEWALS LOSSES
 large extensions_all      holds       TTL=3 QUEUE=2 RENEWALS LOSSES RESTARTS AMNESIA_DELAYED
 large late_tries_deep     holds       TTL=3 QUEUE=3 TOKENS=2 LOSSES
 large three_clients_deep  holds       TTL=3 QUEUE=2 CLIENTS=3 LOSSES
+large raising_deep        holds       TTL=3 QUEUE=3 FENCED LOSSES
+large further_counts      fences_differ FENCES ONCE MUTANT_FURTHER_COUNTS NAMED
 END
 }
 
@@ -80,13 +100,21 @@ as_options() {
     printf ' -D%s' "$@"
 }
 
+# model_of SWITCH...: the file's name
+model_of() {
+    case " $* " in
+    *' FENCES '*) echo fences.pml ;;
+    *) echo redlock.pml ;;
+    esac
+}
+
 # search EXPECTED SWITCH...: makes a verifier in this folder, and runs it
 search() {
     expected=$1
     shift
     # Lists of words.
     # shellcheck disable=SC2046
-    spin -a $(as_options "$@") "$here/redlock.pml" >spin.log 2>&1 || return 1
+    spin -a $(as_options "$@") "$here/$(model_of "$@")" >spin.log 2>&1 || return 1
     how='-O1'
     depth=-m2000000
     case " $* " in
@@ -147,14 +175,14 @@ run() {
     if [ "$verdict" != ok ]; then
         echo "# expected: $expected; see $folder/$name"
     fi
-    printf '# | %-28s | %-11s | %9s | %7s | %6s |\n' "$name" "$result" "${states:--}" \
+    printf '# | %-28s | %-13s | %9s | %7s | %6s |\n' "$name" "$result" "${states:--}" \
         "${depth:--}" "${seconds:--}"
     cd "$here"
 }
 
 # run_all: the lines of the table that come in
 run_all() {
-    printf '# | %-28s | %-11s | %9s | %7s | %6s |\n' configuration found states depth seconds
+    printf '# | %-28s | %-13s | %9s | %7s | %6s |\n' configuration found states depth seconds
     while read -r _ name expected switches; do
         # shellcheck disable=SC2086
         run "$name" "$expected" $switches
@@ -174,12 +202,13 @@ trace() {
     # shellcheck disable=SC2086
     run "$name" "$expected" "$@" >&2
     cd "$folder/$name"
-    if [ ! -f redlock.pml.trail ]; then
+    model=$(model_of "$@")
+    if [ ! -f "$model.trail" ]; then
         echo "$name: there is no trace" >&2
         exit 1
     fi
     # shellcheck disable=SC2046
-    spin -t -T -k redlock.pml.trail $(as_options "$@") "$here/redlock.pml" >replay
+    spin -t -T -k "$model.trail" $(as_options "$@") "$here/$model" >replay
     grep -E '^ *(client|node|the |a |A )' replay | awk '!/^ *A / { printf "%2d. ", ++step } { print }'
 }
 

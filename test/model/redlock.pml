@@ -47,7 +47,7 @@
 /* ---- what a command is: a byte, 0 is none ---- */
 
 #define SET 1     /* SET key token NX PX ttl */
-#define RENEW 2   /* compare and pexpire */
+#define RENEW 2   /* compare and pexpire; of a try, it raises counters too (FENCED) */
 #define RELEASE 3 /* compare and delete */
 
 #define FRESH 32 /* the round that it belongs to still looks at its votes */
@@ -71,6 +71,7 @@ byte out[NODES];   /* ticks for which a node that forgot still stays out */
 #define HELD 2
 #define RENEWING 3
 #define LOST 4
+#define RAISING 5
 
 byte state[CLIENTS];
 byte mine[CLIENTS];  /* its token; 0 when idle */
@@ -190,6 +191,7 @@ inline check_cleaned() {
 #define EXPIRED (state[0] == HELD && left[0] == 0 && !owns(0, 0) && !owns(0, 1) && !owns(0, 2))
 #define NEXT_HOLDER (state[0] == HELD && left[0] == 0 && left[1] > 0)
 #define EXTENDED (state[0] == HELD && left[0] > 0 && count(0, GRANTED) == NODES)
+#define RAISED (state[1] == RAISING && yes(1) && worth[1] > 0)
 #define TOP_UP (kind_of(wire(0, 0, 0)) == SET && ttl_of(wire(0, 0, 0)) < TTL)
 #define LOSS_TOLD (state[0] == RENEWING && left[0] > 0 && gone(0))
 #define OUT_WHILE_HELD (out[0] > 0 && left[0] > 0)
@@ -628,11 +630,22 @@ inline start(c) {
     fi
 }
 
+#define is_acquiring(c) (state[c] == TRYING || state[c] == RAISING)
+
 #if defined(MUTANT_NO_FRESH_CLOCK) || defined(MUTANT_VALIDITY_FROM_REPLY)
-#define may_hold(c) (state[c] == TRYING && yes(c))
+#define may_hold(c) (is_acquiring(c) && yes(c))
 #else
-#define may_hold(c) (state[c] == TRYING && yes(c) && worth[c] > 0)
+#define may_hold(c) (is_acquiring(c) && yes(c) && worth[c] > 0)
 #endif
+
+/* Counters are not here (fences.pml has them): a quorum's may agree, or not, at any time. */
+inline raise(c) {
+    close_round(c);
+    state[c] = RAISING;
+    worth[c] = VALIDITY;
+    send_all(c, command(RENEW, TTL, index_of(c)) + FRESH, QUEUE - 1);
+    printf("client %d raises the counters, token %d\n", c + 1, mine[c])
+}
 
 inline hold(c) {
     state[c] = HELD;
@@ -766,10 +779,13 @@ inline tick() {
 #define CLIENT_ACQUIRES(c)                                                                        \
     :: d_step { state[c] == IDLE -> start(c) }                                           \
     :: d_step { may_hold(c) -> hold(c) }                                                 \
-    :: d_step { state[c] == TRYING -> give_up(c, false) }                                \
+    :: d_step { is_acquiring(c) -> give_up(c, false) }                                   \
     :: d_step { state[c] == TRYING && count(c, DENIED) > 0 -> give_up(c, true) }         \
     :: d_step { is_held(c) && left[c] == 0 -> lose(c) }                                  \
     :: d_step { is_held(c) || state[c] == LOST -> release(c) }
+
+#define CLIENT_RAISES(c)                                                                          \
+    :: d_step { may_hold(c) -> raise(c) }
 
 #define CLIENT_RENEWS(c)                                                                          \
     :: d_step { is_held(c) && left[c] > 0 -> renew(c) }                                  \
@@ -808,7 +824,14 @@ inline tick() {
 #define STRANDED_LANDS
 #endif
 
-#define CLIENT(c) CLIENT_ACQUIRES(c) CLIENT_EXTENDS(c) WIRE(c, 0) WIRE(c, 1) WIRE(c, 2)
+#define CLIENT(c)                                                                                 \
+    CLIENT_ACQUIRES(c) CLIENT_IS_FENCED(c) CLIENT_EXTENDS(c) WIRE(c, 0) WIRE(c, 1) WIRE(c, 2)
+
+#ifdef FENCED
+#define CLIENT_IS_FENCED(c) CLIENT_RAISES(c)
+#else
+#define CLIENT_IS_FENCED(c)
+#endif
 
 #ifdef RENEWALS
 #define CLIENT_EXTENDS(c) CLIENT_RENEWS(c)
