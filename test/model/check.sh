@@ -116,7 +116,7 @@ search() {
     # shellcheck disable=SC2046
     spin -a $(as_options "$@") "$here/$(model_of "$@")" >spin.log 2>&1 || return 1
     how='-O1'
-    depth=-m2000000
+    depth=-m3000000
     case " $* " in
     *' NAMED '*)
         how='-O1 -DBFS'
