@@ -13,8 +13,8 @@
 
 #define MASTERS 5
 #define KEY "demo:price-list"
-#define NOTE KEY ":writer"
-#define READERS KEY ":readers"
+#define NOTE KEY "::writer"
+#define READERS KEY "::readers"
 #define PATIENCE_MS 30000
 #define LIMIT_S 60
 

@@ -335,11 +335,11 @@ typedef void redlock_cb(redlock_lock *lock, redlock_status status, void *arg);
 /*
  * How a key is to be held. Readers share it with each other and with nobody else. So they hold it,
  * all together, with the value REDLOCK_SHARED_VALUE, and are listed at each node, in the sorted set
- * "<key>:readers", with the time at which the share of each lapses: the key is there until the last
- * of them does. Everybody else, also a client of another make, finds a key that is taken.
+ * "<key>::readers", with the time at which the share of each lapses: the key is there until the
+ * last of them does. Everybody else, also a client of another make, finds a key that is taken.
  *
  * A writer holds it alone. As long as it finds readers, and has more tries to come, it leaves a
- * note at the node, "<key>:writer": then no reader is let in that is not in already, and the
+ * note at the node, "<key>::writer": then no reader is let in that is not in already, and the
  * writer gets the key when those have gone. The note lapses by itself, soon after the next try was
  * due (that is at most retry_delay_max_ms and two node_timeout_ms), and within one ttl_ms: so long
  * may readers wait for a writer that has given up. Writers do not wait for each other in any
@@ -456,7 +456,8 @@ typedef struct redlock_request {
      */
     uint32_t permits;
 
-    redlock_mode mode; /* alone, or shared with other readers; REDLOCK_EXCLUSIVE */
+    /* Alone, or shared with other readers; of one key, without permits. REDLOCK_EXCLUSIVE */
+    redlock_mode mode;
 } redlock_request;
 
 #define REDLOCK_REQUEST_INIT                                                                       \
@@ -544,7 +545,7 @@ REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
  * The fence of a fenced lock, above 0 and below 2^53, from its acquisition to the end of the
  * handle; 0 for any other. Write it beside whatever is done under the lock.
  *
- * How: with the key each node keeps a counter, "<key>:fence", which outlives the lock. Granting
+ * How: with the key each node keeps a counter, "<key>::fence", which outlives the lock. Granting
  * sets it to the larger of one more and the client's wall clock; the fence is the largest that was
  * granted, and a quorum's counters are raised to it, where the key still is ours, before the
  * acquisition is told. (The maximum alone would not do: of counters 5, 0, 0, 0, 0 nodes 1, 2 and 3

@@ -211,6 +211,16 @@ static redlock_status check_mode(const redlock_request *request, redlock_error *
         return error_set(error, REDLOCK_EINVAL, "mode: %d is not one of redlock_mode",
                          (int)request->mode);
     }
+    if (request->mode != REDLOCK_EXCLUSIVE && request->key_count > 0) {
+        return error_set(error, REDLOCK_EINVAL, "mode: several keys can be held alone only");
+    }
+    if (request->mode != REDLOCK_EXCLUSIVE && request->permits > 0) {
+        return error_set(error, REDLOCK_EINVAL, "mode: of a semaphore there are only permits");
+    }
+    if (request->mode == REDLOCK_READER && request->min_hold_ms > 0) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "min_hold_ms: a reader's share ends when it is released");
+    }
     if (request->mode == REDLOCK_READER && request->fenced) {
         return error_set(error, REDLOCK_EINVAL, "fenced: readers do not hold the key alone");
     }

@@ -48,13 +48,6 @@ struct script_lock {
     uint64_t idle_ms; /* how long a counter lives without use; 0: for ever */
 };
 
-/* What stands behind the name of a fenced lock's key in that of its counter. */
-#define COUNTER_SUFFIX ":fence"
-
-/* The same of the list of its readers, and of the note of a writer that waits. */
-#define READERS_SUFFIX ":readers"
-#define WRITER_SUFFIX ":writer"
-
 /* A call of a script for many locks, as it is collected. */
 struct script_call {
     struct bytes keys, arguments;

@@ -156,7 +156,7 @@
     "end\n"                                                                                        \
     "for i, key in ipairs(KEYS) do\n"                                                              \
     "  local token, fence = ARGV[5 * i - 4], tonumber(ARGV[5 * i - 2])\n"                          \
-    "  local counter, value, count = key .. ':fence', redis.pcall('get', key), 0\n"                \
+    "  local counter, value, count = key .. '" COUNTER_SUFFIX "', redis.pcall('get', key), 0\n"    \
     "  if fence > 0 then count = count_of(counter) end\n"                                          \
     "  if count and (value == false or value == token) then\n"                                     \
     "    if not value then redis.call('set', key, token, 'PX', ARGV[5 * i - 3]) end\n"             \
@@ -353,7 +353,7 @@ static const struct {
     [SCRIPT_KEEP] = {KEEP, "262f82dc38a93bb20966e82e2f4d1b061d03cb3e"},
     [SCRIPT_STAY] = {STAY, "c7353dfb1b6dfdb061a409571522fa673b3cdeb6"},
     [SCRIPT_INSPECT] = {INSPECT, "de380b2be97bbde75e5e5a13bd57f3b4c4444e03"},
-    [SCRIPT_PERMIT] = {PERMIT, "1ea2fbfbab0cd3a11b7a271bf7da9c7b11fd6d37"},
+    [SCRIPT_PERMIT] = {PERMIT, "c922834a749cb87b40e865e57049bae98077308a"},
     [SCRIPT_SHARE] = {SHARE, "341875ac96919f64802de66b117fa9440c714014"},
     [SCRIPT_SHARE_KEEP] = {SHARE_KEEP, "6fe6372753dc9f545643f743f69fe61c4506cd45"},
     [SCRIPT_SHARE_END] = {SHARE_END, "401ff59d7fb9c19e5fd1243395bfa30ec20c9c68"},

@@ -66,6 +66,14 @@ enum script {
     SCRIPT_COUNT
 };
 
+/*
+ * What stands behind the name of a key in that of its counter, if it is fenced; of the list of its
+ * readers, and of the note of a writer that waits, if it is shared.
+ */
+#define COUNTER_SUFFIX "::fence"
+#define READERS_SUFFIX "::readers"
+#define WRITER_SUFFIX "::writer"
+
 /* The hexadecimal digits of a script's SHA-1, without a NUL. */
 #define SCRIPT_SHA_LENGTH 40
 

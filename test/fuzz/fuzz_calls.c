@@ -159,8 +159,8 @@ static void create(struct run *run) {
 
 /* Any number of them, and some may be missing, empty, or there twice. */
 static void set_keys(struct input *input, redlock_request *request) {
-    static const char *const names[8 + REDLOCK_MAX_KEYS] = {"ab", "c", "ab",      "",
-                                                            NULL, "d", "e:fence", "f"};
+    static const char *const names[8 + REDLOCK_MAX_KEYS] = {"ab", "c", "ab",       "",
+                                                            NULL, "d", "e::fence", "f"};
     static const size_t lengths[8 + REDLOCK_MAX_KEYS] = {2, 1, 1};
     unsigned kind = input_byte(input);
     request->key = kind & 8 ? request->key : NULL;

@@ -140,7 +140,7 @@ static void refuse_somewhere(struct fixture *f, unsigned round) {
 
 static void drive_apart(struct fixture *f) {
     for (size_t i = 0; i < FIVE; i++) {
-        free(masters_query(f->masters, i, "SET " KEY ":fence %llu",
+        free(masters_query(f->masters, i, "SET " KEY "::fence %llu",
                            (unsigned long long)(FAR + 1000 * i)));
     }
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define KEY "orders:42"
-#define COUNTER "orders:42:fence"
+#define COUNTER "orders:42::fence"
 #define FIVE 5
 
 /* Above any wall clock, and below 2^53. */

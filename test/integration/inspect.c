@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define KEY "orders:42"
-#define COUNTER "orders:42:fence"
+#define COUNTER "orders:42::fence"
 #define FIVE 5
 #define TTL_MS 60000
 

@@ -146,8 +146,8 @@ static void the_fence_is_above_those_of_all(void **state) {
         assert_int_equal(redlock_fence(lock), fence);
         assert_int_equal(let_go(f, lock), REDLOCK_OK);
     }
-    wait_holders(f, "a:fence", FIVE);
-    assert_string_equal(value_at(f, 0, "a:fence"), value_at(f, 0, "b:fence"));
+    wait_holders(f, "a::fence", FIVE);
+    assert_string_equal(value_at(f, 0, "a::fence"), value_at(f, 0, "b::fence"));
 }
 
 /* ----------------------------------------------------------------------- overlapping, at once */

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define KEY "orders:42"
-#define READERS "orders:42:readers"
-#define NOTE "orders:42:writer"
+#define READERS "orders:42::readers"
+#define NOTE "orders:42::writer"
 #define FIVE 5
 #define TTL_MS 60000
 

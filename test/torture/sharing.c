@@ -103,7 +103,7 @@ static void shared_and_topped_up(struct app *app) {
         return;
     }
     masters_forget(FIRST, KEY);
-    masters_forget(FIRST, KEY ":readers");
+    masters_forget(FIRST, KEY "::readers");
     app_extend(hold, 0, true);
     wait_idle(app);
     world_pass_ms(2);

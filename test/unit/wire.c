@@ -185,7 +185,7 @@ static void test_fenced_locks(void **state) {
     command_script(&f->out, SCRIPT_TAKE, false, &f->call);
     int length = snprintf(expected, sizeof(expected),
                           "*12\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n2\r\n$3\r\na%cb\r\n"
-                          "$9\r\na%cb:fence\r\n" BULK_OF_MINE
+                          "$10\r\na%cb::fence\r\n" BULK_OF_MINE
                           "$5\r\n10000\r\n$1\r\n1\r\n$1\r\n1\r\n$3\r\n123\r\n$1\r\n1\r\n"
                           "$1\r\n7\r\n",
                           script_sha(SCRIPT_TAKE), 0, 0);
@@ -194,10 +194,11 @@ static void test_fenced_locks(void **state) {
     script_call_clear(&f->call);
     script_call_add(&f->call, SCRIPT_KEEP, &lock);
     command_script(&f->out, SCRIPT_KEEP, false, &f->call);
-    length = snprintf(expected, sizeof(expected),
-                      "*9\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n2\r\n$3\r\na%cb\r\n"
-                      "$9\r\na%cb:fence\r\n" BULK_OF_MINE "$5\r\n10000\r\n$3\r\n123\r\n$1\r\n7\r\n",
-                      script_sha(SCRIPT_KEEP), 0, 0);
+    length =
+        snprintf(expected, sizeof(expected),
+                 "*9\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n2\r\n$3\r\na%cb\r\n"
+                 "$10\r\na%cb::fence\r\n" BULK_OF_MINE "$5\r\n10000\r\n$3\r\n123\r\n$1\r\n7\r\n",
+                 script_sha(SCRIPT_KEEP), 0, 0);
     assert_bytes(&f->out, expected, (size_t)length);
 }
 
@@ -220,7 +221,7 @@ static void test_several_keys(void **state) {
     int length =
         snprintf(expected, sizeof(expected),
                  "*23\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n6\r\n$1\r\na\r\n$2\r\nbb\r\n"
-                 "$1\r\na\r\n$2\r\nbb\r\n$7\r\na:fence\r\n$8\r\nbb:fence\r\n" BULK_OF_TOKEN
+                 "$1\r\na\r\n$2\r\nbb\r\n$8\r\na::fence\r\n$9\r\nbb::fence\r\n" BULK_OF_TOKEN
                  "$1\r\n5\r\n$1\r\n2\r\n$1\r\n0\r\n$1\r\n4\r\n$1\r\n0\r\n$1\r\n3\r\n" BULK_OF_TOKEN
                  "$1\r\n5\r\n$1\r\n2\r\n$1\r\n1\r\n$1\r\n4\r\n$1\r\n0\r\n$1\r\n3\r\n",
                  script_sha(SCRIPT_TAKE));
@@ -286,8 +287,8 @@ static void test_shared_locks(void **state) {
                                      .intent_ms = 456,
                                      .fence = 123,
                                      .idle_ms = 7};
-#define KEY_AND_READERS "$1\r\nk\r\n$9\r\nk:readers\r\n"
-#define WRITER "$8\r\nk:writer\r\n"
+#define KEY_AND_READERS "$1\r\nk\r\n$10\r\nk::readers\r\n"
+#define WRITER "$9\r\nk::writer\r\n"
 #define VALUE_AND_TTL BULK_OF_MINE "$5\r\n10000\r\n"
     static const struct {
         enum script script;
@@ -299,9 +300,9 @@ static void test_shared_locks(void **state) {
         {SCRIPT_SHARE_END, 6, 2, KEY_AND_READERS BULK_OF_MINE},
         {SCRIPT_WRITE, 9, 3, KEY_AND_READERS WRITER VALUE_AND_TTL "$3\r\n456\r\n"},
         {SCRIPT_WRITE_FENCED, 12, 4,
-         KEY_AND_READERS WRITER "$7\r\nk:fence\r\n" VALUE_AND_TTL
+         KEY_AND_READERS WRITER "$8\r\nk::fence\r\n" VALUE_AND_TTL
                                 "$3\r\n456\r\n$3\r\n123\r\n$1\r\n7\r\n"},
-        {SCRIPT_INSPECT, 6, 3, KEY_AND_READERS "$7\r\nk:fence\r\n"},
+        {SCRIPT_INSPECT, 6, 3, KEY_AND_READERS "$8\r\nk::fence\r\n"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char expected[512];
