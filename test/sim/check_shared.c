@@ -82,12 +82,26 @@ static const struct store_key *find_note(const struct checker *checker, struct m
     return check_beside(checker, master, key, WRITER_SUFFIX);
 }
 
-/* It was not in before: then no writer waits. */
-static void check_room(struct checker *checker, struct master *master, uint32_t number) {
+/* It is in the list, and was not before. */
+static bool is_let_in(const struct checker *checker, struct master *master, uint32_t number) {
     const struct token *token = &checker->tokens[number];
     bool was_in = token->keeps_until[master->index][token->key] > checker->world->now;
-    if (!was_in && check_listed(checker, master, number) != 0 &&
-        find_note(checker, master, token->key) != NULL) {
+    return !was_in && check_listed(checker, master, number) != 0;
+}
+
+/* That is for SHARE to do. */
+static void check_kept_out(struct checker *checker, struct master *master, uint32_t number) {
+    if (is_let_in(checker, master, number) && !checker->server_clocks_jump) {
+        violate(checker->world, INVARIANT_REVIVAL,
+                "at node %u a renewal lets in a reader of key %u (token %" PRIu32 ")",
+                master->index, checker->tokens[number].key, number);
+    }
+}
+
+/* And then no writer waits. */
+static void check_room(struct checker *checker, struct master *master, uint32_t number) {
+    const struct token *token = &checker->tokens[number];
+    if (is_let_in(checker, master, number) && find_note(checker, master, token->key) != NULL) {
         violate(checker->world, INVARIANT_LIVENESS,
                 "node %u lets in a reader of key %u while a writer waits (token %" PRIu32 ")",
                 master->index, token->key, number);
@@ -145,6 +159,9 @@ void check_shared_call(struct checker *checker, struct master *master, const str
             check_noteless(checker, master, number);
         } else if (form->is_reader && check_listed(checker, master, number) != 0) {
             check_list(checker, master, checker->tokens[number].key);
+        }
+        if (form->script == SCRIPT_SHARE_KEEP) {
+            check_kept_out(checker, master, number);
         }
         if (form->script == SCRIPT_SHARE && word_is(&arguments[2], "1")) {
             check_room(checker, master, number);

@@ -16,6 +16,7 @@
 struct options {
     uint64_t first, last;
     struct demand demand;
+    unsigned patience; /* seconds; 0: any */
     bool wants_trace, wants_json, stops_at_first, wants_mutants;
     const char *mutant;
 };
@@ -48,7 +49,7 @@ static const char usage[] =
     "  --trace           print everything that happens\n"
     "  --json            print the summary as JSON\n"
     "  --first           end at the first violation\n"
-    "  --patience S      be killed by SIGALRM after so many seconds\n";
+    "  --patience S      be killed by SIGALRM when one seed takes so many seconds\n";
 
 static bool read_number(const char *text, uint64_t *number, const char **end) {
     char *rest;
@@ -134,7 +135,7 @@ static void read_options(int argc, char **argv, struct options *options) {
             if (!read_number(optarg, &seconds, &rest) || *rest != '\0' || seconds > 86400) {
                 refuse("--patience takes seconds", optarg);
             }
-            alarm((unsigned)seconds);
+            options->patience = (unsigned)seconds;
             break;
         case 'h':
             fputs(usage, stdout);
@@ -190,6 +191,7 @@ static void run_all(const struct options *options, const char *program, struct t
     double began = seconds_now();
     for (uint64_t seed = options->first;; seed++) {
         struct run_result result;
+        alarm(options->patience);
         run_seed(seed, &options->demand, options->wants_trace ? stdout : NULL, &result);
         add(totals, &result);
         if (result.violated) {
