@@ -346,6 +346,8 @@ typedef void redlock_cb(redlock_lock *lock, redlock_status status, void *arg);
  * order, and after one of them readers and writers compete evenly.
  *
  * A writer that waits for a reader that stays keeps other readers out until wait_ms is over.
+ *
+ * Readers and writers have one key, neither `keys` nor `permits`; and readers no `min_hold_ms`.
  */
 typedef enum redlock_mode {
     REDLOCK_EXCLUSIVE, /* one holder; readers that keep coming may keep it out */
@@ -456,8 +458,7 @@ typedef struct redlock_request {
      */
     uint32_t permits;
 
-    /* Alone, or shared with other readers; of one key, without permits. REDLOCK_EXCLUSIVE */
-    redlock_mode mode;
+    redlock_mode mode; /* alone, or shared with other readers; REDLOCK_EXCLUSIVE */
 } redlock_request;
 
 #define REDLOCK_REQUEST_INIT                                                                       \

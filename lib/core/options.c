@@ -206,23 +206,21 @@ redlock_status options_check_key(const char *field, const char *key, size_t *len
     return REDLOCK_OK;
 }
 
+/* What shares a key knows of one key alone, and of no permits; and no reader's share stays. */
 static redlock_status check_mode(const redlock_request *request, redlock_error *error) {
     if (request->mode < REDLOCK_EXCLUSIVE || request->mode > REDLOCK_WRITER) {
         return error_set(error, REDLOCK_EINVAL, "mode: %d is not one of redlock_mode",
                          (int)request->mode);
     }
-    if (request->mode != REDLOCK_EXCLUSIVE && request->key_count > 0) {
-        return error_set(error, REDLOCK_EINVAL, "mode: several keys can be held alone only");
-    }
-    if (request->mode != REDLOCK_EXCLUSIVE && request->permits > 0) {
-        return error_set(error, REDLOCK_EINVAL, "mode: of a semaphore there are only permits");
-    }
-    if (request->mode == REDLOCK_READER && request->min_hold_ms > 0) {
-        return error_set(error, REDLOCK_EINVAL,
-                         "min_hold_ms: a reader's share ends when it is released");
-    }
     if (request->mode == REDLOCK_READER && request->fenced) {
         return error_set(error, REDLOCK_EINVAL, "fenced: readers do not hold the key alone");
+    }
+    if (request->mode == REDLOCK_READER && request->min_hold_ms > 0) {
+        return error_set(error, REDLOCK_EINVAL, "min_hold_ms: readers do not hold the key alone");
+    }
+    if (request->mode != REDLOCK_EXCLUSIVE && (request->key_count > 0 || request->permits > 0)) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "mode: readers and writers have one key, neither keys nor permits");
     }
     return REDLOCK_OK;
 }

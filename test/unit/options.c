@@ -447,25 +447,36 @@ static void test_the_mode(void **state) {
     assert_request_refused(&request, "mode: 3 is not one of redlock_mode");
     request.mode = REDLOCK_READER;
     assert_request_accepted(&request);
-    request.min_hold_ms = 1;
-    assert_request_refused(&request, "min_hold_ms: a reader's share ends when it is released");
-    request.min_hold_ms = 0;
-    request.permits = 2;
-    assert_request_refused(&request, "mode: of a semaphore there are only permits");
-    request.permits = 0;
-    request.keys = (const char *const[]){"a", "b"};
-    request.key_count = 2;
-    request.key = NULL;
-    assert_request_refused(&request, "mode: several keys can be held alone only");
-    request.keys = NULL;
-    request.key_count = 0;
-    request.key = "key";
     request.fenced = true;
     assert_request_refused(&request, "fenced: readers do not hold the key alone");
     request.mode = REDLOCK_WRITER;
     assert_request_accepted(&request);
     request.fenced = false;
     assert_request_accepted(&request);
+}
+
+static void test_what_no_mode_goes_with(void **state) {
+    (void)state;
+    static const char *const keys[] = {"a", "b"};
+    redlock_request request = usual_request();
+    request.min_hold_ms = 1;
+    request.mode = REDLOCK_WRITER;
+    assert_request_accepted(&request);
+    request.mode = REDLOCK_READER;
+    assert_request_refused(&request, "min_hold_ms: readers do not hold the key alone");
+    for (redlock_mode mode = REDLOCK_READER; mode <= REDLOCK_WRITER; mode++) {
+        request = usual_request();
+        request.mode = mode;
+        request.permits = 2;
+        assert_request_refused(&request,
+                               "mode: readers and writers have one key, neither keys nor permits");
+        request.permits = 0;
+        request.key = NULL;
+        request.keys = keys;
+        request.key_count = 2;
+        assert_request_refused(&request,
+                               "mode: readers and writers have one key, neither keys nor permits");
+    }
 }
 
 static void test_the_key(void **state) {
@@ -655,6 +666,7 @@ int main(void) {
         cmocka_unit_test(test_several_keys),
         cmocka_unit_test(test_keys_that_stay),
         cmocka_unit_test(test_the_mode),
+        cmocka_unit_test(test_what_no_mode_goes_with),
         cmocka_unit_test(test_the_ttl_leaves_more_than_the_least_validity),
         cmocka_unit_test(test_max_hold_bounds_a_watchdog),
         cmocka_unit_test(test_permits_leave_room_in_the_key),
