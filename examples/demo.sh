@@ -31,7 +31,4 @@ meson compile -C "$build" >"$log" 2>&1 || {
 }
 echo
 
-case ${1:-} in
-readers) "$build/examples/demo-readers" ;;
-*) "$build/examples/demo" "$@" ;;
-esac
+"$build/examples/demo" "$@"

@@ -6,11 +6,10 @@
  *
  * The store and the writers are processes. All waiting is for what they say.
  */
-#include "demo_fence.h"
-
 #include "demo_actor.h"
 #include "demo_ask.h"
 #include "demo_screen.h"
+#include "demos.h"
 #include "masters.h"
 
 #include <inttypes.h>

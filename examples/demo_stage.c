@@ -1,13 +1,12 @@
 #include "demo_stage.h"
 
+#include "demo_screen.h"
 #include "masters.h"
 
 #include <event2/event.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 /* How often the loop wakes up to look at a condition. */
@@ -60,11 +59,38 @@ bool stage_run_until(struct stage *stage, stage_condition *condition, uint64_t l
 }
 
 static bool any_lost(struct stage *stage) {
-    return stage->first.lost || stage->second.lost;
+    for (size_t i = 0; i < STAGE_PROGRAMS; i++) {
+        if (stage->programs[i].lost) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool stage_run_for(struct stage *stage, uint64_t ms) {
     return !stage_run_until(stage, any_lost, ms);
+}
+
+bool stage_play(struct stage *stage, const struct step *steps, size_t count,
+                void (*show)(struct stage *stage)) {
+    for (size_t i = 0; i < count; i++) {
+        bool done;
+
+        screen_title(i + 1, steps[i].title);
+        done = steps[i].play(stage);
+        if (!done) {
+            printf("\nStep %zu failed: %s.\n", i + 1, steps[i].title);
+        }
+        if (show != NULL) {
+            show(stage);
+        }
+        putchar('\n');
+        fflush(stdout);
+        if (!done) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* --------------------------------------------------------------------------------- the programs */
@@ -73,13 +99,6 @@ static void answer(struct program *program, const redlock_lock *lock, redlock_st
     program->answered = true;
     program->status = status;
     snprintf(program->explanation, sizeof(program->explanation), "%s", redlock_explain(lock));
-}
-
-static void refused(struct program *program, redlock_status status) {
-    program->answered = true;
-    program->status = status;
-    snprintf(program->explanation, sizeof(program->explanation), "%s",
-             redlock_client_error(program->client));
 }
 
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
@@ -106,134 +125,119 @@ static void on_closed(void *arg) {
     struct program *program = arg;
 
     program->client = NULL;
-    program->closed = true;
 }
 
-static bool both_answered(struct stage *stage) {
-    return stage->first.answered && stage->second.answered;
+redlock_request stage_request(const char *key) {
+    redlock_request request = REDLOCK_REQUEST_INIT;
+
+    request.key = key;
+    request.watchdog = true;
+    return request;
 }
 
-static redlock_status wait_for_answer(struct stage *stage, struct program *program) {
-    if (!stage_run_until(stage, both_answered, REQUEST_LIMIT_MS)) {
+/* What was refused ends as well, at once. */
+static void note_asked(struct program *program, redlock_status accepted) {
+    if (accepted != REDLOCK_OK) {
+        program->lock = NULL;
+        program->answered = true;
+        program->status = accepted;
+        snprintf(program->explanation, sizeof(program->explanation), "%s",
+                 redlock_client_error(program->client));
+    }
+}
+
+void stage_ask(struct stage *stage, size_t number, const redlock_request *request) {
+    struct program *program = &stage->programs[number];
+    redlock_request asked = *request;
+
+    asked.on_lost = on_lost;
+    asked.on_lost_arg = program;
+    program->answered = false;
+    program->lost = false;
+    note_asked(program,
+               redlock_acquire(program->client, &asked, on_acquired, program, &program->lock));
+}
+
+void stage_ask_release(struct stage *stage, size_t number) {
+    struct program *program = &stage->programs[number];
+    redlock_lock *lock = program->lock;
+
+    program->lock = NULL;
+    program->answered = false;
+    note_asked(program, redlock_release(lock, on_released, program));
+}
+
+static bool is_answered(struct stage *stage) {
+    const struct program *program = stage->subject;
+
+    return program->answered;
+}
+
+redlock_status stage_await(struct stage *stage, size_t number) {
+    struct program *program = &stage->programs[number];
+
+    stage->subject = program;
+    if (!stage_run_until(stage, is_answered, REQUEST_LIMIT_MS)) {
         fprintf(stderr, "no callback within %d ms\n", REQUEST_LIMIT_MS);
         exit(EXIT_FAILURE);
     }
     return program->status;
 }
 
-redlock_status stage_acquire(struct stage *stage, struct program *program, const char *key,
-                             uint64_t wait_ms) {
-    redlock_request request = REDLOCK_REQUEST_INIT;
-    redlock_status status;
+bool stage_ends(struct stage *stage, size_t number, redlock_status expected, const char *claim) {
+    redlock_status status = stage_await(stage, number);
 
-    request.key = key;
-    request.ttl_ms = STAGE_TTL_MS;
-    request.wait_ms = wait_ms;
-    request.watchdog = true;
-    request.on_lost = on_lost;
-    request.on_lost_arg = program;
-    program->answered = false;
-    program->lost = false;
-    status = redlock_acquire(program->client, &request, on_acquired, program, NULL);
-    if (status != REDLOCK_OK) {
-        refused(program, status);
+    if (!check(status == expected, claim)) {
+        say("%s: %s", redlock_status_name(status), stage->programs[number].explanation);
     }
-    return wait_for_answer(stage, program);
+    return status == expected;
 }
 
-redlock_status stage_release(struct stage *stage, struct program *program) {
-    redlock_lock *lock = program->lock;
-    redlock_status status;
+bool stage_releases(struct stage *stage, size_t number, const char *claim) {
+    stage_ask_release(stage, number);
+    return stage_ends(stage, number, REDLOCK_OK, claim);
+}
 
-    program->lock = NULL;
-    program->answered = false;
-    status = redlock_release(lock, on_released, program);
-    if (status != REDLOCK_OK) {
-        refused(program, status);
+static bool is_connected_to_all(const redlock_client *client) {
+    redlock_node_info infos[STAGE_MASTERS];
+    size_t count = redlock_client_nodes(client, infos, STAGE_MASTERS);
+
+    for (size_t i = 0; i < count; i++) {
+        if (!infos[i].connected) {
+            return false;
+        }
     }
-    return wait_for_answer(stage, program);
+    return count == STAGE_MASTERS;
+}
+
+bool stage_is_connected(struct stage *stage) {
+    for (size_t i = 0; i < STAGE_PROGRAMS; i++) {
+        const redlock_client *client = stage->programs[i].client;
+
+        if (client != NULL && !is_connected_to_all(client)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static int create_program(struct stage *stage, struct program *program, const char *name) {
     redlock_options options = REDLOCK_OPTIONS_INIT;
     redlock_error error;
 
-    *program = (struct program){.name = name, .answered = true};
+    *program = (struct program){.answered = true};
     options.nodes = masters_uris(stage->masters);
     options.node_count = STAGE_MASTERS;
     options.node_timeout_ms = NODE_TIMEOUT_MS;
     options.drift = DRIFT;
-    options.max_ttl_ms = 2 * STAGE_TTL_MS;
     options.name = "redlock-demo";
+    options.owner = name;
     options.guards = REDLOCK_GUARDS_OFF; /* the masters were started for this, a moment ago */
     if (redlock_client_create(stage->base, &options, &program->client, &error) != REDLOCK_OK) {
         fprintf(stderr, "%s\n", error.message);
         return -1;
     }
     return 0;
-}
-
-/* ---------------------------------------------------------------------------------- the masters */
-
-static char *token_at(struct stage *stage, size_t master) {
-    if (masters_pid(stage->masters, master) == 0) {
-        return NULL;
-    }
-    return masters_query(stage->masters, master, "GET %s", STAGE_KEY);
-}
-
-static size_t count_equal(char *const *tokens, const char *token) {
-    size_t count = 0;
-
-    for (size_t i = 0; i < STAGE_MASTERS; i++) {
-        count += tokens[i] != NULL && strcmp(tokens[i], token) == 0;
-    }
-    return count;
-}
-
-size_t stage_holders(struct stage *stage) {
-    char *tokens[STAGE_MASTERS];
-    size_t holders = 0;
-
-    for (size_t i = 0; i < STAGE_MASTERS; i++) {
-        tokens[i] = token_at(stage, i);
-    }
-    for (size_t i = 0; i < STAGE_MASTERS; i++) {
-        if (tokens[i] != NULL && count_equal(tokens, tokens[i]) > holders) {
-            holders = count_equal(tokens, tokens[i]);
-        }
-    }
-    for (size_t i = 0; i < STAGE_MASTERS; i++) {
-        free(tokens[i]);
-    }
-    return holders;
-}
-
-uint64_t stage_time_left_ms(struct stage *stage, size_t master) {
-    long long left = -1;
-
-    if (masters_pid(stage->masters, master) != 0) {
-        left = masters_query_integer(stage->masters, master, "PTTL %s", STAGE_KEY);
-    }
-    return left > 0 ? (uint64_t)left : 0;
-}
-
-void stage_show_masters(struct stage *stage) {
-    printf("\n      %-18s %-8s %-10s %s\n", "master", "state", "token", "time left");
-    for (size_t i = 0; i < STAGE_MASTERS; i++) {
-        bool up = masters_pid(stage->masters, i) != 0;
-        char *token = token_at(stage, i);
-
-        printf("      127.0.0.1:%-8d %-8s ", masters_port(stage->masters, i), up ? "up" : "killed");
-        if (token != NULL) {
-            /* The beginning is enough to compare; a whole token could release the lock. */
-            printf("%-10.8s %" PRIu64 " ms\n", token, stage_time_left_ms(stage, i));
-        } else {
-            printf("%-10s -\n", "-");
-        }
-        free(token);
-    }
-    printf("\n");
 }
 
 /* ------------------------------------------------------------------------------ begin and finish
@@ -274,26 +278,33 @@ int stage_init(struct stage *stage) {
     return stage->masters != NULL ? 0 : -1;
 }
 
-int stage_add_programs(struct stage *stage) {
-    if (create_program(stage, &stage->first, "first") != 0 ||
-        create_program(stage, &stage->second, "second") != 0) {
-        return -1;
+int stage_add_programs(struct stage *stage, size_t count) {
+    static const char *const names[STAGE_PROGRAMS] = {"first", "second", "third", "fourth"};
+
+    for (size_t i = 0; i < count; i++) {
+        if (create_program(stage, &stage->programs[i], names[i]) != 0) {
+            return -1;
+        }
     }
     return 0;
 }
 
 static bool all_closed(struct stage *stage) {
-    return stage->first.client == NULL && stage->second.client == NULL;
+    for (size_t i = 0; i < STAGE_PROGRAMS; i++) {
+        if (stage->programs[i].client != NULL) {
+            return false;
+        }
+    }
+    return true;
 }
 
 int stage_finish(struct stage *stage) {
     int outcome = 0;
 
-    if (stage->first.client != NULL) {
-        redlock_client_close(stage->first.client, on_closed, &stage->first);
-    }
-    if (stage->second.client != NULL) {
-        redlock_client_close(stage->second.client, on_closed, &stage->second);
+    for (size_t i = 0; i < STAGE_PROGRAMS; i++) {
+        if (stage->programs[i].client != NULL) {
+            redlock_client_close(stage->programs[i].client, on_closed, &stage->programs[i]);
+        }
     }
     if (stage->base != NULL && !stage_run_until(stage, all_closed, CLOSE_LIMIT_MS)) {
         fputs("a client did not close in time\n", stderr);

@@ -1,0 +1,13 @@
+/* What can be played. Each shows one idea, and returns whether all that it told was so. */
+#ifndef DEMOS_H
+#define DEMOS_H
+
+#include "demo_stage.h"
+
+#include <stdbool.h>
+
+bool demo_locks(struct stage *stage);
+bool demo_fence(struct stage *stage);
+bool demo_readers(struct stage *stage);
+
+#endif
