@@ -21,6 +21,7 @@ static const struct demo demos[] = {
     {"fence", "a writer that was stopped for too long, and a store's gate", demo_fence},
     {"readers", "readers share a key, and make room for a writer", demo_readers},
     {"several", "several keys in one lock: all of them or none", demo_several},
+    {"permits", "a semaphore: so many may hold it at once", demo_permits},
 };
 
 #define DEMO_COUNT (sizeof(demos) / sizeof(demos[0]))

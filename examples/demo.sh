@@ -5,6 +5,7 @@
 #     sh examples/demo.sh fence      # a writer that was stopped for too long, and a store's gate
 #     sh examples/demo.sh readers    # readers share a key, and make room for a writer
 #     sh examples/demo.sh several    # several keys in one lock: all of them or none
+#     sh examples/demo.sh permits    # a semaphore: so many may hold it at once
 #
 # Installs what is missing for that: see test/packages.
 set -eu

@@ -10,5 +10,6 @@ bool demo_locks(struct stage *stage);
 bool demo_fence(struct stage *stage);
 bool demo_readers(struct stage *stage);
 bool demo_several(struct stage *stage);
+bool demo_permits(struct stage *stage);
 
 #endif
