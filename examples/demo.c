@@ -22,6 +22,7 @@ static const struct demo demos[] = {
     {"readers", "readers share a key, and make room for a writer", demo_readers},
     {"several", "several keys in one lock: all of them or none", demo_several},
     {"permits", "a semaphore: so many may hold it at once", demo_permits},
+    {"stay", "keys that stay after an early release, or after their holder died", demo_stay},
 };
 
 #define DEMO_COUNT (sizeof(demos) / sizeof(demos[0]))

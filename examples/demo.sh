@@ -6,6 +6,7 @@
 #     sh examples/demo.sh readers    # readers share a key, and make room for a writer
 #     sh examples/demo.sh several    # several keys in one lock: all of them or none
 #     sh examples/demo.sh permits    # a semaphore: so many may hold it at once
+#     sh examples/demo.sh stay       # keys that stay after a release, or after their holder died
 #
 # Installs what is missing for that: see test/packages.
 set -eu

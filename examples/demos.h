@@ -11,5 +11,6 @@ bool demo_fence(struct stage *stage);
 bool demo_readers(struct stage *stage);
 bool demo_several(struct stage *stage);
 bool demo_permits(struct stage *stage);
+bool demo_stay(struct stage *stage);
 
 #endif
