@@ -23,6 +23,7 @@ static const struct demo demos[] = {
     {"several", "several keys in one lock: all of them or none", demo_several},
     {"permits", "a semaphore: so many may hold it at once", demo_permits},
     {"stay", "keys that stay after an early release, or after their holder died", demo_stay},
+    {"replicas", "masters whose replicas have to confirm a grant", demo_replicas},
 };
 
 #define DEMO_COUNT (sizeof(demos) / sizeof(demos[0]))

@@ -7,6 +7,7 @@
 #     sh examples/demo.sh several    # several keys in one lock: all of them or none
 #     sh examples/demo.sh permits    # a semaphore: so many may hold it at once
 #     sh examples/demo.sh stay       # keys that stay after a release, or after their holder died
+#     sh examples/demo.sh replicas   # masters whose replicas have to confirm a grant
 #
 # Installs what is missing for that: see test/packages.
 set -eu

@@ -12,5 +12,6 @@ bool demo_readers(struct stage *stage);
 bool demo_several(struct stage *stage);
 bool demo_permits(struct stage *stage);
 bool demo_stay(struct stage *stage);
+bool demo_replicas(struct stage *stage);
 
 #endif

@@ -1,0 +1,155 @@
+/* Masters with a replica each: a grant counts when the replica has confirmed it. */
+#include "demo_look.h"
+#include "demo_screen.h"
+#include "demo_stage.h"
+#include "demos.h"
+#include "masters.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY "demo:nightly-report"
+
+/* Of each master, one; they end with the demo, however that ends. */
+static struct masters *replicas;
+
+static void silence(size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        masters_stop(replicas, i);
+    }
+}
+
+static void have_go_on(size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        masters_continue(replicas, i);
+    }
+}
+
+/* How many replicas have the key by now: nobody waits for it to come there. */
+static size_t replicated(void) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < STAGE_MASTERS; i++) {
+        count += (size_t)masters_query_integer(replicas, i, "EXISTS " KEY);
+    }
+    return count;
+}
+
+static void ask(struct stage *stage, uint64_t wait_ms) {
+    redlock_request request = stage_request(KEY);
+
+    request.wait_replicas = 1;
+    request.wait_ms = wait_ms;
+    stage_ask(stage, FIRST, &request);
+}
+
+/* A condition: all that the program has sent was answered, also by masters that were slow. */
+static bool is_idle(struct stage *stage) {
+    redlock_node_info infos[STAGE_MASTERS];
+    size_t count = redlock_client_nodes(stage->programs[FIRST].client, infos, STAGE_MASTERS);
+    uint32_t commands = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        commands += infos[i].commands;
+    }
+    return commands == 0;
+}
+
+static bool are_followed(struct stage *stage) {
+    size_t followed = 0;
+
+    for (size_t i = 0; i < STAGE_MASTERS; i++) {
+        char *info = masters_query(stage->masters, i, "INFO replication");
+
+        followed += info != NULL && strstr(info, "state=online") != NULL;
+        free(info);
+    }
+    return followed == STAGE_MASTERS;
+}
+
+/* ------------------------------------------------------------------------------------ the steps */
+
+/* Whether the server has done it. */
+static bool does(struct masters *servers, size_t index, const char *command, int number) {
+    char *answer = masters_query(servers, index, command, number);
+    bool is_done = answer != NULL && strcmp(answer, "OK") == 0;
+
+    free(answer);
+    return is_done;
+}
+
+static bool follow(struct stage *stage) {
+    if (!check((replicas = masters_start(STAGE_MASTERS, NULL)) != NULL,
+               "five more servers are started")) {
+        return false;
+    }
+    for (size_t i = 0; i < STAGE_MASTERS; i++) {
+        if (!does(stage->masters, i, "CONFIG SET repl-diskless-sync-delay %d", 0) ||
+            !does(replicas, i, "REPLICAOF 127.0.0.1 %d", masters_port(stage->masters, i))) {
+            return check(false, "they are told to follow the masters");
+        }
+    }
+    return check(stage_run_until(stage, are_followed, STAGE_PATIENCE_MS),
+                 "each master has a replica") &&
+           check(stage_run_until(stage, stage_is_connected, STAGE_PATIENCE_MS),
+                 "a program is connected to the masters");
+}
+
+static bool confirm(struct stage *stage) {
+    say("The program asks for \"%s\"; a master's grant is to count when its replica has it.", KEY);
+    ask(stage, STAGE_PATIENCE_MS);
+    return stage_ends(stage, FIRST, REDLOCK_OK, "it has the lock") &&
+           check(replicated() >= STAGE_QUORUM,
+                 "and a quorum of the replicas has the key already") &&
+           stage_releases(stage, FIRST, "it has released it");
+}
+
+static bool bear_a_minority(struct stage *stage) {
+    silence(0, 2);
+    say("The replicas of two masters are stopped (SIGSTOP).");
+    ask(stage, STAGE_PATIENCE_MS);
+    return stage_ends(stage, FIRST, REDLOCK_OK, "the program has the lock all the same") &&
+           stage_releases(stage, FIRST, "it has released it");
+}
+
+static bool refuse(struct stage *stage) {
+    silence(2, 3);
+    say("That of a third one is stopped, too.");
+    if (!stage_run_until(stage, is_idle, STAGE_PATIENCE_MS)) {
+        return check(false, "all masters have answered what they were asked before");
+    }
+    ask(stage, 0);
+    if (!stage_ends(stage, FIRST, REDLOCK_ENOQUORUM, "the program is refused: no quorum")) {
+        return false;
+    }
+    say("         \"%s\"", stage->programs[FIRST].explanation);
+    return check(strstr(stage->programs[FIRST].explanation, "0 of 1 replicas confirmed it") != NULL,
+                 "and is told why") &&
+           check(look_all_answer(stage, "EXISTS " KEY, "0"), "no master has kept the key");
+}
+
+static bool go_on(struct stage *stage) {
+    have_go_on(0, 3);
+    say("All replicas go on (SIGCONT).");
+    ask(stage, STAGE_PATIENCE_MS);
+    return stage_ends(stage, FIRST, REDLOCK_OK, "the program has the lock") &&
+           check(replicated() >= STAGE_QUORUM, "and a quorum of the replicas has the key") &&
+           stage_releases(stage, FIRST, "it has released it");
+}
+
+static const struct step steps[] = {
+    {"A replica for each master", follow},
+    {"A lock that they have confirmed", confirm},
+    {"Two of five without replica", bear_a_minority},
+    {"Three of five without replica", refuse},
+    {"They go on", go_on},
+};
+
+bool demo_replicas(struct stage *stage) {
+    bool done = stage_add_programs(stage, 1) == 0 &&
+                stage_play(stage, steps, sizeof(steps) / sizeof(steps[0]), NULL);
+
+    masters_finish(replicas);
+    replicas = NULL;
+    return done;
+}
