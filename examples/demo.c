@@ -24,6 +24,7 @@ static const struct demo demos[] = {
     {"permits", "a semaphore: so many may hold it at once", demo_permits},
     {"stay", "keys that stay after an early release, or after their holder died", demo_stay},
     {"replicas", "masters whose replicas have to confirm a grant", demo_replicas},
+    {"inspect", "who holds a key, and whether a fence is still the newest", demo_inspect},
 };
 
 #define DEMO_COUNT (sizeof(demos) / sizeof(demos[0]))

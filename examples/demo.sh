@@ -8,6 +8,7 @@
 #     sh examples/demo.sh permits    # a semaphore: so many may hold it at once
 #     sh examples/demo.sh stay       # keys that stay after a release, or after their holder died
 #     sh examples/demo.sh replicas   # masters whose replicas have to confirm a grant
+#     sh examples/demo.sh inspect    # who holds a key, and whether a fence is still the newest
 #
 # Installs what is missing for that: see test/packages.
 set -eu

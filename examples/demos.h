@@ -13,5 +13,6 @@ bool demo_several(struct stage *stage);
 bool demo_permits(struct stage *stage);
 bool demo_stay(struct stage *stage);
 bool demo_replicas(struct stage *stage);
+bool demo_inspect(struct stage *stage);
 
 #endif
