@@ -203,9 +203,13 @@ static void rest(struct lease *lease) {
     lease->wake_at = nanos_min(lease->renew_at, lease->lost_at);
 }
 
+/* What does not last longer changes nothing: the margin is that of when the end was gained. */
 static void set_validity(struct lease *lease, uint64_t end, uint64_t now) {
-    lease->validity_end = nanos_max(end, lease->validity_end);
-    uint64_t left = nanos_sub(lease->validity_end, now);
+    if (end <= lease->validity_end) {
+        return;
+    }
+    lease->validity_end = end;
+    uint64_t left = nanos_sub(end, now);
     lease->lost_at = nanos_sub(lease->validity_end, nanos_min(LOSS_MARGIN, left / 8));
 }
 

@@ -367,6 +367,20 @@ static void test_a_watchdog_goes_on_with_the_new_ttl(void **state) {
     assert_int_equal(rig.round.ttl, MS(6000));
 }
 
+/* Nor does it put off the notice of the loss: 10 ms before the end, when the end was further away.
+ */
+static void test_a_shorter_extension_leaves_the_margin(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_hold(&rig, &terms, "GGG");
+    rig.now = rig.lease.validity_end - MS(30);
+    assert_int_equal(rig_extend(&rig, MS(20)), REDLOCK_OK);
+    rig_votes(&rig, "GGG");
+    assert_extended(&rig, REDLOCK_OK);
+    assert_int_equal(rig.lease.lost_at, rig.lease.validity_end - MS(10));
+}
+
 static void test_an_extension_never_shortens(void **state) {
     (void)state;
     struct rig rig;
@@ -725,6 +739,7 @@ int main(void) {
         cmocka_unit_test(test_an_extension_counts_from_its_call),
         cmocka_unit_test(test_a_watchdog_goes_on_with_the_new_ttl),
         cmocka_unit_test(test_an_extension_never_shortens),
+        cmocka_unit_test(test_a_shorter_extension_leaves_the_margin),
         cmocka_unit_test(test_one_extension_at_a_time),
         cmocka_unit_test(test_an_extension_overtakes_a_renewal),
         cmocka_unit_test(test_how_extensions_fail),
