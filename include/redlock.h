@@ -420,7 +420,8 @@ typedef struct redlock_request {
     /*
      * The key stays taken for at least so long, also where it is released earlier; counted, like
      * the validity, from before the try that got it. For work that must not be done again too
-     * soon, whoever does it (a job that many machines would start). At most ttl_ms.
+     * soon, whoever does it (a job that many machines would start). At most ttl_ms; 0: not at all.
+     * A key that stays has a value that is nobody's: zeros for the token, and the owner.
      */
     uint64_t min_hold_ms;
 
@@ -428,16 +429,16 @@ typedef struct redlock_request {
      * The nodes keep the key for so long after the validity has ended, so that only a holder that
      * vanished delays the next one: what it had sent before has time to arrive. (The lock-delay of
      * "The Chubby lock service", section 2.4: for resources that cannot check a fence.) A release
-     * frees the key at once. ttl_ms and this together are at most max_ttl_ms.
+     * frees the key at once. ttl_ms and this together are at most max_ttl_ms; 0: no longer.
      */
     uint64_t lock_delay_ms;
 
     /*
-     * For masters with replicas: a node's grant or renewal counts only if so many of its replicas
-     * confirm it within half of node_timeout_ms (WAIT); otherwise its vote is UNTRUSTED. Then a
-     * replica that is promoted is likely to have the key, which makes failover less dangerous, and
-     * not safe: any replica may be promoted. It costs a round trip to the replicas, for which
-     * whatever else this client asked of the node waits too.
+     * Above 0, for masters with replicas: a node's grant or renewal counts only if so many of its
+     * replicas confirm it within half of node_timeout_ms (WAIT); otherwise its vote is UNTRUSTED.
+     * Then a replica that is promoted is likely to have the key, which makes failover less
+     * dangerous, and not safe: any replica may be promoted. It costs a round trip to the replicas,
+     * for which whatever else this client asked of the node waits too.
      */
     uint32_t wait_replicas;
 
@@ -481,7 +482,8 @@ typedef struct redlock_request {
  *   REDLOCK_ECANCELED, REDLOCK_ECLOSED, REDLOCK_ENOMEM
  * and, when it is not OK, the handle ends with the callback. redlock_explain tells why.
  * With wait_ms, the last try begins within wait_ms of the call, and the callback comes at the
- * latest two node_timeout_ms later: one for the try, one to learn who denied it.
+ * latest two node_timeout_ms later: one for the try, one to learn who denied it; of a fenced lock,
+ * one more for each time that counters are raised.
  *
  * `lock` may be NULL; otherwise it is set, for redlock_cancel, before the call returns.
  *
@@ -500,9 +502,9 @@ REDLOCK_EXPORT redlock_status redlock_cancel(redlock_lock *lock);
 
 /*
  * Extends a held lock: its key is to live `ttl_ms` from now (0: the TTL it has: the request's, or
- * that of the last extension) on every node
- * that still has our token. Needs a quorum of such nodes; never creates a key. It never shortens:
- * where more than ttl_ms is left, that stays. The watchdog, if on, renews with ttl_ms from then on.
+ * that of the last extension) on every node that still has our token. Needs a quorum of such nodes;
+ * never creates a key. It never shortens: where more than ttl_ms is left, that stays. The watchdog,
+ * if on, renews with ttl_ms from then on.
  *
  * `on_extended` (may be NULL) is called with
  *   REDLOCK_OK         validity counts from this call
@@ -659,7 +661,8 @@ typedef enum redlock_vote {
     REDLOCK_VOTE_TIMEOUT,     /* no answer within node_timeout_ms */
     REDLOCK_VOTE_UNREACHABLE, /* nothing was sent: no connection, or over a bound; see detail */
     REDLOCK_VOTE_BROKEN,      /* the connection broke before the answer: outcome unknown */
-    REDLOCK_VOTE_UNTRUSTED    /* it may have done it, but is not trusted: see redlock_guards */
+    REDLOCK_VOTE_UNTRUSTED    /* it did it, or may have, but that does not count: redlock_guards, or
+                                 redlock_request.wait_replicas */
 } redlock_vote;
 
 typedef struct redlock_node_report {
