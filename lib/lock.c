@@ -161,21 +161,14 @@ static enum script script_to_take(const redlock_lock *lock, bool is_new) {
     return is_fenced || lock->key->count > 1 ? SCRIPT_TAKE : SCRIPT_COUNT;
 }
 
-static void take(const redlock_lock *lock, struct flight *flight, uint32_t nodes) {
+/* What is new goes with the other scripts of the turn; a top-up at once, after those before it. */
+static void take(const redlock_lock *lock, struct flight *flight, uint32_t nodes, bool is_new) {
     struct context *context = lock->locks->context;
-    enum script script = script_to_take(lock, true);
+    enum script script = script_to_take(lock, is_new);
     if (script == SCRIPT_COUNT) {
         set_now(context, flight, nodes);
-    } else {
+    } else if (is_new) {
         batch_add(context, script, flight_prepare_take(flight, nodes), flight);
-    }
-}
-
-static void take_more(const redlock_lock *lock, struct flight *flight, uint32_t nodes) {
-    struct context *context = lock->locks->context;
-    enum script script = script_to_take(lock, false);
-    if (script == SCRIPT_COUNT) {
-        set_now(context, flight, nodes);
     } else {
         batch_send_alone(context, script, flight_prepare_take(flight, nodes), flight);
     }
@@ -193,7 +186,7 @@ static void top_up(redlock_lock *lock, uint32_t nodes, uint64_t ttl, uint64_t no
     struct flight *flight =
         ttl >= NANOS_PER_MS ? flight_create(lock->locks->context, FLIGHT_UNATTENDED, &plan) : NULL;
     if (flight != NULL) {
-        take_more(lock, flight, nodes);
+        take(lock, flight, nodes, false);
         flight_drop(flight);
     }
 }
@@ -226,6 +219,42 @@ static bool change_key(redlock_lock *lock) {
     return key != NULL;
 }
 
+/* What makes a round a try: what is to be had, and what it is to grow by. */
+static void plan_try(const redlock_lock *lock, struct flight_plan *plan) {
+    const struct lease_terms *terms = &lock->lease.terms;
+    plan->step = 1;
+    plan->permits = terms->permits;
+    if (lock->key->mode == REDLOCK_WRITER) {
+        plan->intent_ms = nanos_to_ms(lease_next_try_within(&lock->lease, plan->now));
+    }
+    if (terms->fenced) {
+        plan->fence = clock_wall_us(); /* so that lost counters begin above their past */
+    }
+}
+
+static struct flight_plan plan_round(const redlock_lock *lock, enum round_kind kind,
+                                     uint32_t awaited, uint64_t now) {
+    const struct lease *lease = &lock->lease;
+    bool is_release = kind == ROUND_RELEASE || kind == ROUND_SETTLE;
+    struct flight_plan plan = {.kind = kind,
+                               .key = lock->key,
+                               .token = lock->token,
+                               .now = now,
+                               .ttl = lease->terms.ttl,
+                               .lock_delay = lease->terms.lock_delay,
+                               .awaited = awaited,
+                               .may_hold = lease->may_hold,
+                               .keep_until = nanos_add(now, lease->longest_ttl),
+                               .stay_until = kind == ROUND_RELEASE ? lease->stay_until : 0,
+                               .is_fenced = lease->terms.fenced,
+                               .fence = lease->fence,
+                               .replicas = is_release ? 0 : lock->replicas};
+    if (kind == ROUND_ACQUIRE) {
+        plan_try(lock, &plan);
+    }
+    return plan;
+}
+
 /* False when there is no memory for the round. */
 static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t awaited, uint64_t now) {
     struct context *context = lock->locks->context;
@@ -235,31 +264,7 @@ static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t await
         }
         random_token(lock->token);
     }
-    struct flight_plan plan = {.kind = kind,
-                               .key = lock->key,
-                               .token = lock->token,
-                               .now = now,
-                               .ttl = lock->lease.terms.ttl,
-                               .lock_delay = lock->lease.terms.lock_delay,
-                               .awaited = awaited,
-                               .may_hold = lock->lease.may_hold,
-                               .keep_until = nanos_add(now, lock->lease.longest_ttl),
-                               .stay_until = kind == ROUND_RELEASE ? lock->lease.stay_until : 0,
-                               .is_fenced = lock->lease.terms.fenced,
-                               .fence = lock->lease.fence};
-    plan.step = kind == ROUND_ACQUIRE;
-    if (kind == ROUND_ACQUIRE && lock->key->mode == REDLOCK_WRITER) {
-        plan.intent_ms = nanos_to_ms(lease_next_try_within(&lock->lease, now));
-    }
-    if (kind == ROUND_ACQUIRE && lock->lease.terms.fenced) {
-        plan.fence = clock_wall_us(); /* so that lost counters begin above their past */
-    }
-    if (kind != ROUND_RELEASE && kind != ROUND_SETTLE) {
-        plan.replicas = lock->replicas;
-    }
-    if (kind == ROUND_ACQUIRE) {
-        plan.permits = lock->lease.terms.permits;
-    }
+    struct flight_plan plan = plan_round(lock, kind, awaited, now);
     struct flight_listener listener = {on_vote, lock};
     struct flight *flight = flight_create(context, listener, &plan);
     if (flight == NULL) {
@@ -280,7 +285,7 @@ static bool begin_round(redlock_lock *lock, enum round_kind kind, uint32_t await
     }
     uint32_t all = flight->round.members;
     if (kind == ROUND_ACQUIRE) {
-        take(lock, flight, all);
+        take(lock, flight, all, true);
     } else {
         batch_add(context, script_of(lock, kind, now), all, flight);
     }

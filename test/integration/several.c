@@ -75,10 +75,14 @@ static void a_key_of_another_is_in_the_way_of_all(void **state) {
     rival_takes(f, 0, FIVE, "c", 70000);
     struct call *call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_EHELD);
-    assert_int_equal(votes(call, REDLOCK_VOTE_DENIED), FIVE);
-    for (size_t i = 0; i < FIVE; i++) { /* the one that is held longest */
-        assert_in_range(call->opinions[i].ttl_ms, 40001, 70000);
+    size_t deniers = 0; /* the others may not have said yet for how long */
+    for (size_t i = 0; i < FIVE; i++) {
+        if (call->opinions[i].ttl_ms > 0) { /* of the one that is held longest */
+            assert_in_range(call->opinions[i].ttl_ms, 40001, 70000);
+            deniers++;
+        }
     }
+    assert_true(deniers >= 3);
     wait_holders(f, "a", 0);
     rival_frees(f, 0, FIVE, "b");
     rival_frees(f, 0, FIVE, "c");
