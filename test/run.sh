@@ -19,7 +19,7 @@ export LC_ALL=C.UTF-8
 cd "$(dirname "$0")/.."
 
 build=build
-setup='-Dtests=enabled -Dbench=enabled -Dexamples=enabled'
+setup='-Dtests=enabled -Dbench=enabled -Dexamples=enabled -Dmutants=true'
 run=${TEST_ARGS:-}
 valgrind='valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
 wrapper=
@@ -53,6 +53,12 @@ while [ $# -gt 0 ]; do
 done
 
 sh test/install.sh build "${REDLOCK_SERVER:-redis-server}" test
+
+# They take a while to build.
+case " $run " in
+*' --suite mutants '*) ;;
+*' --suite '*) setup="$setup -Dmutants=false" ;;
+esac
 
 compile() {
     if [ -f "$build/meson-private/coredata.dat" ]; then
