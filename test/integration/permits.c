@@ -135,7 +135,7 @@ static void a_lock_of_the_same_name_is_another(void **state) {
 
 /* ------------------------------------------------------------------------------ round trips */
 
-/* A client that reaches each master through a proxy, which counts. */
+/* A client that reaches each master through a proxy, which counts as long as there is a client. */
 struct detour {
     struct proxy *proxies[FIVE];
     size_t tries[FIVE]; /* calls for permits so far */
@@ -148,12 +148,14 @@ static void count_tries(const struct command *command, void *arg) {
         command_is_script(command) && command_keys(command) == 1 && command->count == 3 + 1 + 5;
 }
 
-static void take_detour(struct fixture *f, struct detour *detour) {
+static struct detour *take_detour(struct fixture *f) {
     const char *uris[FIVE];
     size_t count = masters_count(f->masters);
     redlock_options options;
+    struct detour *detour = calloc(1, sizeof(*detour));
 
-    *detour = (struct detour){.client = NULL};
+    assert_non_null(detour);
+    at_finish(f, free, detour);
     proxies_create(f, detour->proxies, uris);
     for (size_t i = 0; i < count; i++) {
         proxy_watch(detour->proxies[i], count_tries, &detour->tries[i]);
@@ -161,6 +163,7 @@ static void take_detour(struct fixture *f, struct detour *detour) {
     options = patient_options(f, uris, count);
     detour->client = create_client(f, &options);
     wait_connected(f, detour->client, count);
+    return detour;
 }
 
 /* How many round trips an acquisition takes that is to be one try, at the nodes from `first` on. */
@@ -183,11 +186,10 @@ static size_t round_trips(struct fixture *f, struct detour *detour, size_t first
 
 static void without_others_it_takes_one_round_trip(void **state) {
     struct fixture *f = *state;
-    struct detour detour;
+    struct detour *detour = take_detour(f);
 
-    take_detour(f, &detour);
     for (size_t i = 0; i < ROUNDS; i++) {
-        assert_int_equal(round_trips(f, &detour, 0, i % 2), 1);
+        assert_int_equal(round_trips(f, detour, 0, i % 2), 1);
     }
 }
 
@@ -195,10 +197,10 @@ static void without_others_it_takes_one_round_trip(void **state) {
 static void where_one_is_free_a_second_round_trip_is_enough(void **state) {
     struct fixture *f = *state;
     redlock_client *other = connect_client(f);
-    struct detour detour;
+    struct detour *detour;
     size_t seen[3] = {0};
 
-    take_detour(f, &detour);
+    detour = take_detour(f);
     for (size_t i = 0; i + 1 < MOST; i++) {
         hold_permit(f, other, MOST);
     }
@@ -206,7 +208,7 @@ static void where_one_is_free_a_second_round_trip_is_enough(void **state) {
         wait_answered(f, other, i);
     }
     for (size_t i = 0; i < ROUNDS; i++) {
-        size_t trips = round_trips(f, &detour, 0, i % 2);
+        size_t trips = round_trips(f, detour, 0, i % 2);
         assert_in_range(trips, 1, 2);
         seen[trips]++;
     }
@@ -218,7 +220,7 @@ static void where_one_is_free_a_second_round_trip_is_enough(void **state) {
 static void a_second_round_trip_is_enough_for_the_nodes_that_are_left(void **state) {
     struct fixture *f = *state;
     redlock_client *other = connect_client(f);
-    struct detour detour;
+    struct detour *detour;
 
     for (size_t i = 0; i + 1 < MOST; i++) {
         hold_permit(f, other, MOST);
@@ -226,14 +228,14 @@ static void a_second_round_trip_is_enough_for_the_nodes_that_are_left(void **sta
     for (size_t i = 0; i < FIVE; i++) {
         wait_answered(f, other, i);
     }
-    take_detour(f, &detour);
+    detour = take_detour(f);
     for (size_t i = 0; i < 2; i++) {
-        proxy_refuse(detour.proxies[i]);
-        proxy_cut(detour.proxies[i]);
+        proxy_refuse(detour->proxies[i]);
+        proxy_cut(detour->proxies[i]);
     }
-    wait_connected(f, detour.client, 3);
+    wait_connected(f, detour->client, 3);
     for (size_t i = 0; i < ROUNDS; i++) {
-        assert_in_range(round_trips(f, &detour, 2, i % 2), 1, 2);
+        assert_in_range(round_trips(f, detour, 2, i % 2), 1, 2);
     }
 }
 
@@ -241,11 +243,13 @@ static void a_second_round_trip_is_enough_for_the_nodes_that_are_left(void **sta
  */
 
 /* A client that cannot reach one of three masters. */
-static void take_detour_past(struct fixture *f, struct detour *detour, size_t unreachable) {
-    take_detour(f, detour);
+static struct detour *take_detour_past(struct fixture *f, size_t unreachable) {
+    struct detour *detour = take_detour(f);
+
     proxy_refuse(detour->proxies[unreachable]);
     proxy_cut(detour->proxies[unreachable]);
     wait_connected(f, detour->client, THREE - 1);
+    return detour;
 }
 
 /* What a node that counts would say to the next one: there is room for two. */
@@ -259,17 +263,17 @@ static bool is_let_in_by_count(struct fixture *f, size_t master) {
  */
 static void where_counting_lets_three_in_only_two_get_a_permit(void **state) {
     struct fixture *f = *state;
-    struct detour detours[THREE];
+    struct detour *detours[THREE];
     struct call *calls[THREE];
     redlock_request request = permit_request(2);
     size_t counted = 0;
 
     for (size_t i = 0; i < THREE; i++) {
         size_t votes_by_count = 0;
-        take_detour_past(f, &detours[i], i);
-        calls[i] = acquire(f, detours[i].client, &request);
+        detours[i] = take_detour_past(f, i);
+        calls[i] = acquire(f, detours[i]->client, &request);
         for (size_t master = 0; master < THREE; master++) {
-            bool is_reached = detours[i].tries[master] > 0;
+            bool is_reached = detours[i]->tries[master] > 0;
             assert_int_equal(is_reached, master != i);
             votes_by_count += is_reached && is_let_in_by_count(f, master);
         }
@@ -283,7 +287,7 @@ static void where_counting_lets_three_in_only_two_get_a_permit(void **state) {
 
     /* Who has none still gets the first that is free. */
     request.wait_ms = REDLOCK_FOREVER;
-    struct call *waits = begin_acquire(f, detours[2].client, &request);
+    struct call *waits = begin_acquire(f, detours[2]->client, &request);
     uint32_t left = permit_of(calls[0]->lock);
     assert_int_equal(let_go(f, calls[0]->lock), REDLOCK_OK);
     assert_int_equal(await(f, waits), REDLOCK_OK);

@@ -49,7 +49,7 @@ size_t proxy_arrived(const struct proxy *proxy, const char *name);
 /* Runs the loop until so many have. */
 void wait_arrived(struct fixture *f, struct proxy *proxy, const char *name, size_t count);
 
-/* Has `watch` called for each command that arrives. */
+/* Has `watch` called for each command that arrives, also while the fixture is taken down. */
 void proxy_watch(struct proxy *proxy, void (*watch)(const struct command *command, void *arg),
                  void *arg);
 
