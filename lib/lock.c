@@ -347,6 +347,9 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
     if (update->top_up != 0) {
         top_up(lock, update->top_up, update->top_up_ttl, now);
     }
+    if (update->top_up_later) {
+        raise_event(lock, LOCK_LATE_VOTE); /* what is due is told before it is dealt with */
+    }
     set_timer(lock);
     note_news(lock, update);
     context_wake(context);

@@ -234,11 +234,15 @@ static void top_up(struct lease *lease, uint32_t lacking, uint64_t until, uint64
     lease->may_hold |= update->top_up;
 }
 
-/* After a round that did it: nodes without the key, and those that were not asked. */
+/* Nodes without the key, and those that were not asked. */
+static uint32_t lacking_after(const struct round *round) {
+    return round_voters(round, REDLOCK_VOTE_MISSING) | ~round->members;
+}
+
+/* After a round that did it. */
 static void top_up_after(struct lease *lease, const struct round *round, uint64_t now,
                          struct lease_update *update) {
-    uint32_t lacking = round_voters(round, REDLOCK_VOTE_MISSING) | ~round->members;
-    top_up(lease, lacking, nanos_add(round->start, round->ttl), now, update);
+    top_up(lease, lacking_after(round), nanos_add(round->start, round->ttl), now, update);
 }
 
 void lease_move(struct lease *lease, uint32_t members, uint64_t now, struct lease_update *update) {
@@ -261,7 +265,7 @@ static void acquired(struct lease *lease, const struct round *round, uint64_t en
     lease->stay_until =
         lease->terms.min_hold != 0 ? nanos_add(round->start, lease->terms.min_hold) : 0;
     round_was_yes(lease, round, end, now);
-    top_up_after(lease, round, now, update);
+    update->top_up_later = (lacking_after(round) & lease->members) != 0;
     tell(update, LEASE_ACQUIRED, REDLOCK_OK);
 }
 
@@ -372,8 +376,7 @@ static void renewal_decided(struct lease *lease, const struct round *round, uint
 void lease_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update) {
     *update = (struct lease_update){0};
-    if (lease->state == LEASE_HELD && round->kind == ROUND_RENEW && round_was_kept(round) &&
-        now < lease->lost_at) {
+    if (lease->state == LEASE_HELD && round_was_kept(round) && now < lease->lost_at) {
         top_up_after(lease, round, now, update);
     }
 }

@@ -89,6 +89,7 @@ struct lease_update {
 
     uint32_t top_up;     /* mask: SET NX the current token at these nodes */
     uint64_t top_up_ttl; /* for so long */
+    bool top_up_later;   /* once the news are told: lease_late_votes has it */
 
     unsigned news; /* mask of enum lease_news */
     redlock_status acquired;
@@ -119,8 +120,9 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
                  struct lease_update *update);
 
 /*
- * Votes have come in for a round that is decided: nodes of a renewal that a quorum of the list did,
- * and that turn out to lack the key, are topped up.
+ * Votes have come in for a round that is decided: its nodes that turn out to lack the key, where a
+ * quorum of the list has it, are topped up. So are they after an acquisition, once it is told: a
+ * yes is as fresh as the reading of the clock that it was decided by, and sending takes time.
  */
 void lease_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update);

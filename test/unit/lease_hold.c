@@ -535,13 +535,39 @@ static void test_late_votes_top_up_each_node_once(void **state) {
     assert_int_equal(rig.update.top_up, 0x10);
 }
 
-static void test_an_acquisition_tops_up_nothing(void **state) {
+static void test_an_acquisition_that_all_were_asked_for_tops_up_nothing(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = watched();
     rig_hold(&rig, &terms, "GGG");
-    rig_vote(&rig, 4, REDLOCK_VOTE_MISSING);
+    assert_false(rig.update.top_up_later);
+    rig_late_votes(&rig);
     assert_nothing_sent(&rig);
+}
+
+/* Sending takes time, and what is told is no longer true then. */
+static void test_an_acquisition_is_told_before_nodes_are_topped_up(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    terms.fenced = true;
+    rig_start(&rig, &terms, 1);
+    rig.counter = 2;
+    rig_votes(&rig, "GG");
+    rig.counter = 3;
+    rig_votes(&rig, "  G");
+    assert_state(&rig, LEASE_RAISING);
+    rig_votes(&rig, "MGGG"); /* a node that has restarted since */
+    assert_state(&rig, LEASE_HELD);
+    assert_nothing_sent(&rig);
+    assert_true(rig.update.top_up_later);
+    rig_pass(&rig, MS(2));
+    rig_late_votes(&rig);
+    assert_int_equal(rig.update.top_up, 0x01);
+    assert_int_equal(rig.update.top_up_ttl, MS(10000 - 2));
+    assert_int_equal(rig.lease.may_hold, 0x1f);
+    rig_vote(&rig, 4, REDLOCK_VOTE_MISSING);
+    assert_int_equal(rig.update.top_up, 0x10);
 }
 
 static void test_nothing_is_topped_up_after_a_failure_or_the_end(void **state) {
@@ -636,9 +662,11 @@ static void test_a_round_that_began_before_tops_up_whom_it_did_not_ask(void **st
     rig_pass(&rig, MS(2));
     rig_votes(&rig, "GG");
     assert_state(&rig, LEASE_HELD); /* by the list that there was when it began */
+    assert_int_equal(rig.acquired, 1);
+    assert_true(rig.update.top_up_later);
+    rig_late_votes(&rig);
     assert_int_equal(rig.update.top_up, 0x38);
     assert_int_equal(rig.update.top_up_ttl, MS(10000 - 2));
-    assert_int_equal(rig.acquired, 1);
 }
 
 static void test_a_renewal_takes_both_lists(void **state) {
@@ -747,7 +775,8 @@ int main(void) {
         cmocka_unit_test(test_a_lost_lock_cannot_be_extended),
         cmocka_unit_test(test_nodes_without_the_key_are_topped_up_after_a_success),
         cmocka_unit_test(test_late_votes_top_up_each_node_once),
-        cmocka_unit_test(test_an_acquisition_tops_up_nothing),
+        cmocka_unit_test(test_an_acquisition_that_all_were_asked_for_tops_up_nothing),
+        cmocka_unit_test(test_an_acquisition_is_told_before_nodes_are_topped_up),
         cmocka_unit_test(test_nothing_is_topped_up_after_a_failure_or_the_end),
         cmocka_unit_test(test_an_extension_tops_up_for_what_it_asked),
         cmocka_unit_test(test_nodes_that_join_get_the_key),

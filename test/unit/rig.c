@@ -121,6 +121,7 @@ static void carry_out(struct rig *rig, enum lease_state before) {
     check_timer(&rig->lease);
     check_validity(rig);
     check_top_up(rig, &rig->round);
+    assert_true(!update->top_up_later || (update->top_up == 0 && update->news == LEASE_ACQUIRED));
     if (!update->send) {
         return;
     }
@@ -179,7 +180,7 @@ static void tell_verdict(struct rig *rig) {
     carry_out(rig, before);
 }
 
-static void tell_late_votes(struct rig *rig) {
+void rig_late_votes(struct rig *rig) {
     enum lease_state before = rig->lease.state;
     lease_late_votes(&rig->lease, &rig->round, rig->now, &rig->update);
     carry_out(rig, before);
@@ -194,7 +195,7 @@ void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote) {
     if (cast(rig, node, vote)) {
         tell_verdict(rig);
     } else if (round_was_kept(&rig->round) && vote == REDLOCK_VOTE_MISSING) {
-        tell_late_votes(rig);
+        rig_late_votes(rig);
     }
 }
 
@@ -211,7 +212,7 @@ void rig_votes(struct rig *rig, const char *votes) {
     if (decided) {
         tell_verdict(rig);
     } else if (late) {
-        tell_late_votes(rig);
+        rig_late_votes(rig);
     }
 }
 

@@ -50,6 +50,9 @@ void rig_pass(struct rig *rig, uint64_t nanos);
 void rig_votes(struct rig *rig, const char *votes);
 void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote);
 
+/* Late votes have come, or are looked at for the first time: after an acquisition was told. */
+void rig_late_votes(struct rig *rig);
+
 /* So many nodes, from the first on, say that a permit is free, in the latest round. */
 void rig_says_free(struct rig *rig, uint32_t nodes, uint32_t permit);
 
