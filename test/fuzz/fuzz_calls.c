@@ -18,13 +18,15 @@
 static const char *text_of(struct input *input) {
     static char long_text[REDLOCK_MAX_KEY + 2];
     static const char *const texts[] = {NULL, "", "a", "b", "two words", "\x01\xff", "a\nb"};
-    unsigned kind = input_below(input, 13);
-    if (kind < sizeof(texts) / sizeof(texts[0])) {
+    static const size_t lengths[] = {64, 129, REDLOCK_MAX_KEY + 1};
+    const unsigned short_count = sizeof(texts) / sizeof(texts[0]);
+    const unsigned long_count = sizeof(lengths) / sizeof(lengths[0]);
+    unsigned kind = input_below(input, short_count + long_count);
+    if (kind < short_count) {
         return texts[kind];
     }
-    static const size_t lengths[] = {64, 129, REDLOCK_MAX_KEY + 1};
     memset(long_text, 'k', sizeof(long_text));
-    long_text[lengths[kind - 7]] = '\0';
+    long_text[lengths[kind - short_count]] = '\0';
     return long_text;
 }
 
@@ -170,7 +172,7 @@ static void set_keys(struct input *input, redlock_request *request) {
 }
 
 static void set_field(struct input *input, redlock_request *request) {
-    switch (input_below(input, 10)) {
+    switch (input_below(input, 13)) {
     case 0:
         request->size = (size_t)input_number(input);
         break;
