@@ -181,7 +181,7 @@ static void add_flight(struct batch *batch, struct flight *flight) {
 static void vote_out_of_memory(struct context *context, uint32_t nodes, struct flight *flight) {
     struct node *node;
     while ((node = members_take(&context->members, &nodes)) != NULL) {
-        flight_vote(flight, node, PLAIN_VOTE(UNREACHABLE), "out of memory");
+        flight_vote(flight, node, &PLAIN_VOTE(UNREACHABLE), "out of memory");
     }
 }
 
@@ -246,26 +246,19 @@ static bool reload(struct batch *batch, struct node *node, const struct reply *r
 /* All but the last lock had less than SCRIPT_MAX_KEYS keys together. */
 #define ITEMS_MAX (SCRIPT_MAX_KEYS + REDLOCK_MAX_KEYS)
 
-static unsigned items_of(const struct batch *batch, const struct flight *flight) {
-    return script_items(batch->script, flight->key->count);
-}
-
 /* False when the answer is none to this call. */
 static bool read_items(const struct batch *batch, const struct reply *reply,
                        struct reply_outcome *outcomes) {
-    unsigned count = 0;
-    for (unsigned i = 0; i < batch->count; i++) {
-        count += items_of(batch, batch->flights[i]);
-    }
+    unsigned count = script_items(batch->script, batch->count, batch->key_count);
     return reply_to_script(reply, batch->script, outcomes, count);
 }
 
 /* What is granted with a counter is just what is fenced. */
 static bool is_fit(const struct batch *batch, const struct flight *flight,
-                   struct reply_outcome outcome) {
+                   const struct reply_outcome *outcome) {
     bool is_release = batch->script == SCRIPT_RELEASE || batch->script == SCRIPT_STAY;
     bool is_counted = flight->is_fenced && !is_release;
-    return outcome.vote != REDLOCK_VOTE_GRANTED || is_counted == (outcome.fence > 0);
+    return outcome->vote != REDLOCK_VOTE_GRANTED || is_counted == (outcome->fence > 0);
 }
 
 static void vote(struct batch *batch, struct node *node, const struct reply *reply) {
@@ -274,14 +267,15 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
     const struct reply_outcome *items = outcomes;
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
-        struct reply_outcome outcome = {.vote = REDLOCK_VOTE_ERROR};
+        const struct reply_outcome *outcome = NULL;
         if (understood) {
-            outcome = reply_combine(items, items_of(batch, flight));
-            items += items_of(batch, flight);
+            unsigned count = script_items(batch->script, 1, flight->key->count);
+            outcome = reply_combine(items, count);
+            items += count;
         }
         if (reply == NULL) {
             flight_vote_without_answer(flight, node);
-        } else if (!understood || !is_fit(batch, flight, outcome)) {
+        } else if (outcome == NULL || !is_fit(batch, flight, outcome)) {
             flight_vote_error(flight, node, reply);
         } else {
             flight_vote(flight, node, outcome, NULL);
@@ -385,7 +379,7 @@ static void on_wait_reply(struct conn_request *request, void *owner, const struc
 
 static void vote_unreachable(struct batch *batch, struct node *node, const char *detail) {
     for (unsigned i = 0; i < batch->count; i++) {
-        flight_vote(batch->flights[i], node, PLAIN_VOTE(UNREACHABLE), detail);
+        flight_vote(batch->flights[i], node, &PLAIN_VOTE(UNREACHABLE), detail);
     }
 }
 

@@ -134,10 +134,10 @@ static bool was_not_done(redlock_vote vote) {
            vote == REDLOCK_VOTE_ERROR;
 }
 
-static bool count(struct round *round, uint32_t node, struct reply_outcome outcome) {
-    return outcome.vote == REDLOCK_VOTE_GRANTED
-               ? round_grant(round, node, outcome.fence)
-               : round_vote(round, node, outcome.vote, outcome.other_ttl_ms);
+static bool count(struct round *round, uint32_t node, const struct reply_outcome *outcome) {
+    return outcome->vote == REDLOCK_VOTE_GRANTED
+               ? round_grant(round, node, outcome->fence)
+               : round_vote(round, node, outcome->vote, outcome->other_ttl_ms);
 }
 
 /* What is free at a node whose grants do not count is of no use. */
@@ -154,21 +154,22 @@ static void note_permits(const struct flight *flight, const struct node *node,
     }
 }
 
-static void cast(struct flight *flight, struct node *node, struct reply_outcome outcome,
+static void cast(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
                  const char *detail) {
-    note_permits(flight, node, &outcome);
+    note_permits(flight, node, outcome);
     bool decided = count(&flight->round, node->index, outcome);
     if (detail != NULL && detail[0] != '\0') {
         note_detail(flight, node->index, detail);
     }
-    if (is_release(flight) && was_not_done(outcome.vote) && (flight->may_hold >> node->index & 1)) {
+    if (is_release(flight) && was_not_done(outcome->vote) &&
+        (flight->may_hold >> node->index & 1)) {
         node_owe(node, &(struct owed){.key = flight->key,
                                       .token = flight->token,
                                       .until = flight->keep_until,
                                       .stay_until = flight->stay_until});
     }
     if (flight->listener.on_vote != NULL) {
-        flight->listener.on_vote(flight->listener.owner, decided, outcome.vote);
+        flight->listener.on_vote(flight->listener.owner, decided, outcome->vote);
     }
 }
 
@@ -184,11 +185,12 @@ static void vote_untrusted(struct flight *flight, struct node *node, struct trus
         .vote = REDLOCK_VOTE_UNTRUSTED,
         .other_ttl_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX,
     };
-    cast(flight, node, outcome, guard_why(&node->guard));
+    cast(flight, node, &outcome, guard_why(&node->guard));
 }
 
 /* A grant counts if the node's word does. */
-static void vote_granted(struct flight *flight, struct node *node, struct reply_outcome outcome) {
+static void vote_granted(struct flight *flight, struct node *node,
+                         const struct reply_outcome *outcome) {
     struct trust_view view = guard_look(&node->guard);
     if (is_counted(flight, &view)) {
         cast(flight, node, outcome, NULL);
@@ -197,18 +199,18 @@ static void vote_granted(struct flight *flight, struct node *node, struct reply_
     }
 }
 
-void flight_vote(struct flight *flight, struct node *node, struct reply_outcome outcome,
+void flight_vote(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
                  const char *detail) {
     uint32_t bit = UINT32_C(1) << node->index;
-    if (outcome.vote != REDLOCK_VOTE_GRANTED || is_release(flight)) {
+    if (outcome->vote != REDLOCK_VOTE_GRANTED || is_release(flight)) {
         cast(flight, node, outcome, detail);
     } else if (flight->replicas == 0) {
         vote_granted(flight, node, outcome);
     } else if (flight->asked & bit) {
         flight->unconfirmed |= bit;
-        flight->round.fences[node->index] = outcome.fence; /* it counts when it is confirmed */
+        flight->round.fences[node->index] = outcome->fence; /* it counts when it is confirmed */
     } else {
-        cast(flight, node, PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
+        cast(flight, node, &PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
     }
 }
 
@@ -226,13 +228,13 @@ static void vote_confirmed(struct flight *flight, struct node *node, int64_t con
     struct reply_outcome outcome = {.vote = REDLOCK_VOTE_GRANTED,
                                     .fence = flight->round.fences[node->index]};
     if (confirmations >= flight->replicas) {
-        vote_granted(flight, node, outcome);
+        vote_granted(flight, node, &outcome);
         return;
     }
     char detail[80];
     snprintf(detail, sizeof(detail), "%" PRId64 " of %" PRIu32 " replicas confirmed it",
              confirmations, flight->replicas);
-    cast(flight, node, PLAIN_VOTE(UNTRUSTED), detail);
+    cast(flight, node, &PLAIN_VOTE(UNTRUSTED), detail);
 }
 
 void flight_confirm(struct flight *flight, struct node *node, const struct reply *reply) {
@@ -249,15 +251,15 @@ void flight_confirm(struct flight *flight, struct node *node, const struct reply
         if (reply->type == REPLY_ERROR) {
             node_complain(node, reply);
         }
-        cast(flight, node, PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
+        cast(flight, node, &PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
     }
 }
 
 void flight_vote_without_answer(struct flight *flight, struct node *node) {
     if (node_was_reached(node)) {
-        flight_vote(flight, node, PLAIN_VOTE(BROKEN), "no answer before its end");
+        flight_vote(flight, node, &PLAIN_VOTE(BROKEN), "no answer before its end");
     } else {
-        flight_vote(flight, node, PLAIN_VOTE(UNREACHABLE), NULL);
+        flight_vote(flight, node, &PLAIN_VOTE(UNREACHABLE), NULL);
     }
 }
 
@@ -266,7 +268,7 @@ void flight_vote_error(struct flight *flight, struct node *node, const struct re
     if (reply->type == REPLY_ERROR) {
         node_complain(node, reply);
     }
-    flight_vote(flight, node, PLAIN_VOTE(ERROR), text);
+    flight_vote(flight, node, &PLAIN_VOTE(ERROR), text);
 }
 
 /* ---- SET ---- */
@@ -281,7 +283,7 @@ static void on_set_reply(struct conn_request *request, void *owner, const struct
         if (outcome.vote == REDLOCK_VOTE_ERROR) {
             flight_vote_error(flight, node, reply);
         } else {
-            flight_vote(flight, node, outcome, NULL);
+            flight_vote(flight, node, &outcome, NULL);
         }
     }
     flight_drop(flight);
@@ -338,7 +340,7 @@ void flight_send_set(struct flight *flight, uint32_t nodes) {
         if (node_is_twin(node)) { /* it would be denied by our own key */
             vote_untrusted(flight, node, guard_look(&node->guard));
         } else if (!(nodes >> node->index & 1) || !send_set(flight, node, command, set_length)) {
-            flight_vote(flight, node, PLAIN_VOTE(UNREACHABLE),
+            flight_vote(flight, node, &PLAIN_VOTE(UNREACHABLE),
                         command->failed ? "out of memory" : NULL);
         }
     }
@@ -356,7 +358,7 @@ uint32_t flight_prepare_take(struct flight *flight, uint32_t nodes) {
         } else if (nodes >> node->index & 1) {
             takers |= UINT32_C(1) << node->index;
         } else {
-            flight_vote(flight, node, PLAIN_VOTE(UNREACHABLE), NULL);
+            flight_vote(flight, node, &PLAIN_VOTE(UNREACHABLE), NULL);
         }
     }
     return takers;

@@ -103,7 +103,7 @@ uint32_t flight_prepare_take(struct flight *flight, uint32_t nodes);
 #define PLAIN_VOTE(name) ((struct reply_outcome){.vote = REDLOCK_VOTE_##name})
 
 /* One node's vote; `detail` (may be NULL) is copied. */
-void flight_vote(struct flight *flight, struct node *node, struct reply_outcome outcome,
+void flight_vote(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
                  const char *detail);
 
 /* The node was sent a WAIT behind its call; and the answer to that, or NULL. */

@@ -70,12 +70,16 @@ static void count(struct round *round, uint32_t node, redlock_vote vote) {
     }
 }
 
+/* Not twice; but one that comes late takes the place of its TIMEOUT. */
+static bool may_vote(const struct round *round, uint32_t node) {
+    return round->silent >> node & 1 || round->votes[node] == REDLOCK_VOTE_TIMEOUT;
+}
+
 bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms) {
-    uint32_t bit = UINT32_C(1) << node;
-    if ((round->silent & bit) == 0 && round->votes[node] != REDLOCK_VOTE_TIMEOUT) {
+    if (!may_vote(round, node)) {
         return false;
     }
-    round->silent &= ~bit;
+    round->silent &= ~(UINT32_C(1) << node);
     round->votes[node] = (uint8_t)vote;
     round->other_ttl_ms[node] = other_ttl_ms;
     if (round->verdict != ROUND_OPEN) {
@@ -87,12 +91,10 @@ bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t 
 }
 
 bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
-    uint8_t before = round->votes[node];
-    bool decided = round_vote(round, node, REDLOCK_VOTE_GRANTED, 0);
-    if (before != REDLOCK_VOTE_GRANTED && round->votes[node] == REDLOCK_VOTE_GRANTED) {
+    if (may_vote(round, node)) {
         round->fences[node] = fence;
     }
-    return decided;
+    return round_vote(round, node, REDLOCK_VOTE_GRANTED, 0);
 }
 
 void round_expire(struct round *round) {

@@ -55,9 +55,13 @@ void command_words(struct bytes *out, unsigned count, const char *const *words) 
 
 static void bulk_value(struct bytes *out, const char *token, const char *owner) {
     size_t owner_length = strlen(owner);
-    header(out, '$', TOKEN_LENGTH + (owner_length > 0 ? 1 + owner_length : 0));
+    if (owner_length == 0) {
+        bulk(out, token, TOKEN_LENGTH);
+        return;
+    }
+    header(out, '$', TOKEN_LENGTH + 1 + owner_length);
     bytes_append(out, token, TOKEN_LENGTH);
-    bytes_append(out, "/", owner_length > 0);
+    bytes_append(out, "/", 1);
     bytes_append(out, owner, owner_length);
     bytes_append(out, "\r\n", 2);
 }
@@ -204,10 +208,6 @@ void script_call_add(struct script_call *call, enum script script, const struct 
         add_keys(call, script, &lock->names[i]);
         add_arguments(call, script, lock);
     }
-}
-
-unsigned script_items(enum script script, unsigned name_count) {
-    return script == SCRIPT_TAKE ? 1 : name_count;
 }
 
 void command_script(struct bytes *out, enum script script, bool with_text,

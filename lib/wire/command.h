@@ -59,8 +59,10 @@ void script_call_finish(struct script_call *call);
 void script_call_clear(struct script_call *call);
 void script_call_add(struct script_call *call, enum script script, const struct script_lock *lock);
 
-/* How many items the answer to it has for a lock of so many keys. */
-unsigned script_items(enum script script, unsigned name_count);
+/* How many items the answer to it has for so many locks, which have so many keys together. */
+static inline unsigned script_items(enum script script, unsigned locks, unsigned names) {
+    return script == SCRIPT_TAKE ? locks : names;
+}
 
 static inline size_t script_call_length(const struct script_call *call) {
     return call->keys.length + call->arguments.length;

@@ -173,10 +173,10 @@ static bool is_worse(const struct reply_outcome *one, const struct reply_outcome
     return by > to || (by == to && is_more);
 }
 
-struct reply_outcome reply_combine(const struct reply_outcome *outcomes, unsigned count) {
-    struct reply_outcome worst = outcomes[0];
+const struct reply_outcome *reply_combine(const struct reply_outcome *outcomes, unsigned count) {
+    const struct reply_outcome *worst = outcomes;
     for (unsigned i = 1; i < count; i++) {
-        worst = is_worse(&outcomes[i], &worst) ? outcomes[i] : worst;
+        worst = is_worse(&outcomes[i], worst) ? &outcomes[i] : worst;
     }
     return worst;
 }

@@ -51,8 +51,9 @@ struct reply_outcome reply_to_set(const struct reply *reply);
 bool reply_to_script(const struct reply *reply, enum script script, struct reply_outcome *outcomes,
                      unsigned count);
 
-/* What the outcomes of a lock's keys come to: a node has the lock only where it has all of them. */
-struct reply_outcome reply_combine(const struct reply_outcome *outcomes, unsigned count);
+/* Which of a lock's keys counts: a node has the lock only where it has all of them. */
+const struct reply_outcome *reply_combine(const struct reply_outcome *outcomes, unsigned count);
+
 /* Whether a permit of the semaphore is free at the node; while the reply is delivered. */
 bool reply_says_free(const struct reply_outcome *outcome, uint32_t permit);
 

@@ -294,6 +294,25 @@ static void test_the_start_is_that_of_the_try(void **state) {
     assert_int_equal(lease_validity(&rig.lease, rig.now), second + MS(9898) - rig.now);
 }
 
+/* Nor is the wait for the second one time that the lock was held. */
+static void test_a_key_that_stays_does_so_from_the_try_that_took_it(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_hold(&rig, &terms, "GGG");
+    assert_int_equal(rig.lease.stay_until, 0);
+    terms.retries = 1;
+    terms.min_hold = MS(300);
+    rig_start(&rig, &terms, 1);
+    rig_votes(&rig, "UUU");
+    rig_wake_on_time(&rig);
+    uint64_t second = rig.now;
+    rig_pass(&rig, MS(3));
+    rig_votes(&rig, "GGG");
+    assert_acquired(&rig, REDLOCK_OK);
+    assert_int_equal(rig.lease.stay_until, second + MS(300));
+}
+
 static void test_failing_without_end_goes_on_without_end(void **state) {
     (void)state;
     struct rig rig;
@@ -729,6 +748,7 @@ int main(void) {
         cmocka_unit_test(test_each_try_is_undone_before_the_next),
         cmocka_unit_test(test_retries_are_counted),
         cmocka_unit_test(test_the_start_is_that_of_the_try),
+        cmocka_unit_test(test_a_key_that_stays_does_so_from_the_try_that_took_it),
         cmocka_unit_test(test_failing_without_end_goes_on_without_end),
         cmocka_unit_test(test_the_last_try_begins_before_the_end_of_the_wait),
         cmocka_unit_test(test_no_retry_after_the_end_of_the_wait),

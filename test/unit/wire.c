@@ -226,7 +226,7 @@ static void test_several_keys(void **state) {
                  "$1\r\n5\r\n$1\r\n2\r\n$1\r\n1\r\n$1\r\n4\r\n$1\r\n0\r\n$1\r\n3\r\n",
                  script_sha(SCRIPT_TAKE));
     assert_bytes(&f->out, expected, (size_t)length);
-    assert_int_equal(script_items(SCRIPT_TAKE, 2), 1);
+    assert_int_equal(script_items(SCRIPT_TAKE, 1, 2), 1);
     bytes_clear(&f->out);
     script_call_clear(&f->call);
     script_call_add(&f->call, SCRIPT_RELEASE, &lock);
@@ -236,7 +236,7 @@ static void test_several_keys(void **state) {
                       "$2\r\nbb\r\n" BULK_OF_TOKEN BULK_OF_TOKEN,
                       script_sha(SCRIPT_RELEASE));
     assert_bytes(&f->out, expected, (size_t)length);
-    assert_int_equal(script_items(SCRIPT_RELEASE, 2), 2);
+    assert_int_equal(script_items(SCRIPT_RELEASE, 1, 2), 2);
 }
 
 static void test_keys_that_stay(void **state) {
@@ -604,14 +604,15 @@ static void test_answers_for_several_keys(void **state) {
     struct reply fences = reply_of(REPLY_STRING, "y7y9y8");
     struct reply_outcome counted[3];
     assert_true(reply_to_script(&fences, SCRIPT_KEEP, counted, 3));
-    assert_int_equal(reply_combine(counted, 3).fence, 9); /* a fence that one is ahead of is none */
+    assert_int_equal(reply_combine(counted, 3)->fence,
+                     9); /* a fence that one is ahead of is none */
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct reply reply = reply_of(REPLY_STRING, rows[i].text);
         struct reply_outcome outcomes[4];
         assert_true(reply_to_script(&reply, SCRIPT_RELEASE, outcomes, rows[i].count));
-        struct reply_outcome combined = reply_combine(outcomes, rows[i].count);
-        assert_int_equal(combined.vote, rows[i].combined.vote);
-        assert_int_equal(combined.other_ttl_ms, rows[i].combined.other_ttl_ms);
+        const struct reply_outcome *combined = reply_combine(outcomes, rows[i].count);
+        assert_int_equal(combined->vote, rows[i].combined.vote);
+        assert_int_equal(combined->other_ttl_ms, rows[i].combined.other_ttl_ms);
     }
 }
 
