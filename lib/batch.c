@@ -229,8 +229,7 @@ static bool send_to(struct batch *batch, struct node *node, size_t length) {
 /* The first time that the node says so of this call. */
 static bool lacks_script(const struct batch *batch, const struct node *node,
                          const struct reply *reply) {
-    return reply->type == REPLY_ERROR && reply_classify(reply) == REPLY_ERROR_NO_SCRIPT &&
-           !(batch->reloaded >> node->index & 1);
+    return reply_lacks_script(reply) && !(batch->reloaded >> node->index & 1);
 }
 
 /* True when the node was sent the script's text, and will answer again. */
@@ -335,7 +334,7 @@ static void split(struct batch *batch, struct node *node, const struct reply *re
 static void take_again(struct batch *batch, struct node *node, const struct reply *reply) {
     uint32_t bit = UINT32_C(1) << node->index;
     struct batch *again = new_batch(batch->context, batch->script, bit, batch->replicas);
-    node->lacks |= UINT32_C(1) << batch->script;
+    node_lacks(node, batch->script);
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
         if (again != NULL && may_repeat(batch, flight)) {
@@ -392,7 +391,9 @@ static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
         if (send_to(batch, node, length)) {
             batch->references++;
         } else {
-            node->lacks |= (uint32_t)with_text << batch->script;
+            if (with_text) {
+                node_lacks(node, batch->script);
+            }
             vote_unreachable(batch, node, context->scratch.failed ? "out of memory" : NULL);
         }
     }

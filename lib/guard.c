@@ -255,12 +255,11 @@ static void on_refusal(struct guard *guard, enum guard_question question, const 
 /* True when the beat was sent again, with its script. */
 static bool send_again(struct guard *guard, enum guard_question question, const struct reply *reply,
                        uint64_t now) {
-    if (question != GUARD_BEAT || guard->is_repeated || reply->type != REPLY_ERROR ||
-        reply_classify(reply) != REPLY_ERROR_NO_SCRIPT) {
+    if (question != GUARD_BEAT || guard->is_repeated || !reply_lacks_script(reply)) {
         return false;
     }
     guard->is_repeated = true;
-    guard->node->lacks |= UINT32_C(1) << SCRIPT_BEAT;
+    node_lacks(guard->node, SCRIPT_BEAT);
     context_wake(guard->node->context);
     return ask_beat(guard, now);
 }

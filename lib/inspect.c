@@ -118,8 +118,7 @@ static bool send_to(struct inspection *inspection, struct node *node, bool with_
 /* True when it was sent again, with the script's text. */
 static bool reload(struct inspection *inspection, struct node *node, const struct reply *reply) {
     uint32_t bit = UINT32_C(1) << node->index;
-    if (reply->type != REPLY_ERROR || reply_classify(reply) != REPLY_ERROR_NO_SCRIPT ||
-        (inspection->reloaded & bit)) {
+    if (!reply_lacks_script(reply) || (inspection->reloaded & bit)) {
         return false;
     }
     inspection->reloaded |= bit;
@@ -159,7 +158,9 @@ static void ask(struct inspection *inspection, struct node *node) {
         inspection->references++;
         inspection->waiting |= UINT32_C(1) << node->index;
     } else {
-        node->lacks |= (uint32_t)with_text << SCRIPT_INSPECT;
+        if (with_text) {
+            node_lacks(node, SCRIPT_INSPECT);
+        }
         note(inspection, node, node_why_unreachable(node));
     }
 }

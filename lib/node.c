@@ -208,8 +208,7 @@ static void on_handshake_refusal(void *owner, const struct reply *reply, bool is
 }
 
 static void on_script_refused(void *owner, enum script script) {
-    struct node *node = owner;
-    node->lacks |= UINT32_C(1) << script;
+    node_lacks(owner, script);
 }
 
 static const struct handshake_listener handshake_listener = {

@@ -92,6 +92,11 @@ bool node_say(struct node *node, struct conn_request *request, const char *data,
  */
 bool node_takes_text(struct node *node, enum script script);
 
+/* The text is due again: the node said that it lacks the script, or was not sent what it took. */
+static inline void node_lacks(struct node *node, enum script script) {
+    node->lacks |= UINT32_C(1) << script;
+}
+
 /* Asks it for its time and its memory, if it was last asked so long ago. */
 void node_beat(struct node *node, uint64_t now, uint64_t ago);
 

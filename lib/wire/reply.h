@@ -29,6 +29,11 @@ enum reply_error {
 
 enum reply_error reply_classify(const struct reply *reply);
 
+/* Whether it says that the server does not have the script that was called. */
+static inline bool reply_lacks_script(const struct reply *reply) {
+    return reply->type == REPLY_ERROR && reply_classify(reply) == REPLY_ERROR_NO_SCRIPT;
+}
+
 /* Whether it is the status `text`, such as "OK". */
 bool reply_is_status(const struct reply *reply, const char *text);
 
