@@ -16,35 +16,27 @@
     "end\n"                                                                                        \
     "local answer = {}\n"
 
-/* Redlock, "Basic algorithm": delete only while the value is ours. */
-#define RELEASE                                                                                    \
+/* What is done to each key that has the token; the answer tells what the others are. */
+#define OF_EACH_HELD_BY(token, action)                                                             \
     OTHERWISE                                                                                      \
     "for i, key in ipairs(KEYS) do\n"                                                              \
     "  local value = redis.pcall('get', key)\n"                                                    \
-    "  if value == ARGV[i] then\n"                                                                 \
-    "    redis.call('del', key)\n"                                                                 \
-    "    answer[i] = 'y'\n"                                                                        \
+    "  if value == " token " then\n" action "    answer[i] = 'y'\n"                                \
     "  else\n"                                                                                     \
     "    answer[i] = otherwise(key, value)\n"                                                      \
     "  end\n"                                                                                      \
     "end\n"                                                                                        \
     "return table.concat(answer)\n"
 
+/* Redlock, "Basic algorithm": delete only while the value is ours. */
+#define RELEASE OF_EACH_HELD_BY("ARGV[i]", "    redis.call('del', key)\n")
+
 /* Redlock, "Making the algorithm more reliable: extending the lock". Never shortens. */
 #define RENEW                                                                                      \
-    OTHERWISE                                                                                      \
-    "for i, key in ipairs(KEYS) do\n"                                                              \
-    "  local value = redis.pcall('get', key)\n"                                                    \
-    "  if value == ARGV[2 * i - 1] then\n"                                                         \
-    "    if redis.call('pttl', key) < tonumber(ARGV[2 * i]) then\n"                                \
-    "      redis.call('pexpire', key, ARGV[2 * i])\n"                                              \
-    "    end\n"                                                                                    \
-    "    answer[i] = 'y'\n"                                                                        \
-    "  else\n"                                                                                     \
-    "    answer[i] = otherwise(key, value)\n"                                                      \
-    "  end\n"                                                                                      \
-    "end\n"                                                                                        \
-    "return table.concat(answer)\n"
+    OF_EACH_HELD_BY("ARGV[2 * i - 1]",                                                             \
+                    "    if redis.call('pttl', key) < tonumber(ARGV[2 * i]) then\n"                \
+                    "      redis.call('pexpire', key, ARGV[2 * i])\n"                              \
+                    "    end\n")
 
 /* A counter's number, or nothing where it is none; and the writing of it. */
 #define COUNTERS                                                                                   \
@@ -127,18 +119,9 @@
 
 /* A release or renewal that comes late does not find the token. */
 #define STAY                                                                                       \
-    OTHERWISE                                                                                      \
-    "for i, key in ipairs(KEYS) do\n"                                                              \
-    "  local value = redis.pcall('get', key)\n"                                                    \
-    "  if value == ARGV[2 * i - 1] then\n"                                                         \
-    "    local nobody = string.rep('0', 40) .. string.sub(value, 41)\n"                            \
-    "    redis.call('set', key, nobody, 'PX', ARGV[2 * i])\n"                                      \
-    "    answer[i] = 'y'\n"                                                                        \
-    "  else\n"                                                                                     \
-    "    answer[i] = otherwise(key, value)\n"                                                      \
-    "  end\n"                                                                                      \
-    "end\n"                                                                                        \
-    "return table.concat(answer)\n"
+    OF_EACH_HELD_BY("ARGV[2 * i - 1]",                                                             \
+                    "    local nobody = string.rep('0', 40) .. string.sub(value, 41)\n"            \
+                    "    redis.call('set', key, nobody, 'PX', ARGV[2 * i])\n")
 
 /* Which permits are free is told to those alone who cannot have the one they asked for. */
 #define PERMIT                                                                                     \
@@ -239,36 +222,26 @@
     "end\n"                                                                                        \
     "return table.concat(answer)\n"
 
-#define SHARE_KEEP                                                                                 \
+/* What is done to each share of a reader that is listed, and answered. */
+#define OF_EACH_LISTED(reader, action)                                                             \
     READING                                                                                        \
     "for i = 1, #KEYS / 2 do\n"                                                                    \
-    "  local key, readers, reader = KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1]\n"               \
+    "  local key, readers, reader = KEYS[2 * i - 1], KEYS[2 * i], " reader "\n"                    \
     "  local value = redis.pcall('get', key)\n"                                                    \
     "  if not is_shared(key, value, readers) then\n"                                               \
     "    answer[i] = otherwise(key, value)\n"                                                      \
     "  elseif listed(readers, reader) == 0 then\n"                                                 \
     "    answer[i] = 'm'\n"                                                                        \
-    "  else\n"                                                                                     \
-    "    answer[i] = list(key, readers, reader, ARGV[2 * i])\n"                                    \
-    "  end\n"                                                                                      \
+    "  else\n" action "  end\n"                                                                    \
     "end\n"                                                                                        \
     "return table.concat(answer)\n"
 
+#define SHARE_KEEP                                                                                 \
+    OF_EACH_LISTED("ARGV[2 * i - 1]", "    answer[i] = list(key, readers, reader, ARGV[2 * i])\n")
+
 #define SHARE_END                                                                                  \
-    READING                                                                                        \
-    "for i = 1, #KEYS / 2 do\n"                                                                    \
-    "  local key, readers, reader = KEYS[2 * i - 1], KEYS[2 * i], ARGV[i]\n"                       \
-    "  local value = redis.pcall('get', key)\n"                                                    \
-    "  if not is_shared(key, value, readers) then\n"                                               \
-    "    answer[i] = otherwise(key, value)\n"                                                      \
-    "  elseif listed(readers, reader) == 0 then\n"                                                 \
-    "    answer[i] = 'm'\n"                                                                        \
-    "  else\n"                                                                                     \
-    "    redis.call('zrem', readers, reader)\n"                                                    \
-    "    answer[i] = settle(key, readers)\n"                                                       \
-    "  end\n"                                                                                      \
-    "end\n"                                                                                        \
-    "return table.concat(answer)\n"
+    OF_EACH_LISTED("ARGV[i]", "    redis.call('zrem', readers, reader)\n"                          \
+                              "    answer[i] = settle(key, readers)\n")
 
 /* Of n keys and m arguments each: with a counter, or without. */
 #define WRITES                                                                                     \
