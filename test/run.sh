@@ -82,10 +82,10 @@ rm -f "$build"/meson-logs/testlog*.json
 status=0
 if [ -n "$wrapper" ]; then
     # shellcheck disable=SC2086
-    meson test -C "$build" --no-rebuild --print-errorlogs $run --wrapper "$wrapper" || status=$?
+    meson test -C "$build" --no-rebuild $run --wrapper "$wrapper" || status=$?
 else
     # shellcheck disable=SC2086
-    meson test -C "$build" --no-rebuild --print-errorlogs $run || status=$?
+    meson test -C "$build" --no-rebuild $run || status=$?
 fi
 
 # One line of the log is one test program. Most print the TAP of several cases, which are counted;
@@ -111,6 +111,9 @@ passed=${counts% *}
 failed=${counts#* }
 if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then
     failed=1
+fi
+if [ "$failed" -ne 0 ] && [ -f "$build/meson-logs/testlog.txt" ]; then
+    sh test/failures.sh "$build"
 fi
 
 echo
