@@ -406,9 +406,7 @@ static void a_small_max_bytes_puts_releases_off_but_loses_none(void **state) {
     for (size_t i = 0; i < 64; i++) {
         snprintf(names[i], sizeof(names[i]), "production:tenant-000042:orders:%zu", i);
         locks[i] = hold(f, client, names[i], LONG_TTL_MS);
-        for (size_t node = 0; node < 5; node++) {
-            wait_answered(f, client, node);
-        }
+        wait_all_answered(f, client);
     }
     for (size_t i = 0; i < 64; i++) {
         releases[i] = begin_release(f, locks[i]);

@@ -167,6 +167,7 @@ static void all_masters_are_replaced_under_load(void **state) {
     assert_int_equal(extend(f, lock, SHORT_MS), REDLOCK_OK);
     assert_int_equal(loss->count, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_all_answered(f, client);
     assert_null(value_at(f, 4, KEY));
 }
 

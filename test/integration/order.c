@@ -3,52 +3,15 @@
  * test plays one exact order of events. Keys live for so long that what is gone was released, not
  * expired, unless a test is about expiry.
  */
+#include "detour.h"
 #include "harness.h"
 #include "look.h"
-#include "proxy.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define KEY "orders:42"
 #define FIVE 5
-
-/* A client that reaches each master through a proxy. */
-struct detour {
-    struct proxy *proxies[FIVE];
-    redlock_client *client;
-};
-
-static struct detour take_detour(struct fixture *f, uint64_t node_timeout_ms) {
-    struct detour detour;
-    const char *uris[FIVE];
-    redlock_options options;
-
-    proxies_create(f, detour.proxies, uris);
-    options = patient_options(f, uris, FIVE);
-    options.node_timeout_ms = node_timeout_ms;
-    detour.client = create_client(f, &options);
-    wait_connected(f, detour.client, FIVE);
-    return detour;
-}
-
-#define PATIENT 30000
-#define IMPATIENT 500
-
-static void wait_all_answered(struct fixture *f, redlock_client *client) {
-    for (size_t i = 0; i < FIVE; i++) {
-        wait_answered(f, client, i);
-    }
-}
-
-/* The node goes away: its connection breaks, and it refuses new ones. */
-static void go_away(struct fixture *f, struct detour *detour, size_t node) {
-    uint64_t before = node_info(detour->client, node).disconnected;
-
-    proxy_refuse(detour->proxies[node]);
-    proxy_cut(detour->proxies[node]);
-    wait_disconnected(f, detour->client, node, before + 1);
-}
 
 /* ------------------------------------------------------------------------- late, and lost, SETs */
 

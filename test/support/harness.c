@@ -400,6 +400,15 @@ void wait_answered(struct fixture *f, redlock_client *client, size_t node) {
     run_until(f, has_answered, &question, "the node has answered all that it was sent");
 }
 
+void wait_all_answered(struct fixture *f, redlock_client *client) {
+    redlock_node_info infos[REDLOCK_MAX_NODES];
+    size_t nodes = redlock_client_nodes(client, infos, REDLOCK_MAX_NODES);
+
+    for (size_t i = 0; i < nodes; i++) {
+        wait_answered(f, client, i);
+    }
+}
+
 static void on_closed(void *arg) {
     struct member *member = arg;
 

@@ -167,6 +167,9 @@ void wait_no_debts(struct fixture *f, redlock_client *client, size_t node);
 /* Runs the loop until the node has answered all that it was sent. */
 void wait_answered(struct fixture *f, redlock_client *client, size_t node);
 
+/* Or each of its nodes: what ended with a quorum has come to the others too. */
+void wait_all_answered(struct fixture *f, redlock_client *client);
+
 struct member *begin_close(struct fixture *f, redlock_client *client);
 void close_client(struct fixture *f, redlock_client *client); /* and waits */
 
