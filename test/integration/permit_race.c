@@ -2,6 +2,7 @@
  * Many want one of a few permits: never more than so many have one at a time, and each gets one in
  * the end. Processes with several clients each contend; memory that they share says who is inside.
  */
+#include "contest.h"
 #include "crew.h"
 #include "harness.h"
 #include "look.h"
@@ -28,54 +29,6 @@ struct arena {
     size_t wanted; /* turns of each */
 };
 
-struct contender {
-    struct fixture *f;
-    struct arena *arena;
-    redlock_client *client;
-    atomic_size_t *turns;
-    struct call *call;
-    unsigned permit;
-    unsigned stay; /* extensions until it releases */
-};
-
-static void contend(struct contender *contender);
-
-static void on_out(struct call *call, void *arg) {
-    assert_ended(call, REDLOCK_OK);
-    contend(arg);
-}
-
-static void stay(struct contender *contender, struct call *call);
-
-static void leave(struct contender *contender, struct call *call) {
-    struct call *release;
-
-    atomic_fetch_sub(&contender->arena->with[contender->permit], 1);
-    atomic_fetch_sub(&contender->arena->inside, 1);
-    release = begin_release(contender->f, call->lock);
-    release->then = on_out;
-    release->then_arg = contender;
-}
-
-static void on_stayed(struct call *call, void *arg) {
-    struct contender *contender = arg;
-
-    assert_ended(call, REDLOCK_OK);
-    if (contender->stay-- > 0) {
-        stay(contender, call);
-    } else {
-        leave(contender, call);
-    }
-}
-
-/* Extensions pass the time, while the others try. */
-static void stay(struct contender *contender, struct call *call) {
-    struct call *extension = begin_extend(contender->f, call->lock, 0);
-
-    extension->then = on_stayed;
-    extension->then_arg = contender;
-}
-
 /* "acquired after 2 tries in 1 ms, ..." */
 static size_t tries_of(const struct call *call) {
     const char *after = strstr(call->why, "after ");
@@ -91,99 +44,47 @@ static void note_most(struct arena *arena, size_t inside) {
     }
 }
 
-static void on_in(struct call *call, void *arg) {
-    struct contender *contender = arg;
-    struct arena *arena = contender->arena;
+/* How many have the same permit. */
+static atomic_int *with(struct arena *arena, const struct call *call) {
     size_t length;
-    size_t tries = tries_of(call);
+    unsigned permit = (unsigned)(redlock_key(call->lock, &length)[strlen(KEY) + 1] - '0');
 
-    assert_ended(call, REDLOCK_OK);
-    contender->permit = (unsigned)(redlock_key(call->lock, &length)[strlen(KEY) + 1] - '0');
-    assert_in_range(contender->permit, 0, PERMITS - 1);
+    assert_in_range(permit, 0, PERMITS - 1);
+    return &arena->with[permit];
+}
+
+static void come_in(struct call *call, void *memory) {
+    struct arena *arena = memory;
+    size_t tries = tries_of(call);
     int before = atomic_fetch_add(&arena->inside, 1);
+
     atomic_fetch_add(&arena->intruders, before >= PERMITS);
-    atomic_fetch_add(&arena->doubles, atomic_fetch_add(&arena->with[contender->permit], 1) != 0);
+    atomic_fetch_add(&arena->doubles, atomic_fetch_add(with(arena, call), 1) != 0);
     note_most(arena, (size_t)before + 1);
     atomic_fetch_add(&arena->by_tries[tries < 4 ? tries - 1 : 3], 1);
-    atomic_fetch_add(contender->turns, 1);
-    contender->stay = 3;
-    stay(contender, call);
 }
 
-static void contend(struct contender *contender) {
-    redlock_request request = request_for(KEY, LONG_TTL_MS);
+static void go_out(struct call *call, void *memory) {
+    struct arena *arena = memory;
 
-    contender->call = NULL;
-    if (atomic_load(contender->turns) < contender->arena->wanted) {
-        request.permits = PERMITS;
-        request.wait_ms = REDLOCK_FOREVER;
-        contender->call = begin_acquire(contender->f, contender->client, &request);
-        contender->call->then = on_in;
-        contender->call->then_arg = contender;
-    }
-}
-
-/* How far a process's clients have come, all together. */
-struct progress {
-    struct contender contenders[CLIENTS];
-    size_t target;
-};
-
-static bool has_progressed(void *arg) {
-    const struct progress *progress = arg;
-    size_t turns = 0;
-
-    for (size_t i = 0; i < CLIENTS; i++) {
-        turns += atomic_load(progress->contenders[i].turns);
-    }
-    return turns >= progress->target;
-}
-
-static bool is_idle(void *arg) {
-    const struct progress *progress = arg;
-
-    for (size_t i = 0; i < CLIENTS; i++) {
-        if (progress->contenders[i].call != NULL) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void join(struct contender *contender, struct fixture *f, struct arena *arena,
-                 const char *const *uris, size_t count) {
-    redlock_options options = patient_options(f, uris, count);
-
-    options.log_level = REDLOCK_LOG_INFO;
-    options.retry_delay_ms = 1;
-    options.retry_delay_max_ms = 4;
-    *contender = (struct contender){.f = f, .arena = arena};
-    contender->client = create_client(f, &options);
-    wait_connected(f, contender->client, count);
+    atomic_fetch_sub(with(arena, call), 1);
+    atomic_fetch_sub(&arena->inside, 1);
 }
 
 /* One of the processes. A failed assertion ends it. */
 static int run_process(size_t process, void *memory, char **uris, size_t count) {
     struct arena *arena = memory;
-    struct progress progress = {.target = 0};
-    void *state = NULL;
+    struct contest contest = {
+        .request = request_for(KEY, LONG_TTL_MS),
+        .turns = arena->wanted,
+        .stay = 4,
+        .on_in = come_in,
+        .on_out = go_out,
+        .arg = arena,
+    };
 
-    if (start_fixture(&state, 0, NULL) != 0) {
-        return EXIT_FAILURE;
-    }
-    for (size_t i = 0; i < CLIENTS; i++) {
-        join(&progress.contenders[i], state, arena, (const char *const *)uris, count);
-        progress.contenders[i].turns = &arena->turns[process][i];
-    }
-    for (size_t i = 0; i < CLIENTS; i++) {
-        contend(&progress.contenders[i]);
-    }
-    for (progress.target = 1; progress.target <= CLIENTS * arena->wanted; progress.target++) {
-        run_until(state, has_progressed, &progress, "one of the clients has had another turn");
-    }
-    run_until(state, is_idle, &progress, "all clients have released");
-    finish(&state);
-    return EXIT_SUCCESS;
+    contest.request.permits = PERMITS;
+    return contest_run(&contest, uris, count, CLIENTS, arena->turns[process]);
 }
 
 static void no_more_than_there_are_permits_have_one(void **state) {
