@@ -13,18 +13,6 @@
 /* Of each master, one; they end with the demo, however that ends. */
 static struct masters *replicas;
 
-static void silence(size_t from, size_t to) {
-    for (size_t i = from; i < to; i++) {
-        masters_stop(replicas, i);
-    }
-}
-
-static void have_go_on(size_t from, size_t to) {
-    for (size_t i = from; i < to; i++) {
-        masters_continue(replicas, i);
-    }
-}
-
 /* How many replicas have the key by now: nobody waits for it to come there. */
 static size_t replicated(void) {
     size_t count = 0;
@@ -105,7 +93,7 @@ static bool confirm(struct stage *stage) {
 }
 
 static bool bear_a_minority(struct stage *stage) {
-    silence(0, 2);
+    masters_stop_range(replicas, 0, 2);
     say("The replicas of two masters are stopped (SIGSTOP).");
     ask(stage, STAGE_PATIENCE_MS);
     return stage_ends(stage, FIRST, REDLOCK_OK, "the program has the lock all the same") &&
@@ -113,7 +101,7 @@ static bool bear_a_minority(struct stage *stage) {
 }
 
 static bool refuse(struct stage *stage) {
-    silence(2, 3);
+    masters_stop_range(replicas, 2, 3);
     say("That of a third one is stopped, too.");
     if (!stage_run_until(stage, is_idle, STAGE_PATIENCE_MS)) {
         return check(false, "all masters have answered what they were asked before");
@@ -129,7 +117,7 @@ static bool refuse(struct stage *stage) {
 }
 
 static bool go_on(struct stage *stage) {
-    have_go_on(0, 3);
+    masters_continue_range(replicas, 0, 3);
     say("All replicas go on (SIGCONT).");
     ask(stage, STAGE_PATIENCE_MS);
     return stage_ends(stage, FIRST, REDLOCK_OK, "the program has the lock") &&

@@ -45,18 +45,6 @@ static void start_replicas(struct fixture *f) {
     run_until(f, are_followed, f, "each master had its replica");
 }
 
-static void silence(size_t from, size_t to) {
-    for (size_t i = from; i < to; i++) {
-        masters_stop(replicas, i);
-    }
-}
-
-static void have_go_on(size_t from, size_t to) {
-    for (size_t i = from; i < to; i++) {
-        masters_continue(replicas, i);
-    }
-}
-
 static redlock_client *connect_quick(struct fixture *f) {
     redlock_options options = patient_options(f, masters_uris(f->masters), THREE);
     options.node_timeout_ms = NODE_TIMEOUT_MS;
@@ -127,9 +115,9 @@ static void a_minority_without_replicas_costs_nothing(void **state) {
     redlock_request request = request_for_replicas(1);
 
     start_replicas(f);
-    silence(0, 1);
+    masters_stop_range(replicas, 0, 1);
     redlock_lock *lock = hold_for(f, client, &request);
-    have_go_on(0, 1);
+    masters_continue_range(replicas, 0, 1);
     begin_release(f, lock);
     wait_released(f, KEY);
 }
@@ -140,12 +128,12 @@ static void a_quorum_without_them_grants_nothing(void **state) {
     redlock_request request = one_try_for_replicas(1);
 
     start_replicas(f);
-    silence(0, 2);
+    masters_stop_range(replicas, 0, 2);
     struct call *call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_ENOQUORUM);
     assert_explained(call, "0 of 1 replicas confirmed it");
     wait_released(f, KEY);
-    have_go_on(0, 2);
+    masters_continue_range(replicas, 0, 2);
     request.wait_ms = REDLOCK_FOREVER;
     assert_int_equal(let_go(f, hold_for(f, client, &request)), REDLOCK_OK);
 }
@@ -157,11 +145,11 @@ static void a_renewal_needs_them_too(void **state) {
 
     start_replicas(f);
     redlock_lock *lock = hold_for(f, client, &request);
-    silence(0, 2);
+    masters_stop_range(replicas, 0, 2);
     struct call *call = begin_extend(f, lock, 0);
     assert_int_equal(await(f, call), REDLOCK_ENOQUORUM);
     assert_explained(call, "0 of 1 replicas confirmed it");
-    have_go_on(0, 2);
+    masters_continue_range(replicas, 0, 2);
     begin_release(f, lock);
     wait_released(f, KEY);
 }

@@ -530,6 +530,18 @@ void masters_continue(struct masters *masters, size_t index) {
     send_signal(at(masters, index), SIGCONT);
 }
 
+void masters_stop_range(struct masters *masters, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        masters_stop(masters, i);
+    }
+}
+
+void masters_continue_range(struct masters *masters, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        masters_continue(masters, i);
+    }
+}
+
 /* ------------------------------------------------------------------------------------- queries */
 
 static const char *password_of(const struct masters *masters) {

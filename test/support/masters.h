@@ -66,6 +66,9 @@ void masters_restart(struct masters *masters, size_t index); /* same port; waits
 void masters_forget(struct masters *masters, size_t index);
 void masters_stop(struct masters *masters, size_t index); /* SIGSTOP, and waits for it to stop */
 void masters_continue(struct masters *masters, size_t index); /* SIGCONT */
+/* The same of those from `from` to `to`, without the latter. */
+void masters_stop_range(struct masters *masters, size_t from, size_t to);
+void masters_continue_range(struct masters *masters, size_t from, size_t to);
 
 /*
  * Sends one command on a connection of its own (with the password, if one was given among the
