@@ -19,6 +19,7 @@ static void a_held_key_is_refused_until_it_is_released(void **state) {
     redlock_client *second = connect_client(f);
     redlock_lock *lock = hold(f, first, KEY, LONG_TTL_MS);
 
+    wait_holders(f, KEY, 5);
     assert_int_equal(try_lock(f, second, KEY, LONG_TTL_MS), REDLOCK_EHELD);
     assert_int_equal(try_lock(f, first, KEY, LONG_TTL_MS), REDLOCK_EHELD);
     wait_holders(f, KEY, 5);
