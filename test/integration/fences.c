@@ -158,7 +158,7 @@ static void a_counter_that_is_none_is_named(void **state) {
         free(masters_query(f->masters, i, "LPUSH " COUNTER " x"));
     }
     assert_ended(acquire(f, client, &request), REDLOCK_EHELD);
-    assert_int_equal(holders(f, KEY), 0);
+    wait_holders(f, KEY, 0);
 }
 
 /* ------------------------------------------------------------------------ restarts and top-ups */
@@ -240,7 +240,7 @@ static void counters_live_as_long_as_the_options_say(void **state) {
         options.max_ttl_ms = LONG_TTL_MS; /* no counter lives shorter than a lock may */
         redlock_client *client = connect_with(f, &options);
         assert_int_equal(let_go(f, hold_fenced(f, client)), REDLOCK_OK);
-        wait_holders(f, KEY, 0);
+        wait_all_answered(f, client);
         long long left = pttl_at(f, 1, COUNTER);
         assert_true(left >= rows[i].least && left <= rows[i].most);
         close_client(f, client);
