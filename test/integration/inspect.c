@@ -177,7 +177,7 @@ static void what_is_no_lock_is_named(void **state) {
 
 static redlock_client *hasty_client(struct fixture *f) {
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
-    options.node_timeout_ms = 100;
+    options.node_timeout_ms = 500;
     return connect_with(f, &options);
 }
 
@@ -255,14 +255,17 @@ static void the_newest_fence_is_known(void **state) {
 static void a_try_that_failed_makes_no_fence_old(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
+    redlock_client *other = connect_client(f);
     redlock_request request = request_for(KEY, TTL_MS);
     redlock_lock *lock;
 
     rival_takes(f, 3, FIVE, KEY, TTL_MS);
     lock = hold_fenced(f, client);
+    wait_all_answered(f, client);
     rival_frees(f, 3, FIVE, KEY);
     request.fenced = true;
-    assert_ended(acquire(f, connect_client(f), &request), REDLOCK_EHELD);
+    assert_ended(acquire(f, other, &request), REDLOCK_EHELD);
+    wait_all_answered(f, other);
     assert_true(look(f, client).nodes[4].fence > redlock_fence(lock));
     assert_int_equal(check_fence(f, client, redlock_fence(lock)), REDLOCK_OK);
     assert_int_equal(look(f, client).view.fence, redlock_fence(lock));
