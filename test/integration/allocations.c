@@ -17,8 +17,7 @@ static redlock_client *quiet_client(struct fixture *f, uint64_t retry_delay_ms) 
     options.log_level = REDLOCK_LOG_INFO;
     options.retry_delay_ms = retry_delay_ms;
     options.retry_delay_max_ms = retry_delay_ms;
-    client = create_client(f, &options);
-    wait_connected(f, client, 5);
+    client = connect_with(f, &options);
     return client;
 }
 
@@ -101,8 +100,7 @@ static void tries_do_not_pile_up(void **state) {
     options.retry_delay_max_ms = 1;
     options.log_level = REDLOCK_LOG_INFO;
     options.max_commands = 64; /* bounds what a slow node makes wait */
-    client = create_client(f, &options);
-    wait_connected(f, client, 5);
+    client = connect_with(f, &options);
     rival_takes(f, 0, 5, KEY, LONG_TTL_MS);
     be_refused(f, client, tries / 10);
     early = gauge_mark(&f->gauge);

@@ -104,8 +104,7 @@ static void an_acquisition_does_not_outlive_a_suspension(void **state) {
 
     proxies_create(f, proxies, uris);
     options = patient_options(f, uris, FIVE);
-    client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
+    client = connect_with(f, &options);
     for (size_t i = 0; i < FIVE; i++) {
         proxy_hold_replies(proxies[i]);
     }

@@ -182,8 +182,7 @@ static void ten_thousand_locks_at_once(void **state) {
     options.log_level = REDLOCK_LOG_INFO;
     options.node_timeout_ms = 600000;
     options.stall_timeout_ms = 600000;
-    client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
+    client = connect_with(f, &options);
     for (size_t i = 0; i < count; i++) {
         char key[32];
         redlock_request request;
@@ -218,8 +217,7 @@ static void nodes_have_their_time_after_a_busy_callback(void **state) {
     redlock_options options = patient_options(f, masters_uris(f->masters), 5);
 
     options.node_timeout_ms = 400;
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, 5);
+    redlock_client *client = connect_with(f, &options);
     for (size_t i = 0; i < 3; i++) {
         redlock_request request = request_for(i % 2 == 0 ? "even" : "odd", LONG_TTL_MS);
         struct call *call = begin_acquire(f, client, &request);

@@ -377,8 +377,7 @@ static void a_forbidden_key_does_not_hinder_the_release_of_another(void **state)
         uris[i] = text[i];
     }
     redlock_options options = patient_options(f, uris, 5);
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, 5);
+    redlock_client *client = connect_with(f, &options);
     redlock_lock *lock = hold(f, client, "ok:1", LONG_TTL_MS);
     wait_holders(f, "ok:1", 5);
     redlock_request forbidden = request_for("bad", LONG_TTL_MS);

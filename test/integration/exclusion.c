@@ -396,8 +396,7 @@ static void a_grant_behind_a_refused_select_does_not_count(void **state) {
     uris_for(f, "", 5, wide, wides);
     uris_for(f, "narrow:pw@", 5, narrow, narrows);
     redlock_options options = patient_options(f, wides, 5);
-    redlock_client *one = create_client(f, &options);
-    wait_connected(f, one, 5);
+    redlock_client *one = connect_with(f, &options);
     redlock_lock *lock = hold(f, one, KEY, LONG_TTL_MS);
     options = patient_options(f, narrows, 5);
     redlock_client *other = create_client(f, &options);

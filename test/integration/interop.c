@@ -59,8 +59,7 @@ static void an_owner_stands_behind_the_token(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), 5);
     options.owner = "billing@host-7";
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, 5);
+    redlock_client *client = connect_with(f, &options);
 
     for (unsigned i = 0; i < 2; i++) {
         redlock_request request = request_for(KEY, TTL_MS);

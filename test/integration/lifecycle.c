@@ -30,8 +30,7 @@ static void set_stage(struct fixture *f, struct stage *stage) {
 
     proxies_create(f, stage->proxies, uris);
     options = patient_options(f, uris, FIVE);
-    stage->client = create_client(f, &options);
-    wait_connected(f, stage->client, FIVE);
+    stage->client = connect_with(f, &options);
     stage->request = request_for(KEY, LONG_TTL_MS);
     stage->loss = watch_loss(f, &stage->request);
 }
@@ -208,8 +207,7 @@ static void closed_while_nodes_hang(void **state) {
     struct call *call;
 
     options.node_timeout_ms = 500;
-    client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
+    client = connect_with(f, &options);
     lock = hold(f, client, KEY, LONG_TTL_MS);
     for (size_t i = 0; i < 3; i++) {
         freeze(f, i);

@@ -174,8 +174,7 @@ static void a_lock_without_quorum_is_lost_before_the_servers_forget_it(void **st
     redlock_lock *lock;
 
     options.drift = 0.4;
-    client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
+    client = connect_with(f, &options);
     loss->then = measure_survivors;
     loss->then_arg = &survivors;
     lock = hold_for(f, client, &request);
@@ -222,8 +221,7 @@ static void renewals_that_are_never_answered_lose_the_lock(void **state) {
     }
     options = patient_options(f, uris, FIVE);
     options.node_timeout_ms = 1000;
-    client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
+    client = connect_with(f, &options);
     request.watchdog = true;
     lock = hold_for(f, client, &request);
     assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);

@@ -348,8 +348,7 @@ static void options_of_an_older_header_get_defaults(void **state) {
 
     options.size = offsetof(redlock_options, log);
     options.log_level = (redlock_log_level)17; /* beyond the size: not read */
-    client = create_client(f, &options);
-    wait_connected(f, client, 5);
+    client = connect_with(f, &options);
     logged = f->diary.count;
     assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
     assert_int_equal(logged, 0);

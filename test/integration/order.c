@@ -729,9 +729,7 @@ static size_t calls_for(struct fixture *f, redlock_client *client, const char *p
         snprintf(name, sizeof(name), "%sa%04zu", prefix, i);
         locks[i] = hold(f, client, name, LONG_TTL_MS);
     }
-    for (size_t i = 0; i < 5; i++) {
-        wait_answered(f, client, i);
-    }
+    wait_all_answered(f, client);
     size_t before = executed(f, 0, "evalsha");
     for (size_t i = 0; i < LOCKS_OF_A_TURN; i++) {
         snprintf(name, sizeof(name), "%sb%04zu", prefix, i);
@@ -741,9 +739,7 @@ static size_t calls_for(struct fixture *f, redlock_client *client, const char *p
     }
     await(f, last);
     await(f, released);
-    for (size_t i = 0; i < 5; i++) {
-        wait_answered(f, client, i);
-    }
+    wait_all_answered(f, client);
     return executed(f, 0, "evalsha") - before;
 }
 

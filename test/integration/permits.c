@@ -432,8 +432,7 @@ static void it_is_fenced_and_inspected(void **state) {
     uint64_t fences[2] = {0};
 
     options.owner = "some-application";
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
+    redlock_client *client = connect_with(f, &options);
     request.fenced = true;
     for (size_t i = 0; i < 20; i++) {
         redlock_lock *lock = hold_for(f, client, &request);

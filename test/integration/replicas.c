@@ -48,8 +48,7 @@ static void start_replicas(struct fixture *f) {
 static redlock_client *connect_quick(struct fixture *f) {
     redlock_options options = patient_options(f, masters_uris(f->masters), THREE);
     options.node_timeout_ms = NODE_TIMEOUT_MS;
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, THREE);
+    redlock_client *client = connect_with(f, &options);
     return client;
 }
 

@@ -37,8 +37,7 @@ static redlock_client *eager_client(struct fixture *f) {
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
     options.retry_delay_ms = 5;
     options.retry_delay_max_ms = 20;
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
+    redlock_client *client = connect_with(f, &options);
     return client;
 }
 
@@ -441,8 +440,7 @@ static void a_writer_that_gives_up_is_forgotten(void **state) {
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
     options.node_timeout_ms = 1000;
     options.retry_delay_ms = options.retry_delay_max_ms = 1;
-    redlock_client *hasty = create_client(f, &options);
-    wait_connected(f, hasty, FIVE);
+    redlock_client *hasty = connect_with(f, &options);
     redlock_lock *first = hold_as(f, client, REDLOCK_READER, TTL_MS);
     redlock_request request = request_as(REDLOCK_WRITER, TTL_MS);
 
@@ -525,8 +523,7 @@ static void readers_are_counted(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
     options.owner = "billing";
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
+    redlock_client *client = connect_with(f, &options);
 
     assert_int_equal(look(f, client).readers, 0);
     redlock_lock *first = hold_as(f, client, REDLOCK_READER, TTL_MS);

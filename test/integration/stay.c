@@ -129,8 +129,7 @@ static void an_extension_counts_the_delay_too(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
     options.max_ttl_ms = 1500000;
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
+    redlock_client *client = connect_with(f, &options);
     redlock_request request = delayed_request(1000000, 500000);
     redlock_lock *lock = hold_for(f, client, &request);
 

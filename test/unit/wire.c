@@ -604,8 +604,8 @@ static void test_answers_for_several_keys(void **state) {
     struct reply fences = reply_of(REPLY_STRING, "y7y9y8");
     struct reply_outcome counted[3];
     assert_true(reply_to_script(&fences, SCRIPT_KEEP, counted, 3));
-    assert_int_equal(reply_combine(counted, 3)->fence,
-                     9); /* a fence that one is ahead of is none */
+    /* A fence that one is ahead of is none. */
+    assert_int_equal(reply_combine(counted, 3)->fence, 9);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct reply reply = reply_of(REPLY_STRING, rows[i].text);
         struct reply_outcome outcomes[4];
