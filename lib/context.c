@@ -28,7 +28,8 @@ static void init_parts(struct context *context, struct event_base *base) {
     const redlock_allocator *allocator = &context->allocator;
     context->seed = random_seed();
     context->loop = (struct loop){.base = base, .allocator = allocator};
-    net_init(&context->net, &context->loop, options->max_commands, options->max_bytes);
+    const struct load_bounds bounds = {options->max_commands, options->max_bytes};
+    net_init(&context->net, &context->loop, &bounds);
     resolver_init(&context->resolver, &context->loop);
     keys_init(&context->keys, allocator);
     pool_init(&context->flights, allocator, &flight_kind, NULL);

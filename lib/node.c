@@ -166,13 +166,28 @@ static void on_closed(void *owner, const char *why) {
     }
 }
 
+static void pay(struct node *node) {
+    node->pay_at = NANOS_NEVER;
+    node->context->on_debts_due(node);
+}
+
+/* What was not sent for want of room is a debt. */
+static void on_room(void *owner) {
+    struct node *node = owner;
+    if (node->state == NODE_UP && node->debts.count > 0) {
+        pay(node);
+    }
+}
+
+static const struct conn_listener conn_listener = {.on_closed = on_closed, .on_room = on_room};
+
 static void go_up(struct node *node) {
     set_state(node, NODE_UP);
     node->reason[0] = '\0';
     node->refusal[0] = '\0';
     node->complaints = 0;
     log_line(&node->context->log, REDLOCK_LOG_INFO, "node %s: connected", node->name);
-    node->context->on_debts_due(node);
+    pay(node);
 }
 
 /* ---- the handshake ---- */
@@ -231,7 +246,7 @@ static void connect_to(struct node *node, const char *host) {
     redlock_error error;
     node->refusal[0] = '\0';
     set_state(node, NODE_CONNECTING);
-    node->conn = conn_open(&context->net, &address, on_closed, node, &error);
+    node->conn = conn_open(&context->net, &address, &conn_listener, node, &error);
     if (node->conn == NULL) {
         fail_to_connect(node, error.status == REDLOCK_EINVAL, error.message);
         return;
@@ -310,8 +325,7 @@ static void check_progress(struct node *node, uint64_t now) {
         return;
     }
     if (node->pay_at <= now) {
-        node->pay_at = NANOS_NEVER;
-        node->context->on_debts_due(node);
+        pay(node);
     }
     uint64_t next = nanos_min(due, node->pay_at);
     if (next != NANOS_NEVER) {
@@ -390,7 +404,7 @@ void node_read(struct node *node) {
 
 /* ---- release debts ---- */
 
-/* It answers, but with errors: not at once again. */
+/* It answers, but with errors: not at once again. Or there is no room: on_room may be earlier. */
 static void pay_later(struct node *node, uint64_t now) {
     uint64_t delay = nanos_from_ms(node->context->options.reconnect_delay_max_ms);
     node->pay_at = nanos_add(now, delay);

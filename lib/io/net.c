@@ -36,7 +36,7 @@ struct conn {
     struct net *net;
     redisAsyncContext *context; /* NULL once hiredis has freed it */
     struct tls_session *tls;    /* NULL: plain */
-    void (*on_closed)(void *owner, const char *why);
+    const struct conn_listener *listener;
     void *owner;
     struct event readable, writable, closing;
     bool is_open; /* connected at least once */
@@ -46,8 +46,7 @@ struct conn {
     bool is_dirty;   /* in net->dirty */
     bool is_writing; /* inside redisAsyncHandleWrite */
     bool awaits_writable;
-    uint32_t commands;
-    size_t bytes;
+    struct load load;
     TAILQ_ENTRY(conn) dirty_link;
     char why[128];
     struct reader reader;
@@ -59,8 +58,7 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata) {
     struct conn *conn = context->data;
     struct conn_request *request = privdata;
     const redisReply *given = object;
-    conn->commands--;
-    conn->bytes -= request->length;
+    bool has_room = load_remove(&conn->load, &conn->net->bounds, request->length);
     /* A connection that is ending says no more that counts: behind a refused login or SELECT
        commands are carried out all the same, for another user or in another database. */
     if (given == NULL || conn->is_closing) {
@@ -68,6 +66,9 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata) {
         return;
     }
     conn->has_answered = true;
+    if (has_room) {
+        conn->listener->on_room(conn->owner);
+    }
     struct reply reply = reader_reply(given);
     request->on_reply(request, conn->owner, &reply);
 }
@@ -143,7 +144,7 @@ static void on_closing(evutil_socket_t fd, short events, void *arg) {
         redisAsyncFree(conn->context); /* on_cleanup is called inside, and wakes this once more */
         event_del(&conn->closing);
     }
-    conn->on_closed(conn->owner, conn->why);
+    conn->listener->on_closed(conn->owner, conn->why);
 }
 
 void conn_close(struct conn *conn, const char *why) {
@@ -292,9 +293,9 @@ static void read_once(struct conn *conn) {
 void conn_read(struct conn *conn) {
     uint32_t before;
     do {
-        before = conn->commands;
+        before = conn->load.commands;
         read_once(conn);
-    } while (conn->commands < before);
+    } while (conn->load.commands < before);
 }
 
 static void on_readable(evutil_socket_t fd, short events, void *arg) {
@@ -342,8 +343,8 @@ static void on_connect(const redisAsyncContext *context, int status) {
 
 /* ---- opening and sending ---- */
 
-void net_init(struct net *net, const struct loop *loop, uint32_t max_commands, size_t max_bytes) {
-    *net = (struct net){.loop = loop, .max_commands = max_commands, .max_bytes = max_bytes};
+void net_init(struct net *net, const struct loop *loop, const struct load_bounds *bounds) {
+    *net = (struct net){.loop = loop, .bounds = *bounds};
     TAILQ_INIT(&net->dirty);
 }
 
@@ -383,15 +384,14 @@ static void attach(struct conn *conn, redisAsyncContext *context) {
 }
 
 struct conn *conn_open(struct net *net, const struct conn_address *address,
-                       void (*on_closed)(void *owner, const char *why), void *owner,
-                       redlock_error *error) {
+                       const struct conn_listener *listener, void *owner, redlock_error *error) {
     struct conn *conn = memory_zalloc(net->loop->allocator, sizeof(*conn));
     if (conn == NULL) {
         error_set(error, REDLOCK_ENOMEM, "out of memory");
         return NULL;
     }
     conn->net = net;
-    conn->on_closed = on_closed;
+    conn->listener = listener;
     conn->owner = owner;
     redisAsyncContext *context = begin_to_connect(address, error);
     if (context == NULL) {
@@ -412,8 +412,7 @@ struct conn *conn_open(struct net *net, const struct conn_address *address,
 }
 
 bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
-    if (conn->is_closing || conn->commands >= conn->net->max_commands ||
-        conn->bytes + length > conn->net->max_bytes) {
+    if (conn->is_closing || !load_has_room(&conn->load, &conn->net->bounds, length)) {
         return false;
     }
     redisAsyncContext *context = conn->context;
@@ -425,8 +424,7 @@ bool conn_send(struct conn *conn, struct conn_request *request, const char *data
         conn_close(conn, "out of memory");
         return false;
     }
-    conn->commands++;
-    conn->bytes += request->length;
+    load_add(&conn->load, request->length);
     return true;
 }
 
@@ -447,9 +445,9 @@ uint64_t conn_oldest(const struct conn *conn) {
 }
 
 uint32_t conn_commands(const struct conn *conn) {
-    return conn->commands;
+    return conn->load.commands;
 }
 
 size_t conn_bytes(const struct conn *conn) {
-    return conn->bytes;
+    return conn->load.bytes;
 }

@@ -9,6 +9,7 @@
 #ifndef REDLOCK_IO_NET_H
 #define REDLOCK_IO_NET_H
 
+#include "core/load.h"
 #include "io/loop.h"
 #include "wire/reply.h"
 
@@ -21,11 +22,10 @@
 struct conn;
 struct tls;
 
-/* The connections of one client, and the bounds of each. */
+/* The connections of one client. */
 struct net {
     const struct loop *loop;
-    uint32_t max_commands;
-    size_t max_bytes;
+    struct load_bounds bounds;         /* of each */
     TAILQ_HEAD(net_dirty, conn) dirty; /* have something to write */
 };
 
@@ -50,19 +50,26 @@ struct conn_address {
     const char *name; /* with TLS: whom the server's certificate has to be for */
 };
 
-void net_init(struct net *net, const struct loop *loop, uint32_t max_commands, size_t max_bytes);
+/* What the owner of a connection is told. */
+struct conn_listener {
+    /* It has ended; it may be destroyed here. From the loop. */
+    void (*on_closed)(void *owner, const char *why);
+    /* Commands that had been refused for a bound could be sent now; not here, but in this turn. */
+    void (*on_room)(void *owner);
+};
+
+void net_init(struct net *net, const struct loop *loop, const struct load_bounds *bounds);
 
 /* Writes what the connections have collected. */
 void net_flush(struct net *net);
 
 /*
- * Begins to connect; commands may be sent at once. `on_closed` may destroy the connection.
+ * Begins to connect; commands may be sent at once.
  * NULL, with the reason in `error`, when it failed at once; its status is REDLOCK_EINVAL when there
  * was somebody at the address (see io/tls.h).
  */
 struct conn *conn_open(struct net *net, const struct conn_address *address,
-                       void (*on_closed)(void *owner, const char *why), void *owner,
-                       redlock_error *error);
+                       const struct conn_listener *listener, void *owner, redlock_error *error);
 
 /* Takes NULL. Not from on_reply. Commands not answered get their NULL reply inside this call. */
 void conn_destroy(struct conn *conn);

@@ -273,8 +273,7 @@ static void a_full_queue_is_named(void **state) {
     struct call *call;
 
     options.max_commands = 16;
-    client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
+    client = connect_with(f, &options);
     freeze(f, 0);
     for (size_t i = 0; i < 50; i++) {
         assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
@@ -292,6 +291,32 @@ static void a_full_queue_is_named(void **state) {
     wait_released(f, KEY);
 }
 
+/* A key that is left where the queue was full keeps its next holder out there. */
+static void what_a_full_queue_put_off_is_paid_when_there_is_room(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    redlock_lock *locks[32];
+    char names[32][16];
+
+    options.max_commands = 16;
+    options.reconnect_delay_max_ms = 600000; /* what errors put off is paid in ten minutes */
+    redlock_client *client = connect_with(f, &options);
+    freeze(f, 0);
+    for (size_t i = 0; i < 32; i++) {
+        snprintf(names[i], sizeof(names[i]), "orders:%zu", i);
+        locks[i] = hold(f, client, names[i], LONG_TTL_MS);
+    }
+    for (size_t i = 0; i < 32; i++) {
+        assert_int_equal(let_go(f, locks[i]), REDLOCK_OK);
+    }
+    assert_in_range(node_info(client, 0).release_debts, 1, 16);
+    thaw(f, 0);
+    wait_no_debts(f, client, 0);
+    for (size_t i = 0; i < 32; i++) {
+        wait_released(f, names[i]);
+    }
+}
+
 static void three_stopped_nodes_time_out(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
@@ -300,8 +325,7 @@ static void three_stopped_nodes_time_out(void **state) {
     struct call *call;
 
     options.node_timeout_ms = 500;
-    client = create_client(f, &options);
-    wait_connected(f, client, FIVE);
+    client = connect_with(f, &options);
     for (size_t i = 0; i < 3; i++) {
         freeze(f, i);
     }
@@ -401,8 +425,7 @@ static void a_small_max_bytes_puts_releases_off_but_loses_none(void **state) {
     char names[64][64];
 
     options.max_bytes = 4096;
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, 5);
+    redlock_client *client = connect_with(f, &options);
     for (size_t i = 0; i < 64; i++) {
         snprintf(names[i], sizeof(names[i]), "production:tenant-000042:orders:%zu", i);
         locks[i] = hold(f, client, names[i], LONG_TTL_MS);
@@ -432,6 +455,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_stopped_node_delays_no_decision),
         ON_FIVE_MASTERS(a_stopped_node_delays_no_refusal),
         ON_FIVE_MASTERS(a_full_queue_is_named),
+        ON_FIVE_MASTERS(what_a_full_queue_put_off_is_paid_when_there_is_room),
         ON_FIVE_MASTERS(three_stopped_nodes_time_out),
         ON_FIVE_MASTERS(a_node_that_accepts_and_stalls_costs_no_decision),
         ON_FIVE_MASTERS(a_program_that_starts_slowly_finds_its_nodes),

@@ -31,21 +31,20 @@ struct conn {
     struct net *net;
     struct event_base *process;
     struct link *link; /* NULL: broken */
-    void (*on_closed)(void *owner, const char *why);
+    const struct conn_listener *listener;
     void *owner;
     struct occurrence readable, closing;
     struct message_list inbox;
     struct pending_list pending;
     struct bytes out;
     bool is_open, is_closing, is_dirty;
-    uint32_t commands;
-    size_t bytes;
+    struct load load;
     TAILQ_ENTRY(conn) dirty_link;
     char why[128];
 };
 
-void net_init(struct net *net, const struct loop *loop, uint32_t max_commands, size_t max_bytes) {
-    *net = (struct net){.loop = loop, .max_commands = max_commands, .max_bytes = max_bytes};
+void net_init(struct net *net, const struct loop *loop, const struct load_bounds *bounds) {
+    *net = (struct net){.loop = loop, .bounds = *bounds};
     TAILQ_INIT(&net->dirty);
 }
 
@@ -63,8 +62,6 @@ static struct conn_request *take_pending(struct conn *conn) {
     struct conn_request *request = pending->request;
     STAILQ_REMOVE_HEAD(&conn->pending, link);
     memory_free(conn->net->loop->allocator, pending);
-    conn->commands--;
-    conn->bytes -= request->length;
     return request;
 }
 
@@ -85,6 +82,7 @@ static void end(struct conn *conn) {
     undirty(conn);
     while (!STAILQ_EMPTY(&conn->pending)) {
         struct conn_request *request = take_pending(conn);
+        load_remove(&conn->load, &conn->net->bounds, request->length);
         request->on_reply(request, conn->owner, NULL);
     }
     conn_abandon(conn);
@@ -93,7 +91,7 @@ static void end(struct conn *conn) {
 static void on_closing(void *owner) {
     struct conn *conn = owner;
     end(conn);
-    conn->on_closed(conn->owner, conn->why);
+    conn->listener->on_closed(conn->owner, conn->why);
 }
 
 void conn_close(struct conn *conn, const char *why) {
@@ -135,6 +133,9 @@ static void deliver(struct conn *conn, struct answer *answer) {
     struct pending *pending = STAILQ_FIRST(&conn->pending);
     check_delivered(conn->process, conn->link->server->master.index, answer, pending->sent_at);
     struct conn_request *request = take_pending(conn);
+    if (load_remove(&conn->load, &conn->net->bounds, request->length)) {
+        conn->listener->on_room(conn->owner);
+    }
     request->on_reply(request, conn->owner, &answer->reply);
 }
 
@@ -196,8 +197,7 @@ static unsigned server_of(const struct conn_address *address) {
 }
 
 struct conn *conn_open(struct net *net, const struct conn_address *address,
-                       void (*on_closed)(void *owner, const char *why), void *owner,
-                       redlock_error *error) {
+                       const struct conn_listener *listener, void *owner, redlock_error *error) {
     struct event_base *process = net->loop->base;
     struct conn *conn = memory_zalloc(net->loop->allocator, sizeof(*conn));
     if (conn == NULL) {
@@ -216,7 +216,7 @@ struct conn *conn_open(struct net *net, const struct conn_address *address,
     }
     conn->net = net;
     conn->process = process;
-    conn->on_closed = on_closed;
+    conn->listener = listener;
     conn->owner = owner;
     STAILQ_INIT(&conn->inbox);
     STAILQ_INIT(&conn->pending);
@@ -246,8 +246,7 @@ static bool queue(struct conn *conn, struct conn_request *request, const char *d
 }
 
 bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
-    if (conn->is_closing || conn->commands >= conn->net->max_commands ||
-        conn->bytes + length > conn->net->max_bytes) {
+    if (conn->is_closing || !load_has_room(&conn->load, &conn->net->bounds, length)) {
         return false;
     }
     if (!queue(conn, request, data, length)) {
@@ -255,8 +254,7 @@ bool conn_send(struct conn *conn, struct conn_request *request, const char *data
         return false;
     }
     check_sent(conn->link, data, length);
-    conn->commands++;
-    conn->bytes += request->length;
+    load_add(&conn->load, request->length);
     if (conn->is_open && !conn->is_dirty) {
         conn->is_dirty = true;
         TAILQ_INSERT_TAIL(&conn->net->dirty, conn, dirty_link);
@@ -280,9 +278,9 @@ uint64_t conn_oldest(const struct conn *conn) {
 }
 
 uint32_t conn_commands(const struct conn *conn) {
-    return conn->commands;
+    return conn->load.commands;
 }
 
 size_t conn_bytes(const struct conn *conn) {
-    return conn->bytes;
+    return conn->load.bytes;
 }

@@ -1,0 +1,87 @@
+/* What a connection may carry, and when there is plenty of room again. */
+#include "core/load.h"
+
+#include "unit.h"
+
+static const struct load_bounds BOUNDS = {.commands = 16, .bytes = 1000};
+
+static void add(struct load *load, unsigned count, size_t length) {
+    for (unsigned i = 0; i < count; i++) {
+        assert_true(load_has_room(load, &BOUNDS, length));
+        load_add(load, length);
+    }
+}
+
+static void remove_without_news(struct load *load, unsigned count, size_t length) {
+    for (unsigned i = 0; i < count; i++) {
+        assert_false(load_remove(load, &BOUNDS, length));
+    }
+}
+
+static void test_each_bound_holds(void **state) {
+    (void)state;
+    struct load many = {0};
+    struct load long_ones = {0};
+
+    add(&many, 16, 1);
+    assert_false(load_has_room(&many, &BOUNDS, 1));
+    add(&long_ones, 2, 500);
+    assert_false(load_has_room(&long_ones, &BOUNDS, 1));
+    load_remove(&long_ones, &BOUNDS, 500);
+    assert_true(load_has_room(&long_ones, &BOUNDS, 500));
+    assert_false(load_has_room(&long_ones, &BOUNDS, 501));
+}
+
+static void test_room_is_told_at_half_and_once(void **state) {
+    (void)state;
+    struct load load = {0};
+
+    add(&load, 16, 1);
+    assert_false(load_has_room(&load, &BOUNDS, 1));
+    remove_without_news(&load, 7, 1);
+    assert_true(load_remove(&load, &BOUNDS, 1));
+    remove_without_news(&load, 8, 1);
+}
+
+static void test_room_is_told_when_there_are_few_bytes_too(void **state) {
+    (void)state;
+    struct load load = {0};
+
+    add(&load, 1, 100);
+    add(&load, 1, 200);
+    add(&load, 1, 600);
+    assert_false(load_has_room(&load, &BOUNDS, 200));
+    remove_without_news(&load, 1, 100);
+    remove_without_news(&load, 1, 200);
+    assert_true(load_remove(&load, &BOUNDS, 600));
+}
+
+static void test_who_was_not_refused_is_not_told(void **state) {
+    (void)state;
+    struct load load = {0};
+
+    add(&load, 16, 1);
+    remove_without_news(&load, 16, 1);
+}
+
+/* There is nothing under way whose end could be told. */
+static void test_what_never_fits_waits_for_nothing(void **state) {
+    (void)state;
+    struct load load = {0};
+
+    assert_false(load_has_room(&load, &BOUNDS, 1001));
+    add(&load, 1, 1);
+    remove_without_news(&load, 1, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_bound_holds),
+        cmocka_unit_test(test_room_is_told_at_half_and_once),
+        cmocka_unit_test(test_room_is_told_when_there_are_few_bytes_too),
+        cmocka_unit_test(test_who_was_not_refused_is_not_told),
+        cmocka_unit_test(test_what_never_fits_waits_for_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
