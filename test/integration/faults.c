@@ -203,6 +203,7 @@ static void a_stopped_node_costs_bounded_memory(void **state) {
 
     wait_connected(f, client, FIVE);
     cycles_run(&stall->cycles, f, client, 32, 1000);
+    wait_all_answered(f, client); /* with two full queues beside it there would be no quorum */
     freeze(f, 2);
     cycles_run(&stall->cycles, f, client, 32, count / 2);
     early = gauge_mark(&f->gauge);

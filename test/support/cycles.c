@@ -4,10 +4,13 @@
 
 static void begin(struct cycle *cycle);
 
-static void note_failure(struct cycles *cycles, redlock_status status) {
+static void note_failure(struct cycle *cycle, redlock_status status) {
+    struct cycles *cycles = cycle->owner;
+
     if (status != REDLOCK_OK) {
         cycles->failed++;
         cycles->failure = status;
+        snprintf(cycles->why, sizeof(cycles->why), "%s", redlock_explain(cycle->lock));
     }
 }
 
@@ -30,7 +33,7 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     assert_ptr_equal(lock, cycle->lock);
     cycle->releasing = false;
     cycle->owner->fixture->ended++;
-    note_failure(cycle->owner, status);
+    note_failure(cycle, status);
     end(cycle);
 }
 
@@ -41,7 +44,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     assert_ptr_equal(lock, cycle->lock);
     cycle->acquiring = false;
     cycle->owner->fixture->ended++;
-    note_failure(cycle->owner, status);
+    note_failure(cycle, status);
     if (status != REDLOCK_OK) {
         end(cycle);
         return;
@@ -111,7 +114,7 @@ void cycles_run(struct cycles *cycles, struct fixture *f, redlock_client *client
     cycles_wait(cycles);
     if (cycles->failed > 0) {
         diary_show(&f->diary);
-        fail_msg("%zu cycles failed, the last with %s", cycles->failed,
-                 redlock_status_name(cycles->failure));
+        fail_msg("%zu cycles failed, the last with %s: %s", cycles->failed,
+                 redlock_status_name(cycles->failure), cycles->why);
     }
 }

@@ -27,8 +27,9 @@ struct cycles {
     size_t wanted;  /* cycles, all in all */
     size_t started; /* of them */
     size_t done;
-    size_t failed; /* acquisitions or releases that were not OK */
-    redlock_status failure;
+    size_t failed;          /* acquisitions or releases that were not OK */
+    redlock_status failure; /* the last one's */
+    char why[1024];         /* its explanation */
     size_t in_flight;
     /* Called after each cycle; NULL: not. */
     void (*step)(struct cycles *cycles);
