@@ -2,10 +2,7 @@
  * Each master is a child process in a folder of our own: its log, its Unix socket and whatever it
  * writes lie there, so that ending the child and removing the folder leaves nothing behind.
  *
- * The port is found by binding to port 0. That socket is kept, bound and never listening, for as
- * long as the masters live: the server may listen beside it (both set SO_REUSEADDR), but nobody
- * else is given the port, neither while a killed master is away, nor as the source port of a
- * connection to it, which would connect to itself.
+ * Its port stays reserved for as long as the masters live, also while it is killed.
  *
  * Pings and queries go over the Unix socket. Nobody else can answer there.
  */
@@ -14,12 +11,12 @@
 #include "masters.h"
 
 #include "folder.h"
+#include "port.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -43,7 +40,7 @@
 struct master {
     pid_t pid; /* 0: not running */
     int port;
-    int reservation; /* the bound socket that keeps the port ours; -1: none */
+    int reservation; /* the socket that keeps the port ours; -1: none */
     char address[64];
     char uri[96];
     char socket_path[PATH_SIZE];
@@ -106,19 +103,11 @@ static struct master *at(const struct masters *masters, size_t index) {
 
 /* ------------------------------------------------------------------------------- the processes */
 
-/* Binds a port of the kernel's choice, and lets the server bind it as well. */
 static int reserve_port(struct master *master) {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof(address);
-    int on = 1;
+    struct sockaddr_in address;
 
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     master->reservation = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    /* SO_REUSEADDR comes after bind: with it, bind might choose a port reserved by another. */
-    if (master->reservation < 0 ||
-        bind(master->reservation, (struct sockaddr *)&address, size) != 0 ||
-        setsockopt(master->reservation, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
-        getsockname(master->reservation, (struct sockaddr *)&address, &size) != 0) {
+    if (master->reservation < 0 || port_reserve(master->reservation, &address) != 0) {
         fprintf(stderr, "masters: cannot find a free port: %s\n", strerror(errno));
         return -1;
     }

@@ -10,6 +10,8 @@
 
 #include "proxy.h"
 
+#include "port.h"
+
 #include <arpa/inet.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -46,7 +48,7 @@ struct proxy {
     struct fixture *fixture;
     size_t master;
     struct evconnlistener *listener; /* NULL: refuses */
-    int reservation;                 /* bound, never listening: keeps the port ours */
+    int reservation;                 /* keeps the port ours */
     struct sockaddr_in address;
     LIST_HEAD(, span) spans;
     bool hold_requests; /* for new connections */
@@ -214,22 +216,20 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 
 /* ------------------------------------------------------------------------------------ the proxy */
 
-static int bind_socket(const struct sockaddr_in *address) {
+static int new_socket(void) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int on = 1;
 
     assert_true(fd >= 0);
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), 0);
-    assert_int_equal(bind(fd, (const struct sockaddr *)address, sizeof(*address)), 0);
     return fd;
 }
 
 void proxy_accept(struct proxy *proxy) {
     if (proxy->listener == NULL) {
+        int fd = new_socket();
+
+        assert_int_equal(port_listen(fd, &proxy->address), 0);
         proxy->listener = evconnlistener_new(proxy->fixture->base, on_accept, proxy,
-                                             LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 128,
-                                             bind_socket(&proxy->address));
+                                             LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
         assert_non_null(proxy->listener);
     }
 }
@@ -252,16 +252,13 @@ static void destroy(void *object) {
 
 struct proxy *proxy_create(struct fixture *f, size_t master) {
     struct proxy *proxy = calloc(1, sizeof(*proxy));
-    socklen_t size = sizeof(proxy->address);
 
     assert_non_null(proxy);
     proxy->fixture = f;
     proxy->master = master;
     LIST_INIT(&proxy->spans);
-    proxy->address.sin_family = AF_INET;
-    proxy->address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    proxy->reservation = bind_socket(&proxy->address);
-    getsockname(proxy->reservation, (struct sockaddr *)&proxy->address, &size);
+    proxy->reservation = new_socket();
+    assert_int_equal(port_reserve(proxy->reservation, &proxy->address), 0);
     snprintf(proxy->uri, sizeof(proxy->uri), "redis://127.0.0.1:%d",
              ntohs(proxy->address.sin_port));
     proxy_accept(proxy);

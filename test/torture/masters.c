@@ -2,6 +2,7 @@
 
 #include "command.h"
 #include "door.h"
+#include "port.h"
 #include "wire/script.h"
 #include "world.h"
 
@@ -39,7 +40,8 @@ struct link {
 
 struct master {
     struct sockaddr_in address;
-    int listener; /* -1 while it is stopped */
+    int reservation; /* keeps the port ours */
+    int listener;    /* -1 while it is stopped */
     int socket_listener;
     int open_door, closed_door; /* lead to a socket that is listened on, and to one that is not */
     int door;                   /* one of the two: what the URI names */
@@ -64,13 +66,9 @@ static int new_socket(int family, int type) {
     return fd;
 }
 
-static int listen_at(struct sockaddr_in *address) {
-    int on = 1;
-    socklen_t length = sizeof(*address);
+static int listen_at(const struct sockaddr_in *address) {
     int fd = new_socket(AF_INET, SOCK_STREAM);
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    CHECK(bind(fd, (struct sockaddr *)address, length) == 0 && listen(fd, 64) == 0);
-    CHECK(getsockname(fd, (struct sockaddr *)address, &length) == 0);
+    CHECK(port_listen(fd, address) == 0);
     return fd;
 }
 
@@ -121,8 +119,8 @@ void masters_listen(void) {
         struct master *master = &masters[i];
         LIST_INIT(&master->links);
         LIST_INIT(&master->entries);
-        master->address =
-            (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        master->reservation = new_socket(AF_INET, SOCK_STREAM);
+        CHECK(port_reserve(master->reservation, &master->address) == 0);
         master->listener = listen_at(&master->address);
         listen_on_socket(master);
         write_uris(master);
