@@ -9,8 +9,9 @@
  * stall_timeout, and so is a server that refuses the login. While it is not UP the node takes no
  * commands, so that no round waits for it; only the very first attempt lets them queue.
  *
- * Releases that did not get through are owed, and paid when the node is UP again: a node that was
- * away must not keep a key for a whole TTL after it came back.
+ * Releases that did not get through are owed, and paid when the node is UP again, or when the queue
+ * that they met full has room: a node that was away must not keep a key for a whole TTL after it
+ * came back.
  */
 #include "node.h"
 

@@ -20,7 +20,7 @@ struct load {
     bool has_refused; /* since there last was plenty of room */
 };
 
-/* Whether one more command goes in. */
+/* Whether one more command goes in. If not, that is remembered for load_remove. */
 static inline bool load_has_room(struct load *load, const struct load_bounds *bounds,
                                  size_t length) {
     if (load->commands < bounds->commands && load->bytes + length <= bounds->bytes) {

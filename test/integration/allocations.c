@@ -13,13 +13,11 @@
 
 static redlock_client *quiet_client(struct fixture *f, uint64_t retry_delay_ms) {
     redlock_options options = patient_options(f, masters_uris(f->masters), 5);
-    redlock_client *client;
 
     options.log_level = REDLOCK_LOG_INFO;
     options.retry_delay_ms = retry_delay_ms;
     options.retry_delay_max_ms = retry_delay_ms;
-    client = connect_with(f, &options);
-    return client;
+    return connect_with(f, &options);
 }
 
 /*

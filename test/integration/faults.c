@@ -401,8 +401,7 @@ static void a_silent_node_that_is_owed_releases_is_dropped(void **state) {
     options.node_timeout_ms = 50;
     options.stall_timeout_ms = 200;
     options.reconnect_delay_max_ms = 600000; /* the debt is to be paid in ten minutes */
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, 1);
+    redlock_client *client = connect_with(f, &options);
     redlock_lock *lock = hold(f, client, "a", LONG_TTL_MS);
     mood = ERRORS;
     let_go(f, lock);

@@ -31,9 +31,7 @@ static const char *const *uris(struct fixture *f, size_t from) {
 static redlock_client *client_on(struct fixture *f, size_t from, size_t to, uint64_t max_ttl_ms) {
     redlock_options options = patient_options(f, uris(f, from), to - from);
     options.max_ttl_ms = max_ttl_ms;
-    redlock_client *client = create_client(f, &options);
-    wait_connected(f, client, to - from);
-    return client;
+    return connect_with(f, &options);
 }
 
 static void change(struct fixture *f, redlock_client *client, size_t from, size_t to) {

@@ -37,8 +37,7 @@ static redlock_client *eager_client(struct fixture *f) {
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
     options.retry_delay_ms = 5;
     options.retry_delay_max_ms = 20;
-    redlock_client *client = connect_with(f, &options);
-    return client;
+    return connect_with(f, &options);
 }
 
 /* A server that is still loading what it has persisted says so: -1. */
