@@ -15,15 +15,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MASTER_KEYS 32
 #define MASTER_VALUE_MAX 64
 
 /* The longest text that it answers. */
-#define MASTER_TEXT_MAX 1024
+#define MASTER_TEXT_MAX 2048
 
 enum store_type { STORE_STRING, STORE_LIST, STORE_SET };
 
 struct store_key {
+    struct store_key *next; /* in its bucket */
+    uint32_t hash;
     unsigned db;
     size_t name_length;
     char value[MASTER_VALUE_MAX];
@@ -40,8 +41,8 @@ struct master {
     unsigned index;
     struct tempo clock;
     unsigned db; /* that of the connection whose command is carried out */
-    struct store_key *keys[MASTER_KEYS];
-    unsigned key_count;
+    struct store_key **buckets; /* a power of two of them, at least as many as keys */
+    unsigned bucket_count, key_count;
     uint32_t scripts;   /* mask of enum script: those that it has loaded */
     uint64_t commands;  /* carried out so far */
     unsigned run;       /* how often it was started */

@@ -19,6 +19,7 @@ struct occurrence {
     void *owner;
     bool is_io; /* a loop that was away looks at its sockets before its timers */
     bool is_queued;
+    bool is_later; /* it is in the list of the next iteration */
     TAILQ_ENTRY(occurrence) link;
 };
 
@@ -48,9 +49,15 @@ struct event_base {
     unsigned preemptions;   /* per mille of the readings of its clock */
     uint64_t preempted_for; /* up to so long */
 
+    uint64_t cost;      /* of a unit of work; ns; 0: its code takes no time */
+    uint64_t work;      /* units, of the occurrence that is run */
+    uint64_t began_at;  /* the latest occurrence, in true time */
+    uint64_t away_until; /* its loop was last kept from running until then, in true time */
+
     bool is_paused;
     bool is_running; /* its loop runs callbacks */
     struct occurrence_list ready;
+    struct occurrence_list later; /* became due in an iteration that takes time */
     struct alarm_list alarms;
     struct task wake;
     struct task resume;
@@ -79,6 +86,9 @@ void process_forget(struct event_base *process, struct occurrence *occurrence);
 
 /* Runs nothing until then. */
 void process_pause(struct event_base *process, uint64_t until);
+
+/* Its code goes on for so long without a look at the loop; called from inside that code. */
+void process_block(struct event_base *process, uint64_t ns);
 
 /* May it fail to get something from the system now? Drawn like a failing allocation. */
 bool process_is_refused(struct event_base *process);
