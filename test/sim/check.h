@@ -91,7 +91,10 @@ struct unconfirmed {
     unsigned count;
 };
 
+struct load_world;
+
 struct checker {
+    struct load_world *load; /* the world's, in the profile "load"; else NULL */
     struct world *world;
     struct network *network;
     uint32_t lists[PROCESSES_MAX]; /* masks of servers: those whose quorum each process needs */
@@ -145,6 +148,8 @@ struct effect *check_effects(const struct link *link, const struct words *words,
                              const struct reply *reply, unsigned *count);
 /* A server has lost its keys. */
 void check_forgotten(struct master *master);
+/* Something has arrived at a process's socket, and nobody has read it yet. */
+void check_arrived(const struct link *link, const struct message *message);
 void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
                      uint64_t sent_at);
 /* Before and after each stretch of a process's code in which no time passes. */

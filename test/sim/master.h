@@ -40,7 +40,7 @@ struct master {
     struct world *world;
     unsigned index;
     struct tempo clock;
-    unsigned db; /* that of the connection whose command is carried out */
+    unsigned db;                /* that of the connection whose command is carried out */
     struct store_key **buckets; /* a power of two of them, at least as many as keys */
     unsigned bucket_count, key_count;
     uint32_t scripts;   /* mask of enum script: those that it has loaded */

@@ -112,14 +112,11 @@ static void sort(struct event_base *process) {
 
 /* ---- a loop whose code takes time ---- */
 
-/* Each occurrence takes some time, in which others become due: those wait for the next iteration.
- */
-#define WORK_LEAST 5
-
+/* Each occurrence takes some time. What becomes due meanwhile waits for the next iteration. */
 static void run_one(struct event_base *process, struct occurrence *occurrence) {
     struct world *world = process->world;
     process_forget(process, occurrence);
-    process->work = WORK_LEAST;
+    process->work = WORK_OF_OCCURRENCE;
     process->began_at = world->now;
     running = process;
     occurrence->run(occurrence->owner);

@@ -49,9 +49,9 @@ struct event_base {
     unsigned preemptions;   /* per mille of the readings of its clock */
     uint64_t preempted_for; /* up to so long */
 
-    uint64_t cost;      /* of a unit of work; ns; 0: its code takes no time */
-    uint64_t work;      /* units, of the occurrence that is run */
-    uint64_t began_at;  /* the latest occurrence, in true time */
+    uint64_t cost;       /* of a unit of work; ns; 0: its code takes no time */
+    uint64_t work;       /* units, of the occurrence that is run */
+    uint64_t began_at;   /* the latest occurrence, in true time */
     uint64_t away_until; /* its loop was last kept from running until then, in true time */
 
     bool is_paused;
@@ -71,6 +71,12 @@ struct event_base {
     /* Called before and after each stretch of its code in which no time passes. */
     void (*on_check)(struct event_base *process, bool was_disturbed);
 };
+
+/* What things cost, in units of work. */
+#define WORK_OF_OCCURRENCE 5
+#define WORK_OF_TIMER 5
+#define WORK_OF_COMMAND 5
+#define WORK_OF_LOCK 1 /* in a command, or in an answer */
 
 /* The process whose code is running; NULL outside. */
 extern struct event_base *running;
