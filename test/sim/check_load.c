@@ -17,11 +17,14 @@
 /* For so long the application's timer may be late. */
 #define TICK_LATE (20 * MS)
 
+/* What it asks for at once takes its time: so many units each. */
+#define WORK_OF_REQUEST 40
+
 /* For so long one occurrence may keep the loop. */
 #define OCCURRENCE_MOST (10 * MS)
 
 /* Beside its locks a client needs no more than this; and each of them no more than that. */
-#define MEMORY_BASE (2 * 1024 * 1024)
+#define MEMORY_BASE (4 * 1024 * 1024)
 #define MEMORY_OF_LOCK 4096
 
 void check_load_token(struct load_world *load, char text[41]) {
@@ -91,7 +94,29 @@ static void check_spread(const struct crowd *crowd) {
     }
 }
 
-/* In a second; or twice as many, and one of each lock at once, where renewals fail. */
+/* Servers that a client sends to: those that are up, and all until it notices that some are not. */
+static unsigned servers_in_use(const struct load_world *load) {
+    uint64_t noticed = load->down_at + (2 * load->plan.options.stall_timeout_ms + 1000) * MS;
+    unsigned up = 0;
+    for (unsigned i = 0; i < load->plan.nodes; i++) {
+        up += load->up_since[i] != NEVER || load->world.now < noticed;
+    }
+    return up;
+}
+
+/*
+ * The most renewals in a second while something is wrong: twice the usual number; one of each lock
+ * at once, when the loop or a server is back; and in the last second of its validity a lock is
+ * tried seven times.
+ */
+static double most_when_disturbed(const struct load_world *load) {
+    double usual = renewals_a_tenth(load) * TENTHS;
+    double locks = load->plan.locks;
+    double ending = load->plan.ttl_ms > 3000 ? locks * 3000 / (double)load->plan.ttl_ms : locks;
+    return 2 * usual * load->plan.nodes + locks * load->plan.nodes +
+           7 * ending * servers_in_use(load);
+}
+
 static void check_rate(const struct crowd *crowd) {
     const struct load_world *load = crowd->load;
     unsigned sum = 0;
@@ -100,8 +125,7 @@ static void check_rate(const struct crowd *crowd) {
     }
     double usual = renewals_a_tenth(load) * TENTHS * load->plan.nodes;
     bool is_settled = crowd->settled_at + TENTHS * TENTH <= crowd->tenth * TENTH;
-    double most = is_settled ? usual * 1.5 + 50 * load->plan.nodes
-                             : usual * 2 + load->plan.locks * load->plan.nodes;
+    double most = is_settled ? usual * 1.5 + 50 * load->plan.nodes : most_when_disturbed(load);
     if (sum > most) {
         violate(crowd->process.world, INVARIANT_STORM,
                 "process %u sent %u renewals in a second, and %.0f are usual", crowd->process.index,
@@ -249,18 +273,25 @@ void check_load_arrived(struct load_world *load, const struct link *link,
 
 /* ---- turns, and memory ---- */
 
+/* Its application asks for much at once, and that takes its time. */
+static uint64_t asked_work(const struct crowd *crowd) {
+    return crowd_asks(crowd) * WORK_OF_REQUEST * crowd->process.cost;
+}
+
 void check_load_process(struct event_base *process, bool was_disturbed) {
-    struct world *world = process->world;
-    const struct load_world *load = world->checker->load;
-    size_t most = MEMORY_BASE + (size_t)(load->plan.locks + load->plan.contenders) * MEMORY_OF_LOCK;
-    if (process->work * process->cost > OCCURRENCE_MOST &&
-        process->away_until < process->began_at && !was_disturbed) {
-        violate(world, INVARIANT_WORK, "process %u kept its loop for %" PRIu64 " us",
-                process->index, process->work * process->cost / 1000);
+    const struct load_world *load = process->world->checker->load;
+    const struct crowd *crowd = &load->crowds[process->index];
+    const struct load_plan *plan = &load->plan;
+    size_t most = MEMORY_BASE + (size_t)(plan->locks + plan->contenders) * MEMORY_OF_LOCK;
+    uint64_t took = process->work * process->cost;
+    if (took > OCCURRENCE_MOST + asked_work(crowd) && process->away_until < process->began_at &&
+        !was_disturbed) {
+        violate(process->world, INVARIANT_WORK, "process %u kept its loop for %" PRIu64 " us",
+                process->index, took / 1000);
     }
     if (process->bytes > most) {
-        violate(world, INVARIANT_BOUNDS, "process %u has %zu bytes for %u locks", process->index,
-                process->bytes, load->plan.locks);
+        violate(process->world, INVARIANT_BOUNDS, "process %u has %zu bytes for %u locks",
+                process->index, process->bytes, plan->locks);
     }
 }
 
@@ -268,7 +299,7 @@ void check_load_tick(const struct crowd *crowd, uint64_t due) {
     const struct event_base *process = &crowd->process;
     uint64_t from = due > process->away_until ? due : process->away_until;
     uint64_t now = process->world->now;
-    if (now > from + TICK_LATE) {
+    if (now > from + TICK_LATE + asked_work(crowd)) {
         violate(process->world, INVARIANT_WORK,
                 "a timer of process %u was run %" PRIu64 " us after it was due", process->index,
                 (now - from) / 1000);

@@ -69,6 +69,7 @@ static void on_acquired(redlock_lock *handle, redlock_status status, void *arg) 
     }
     crowd->load->acquired++;
     crowd->held++;
+    crowd->asking--;
     lock->state = CROWD_HOLDS;
     lock->renewal.since = world_of(crowd)->now;
     ask_for_next(crowd);
@@ -80,6 +81,7 @@ static void ask_for_next(struct crowd *crowd) {
         return;
     }
     struct crowd_lock *lock = &crowd->locks[crowd->asked++];
+    crowd->asking++;
     redlock_request request = REDLOCK_REQUEST_INIT;
     request.wait_ms = REDLOCK_FOREVER;
     request.watchdog = true;
@@ -89,18 +91,21 @@ static void ask_for_next(struct crowd *crowd) {
     ask(crowd, lock, on_acquired, &request);
 }
 
-void crowd_begin(struct crowd *crowd) {
+static void begin(struct crowd *crowd) {
     const struct load_plan *plan = &crowd->load->plan;
     unsigned window = plan->is_burst ? plan->locks : plan->window;
-    running = &crowd->process;
     for (unsigned i = 0; i < window; i++) {
         ask_for_next(crowd);
     }
-    running = NULL;
+    process_excuse(&crowd->process);
 }
 
 bool crowd_has_all(const struct crowd *crowd) {
     return crowd->held == crowd->load->plan.locks;
+}
+
+unsigned crowd_asks(const struct crowd *crowd) {
+    return crowd->contended + crowd->asking;
 }
 
 /* ---- contention ---- */
@@ -129,15 +134,11 @@ static void contend(struct crowd *crowd) {
         crowd->contended++;
         ask(crowd, &crowd->locks[plan->locks + i], on_contended, &request);
     }
-    crowd->wants_contention = false;
-}
-
-void crowd_contend(struct crowd *crowd) {
-    crowd->wants_contention = true;
+    process_excuse(&crowd->process);
 }
 
 bool crowd_contends(const struct crowd *crowd) {
-    return crowd->wants_contention || crowd->contended > 0;
+    return crowd->wish == CROWD_CONTEND || crowd->contended > 0;
 }
 
 /* ---- being busy ---- */
@@ -183,28 +184,7 @@ bool crowd_is_busy(const struct crowd *crowd) {
     return crowd->busy_for > 0 || crowd->is_probing;
 }
 
-/* ---- its own timer ---- */
-
-static void set_tick(struct crowd *crowd) {
-    crowd->tick_due = world_of(crowd)->now + TICK;
-    alarm_set(&crowd->tick, crowd->tick_due);
-}
-
-static void on_tick(void *owner) {
-    struct crowd *crowd = owner;
-    check_load_tick(crowd, crowd->tick_due);
-    if (crowd->wants_contention) {
-        contend(crowd);
-    }
-    if (crowd->busy_for > 0) {
-        begin_to_be_busy(crowd);
-    }
-    if (!crowd->is_closed) {
-        set_tick(crowd);
-    }
-}
-
-/* ---- life ---- */
+/* ---- its client ---- */
 
 static void on_log(redlock_log_level level, const char *line, void *arg) {
     const struct crowd *crowd = arg;
@@ -235,6 +215,54 @@ static void make_client(struct crowd *crowd) {
     running = NULL;
 }
 
+static void on_closed(void *arg) {
+    struct crowd *crowd = arg;
+    TRACE(world_of(crowd), "process %u has closed its client", crowd->process.index);
+    crowd->is_closed = true;
+    if (crowd->process.block_count != 0) {
+        violate(world_of(crowd), INVARIANT_BOUNDS, "the client has ended and left %zu bytes",
+                crowd->process.bytes);
+    }
+    check_load_closed(crowd);
+}
+
+static void close_client(struct crowd *crowd) {
+    TRACE(world_of(crowd), "process %u closes its client", crowd->process.index);
+    crowd->closing_at = world_of(crowd)->now;
+    redlock_client_close(crowd->client, on_closed, crowd);
+}
+
+/* ---- its own timer ---- */
+
+void crowd_wish(struct crowd *crowd, enum crowd_wish wish) {
+    crowd->wish = wish;
+}
+
+static void set_tick(struct crowd *crowd) {
+    crowd->tick_due = world_of(crowd)->now + TICK;
+    alarm_set(&crowd->tick, crowd->tick_due);
+}
+
+static void on_tick(void *owner) {
+    static void (*const steps[])(struct crowd * crowd) = {
+        [CROWD_BEGIN] = begin, [CROWD_CONTEND] = contend, [CROWD_CLOSE] = close_client};
+    struct crowd *crowd = owner;
+    check_load_tick(crowd, crowd->tick_due);
+    if (crowd->wish != CROWD_HOLD) {
+        enum crowd_wish wish = crowd->wish;
+        crowd->wish = CROWD_HOLD;
+        steps[wish](crowd);
+    }
+    if (crowd->busy_for > 0) {
+        begin_to_be_busy(crowd);
+    }
+    if (!crowd->is_closed) {
+        set_tick(crowd);
+    }
+}
+
+/* ---- life ---- */
+
 void crowd_init(struct crowd *crowd, struct load_world *load, unsigned index) {
     const struct load_plan *plan = &load->plan;
     unsigned count = plan->locks + plan->contenders + 1;
@@ -261,24 +289,4 @@ void crowd_finish(struct crowd *crowd) {
     network_bury(&crowd->load->network, &crowd->process);
     process_finish(&crowd->process);
     free(crowd->locks);
-}
-
-static void on_closed(void *arg) {
-    struct crowd *crowd = arg;
-    TRACE(world_of(crowd), "process %u has closed its client", crowd->process.index);
-    crowd->is_closed = true;
-    if (crowd->process.block_count != 0) {
-        violate(world_of(crowd), INVARIANT_BOUNDS, "the client has ended and left %zu bytes",
-                crowd->process.bytes);
-    }
-    check_load_closed(crowd);
-}
-
-void crowd_close(struct crowd *crowd) {
-    TRACE(world_of(crowd), "process %u closes its client", crowd->process.index);
-    crowd->is_closing = true;
-    crowd->closing_at = world_of(crowd)->now;
-    running = &crowd->process;
-    redlock_client_close(crowd->client, on_closed, crowd);
-    running = NULL;
 }

@@ -19,6 +19,14 @@ struct crowd;
 
 enum crowd_state { CROWD_WAITS, CROWD_ASKS, CROWD_HOLDS, CROWD_HAS_LOST, CROWD_HAS_FAILED };
 
+/* What it is to do next. */
+enum crowd_wish {
+    CROWD_HOLD,    /* nothing but hold its locks */
+    CROWD_BEGIN,   /* acquire them */
+    CROWD_CONTEND, /* ask at once for many keys that others hold */
+    CROWD_CLOSE
+};
+
 /* The latest renewal of a lock, as seen from outside the library. */
 struct renewal {
     uint64_t began_at;     /* not later than its round did, in true time; 0: there was none */
@@ -49,16 +57,16 @@ struct crowd {
     struct load_world *load;
     redlock_client *client;
     struct crowd_lock *locks; /* those that are held, and behind them those that are contended */
-    unsigned asked, held, contended; /* of them: asked for so far; held now; under way */
-    unsigned next;
-    bool is_closing, is_closed;
+    unsigned asked, asking;   /* asked for so far, and not acquired yet */
+    unsigned held, contended; /* held now; contended for now */
+    enum crowd_wish wish;
+    bool is_closed;
     uint64_t closing_at;
     struct alarm tick;
     uint64_t tick_due;
     uint64_t busy_for;        /* it will be, as soon as it can; ns */
     bool is_busy_in_callback; /* inside a callback of the library */
-    bool wants_contention;
-    bool is_probing; /* it acquires a lock, in whose callback it will be busy */
+    bool is_probing;          /* it acquires a lock, in whose callback it will be busy */
 
     uint64_t tenth;                /* the number of the current one */
     unsigned sent[TENTHS];         /* to all servers */
@@ -69,18 +77,18 @@ struct crowd {
 void crowd_init(struct crowd *crowd, struct load_world *load, unsigned index);
 void crowd_finish(struct crowd *crowd);
 
-/* Acquires all of its locks. */
-void crowd_begin(struct crowd *crowd);
+/* Has it do that when its timer is due. */
+void crowd_wish(struct crowd *crowd, enum crowd_wish wish);
+
 bool crowd_has_all(const struct crowd *crowd);
+
+/* Acquisitions that are under way. */
+unsigned crowd_asks(const struct crowd *crowd);
 
 /* Is busy for so long, soon: in a callback of the library, or in its own timer. */
 void crowd_be_busy(struct crowd *crowd, uint64_t ns, bool in_callback);
 bool crowd_is_busy(const struct crowd *crowd);
 
-/* Asks at once for many keys that others hold. */
-void crowd_contend(struct crowd *crowd);
 bool crowd_contends(const struct crowd *crowd);
-
-void crowd_close(struct crowd *crowd);
 
 #endif

@@ -9,8 +9,8 @@
 
 static unsigned draw_locks(struct rng *rng) {
     unsigned size = (unsigned)rng_below(rng, 1000);
-    return (unsigned)(size < 700   ? rng_between(rng, 100, 300)
-                      : size < 985 ? rng_between(rng, 300, 1000)
+    return (unsigned)(size < 550   ? rng_between(rng, 100, 300)
+                      : size < 920 ? rng_between(rng, 300, 1000)
                                    : rng_between(rng, 1000, 5000));
 }
 
@@ -68,7 +68,7 @@ static void plan_draw_load(struct load_plan *plan, struct rng *rng) {
     plan->fenced = rng_chance(rng, 300) ? 200 : 0;
     plan->is_burst = rng_chance(rng, 500);
     plan->has_majority_faults = rng_chance(rng, 400);
-    plan->incidents = (unsigned)rng_between(rng, 0, 2);
+    plan->incidents = (unsigned)rng_between(rng, 0, 4);
     draw_options(plan, rng);
     draw_rates(plan, rng);
     draw_contention(plan, rng);
@@ -160,7 +160,7 @@ static void acquire(struct load_world *load) {
         set_rates(load);
     }
     for (unsigned i = 0; i < load->plan.crowds; i++) {
-        crowd_begin(&load->crowds[i]);
+        crowd_wish(&load->crowds[i], CROWD_BEGIN);
     }
     wait_for(load, crowd_has_all, "acquiring all locks", 120000);
     set_rates(load);
@@ -199,6 +199,7 @@ static void take_down(struct load_world *load, unsigned index, uint64_t until, b
     struct server *server = &load->network.servers[index];
     TRACE(&load->world, "node %u is %s", index, is_killed ? "killed" : "stopped");
     load->up_since[index] = NEVER;
+    load->down_at = load->world.now;
     if (is_killed) {
         server->is_gone = coin(load);
         server_break(server);
@@ -242,7 +243,7 @@ static bool is_not_busy(const struct crowd *crowd) {
     return !crowd_is_busy(crowd) && !crowd->process.is_paused;
 }
 
-/* One, and what time the locks need until the next. */
+/* One, and what time the locks need until the next: each is to be topped up where it was lost. */
 static void have_incident(struct load_world *load) {
     if (rng_chance(&load->world.rng, 450)) {
         keep_away(load);
@@ -250,7 +251,7 @@ static void have_incident(struct load_world *load) {
         lose_servers(load);
     }
     wait_for(load, is_not_busy, "being busy", 20000);
-    pass(load, ttl_of(load) / 3 + draw(load, ttl_of(load)));
+    pass(load, ttl_of(load) * 2 / 3 + draw(load, ttl_of(load)));
 }
 
 /* ---- contention ---- */
@@ -281,7 +282,7 @@ static void contend(struct load_world *load) {
         hold_for_another(load, &load->network.servers[i]);
     }
     for (unsigned i = 0; i < plan->crowds; i++) {
-        crowd_contend(&load->crowds[i]);
+        crowd_wish(&load->crowds[i], CROWD_CONTEND);
     }
     disturb(load, load->world.now + ttl_of(load) / 2);
     wait_for(load, has_contended, "asking for what others hold", 20000);
@@ -295,9 +296,7 @@ static bool is_closed(const struct crowd *crowd) {
 
 static void end(struct load_world *load) {
     for (unsigned i = 0; i < load->plan.crowds; i++) {
-        if (!load->world.violated) {
-            crowd_close(&load->crowds[i]);
-        }
+        crowd_wish(&load->crowds[i], CROWD_CLOSE);
     }
     wait_for(load, is_closed, "closing", 7000);
 }

@@ -43,7 +43,7 @@ struct load_world {
     struct load_plan plan;
     struct crowd crowds[CROWDS_MAX];
     uint64_t up_since[SERVERS_MAX]; /* true time; NEVER: it is down or stopped */
-    uint64_t back_at;               /* a server came back last */
+    uint64_t down_at, back_at;      /* a server went down last, and came back */
     uint32_t token_count;
     uint64_t acquired, failed, lost;
 };

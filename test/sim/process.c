@@ -166,6 +166,10 @@ void process_block(struct event_base *process, uint64_t ns) {
     process->away_until = world->now;
 }
 
+void process_excuse(struct event_base *process) {
+    process->away_until = process->world->now + process->work * process->cost;
+}
+
 /* ---- a loop whose code takes none ---- */
 
 static void on_wake(void *owner) {

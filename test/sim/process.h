@@ -75,7 +75,7 @@ struct event_base {
 /* What things cost, in units of work. */
 #define WORK_OF_OCCURRENCE 5
 #define WORK_OF_TIMER 5
-#define WORK_OF_COMMAND 5
+#define WORK_OF_COMMAND 2
 #define WORK_OF_LOCK 1 /* in a command, or in an answer */
 
 /* The process whose code is running; NULL outside. */
@@ -95,6 +95,9 @@ void process_pause(struct event_base *process, uint64_t until);
 
 /* Its code goes on for so long without a look at the loop; called from inside that code. */
 void process_block(struct event_base *process, uint64_t ns);
+
+/* So much of the current occurrence's time is not the library's, but its application's. */
+void process_excuse(struct event_base *process);
 
 /* May it fail to get something from the system now? Drawn like a failing allocation. */
 bool process_is_refused(struct event_base *process);
