@@ -75,6 +75,20 @@ static struct crowd_lock *lock_of(struct load_world *load, const struct word *ke
     return &load->crowds[process].locks[index];
 }
 
+/* ---- how long things take ---- */
+
+/* Long enough for a loop that runs to read what has arrived. */
+static uint64_t reading_time(const struct load_world *load) {
+    return 50 * MS + (uint64_t)load->plan.locks * 100 * load->plan.cost;
+}
+
+/* How long it takes at the most to connect again and to renew everything. */
+static uint64_t return_time(const struct load_world *load) {
+    const struct load_plan *plan = &load->plan;
+    return (plan->options.stall_timeout_ms + 2 * plan->options.reconnect_delay_max_ms + 100) * MS +
+           3 * plan->crowds * plan->locks * plan->key_time + reading_time(load);
+}
+
 /* ---- how often, and when ---- */
 
 static double renewals_a_tenth(const struct load_world *load) {
@@ -94,27 +108,21 @@ static void check_spread(const struct crowd *crowd) {
     }
 }
 
-/* Servers that a client sends to: those that are up, and all until it notices that some are not. */
-static unsigned servers_in_use(const struct load_world *load) {
-    uint64_t noticed = load->down_at + (2 * load->plan.options.stall_timeout_ms + 1000) * MS;
-    unsigned up = 0;
-    for (unsigned i = 0; i < load->plan.nodes; i++) {
-        up += load->up_since[i] != NEVER || load->world.now < noticed;
-    }
-    return up;
+/* The loop or a server is back, and what could not be renewed is renewed at once. */
+static bool catches_up(const struct crowd *crowd) {
+    const struct load_world *load = crowd->load;
+    uint64_t away_until = crowd->process.away_until;
+    uint64_t since = load->back_at > away_until ? load->back_at : away_until;
+    return load->world.now < since + return_time(load) + TENTHS * TENTH;
 }
 
-/*
- * The most renewals in a second while something is wrong: twice the usual number; one of each lock
- * at once, when the loop or a server is back; and in the last second of its validity a lock is
- * tried seven times.
- */
-static double most_when_disturbed(const struct load_world *load) {
-    double usual = renewals_a_tenth(load) * TENTHS;
-    double locks = load->plan.locks;
-    double ending = load->plan.ttl_ms > 3000 ? locks * 3000 / (double)load->plan.ttl_ms : locks;
-    return 2 * usual * load->plan.nodes + locks * load->plan.nodes +
-           7 * ending * servers_in_use(load);
+/* However many nodes are missing, there are no more than twice as many as usual in a second. */
+static double most_in_a_second(const struct crowd *crowd) {
+    const struct load_world *load = crowd->load;
+    double usual = renewals_a_tenth(load) * TENTHS * load->plan.nodes;
+    bool is_settled = crowd->settled_at + TENTHS * TENTH <= crowd->tenth * TENTH;
+    double at_once = catches_up(crowd) ? (double)load->plan.locks * load->plan.nodes : 0;
+    return (is_settled ? usual * 1.5 : usual * 2 + at_once) + 50 * load->plan.nodes;
 }
 
 static void check_rate(const struct crowd *crowd) {
@@ -123,13 +131,10 @@ static void check_rate(const struct crowd *crowd) {
     for (unsigned i = 0; i < TENTHS; i++) {
         sum += crowd->sent[i];
     }
-    double usual = renewals_a_tenth(load) * TENTHS * load->plan.nodes;
-    bool is_settled = crowd->settled_at + TENTHS * TENTH <= crowd->tenth * TENTH;
-    double most = is_settled ? usual * 1.5 + 50 * load->plan.nodes : most_when_disturbed(load);
-    if (sum > most) {
+    if (sum > most_in_a_second(crowd)) {
         violate(crowd->process.world, INVARIANT_STORM,
                 "process %u sent %u renewals in a second, and %.0f are usual", crowd->process.index,
-                sum, usual);
+                sum, renewals_a_tenth(load) * TENTHS * load->plan.nodes);
     }
 }
 
@@ -308,11 +313,6 @@ void check_load_tick(const struct crowd *crowd, uint64_t due) {
 
 /* ---- losses ---- */
 
-/* Long enough for a loop that runs to read what has arrived. */
-static uint64_t reading_time(const struct load_world *load) {
-    return 50 * MS + (uint64_t)load->plan.locks * 100 * load->plan.cost;
-}
-
 /* What the latest renewal gives, if a quorum granted it in time for the loop to see it. */
 static bool was_renewed(const struct crowd_lock *lock) {
     const struct load_world *load = lock->crowd->load;
@@ -323,13 +323,6 @@ static bool was_renewed(const struct crowd_lock *lock) {
     return renewal->quorum_at != 0 && renewal->quorum_at + reading_time(load) < now &&
            process->away_until + reading_time(load) < now &&
            renewal->began_at + useful > now + 20 * MS;
-}
-
-/* How long it takes at the most to connect again and to renew everything. */
-static uint64_t return_time(const struct load_world *load) {
-    const struct load_plan *plan = &load->plan;
-    return (plan->options.stall_timeout_ms + 2 * plan->options.reconnect_delay_max_ms + 100) * MS +
-           3 * plan->crowds * plan->locks * plan->key_time + reading_time(load);
 }
 
 /* A quorum of servers was there for long enough to be reached. */
