@@ -26,10 +26,10 @@ static void draw_options(struct load_plan *plan, struct rng *rng) {
     options->reconnect_delay_max_ms = options->reconnect_delay_ms * rng_between(rng, 1, 3);
     options->guards = rng_chance(rng, 500) ? REDLOCK_GUARDS_ON : REDLOCK_GUARDS_OFF;
     if (rng_chance(rng, 200)) {
-        options->max_commands = (uint32_t)rng_between(rng, 64, 256);
+        options->max_commands = (uint32_t)rng_between(rng, 24, 128);
     }
-    if (rng_chance(rng, 200)) {
-        options->max_bytes = rng_between(rng, 32, 128) * 1024;
+    if (rng_chance(rng, 300)) {
+        options->max_bytes = rng_between(rng, 12, 96) * 1024;
     }
 }
 
@@ -43,7 +43,8 @@ static void draw_rates(struct load_plan *plan, struct rng *rng) {
     plan->socket_size = rng_between(rng, 4, 64) * 1024;
     uint64_t window = plan->options.node_timeout_ms * MS / 4 /
                       ((plan->key_time + plan->command_time) * plan->crowds);
-    plan->window = (unsigned)(window < 4 ? 4 : window > 32 ? 32 : window);
+    uint64_t most = plan->options.max_commands / 4 < 32 ? plan->options.max_commands / 4 : 32;
+    plan->window = (unsigned)(window < 4 ? 4 : window > most ? most : window);
     plan->cost = rng_between(rng, 100, 400);
 }
 
