@@ -170,10 +170,11 @@ typedef struct redlock_options {
     const char *const *nodes;
     size_t node_count;
 
-    uint64_t node_timeout_ms;  /* how long a round waits for votes after it was written; 50 */
-    uint64_t stall_timeout_ms; /* a node silent for so long is dropped and reconnected; 1000 */
-    uint64_t max_ttl_ms;       /* no request may ask for a longer TTL; 30000 */
-    double drift;              /* allowance for clock rates, share of the TTL, 0 to 0.5; 0.01 */
+    uint64_t node_timeout_ms; /* how long a round waits for votes after it was written; 50 */
+    /* A node silent for so long is dropped and reconnected; 1000. See wait_replicas. */
+    uint64_t stall_timeout_ms;
+    uint64_t max_ttl_ms; /* no request may ask for a longer TTL; 30000 */
+    double drift;        /* allowance for clock rates, share of the TTL, 0 to 0.5; 0.01 */
 
     uint64_t retry_delay_ms;         /* the first retry comes after a random time up to this; 200 */
     uint64_t retry_delay_max_ms;     /* the bound doubles with each retry, up to this; 2000 */
@@ -206,9 +207,9 @@ typedef struct redlock_options {
     const char *tls_key_file;  /* its key; NULL: it is in tls_cert_file too */
 
     /*
-     * How long the nodes keep the counters of fenced locks that nobody uses, at least max_ttl_ms; 7
-     * days; 0: for ever. One that is gone begins anew at the wall clock's microseconds, above its
-     * past.
+     * How long the nodes keep the counters of fenced locks that nobody uses; 0: for ever. The
+     * default is 7 days, or max_ttl_ms where that is longer; any other value below max_ttl_ms is
+     * refused. A counter that is gone begins anew at the wall clock's microseconds, above its past.
      */
     uint64_t fence_idle_ms;
 
@@ -438,7 +439,9 @@ typedef struct redlock_request {
      * replicas confirm it within half of node_timeout_ms (WAIT); otherwise its vote is UNTRUSTED.
      * Then a replica that is promoted is likely to have the key, which makes failover less
      * dangerous, and not safe: any replica may be promoted. It costs a round trip to the replicas,
-     * for which whatever else this client asked of the node waits too.
+     * for which whatever else this client asked of the node waits too. Such a node must not be
+     * taken for a silent one: a client whose stall_timeout_ms is less than its node_timeout_ms
+     * (twice the time of a WAIT) is refused with REDLOCK_EINVAL.
      */
     uint32_t wait_replicas;
 

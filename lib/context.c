@@ -16,9 +16,6 @@ static void copy_options(struct context *context, const redlock_options *options
     context->options.allocator = NULL;
     context->options.tls_ca_file = context->options.tls_ca_path = NULL;
     context->options.tls_cert_file = context->options.tls_key_file = NULL;
-    if (options->fence_idle_ms != 0 && options->fence_idle_ms < options->max_ttl_ms) {
-        context->options.fence_idle_ms = options->max_ttl_ms;
-    }
     context->allocator = memory_allocator(options->allocator);
     context->log = (struct log){options->log, options->log_arg, options->log_level};
 }
