@@ -176,9 +176,14 @@ typedef struct redlock_options {
     uint64_t max_ttl_ms; /* no request may ask for a longer TTL; 30000 */
     double drift;        /* allowance for clock rates, share of the TTL, 0 to 0.5; 0.01 */
 
-    uint64_t retry_delay_ms;         /* the first retry comes after a random time up to this; 200 */
-    uint64_t retry_delay_max_ms;     /* the bound doubles with each retry, up to this; 2000 */
-    uint64_t reconnect_delay_ms;     /* the same for connecting to a node again; 50 */
+    /*
+     * The first retry comes after a random time up to retry_delay_ms; this bound doubles with each
+     * retry, up to retry_delay_max_ms. Where that is much larger, those who were served a moment
+     * ago are served again, and others may starve.
+     */
+    uint64_t retry_delay_ms;         /* 200 */
+    uint64_t retry_delay_max_ms;     /* at least retry_delay_ms; 200 */
+    uint64_t reconnect_delay_ms;     /* likewise for connecting to a node again; 50 */
     uint64_t reconnect_delay_max_ms; /* 2000 */
 
     /* Bounds per node: what is over them is not sent, and the node's vote is UNREACHABLE. */
@@ -224,7 +229,7 @@ typedef struct redlock_options {
 
 #define REDLOCK_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        sizeof(redlock_options), NULL, 0, 50, 1000, 30000, 0.01, 200, 2000, 50, 2000, 65536,       \
+        sizeof(redlock_options), NULL, 0, 50, 1000, 30000, 0.01, 200, 200, 50, 2000, 65536,        \
             16u << 20, "redlock", NULL, NULL, REDLOCK_LOG_INFO, NULL, REDLOCK_GUARDS_ON, NULL,     \
             NULL, NULL, NULL, UINT64_C(604800000), NULL                                            \
     }

@@ -83,7 +83,7 @@ static void test_the_defaults(void **state) {
     assert_int_equal(options.max_ttl_ms, 30000);
     assert_true(options.drift == 0.01);
     assert_int_equal(options.retry_delay_ms, 200);
-    assert_int_equal(options.retry_delay_max_ms, 2000);
+    assert_int_equal(options.retry_delay_max_ms, 200);
     assert_int_equal(options.reconnect_delay_ms, 50);
     assert_int_equal(options.reconnect_delay_max_ms, 2000);
     assert_int_equal(options.max_commands, 65536);
@@ -690,7 +690,7 @@ static void test_the_terms_are_what_was_asked_for(void **state) {
     assert_int_equal(terms.ttl, MS(10000));
     assert_int_equal(terms.node_timeout, MS(50));
     assert_int_equal(terms.retry_delay, MS(200));
-    assert_int_equal(terms.retry_delay_max, MS(2000));
+    assert_int_equal(terms.retry_delay_max, MS(200));
     assert_int_equal(terms.min_validity, 0);
     assert_false(terms.watchdog);
     assert_int_equal(terms.permits, 0);
