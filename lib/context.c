@@ -71,7 +71,6 @@ redlock_status context_need_tls(struct context *context, redlock_error *error) {
 }
 
 void context_finish(struct context *context) {
-    resolver_finish(&context->resolver);
     timer_finish(&context->turn);
     pool_finish(&context->batches);
     pool_finish(&context->flights);
