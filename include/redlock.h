@@ -202,9 +202,10 @@ typedef struct redlock_options {
 
     /*
      * TLS, for nodes at rediss://. The server's certificate must be signed by a trusted authority
-     * and be for the host or number that the URI names; TLS 1.2 is the least. Nothing is sent, the
-     * password least of all, before that is settled. The files are in PEM form, and read once, by
-     * redlock_client_create, which refuses what it cannot use. An encrypted key is refused.
+     * and be for the host or number that the URI names, in its subjectAltName; TLS 1.2 is the
+     * least. Nothing is sent, the password least of all, before that is settled. The files are in
+     * PEM form, and read once, by redlock_client_create, which refuses what it cannot use. An
+     * encrypted key is refused.
      */
     const char *tls_ca_file;   /* trusted authorities; NULL, both: those of the system */
     const char *tls_ca_path;   /* a folder of them, prepared by `openssl rehash` */
