@@ -57,8 +57,9 @@ struct context {
 
     struct timer turn;
     bool in_turn;
-    bool is_woken;   /* a turn is due */
-    bool is_closing; /* nothing new is begun */
+    bool is_woken;       /* a turn is due */
+    bool is_closing;     /* nothing new is begun */
+    unsigned generation; /* of the process that made the client: io/fork.h */
 
     redlock_error refusal; /* of the last refused call */
     char explanation[EXPLANATION_MAX];
@@ -74,6 +75,12 @@ redlock_status context_init(struct context *context, struct event_base *base,
 
 /* Makes sure that there is TLS, by the system's authorities unless the options had said more. */
 redlock_status context_need_tls(struct context *context, redlock_error *error);
+
+/* Whether this process is a child of the one that made the client. */
+bool context_is_inherited(const struct context *context);
+
+/* Refuses each call that begins something in such a child, or when the client is closing. */
+redlock_status context_check(struct context *context);
 
 /* When every flight has ended, and the nodes are finished. */
 void context_finish(struct context *context);
