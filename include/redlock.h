@@ -16,6 +16,12 @@
  *  - Strings and structs passed in are copied; the caller may free them when the call returns.
  *  - Option and request structs begin with their size and are initialised with their _INIT macro,
  *    so that they can grow without breaking programs that were built against an older header.
+ *  - A child of fork() has no part in its parent's clients: there every call that begins something
+ *    is refused with REDLOCK_EINVAL, redlock_validity_ms is 0, and redlock_client_close does
+ *    nothing. A child makes an event_base and clients of its own, and neither runs nor frees the
+ *    parent's event_base, because both would use one set of sockets. (So a daemon makes its client
+ *    after it has forked.) exec is safe: the descriptors are closed by it. A process made past the
+ *    C library's fork(), by a bare clone for instance, is not noticed.
  */
 #ifndef REDLOCK_H
 #define REDLOCK_H
@@ -139,9 +145,13 @@ typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
  *   - its clock moved against ours by more than drift allows (then it renews nothing either);
  *   - it was a replica.
  * Each is looked at before the first vote on a connection, and once a second: a FLUSHALL or a jump
- * of the clock can go unseen for a second. "?durable=yes" in a node's URI waives the first two: its
- * operator promises that it loses nothing (appendfsync always). A replica, and a server that is
- * two of the nodes, never counts (twice), whatever the guards.
+ * of the clock can go unseen for a second, on a slow connection for two seconds and
+ * node_timeout_ms at the most. Two things are not noticed: that a single key was evicted or
+ * deleted (the log warns of a maxmemory-policy that may do so); and, by a client that is new and
+ * has nothing to compare with, that a node's clock had jumped before. "?durable=yes" in a node's
+ * URI waives the first two of the list: its operator promises that it loses nothing (appendfsync
+ * always). A replica, and a server that is two of the nodes, never counts (twice), whatever the
+ * guards.
  *
  * All clients of a key must agree on max_ttl_ms, and have their guards on.
  */
@@ -366,7 +376,12 @@ typedef enum redlock_mode {
 typedef struct redlock_request {
     size_t size; /* sizeof(redlock_request): set by the macro */
 
-    const char *key;   /* the resource's name, any bytes; on the wire it is the Redis key */
+    /*
+     * The resource's name, any bytes; on the wire it is the Redis key. Some names are kept for the
+     * library, and refused: REDLOCK_MARKER_KEY, and those that end in "::fence", "::readers" or
+     * "::writer".
+     */
+    const char *key;
     size_t key_length; /* 1 to REDLOCK_MAX_KEY; 0: key is a C string, take strlen */
 
     uint64_t ttl_ms; /* how long the nodes keep the key unless renewed; 10000 */
