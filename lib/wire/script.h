@@ -81,8 +81,9 @@ enum script {
 #define SCRIPT_FIRST_LAZY SCRIPT_BEAT
 
 /*
- * A call with so many keys takes no further lock: it bounds for how long a call keeps a server from
- * others. (Its last lock may have REDLOCK_MAX_KEYS more.)
+ * A call that has a server look at so many keys takes no further lock: this bounds for how long it
+ * keeps the server from others. (Its last lock may have REDLOCK_MAX_KEYS more, or be a permit of
+ * REDLOCK_MAX_PERMITS.)
  */
 #define SCRIPT_MAX_KEYS 64
 
