@@ -267,6 +267,17 @@ static bool is_fit(const struct batch *batch, const struct flight *flight,
     return outcome->vote != REDLOCK_VOTE_GRANTED || is_counted == (outcome->fence > 0);
 }
 
+/* What a vote alone does not tell. */
+static const char *words_for(const struct batch *batch, const struct flight *flight,
+                             const struct reply_outcome *outcome) {
+    if (outcome->vote == REDLOCK_VOTE_ERROR) {
+        return "its counter is out of range";
+    }
+    bool is_counted = flight->is_fenced && script_counts(batch->script);
+    bool may_be_its_counter = is_counted && outcome->vote == REDLOCK_VOTE_WRONG_TYPE;
+    return may_be_its_counter ? "it is not a string, or its counter is out of range" : NULL;
+}
+
 static void vote(struct batch *batch, struct node *node, const struct reply *reply) {
     struct reply_outcome outcomes[ITEMS_MAX];
     bool understood = reply != NULL && read_items(batch, reply, outcomes);
@@ -284,7 +295,7 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
         } else if (outcome == NULL || !is_fit(batch, flight, outcome)) {
             flight_vote_error(flight, node, reply);
         } else {
-            flight_vote(flight, node, outcome, NULL);
+            flight_vote(flight, node, outcome, words_for(batch, flight, outcome));
         }
     }
 }
