@@ -464,6 +464,11 @@ void node_paid(struct node *node, redlock_vote vote) {
     }
 }
 
+bool node_is_being_paid(const struct node *node) {
+    return node->state == NODE_UP && node->debts.count > 0 &&
+           (node->payments > 0 || conn_commands(node->conn) > 0);
+}
+
 void node_forgive(struct node *node) {
     debts_finish(&node->debts);
     debts_init(&node->debts, &node->context->allocator, node->context->options.max_bytes);

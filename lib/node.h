@@ -126,6 +126,9 @@ struct node_room node_room(const struct node *node);
 /* Notes the outcome of a release that it was owed; behind the last one comes the rest of them. */
 void node_paid(struct node *node, redlock_vote vote);
 
+/* Whether what it is owed is under way, or waits for room behind what is. */
+bool node_is_being_paid(const struct node *node);
+
 /* It is owed nothing any more. */
 void node_forgive(struct node *node);
 
