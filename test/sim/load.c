@@ -28,9 +28,6 @@ static void draw_options(struct load_plan *plan, struct rng *rng) {
     if (rng_chance(rng, 200)) {
         options->max_commands = (uint32_t)rng_between(rng, 24, 128);
     }
-    if (rng_chance(rng, 300)) {
-        options->max_bytes = rng_between(rng, 12, 96) * 1024;
-    }
 }
 
 /* Fast enough for the renewals, with room to spare; not for all of them at once. */
@@ -59,6 +56,15 @@ static void draw_contention(struct load_plan *plan, struct rng *rng) {
     }
 }
 
+/* A queue that is soon full; but what a node may be owed has the same bound, or 64 KiB. */
+static void draw_bytes(struct load_plan *plan, struct rng *rng) {
+    uint64_t owed = (plan->locks + plan->contenders) * 220;
+    uint64_t least = owed > 64 * 1024 ? owed : 12 * 1024;
+    if (rng_chance(rng, 300)) {
+        plan->options.max_bytes = rng_between(rng, least, least + 84 * 1024);
+    }
+}
+
 static void plan_draw_load(struct load_plan *plan, struct rng *rng) {
     *plan = (struct load_plan){0};
     plan->nodes = rng_chance(rng, 400) ? 3 : 5;
@@ -73,6 +79,7 @@ static void plan_draw_load(struct load_plan *plan, struct rng *rng) {
     draw_options(plan, rng);
     draw_rates(plan, rng);
     draw_contention(plan, rng);
+    draw_bytes(plan, rng);
 }
 
 /* ---- the beginning ---- */
