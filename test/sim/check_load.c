@@ -23,7 +23,8 @@
 /* For so long one occurrence may keep the loop. */
 #define OCCURRENCE_MOST (10 * MS)
 
-/* Beside its locks a client needs no more than this; and each of them no more than that. */
+/* Beside its locks a client needs no more than this; and each of them no more than that, or twice
+   as much while calls wait: it asks for much, or nodes are missing or overrun. */
 #define MEMORY_BASE (4 * 1024 * 1024)
 #define MEMORY_OF_LOCK 4096
 
@@ -113,7 +114,7 @@ static bool catches_up(const struct crowd *crowd) {
     const struct load_world *load = crowd->load;
     uint64_t away_until = crowd->process.away_until;
     uint64_t since = load->back_at > away_until ? load->back_at : away_until;
-    return load->world.now < since + return_time(load) + TENTHS * TENTH;
+    return crowd->tenth * TENTH < since + return_time(load) + TENTHS * TENTH;
 }
 
 /* However many nodes are missing, there are no more than twice as many as usual in a second. */
@@ -287,7 +288,9 @@ void check_load_process(struct event_base *process, bool was_disturbed) {
     const struct load_world *load = process->world->checker->load;
     const struct crowd *crowd = &load->crowds[process->index];
     const struct load_plan *plan = &load->plan;
-    size_t most = MEMORY_BASE + (size_t)(plan->locks + plan->contenders) * MEMORY_OF_LOCK;
+    bool is_calm = crowd->settled_at <= process->world->now && crowd_asks(crowd) == 0;
+    size_t each = is_calm ? MEMORY_OF_LOCK : 2 * MEMORY_OF_LOCK;
+    size_t most = MEMORY_BASE + (plan->locks + plan->contenders) * each;
     uint64_t took = process->work * process->cost;
     if (took > OCCURRENCE_MOST + asked_work(crowd) && process->away_until < process->began_at &&
         !was_disturbed) {
