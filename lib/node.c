@@ -5,9 +5,10 @@
  * has waited too long.
  *
  * What goes wrong: whatever ends the connection brings the node DOWN, and a jittered, growing
- * delay later it tries again. A node that answers nothing (stopped, half-open) is dropped after
- * stall_timeout, and so is a server that refuses the login. While it is not UP the node takes no
- * commands, so that no round waits for it; only the very first attempt lets them queue.
+ * delay later it tries again. A node that owes answers and says nothing at all (stopped, half-open)
+ * is dropped after stall_timeout, and so is a server that refuses the login. While it is not UP the
+ * node takes no commands, so that no round waits for it; only the very first attempt lets them
+ * queue.
  *
  * Releases that did not get through are owed, and paid when the node is UP again, or when the queue
  * that they met full has room: a node that was away must not keep a key for a whole TTL after it
@@ -132,6 +133,9 @@ static void go_down(struct node *node, const char *why) {
              "node %s: down: %s; next try in %" PRIu64 " ms", node->name, node->reason,
              nanos_to_ms(delay));
     wake_at(node, nanos_add(now, delay));
+    if (node->context->is_closing) {
+        context_wake(node->context); /* it is not waited for any more */
+    }
 }
 
 /*
@@ -189,6 +193,7 @@ static void go_up(struct node *node) {
     node->complaints = 0;
     log_line(&node->context->log, REDLOCK_LOG_INFO, "node %s: connected", node->name);
     pay(node);
+    node->context->on_node_up(node->context->on_node_up_arg);
 }
 
 /* ---- the handshake ---- */
@@ -294,7 +299,7 @@ static void connect_now(struct node *node) {
     }
 }
 
-/* ---- the timer: has it answered in time? ---- */
+/* ---- the timer: does it answer? ---- */
 
 /*
  * A timer that is so late was kept waiting by the loop: what was queued before that may have been
@@ -314,7 +319,8 @@ static void check_progress(struct node *node, uint64_t now) {
     uint64_t stall = nanos_from_ms(node->context->options.stall_timeout_ms);
     conn_read(node->conn); /* the loop may have been away: what has arrived counts */
     uint64_t oldest = conn_oldest(node->conn);
-    uint64_t due = nanos_add(oldest, stall);
+    /* Whatever it answered last shows that it goes on with those before the oldest. */
+    uint64_t due = nanos_add(nanos_max(oldest, conn_heard_at(node->conn)), stall);
     if (due <= now && excuse(node, oldest, now - due)) {
         due = nanos_add(now, stall);
     }
@@ -416,7 +422,7 @@ static void pay_later(struct node *node, uint64_t now) {
 
 void node_owe(struct node *node, const struct owed *owed) {
     uint64_t now = clock_now();
-    if (node->context->is_closing || owed->until <= now) {
+    if (owed->until <= now) {
         return;
     }
     if (!debts_add(&node->debts, owed, now)) {
