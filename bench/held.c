@@ -106,6 +106,7 @@ static void note_lateness(const struct held *held) {
     result->late_p50_ms = (double)histogram_quantile(lateness, 0.50) / 1e6;
     result->late_p99_ms = (double)histogram_quantile(lateness, 0.99) / 1e6;
     result->late_max_ms = (double)lateness->max / 1e6;
+    result->late_work_ms = (double)pulse_work_ns(held->pulse) / 1e6;
     result->busy_late_ms = (double)pulse_forgiven_ns(held->pulse) / 1e6;
 }
 

@@ -38,6 +38,7 @@ struct held_result {
     double late_p50_ms;  /* a timer of the application: see pulse.h */
     double late_p99_ms;
     double late_max_ms;
+    double late_work_ms;         /* of the client itself, the most: see pulse_work_ns */
     double busy_late_ms;         /* its worst lateness by what the benchmark itself held up */
     struct outage_result outage; /* where masters were stopped */
 };

@@ -14,16 +14,36 @@ struct pulse {
     uint64_t due_ns;          /* of the next tick */
     uint64_t forgiven_due_ns; /* of the first tick that is forgiven and still to come; 0: none */
     uint64_t forgiven_ns;     /* the latest of those that came */
+    double cpu_us;            /* when the timer last fired */
+    uint64_t work_ns;
     struct histogram lateness;
 };
 
+static uint64_t least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+static void note_work(struct pulse *pulse, uint64_t now_ns) {
+    double cpu_us = clock_cpu_us();
+
+    if (pulse->due_ns < now_ns) {
+        uint64_t spent_ns = (uint64_t)((cpu_us - pulse->cpu_us) * 1e3);
+
+        pulse->work_ns = most(pulse->work_ns, least(spent_ns, now_ns - pulse->due_ns));
+    }
+    pulse->cpu_us = cpu_us;
+}
+
 static void count_due(struct pulse *pulse, uint64_t now_ns) {
     if (pulse->forgiven_due_ns != 0) {
-        uint64_t late_ns = now_ns - pulse->forgiven_due_ns;
-
-        pulse->forgiven_ns = late_ns > pulse->forgiven_ns ? late_ns : pulse->forgiven_ns;
+        pulse->forgiven_ns = most(pulse->forgiven_ns, now_ns - pulse->forgiven_due_ns);
         pulse->forgiven_due_ns = 0;
     }
+    note_work(pulse, now_ns);
     while (pulse->due_ns <= now_ns) {
         histogram_record(&pulse->lateness, now_ns - pulse->due_ns);
         pulse->due_ns += INTERVAL_NS;
@@ -69,6 +89,7 @@ void pulse_destroy(struct pulse *pulse) {
 }
 
 void pulse_start(struct pulse *pulse) {
+    pulse->cpu_us = clock_cpu_us();
     pulse->due_ns = clock_now_ns() + INTERVAL_NS;
     await_next(pulse);
 }
@@ -87,10 +108,15 @@ void pulse_forgive(struct pulse *pulse) {
         }
         pulse->due_ns = now_ns;
     }
+    pulse->cpu_us = clock_cpu_us();
 }
 
 const struct histogram *pulse_lateness(const struct pulse *pulse) {
     return &pulse->lateness;
+}
+
+uint64_t pulse_work_ns(const struct pulse *pulse) {
+    return pulse->work_ns;
 }
 
 uint64_t pulse_forgiven_ns(const struct pulse *pulse) {

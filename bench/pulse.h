@@ -31,6 +31,13 @@ void pulse_forgive(struct pulse *pulse);
 /* Nanoseconds late, for each tick that counts. */
 const struct histogram *pulse_lateness(const struct pulse *pulse);
 
+/*
+ * The most CPU time of this process that stands behind a late tick: spent since the timer fired
+ * before, and no more than the tick was late. For the rest of its lateness the process waited for
+ * a processor, or slept.
+ */
+uint64_t pulse_work_ns(const struct pulse *pulse);
+
 /* How late the first tick was that a hold-up was forgiven, the worst of them; 0: none. */
 uint64_t pulse_forgiven_ns(const struct pulse *pulse);
 

@@ -82,14 +82,14 @@ static json_t *outage_to_json(const struct outage_result *outage) {
 
 static json_t *held_alone_to_json(const struct held_settings *settings,
                                   const struct held_result *result) {
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:o, s:I}", "kind",
-                     "held", "nodes", (json_int_t)masters_count(settings->masters), "held",
-                     (json_int_t)result->held, "lost", (json_int_t)result->lost, "ttl_ms",
-                     (json_int_t)settings->ttl_ms, "duration_s", result->duration_s,
-                     "seconds_to_acquire", result->seconds_to_acquire, "renewals_per_s",
-                     result->renewals_per_s, "errors", (json_int_t)result->errors, "client_cores",
-                     result->client_cores, "rss_mb", result->rss_mb, "timer_late_ms",
-                     lateness_to_json(result), "left", (json_int_t)result->left);
+    return json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:o, s:f, s:I}", "kind", "held",
+        "nodes", (json_int_t)masters_count(settings->masters), "held", (json_int_t)result->held,
+        "lost", (json_int_t)result->lost, "ttl_ms", (json_int_t)settings->ttl_ms, "duration_s",
+        result->duration_s, "seconds_to_acquire", result->seconds_to_acquire, "renewals_per_s",
+        result->renewals_per_s, "errors", (json_int_t)result->errors, "client_cores",
+        result->client_cores, "rss_mb", result->rss_mb, "timer_late_ms", lateness_to_json(result),
+        "timer_late_work_ms", result->late_work_ms, "left", (json_int_t)result->left);
 }
 
 /* Takes both, either of which may be NULL; then so is the result. */

@@ -83,6 +83,7 @@ static void test_locks_are_held_and_counted(void **state) {
     assert_int_equal(integer_of(object, "errors"), 0);
     assert_int_equal(integer_of(object, "ttl_ms"), 60000);
     assert_true(integer_of(object, "left") >= 0);
+    assert_true(real_of(object, "timer_late_work_ms") >= 0);
     assert_true(real_of(object, "renewals_per_s") >= 0);
     for (size_t i = 0; i < COUNT_OF(reals); i++) {
         assert_true(real_of(object, reals[i]) > 0);
