@@ -11,9 +11,10 @@
  * What goes wrong: a try that fails is undone at every node that may have granted it, in the same
  * step, and the next comes after a random delay (BACKOFF), while retries and time last; with
  * permits, at once, as long as the nodes tell of another one that is free. The last failure asks
- * those who denied what they hold (SETTLING), for the report. A renewal has half of the time that
- * is left, for nodes answer in order, and who is silent would not answer another one earlier;
- * grants that come later still count, until there is another round. One that fails is tried again
+ * those who denied what they hold (SETTLING), for the report. A renewal waits as long as
+ * only silent nodes can make up its quorum: they answer in order, and would not answer another one
+ * earlier. Otherwise it has half of the time that is left; grants that come later still count,
+ * until there is another round. One that fails is tried again
  * after nearly half of the time that is left, or when a node comes up; a lock is LOST when so many
  * nodes say that the key is not ours that no quorum has it, and at the latest just before its
  * validity ends.
@@ -388,10 +389,29 @@ static void renewal_failed(struct lease *lease, uint64_t now) {
     rest(lease);
 }
 
-void lease_hurry(struct lease *lease, uint64_t now, struct lease_update *update) {
+/* The silent ones answer this round first, if at all: until then another one is of no use. */
+static bool wait_on(struct lease *lease, const struct round *round, uint64_t now) {
+    bool is_renewal = lease->state == LEASE_RENEWING && !lease->extending;
+    if (!is_renewal || round->verdict != ROUND_OPEN || !round_needs_silent(round)) {
+        return false;
+    }
+    uint64_t left = nanos_sub(lease->useless_at, now);
+    lease->is_unrenewed = true;
+    lease->wake_at = left > 2 * LOSS_MARGIN ? nanos_add(now, left / 2) : lease->useless_at;
+    return true;
+}
+
+static bool may_hurry(const struct lease *lease, const struct round *round, uint64_t now) {
+    bool is_stuck = lease->state == LEASE_RENEWING && !lease->extending &&
+                    round->verdict == ROUND_OPEN && !round_needs_silent(round);
+    return lease->is_unrenewed && (lease->state == LEASE_HELD || is_stuck) &&
+           lease->hurried < (uint32_t)__builtin_popcount(lease->members) && now < lease->lost_at;
+}
+
+void lease_hurry(struct lease *lease, const struct round *round, uint64_t now,
+                 struct lease_update *update) {
     *update = (struct lease_update){0};
-    bool may_hurry = lease->hurried < (uint32_t)__builtin_popcount(lease->members);
-    if (lease->state == LEASE_HELD && lease->is_unrenewed && may_hurry && now < lease->lost_at) {
+    if (may_hurry(lease, round, now)) {
         lease->hurried++;
         renew_unless_too_late(lease, now, update);
     }
@@ -503,7 +523,7 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
         acquisition_ends(lease, lease->failure, now, update); /* the loop was busy */
     } else if (lease->state == LEASE_BACKOFF) {
         try_once(lease, now, update);
-    } else if (round != NULL) {
+    } else if (round != NULL && !wait_on(lease, round, now)) {
         round_expire(round);
         dispatch_verdict(lease, round, now, update);
     }

@@ -58,7 +58,7 @@ struct lease {
     redlock_status failure; /* why the last try failed */
     bool extending;         /* the round of RENEWING is the application's ... */
     uint64_t extension_ttl; /* ... for so long: the terms' from when it has succeeded */
-    bool is_unrenewed;      /* the last renewal failed */
+    bool is_unrenewed;      /* the last renewal failed, or has waited for long */
     uint32_t hurried;       /* renewals since one succeeded that did not await their time */
     redlock_status loss;    /* why it is LOST */
     uint32_t tries;
@@ -136,10 +136,11 @@ void lease_late_votes(struct lease *lease, const struct round *round, uint64_t n
                       struct lease_update *update);
 
 /*
- * Renews at once what could not be renewed: a node has come up. No more often, between two renewals
- * that succeeded, than there are nodes.
+ * Renews at once what could not be renewed: a node has come up. `round` is the latest. No more
+ * often, between two renewals that succeeded, than there are nodes.
  */
-void lease_hurry(struct lease *lease, uint64_t now, struct lease_update *update);
+void lease_hurry(struct lease *lease, const struct round *round, uint64_t now,
+                 struct lease_update *update);
 
 /*
  * Reads anew why the last try failed, from its round: votes may have come since. To be called

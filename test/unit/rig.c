@@ -253,7 +253,7 @@ void rig_out_of_memory(struct rig *rig) {
 
 void rig_hurry(struct rig *rig) {
     enum lease_state before = rig->lease.state;
-    lease_hurry(&rig->lease, rig->now, &rig->update);
+    lease_hurry(&rig->lease, &rig->round, rig->now, &rig->update);
     carry_out(rig, before);
 }
 
