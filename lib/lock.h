@@ -26,7 +26,7 @@ enum lock_event {
  * The most locks of each queue that one turn deals with: some milliseconds of work, after which the
  * loop sees to the timers and sockets of the application. The rest waits for its next iteration.
  */
-#define LOCKS_PER_TURN 256
+#define LOCKS_PER_TURN 1024
 
 struct lock_callback {
     redlock_cb *call; /* NULL: nobody wants to know */
