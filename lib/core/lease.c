@@ -30,6 +30,12 @@
 /* A loop's timers may be late by the grain of its clock: the loss is told so much earlier. */
 #define LOSS_MARGIN (10 * NANOS_PER_MS)
 
+/* The most by which a renewal is early so as to travel with others. */
+#define RENEWAL_GRAIN (10 * NANOS_PER_MS)
+
+/* A renewal that failed is tried again no earlier than after this part of the TTL. */
+#define RENEWAL_TRIES 20
+
 /* So often in a row another permit is tried at once: who loses each race had better pause. */
 #define HOPS_MAX 4
 
@@ -239,20 +245,27 @@ static void plan_renewal(struct lease *lease, uint64_t at) {
     lease->renew_at = lease->terms.watchdog && at <= last ? at : NANOS_NEVER;
 }
 
-static uint64_t interval(const struct lease *lease) {
-    return nanos_max(lease->terms.ttl / 3, 1);
+/* Locks renew at multiples of this: those that do at the same one travel together. */
+static uint64_t grain(const struct lease *lease) {
+    return nanos_max(nanos_min(RENEWAL_GRAIN, lease->terms.ttl / 24), 1);
+}
+
+uint64_t lease_interval(const struct lease *lease) {
+    uint64_t third = lease->terms.ttl / 3;
+    return nanos_max(third - third % grain(lease), 1);
 }
 
 /* Any instant of an interval is as good as another for one lock: a crowd is spread over all. */
 static void draw_phase(struct lease *lease, uint64_t start) {
-    lease->phase = nanos_add(start, 1 + backoff_random(&lease->seed) % interval(lease));
+    uint64_t drawn = nanos_add(start, backoff_random(&lease->seed) % lease_interval(lease));
+    lease->phase = drawn - drawn % grain(lease);
 }
 
 /* Returns the last of the lock's instants that is at most one interval after `start`. */
 static uint64_t next_renewal(const struct lease *lease, uint64_t start) {
-    uint64_t since = nanos_sub(start, lease->phase);
+    uint64_t interval = lease_interval(lease);
     return start < lease->phase ? lease->phase
-                                : nanos_add(start, interval(lease) - since % interval(lease));
+                                : nanos_add(start, interval - (start - lease->phase) % interval);
 }
 
 static void round_was_yes(struct lease *lease, const struct round *round, uint64_t end,
@@ -380,12 +393,13 @@ static void renew_unless_too_late(struct lease *lease, uint64_t now, struct leas
     }
 }
 
-/* Each try halves what is left, so that there are few of them, however many locks there are. */
+/* Each try nearly halves what is left, so that there are few of them, however many the locks. */
 static void renewal_failed(struct lease *lease, uint64_t now) {
     uint64_t left = nanos_sub(lease->lost_at, now);
-    uint64_t least = left / 8 * 3;
+    uint64_t least = nanos_max(left / 8 * 3, lease->terms.ttl / RENEWAL_TRIES);
+    uint64_t at = nanos_add(now, least + backoff_draw(&lease->seed, left / 8));
     lease->is_unrenewed = true;
-    plan_renewal(lease, nanos_add(now, least + backoff_draw(&lease->seed, left / 8)));
+    plan_renewal(lease, nanos_add(at, grain(lease) - at % grain(lease)));
     rest(lease);
 }
 

@@ -148,6 +148,9 @@ void lease_hurry(struct lease *lease, const struct round *round, uint64_t now,
  */
 void lease_reconsider(struct lease *lease, const struct round *tried);
 
+/* Returns how far apart renewals are: a third of the TTL, or a little less. */
+uint64_t lease_interval(const struct lease *lease);
+
 /* Returns the TTL that the round which is to be sent asks for. */
 uint64_t lease_round_ttl(const struct lease *lease);
 

@@ -3,6 +3,9 @@
 #include "rig.h"
 #include "unit.h"
 
+/* How far apart the renewals of a lock with a TTL of 10 s are: whole hundredths of a second. */
+#define INTERVAL MS(3330)
+
 static struct lease_terms watched(void) {
     struct lease_terms terms = rig_terms();
     terms.watchdog = true;
@@ -31,7 +34,7 @@ static void test_a_watchdog_renews_every_third_of_the_ttl(void **state) {
     rig_hold(&rig, &terms, "GGG");
     uint64_t begun = T0;
     for (unsigned i = 0; i < 100; i++) {
-        assert_int_equal(rig.lease.wake_at, begun + MS(10000) / 3);
+        assert_int_equal(rig.lease.wake_at, begun + INTERVAL);
         rig_wake_on_time(&rig);
         assert_state(&rig, LEASE_RENEWING);
         assert_sent(&rig, ROUND_RENEW);
@@ -110,11 +113,11 @@ static void test_locks_that_were_acquired_together_are_renewed_apart(void **stat
         rig_start(&rig, &terms, seed * 7919);
         rig_votes(&rig, "GGG");
         uint64_t first = rig.lease.renew_at;
-        assert_in_range(first, T0 + 1, T0 + MS(10000) / 3);
-        parts[(first - T0 - 1) * PARTS / (MS(10000) / 3)]++;
+        assert_in_range(first, T0 + 1, T0 + INTERVAL);
+        parts[(first - T0 - 1) * PARTS / INTERVAL]++;
         rig_wake_on_time(&rig);
         rig_votes(&rig, "GGG");
-        assert_int_equal(rig.lease.renew_at, first + MS(10000) / 3);
+        assert_int_equal(rig.lease.renew_at, first + INTERVAL);
     }
     for (unsigned i = 0; i < PARTS; i++) {
         assert_in_range(parts[i], LOCKS / PARTS / 2, LOCKS / PARTS * 2);
@@ -134,8 +137,8 @@ static void test_a_busy_loop_leaves_locks_apart(void **state) {
         rig_wake(&rig);
         assert_state(&rig, LEASE_RENEWING);
         rig_votes(&rig, "GGG");
-        assert_in_range(rig.lease.renew_at, rig.now + 1, rig.now + MS(10000) / 3);
-        assert_int_equal((rig.lease.renew_at - first) % (MS(10000) / 3), 0);
+        assert_in_range(rig.lease.renew_at, rig.now + 1, rig.now + INTERVAL);
+        assert_int_equal((rig.lease.renew_at - first) % INTERVAL, 0);
     }
 }
 
@@ -154,13 +157,13 @@ static void test_a_failed_renewal_is_tried_again(void **state) {
                 rig_votes(&rig, "UUUGG");
                 assert_state(&rig, LEASE_HELD);
                 uint64_t left = rig.lease.lost_at - rig.now;
-                assert_in_range(rig.lease.renew_at - rig.now, left / 8 * 3,
-                                nanos_max(left / 2, left / 8 * 3 + MS(1)));
+                uint64_t least = nanos_max(left / 8 * 3, MS(500));
+                assert_in_range(rig.lease.renew_at - rig.now, least, least + left / 8 + MS(11));
             }
         }
         assert_lost(&rig, REDLOCK_EEXPIRED);
         assert_int_equal(rig.now, T0 + MS(9888)); /* not a moment later for all the retries */
-        assert_in_range(renewals, 8, 30);         /* often near the end, and seldom before */
+        assert_in_range(renewals, 4, 8);          /* few, however many locks there are */
     }
 }
 
@@ -320,7 +323,7 @@ static void test_a_renewal_that_succeeds_at_last_saves_the_lock(void **state) {
     struct rig rig;
     struct lease_terms terms = watched();
     rig_hold(&rig, &terms, "GGG");
-    while (rig.now < T0 + MS(9800)) {
+    while (rig.now < T0 + MS(8000)) {
         rig_wake_on_time(&rig);
         if (rig.lease.state == LEASE_RENEWING) {
             rig_votes(&rig, "EEE");
@@ -332,7 +335,7 @@ static void test_a_renewal_that_succeeds_at_last_saves_the_lock(void **state) {
     rig_votes(&rig, "GGGEE");
     assert_state(&rig, LEASE_HELD);
     assert_int_equal(rig.lease.validity_end, begun + MS(9898));
-    assert_in_range(rig.lease.wake_at, begun + 1, begun + MS(10000) / 3);
+    assert_in_range(rig.lease.wake_at, begun + 1, begun + INTERVAL);
 }
 
 static void test_a_lock_that_a_quorum_lost_is_lost_at_once(void **state) {
@@ -457,7 +460,7 @@ static void test_renewals_begin_within_max_hold_only(void **state) {
         }
         assert_true(renewals <= 3);
     }
-    assert_int_equal(last, T0 + 3 * (MS(10000) / 3));
+    assert_int_equal(last, T0 + 3 * INTERVAL);
     assert_lost(&rig, REDLOCK_EEXPIRED);
     assert_int_equal(rig.now, last + MS(9888)); /* at most max_hold and one TTL */
 }
@@ -467,7 +470,7 @@ static void test_the_end_of_max_hold(void **state) {
     static const struct {
         uint64_t max_hold;
         bool renews;
-    } rows[] = {{MS(10000) / 3, true}, {MS(10000) / 3 - 1, false}, {NANOS_NEVER, true}};
+    } rows[] = {{INTERVAL, true}, {INTERVAL - 1, false}, {NANOS_NEVER, true}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct rig rig;
         struct lease_terms terms = watched();
@@ -491,7 +494,7 @@ static void test_retries_of_a_renewal_end_with_max_hold_too(void **state) {
             rig_votes(&rig, "UUU");
         }
     }
-    assert_in_range(last, T0 + MS(10000) / 3, T0 + MS(4000));
+    assert_in_range(last, T0 + INTERVAL, T0 + MS(4000));
 }
 
 /* The loop was busy when the renewal was due, and max_hold is over: none begins any more. */
