@@ -61,7 +61,7 @@ static void draw_bytes(struct load_plan *plan, struct rng *rng) {
     uint64_t owed = (plan->locks + plan->contenders) * 220;
     uint64_t least = owed > 64 * 1024 ? owed : 12 * 1024;
     if (rng_chance(rng, 300)) {
-        plan->options.max_bytes = rng_between(rng, least, least + 84 * 1024);
+        plan->options.max_bytes = rng_between(rng, least, least + 12 * 1024);
     }
 }
 
@@ -74,7 +74,7 @@ static void plan_draw_load(struct load_plan *plan, struct rng *rng) {
     plan->ttl_ms = rng_between(rng, 1500, 9000);
     plan->fenced = rng_chance(rng, 300) ? 200 : 0;
     plan->is_burst = rng_chance(rng, 500);
-    plan->has_majority_faults = rng_chance(rng, 400);
+    plan->has_majority_faults = rng_chance(rng, 550);
     plan->incidents = (unsigned)rng_between(rng, 0, 4);
     draw_options(plan, rng);
     draw_rates(plan, rng);
