@@ -65,6 +65,12 @@ static void draw_bytes(struct load_plan *plan, struct rng *rng) {
     }
 }
 
+/* All at once: where the queues have room for that, and its application waits for the answers. */
+static bool may_burst(const struct load_plan *plan) {
+    return plan->locks <= 1000 && plan->options.max_commands > 2 * plan->locks &&
+           plan->options.max_bytes > 500 * (size_t)plan->locks;
+}
+
 static void plan_draw_load(struct load_plan *plan, struct rng *rng) {
     *plan = (struct load_plan){0};
     plan->nodes = rng_chance(rng, 400) ? 3 : 5;
@@ -80,6 +86,7 @@ static void plan_draw_load(struct load_plan *plan, struct rng *rng) {
     draw_rates(plan, rng);
     draw_contention(plan, rng);
     draw_bytes(plan, rng);
+    plan->is_burst &= may_burst(plan);
 }
 
 /* ---- the beginning ---- */
