@@ -150,11 +150,15 @@ void app_close_client(struct app *app) {
     TRACE(app_world(app), "process %u closes its client", app->process.index);
     for (unsigned i = 0; i < app->plan->workers; i++) {
         struct worker *worker = &app->workers[i];
+        if (worker->is_held && worker->losses->is_open) {
+            check_closed(&worker->hold);
+        }
         if (worker->is_held) {
             check_unheld(&worker->hold);
             worker->is_held = false;
         }
         alarm_clear(&worker->alarm);
+        alarm_clear(&worker->looks);
     }
     app->is_closing = true;
     app_begin_call(app);
@@ -203,6 +207,7 @@ static void be_born(void *owner) {
     for (unsigned i = 0; i < app->plan->workers; i++) {
         worker_forget_lock(&app->workers[i]);
         worker_act_within(&app->workers[i], app->phase == PHASE_FAULTS ? app->plan->think_ms : 1);
+        worker_look_within(&app->workers[i], app->plan->look_ms);
     }
 }
 

@@ -27,6 +27,7 @@ struct record {
     uint64_t asked_at;
     uint64_t began_at; /* the same in true time */
     uint64_t min_validity;
+    struct look look; /* of a question */
 };
 STAILQ_HEAD(record_list, record);
 
@@ -34,6 +35,7 @@ struct worker {
     struct app *app;
     unsigned index;
     struct alarm alarm; /* what it does next */
+    struct alarm looks; /* and its next question */
     unsigned keys[KEYS_MAX];
     unsigned key_count;
     uint64_t min_hold_ms;

@@ -19,6 +19,8 @@
 
 #define KEYS_MAX 4
 
+#define NO_TOKEN UINT32_MAX
+
 /* A lock that an application was told it has, and has not released nor was told to have lost. */
 struct hold {
     LIST_ENTRY(hold) link;
@@ -58,6 +60,16 @@ struct stay {
 /* The latest of them; older ones are over. */
 #define STAYS_MAX 16
 
+/* A question about a key that an application has asked. */
+struct look {
+    unsigned key;
+    uint32_t token;  /* of a hold of the key that was valid when it was asked; or NO_TOKEN */
+    uint64_t fence;  /* that is asked about */
+    uint64_t newest; /* the largest fence of the key that had been told by then */
+    uint64_t asked_at;
+    unsigned moves; /* of its process */
+};
+
 /* A token, and what the servers did with it. */
 struct token {
     char text[41];
@@ -69,6 +81,7 @@ struct token {
     bool is_reader;      /* it stands in the list of those who share the key */
     bool is_acquired;    /* its application was told that it has the lock */
     bool is_over;        /* the request failed, or the lock was released */
+    bool is_to_be_told;  /* its client is closed, and its holder was not told so yet */
     uint64_t failed;     /* refused allocations of its process when it was made */
     unsigned moves;      /* of its process, when it was made */
     /* True time: the node certainly keeps the key for it. */
@@ -117,6 +130,7 @@ struct checker {
     bool has_readers;
     bool keeps_counters; /* nodes do: so fences grow, whatever else is broken */
     struct fences fences[KEYS_MAX];
+    redlock_gate gates[KEYS_MAX]; /* of a resource that each key guards */
 
     uint32_t wait_replicas; /* so many have to confirm a grant; 0: it counts without */
     struct unconfirmed unconfirmed[PROCESSES_MAX][SERVERS_MAX];
@@ -131,6 +145,7 @@ struct checker {
     uint64_t permits_later;  /* and after more of them, or after a pause */
     uint64_t overlaps;       /* holds that were valid while another one of the key was */
     uint64_t shared;         /* readers that were let in while another one was */
+    uint64_t looks;          /* questions about keys that were answered with certainty */
 };
 
 void check_init(struct checker *checker, struct network *network, unsigned keys);
@@ -177,6 +192,17 @@ void check_over(struct event_base *process, const redlock_lock *lock);
    round that got it, or after its validity. */
 void check_stays(const struct hold *hold, uint64_t min_hold_ms);
 void check_delays(const struct hold *hold, uint64_t lock_delay_ms);
+
+/* Its client is being closed: on_lost must come before its release is sent. */
+void check_closed(const struct hold *hold);
+void check_told(struct event_base *process, const redlock_lock *lock);
+
+/* A question about a key is asked; about this fence, if it is one about a fence. */
+void check_asks(struct look *look, struct event_base *process, unsigned key, uint64_t fence);
+/* REDLOCK_OK of an inspection. */
+void check_seen(const struct look *look, struct event_base *process, const redlock_view *view);
+/* REDLOCK_OK or REDLOCK_ELOST of a question about a fence. */
+void check_compared(const struct look *look, struct event_base *process, redlock_status status);
 
 /* ---- at the end ---- */
 

@@ -175,8 +175,16 @@ static void script_sent(struct checker *checker, const struct link *link,
                         const struct words *words) {
     for (unsigned i = 3; i < words->count; i++) {
         uint32_t number = check_token_of(checker, words->word[i].text, words->word[i].length);
-        if (number != NO_TOKEN) {
-            checker->tokens[number].released_on[link->server->master.index] = link->number;
+        if (number == NO_TOKEN) {
+            continue;
+        }
+        struct token *token = &checker->tokens[number];
+        token->released_on[link->server->master.index] = link->number;
+        if (token->is_to_be_told && token->life == link->process->life) {
+            violate(checker->world, INVARIANT_LOSS,
+                    "process %u releases key %u before its holder was told of the close (token "
+                    "%" PRIu32 ")",
+                    link->process->index, token->key, number);
         }
     }
 }

@@ -6,8 +6,6 @@
 
 #include "wire/script.h"
 
-#define NO_TOKEN UINT32_MAX
-
 static inline struct checker *checker_of(const struct world *world) {
     return world->checker;
 }
@@ -65,6 +63,13 @@ void check_readers(struct checker *checker);
 /* What a token is to keep has an end, and its application asked for no longer. */
 void check_ttl(struct checker *checker, const struct master *master, uint32_t number,
                int64_t expires_ms);
+
+bool check_is_valid(const struct hold *hold);
+bool check_is_listed(uint32_t list, unsigned server);
+unsigned check_quorum_of(uint32_t list);
+
+/* A resource behind the key lets holders in one after the other, as they are told. */
+void check_gate(struct checker *checker, const struct hold *hold, unsigned key, uint64_t number);
 
 /* While a lock is valid a quorum of servers keeps its key for so long. */
 void check_backing(struct checker *checker, const struct hold *hold);

@@ -152,6 +152,7 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     }
     draw_stays(plan, rng);
     draw_permits(plan, rng);
+    plan->look_ms = rng_chance(rng, 500) ? rng_between(rng, 20, 400) : 0;
     plan->has_readers = plan->permits == 0 && rng_chance(rng, 200);
     plan->has_sets &= !plan->has_readers;
 }

@@ -57,6 +57,7 @@ struct plan {
     uint64_t lock_delay_ms;
     uint32_t wait_replicas;
     uint64_t think_ms, hold_ms; /* the most */
+    uint64_t look_ms;           /* between two questions of a worker, the most; 0: none */
     uint64_t duration;          /* of the part with faults */
 
     uint64_t latency, jitter; /* the most, of a path; ns */

@@ -161,7 +161,8 @@ static void report(const struct run *run, uint64_t began_at, struct run_result *
                                   .permits_held = checker->permits_held,
                                   .permits_second = checker->permits_second,
                                   .permits_later = checker->permits_later,
-                                  .shared = checker->shared};
+                                  .shared = checker->shared,
+                                  .looks = checker->looks};
     memcpy(result->violation, run->world.violation, sizeof(result->violation));
 }
 

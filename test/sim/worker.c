@@ -62,12 +62,13 @@ bool record_arrive(struct record *record, const char *what, redlock_status statu
     return !world->violated;
 }
 
-/* A callback may call anything: once in a while it does. */
-static void be_rash(struct worker *worker) {
+void worker_be_rash(struct worker *worker) {
     struct app *app = worker->app;
     if (app->phase == PHASE_FAULTS && app_chance(app, 200)) {
         struct worker *other = &app->workers[app_draw(app, app->plan->workers)];
         worker_act(app_chance(app, 500) ? worker : other);
+    } else if (app->phase == PHASE_FAULTS && app_chance(app, 30)) {
+        worker_look(worker);
     }
 }
 
@@ -136,7 +137,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         worker_forget_lock(worker);
         worker_act_within(worker, app->plan->think_ms);
     }
-    be_rash(worker);
+    worker_be_rash(worker);
 }
 
 static void on_extended(redlock_lock *lock, redlock_status status, void *arg) {
@@ -152,14 +153,18 @@ static void on_extended(redlock_lock *lock, redlock_status status, void *arg) {
     if (status == REDLOCK_OK) {
         check_extended(&worker->hold, record->asked_at);
     }
-    be_rash(worker);
+    worker_be_rash(worker);
 }
 
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     struct record *record = arg;
     struct worker *worker = record->worker;
     struct app *app = record->app;
-    if (!record_arrive(record, "on_lost", status) || status == REDLOCK_ECLOSED) {
+    if (!record_arrive(record, "on_lost", status)) {
+        return;
+    }
+    if (status == REDLOCK_ECLOSED) {
+        check_told(&app->process, lock);
         return;
     }
     if (redlock_validity_ms(lock) != 0) {
@@ -169,7 +174,7 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
         check_expired(&worker->hold);
     }
     worker_act_within(worker, app->plan->think_ms); /* to release it */
-    be_rash(worker);
+    worker_be_rash(worker);
 }
 
 static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
@@ -180,7 +185,7 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     }
     (void)lock;
     app->checker->released += status == REDLOCK_OK;
-    be_rash(record->worker);
+    worker_be_rash(record->worker);
 }
 
 /* ---- calls ---- */
@@ -408,4 +413,5 @@ static void on_alarm(void *owner) {
 void worker_init(struct worker *worker, struct app *app, unsigned index) {
     *worker = (struct worker){.app = app, .index = index};
     alarm_init(&worker->alarm, &app->process, on_alarm, worker);
+    looker_init(worker);
 }

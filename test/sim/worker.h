@@ -40,6 +40,14 @@ void worker_init(struct worker *worker, struct app *app, unsigned index);
 void worker_act(struct worker *worker);
 void worker_act_within(struct worker *worker, uint64_t ms);
 
+/* A callback may call anything: once in a while it does. */
+void worker_be_rash(struct worker *worker);
+
+/* Asks the nodes about some key. */
+void worker_look(struct worker *worker);
+void worker_look_within(struct worker *worker, uint64_t ms);
+void looker_init(struct worker *worker);
+
 /* It has no lock any more. */
 void worker_forget_lock(struct worker *worker);
 
