@@ -10,9 +10,9 @@ static void be_born(void *owner);
 /* ---- the list of nodes ---- */
 
 static void name_node(struct app *app, unsigned place, unsigned server, bool has_name) {
-    snprintf(app->uris[place], sizeof(app->uris[place]), "redis://%s%s:%u/%u",
+    snprintf(app->uris[place], sizeof(app->uris[place]), "redis://%s%s:%u/%u%s",
              app->plan->has_password ? "me:secret@" : "", has_name ? "node1" : "10.0.0.1",
-             7000 + server, app->plan->db);
+             7000 + server, app->plan->db, app->plan->durable >> server & 1 ? "?durable=yes" : "");
 }
 
 static void name_nodes(struct app *app) {
@@ -130,6 +130,9 @@ static void on_closed(void *arg) {
             violate(world, INVARIANT_CALLBACKS, "the client has ended without a callback");
         }
     }
+    if (app->crowd_out != 0) {
+        violate(world, INVARIANT_CALLBACKS, "the client has ended without a callback");
+    }
     if (app->process.block_count != 0) {
         violate(world, INVARIANT_BOUNDS, "the client has ended and left %zu bytes",
                 app->process.bytes);
@@ -160,6 +163,7 @@ void app_close_client(struct app *app) {
         alarm_clear(&worker->alarm);
         alarm_clear(&worker->looks);
     }
+    alarm_clear(&app->crowd);
     app->is_closing = true;
     app_begin_call(app);
     redlock_client_close(app->client, on_closed, record_expect(&app->workers[0]));
@@ -209,6 +213,7 @@ static void be_born(void *owner) {
         worker_act_within(&app->workers[i], app->phase == PHASE_FAULTS ? app->plan->think_ms : 1);
         worker_look_within(&app->workers[i], app->plan->look_ms);
     }
+    crowd_come(app);
 }
 
 /* It was in the middle of its work, and goes on with it before its loop can tell it anything. */
@@ -225,6 +230,7 @@ static void set_up(struct app *app) {
     const struct plan *plan = app->plan;
     task_init(&app->awake, on_awake, app);
     alarm_init(&app->rebirth, &app->process, be_born, app);
+    crowd_init(app);
     occurrence_init(&app->stepping, on_step, app, false);
     for (unsigned i = 0; i < plan->workers; i++) {
         worker_init(&app->workers[i], app, i);
@@ -264,6 +270,7 @@ static void die(struct app *app) {
         worker_forget_lock(worker);
     }
     app->is_starting = false;
+    crowd_end(app);
     task_cancel(app_world(app), &app->awake);
     network_bury(app->process.network, &app->process);
     process_finish(&app->process);

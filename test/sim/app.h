@@ -70,7 +70,7 @@ struct app {
     const struct plan *plan;
     struct checker *checker;
     enum phase phase;
-    char uris[SERVERS_MAX + 1][48]; /* and that of the twin */
+    char uris[SERVERS_MAX + 1][64]; /* and that of the twin */
     struct app_lists lists, birth;
     enum app_step step; /* that it is to take */
     uint32_t step_list;
@@ -82,6 +82,8 @@ struct app {
     bool is_calling; /* inside a call of the library: no callback may come */
     struct alarm rebirth;
     struct task awake; /* after a pause, before its loop runs */
+    struct alarm crowd;
+    unsigned crowd_out; /* questions of the crowd without an answer yet */
     struct worker workers[WORKERS_MAX];
     struct record_list records;
 };

@@ -135,14 +135,18 @@ bool check_is_valid(const struct hold *hold) {
     return hold->end > tempo_read(&process->clock, process->world->now);
 }
 
+uint64_t check_promised(const struct token *token, uint32_t list, uint32_t keys, unsigned rank) {
+    uint64_t promised[SERVERS_MAX];
+    for (unsigned i = 0; i < SERVERS_MAX; i++) {
+        promised[i] = check_least(token->promised[i], keys);
+    }
+    return ranked(promised, list, rank);
+}
+
 static void check_promises(struct checker *checker, const struct hold *hold) {
     const struct token *token = &checker->tokens[hold->token];
     uint32_t list = checker->lists[hold->process->index];
-    uint64_t promised[SERVERS_MAX];
-    for (unsigned i = 0; i < SERVERS_MAX; i++) {
-        promised[i] = check_least(token->promised[i], hold->keys);
-    }
-    uint64_t best = ranked(promised, list, check_quorum_of(list));
+    uint64_t best = check_promised(token, list, hold->keys, check_quorum_of(list));
     if (hold->end > best + 1000 && !checker->clocks_jump) { /* the rounding of a double */
         violate(checker->world, INVARIANT_QUORUM,
                 "process %u claims key %u for %" PRIu64
@@ -163,8 +167,10 @@ void check_backing(struct checker *checker, const struct hold *hold) {
     for (unsigned i = 0; i < network->server_count; i++) {
         const struct server *server = &network->servers[i];
         uint64_t keeps_until = check_kept_until(checker, i, hold->token);
-        backing += check_is_listed(list, i) && (keeps_until >= end || server->young_until >= end ||
-                                                server->down_until > checker->world->now);
+        backing +=
+            check_is_listed(list, i) && (keeps_until >= end || server->young_until >= end ||
+                                         check_evicted_until(checker, i, hold->keys) >= end ||
+                                         server->down_until > checker->world->now);
     }
     if (backing < check_quorum_of(list)) {
         violate(checker->world, INVARIANT_EXCLUSION,
@@ -185,7 +191,9 @@ static void check_alone(struct checker *checker, struct hold *hold) {
             hold->was_shared = true;
             continue;
         }
-        if (checker->keeps_assumptions) {
+        if (check_is_excused(checker, hold) || check_is_excused(checker, other)) {
+            checker->excused++;
+        } else if (checker->keeps_assumptions) {
             violate(checker->world, INVARIANT_EXCLUSION,
                     "processes %u and %u both hold key %u (tokens %" PRIu32 " and %" PRIu32 ")",
                     other->process->index, hold->process->index, hold->key, other->token,
@@ -204,7 +212,7 @@ static void check_number(struct checker *checker) {
     const struct hold *hold;
     unsigned count = 0;
     LIST_FOREACH(hold, &checker->holds, link) {
-        count += check_is_valid(hold);
+        count += check_is_valid(hold) && !check_is_excused(checker, hold);
     }
     if (checker->permits > 0 && count > checker->permits && checker->keeps_assumptions) {
         violate(checker->world, INVARIANT_PERMITS, "there are %u holders of %u permits", count,
@@ -297,7 +305,8 @@ static void check_nobody_stays(struct checker *checker, const struct hold *hold)
     for (unsigned i = 0; i < STAYS_MAX && checker->keeps_assumptions; i++) {
         const struct stay *stay = &checker->stays[i];
         bool is_shared = stay->is_reader && hold->is_reader;
-        if (!is_shared && (stay->keys & hold->keys) != 0 && stay->until > checker->world->now) {
+        if (!is_shared && (stay->keys & hold->keys) != 0 && stay->until > checker->world->now &&
+            !check_is_excused(checker, hold)) {
             violate(checker->world, INVARIANT_STAY,
                     "process %u has key %u, which was to stay for %" PRIu64
                     " us more (token %" PRIu32 ")",

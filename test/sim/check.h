@@ -57,6 +57,20 @@ struct stay {
     uint64_t until;
 };
 
+/* What a server lost, and what its clients make of that. */
+struct doubt {
+    uint64_t began;
+    uint64_t unseen_until;  /* what it grants until then may count */
+    uint64_t unknown_until; /* a client that has not heard its clock before may count this */
+    uint64_t over_at;       /* nobody relies on what it lost */
+};
+
+/* The first beat of a server that a client heard, by when the server gave it. */
+struct heard {
+    unsigned life;
+    uint64_t at;
+};
+
 /* The latest of them; older ones are over. */
 #define STAYS_MAX 16
 
@@ -88,6 +102,8 @@ struct token {
     uint64_t keeps_until[SERVERS_MAX][KEYS_MAX];
     /* The same by the process's clock: known by replies that it received. */
     uint64_t promised[SERVERS_MAX][KEYS_MAX];
+    /* What it was granted may count, although somebody may rely on what the server lost. */
+    uint64_t doubtful_until[SERVERS_MAX][KEYS_MAX];
     bool is_late[SERVERS_MAX];    /* it was set by a message of a connection that had been closed */
     unsigned set_on[SERVERS_MAX]; /* the connection on which the SET was sent; 0: none */
     unsigned released_on[SERVERS_MAX]; /* and the latest script about it */
@@ -132,6 +148,13 @@ struct checker {
     struct fences fences[KEYS_MAX];
     redlock_gate gates[KEYS_MAX]; /* of a resource that each key guards */
 
+    uint64_t unseen; /* how long a server may lose something without its clients' knowing; ns */
+    uint64_t lasts;  /* how long a lock lasts, at the most; ns */
+    struct doubt losses[SERVERS_MAX][KEYS_MAX], jumps[SERVERS_MAX];
+    uint64_t evicted_until[SERVERS_MAX][KEYS_MAX]; /* somebody may rely on what was lost there */
+    int64_t set_back_ms[SERVERS_MAX];              /* servers' clocks, so far: keys live longer */
+    struct heard heard[PROCESSES_MAX][SERVERS_MAX];
+
     uint32_t wait_replicas; /* so many have to confirm a grant; 0: it counts without */
     struct unconfirmed unconfirmed[PROCESSES_MAX][SERVERS_MAX];
     struct stay stays[STAYS_MAX];
@@ -145,6 +168,7 @@ struct checker {
     uint64_t permits_later;  /* and after more of them, or after a pause */
     uint64_t overlaps;       /* holds that were valid while another one of the key was */
     uint64_t shared;         /* readers that were let in while another one was */
+    uint64_t excused;        /* holds that were valid beside another one, and are excused */
     uint64_t looks;          /* questions about keys that were answered with certainty */
 };
 
@@ -158,8 +182,16 @@ void check_sent(const struct link *link, const char *data, size_t length);
 /* After a server has run a command, or refused it; the array is the caller's. */
 struct effect *check_effects(const struct link *link, const struct words *words,
                              const struct reply *reply, unsigned *count);
-/* A server has lost its keys. */
+bool check_is_beat(const struct words *words);
+/* A server has lost its keys. Of that its clients are told by its restart ... */
 void check_forgotten(struct master *master);
+/* ... or not yet: call it after that. */
+void check_flushed(struct master *master);
+/* It has lost these keys (a mask), of which no client is ever told. */
+void check_evicted(struct master *master, uint32_t keys);
+/* Its clock has been set, in a restart, where the first that its clients hear is its clock
+   (`is_seen`), or not; `is_young`: nobody relies on it because of that restart anyway. */
+void check_clock_set(struct master *master, int64_t by, bool is_seen, bool is_young);
 void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
                      uint64_t sent_at);
 /* Before and after each stretch of a process's code in which no time passes. */

@@ -67,7 +67,8 @@ static void check_not_missed(struct checker *checker, const struct look *look,
     const struct hold *hold = look->token != NO_TOKEN ? check_hold_of(checker, look->token) : NULL;
     if (hold == NULL || hold->is_over || !check_is_valid(hold) || !checker->keeps_assumptions ||
         checker->lists[hold->process->index] != checker->lists[process->index] ||
-        checker->moves[process->index] != look->moves) {
+        checker->moves[process->index] != look->moves ||
+        check_is_doubted(checker, checker->lists[process->index], look->asked_at)) {
         return;
     }
     if (!view->held || (view->readers > 0) != hold->is_reader) {

@@ -68,6 +68,25 @@ bool check_is_valid(const struct hold *hold);
 bool check_is_listed(uint32_t list, unsigned server);
 unsigned check_quorum_of(uint32_t list);
 
+/* Until when the replies of so many of the listed servers promise all of these keys. */
+uint64_t check_promised(const struct token *token, uint32_t list, uint32_t keys, unsigned rank);
+
+/* Has heard a beat that the server gave then. */
+void check_heard(struct event_base *process, unsigned server, uint64_t at);
+
+/* Has been told of a grant that the server carried out then. */
+void check_granted(struct checker *checker, const struct event_base *process, unsigned server,
+                   const struct effect *effect, uint64_t granted_at);
+
+/* It has no quorum without grants that are in doubt. */
+bool check_is_excused(const struct checker *checker, const struct hold *hold);
+
+/* Whether something that one of the servers lost may not be known to all since then. */
+bool check_is_doubted(const struct checker *checker, uint32_t list, uint64_t since);
+
+/* A server evicted one of the keys, and those who relied on that do so until then, at the most. */
+uint64_t check_evicted_until(const struct checker *checker, unsigned server, uint32_t keys);
+
 /* A resource behind the key lets holders in one after the other, as they are told. */
 void check_gate(struct checker *checker, const struct hold *hold, unsigned key, uint64_t number);
 

@@ -235,6 +235,8 @@ static struct answer *run(struct link *link, const struct words *words) {
     struct reply reply = master_run(master, words);
     link->db = master->db;
     struct answer *answer = answer_create(&reply);
+    answer->at = now;
+    answer->is_beat = check_is_beat(words);
     answer->effects = check_effects(link, words, &reply, &answer->effect_count);
     return answer;
 }

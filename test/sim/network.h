@@ -29,6 +29,7 @@ struct network;
 struct effect {
     uint32_t token;
     unsigned key;
+    bool is_new;     /* the server had not had it for the token before */
     bool was_kept;   /* the key had had the token before the command; or it was to take it */
     int64_t left_ms; /* until it expires, by the master's clock */
 };
@@ -37,6 +38,8 @@ struct effect {
 struct answer {
     STAILQ_ENTRY(answer) link;
     struct reply reply;
+    uint64_t at;  /* when the server gave it */
+    bool is_beat; /* it tells the server's clock */
     struct effect *effects;
     unsigned effect_count;
     char text[];

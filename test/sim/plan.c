@@ -59,9 +59,56 @@ static void draw_long(struct plan *plan, struct rng *rng) {
     plan->fault_every = rng_between(rng, 200, 1500) * MS;
 }
 
+/* Long enough for guards to notice what they cannot see at once, while somebody relies on it. */
+static void draw_long_ttls(struct plan *plan, struct rng *rng) {
+    plan->has_long_ttls = true;
+    plan->ttl_least_ms = rng_between(rng, 2000, 4000);
+    plan->ttl_most_ms = plan->ttl_least_ms * rng_between(rng, 1, 2);
+    plan->options.max_ttl_ms = plan->ttl_most_ms;
+    plan->think_ms = rng_between(rng, 20, 800);
+    plan->hold_ms = plan->ttl_most_ms;
+    plan->wait_ms = plan->ttl_most_ms * 2;
+    plan->duration = (plan->ttl_most_ms + rng_between(rng, 3000, 8000)) * MS;
+    plan->fault_every = rng_between(rng, 300, 2000) * MS;
+}
+
+/* Queues that are full for seconds. */
+static void draw_crowd(struct plan *plan, struct rng *rng) {
+    redlock_options *options = &plan->options;
+    plan->nodes = (unsigned)rng_between(rng, 1, 3);
+    plan->slow_paths = (unsigned)rng_between(rng, 300, 1000);
+    plan->slow_latency = rng_between(rng, 30 * MS, 120 * MS);
+    plan->crowd = (unsigned)rng_between(rng, 1, 3);
+    plan->crowd_every = plan->slow_latency / rng_between(rng, 1, 3);
+    options->node_timeout_ms = plan->slow_latency * 2 / MS + rng_between(rng, 60, 200);
+    options->stall_timeout_ms = options->node_timeout_ms + rng_between(rng, 100, 600);
+    options->max_commands = 16;
+    options->retry_delay_ms = rng_between(rng, 1, 4);
+    options->retry_delay_max_ms = options->retry_delay_ms * rng_between(rng, 1, 4);
+}
+
+/* What guards are for. */
+static void draw_mishaps(struct plan *plan, struct rng *rng) {
+    uint32_t all = (UINT32_C(1) << plan->nodes) - 1;
+    plan->has_losses = rng_chance(rng, 500);
+    plan->has_jumps = !plan->has_twin && !plan->has_changes && rng_chance(rng, 400);
+    if (plan->has_jumps && plan->preempted_for > 1000 * MS) {
+        plan->preempted_for = 1000 * MS; /* else a reading of a clock may not tell anything */
+    }
+    plan->durable = rng_chance(rng, 700)   ? 0
+                    : rng_chance(rng, 500) ? all
+                                           : all & (uint32_t)rng_next(rng);
+}
+
 /* Nodes that were restarted are trusted again, and restarted again. */
 static void draw_guarded(struct plan *plan, struct rng *rng) {
     draw_long(plan, rng);
+    if (rng_chance(rng, 300)) {
+        draw_long_ttls(plan, rng);
+        if (rng_chance(rng, 250)) {
+            draw_crowd(plan, rng);
+        }
+    }
     plan->has_twin = plan->nodes > 1 && plan->nodes < 9 && rng_chance(rng, 150);
 }
 
@@ -138,6 +185,7 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     draw_disturbances(plan, rng);
     plan->think_ms = rng_between(rng, 1, 200);
     plan->hold_ms = rng_between(rng, 1, 300);
+    plan->wait_ms = 1000;
     plan->duration = rng_between(rng, 700, 2000) * MS;
     plan->in_step = rng_chance(rng, 250);
     bool has_guards = demand->has_guards || plan->cause == CAUSE_RESTARTS;
@@ -149,6 +197,9 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
         draw_guarded(plan, rng);
     } else if (demand->profile == PROFILE_MOVING) {
         draw_moving(plan, rng);
+    }
+    if (plan->cause == CAUSE_RESTARTS) {
+        draw_mishaps(plan, rng);
     }
     draw_stays(plan, rng);
     draw_permits(plan, rng);

@@ -60,6 +60,11 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
         plan->cause != CAUSE_AMNESIA && plan->cause != CAUSE_RESTARTS && !plan->has_changes;
     run->checker.clocks_jump = plan->cause == CAUSE_CLIENTS;
     run->checker.server_clocks_jump = plan->cause == CAUSE_NODES;
+    run->checker.unseen = (uint64_t)((double)(plan->options.node_timeout_ms + 2000) *
+                                     (1 + plan->options.drift) * (double)MS) +
+                          2 * MS;
+    run->checker.lasts =
+        (uint64_t)((double)plan->options.max_ttl_ms * (1 + plan->options.drift) * (double)MS);
     name_keys(run);
     for (unsigned i = 0; i < plan->processes; i++) {
         app_init(&run->apps[i], plan, &run->checker, i);
@@ -162,7 +167,8 @@ static void report(const struct run *run, uint64_t began_at, struct run_result *
                                   .permits_second = checker->permits_second,
                                   .permits_later = checker->permits_later,
                                   .shared = checker->shared,
-                                  .looks = checker->looks};
+                                  .looks = checker->looks,
+                                  .excused = checker->excused};
     memcpy(result->violation, run->world.violation, sizeof(result->violation));
 }
 

@@ -106,6 +106,12 @@ static uint32_t mask_of(const struct worker *worker) {
     return mask;
 }
 
+/* Long ones beside short ones, so that others come and go while one relies on what it has. */
+static uint64_t draw_hold_ms(struct app *app) {
+    const struct plan *plan = app->plan;
+    return plan->has_long_ttls && app_chance(app, 500) ? 100 : plan->hold_ms;
+}
+
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct record *record = arg;
     struct worker *worker = record->worker;
@@ -126,7 +132,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
                    record->min_validity);
         check_fence(&worker->hold, record->began_at);
         worker->is_held = true;
-        worker_act_within(worker, app->phase == PHASE_LAST ? 5 : app->plan->hold_ms);
+        worker_act_within(worker, app->phase == PHASE_LAST ? 5 : draw_hold_ms(app));
     } else {
         app->checker->failed++;
         record_close(worker->losses);
@@ -270,7 +276,7 @@ static void acquire(struct worker *worker) {
     if (is_last) {
         request.wait_ms = REDLOCK_FOREVER;
     } else {
-        request.wait_ms = app_chance(app, 500) ? 1 + app_draw(app, 1000) : 0;
+        request.wait_ms = app_chance(app, 500) ? 1 + app_draw(app, plan->wait_ms) : 0;
         request.retries = app_chance(app, 300) ? (uint32_t)app_draw(app, 5) : 0;
         request.min_validity_ms = draw_min_validity_ms(app, request.ttl_ms);
     }
@@ -386,7 +392,7 @@ static void act_on_held(struct worker *worker) {
         extend(worker);
     }
     if (worker->lock != NULL) { /* extending may have made nothing of it, but does not call back */
-        worker_act_within(worker, app->plan->hold_ms);
+        worker_act_within(worker, draw_hold_ms(app));
     }
 }
 
