@@ -144,7 +144,7 @@ static bool count(struct round *round, uint32_t node, const struct reply_outcome
 static void note_permits(const struct flight *flight, const struct node *node,
                          const struct reply_outcome *outcome) {
     struct permits *permits = flight->round.permits;
-    if (outcome->free_length == 0 || guard_look(&node->guard).verdict != TRUST_FULL) {
+    if (outcome->free_length == 0 || guard_judge(&node->guard).verdict != TRUST_FULL) {
         return;
     }
     for (uint32_t permit = 0; permit < permits->count; permit++) {
@@ -191,7 +191,7 @@ static void vote_untrusted(struct flight *flight, struct node *node, struct trus
 /* A grant counts if the node's word does. */
 static void vote_granted(struct flight *flight, struct node *node,
                          const struct reply_outcome *outcome) {
-    struct trust_view view = guard_look(&node->guard);
+    struct trust_view view = guard_judge(&node->guard);
     if (is_counted(flight, &view)) {
         cast(flight, node, outcome, NULL);
     } else {

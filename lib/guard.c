@@ -25,25 +25,35 @@ void guard_init(struct guard *guard, struct node *node) {
         .guards = options->guards,
         .is_durable = node->uri.is_durable,
         .max_ttl = nanos_from_ms(options->max_ttl_ms),
+        .max_age = nanos_add(2 * GUARD_BEAT_NANOS, nanos_from_ms(options->node_timeout_ms)),
         .drift = options->drift,
     };
     guard->node = node;
     trust_init(&guard->trust, &terms);
-    for (unsigned i = 0; i < GUARD_QUESTION_COUNT; i++) {
+    for (unsigned i = 0; i < GUARD_ASKED_MAX; i++) {
         struct guard_asked *asked = &guard->asked[i];
         asked->request.on_reply = on_reply;
+        asked->request.is_own = true;
         asked->guard = guard;
-        asked->question = (enum guard_question)i;
+        asked->question = (enum guard_question)(i < GUARD_BEAT ? i : GUARD_BEAT);
     }
 }
 
 /* ---- what is wrong, in the log ---- */
 
-struct trust_view guard_look(const struct guard *guard) {
-    if (guard->is_sound) {
+static struct trust_view look(const struct guard *guard, uint64_t now) {
+    if (now < guard->sound_until) {
         return (struct trust_view){TRUST_FULL, TRUST_NO_FAULT, 0};
     }
-    return trust_look(&guard->trust, clock_now());
+    return trust_look(&guard->trust, now);
+}
+
+struct trust_view guard_look(const struct guard *guard) {
+    return look(guard, clock_now());
+}
+
+struct trust_view guard_judge(const struct guard *guard) {
+    return look(guard, conn_heard_at(guard->node->conn));
 }
 
 uint64_t guard_distrust_ms(const struct trust_view *view) {
@@ -60,15 +70,15 @@ const char *guard_why(struct guard *guard) {
 /* Something was heard: the verdict may be another one. The first answers come together. */
 static void look_again(struct guard *guard) {
     const struct log *log = &guard->node->context->log;
-    guard->is_sound = false;
     uint64_t now = clock_now();
     struct trust_view view = trust_look(&guard->trust, now);
-    guard->is_sound = view.verdict == TRUST_FULL;
-    if (view.fault == TRUST_NOT_ASKED || guard->is_sound != guard->was_told) {
+    bool is_sound = view.verdict == TRUST_FULL;
+    guard->sound_until = is_sound ? trust_fresh_until(&guard->trust) : 0;
+    if (view.fault == TRUST_NOT_ASKED || is_sound != guard->was_told) {
         return;
     }
-    guard->was_told = !guard->is_sound;
-    if (guard->is_sound) {
+    guard->was_told = !is_sound;
+    if (is_sound) {
         log_line(log, REDLOCK_LOG_INFO, "node %s: trusted", guard->node->name);
     } else if (view.until == 0) {
         log_line(log, REDLOCK_LOG_ERROR, "node %s: not trusted: %s", guard->node->name,
@@ -120,13 +130,9 @@ static void find_twins(struct guard *guard) {
 
 /* ---- asking ---- */
 
-static bool ask(struct guard *guard, enum guard_question question, uint64_t now, unsigned count,
+static bool ask(struct guard *guard, struct guard_asked *asked, uint64_t now, unsigned count,
                 const char *const *words) {
-    struct guard_asked *asked = &guard->asked[question];
     struct bytes *scratch = &guard->node->context->scratch;
-    if (asked->is_pending) {
-        return true;
-    }
     bytes_clear(scratch);
     command_words(scratch, count, words);
     asked->request.sent_at = now;
@@ -136,30 +142,50 @@ static bool ask(struct guard *guard, enum guard_question question, uint64_t now,
     return asked->is_pending;
 }
 
+/* True also while the answer to the same question is to come. */
 static bool ask_info(struct guard *guard, enum guard_question question, const char *section,
                      uint64_t now) {
-    return ask(guard, question, now, 2, (const char *[]){"INFO", section});
+    struct guard_asked *asked = &guard->asked[question];
+    return asked->is_pending || ask(guard, asked, now, 2, (const char *[]){"INFO", section});
+}
+
+static bool ask_role(struct guard *guard, uint64_t now) {
+    guard->asked_role_at = now;
+    return ask_info(guard, GUARD_REPLICATION, "replication", now);
+}
+
+/* Returns a beat that is not under way, or NULL. */
+static struct guard_asked *spare_beat(struct guard *guard) {
+    struct guard_asked *beat = &guard->asked[GUARD_BEAT];
+    struct guard_asked *end = &guard->asked[GUARD_ASKED_MAX];
+    while (beat < end && beat->is_pending) {
+        beat++;
+    }
+    return beat < end ? beat : NULL;
 }
 
 static bool ask_beat(struct guard *guard, uint64_t now) {
     char last[24];
+    struct guard_asked *beat = spare_beat(guard);
+    if (beat == NULL) {
+        return false;
+    }
     snprintf(last, sizeof(last), "%" PRIu64, guard->trust.last_us);
-    bool takes_text = node_takes_text(guard->node, SCRIPT_BEAT);
-    const char *command = takes_text ? "EVAL" : "EVALSHA";
-    const char *script = takes_text ? script_text(SCRIPT_BEAT) : script_sha(SCRIPT_BEAT);
-    return ask(guard, GUARD_BEAT, now, 5,
+    beat->has_text = node_takes_text(guard->node, SCRIPT_BEAT);
+    const char *command = beat->has_text ? "EVAL" : "EVALSHA";
+    const char *script = beat->has_text ? script_text(SCRIPT_BEAT) : script_sha(SCRIPT_BEAT);
+    return ask(guard, beat, now, 5,
                (const char *[]){command, script, "1", REDLOCK_MARKER_KEY, last});
 }
 
 void guard_connected(struct guard *guard, uint64_t now) {
-    guard->is_sound = false;
+    guard->sound_until = 0;
     guard->beaten_at = now;
     trust_connected(&guard->trust);
-    if (!ask_info(guard, GUARD_SERVER, "server", now) ||
-        !ask_info(guard, GUARD_REPLICATION, "replication", now) ||
+    if (!ask_info(guard, GUARD_SERVER, "server", now) || !ask_role(guard, now) ||
         !ask_info(guard, GUARD_MEMORY, "memory", now) ||
         (has_beats(guard) && !ask_beat(guard, now))) {
-        conn_close(guard->node->conn, "max_commands or max_bytes is too small for its handshake");
+        conn_close(guard->node->conn, "out of memory");
     }
 }
 
@@ -168,19 +194,25 @@ void guard_beat(struct guard *guard, uint64_t now, uint64_t ago) {
     if (nanos_sub(now, guard->beaten_at) < ago) {
         return;
     }
-    guard->beaten_at = now;
     if (refused & 1U << TRUST_SERVER) {
         ask_info(guard, GUARD_SERVER, "server", now);
     }
     if (guard->trust.is_replica || refused & 1U << TRUST_ROLE) {
-        ask_info(guard, GUARD_REPLICATION, "replication", now);
+        ask_role(guard, now);
     }
-    if (has_beats(guard)) {
-        ask_beat(guard, now);
+    if (!has_beats(guard) || ask_beat(guard, now)) {
+        guard->beaten_at = now; /* one that could not be sent is due still */
     }
 }
 
 /* ---- answers ---- */
+
+/* Digits and nothing else. Redis tells a negative number when its clock was set back meanwhile. */
+static bool read_seconds(const char *text, uint64_t *seconds) {
+    size_t length = strspn(text, "0123456789");
+    *seconds = strtoull(text, NULL, 10); /* a number too large stays so */
+    return length > 0 && text[length] == '\0';
+}
 
 static void on_server(struct guard *guard, const struct reply *reply, uint64_t now) {
     char run_id[TRUST_RUN_ID_MAX + 1];
@@ -191,8 +223,10 @@ static void on_server(struct guard *guard, const struct reply *reply, uint64_t n
                       "the answer has no run_id or no uptime_in_seconds");
         return;
     }
+    uint64_t uptime_s;
     bool is_another = strcmp(run_id, guard->trust.run_id) != 0;
-    trust_server(&guard->trust, run_id, strtoul(uptime, NULL, 10), now);
+    bool is_known = read_seconds(uptime, &uptime_s);
+    trust_server(&guard->trust, run_id, is_known ? uptime_s : 0, now);
     if (is_another) {
         find_twins(guard);
     }
@@ -218,13 +252,14 @@ static void on_memory(struct guard *guard, const struct reply *reply) {
     }
 }
 
-static void on_beat(struct guard *guard, const struct reply *reply, uint64_t now) {
+static void on_beat(struct guard *guard, const struct guard_asked *asked, const struct reply *reply,
+                    uint64_t now) {
     struct reply_beat said;
     if (!reply_to_beat(reply, &said)) {
         trust_refused(&guard->trust, TRUST_BEAT, false, "an answer that makes no sense");
         return;
     }
-    struct trust_beat beat = {.sent_at = guard->asked[GUARD_BEAT].request.sent_at,
+    struct trust_beat beat = {.sent_at = asked->request.sent_at,
                               .received_at = now,
                               .time_us = said.time_us,
                               .age_us = said.age_us,
@@ -246,26 +281,28 @@ static void on_refusal(struct guard *guard, enum guard_question question, const 
                         strstr(reply->text, "can't run this command") != NULL ||
                         strstr(reply->text, "ACL failure") != NULL;
     trust_refused(&guard->trust, topics[question], is_forbidden, reply->text);
-    if (strstr(reply->text, "READONLY") != NULL) {
-        ask_info(guard, GUARD_REPLICATION, "replication", now);
+    /* The answer to that may be the same again: it is asked no more often than beats are sent. */
+    if (strstr(reply->text, "READONLY") != NULL &&
+        nanos_sub(now, guard->asked_role_at) >= GUARD_BEAT_NANOS) {
+        ask_role(guard, now);
         context_wake(guard->node->context);
     }
 }
 
 /* True when the beat was sent again, with its script. */
-static bool send_again(struct guard *guard, enum guard_question question, const struct reply *reply,
-                       uint64_t now) {
-    if (question != GUARD_BEAT || guard->is_repeated || !reply_lacks_script(reply)) {
+static bool send_again(struct guard *guard, const struct guard_asked *asked,
+                       const struct reply *reply, uint64_t now) {
+    if (asked->question != GUARD_BEAT || asked->has_text || !reply_lacks_script(reply)) {
         return false;
     }
-    guard->is_repeated = true;
     node_lacks(guard->node, SCRIPT_BEAT);
     context_wake(guard->node->context);
     return ask_beat(guard, now);
 }
 
-static void take_answer(struct guard *guard, enum guard_question question,
+static void take_answer(struct guard *guard, const struct guard_asked *asked,
                         const struct reply *reply, uint64_t now) {
+    enum guard_question question = asked->question;
     if (question == GUARD_MEMORY) {
         on_memory(guard, reply);
     } else if (reply->type == REPLY_ERROR) {
@@ -275,7 +312,7 @@ static void take_answer(struct guard *guard, enum guard_question question,
     } else if (question == GUARD_REPLICATION) {
         on_replication(guard, reply, now);
     } else {
-        on_beat(guard, reply, now);
+        on_beat(guard, asked, reply, now);
     }
 }
 
@@ -288,9 +325,8 @@ static void on_reply(struct conn_request *request, void *owner, const struct rep
         return;
     }
     uint64_t now = clock_now();
-    if (!send_again(guard, asked->question, reply, now)) {
-        guard->is_repeated = false;
-        take_answer(guard, asked->question, reply, now);
+    if (!send_again(guard, asked, reply, now)) {
+        take_answer(guard, asked, reply, now);
         look_again(guard);
     }
 }

@@ -49,7 +49,8 @@ static bool add_step(const struct course *course, enum handshake_need need, unsi
     *step = (struct handshake_step){
         .request = {.on_reply = on_step_reply,
                     .sent_at = course->now,
-                    .length = course->scratch->length},
+                    .length = course->scratch->length,
+                    .is_own = true},
         .handshake = handshake,
         .need = need,
         .script = SCRIPT_COUNT,
@@ -59,8 +60,7 @@ static bool add_step(const struct course *course, enum handshake_need need, unsi
         return false;
     }
     if (!conn_send(course->conn, &step->request, course->scratch->data, course->scratch->length)) {
-        conn_close(course->conn, "max_commands or max_bytes is too small for its handshake");
-        return false; /* or it was out of memory, and says so already */
+        return false; /* it was out of memory, and the connection says so */
     }
     handshake->steps_left++;
     return true;

@@ -49,7 +49,7 @@ struct handshake {
 
 /*
  * Queues the handshake on a connection whose owner is the listener's. `name` may be "";
- * `scratch` is used during the call. Without memory or room for it the connection is closed.
+ * `scratch` is used during the call. Without memory the connection is closed.
  */
 void handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
                      struct conn *conn, const struct uri *uri, const char *name,

@@ -5,9 +5,10 @@
  * has waited too long.
  *
  * What goes wrong: whatever ends the connection brings the node DOWN, and a jittered, growing
- * delay later it tries again. A node that answers nothing (stopped, half-open) is dropped after
- * stall_timeout, and so is a server that refuses the login. While it is not UP the node takes no
- * commands, so that no round waits for it; only the very first attempt lets them queue.
+ * delay later it tries again. A node that owes answers and says nothing at all (stopped, half-open)
+ * is dropped after stall_timeout, and so is a server that refuses the login. While it is not UP the
+ * node takes no commands, so that no round waits for it; only the very first attempt lets them
+ * queue.
  *
  * Releases that did not get through are owed, and paid when the node is UP again, or when the queue
  * that they met full has room: a node that was away must not keep a key for a whole TTL after it
@@ -294,7 +295,7 @@ static void connect_now(struct node *node) {
     }
 }
 
-/* ---- the timer: has it answered in time? ---- */
+/* ---- the timer: does it answer? ---- */
 
 /*
  * A timer that is so late was kept waiting by the loop: what was queued before that may have been
@@ -314,7 +315,8 @@ static void check_progress(struct node *node, uint64_t now) {
     uint64_t stall = nanos_from_ms(node->context->options.stall_timeout_ms);
     conn_read(node->conn); /* the loop may have been away: what has arrived counts */
     uint64_t oldest = conn_oldest(node->conn);
-    uint64_t due = nanos_add(oldest, stall);
+    /* Whatever it answered last shows that it goes on with those before the oldest. */
+    uint64_t due = nanos_add(nanos_max(oldest, conn_heard_at(node->conn)), stall);
     if (due <= now && excuse(node, oldest, now - due)) {
         due = nanos_add(now, stall);
     }

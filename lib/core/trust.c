@@ -25,6 +25,7 @@ void trust_init(struct trust *trust, const struct trust_terms *terms) {
 
 void trust_connected(struct trust *trust) {
     trust->answered = trust->refused = 0;
+    trust->is_beating = false;
 }
 
 static void answer(struct trust *trust, enum trust_topic topic, uint64_t at) {
@@ -55,8 +56,6 @@ void trust_server(struct trust *trust, const char *run_id, uint64_t uptime_s, ui
     if (strncmp(trust->run_id, run_id, TRUST_RUN_ID_MAX) != 0) {
         uint64_t uptime = certain_uptime(trust, uptime_s, at);
         trust->until[TRUST_RESTARTED] = nanos_add(at, nanos_sub(trust->terms.max_ttl, uptime));
-        trust->until[TRUST_CLOCK] = 0;
-        trust->has_clock = false;
         trust->last_us = 0;
         snprintf(trust->run_id, sizeof(trust->run_id), "%s", run_id);
     }
@@ -123,6 +122,9 @@ bool trust_beat(struct trust *trust, const struct trust_beat *beat) {
     trust->until[TRUST_FORGETFUL] =
         nanos_add(beat->received_at, nanos_sub(trust->terms.max_ttl, age));
     trust->last_us = beat->last_us;
+    trust->beaten_at =
+        trust->is_beating ? nanos_max(trust->beaten_at, beat->sent_at) : beat->sent_at;
+    trust->is_beating = true;
     answer(trust, TRUST_BEAT, beat->received_at);
     return check_clock(trust, beat);
 }
@@ -133,6 +135,7 @@ void trust_refused(struct trust *trust, enum trust_topic topic, bool is_forbidde
                    const char *why) {
     if (is_forbidden && trust->terms.guards == REDLOCK_GUARDS_LENIENT) {
         trust->answered |= bit_of(topic);
+        trust->is_beating = trust->is_beating && topic != TRUST_BEAT;
         return;
     }
     static const char *const questions[TRUST_TOPIC_COUNT] = {
@@ -177,18 +180,26 @@ static bool is_waived(const struct trust *trust, enum trust_fault fault) {
     return trust->terms.is_durable && (fault == TRUST_RESTARTED || fault == TRUST_FORGETFUL);
 }
 
+uint64_t trust_fresh_until(const struct trust *trust) {
+    bool ages = is_guarded(trust) && trust->is_beating;
+    return ages ? nanos_add(trust->beaten_at, trust->terms.max_age) : NANOS_NEVER;
+}
+
 struct trust_view trust_look(const struct trust *trust, uint64_t now) {
     struct trust_view view = {TRUST_FULL, standing_fault(trust), 0};
     if (view.fault != TRUST_NO_FAULT) {
         view.verdict = TRUST_NONE;
         return view;
     }
-    for (unsigned i = TRUST_CLOCK; i < TRUST_FAULT_COUNT && is_guarded(trust); i++) {
+    for (unsigned i = TRUST_CLOCK; i <= TRUST_FORGETFUL && is_guarded(trust); i++) {
         enum trust_fault fault = (enum trust_fault)i;
         if (trust->until[fault] > nanos_max(now, view.until) && !is_waived(trust, fault)) {
             view.fault = fault;
             view.until = trust->until[fault];
         }
+    }
+    if (view.fault == TRUST_NO_FAULT && now > trust_fresh_until(trust)) {
+        view.fault = TRUST_STALE;
     }
     if (view.fault != TRUST_NO_FAULT) {
         view.verdict = trust->until[TRUST_CLOCK] > now ? TRUST_NONE : TRUST_YOUNG;
@@ -225,6 +236,9 @@ void trust_describe(const struct trust *trust, enum trust_fault fault, struct te
         break;
     case TRUST_PROMOTED:
         text_append(text, "it was a replica until lately");
+        break;
+    case TRUST_STALE:
+        text_append(text, "it has not answered for too long what it is asked every second");
         break;
     case TRUST_FORGETFUL:
     default: /* there are no others */

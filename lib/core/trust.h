@@ -10,12 +10,16 @@
  *  - Roles. A replica is not independent of its master, and once promoted may lack what its master
  *    had granted.
  *  - Clock. Readings of the server's clock, each certain to within its round trip, must fit into
- *    what `drift` allows since the readings before them (Marzullo's intersection of intervals).
+ *    what `drift` allows since the readings before them (Marzullo's intersection of intervals). A
+ *    clock is the machine's: what is known of it outlives the runs of the server.
+ *  - Age. What a beat has told holds for the time of that beat. Where the last one that was
+ * answered was sent too long ago, something may have happened since.
  *
  * Who was restarted, is promoted or has forgotten grants nothing for max_ttl: by then all that it
  * may have forgotten has expired. But it may renew: what it renews it has, and whoever holds a lock
- * until then had it from nodes that have not forgotten. A clock that cannot be trusted cannot keep
- * a renewed key either.
+ * until then had it from nodes that have not forgotten. Nor does a node whose answers are too old
+ * grant anything, until it answers again. A clock that cannot be trusted cannot keep a renewed key
+ * either.
  */
 #ifndef REDLOCK_CORE_TRUST_H
 #define REDLOCK_CORE_TRUST_H
@@ -47,13 +51,15 @@ enum trust_fault {
     TRUST_RESTARTED,  /* it was restarted */
     TRUST_PROMOTED,   /* it was a replica */
     TRUST_FORGETFUL,  /* its marker is young, or was not there */
-    TRUST_FAULT_COUNT /* TRUST_CLOCK and those after it end by themselves */
+    TRUST_STALE,      /* it answered no beat for too long */
+    TRUST_FAULT_COUNT /* those from TRUST_CLOCK to TRUST_FORGETFUL end by themselves */
 };
 
 struct trust_terms {
     redlock_guards guards;
     bool is_durable; /* it keeps what it was told over restarts: its operator says so */
     uint64_t max_ttl;
+    uint64_t max_age; /* of the last beat that was answered, since it was sent */
     double drift;
 };
 
@@ -67,7 +73,9 @@ struct trust {
     uint32_t refused;                  /* mask of topics */
     char refusal[TRUST_REFUSAL_MAX];   /* what was said last to a topic refused */
     uint64_t until[TRUST_FAULT_COUNT]; /* when those end that do */
-    bool has_clock;                    /* whether there was a reading in this run */
+    bool is_beating;                   /* a beat was answered on this connection */
+    uint64_t beaten_at;                /* when the last one that was answered had been sent */
+    bool has_clock;                    /* whether there was a reading */
     int64_t clock_low, clock_high;     /* its clock less ours is between these ... */
     uint64_t clock_at;                 /* ... as of this instant of ours */
     int64_t clock_moved;               /* by how much more than allowed, last time */
@@ -97,7 +105,10 @@ void trust_init(struct trust *trust, const struct trust_terms *terms);
 /* A new connection: it must say anew who it is. */
 void trust_connected(struct trust *trust);
 
-/* Answers, received at `at`. `run_id` is cut when it is too long. */
+/*
+ * Answers, received at `at`. `run_id` is cut when it is too long; `uptime_s` is 0 when it is not
+ * known.
+ */
 void trust_server(struct trust *trust, const char *run_id, uint64_t uptime_s, uint64_t at);
 void trust_role(struct trust *trust, bool is_master, uint64_t at);
 
@@ -108,6 +119,9 @@ bool trust_beat(struct trust *trust, const struct trust_beat *beat);
 void trust_refused(struct trust *trust, enum trust_topic topic, bool is_forbidden, const char *why);
 
 struct trust_view trust_look(const struct trust *trust, uint64_t now);
+
+/* Returns until when its grants count, if they do; NANOS_NEVER: until something else is heard. */
+uint64_t trust_fresh_until(const struct trust *trust);
 
 /* The fault in words: "it was restarted". */
 void trust_describe(const struct trust *trust, enum trust_fault fault, struct text *text);

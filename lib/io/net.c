@@ -21,6 +21,7 @@
 #include "base/memory.h"
 #include "base/nanos.h"
 #include "base/text.h"
+#include "io/clock.h"
 #include "io/reader.h"
 #include "io/sigpipe.h"
 #include "io/tls.h"
@@ -41,12 +42,15 @@ struct conn {
     struct event readable, writable, closing;
     bool is_open; /* connected at least once */
     bool has_answered;
-    bool is_reading; /* the read event is armed */
-    bool is_closing; /* on_closed is due */
-    bool is_dirty;   /* in net->dirty */
-    bool is_writing; /* inside redisAsyncHandleWrite */
+    bool is_timed;     /* heard_at is that of the replies that are being read */
+    uint64_t heard_at; /* when the latest reply was read */
+    uint64_t replies;  /* so far */
+    bool is_reading;   /* the read event is armed */
+    bool is_closing;   /* on_closed is due */
+    bool is_dirty;     /* in net->dirty */
+    bool is_writing;   /* inside redisAsyncHandleWrite */
     bool awaits_writable;
-    struct load load;
+    struct load load, own_load; /* of the application, and of the client itself */
     TAILQ_ENTRY(conn) dirty_link;
     char why[128];
     struct reader reader;
@@ -58,7 +62,9 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata) {
     struct conn *conn = context->data;
     struct conn_request *request = privdata;
     const redisReply *given = object;
-    bool has_room = load_remove(&conn->load, &conn->net->bounds, request->length);
+    struct load *load = request->is_own ? &conn->own_load : &conn->load;
+    bool has_room = load_remove(load, &conn->net->bounds, request->length);
+    conn->replies++;
     /* A connection that is ending says no more that counts: behind a refused login or SELECT
        commands are carried out all the same, for another user or in another database. */
     if (given == NULL || conn->is_closing) {
@@ -66,6 +72,10 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata) {
         return;
     }
     conn->has_answered = true;
+    if (!conn->is_timed) { /* once for all that one read from the socket has brought */
+        conn->is_timed = true;
+        conn->heard_at = clock_now();
+    }
     if (has_room) {
         conn->listener->on_room(conn->owner);
     }
@@ -234,6 +244,7 @@ static void on_writable(evutil_socket_t fd, short events, void *arg) {
 /* ---- reading ---- */
 
 static void read_plain(struct conn *conn) {
+    conn->is_timed = false;
     redisAsyncHandleRead(conn->context);
     if (!conn->is_closing && conn->context->c.reader->len > READER_BUFFER_MAX) {
         conn_close(conn, "sent an answer without end");
@@ -291,11 +302,11 @@ static void read_once(struct conn *conn) {
 }
 
 void conn_read(struct conn *conn) {
-    uint32_t before;
+    uint64_t before;
     do {
-        before = conn->load.commands;
+        before = conn->replies;
         read_once(conn);
-    } while (conn->load.commands < before);
+    } while (conn->replies > before);
 }
 
 static void on_readable(evutil_socket_t fd, short events, void *arg) {
@@ -412,7 +423,8 @@ struct conn *conn_open(struct net *net, const struct conn_address *address,
 }
 
 bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
-    if (conn->is_closing || !load_has_room(&conn->load, &conn->net->bounds, length)) {
+    bool has_room = request->is_own || load_has_room(&conn->load, &conn->net->bounds, length);
+    if (conn->is_closing || !has_room) {
         return false;
     }
     redisAsyncContext *context = conn->context;
@@ -424,7 +436,7 @@ bool conn_send(struct conn *conn, struct conn_request *request, const char *data
         conn_close(conn, "out of memory");
         return false;
     }
-    load_add(&conn->load, request->length);
+    load_add(request->is_own ? &conn->own_load : &conn->load, request->length);
     return true;
 }
 
@@ -444,10 +456,14 @@ uint64_t conn_oldest(const struct conn *conn) {
     return request->sent_at;
 }
 
+uint64_t conn_heard_at(const struct conn *conn) {
+    return conn->heard_at;
+}
+
 uint32_t conn_commands(const struct conn *conn) {
-    return conn->load.commands;
+    return conn->load.commands + conn->own_load.commands;
 }
 
 size_t conn_bytes(const struct conn *conn) {
-    return conn->load.bytes;
+    return conn->load.bytes + conn->own_load.bytes;
 }

@@ -39,6 +39,7 @@ struct conn_request {
     void (*on_reply)(struct conn_request *request, void *owner, const struct reply *reply);
     uint64_t sent_at; /* set by the sender: for conn_oldest */
     size_t length;    /* of the command: set by the sender, for the bound on bytes */
+    bool is_own;      /* the client's own question: neither refused nor counted by the bounds */
 };
 
 /* Where to connect: a numeric address and a port, or the path of a socket. */
@@ -92,7 +93,13 @@ bool conn_was_accepted(const struct conn *conn);
 /* When the oldest command without an answer was sent; NANOS_NEVER when there is none. */
 uint64_t conn_oldest(const struct conn *conn);
 
-/* Commands sent and not answered, and their bytes. */
+/*
+ * Returns when the latest reply was read from the socket, rounded up; 0 before any. For a reply
+ * that is being delivered: an instant at which it had arrived.
+ */
+uint64_t conn_heard_at(const struct conn *conn);
+
+/* Commands sent and not answered, and their bytes; the client's own questions are among them. */
 uint32_t conn_commands(const struct conn *conn);
 size_t conn_bytes(const struct conn *conn);
 

@@ -8,6 +8,8 @@
 #include "folder.h"
 #include "harness.h"
 #include "look.h"
+#include "peer.h"
+#include "proxy.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -275,6 +277,80 @@ static void a_marker_that_is_none_is_told(void **state) {
     wait_trusted(f, client, THREE);
 }
 
+/* ------------------------------------------------------------------------- questions in a queue */
+
+#define LEAST_QUEUE 16
+
+/* A client behind proxies that trusts its masters, and takes the fewest commands at once. */
+static redlock_client *short_of_room(struct fixture *f, struct proxy **proxies,
+                                     uint64_t max_ttl_ms) {
+    const char *uris[THREE];
+
+    proxies_create(f, proxies, uris);
+    redlock_options options = guarded(f, uris, THREE, max_ttl_ms);
+    options.max_commands = LEAST_QUEUE;
+    options.node_timeout_ms = 2000; /* answers are too old after two seconds and this */
+    return create_trusting(f, &options);
+}
+
+/* As many requests as there is room for, and some more; none of them is answered. */
+static void fill_queues(struct fixture *f, redlock_client *client) {
+    for (unsigned i = 0; i < 2 * LEAST_QUEUE; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "filler:%u", i);
+        redlock_request request = request_for(key, TTL_MS);
+        begin_acquire(f, client, &request);
+    }
+    run_turns(f, 2);
+    assert_in_range(node_info(client, 0).commands, LEAST_QUEUE, 2 * LEAST_QUEUE);
+}
+
+static bool have_markers(void *arg) {
+    return value_at(arg, 0, REDLOCK_MARKER_KEY) != NULL &&
+           value_at(arg, 1, REDLOCK_MARKER_KEY) != NULL;
+}
+
+/* The beat is no command of the application's: a full queue does not keep it from being sent. */
+static void a_full_queue_hides_no_empty_memory(void **state) {
+    struct fixture *f = *state;
+    struct proxy *proxies[THREE];
+    redlock_client *client = short_of_room(f, proxies, TTL_MS);
+
+    for (unsigned i = 0; i < THREE; i++) {
+        proxy_hold_replies(proxies[i]);
+    }
+    fill_queues(f, client);
+    tell(f, 0, 2, "FLUSHALL");
+    run_until(f, have_markers, f, "a beat that found no marker has set one");
+    for (unsigned i = 0; i < THREE; i++) {
+        proxy_pass_replies(proxies[i]);
+    }
+    wait_distrusted(f, client, 0, "its memory is new");
+    wait_distrusted(f, client, 1, "its memory is new");
+    assert_int_not_equal(try_lock(f, client, KEY, TTL_MS), REDLOCK_OK);
+}
+
+/* Nobody knows what has happened at a node since it last told its time. */
+static void trust_ages(void **state) {
+    struct fixture *f = *state;
+    struct proxy *proxies[THREE];
+    redlock_client *client = short_of_room(f, proxies, SHORT_TTL_MS);
+
+    for (unsigned i = 0; i < THREE; i++) {
+        proxy_hold_replies(proxies[i]);
+    }
+    for (unsigned i = 0; i < THREE; i++) {
+        wait_distrusted(f, client, i, "it has not answered for too long");
+    }
+    for (unsigned i = 0; i < THREE; i++) {
+        proxy_pass_replies(proxies[i]);
+    }
+    wait_trusted(f, client, THREE);
+    assert_int_equal(let_go(f, hold(f, client, KEY, SHORT_TTL_MS)), REDLOCK_OK);
+}
+
+/* ------------------------------------------------------------------------------------ eviction */
+
 static int a_master_that_evicts(void **state) {
     static const char *const arguments[] = {"--maxmemory-policy", "allkeys-lru", NULL};
 
@@ -364,6 +440,47 @@ static void a_clock_that_runs_fast_is_noticed(void **state) {
     wait_distrusted(f, client, 0, "its clock moved by ");
 }
 
+static void start_again_ahead(struct fixture *f, redlock_client *client, int64_t ahead_s) {
+    uint64_t ended = node_info(client, 0).disconnected;
+
+    masters_kill(f->masters, 0);
+    wait_disconnected(f, client, 0, ended + 1);
+    set_clock(ahead_s, 0);
+    masters_restart(f->masters, 0);
+    wait_connected(f, client, THREE);
+}
+
+/* Its operator vouches for its memory, and not for its clock. */
+static void a_durable_node_that_restarts_is_asked_for_its_clock(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+    redlock_options options = durable(f, &uris, TTL_MS);
+    redlock_client *client = create_trusting(f, &options);
+
+    start_again_ahead(f, client, 3600);
+    wait_distrusted(f, client, 0, "its clock moved by ");
+    wait_trusted(f, client, THREE);
+    start_again_ahead(f, client, 0);
+    wait_distrusted(f, client, 0, "its clock moved by -");
+    wait_trusted(f, client, THREE);
+}
+
+/* Redis then says that it has been up for a negative time; its memory is from before the restart.
+ */
+static void a_server_whose_clock_was_set_back_after_its_start_is_young(void **state) {
+    struct fixture *f = *state;
+
+    set_clock(-1000, 0);
+    for (size_t i = 0; i < THREE; i++) {
+        free(masters_query(f->masters, i, "SET %s 1:1", REDLOCK_MARKER_KEY));
+    }
+    assert_true(master_number(f, 0, "uptime_in_seconds") < 0);
+    redlock_options options = guarded(f, masters_uris(f->masters), THREE, TTL_MS);
+    redlock_client *client = connect_with(f, &options);
+    wait_distrusted(f, client, 0, "it was restarted");
+    wait_trusted(f, client, THREE);
+}
+
 /* ---------------------------------------------------------------------- who is who, and may speak
  */
 
@@ -443,6 +560,31 @@ static void a_master_that_becomes_a_replica_is_noticed(void **state) {
 
     free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
     wait_distrusted(f, client, 2, "it is a replica");
+}
+
+static void say_read_only(struct peer_link *link, const struct command *command, void *arg) {
+    (void)command;
+    (void)arg;
+    peer_say(link, "-READONLY You can't write against a read only replica.\r\n");
+}
+
+/* Its answer to the question whether it is a replica leads to the same question. */
+static void a_server_that_says_nothing_but_read_only_is_asked_now_and_then(void **state) {
+    struct fixture *f = *state;
+    struct peer *peer = peer_create(f, say_read_only, NULL);
+    const char *uris[] = {masters_uri(f->masters, 0), masters_uri(f->masters, 1), peer_uri(peer)};
+    redlock_options options = guarded(f, uris, THREE, SHORT_TTL_MS);
+    redlock_client *client = create_client(f, &options);
+
+    wait_trusted(f, client, 2);
+    size_t before = peer_commands(peer);
+    wait_peer_commands(f, peer, before + 2); /* it is asked still */
+    before = peer_commands(peer);
+    for (unsigned i = 0; i < 100; i++) {
+        assert_int_equal(let_go(f, hold(f, client, KEY, SHORT_TTL_MS)), REDLOCK_OK);
+    }
+    /* For each cycle a SET and a release; some questions; and scripts that are sent once more. */
+    assert_in_range(peer_commands(peer) - before, 100, 300);
 }
 
 static const char *const *login(struct fixture *f, struct uris *uris, const char *rules) {
@@ -537,14 +679,19 @@ int main(void) {
         ON_THREE_MASTERS(a_flushed_node_sits_out),
         ON_THREE_MASTERS(a_restored_snapshot_is_noticed),
         ON_THREE_MASTERS(a_marker_that_is_none_is_told),
+        ON_THREE_MASTERS(a_full_queue_hides_no_empty_memory),
+        ON_THREE_MASTERS(trust_ages),
         cmocka_unit_test_setup_teardown(an_eviction_policy_is_warned_of_once, a_master_that_evicts,
                                         finish),
         ON_A_CLOCK(a_clock_that_jumps_is_noticed),
         ON_A_CLOCK(a_clock_that_runs_fast_is_noticed),
+        ON_A_CLOCK(a_durable_node_that_restarts_is_asked_for_its_clock),
+        ON_A_CLOCK(a_server_whose_clock_was_set_back_after_its_start_is_young),
         ON_THREE_MASTERS(one_server_that_is_two_nodes_counts_once),
         ON_THREE_MASTERS(a_twin_that_is_replaced_counts),
         ON_THREE_MASTERS(a_replica_never_counts),
         ON_THREE_MASTERS(a_master_that_becomes_a_replica_is_noticed),
+        ON_THREE_MASTERS(a_server_that_says_nothing_but_read_only_is_asked_now_and_then),
         ON_THREE_MASTERS(whoever_may_not_be_asked_is_not_trusted),
         ON_THREE_MASTERS(whoever_may_not_be_asked_is_trusted_if_so_wished),
         ON_THREE_MASTERS(an_idle_client_notices_who_hangs),

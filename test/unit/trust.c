@@ -13,7 +13,9 @@
 #define START S(1000)
 #define WALL_US (UINT64_C(1700000000) * US_PER_S)
 
-static const struct trust_terms usual = {REDLOCK_GUARDS_ON, false, MAX_TTL, 0};
+/* Answers stay good for ever, but in the tests about their age. */
+static const struct trust_terms usual = {
+    .guards = REDLOCK_GUARDS_ON, .max_ttl = MAX_TTL, .max_age = UINT64_MAX};
 
 static struct trust begin(const struct trust_terms *terms) {
     struct trust trust;
@@ -370,13 +372,76 @@ static void test_readings_narrow_each_other(void **state) {
     assert_int_equal(trust.clock_moved, MS(500));
 }
 
-static void test_another_run_has_another_clock(void **state) {
+/* It is the machine's clock that moves, whatever run of the server tells it. */
+static void test_a_clock_outlives_the_run(void **state) {
     (void)state;
     struct trust trust = sound(&usual);
     assert_false(pass(&trust, S(1), 6000000, 0));
+    trust_connected(&trust);
     trust_server(&trust, "run-2", 2, START + S(2));
-    assert_int_equal(trust.until[TRUST_CLOCK], 0);
-    assert_true(pass(&trust, S(3), 99000000, 0));
+    trust_role(&trust, true, START + S(2));
+    assert_int_equal(trust.until[TRUST_CLOCK], START + S(1) + MAX_TTL);
+    assert_true(pass(&trust, S(3), 8000000, 0));
+    trust_server(&trust, "run-3", 2, START + S(4));
+    assert_false(pass(&trust, S(5), 99000000, 0));
+}
+
+/* Its operator promises that the server loses nothing over a restart, and nothing of its clock. */
+static void test_a_durable_node_has_a_clock_too(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.is_durable = true;
+    struct trust trust = sound(&terms);
+    trust_connected(&trust);
+    trust_server(&trust, "run-2", 0, START + S(1));
+    trust_role(&trust, true, START + S(1));
+    assert_false(pass(&trust, S(2), 3602000000, 0));
+    assert_view(&trust, START + S(2), TRUST_NONE, TRUST_CLOCK, START + S(2) + MAX_TTL);
+}
+
+/* ---- the age of answers ---- */
+
+static void test_an_answer_ages_from_when_it_was_asked_for(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.max_age = S(3);
+    struct trust trust = begin(&terms);
+    trust_server(&trust, "run-1", 1000, START);
+    trust_role(&trust, true, START);
+    struct trust_beat beat = beat_at(START);
+    beat.received_at = START + S(1);
+    assert_true(trust_beat(&trust, &beat));
+    assert_int_equal(trust_fresh_until(&trust), START + S(3));
+    assert_sound(&trust, START + S(3));
+    assert_view(&trust, START + S(3) + 1, TRUST_YOUNG, TRUST_STALE, 0);
+    assert_true(feel(&trust, START + S(5)));
+    assert_sound(&trust, START + S(8));
+    trust_refused(&trust, TRUST_BEAT, false, "ERR"); /* that is no answer */
+    assert_true(trust.refused & 1U << TRUST_BEAT);
+    assert_int_equal(trust_fresh_until(&trust), START + S(8));
+}
+
+static void test_a_clock_that_moved_outweighs_age(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.max_age = S(3);
+    struct trust trust = sound(&terms);
+    assert_false(pass(&trust, S(1), 6000000, 0));
+    assert_view(&trust, START + S(9), TRUST_NONE, TRUST_CLOCK, START + S(1) + MAX_TTL);
+}
+
+static void test_without_beats_nothing_ages(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.max_age = S(3);
+    terms.guards = REDLOCK_GUARDS_LENIENT;
+    struct trust trust = sound(&terms);
+    trust_refused(&trust, TRUST_BEAT, true, "NOPERM");
+    assert_int_equal(trust_fresh_until(&trust), UINT64_MAX);
+    assert_sound(&trust, START + S(999));
+    terms.guards = REDLOCK_GUARDS_OFF;
+    trust = sound(&terms);
+    assert_sound(&trust, START + S(999));
 }
 
 /* ---- in words ---- */
@@ -399,6 +464,7 @@ static void test_every_fault_has_words(void **state) {
         [TRUST_RESTARTED] = "it was restarted",
         [TRUST_PROMOTED] = "it was a replica until lately",
         [TRUST_FORGETFUL] = "its memory is new: it was emptied, or no client came before",
+        [TRUST_STALE] = "it has not answered for too long what it is asked every second",
     };
     for (int fault = 0; fault < TRUST_FAULT_COUNT; fault++) {
         char room[200];
@@ -431,7 +497,11 @@ int main(void) {
         cmocka_unit_test(test_what_drift_and_grain_allow_is_no_jump),
         cmocka_unit_test(test_a_rate_beyond_drift_adds_up),
         cmocka_unit_test(test_readings_narrow_each_other),
-        cmocka_unit_test(test_another_run_has_another_clock),
+        cmocka_unit_test(test_a_clock_outlives_the_run),
+        cmocka_unit_test(test_a_durable_node_has_a_clock_too),
+        cmocka_unit_test(test_an_answer_ages_from_when_it_was_asked_for),
+        cmocka_unit_test(test_a_clock_that_moved_outweighs_age),
+        cmocka_unit_test(test_without_beats_nothing_ages),
         cmocka_unit_test(test_every_fault_has_words),
     };
     return cmocka_run_group_tests_name("trust", tests, NULL, NULL);

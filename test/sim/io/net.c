@@ -38,7 +38,8 @@ struct conn {
     struct pending_list pending;
     struct bytes out;
     bool is_open, is_closing, is_dirty;
-    struct load load;
+    uint64_t heard_at; /* by the process's clock */
+    struct load load, own_load; /* of the application, and of the client itself */
     TAILQ_ENTRY(conn) dirty_link;
     char why[128];
 };
@@ -65,6 +66,12 @@ static struct conn_request *take_pending(struct conn *conn) {
     return request;
 }
 
+/* True when there is plenty of room again. */
+static bool unload(struct conn *conn, const struct conn_request *request) {
+    struct load *load = request->is_own ? &conn->own_load : &conn->load;
+    return load_remove(load, &conn->net->bounds, request->length);
+}
+
 void conn_abandon(struct conn *conn) {
     struct message *message;
     while ((message = STAILQ_FIRST(&conn->inbox)) != NULL) {
@@ -82,7 +89,7 @@ static void end(struct conn *conn) {
     undirty(conn);
     while (!STAILQ_EMPTY(&conn->pending)) {
         struct conn_request *request = take_pending(conn);
-        load_remove(&conn->load, &conn->net->bounds, request->length);
+        unload(conn, request);
         request->on_reply(request, conn->owner, NULL);
     }
     conn_abandon(conn);
@@ -133,7 +140,8 @@ static void deliver(struct conn *conn, struct answer *answer) {
     struct pending *pending = STAILQ_FIRST(&conn->pending);
     check_delivered(conn->process, conn->link->server->master.index, answer, pending->sent_at);
     struct conn_request *request = take_pending(conn);
-    if (load_remove(&conn->load, &conn->net->bounds, request->length)) {
+    conn->heard_at = tempo_read(&conn->process->clock, conn->process->world->now);
+    if (unload(conn, request)) {
         conn->listener->on_room(conn->owner);
     }
     request->on_reply(request, conn->owner, &answer->reply);
@@ -246,7 +254,8 @@ static bool queue(struct conn *conn, struct conn_request *request, const char *d
 }
 
 bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
-    if (conn->is_closing || !load_has_room(&conn->load, &conn->net->bounds, length)) {
+    bool has_room = request->is_own || load_has_room(&conn->load, &conn->net->bounds, length);
+    if (conn->is_closing || !has_room) {
         return false;
     }
     if (!queue(conn, request, data, length)) {
@@ -254,7 +263,7 @@ bool conn_send(struct conn *conn, struct conn_request *request, const char *data
         return false;
     }
     check_sent(conn->link, data, length);
-    load_add(&conn->load, request->length);
+    load_add(request->is_own ? &conn->own_load : &conn->load, request->length);
     if (conn->is_open && !conn->is_dirty) {
         conn->is_dirty = true;
         TAILQ_INSERT_TAIL(&conn->net->dirty, conn, dirty_link);
@@ -277,10 +286,14 @@ uint64_t conn_oldest(const struct conn *conn) {
     return first != NULL ? first->request->sent_at : NANOS_NEVER;
 }
 
+uint64_t conn_heard_at(const struct conn *conn) {
+    return conn->heard_at;
+}
+
 uint32_t conn_commands(const struct conn *conn) {
-    return conn->load.commands;
+    return conn->load.commands + conn->own_load.commands;
 }
 
 size_t conn_bytes(const struct conn *conn) {
-    return conn->load.bytes;
+    return conn->load.bytes + conn->own_load.bytes;
 }
