@@ -104,13 +104,23 @@ static void jump_after_restart(struct nemesis *nemesis, struct server *server, i
     set_clock(nemesis, server, by, true, !is_durable(nemesis, server));
 }
 
-static void jump(struct nemesis *nemesis, struct server *server, int64_t by) {
-    if (coin(nemesis)) {
+enum jump_kind { JUMP_ALONE, JUMP_IN_RESTART, JUMP_AFTER_RESTART, JUMP_KIND_COUNT };
+
+static void jump(struct nemesis *nemesis, struct server *server, int64_t by, enum jump_kind kind) {
+    if (kind == JUMP_ALONE) {
         set_clock(nemesis, server, by, false, false);
-    } else if (by < 0 && coin(nemesis)) {
+    } else if (kind == JUMP_AFTER_RESTART && by < 0) {
         jump_after_restart(nemesis, server, by);
     } else {
         jump_in_restart(nemesis, server, by);
+    }
+}
+
+/* Somebody comes who has not seen the clocks before. */
+static void renew_client(struct nemesis *nemesis) {
+    struct app *app = &nemesis->apps[draw(nemesis, nemesis->plan->processes)];
+    if (!app->process.is_running) {
+        app_crash(app, nemesis->world->now + draw(nemesis, 100 * MS));
     }
 }
 
@@ -122,14 +132,18 @@ static void set_clocks(struct nemesis *nemesis, unsigned count) {
     const struct plan *plan = nemesis->plan;
     const struct checker *checker = nemesis->world->checker;
     int64_t by = draw_jump(nemesis);
+    enum jump_kind kind = (enum jump_kind)draw(nemesis, JUMP_KIND_COUNT);
     unsigned first = (unsigned)draw(nemesis, plan->nodes);
     for (unsigned i = 0; i < count; i++) {
         struct server *server = &nemesis->network->servers[(first + i) % plan->nodes];
         uint64_t *rests = &nemesis->clock_rests_until[server->master.index];
         if (*rests <= nemesis->world->now) {
             *rests = nemesis->world->now + checker->lasts * 3 / 2 + 2 * checker->unseen;
-            jump(nemesis, server, by);
+            jump(nemesis, server, by, kind);
         }
+    }
+    if (coin(nemesis)) {
+        renew_client(nemesis);
     }
 }
 
@@ -175,7 +189,8 @@ static void evict(struct nemesis *nemesis, struct server *server) {
 
 static void lose_memory(struct nemesis *nemesis, unsigned count) {
     const struct plan *plan = nemesis->plan;
-    bool is_all = coin(nemesis);
+    bool is_all = coin(nemesis) || (plan->crowd > 0 && coin(nemesis));
+    count = is_all && coin(nemesis) ? plan->nodes : count;
     unsigned first = (unsigned)draw(nemesis, plan->nodes);
     for (unsigned i = 0; i < count; i++) {
         struct server *server = &nemesis->network->servers[(first + i) % plan->nodes];
@@ -193,7 +208,7 @@ static void lose_memory(struct nemesis *nemesis, unsigned count) {
 void mishap_strike(struct nemesis *nemesis) {
     const struct plan *plan = nemesis->plan;
     unsigned count = coin(nemesis) ? 1 : 1 + (unsigned)draw(nemesis, plan->nodes);
-    if (plan->has_losses && draw(nemesis, 3) == 0) {
+    if (plan->has_losses && draw(nemesis, 3) < (plan->crowd > 0 ? 2 : 1)) {
         lose_memory(nemesis, count);
     } else if (plan->has_jumps && draw(nemesis, 3) == 0) {
         set_clocks(nemesis, count);

@@ -339,6 +339,10 @@ void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *
     }
 }
 
+static uint64_t least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
 void nemesis_heal(struct nemesis *nemesis) {
     const struct plan *plan = nemesis->plan;
     TRACE(nemesis->world, "nemesis: all is mended");
@@ -351,8 +355,8 @@ void nemesis_heal(struct nemesis *nemesis) {
         for (unsigned i = 0; i < plan->processes; i++) {
             struct path *path = &nemesis->network->paths[i][j];
             path->requests_held_until = path->replies_held_until = 0;
-            path->latency = path->latency < 2 * MS ? path->latency : 2 * MS;
-            path->jitter = path->jitter < 2 * MS ? path->jitter : 2 * MS;
+            path->latency = least(path->latency, plan->mended_latency);
+            path->jitter = least(path->jitter, plan->mended_latency);
         }
     }
     remove_foreign_keys(nemesis);

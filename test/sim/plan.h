@@ -66,6 +66,7 @@ struct plan {
     uint64_t duration;          /* of the part with faults */
 
     uint64_t latency, jitter; /* the most, of a path; ns */
+    uint64_t mended_latency;  /* the most of either, in the end */
     unsigned slow_paths;      /* per mille of the paths */
     uint64_t slow_latency;
     unsigned crowd; /* questions of a process that are more than a node takes; 0: there are none */

@@ -48,7 +48,7 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
     network_init(&run->network, &run->world, plan->nodes);
     check_init(&run->checker, &run->network, plan->keys);
     run->checker.db = plan->db;
-    run->checker.has_caps = plan->options.max_commands < 1000;
+    run->checker.has_caps = plan->options.max_commands < 1000 || plan->options.max_bytes < 65536;
     run->checker.has_twin = plan->has_twin;
     run->checker.drift = plan->options.drift;
     run->checker.keeps_assumptions =

@@ -109,7 +109,10 @@ static uint32_t mask_of(const struct worker *worker) {
 /* Long ones beside short ones, so that others come and go while one relies on what it has. */
 static uint64_t draw_hold_ms(struct app *app) {
     const struct plan *plan = app->plan;
-    return plan->has_long_ttls && app_chance(app, 500) ? 100 : plan->hold_ms;
+    if (crowd_has(app)) {
+        return 100;
+    }
+    return plan->has_long_ttls && plan->crowd == 0 && app_chance(app, 600) ? 100 : plan->hold_ms;
 }
 
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
@@ -384,7 +387,7 @@ static void release(struct worker *worker) {
 static void act_on_held(struct worker *worker) {
     struct app *app = worker->app;
     redlock_validity_ms(worker->lock);
-    if (app->phase != PHASE_FAULTS || app_chance(app, 450)) {
+    if (app->phase != PHASE_FAULTS || app_chance(app, crowd_has(app) ? 900 : 450)) {
         release(worker);
         return;
     }

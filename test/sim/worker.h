@@ -50,6 +50,7 @@ void looker_init(struct worker *worker);
 
 /* The crowd of a client comes, and comes again; it ends with its client. */
 void crowd_init(struct app *app);
+bool crowd_has(const struct app *app);
 void crowd_come(struct app *app);
 void crowd_end(struct app *app);
 
