@@ -170,7 +170,11 @@ typedef struct redlock_options {
     const char *const *nodes;
     size_t node_count;
 
-    uint64_t node_timeout_ms;  /* how long a round waits for votes after it was written; 50 */
+    /*
+     * How long a round waits for votes after it was written; 50. The watchdog's renewals have half
+     * of the validity that is left instead.
+     */
+    uint64_t node_timeout_ms;
     uint64_t stall_timeout_ms; /* a node silent for so long is dropped and reconnected; 1000 */
     uint64_t max_ttl_ms;       /* no request may ask for a longer TTL; 30000 */
     double drift;              /* allowance for clock rates, share of the TTL, 0 to 0.5; 0.01 */
@@ -219,13 +223,19 @@ typedef struct redlock_options {
      * none.
      */
     const char *owner;
+
+    /*
+     * How long a closing client goes on sending releases, and waits for nodes to confirm them; see
+     * redlock_client_close. 5000.
+     */
+    uint64_t close_timeout_ms;
 } redlock_options;
 
 #define REDLOCK_OPTIONS_INIT                                                                       \
     {                                                                                              \
         sizeof(redlock_options), NULL, 0, 50, 1000, 30000, 0.01, 200, 2000, 50, 2000, 65536,       \
             16u << 20, "redlock", NULL, NULL, REDLOCK_LOG_INFO, NULL, REDLOCK_GUARDS_ON, NULL,     \
-            NULL, NULL, NULL, UINT64_C(604800000), NULL                                            \
+            NULL, NULL, NULL, UINT64_C(604800000), NULL, 5000                                      \
     }
 
 /*
@@ -248,15 +258,28 @@ REDLOCK_EXPORT redlock_status redlock_client_create(struct event_base *base,
 typedef void redlock_closed_cb(void *arg);
 
 /*
- * Closes the client. In this order, all from the loop: pending acquisitions and extensions end
- * with REDLOCK_ECLOSED; holders of locks are told by their on_lost, with REDLOCK_ECLOSED; every
- * lock still held is released; releases under way end with their own result, within
- * node_timeout_ms; everything is freed; `on_closed` (may be NULL) is called.
+ * Closes the client. All from the loop, some hundred locks in one iteration: a pending acquisition
+ * or extension ends with REDLOCK_ECLOSED; the holder of a lock is told by its on_lost, with
+ * REDLOCK_ECLOSED, and then the lock is released; releases under way end with their own result,
+ * within node_timeout_ms. Then the client waits until the nodes that answer have been sent all
+ * releases, and have confirmed them, until close_timeout_ms after this call at the latest. Then
+ * everything is freed, and `on_closed` (may be NULL) is called.
  *
  * From this call on, every other call on the client is refused with REDLOCK_ECLOSED, and lock
  * handles die with the client. The loop must run until on_closed. A second close is ignored.
  */
 REDLOCK_EXPORT void redlock_client_close(redlock_client *client, redlock_closed_cb *on_closed,
+                                         void *arg);
+
+/*
+ * Called as redlock_closed_cb. `unreleased` counts the releases that no node has confirmed, one for
+ * each node and lock: nodes that were down, refused, or did not answer within close_timeout_ms. At
+ * those nodes the keys may stay until their TTL ends. 0: nothing is left.
+ */
+typedef void redlock_drained_cb(uint64_t unreleased, void *arg);
+
+/* Closes the client as redlock_client_close does, and tells whether something is left. */
+REDLOCK_EXPORT void redlock_client_drain(redlock_client *client, redlock_drained_cb *on_drained,
                                          void *arg);
 
 /*
@@ -376,7 +399,10 @@ typedef struct redlock_request {
     uint64_t min_validity_ms;
 
     /*
-     * Renew the lock every third of its TTL until it is released or lost. `max_hold_ms` (0: no
+     * Renew the lock every third of its TTL until it is released or lost; the first time at a
+     * random instant within the first third, so that locks that were acquired together are not
+     * renewed together. A renewal that fails is tried again after nearly half of the time that is
+     * left, and at once when a node comes up. `max_hold_ms` (0: no
      * bound) is for how long after the acquisition renewals may begin: a program that hangs with
      * its loop still running holds the key no longer than max_hold_ms + ttl_ms.
      */
@@ -502,16 +528,16 @@ REDLOCK_EXPORT redlock_status redlock_cancel(redlock_lock *lock);
 
 /*
  * Extends a held lock: its key is to live `ttl_ms` from now (0: the TTL it has: the request's, or
- * that of the last extension) on every node that still has our token. Needs a quorum of such nodes;
- * never creates a key. It never shortens: where more than ttl_ms is left, that stays. The watchdog,
- * if on, renews with ttl_ms from then on.
+ * that of the last extension that succeeded) on every node that still has our token. Needs a quorum
+ * of such nodes; never creates a key. It never shortens: where more than ttl_ms is left, that
+ * stays. The watchdog, if on, renews with ttl_ms once the extension has succeeded.
  *
  * `on_extended` (may be NULL) is called with
  *   REDLOCK_OK         validity counts from this call
  *   REDLOCK_ELOST      a quorum is gone; on_lost follows
- *   REDLOCK_ENOQUORUM  not enough nodes answered in time; the lock keeps the validity it had
- *   REDLOCK_EEXPIRED   granted, but too slowly
- *   REDLOCK_ENOMEM     it could not be sent; the lock keeps the validity it had
+ *   REDLOCK_ENOQUORUM  not enough nodes answered within node_timeout_ms; the lock keeps the
+ * validity it had, unless answers that make up the quorum come later REDLOCK_EEXPIRED   granted,
+ * but too slowly REDLOCK_ENOMEM     it could not be sent; the lock keeps the validity it had
  *   REDLOCK_ECANCELED  the lock was released meanwhile;  REDLOCK_ECLOSED
  * Refuses with REDLOCK_EBUSY while another extension is under way, REDLOCK_ELOST when the lock is
  * lost, REDLOCK_EINVAL when it is not held or ttl_ms is out of bounds, REDLOCK_ECLOSED.
@@ -661,8 +687,9 @@ typedef enum redlock_vote {
     REDLOCK_VOTE_TIMEOUT,     /* no answer within node_timeout_ms */
     REDLOCK_VOTE_UNREACHABLE, /* nothing was sent: no connection, or over a bound; see detail */
     REDLOCK_VOTE_BROKEN,      /* the connection broke before the answer: outcome unknown */
-    REDLOCK_VOTE_UNTRUSTED    /* it did it, or may have, but that does not count: redlock_guards, or
+    REDLOCK_VOTE_UNTRUSTED,   /* it did it, or may have, but that does not count: redlock_guards, or
                                  redlock_request.wait_replicas */
+    REDLOCK_VOTE_LATE         /* did it, but its answer came when the round was over */
 } redlock_vote;
 
 typedef struct redlock_node_report {

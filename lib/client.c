@@ -1,12 +1,14 @@
 /*
  * Everything of a client happens in turns of the loop. Replies, timers and the application's calls
- * make locks ready and wake a turn. A turn deals with each ready lock (which tells the application
- * and collects what is to be sent), sends the script calls that were collected, and writes to all
- * sockets once. What becomes ready meanwhile waits for the loop's next iteration, so that no
- * application that answers every callback with a call keeps the loop from other work.
+ * make locks ready and wake a turn. A turn deals with ready locks (which tells the application and
+ * collects what is to be sent), sends the script calls that were collected, and writes to all
+ * sockets once. What becomes ready meanwhile, or is more than LOCKS_PER_TURN, waits for the loop's
+ * next iteration, so that neither a crowd of locks nor an application that answers every callback
+ * with a call keeps the loop from other work.
  *
- * A client that closes ends every lock, then waits for the last replies, no longer than
- * node_timeout, and is freed at the end of a turn, where nothing of it is in use any more.
+ * A client that closes ends its locks, as many in a turn; then it waits until nodes that answer
+ * have been sent all releases and have confirmed them, no longer than close_timeout, and is freed
+ * at the end of a turn, where nothing of it is in use any more.
  */
 #include "base/error.h"
 #include "base/memory.h"
@@ -14,12 +16,20 @@
 #include "batch.h"
 #include "context.h"
 #include "core/options.h"
+#include "core/quorum.h"
 #include "inspect.h"
 #include "io/clock.h"
 #include "io/random.h"
 #include "lock.h"
 #include "node.h"
 #include "release.h"
+
+/* One of the two, or none. */
+struct close_listener {
+    redlock_closed_cb *on_closed;
+    redlock_drained_cb *on_drained;
+    void *arg;
+};
 
 struct redlock_client {
     struct context context;
@@ -28,9 +38,7 @@ struct redlock_client {
     struct timer pulse;    /* once a second */
     struct timer farewell; /* when a closing client stops waiting for replies */
     uint64_t pulsed_at;
-    bool is_leaving; /* no lock is left: the farewell is set */
-    redlock_closed_cb *on_closed;
-    void *on_closed_arg;
+    struct close_listener listener;
 };
 
 /* ---- the end ---- */
@@ -46,30 +54,48 @@ static void client_free(redlock_client *client) {
     memory_free(&allocator, client);
 }
 
+/* What is still under way ends without an answer, which ends the locks that wait for it. */
 static void on_farewell(void *arg) {
     redlock_client *client = arg;
+    members_stop(&client->context);
     context_wake(&client->context);
 }
 
+/* Whether nothing is owed to nodes that answer, and no answer is to come. */
+static bool is_drained(const struct context *context) {
+    uint32_t rest = members_all(&context->members);
+    const struct node *node;
+    bool is_owed = false;
+    while ((node = members_take(&context->members, &rest)) != NULL) {
+        is_owed |= node->state == NODE_UP && node->debts.count > 0;
+    }
+    return !is_owed && context->flights_out == 0;
+}
+
 /* True when nothing is left to wait for. */
-static bool may_end(redlock_client *client) {
+static bool may_end(const redlock_client *client) {
     const struct context *context = &client->context;
     if (!context->is_closing || !TAILQ_EMPTY(&client->locks.all) ||
         !TAILQ_EMPTY(&client->inspections.all)) {
         return false;
     }
-    if (!client->is_leaving) {
-        client->is_leaving = true;
-        timer_set(&client->farewell,
-                  nanos_add(clock_now(), nanos_from_ms(context->options.node_timeout_ms)));
+    return client->farewell.at == NANOS_NEVER || is_drained(context);
+}
+
+/* Returns how many releases no node has confirmed: their keys stay until their TTL. */
+static uint64_t count_unreleased(const struct context *context) {
+    uint64_t count = context->unreleased;
+    uint32_t rest = members_all(&context->members);
+    const struct node *node;
+    while ((node = members_take(&context->members, &rest)) != NULL) {
+        count += node->debts.count;
     }
-    return context->flights_out == 0 || client->farewell.at == NANOS_NEVER;
+    return count;
 }
 
 static void end(redlock_client *client) {
     struct context *context = &client->context;
-    redlock_closed_cb *on_closed = client->on_closed;
-    void *arg = client->on_closed_arg;
+    const struct close_listener listener = client->listener;
     members_stop(context);               /* flights that are still out end here */
     if (context->resolver.pending > 0) { /* canceled lookups end in the loop's next iterations */
         if (!timer_set(&context->turn, nanos_add(clock_now(), NANOS_PER_MS))) {
@@ -77,21 +103,32 @@ static void end(redlock_client *client) {
         }
         return;
     }
+    uint64_t unreleased = count_unreleased(context);
     client_free(client);
-    if (on_closed != NULL) {
-        on_closed(arg);
+    if (listener.on_closed != NULL) {
+        listener.on_closed(listener.arg);
+    } else if (listener.on_drained != NULL) {
+        listener.on_drained(unreleased, listener.arg);
     }
 }
 
-void redlock_client_close(redlock_client *client, redlock_closed_cb *on_closed, void *arg) {
+static void begin_to_close(redlock_client *client, const struct close_listener *listener) {
     if (client == NULL || client->context.is_closing) {
         return;
     }
+    uint64_t timeout = nanos_from_ms(client->context.options.close_timeout_ms);
     client->context.is_closing = true;
-    client->on_closed = on_closed;
-    client->on_closed_arg = arg;
-    locks_close(&client->locks);
+    client->listener = *listener;
+    timer_set(&client->farewell, nanos_add(clock_now(), timeout)); /* refused: it waits for none */
     context_wake(&client->context);
+}
+
+void redlock_client_close(redlock_client *client, redlock_closed_cb *on_closed, void *arg) {
+    begin_to_close(client, &(struct close_listener){.on_closed = on_closed, .arg = arg});
+}
+
+void redlock_client_drain(redlock_client *client, redlock_drained_cb *on_drained, void *arg) {
+    begin_to_close(client, &(struct close_listener){.on_drained = on_drained, .arg = arg});
 }
 
 /* ---- the turn ---- */
@@ -102,17 +139,17 @@ static void on_turn(void *arg) {
     context->is_woken = false;
     context->in_turn = true;
     locks_turn(&client->locks);
-    if (context->is_closing) {
-        locks_turn(&client->locks); /* closed in this turn: holders are told before the release */
-    }
     inspections_turn(&client->inspections);
     batch_send_all(context);
     net_flush(&context->net);
     locks_sent(&client->locks);
     context->in_turn = false;
+    bool has_more = !TAILQ_EMPTY(&client->locks.ready) ||
+                    (context->is_closing &&
+                     (locks_are_open(&client->locks) || !TAILQ_EMPTY(&client->inspections.all)));
     if (may_end(client)) {
         end(client);
-    } else if (!TAILQ_EMPTY(&client->locks.ready) && !timer_set(&context->turn, clock_now())) {
+    } else if (has_more && !timer_set(&context->turn, clock_now())) {
         context_wake(context);
     }
 }
@@ -152,6 +189,28 @@ static void on_pulse(void *arg) {
     set_pulse(client, now);
 }
 
+/* ---- a node comes up ---- */
+
+static bool has_quorum(uint32_t list, uint32_t nodes) {
+    uint32_t size = (uint32_t)__builtin_popcount(list);
+    return size == 0 || (uint32_t)__builtin_popcount(list & nodes) >= quorum_of(size);
+}
+
+/* What could not be renewed may be now: if there is a quorum to renew it. */
+static void on_node_up(void *arg) {
+    redlock_client *client = arg;
+    const struct members *members = &client->context.members;
+    uint32_t rest = members_all(members);
+    uint32_t up = 0;
+    const struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        up |= (uint32_t)(node->state == NODE_UP) << node->index;
+    }
+    if (has_quorum(members->now.mask, up) && has_quorum(members->next.mask, up)) {
+        locks_hurry(&client->locks);
+    }
+}
+
 /* ---- the beginning ---- */
 
 static redlock_status client_init(redlock_client *client, struct event_base *base,
@@ -168,6 +227,8 @@ static redlock_status client_init(redlock_client *client, struct event_base *bas
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
     context->on_debts_due = release_debts;
+    context->on_node_up = on_node_up;
+    context->on_node_up_arg = client;
     return members_create(context, options->nodes, (uint32_t)options->node_count, error);
 }
 

@@ -44,6 +44,8 @@ struct context {
     struct tls *tls; /* NULL until an option or a node asks for it */
     struct members members;
     void (*on_debts_due)(struct node *node); /* a node can be sent the releases that it is owed */
+    void (*on_node_up)(void *arg);           /* a node takes commands again */
+    void *on_node_up_arg;
 
     struct keys keys;
     struct pool flights;
@@ -57,8 +59,9 @@ struct context {
 
     struct timer turn;
     bool in_turn;
-    bool is_woken;   /* a turn is due */
-    bool is_closing; /* nothing new is begun */
+    bool is_woken;       /* a turn is due */
+    bool is_closing;     /* nothing new is begun */
+    uint64_t unreleased; /* releases of a closing client that nodes have refused */
 
     redlock_error refusal; /* of the last refused call */
     char explanation[EXPLANATION_MAX];

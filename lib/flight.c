@@ -134,6 +134,18 @@ static bool was_not_done(redlock_vote vote) {
            vote == REDLOCK_VOTE_ERROR;
 }
 
+/* Nobody waits for a server that refuses while the client closes. */
+static void owe(const struct flight *flight, struct node *node, redlock_vote vote) {
+    if (flight->context->is_closing && vote == REDLOCK_VOTE_ERROR) {
+        flight->context->unreleased++;
+        return;
+    }
+    node_owe(node, &(struct owed){.key = flight->key,
+                                  .token = flight->token,
+                                  .until = flight->keep_until,
+                                  .stay_until = flight->stay_until});
+}
+
 static bool count(struct round *round, uint32_t node, const struct reply_outcome *outcome) {
     return outcome->vote == REDLOCK_VOTE_GRANTED
                ? round_grant(round, node, outcome->fence)
@@ -163,10 +175,7 @@ static void cast(struct flight *flight, struct node *node, const struct reply_ou
     }
     if (is_release(flight) && was_not_done(outcome->vote) &&
         (flight->may_hold >> node->index & 1)) {
-        node_owe(node, &(struct owed){.key = flight->key,
-                                      .token = flight->token,
-                                      .until = flight->keep_until,
-                                      .stay_until = flight->stay_until});
+        owe(flight, node, outcome->vote);
     }
     if (flight->listener.on_vote != NULL) {
         flight->listener.on_vote(flight->listener.owner, decided, outcome->vote);

@@ -58,10 +58,11 @@ redlock_status redlock_cancel(redlock_lock *lock) {
     }
     enum lease_state before = lock->lease.state;
     const struct flight *flight = lock->flight;
-    if (lease_cancel(&lock->lease, flight != NULL ? &flight->round : NULL, &update)) {
+    uint64_t now = clock_now();
+    if (lease_cancel(&lock->lease, flight != NULL ? &flight->round : NULL, now, &update)) {
         return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is not being acquired");
     }
-    lock_carry_out(lock, &update, before, clock_now());
+    lock_carry_out(lock, &update, before, now);
     return REDLOCK_OK;
 }
 

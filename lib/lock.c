@@ -35,11 +35,19 @@ static void on_timer(void *arg) {
     raise_event(arg, LOCK_WOKEN);
 }
 
+/* Votes after the verdict matter where they tell of a node without the key, or make up for a no. */
+static bool is_of_use(const struct round *round, redlock_vote vote) {
+    return vote == REDLOCK_VOTE_MISSING
+               ? round_was_kept(round)
+               : vote == REDLOCK_VOTE_GRANTED && round->kind == ROUND_RENEW &&
+                     round_was_granted_late(round);
+}
+
 static void on_vote(void *owner, bool decided, redlock_vote vote) {
     redlock_lock *lock = owner;
     if (decided) {
         raise_event(lock, LOCK_DECIDED);
-    } else if (vote == REDLOCK_VOTE_MISSING && round_was_kept(&lock->flight->round)) {
+    } else if (is_of_use(&lock->flight->round, vote)) {
         raise_event(lock, LOCK_LATE_VOTE);
     }
 }
@@ -70,6 +78,7 @@ void locks_init(struct locks *locks, struct context *context) {
     TAILQ_INIT(&locks->ended);
     TAILQ_INIT(&locks->ready);
     TAILQ_INIT(&locks->sent);
+    TAILQ_INIT(&locks->unrenewed);
 }
 
 static void lock_free(redlock_lock *lock) {
@@ -118,7 +127,7 @@ redlock_lock *lock_create(struct locks *locks, const redlock_request *request,
     lock->locks = locks;
     lock->flight = lock->tried = NULL;
     lock->events = lock->news = 0;
-    lock->is_ready = lock->is_sent = false;
+    lock->is_ready = lock->is_sent = lock->is_unrenewed = lock->is_closed = false;
     lock->replicas = request->wait_replicas;
     lock->on_acquired = (struct lock_callback){on_acquired, arg};
     lock->on_lost = (struct lock_callback){request->on_lost, request->on_lost_arg};
@@ -240,7 +249,7 @@ static struct flight_plan plan_round(const redlock_lock *lock, enum round_kind k
                                .key = lock->key,
                                .token = lock->token,
                                .now = now,
-                               .ttl = lease->terms.ttl,
+                               .ttl = lease_round_ttl(lease),
                                .lock_delay = lease->terms.lock_delay,
                                .awaited = awaited,
                                .may_hold = lease->may_hold,
@@ -311,6 +320,19 @@ static void note_news(redlock_lock *lock, const struct lease_update *update) {
     }
 }
 
+static void note_unrenewed(redlock_lock *lock) {
+    struct lock_list *list = &lock->locks->unrenewed;
+    if (lock->is_unrenewed == lock->lease.is_unrenewed) {
+        return;
+    }
+    lock->is_unrenewed = lock->lease.is_unrenewed;
+    if (lock->is_unrenewed) {
+        TAILQ_INSERT_TAIL(list, lock, unrenewed_link);
+    } else {
+        TAILQ_REMOVE(list, lock, unrenewed_link);
+    }
+}
+
 static void set_timer(redlock_lock *lock) {
     if (!timer_set(&lock->timer, lock->lease.wake_at)) {
         raise_event(lock, LOCK_WOKEN); /* without a timer the lock asks every turn */
@@ -351,6 +373,7 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
         raise_event(lock, LOCK_LATE_VOTE); /* what is due is told before it is dealt with */
     }
     set_timer(lock);
+    note_unrenewed(lock);
     note_news(lock, update);
     context_wake(context);
 }
@@ -368,6 +391,10 @@ static void lock_end(redlock_lock *lock) {
     if (lock->is_sent) {
         TAILQ_REMOVE(&locks->sent, lock, sent_link);
         lock->is_sent = false;
+    }
+    if (lock->is_unrenewed) {
+        TAILQ_REMOVE(&locks->unrenewed, lock, unrenewed_link);
+        lock->is_unrenewed = false;
     }
     TAILQ_REMOVE(&locks->all, lock, all_link);
     timer_clear(&lock->timer);
@@ -397,6 +424,14 @@ static struct flight *open_flight(const redlock_lock *lock) {
     return lock->flight != NULL && lock->flight->round.verdict == ROUND_OPEN ? lock->flight : NULL;
 }
 
+/* The status of a failed acquisition is that of the votes that its report will show. */
+static void reconsider(redlock_lock *lock) {
+    const struct flight *tried = lock->tried != NULL ? lock->tried : lock->flight;
+    if (tried != NULL) {
+        lease_reconsider(&lock->lease, &tried->round);
+    }
+}
+
 static void on_woken(redlock_lock *lock, struct lease_update *update) {
     enum lease_state before = lock->lease.state;
     if (open_flight(lock) != NULL && clock_now() >= lock->lease.wake_at) {
@@ -416,6 +451,7 @@ static void on_woken(redlock_lock *lock, struct lease_update *update) {
 static void on_event(redlock_lock *lock, enum lock_event event) {
     struct lease_update update;
     enum lease_state before = lock->lease.state;
+    reconsider(lock);
     if (event == LOCK_WOKEN) {
         on_woken(lock, &update);
         return;
@@ -423,6 +459,8 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
     uint64_t now = clock_now();
     if (event == LOCK_DECIDED) {
         lease_decided(&lock->lease, &lock->flight->round, now, &update);
+    } else if (event == LOCK_HURRIED) {
+        lease_hurry(&lock->lease, now, &update);
     } else if (event == LOCK_LATE_VOTE) {
         lease_late_votes(&lock->lease, &lock->flight->round, now, &update);
     } else {
@@ -434,7 +472,7 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
 /* What an event leads to is told before the next is dealt with: a yes, while it is fresh. */
 static void handle_events(redlock_lock *lock) {
     static const enum lock_event order[] = {LOCK_NO_MEMORY, LOCK_DECIDED, LOCK_WOKEN,
-                                            LOCK_LATE_VOTE};
+                                            LOCK_LATE_VOTE, LOCK_HURRIED};
     for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]) && lock->news == 0; i++) {
         if (lock->events & order[i]) {
             lock->events &= ~(unsigned)order[i];
@@ -489,7 +527,32 @@ static bool tell(redlock_lock *lock) {
     return false;
 }
 
+static void lock_close(redlock_lock *lock) {
+    struct locks *locks = lock->locks;
+    struct lease_update update = {0};
+    enum lease_state before = lock->lease.state;
+    uint64_t now = clock_now();
+    lock->is_closed = true;
+    TAILQ_REMOVE(&locks->all, lock, all_link);
+    TAILQ_INSERT_TAIL(&locks->all, lock, all_link);
+    if (before == LEASE_OVER) {
+        return;
+    }
+    const struct flight *flight = lock->flight;
+    lease_close(&lock->lease, flight != NULL ? &flight->round : NULL, now, &update);
+    lock_carry_out(lock, &update, before, now);
+}
+
+bool locks_are_open(const struct locks *locks) {
+    const redlock_lock *first = TAILQ_FIRST(&locks->all);
+    return first != NULL && !first->is_closed;
+}
+
+/* What has happened meanwhile is not told any more when the client closes. */
 static void lock_turn(redlock_lock *lock) {
+    if (lock->locks->context->is_closing && !lock->is_closed) {
+        lock_close(lock);
+    }
     handle_events(lock);
     if (lock->news != 0 && tell(lock)) {
         lock_end(lock);
@@ -498,14 +561,29 @@ static void lock_turn(redlock_lock *lock) {
     }
 }
 
+/* Its holder is told before anything is sent: the release leaves at the end of the turn. */
+static void close_some(struct locks *locks) {
+    for (unsigned i = 0; i < LOCKS_PER_TURN && locks_are_open(locks); i++) {
+        lock_turn(TAILQ_FIRST(&locks->all));
+    }
+}
+
+static redlock_lock *take_ready(struct locks *locks) {
+    redlock_lock *lock = TAILQ_FIRST(&locks->ready);
+    TAILQ_REMOVE(&locks->ready, lock, ready_link);
+    lock->is_ready = false;
+    return lock;
+}
+
 void locks_turn(struct locks *locks) {
-    redlock_lock *last = TAILQ_LAST(&locks->ready, lock_list);
+    if (locks->context->is_closing) {
+        close_some(locks);
+    }
+    const redlock_lock *last = TAILQ_LAST(&locks->ready, lock_list);
     bool is_last = last == NULL;
     locks->has_read = false;
-    while (!is_last) {
-        redlock_lock *lock = TAILQ_FIRST(&locks->ready);
-        TAILQ_REMOVE(&locks->ready, lock, ready_link);
-        lock->is_ready = false;
+    for (unsigned i = 0; i < LOCKS_PER_TURN && !is_last; i++) {
+        redlock_lock *lock = take_ready(locks);
         is_last = lock == last;
         lock_turn(lock);
     }
@@ -517,6 +595,13 @@ void locks_wake(struct locks *locks) {
         if (lock->lease.wake_at != NANOS_NEVER) {
             raise_event(lock, LOCK_WOKEN);
         }
+    }
+}
+
+void locks_hurry(struct locks *locks) {
+    redlock_lock *lock;
+    TAILQ_FOREACH(lock, &locks->unrenewed, unrenewed_link) {
+        raise_event(lock, LOCK_HURRIED);
     }
 }
 
@@ -539,24 +624,5 @@ void locks_sent(struct locks *locks) {
         lock->is_sent = false;
         lease_sent(&lock->lease, now);
         set_timer(lock);
-    }
-}
-
-static void lock_close(redlock_lock *lock) {
-    struct lease_update update = {0};
-    enum lease_state before = lock->lease.state;
-    uint64_t now = clock_now();
-    if (before == LEASE_OVER) {
-        return;
-    }
-    const struct flight *flight = lock->flight;
-    lease_close(&lock->lease, flight != NULL ? &flight->round : NULL, now, &update);
-    lock_carry_out(lock, &update, before, now);
-}
-
-void locks_close(struct locks *locks) {
-    redlock_lock *lock;
-    TAILQ_FOREACH(lock, &locks->all, all_link) {
-        lock_close(lock);
     }
 }

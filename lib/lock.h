@@ -14,7 +14,19 @@
 #include <sys/queue.h>
 
 /* What waits for the lock's next turn. A mask. */
-enum lock_event { LOCK_DECIDED = 1, LOCK_WOKEN = 2, LOCK_LATE_VOTE = 4, LOCK_NO_MEMORY = 8 };
+enum lock_event {
+    LOCK_DECIDED = 1,
+    LOCK_WOKEN = 2,
+    LOCK_LATE_VOTE = 4,
+    LOCK_NO_MEMORY = 8,
+    LOCK_HURRIED = 16 /* a node has come up */
+};
+
+/*
+ * The most locks that one turn deals with: some milliseconds of work, after which the loop sees to
+ * the timers and sockets of the application. The rest waits for the loop's next iteration.
+ */
+#define LOCKS_PER_TURN 256
 
 struct lock_callback {
     redlock_cb *call; /* NULL: nobody wants to know */
@@ -27,11 +39,12 @@ TAILQ_HEAD(lock_list, redlock_lock);
 struct locks {
     struct context *context;
     struct pool pool;
-    struct lock_list all;   /* those whose handle has not ended */
-    struct lock_list ended; /* while the client closes: handles that may still be asked */
-    struct lock_list sent;  /* those whose round is written at the end of this turn */
-    struct lock_list ready; /* those with an event or news to deal with */
-    bool has_read;          /* in this turn: whatever had arrived has been read */
+    struct lock_list all;       /* those whose handle has not ended */
+    struct lock_list ended;     /* while the client closes: handles that may still be asked */
+    struct lock_list sent;      /* those whose round is written at the end of this turn */
+    struct lock_list ready;     /* those with an event or news to deal with */
+    struct lock_list unrenewed; /* those whose last renewal failed */
+    bool has_read;              /* in this turn: whatever had arrived has been read */
 };
 
 struct redlock_lock {
@@ -47,10 +60,13 @@ struct redlock_lock {
     struct flight *tried;  /* the failed try that a SETTLE explains, for the report; or NULL */
     unsigned events;       /* mask of enum lock_event */
     bool is_ready;         /* in locks->ready */
+    bool is_unrenewed;     /* in locks->unrenewed */
+    bool is_closed;        /* by its client: at the end of locks->all */
     TAILQ_ENTRY(redlock_lock) all_link;
     TAILQ_ENTRY(redlock_lock) ready_link;
     bool is_sent; /* in locks->sent */
     TAILQ_ENTRY(redlock_lock) sent_link;
+    TAILQ_ENTRY(redlock_lock) unrenewed_link;
 
     unsigned news; /* mask of enum lease_news that are to be told */
     redlock_status acquired, extended, loss, released;
@@ -73,8 +89,9 @@ redlock_status locks_acquire(struct locks *locks, const redlock_request *request
                              redlock_cb *on_acquired, void *arg, redlock_lock **handle);
 
 /*
- * Deals with every lock that is ready. Callbacks of the application are called here and nowhere
- * else. Locks that become ready meanwhile stay so.
+ * Deals with the locks that are ready, LOCKS_PER_TURN of them at the most. Callbacks of the
+ * application are called here and nowhere else. Locks that become ready meanwhile stay so. While
+ * the client closes, locks that are not closed yet are, as many.
  */
 void locks_turn(struct locks *locks);
 
@@ -87,7 +104,10 @@ void locks_move(struct locks *locks);
 /* All that was collected has been written: the rounds' deadlines count from now. */
 void locks_sent(struct locks *locks);
 
-/* The client closes: ends what is under way, releases what is held. */
-void locks_close(struct locks *locks);
+/* Renews at once what could not be renewed: a node has come up. */
+void locks_hurry(struct locks *locks);
+
+/* Whether the client, which closes, has locks that it has not closed yet. */
+bool locks_are_open(const struct locks *locks);
 
 #endif

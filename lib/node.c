@@ -133,6 +133,9 @@ static void go_down(struct node *node, const char *why) {
              "node %s: down: %s; next try in %" PRIu64 " ms", node->name, node->reason,
              nanos_to_ms(delay));
     wake_at(node, nanos_add(now, delay));
+    if (node->context->is_closing) {
+        context_wake(node->context); /* it is not waited for any more */
+    }
 }
 
 /*
@@ -190,6 +193,7 @@ static void go_up(struct node *node) {
     node->complaints = 0;
     log_line(&node->context->log, REDLOCK_LOG_INFO, "node %s: connected", node->name);
     pay(node);
+    node->context->on_node_up(node->context->on_node_up_arg);
 }
 
 /* ---- the handshake ---- */
@@ -418,7 +422,7 @@ static void pay_later(struct node *node, uint64_t now) {
 
 void node_owe(struct node *node, const struct owed *owed) {
     uint64_t now = clock_now();
-    if (node->context->is_closing || owed->until <= now) {
+    if (owed->until <= now) {
         return;
     }
     if (!debts_add(&node->debts, owed, now)) {

@@ -61,20 +61,59 @@ size_t redlock_report(const redlock_lock *lock, redlock_node_report *reports, si
     return count;
 }
 
+static const char *what_was_lost(const struct lease *lease) {
+    bool was_renewed = lease->terms.watchdog;
+    if (lease->loss == REDLOCK_ELOST) {
+        return "lost: so many nodes no longer have it that no quorum is left";
+    }
+    return !was_renewed                     ? "lost: its validity ended, and nothing renewed it"
+           : lease->renew_at != NANOS_NEVER ? "lost: its validity ended before it could be renewed"
+                                            : "lost: max_hold_ms was over, and its validity ended";
+}
+
+static const char *what_became_of_renewal(const struct round *round) {
+    return round->verdict == ROUND_OPEN                                   ? "being renewed"
+           : round->verdict == ROUND_YES || round_was_granted_late(round) ? "renewed"
+                                                                          : "not renewed";
+}
+
+static const char *what_became_of_release(const struct round *round) {
+    return round->verdict == ROUND_YES    ? "released"
+           : round->verdict == ROUND_GONE ? "lost before it was released"
+           : round->verdict == ROUND_NO   ? "released where it could be"
+                                          : "being released";
+}
+
+/* The state comes first: a lock may be lost without a round. */
 static const char *what_happened(const redlock_lock *lock) {
     const struct lease *lease = &lock->lease;
-    enum round_kind kind = lock->flight != NULL ? lock->flight->round.kind : ROUND_ACQUIRE;
-    enum round_verdict verdict = lock->flight != NULL ? lock->flight->round.verdict : ROUND_NO;
-    switch (kind) {
-    case ROUND_RENEW:
-        return verdict == ROUND_YES ? "renewed" : "not renewed";
-    case ROUND_RELEASE:
-        return verdict == ROUND_YES    ? "released"
-               : verdict == ROUND_GONE ? "lost before it was released"
-                                       : "released where it could be";
-    default:
-        return lease->acquired_at != 0 ? "acquired" : "not acquired";
+    const struct round *round = lock->flight != NULL ? &lock->flight->round : NULL;
+    if (lease->state == LEASE_LOST) {
+        return what_was_lost(lease);
     }
+    if (round != NULL && round->kind == ROUND_RENEW) {
+        return what_became_of_renewal(round);
+    }
+    if (round != NULL && round->kind == ROUND_RELEASE) {
+        return what_became_of_release(round);
+    }
+    return lease->acquired_at != 0 ? "acquired"
+           : lease->told_at != 0   ? "not acquired"
+                                   : "not acquired yet";
+}
+
+/* Whether the last round was for the lock's acquisition, so that its tries are told. */
+static bool is_about_acquisition(const redlock_lock *lock) {
+    enum round_kind kind = lock->flight != NULL ? lock->flight->round.kind : ROUND_ACQUIRE;
+    return lock->lease.state != LEASE_LOST && kind != ROUND_RENEW && kind != ROUND_RELEASE;
+}
+
+/* How long the last round waited; behind a SETTLE stands a try: no longer than it had validity. */
+static uint64_t patience_ms(const redlock_lock *lock) {
+    const struct lease_terms *terms = &lock->lease.terms;
+    uint64_t validity = validity_end(0, terms->ttl, terms->drift);
+    return nanos_to_ms(is_about_acquisition(lock) ? nanos_min(terms->node_timeout, validity)
+                                                  : lock->lease.patience);
 }
 
 const char *redlock_explain(const redlock_lock *lock) {
@@ -82,22 +121,17 @@ const char *redlock_explain(const redlock_lock *lock) {
         return "no lock";
     }
     struct context *context = lock->locks->context;
+    const struct lease *lease = &lock->lease;
     redlock_node_report reports[REDLOCK_MAX_NODES];
     uint32_t count = (uint32_t)redlock_report(lock, reports, REDLOCK_MAX_NODES);
-    bool acquiring = lock->flight == NULL || (lock->flight->round.kind != ROUND_RENEW &&
-                                              lock->flight->round.kind != ROUND_RELEASE);
-    uint64_t timeout = nanos_from_ms(context->options.node_timeout_ms);
-    if (acquiring) { /* a try is over when no validity could be left */
-        timeout =
-            nanos_min(timeout, validity_end(0, lock->lease.terms.ttl, lock->lease.terms.drift));
-    }
+    uint64_t ended_at = lease->told_at != 0 ? lease->told_at : clock_now();
     struct explain_subject subject = {
         .what = what_happened(lock),
         .nodes = context->members.now.count,
         .next_nodes = context->members.next.count,
-        .tries = acquiring ? lock->lease.tries : 0,
-        .took_ms = nanos_to_ms(nanos_sub(clock_now(), lock->lease.begun_at)),
-        .node_timeout_ms = nanos_to_ms(timeout),
+        .tries = is_about_acquisition(lock) ? lease->tries : 0,
+        .took_ms = nanos_to_ms(nanos_sub(ended_at, lease->begun_at)),
+        .node_timeout_ms = patience_ms(lock),
     };
     struct text text;
     text_init(&text, context->explanation, sizeof(context->explanation));

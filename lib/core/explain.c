@@ -20,6 +20,10 @@ static void describe(struct text *text, const redlock_node_report *report, uint6
     case REDLOCK_VOTE_GRANTED:
         text_append(text, "granted");
         break;
+    case REDLOCK_VOTE_LATE:
+        text_append(text, "granted too late, after %" PRIu64 " ms or more",
+                    subject->node_timeout_ms);
+        break;
     case REDLOCK_VOTE_DENIED:
         text_append(text, "held by another");
         if (ttl_ms > 0) {

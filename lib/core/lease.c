@@ -3,15 +3,20 @@
  * enough validity, the lock is HELD. (A fenced lock is, when the counters of a quorum agree; else
  * the largest of them is raised to on a quorum first: RAISING. Any later winner shares a node with
  * that quorum, whose counter was just the fence before the key left it.) With a watchdog it
- * wakes every third of the TTL and renews. lease_release sends the last round, whose verdict tells
+ * renews every third of the TTL, at instants that are drawn for each lock, and kept to: locks that
+ * were acquired together, or that a busy loop has renewed together, do not stay together.
+ * lease_release sends the last round, whose verdict tells
  * whether the lock was ours to the end.
  *
  * What goes wrong: a try that fails is undone at every node that may have granted it, in the same
  * step, and the next comes after a random delay (BACKOFF), while retries and time last; with
  * permits, at once, as long as the nodes tell of another one that is free. The last failure asks
- * those who denied what they hold (SETTLING), for the report. A renewal that fails is tried again,
- * more often as the validity shrinks; a lock is LOST when so many nodes say that the key is not
- * ours that no quorum has it, and at the latest just before its validity ends.
+ * those who denied what they hold (SETTLING), for the report. A renewal has half of the time that
+ * is left, for nodes answer in order, and who is silent would not answer another one earlier;
+ * grants that come later still count, until there is another round. One that fails is tried again
+ * after nearly half of the time that is left, or when a node comes up; a lock is LOST when so many
+ * nodes say that the key is not ours that no quorum has it, and at the latest just before its
+ * validity ends.
  */
 #include "core/lease.h"
 
@@ -23,9 +28,6 @@
 
 /* A loop's timers may be late by the grain of its clock: the loss is told so much earlier. */
 #define LOSS_MARGIN (10 * NANOS_PER_MS)
-
-/* A failed renewal is tried again after at most this, and at most a quarter of what is left. */
-#define RENEWAL_RETRY_MAX (100 * NANOS_PER_MS)
 
 /* So often in a row another permit is tried at once: who loses each race had better pause. */
 #define HOPS_MAX 4
@@ -62,9 +64,20 @@ static void tell(struct lease_update *update, enum lease_news news, redlock_stat
 
 /* ---- the deadline of a round ---- */
 
+/* A renewal is not in the hurry of an acquisition; an application that extends waits for it. */
+static uint64_t patience(const struct lease *lease, uint64_t now, uint64_t useless_at) {
+    bool is_renewal = lease->state == LEASE_RENEWING && !lease->extending;
+    return is_renewal ? nanos_sub(useless_at, now) / 2 : lease->terms.node_timeout;
+}
+
 static void wait_for_round(struct lease *lease, uint64_t now, uint64_t useless_at) {
     lease->useless_at = useless_at;
-    lease->wake_at = nanos_min(nanos_add(now, lease->terms.node_timeout), useless_at);
+    lease->patience = nanos_min(patience(lease, now, useless_at), nanos_sub(useless_at, now));
+    lease->wake_at = nanos_add(now, lease->patience);
+}
+
+uint64_t lease_round_ttl(const struct lease *lease) {
+    return lease->extending ? lease->extension_ttl : lease->terms.ttl;
 }
 
 void lease_sent(struct lease *lease, uint64_t now) {
@@ -121,9 +134,16 @@ static redlock_status why_not_acquired(const struct round *round) {
     return held ? REDLOCK_EHELD : REDLOCK_ENOQUORUM;
 }
 
-static void acquisition_ends(struct lease *lease, redlock_status status,
+void lease_reconsider(struct lease *lease, const struct round *tried) {
+    if (lease->state == LEASE_BACKOFF || lease->state == LEASE_SETTLING) {
+        lease->failure = why_not_acquired(tried);
+    }
+}
+
+static void acquisition_ends(struct lease *lease, redlock_status status, uint64_t now,
                              struct lease_update *update) {
     lease->state = LEASE_OVER;
+    lease->told_at = now;
     lease->wake_at = NANOS_NEVER;
     tell(update, LEASE_ACQUIRED, status);
 }
@@ -188,7 +208,7 @@ static void try_failed(struct lease *lease, const struct round *round, uint64_t 
     uint32_t deniers = round_deniers(round);
     if (deniers == 0) {
         update->undo = lease->may_hold;
-        acquisition_ends(lease, lease->failure, update);
+        acquisition_ends(lease, lease->failure, now, update);
         return;
     }
     lease->state = LEASE_SETTLING;
@@ -218,10 +238,28 @@ static void plan_renewal(struct lease *lease, uint64_t at) {
     lease->renew_at = lease->terms.watchdog && at <= last ? at : NANOS_NEVER;
 }
 
+static uint64_t interval(const struct lease *lease) {
+    return nanos_max(lease->terms.ttl / 3, 1);
+}
+
+/* Any instant of an interval is as good as another for one lock: a crowd is spread over all. */
+static void draw_phase(struct lease *lease, uint64_t start) {
+    lease->phase = nanos_add(start, 1 + backoff_random(&lease->seed) % interval(lease));
+}
+
+/* Returns the last of the lock's instants that is at most one interval after `start`. */
+static uint64_t next_renewal(const struct lease *lease, uint64_t start) {
+    uint64_t since = nanos_sub(start, lease->phase);
+    return start < lease->phase ? lease->phase
+                                : nanos_add(start, interval(lease) - since % interval(lease));
+}
+
 static void round_was_yes(struct lease *lease, const struct round *round, uint64_t end,
                           uint64_t now) {
+    lease->is_unrenewed = false;
+    lease->hurried = 0;
     set_validity(lease, end, now);
-    plan_renewal(lease, nanos_add(round->start, lease->terms.ttl / 3));
+    plan_renewal(lease, next_renewal(lease, round->start));
     rest(lease);
 }
 
@@ -261,7 +299,8 @@ static bool leaves_validity(const struct lease *lease, uint64_t end, uint64_t no
 
 static void acquired(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
                      struct lease_update *update) {
-    lease->acquired_at = now;
+    lease->acquired_at = lease->told_at = now;
+    draw_phase(lease, round->start);
     lease->stay_until =
         lease->terms.min_hold != 0 ? nanos_add(round->start, lease->terms.min_hold) : 0;
     round_was_yes(lease, round, end, now);
@@ -316,6 +355,8 @@ static void lose(struct lease *lease, redlock_status status, struct lease_update
         tell(update, LEASE_EXTENDED, status);
     }
     lease->state = LEASE_LOST;
+    lease->loss = status;
+    lease->is_unrenewed = false;
     lease->validity_end = 0;
     lease->wake_at = NANOS_NEVER;
     tell(update, LEASE_LOSS, status);
@@ -338,11 +379,22 @@ static void renew_unless_too_late(struct lease *lease, uint64_t now, struct leas
     }
 }
 
+/* Each try halves what is left, so that there are few of them, however many locks there are. */
 static void renewal_failed(struct lease *lease, uint64_t now) {
     uint64_t left = nanos_sub(lease->lost_at, now);
-    uint64_t bound = nanos_min(RENEWAL_RETRY_MAX, left / 4);
-    plan_renewal(lease, nanos_add(now, backoff_draw(&lease->seed, bound)));
+    uint64_t least = left / 8 * 3;
+    lease->is_unrenewed = true;
+    plan_renewal(lease, nanos_add(now, least + backoff_draw(&lease->seed, left / 8)));
     rest(lease);
+}
+
+void lease_hurry(struct lease *lease, uint64_t now, struct lease_update *update) {
+    *update = (struct lease_update){0};
+    bool may_hurry = lease->hurried < (uint32_t)__builtin_popcount(lease->members);
+    if (lease->state == LEASE_HELD && lease->is_unrenewed && may_hurry && now < lease->lost_at) {
+        lease->hurried++;
+        renew_unless_too_late(lease, now, update);
+    }
 }
 
 static void renewal_decided(struct lease *lease, const struct round *round, uint64_t now,
@@ -358,6 +410,10 @@ static void renewal_decided(struct lease *lease, const struct round *round, uint
         return;
     }
     if (round->verdict == ROUND_YES && leaves_validity(lease, end, now)) {
+        if (lease->extending) {
+            lease->terms.ttl = lease->extension_ttl;
+            draw_phase(lease, round->start);
+        }
         round_was_yes(lease, round, end, now);
         top_up_after(lease, round, now, update);
     } else {
@@ -376,7 +432,15 @@ static void renewal_decided(struct lease *lease, const struct round *round, uint
 void lease_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update) {
     *update = (struct lease_update){0};
-    if (lease->state == LEASE_HELD && round_was_kept(round) && now < lease->lost_at) {
+    if (lease->state != LEASE_HELD || now >= lease->lost_at) {
+        return;
+    }
+    uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
+    bool is_renewed = round->kind == ROUND_RENEW && round_was_granted_late(round);
+    if (is_renewed && lease->is_unrenewed && leaves_validity(lease, end, now)) {
+        round_was_yes(lease, round, end, now);
+    }
+    if (is_renewed || round_was_kept(round)) {
         top_up_after(lease, round, now, update);
     }
 }
@@ -407,7 +471,7 @@ static void dispatch_verdict(struct lease *lease, const struct round *round, uin
         renewal_decided(lease, round, now, update);
         break;
     case LEASE_SETTLING:
-        acquisition_ends(lease, lease->failure, update);
+        acquisition_ends(lease, lease->failure, now, update);
         break;
     case LEASE_RELEASING:
         lease->state = LEASE_OVER;
@@ -436,7 +500,7 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
     } else if (lease->state == LEASE_HELD) {
         renew_unless_too_late(lease, now, update);
     } else if (lease->state == LEASE_BACKOFF && now >= lease->terms.give_up_at) {
-        acquisition_ends(lease, lease->failure, update); /* a busy loop came back too late */
+        acquisition_ends(lease, lease->failure, now, update); /* the loop was busy */
     } else if (lease->state == LEASE_BACKOFF) {
         try_once(lease, now, update);
     } else if (round != NULL) {
@@ -449,15 +513,15 @@ void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update 
     *update = (struct lease_update){0};
     switch (lease->state) {
     case LEASE_ACQUIRING:
-        acquisition_ends(lease, REDLOCK_ENOMEM, update);
+        acquisition_ends(lease, REDLOCK_ENOMEM, now, update);
         break;
     case LEASE_RAISING:
         update->undo = lease->may_hold;
-        acquisition_ends(lease, REDLOCK_ENOMEM, update);
+        acquisition_ends(lease, REDLOCK_ENOMEM, now, update);
         break;
     case LEASE_SETTLING:
         update->undo = lease->may_hold;
-        acquisition_ends(lease, lease->failure, update);
+        acquisition_ends(lease, lease->failure, now, update);
         break;
     case LEASE_RENEWING:
         if (lease->extending) {
@@ -476,7 +540,7 @@ void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update 
     }
 }
 
-redlock_status lease_cancel(struct lease *lease, const struct round *round,
+redlock_status lease_cancel(struct lease *lease, const struct round *round, uint64_t now,
                             struct lease_update *update) {
     *update = (struct lease_update){0};
     if (!is_acquiring(lease)) {
@@ -488,7 +552,7 @@ redlock_status lease_cancel(struct lease *lease, const struct round *round,
                (lease->state == LEASE_SETTLING && round->kind != ROUND_SETTLE)) {
         update->undo = lease->may_hold; /* the SETTLE could not be sent: `round` is the try's */
     }
-    acquisition_ends(lease, REDLOCK_ECANCELED, update);
+    acquisition_ends(lease, REDLOCK_ECANCELED, now, update);
     return REDLOCK_OK;
 }
 
@@ -504,7 +568,7 @@ redlock_status lease_extend(struct lease *lease, uint64_t ttl, uint64_t now,
     if (lease->extending) {
         return REDLOCK_EBUSY;
     }
-    lease->terms.ttl = ttl;
+    lease->extension_ttl = ttl;
     lease->longest_ttl = nanos_max(lease->longest_ttl, nanos_add(ttl, lease->terms.lock_delay));
     lease->extending = true;
     renew(lease, now, update); /* a renewal under way is superseded: this one counts from now */
@@ -521,6 +585,7 @@ redlock_status lease_release(struct lease *lease, uint64_t now, struct lease_upd
         tell(update, LEASE_EXTENDED, REDLOCK_ECANCELED);
     }
     lease->state = LEASE_RELEASING;
+    lease->is_unrenewed = false;
     lease->validity_end = 0;
     wait_for_round(lease, now, NANOS_NEVER);
     send(update, ROUND_RELEASE, 0);
@@ -530,7 +595,7 @@ redlock_status lease_release(struct lease *lease, uint64_t now, struct lease_upd
 void lease_close(struct lease *lease, const struct round *round, uint64_t now,
                  struct lease_update *update) {
     if (is_acquiring(lease)) {
-        lease_cancel(lease, round, update);
+        lease_cancel(lease, round, now, update);
         update->acquired = REDLOCK_ECLOSED;
         return;
     }

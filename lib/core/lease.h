@@ -33,7 +33,7 @@ enum lease_state {
     LEASE_OVER
 };
 
-/* What the application asked for; constant but for `ttl`, which an extension may change. */
+/* What the application asked for; constant but for `ttl`, which an extension changes. */
 struct lease_terms {
     double drift;
     uint64_t ttl;
@@ -56,7 +56,11 @@ struct lease {
     enum lease_state state;
     uint32_t members;       /* mask: the nodes that are asked; changes with the client's list */
     redlock_status failure; /* why the last try failed */
-    bool extending;         /* the round of RENEWING is the application's */
+    bool extending;         /* the round of RENEWING is the application's ... */
+    uint64_t extension_ttl; /* ... for so long: the terms' from when it has succeeded */
+    bool is_unrenewed;      /* the last renewal failed */
+    uint32_t hurried;       /* renewals since one succeeded that did not await their time */
+    redlock_status loss;    /* why it is LOST */
     uint32_t tries;
     uint32_t permit;    /* that is tried, or held; in BACKOFF, that is tried next */
     uint32_t hops;      /* tries that came at once, for another permit */
@@ -65,13 +69,16 @@ struct lease {
     uint64_t fence;     /* what the counters of a quorum agree on; 0: it is not fenced */
     uint32_t topped_up; /* mask: nodes topped up since the last round that was sent */
     uint64_t begun_at;
+    uint64_t told_at; /* when the acquisition ended, either way; 0: it has not */
     uint64_t acquired_at;
     uint64_t validity_end; /* 0 unless held */
     uint64_t lost_at;      /* when the loss is told: shortly before validity_end */
     uint64_t renew_at;     /* NANOS_NEVER when nothing is to be renewed */
+    uint64_t phase;        /* an instant of those, a third of the TTL apart, at which it renews */
     uint64_t longest_ttl;  /* the longest a node was asked to keep the key */
     uint64_t stay_until;   /* before this a release leaves the key there; 0: never */
     uint64_t wake_at;      /* NANOS_NEVER when there is nothing to wake for */
+    uint64_t patience;     /* how long the round that is waited for has, or the last one had */
     uint64_t useless_at;   /* when the round that is waited for is of no use any more */
     uint64_t seed;         /* for jitter */
 };
@@ -120,12 +127,28 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
                  struct lease_update *update);
 
 /*
- * Votes have come in for a round that is decided: its nodes that turn out to lack the key, where a
- * quorum of the list has it, are topped up. So are they after an acquisition, once it is told: a
+ * Votes have come in for a round that is decided. Where they complete the quorum of a renewal that
+ * was given up, it has succeeded. Nodes that turn out to lack the key, where a quorum of the list
+ * has it, are topped up. So are they after an acquisition, once it is told: a
  * yes is as fresh as the reading of the clock that it was decided by, and sending takes time.
  */
 void lease_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update);
+
+/*
+ * Renews at once what could not be renewed: a node has come up. No more often, between two renewals
+ * that succeeded, than there are nodes.
+ */
+void lease_hurry(struct lease *lease, uint64_t now, struct lease_update *update);
+
+/*
+ * Reads anew why the last try failed, from its round: votes may have come since. To be called
+ * before an event that may end the acquisition, so that its status is that of the votes then.
+ */
+void lease_reconsider(struct lease *lease, const struct round *tried);
+
+/* Returns the TTL that the round which is to be sent asks for. */
+uint64_t lease_round_ttl(const struct lease *lease);
 
 /* The round that the last update asked for has been written: from now on the nodes have time. */
 void lease_sent(struct lease *lease, uint64_t now);
@@ -137,7 +160,7 @@ void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update 
  * What the application may ask for. Each returns REDLOCK_OK, or the status with which to refuse,
  * and then nothing has changed. `round` is the lease's latest round, or NULL.
  */
-redlock_status lease_cancel(struct lease *lease, const struct round *round,
+redlock_status lease_cancel(struct lease *lease, const struct round *round, uint64_t now,
                             struct lease_update *update);
 redlock_status lease_extend(struct lease *lease, uint64_t ttl, uint64_t now,
                             struct lease_update *update);

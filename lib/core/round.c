@@ -79,8 +79,9 @@ bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t 
     if (!may_vote(round, node)) {
         return false;
     }
+    bool is_late = vote == REDLOCK_VOTE_GRANTED && !(round->silent >> node & 1);
     round->silent &= ~(UINT32_C(1) << node);
-    round->votes[node] = (uint8_t)vote;
+    round->votes[node] = (uint8_t)(is_late ? REDLOCK_VOTE_LATE : vote);
     round->other_ttl_ms[node] = other_ttl_ms;
     if (round->verdict != ROUND_OPEN) {
         return false;
@@ -121,6 +122,20 @@ static uint32_t voters(const struct round *round, uint32_t votes) {
 #define VOTE(name) (UINT32_C(1) << REDLOCK_VOTE_##name)
 #define DENIALS (VOTE(DENIED) | VOTE(WRONG_TYPE) | VOTE(NO_EXPIRY))
 
+static bool is_quorum(const struct round *round, uint32_t nodes) {
+    bool is_one = true;
+    for (unsigned i = 0; i < round->tally_count; i++) {
+        const struct tally *tally = &round->tallies[i];
+        is_one &= has_quorum(tally, (uint32_t)__builtin_popcount(nodes & tally->members));
+    }
+    return is_one;
+}
+
+bool round_was_granted_late(const struct round *round) {
+    return round->verdict == ROUND_NO &&
+           is_quorum(round, voters(round, VOTE(GRANTED) | VOTE(LATE)));
+}
+
 uint32_t round_voters(const struct round *round, redlock_vote vote) {
     return voters(round, UINT32_C(1) << vote);
 }
@@ -150,10 +165,5 @@ bool round_agrees(const struct round *round, uint64_t fence) {
         uint32_t node = (uint32_t)__builtin_ctz(rest);
         agreeing |= (uint32_t)(round->fences[node] == fence) << node;
     }
-    bool agrees = true;
-    for (unsigned i = 0; i < round->tally_count; i++) {
-        const struct tally *tally = &round->tallies[i];
-        agrees &= has_quorum(tally, (uint32_t)__builtin_popcount(agreeing & tally->members));
-    }
-    return agrees;
+    return is_quorum(round, agreeing);
 }

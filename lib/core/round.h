@@ -66,8 +66,9 @@ void round_begin(struct round *round, enum round_kind kind, struct quorum_lists 
 
 /*
  * Writes down a node's vote; a second vote of the same node replaces a TIMEOUT and nothing else:
- * what comes late does not change the verdict, but is seen by who asks why, and whom to release.
- * True when this vote was the one that decided the round.
+ * what comes late does not change the verdict, but is seen by who asks why, and whom to release. A
+ * grant that does so is written down as LATE. True when this vote was the one that decided the
+ * round.
  */
 bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms);
 
@@ -86,6 +87,12 @@ void round_expire(struct round *round);
 
 /* Whether it is decided, and a quorum of the list did it, whatever the next one said. */
 bool round_was_kept(const struct round *round);
+
+/*
+ * Whether a quorum (of each list) did it, with those that said so when the round had ended as NO.
+ * For a renewal that is as good as a yes: validity counts from its start.
+ */
+bool round_was_granted_late(const struct round *round);
 
 /* A mask of the nodes that voted so. */
 uint32_t round_voters(const struct round *round, redlock_vote vote);

@@ -333,8 +333,9 @@ static void check_holds(const struct app *app) {
     }
 }
 
+/* Releases end with node_timeout, the wait for those that nodes are owed with close_timeout. */
 static void wait_for_the_end(struct app *app, uint64_t node_timeout_ms) {
-    uint64_t step = nanos_from_ms(node_timeout_ms);
+    uint64_t step = nanos_from_ms(nanos_max(node_timeout_ms, app->options.close_timeout_ms));
     for (unsigned i = 0; i < 16 && !app->is_closed; i++) {
         app_turn(app);
         if (i >= 4) {

@@ -486,7 +486,7 @@ static void test_cancel_of_a_try_that_was_never_sent(void **state) {
     struct lease lease;
     struct lease_update update;
     lease_start(&lease, &terms, 0x1f, 1, T0, &update);
-    assert_int_equal(lease_cancel(&lease, NULL, &update), REDLOCK_OK);
+    assert_int_equal(lease_cancel(&lease, NULL, T0, &update), REDLOCK_OK);
     assert_int_equal(update.undo, 0);
     assert_int_equal(update.acquired, REDLOCK_ECANCELED);
 }

@@ -129,7 +129,7 @@ static void carry_out(struct rig *rig, enum lease_state before) {
     rig->is_unsent = rig->without_memory;
     rig->topped_up = 0;
     if (!rig->without_memory) {
-        round_begin(&rig->round, update->round, rig->lists, rig->now, rig->lease.terms.ttl,
+        round_begin(&rig->round, update->round, rig->lists, rig->now, lease_round_ttl(&rig->lease),
                     update->awaited);
         if (update->round == ROUND_ACQUIRE && rig->lease.terms.permits > 0) {
             permits_begin(&rig->permits, rig->lease.terms.permits);
@@ -168,13 +168,19 @@ void rig_pass(struct rig *rig, uint64_t nanos) {
     rig->now += nanos;
 }
 
+/* What the nodes of the round have promised. */
+static void note_end(struct rig *rig) {
+    const struct round *round = &rig->round;
+    uint64_t end = validity_end(round->start, round->ttl, rig->lease.terms.drift);
+    rig->best_end = nanos_max(rig->best_end, end);
+}
+
 static void tell_verdict(struct rig *rig) {
     enum lease_state before = rig->lease.state;
     const struct round *round = &rig->round;
     if (round->verdict == ROUND_YES &&
         (round->kind != ROUND_RELEASE && round->kind != ROUND_SETTLE)) {
-        uint64_t end = validity_end(round->start, round->ttl, rig->lease.terms.drift);
-        rig->best_end = nanos_max(rig->best_end, end);
+        note_end(rig);
     }
     lease_decided(&rig->lease, round, rig->now, &rig->update);
     carry_out(rig, before);
@@ -182,6 +188,9 @@ static void tell_verdict(struct rig *rig) {
 
 void rig_late_votes(struct rig *rig) {
     enum lease_state before = rig->lease.state;
+    if (round_was_granted_late(&rig->round)) {
+        note_end(rig);
+    }
     lease_late_votes(&rig->lease, &rig->round, rig->now, &rig->update);
     carry_out(rig, before);
 }
@@ -194,7 +203,8 @@ static bool cast(struct rig *rig, uint32_t node, redlock_vote vote) {
 void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote) {
     if (cast(rig, node, vote)) {
         tell_verdict(rig);
-    } else if (round_was_kept(&rig->round) && vote == REDLOCK_VOTE_MISSING) {
+    } else if ((round_was_kept(&rig->round) && vote == REDLOCK_VOTE_MISSING) ||
+               round_was_granted_late(&rig->round)) {
         rig_late_votes(rig);
     }
 }
@@ -241,9 +251,15 @@ void rig_out_of_memory(struct rig *rig) {
     carry_out(rig, before);
 }
 
+void rig_hurry(struct rig *rig) {
+    enum lease_state before = rig->lease.state;
+    lease_hurry(&rig->lease, rig->now, &rig->update);
+    carry_out(rig, before);
+}
+
 redlock_status rig_cancel(struct rig *rig) {
     enum lease_state before = rig->lease.state;
-    redlock_status status = lease_cancel(&rig->lease, &rig->round, &rig->update);
+    redlock_status status = lease_cancel(&rig->lease, &rig->round, rig->now, &rig->update);
     carry_out(rig, before);
     return status;
 }
@@ -269,10 +285,21 @@ void rig_close(struct rig *rig) {
     carry_out(rig, before);
 }
 
+void rig_renew_at_the_end(struct rig *rig) {
+    struct lease *lease = &rig->lease;
+    uint64_t last = nanos_add(lease->acquired_at, lease->terms.max_hold);
+    lease->phase = rig->round.start + lease->terms.ttl / 3;
+    if (lease->terms.watchdog) {
+        lease->renew_at = lease->phase <= last ? lease->phase : NANOS_NEVER;
+        lease->wake_at = nanos_min(lease->renew_at, lease->lost_at);
+    }
+}
+
 void rig_hold(struct rig *rig, const struct lease_terms *terms, const char *votes) {
     rig_start(rig, terms, 1);
     rig_votes(rig, votes);
     assert_state(rig, LEASE_HELD);
+    rig_renew_at_the_end(rig);
 }
 
 /* ---- what a test looks at ---- */

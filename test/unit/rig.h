@@ -62,12 +62,21 @@ void rig_wake_on_time(struct rig *rig);
 
 void rig_out_of_memory(struct rig *rig);
 
+/* A node has come up. */
+void rig_hurry(struct rig *rig);
+
 redlock_status rig_cancel(struct rig *rig);
 redlock_status rig_extend(struct rig *rig, uint64_t ttl);
 redlock_status rig_release(struct rig *rig);
 void rig_close(struct rig *rig);
 
-/* A lease that `votes` made HELD, with the update of that. */
+/*
+ * Has a held lock renew at the end of each third of its TTL, counted from the round that acquired
+ * it, so that a test can say when; else the instant is drawn.
+ */
+void rig_renew_at_the_end(struct rig *rig);
+
+/* A lease that `votes` made HELD, with the update of that; it renews at the end. */
 void rig_hold(struct rig *rig, const struct lease_terms *terms, const char *votes);
 
 /* The last update sends such a round, and nothing else but what is asked for next. */

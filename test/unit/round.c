@@ -345,7 +345,7 @@ static void test_a_node_votes_once(void **state) {
         struct round before = round;
         assert_false(round_vote(&round, 3, REDLOCK_VOTE_GRANTED, 22));
         if (alphabet[i] == REDLOCK_VOTE_TIMEOUT) {
-            assert_int_equal(round.votes[3], REDLOCK_VOTE_GRANTED);
+            assert_int_equal(round.votes[3], REDLOCK_VOTE_LATE);
             assert_int_equal(round.other_ttl_ms[3], 22);
         } else {
             assert_int_equal(round.votes[3], alphabet[i]);
@@ -381,7 +381,31 @@ static void test_the_deadline_is_the_vote_of_the_silent(void **state) {
     assert_false(round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0)); /* late: known, but a no stays */
     assert_false(round_vote(&round, 2, REDLOCK_VOTE_GRANTED, 0));
     assert_int_equal(round.verdict, ROUND_NO);
-    assert_int_equal(round_voters(&round, REDLOCK_VOTE_GRANTED), 0x07);
+    assert_int_equal(round_voters(&round, REDLOCK_VOTE_GRANTED), 0x01);
+    assert_int_equal(round_voters(&round, REDLOCK_VOTE_LATE), 0x06);
+    assert_int_equal(round_possible_holders(&round), 0x0f);
+}
+
+/* Of a renewal they are as good as others; a list alone is no quorum of both. */
+static void test_late_grants_may_be_a_quorum(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_RENEW, 5, 0);
+    round_vote(&round, 0, REDLOCK_VOTE_GRANTED, 0);
+    assert_false(round_was_granted_late(&round));
+    round_expire(&round);
+    round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0);
+    round_vote(&round, 2, REDLOCK_VOTE_MISSING, 0);
+    assert_false(round_was_granted_late(&round));
+    round_vote(&round, 4, REDLOCK_VOTE_GRANTED, 0);
+    assert_true(round_was_granted_late(&round));
+    round_begin(&round, ROUND_RENEW, (struct quorum_lists){0x07, 0x38}, 0, MS(10000), 0);
+    round_expire(&round);
+    for (uint32_t node = 0; node < 4; node++) {
+        round_vote(&round, node, REDLOCK_VOTE_GRANTED, 0);
+    }
+    assert_false(round_was_granted_late(&round));
+    round_vote(&round, 5, REDLOCK_VOTE_GRANTED, 0);
+    assert_true(round_was_granted_late(&round));
 }
 
 static void test_the_deadline_decides_every_round(void **state) {
@@ -523,6 +547,7 @@ int main(void) {
         cmocka_unit_test(test_a_node_votes_once),
         cmocka_unit_test(test_one_node_is_no_quorum_however_often_it_answers),
         cmocka_unit_test(test_the_deadline_is_the_vote_of_the_silent),
+        cmocka_unit_test(test_late_grants_may_be_a_quorum),
         cmocka_unit_test(test_the_deadline_decides_every_round),
         cmocka_unit_test(test_a_timeout_is_no_proof_of_loss),
         cmocka_unit_test(test_settling_waits_for_the_awaited),
