@@ -47,6 +47,7 @@ static redlock_status change(struct app *app, uint32_t list) {
     app_end_call(app);
     if (status == REDLOCK_OK) {
         app->lists.next = list;
+        check_next_list(&app->process, list);
     } else if (status != REDLOCK_ENOMEM || app->process.failed == 0) {
         violate(app_world(app), INVARIANT_CALLBACKS, "no change of nodes: %s",
                 redlock_client_error(app->client));
@@ -61,6 +62,7 @@ static void commit(struct app *app) {
     if (status == REDLOCK_OK) {
         app->lists = (struct app_lists){app->lists.next, 0};
         check_lists(&app->process, app->lists.now);
+        check_next_list(&app->process, app->lists.next);
     } else if (status != REDLOCK_EBUSY) { /* by its own clock, it may be too early */
         violate(app_world(app), INVARIANT_CALLBACKS, "no commit: %s",
                 redlock_client_error(app->client));
@@ -73,6 +75,7 @@ static void abandon(struct app *app) {
     app_end_call(app);
     app->lists.next = 0;
     check_lists(&app->process, app->lists.now);
+    check_next_list(&app->process, app->lists.next);
     if (status != REDLOCK_OK) {
         violate(app_world(app), INVARIANT_CALLBACKS, "no abandoning: %s",
                 redlock_client_error(app->client));
@@ -204,6 +207,7 @@ static void be_born(void *owner) {
         return;
     }
     check_lists(&app->process, app->lists.now);
+    check_next_list(&app->process, app->lists.next);
     if (app->lists.next != 0 && change(app, app->lists.next) != REDLOCK_OK) {
         app_close_client(app); /* it must not work without: again */
         return;

@@ -277,6 +277,10 @@ void check_lists(struct event_base *process, uint32_t list) {
     }
 }
 
+void check_next_list(struct event_base *process, uint32_t list) {
+    checker_of(process->world)->next_lists[process->index] = list;
+}
+
 /* ---- keys that stay ---- */
 
 /* Less what clocks may differ by. */

@@ -124,8 +124,9 @@ struct checker {
     struct world *world;
     struct network *network;
     uint32_t lists[PROCESSES_MAX]; /* masks of servers: those whose quorum each process needs */
-    unsigned moves[PROCESSES_MAX]; /* how often that has changed */
-    bool has_twin;                 /* one server is two nodes: there are two connections to it */
+    uint32_t next_lists[PROCESSES_MAX]; /* and a quorum of these too; 0: there are none */
+    unsigned moves[PROCESSES_MAX];      /* how often that has changed */
+    bool has_twin; /* one server is two nodes: there are two connections to it */
     bool has_caps; /* so few commands may be under way that a release may be put off */
     double drift;
     bool keeps_assumptions;  /* else overlaps are counted, and are no violation */
@@ -198,6 +199,8 @@ void check_delivered(struct event_base *process, unsigned server, const struct a
 void check_process(struct event_base *process, bool was_disturbed);
 /* A client needs a quorum of these servers from now on, whatever more it asks for. */
 void check_lists(struct event_base *process, uint32_t list);
+/* It needs a quorum of these too; 0: no more. */
+void check_next_list(struct event_base *process, uint32_t list);
 
 /* ---- told by the application ---- */
 

@@ -32,12 +32,19 @@ void check_forgotten(struct master *master) {
     forget(checker, master->index, (UINT32_C(1) << KEYS_MAX) - 1);
 }
 
+/* An earlier loss may go unseen for longer than this one. */
 static void doubt(struct checker *checker, unsigned server, uint32_t keys, uint64_t unseen_until) {
     for (; keys != 0; keys &= keys - 1) {
-        checker->losses[server][__builtin_ctz(keys)] = (struct doubt){.began = checker->world->now,
-                                                                      .unseen_until = unseen_until,
-                                                                      .over_at = over_at(checker)};
+        struct doubt *loss = &checker->losses[server][__builtin_ctz(keys)];
+        loss->began = checker->world->now;
+        loss->unseen_until = loss->unseen_until > unseen_until ? loss->unseen_until : unseen_until;
+        loss->over_at = over_at(checker);
     }
+}
+
+uint64_t check_doubtful_until(const struct checker *checker, unsigned server, unsigned key) {
+    const struct doubt *loss = &checker->losses[server][key];
+    return loss->unseen_until > checker->world->now ? loss->over_at : 0;
 }
 
 void check_flushed(struct master *master) {
@@ -117,12 +124,8 @@ static bool is_jump_unseen(const struct checker *checker, const struct event_bas
 
 void check_granted(struct checker *checker, const struct event_base *process, unsigned server,
                    const struct effect *effect, uint64_t granted_at) {
-    const struct doubt *lost = &checker->losses[server][effect->key];
     uint64_t *until = &checker->tokens[effect->token].doubtful_until[server][effect->key];
-    *until = 0;
-    if (granted_at >= lost->began && granted_at < lost->unseen_until) {
-        *until = lost->over_at;
-    }
+    *until = effect->doubtful_until;
     if (is_jump_unseen(checker, process, server, granted_at) &&
         checker->jumps[server].over_at > *until) {
         *until = checker->jumps[server].over_at;
@@ -131,10 +134,17 @@ void check_granted(struct checker *checker, const struct event_base *process, un
 
 /* ---- what is excused ---- */
 
+static bool has_sound_quorum(const struct hold *hold, const struct token *token, uint32_t list,
+                             uint32_t sound) {
+    uint64_t promised = check_promised(token, list & sound, hold->keys, check_quorum_of(list));
+    return hold->end <= promised + 1000;
+}
+
 bool check_is_excused(const struct checker *checker, const struct hold *hold) {
     const struct token *token = &checker->tokens[hold->token];
     uint32_t list = checker->lists[hold->process->index];
-    uint32_t sound = list;
+    uint32_t next = checker->next_lists[hold->process->index];
+    uint32_t sound = UINT32_MAX;
     for (unsigned server = 0; server < checker->network->server_count; server++) {
         for (uint32_t rest = hold->keys; rest != 0; rest &= rest - 1) {
             if (token->doubtful_until[server][__builtin_ctz(rest)] > checker->world->now) {
@@ -142,8 +152,8 @@ bool check_is_excused(const struct checker *checker, const struct hold *hold) {
             }
         }
     }
-    return sound != list &&
-           hold->end > check_promised(token, sound, hold->keys, check_quorum_of(list)) + 1000;
+    return sound != UINT32_MAX && (!has_sound_quorum(hold, token, list, sound) ||
+                                   (next != 0 && !has_sound_quorum(hold, token, next, sound)));
 }
 
 bool check_is_doubted(const struct checker *checker, uint32_t list, uint64_t since) {

@@ -296,11 +296,14 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
         token->is_late[master->index] |= link->conn == NULL;
     }
     token->keeps_until[master->index][index] = master_keeps_until(master, expires_ms);
-    *effect = (struct effect){.token = number,
-                              .key = index,
-                              .was_kept = !is_new,
-                              .is_new = was_granted,
-                              .left_ms = left_ms};
+    *effect = (struct effect){
+        .token = number,
+        .key = index,
+        .is_new = was_granted,
+        .was_kept = !is_new,
+        .doubtful_until = check_doubtful_until(checker, master->index, index),
+        .left_ms = left_ms,
+    };
     TRACE(link->network->world, "node %u: key %.*s has token %" PRIu32 " for %lld ms%s",
           master->index, (int)name->length, name->text, number, (long long)effect->left_ms,
           is_new ? ", new" : "");

@@ -74,6 +74,9 @@ uint64_t check_promised(const struct token *token, uint32_t list, uint32_t keys,
 /* Has heard a beat that the server gave then. */
 void check_heard(struct event_base *process, unsigned server, uint64_t at);
 
+/* What the server grants now may count although somebody may rely until then on what it lost. */
+uint64_t check_doubtful_until(const struct checker *checker, unsigned server, unsigned key);
+
 /* Has been told of a grant that the server carried out then. */
 void check_granted(struct checker *checker, const struct event_base *process, unsigned server,
                    const struct effect *effect, uint64_t granted_at);

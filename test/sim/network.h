@@ -29,9 +29,10 @@ struct network;
 struct effect {
     uint32_t token;
     unsigned key;
-    bool is_new;     /* the server had not had it for the token before */
-    bool was_kept;   /* the key had had the token before the command; or it was to take it */
-    int64_t left_ms; /* until it expires, by the master's clock */
+    bool is_new;   /* the server had not had it for the token before */
+    bool was_kept; /* the key had had the token before the command; or it was to take it */
+    uint64_t doubtful_until; /* somebody may rely on what the server lost; 0: nobody */
+    int64_t left_ms;         /* until it expires, by the master's clock */
 };
 
 /* One answer of a server, on its way. */
