@@ -1,7 +1,8 @@
 /*
  * Acquires a lock, does three seconds of work under it, and releases it.
  *
- *     acquire KEY redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
+ *     cc -o acquire acquire.c $(pkg-config --cflags --libs redlock libevent_core)
+ *     ./acquire KEY redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
  */
 #include <event2/event.h>
 #include <inttypes.h>
@@ -12,7 +13,8 @@
 struct job {
     redlock_client *client;
     redlock_lock *lock;
-    struct event *work; /* a timer, in place of whatever needs the lock */
+    struct event *patience; /* tells every few seconds what the request waits for */
+    struct event *work;     /* a timer, in place of whatever needs the lock */
     int exit_code;
 };
 
@@ -59,6 +61,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct timeval three_seconds = {.tv_sec = 3};
     struct job *job = arg;
 
+    event_del(job->patience);
     if (status != REDLOCK_OK) {
         give_up(job, redlock_explain(lock));
         return;
@@ -70,9 +73,18 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     }
 }
 
+static void on_still_waiting(evutil_socket_t fd, short what, void *arg) {
+    struct job *job = arg;
+
+    (void)fd;
+    (void)what;
+    fprintf(stderr, "waiting: %s\n", redlock_explain(job->lock));
+}
+
 static void start(struct job *job, struct event_base *base, int argc, char **argv) {
     redlock_options options = REDLOCK_OPTIONS_INIT;
     redlock_request request = REDLOCK_REQUEST_INIT;
+    struct timeval three_seconds = {.tv_sec = 3};
     redlock_error error;
 
     options.nodes = (const char *const *)argv + 2;
@@ -82,13 +94,17 @@ static void start(struct job *job, struct event_base *base, int argc, char **arg
         return;
     }
     request.key = argv[1];
-    request.wait_ms = 5000;  /* while another holds it, try again for five seconds */
+    /* While another holds it, try again for five seconds; but masters that are new, or were
+       restarted, grant nothing for max_ttl_ms. */
+    request.wait_ms = options.max_ttl_ms + 5000;
     request.watchdog = true; /* renew it until it is released */
     request.on_lost = on_lost;
     request.on_lost_arg = job;
-    if (redlock_acquire(job->client, &request, on_acquired, job, NULL) != REDLOCK_OK) {
+    if (redlock_acquire(job->client, &request, on_acquired, job, &job->lock) != REDLOCK_OK) {
         give_up(job, redlock_client_error(job->client));
+        return;
     }
+    event_add(job->patience, &three_seconds); /* without it, it waits in silence */
 }
 
 int main(int argc, char **argv) {
@@ -104,6 +120,7 @@ int main(int argc, char **argv) {
     if ((config = event_config_new()) == NULL ||
         event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) != 0 ||
         (base = event_base_new_with_config(config)) == NULL ||
+        (job.patience = event_new(base, -1, EV_PERSIST, on_still_waiting, &job)) == NULL ||
         (job.work = evtimer_new(base, on_work_done, &job)) == NULL) {
         fputs("cannot make an event loop\n", stderr);
         return EXIT_FAILURE;
@@ -113,6 +130,7 @@ int main(int argc, char **argv) {
     if (event_base_dispatch(base) < 0) {
         job.exit_code = EXIT_FAILURE;
     }
+    event_free(job.patience);
     event_free(job.work);
     event_base_free(base);
     return job.exit_code;

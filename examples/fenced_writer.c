@@ -230,7 +230,6 @@ static bool create_client(struct writer *writer, struct event_base *base, char *
     options.node_count = count;
     options.max_ttl_ms = TTL_MS;
     options.node_timeout_ms = 500;
-    options.retry_delay_max_ms = 200;
     if (redlock_client_create(base, &options, &writer->client, &error) != REDLOCK_OK) {
         fprintf(stderr, "fenced_writer: %s\n", error.message);
         return false;

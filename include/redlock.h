@@ -16,6 +16,12 @@
  *  - Strings and structs passed in are copied; the caller may free them when the call returns.
  *  - Option and request structs begin with their size and are initialised with their _INIT macro,
  *    so that they can grow without breaking programs that were built against an older header.
+ *  - A child of fork() has no part in its parent's clients: there every call that begins something
+ *    is refused with REDLOCK_EINVAL, redlock_validity_ms is 0, and redlock_client_close does
+ *    nothing. A child makes an event_base and clients of its own, and neither runs nor frees the
+ *    parent's event_base, because both would use one set of sockets. (So a daemon makes its client
+ *    after it has forked.) exec is safe: the descriptors are closed by it. A process made past the
+ *    C library's fork(), by a bare clone for instance, is not noticed.
  */
 #ifndef REDLOCK_H
 #define REDLOCK_H
@@ -139,9 +145,13 @@ typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
  *   - its clock moved against ours by more than drift allows (then it renews nothing either);
  *   - it was a replica.
  * Each is looked at before the first vote on a connection, and once a second: a FLUSHALL or a jump
- * of the clock can go unseen for a second. "?durable=yes" in a node's URI waives the first two: its
- * operator promises that it loses nothing (appendfsync always). A replica, and a server that is
- * two of the nodes, never counts (twice), whatever the guards.
+ * of the clock can go unseen for a second, on a slow connection for two seconds and
+ * node_timeout_ms at the most. Two things are not noticed: that a single key was evicted or
+ * deleted (the log warns of a maxmemory-policy that may do so); and, by a client that is new and
+ * has nothing to compare with, that a node's clock had jumped before. "?durable=yes" in a node's
+ * URI waives the first two of the list: its operator promises that it loses nothing (appendfsync
+ * always). A replica, and a server that is two of the nodes, never counts (twice), whatever the
+ * guards.
  *
  * All clients of a key must agree on max_ttl_ms, and have their guards on.
  */
@@ -175,13 +185,19 @@ typedef struct redlock_options {
      * of the validity that is left instead.
      */
     uint64_t node_timeout_ms;
-    uint64_t stall_timeout_ms; /* a node silent for so long is dropped and reconnected; 1000 */
-    uint64_t max_ttl_ms;       /* no request may ask for a longer TTL; 30000 */
-    double drift;              /* allowance for clock rates, share of the TTL, 0 to 0.5; 0.01 */
+    /* A node silent for so long is dropped and reconnected; 1000. See wait_replicas. */
+    uint64_t stall_timeout_ms;
+    uint64_t max_ttl_ms; /* no request may ask for a longer TTL; 30000 */
+    double drift;        /* allowance for clock rates, share of the TTL, 0 to 0.5; 0.01 */
 
-    uint64_t retry_delay_ms;         /* the first retry comes after a random time up to this; 200 */
-    uint64_t retry_delay_max_ms;     /* the bound doubles with each retry, up to this; 2000 */
-    uint64_t reconnect_delay_ms;     /* the same for connecting to a node again; 50 */
+    /*
+     * The first retry comes after a random time up to retry_delay_ms; this bound doubles with each
+     * retry, up to retry_delay_max_ms. Where that is much larger, those who were served a moment
+     * ago are served again, and others may starve.
+     */
+    uint64_t retry_delay_ms;         /* 200 */
+    uint64_t retry_delay_max_ms;     /* at least retry_delay_ms; 200 */
+    uint64_t reconnect_delay_ms;     /* likewise for connecting to a node again; 50 */
     uint64_t reconnect_delay_max_ms; /* 2000 */
 
     /* Bounds per node: what is over them is not sent, and the node's vote is UNREACHABLE. */
@@ -200,9 +216,10 @@ typedef struct redlock_options {
 
     /*
      * TLS, for nodes at rediss://. The server's certificate must be signed by a trusted authority
-     * and be for the host or number that the URI names; TLS 1.2 is the least. Nothing is sent, the
-     * password least of all, before that is settled. The files are in PEM form, and read once, by
-     * redlock_client_create, which refuses what it cannot use. An encrypted key is refused.
+     * and be for the host or number that the URI names, in its subjectAltName; TLS 1.2 is the
+     * least. Nothing is sent, the password least of all, before that is settled. The files are in
+     * PEM form, and read once, by redlock_client_create, which refuses what it cannot use. An
+     * encrypted key is refused.
      */
     const char *tls_ca_file;   /* trusted authorities; NULL, both: those of the system */
     const char *tls_ca_path;   /* a folder of them, prepared by `openssl rehash` */
@@ -210,9 +227,9 @@ typedef struct redlock_options {
     const char *tls_key_file;  /* its key; NULL: it is in tls_cert_file too */
 
     /*
-     * How long the nodes keep the counters of fenced locks that nobody uses, at least max_ttl_ms; 7
-     * days; 0: for ever. One that is gone begins anew at the wall clock's microseconds, above its
-     * past.
+     * How long the nodes keep the counters of fenced locks that nobody uses; 0: for ever. The
+     * default is 7 days, or max_ttl_ms where that is longer; any other value below max_ttl_ms is
+     * refused. A counter that is gone begins anew at the wall clock's microseconds, above its past.
      */
     uint64_t fence_idle_ms;
 
@@ -233,7 +250,7 @@ typedef struct redlock_options {
 
 #define REDLOCK_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        sizeof(redlock_options), NULL, 0, 50, 1000, 30000, 0.01, 200, 2000, 50, 2000, 65536,       \
+        sizeof(redlock_options), NULL, 0, 50, 1000, 30000, 0.01, 200, 200, 50, 2000, 65536,        \
             16u << 20, "redlock", NULL, NULL, REDLOCK_LOG_INFO, NULL, REDLOCK_GUARDS_ON, NULL,     \
             NULL, NULL, NULL, UINT64_C(604800000), NULL, 5000                                      \
     }
@@ -382,7 +399,12 @@ typedef enum redlock_mode {
 typedef struct redlock_request {
     size_t size; /* sizeof(redlock_request): set by the macro */
 
-    const char *key;   /* the resource's name, any bytes; on the wire it is the Redis key */
+    /*
+     * The resource's name, any bytes; on the wire it is the Redis key. Some names are kept for the
+     * library, and refused: REDLOCK_MARKER_KEY, and those that end in "::fence", "::readers" or
+     * "::writer".
+     */
+    const char *key;
     size_t key_length; /* 1 to REDLOCK_MAX_KEY; 0: key is a C string, take strlen */
 
     uint64_t ttl_ms; /* how long the nodes keep the key unless renewed; 10000 */
@@ -464,7 +486,9 @@ typedef struct redlock_request {
      * replicas confirm it within half of node_timeout_ms (WAIT); otherwise its vote is UNTRUSTED.
      * Then a replica that is promoted is likely to have the key, which makes failover less
      * dangerous, and not safe: any replica may be promoted. It costs a round trip to the replicas,
-     * for which whatever else this client asked of the node waits too.
+     * for which whatever else this client asked of the node waits too. Such a node must not be
+     * taken for a silent one: a client whose stall_timeout_ms is less than its node_timeout_ms
+     * (twice the time of a WAIT) is refused with REDLOCK_EINVAL.
      */
     uint32_t wait_replicas;
 

@@ -19,6 +19,7 @@
 #include "core/quorum.h"
 #include "inspect.h"
 #include "io/clock.h"
+#include "io/fork.h"
 #include "io/random.h"
 #include "lock.h"
 #include "node.h"
@@ -113,7 +114,7 @@ static void end(redlock_client *client) {
 }
 
 static void begin_to_close(redlock_client *client, const struct close_listener *listener) {
-    if (client == NULL || client->context.is_closing) {
+    if (client == NULL || client->context.is_closing || context_is_inherited(&client->context)) {
         return;
     }
     uint64_t timeout = nanos_from_ms(client->context.options.close_timeout_ms);
@@ -250,7 +251,7 @@ redlock_status redlock_client_create(struct event_base *base, const redlock_opti
         return error_set(error, REDLOCK_ESYSTEM, "libsodium cannot be initialised");
     }
     redlock_allocator allocator = memory_allocator(checked.allocator);
-    redlock_client *client = memory_zalloc(&allocator, sizeof(*client));
+    redlock_client *client = fork_init() ? memory_zalloc(&allocator, sizeof(*client)) : NULL;
     if (client == NULL) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
@@ -274,11 +275,7 @@ static redlock_status refuse(redlock_client *client, redlock_status status, cons
 
 /* What every call on a client checks first. */
 static redlock_status check_client(redlock_client *client) {
-    if (client == NULL) {
-        return REDLOCK_EINVAL;
-    }
-    return client->context.is_closing ? refuse(client, REDLOCK_ECLOSED, "the client is closing")
-                                      : REDLOCK_OK;
+    return client != NULL ? context_check(&client->context) : REDLOCK_EINVAL;
 }
 
 redlock_status redlock_acquire(redlock_client *client, const redlock_request *request,

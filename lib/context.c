@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "batch.h"
 #include "flight.h"
+#include "io/fork.h"
 #include "io/random.h"
 #include "io/tls.h"
 
@@ -16,9 +17,6 @@ static void copy_options(struct context *context, const redlock_options *options
     context->options.allocator = NULL;
     context->options.tls_ca_file = context->options.tls_ca_path = NULL;
     context->options.tls_cert_file = context->options.tls_key_file = NULL;
-    if (options->fence_idle_ms != 0 && options->fence_idle_ms < options->max_ttl_ms) {
-        context->options.fence_idle_ms = options->max_ttl_ms;
-    }
     context->allocator = memory_allocator(options->allocator);
     context->log = (struct log){options->log, options->log_arg, options->log_level};
 }
@@ -27,6 +25,7 @@ static void init_parts(struct context *context, struct event_base *base) {
     const redlock_options *options = &context->options;
     const redlock_allocator *allocator = &context->allocator;
     context->seed = random_seed();
+    context->generation = fork_generation();
     context->loop = (struct loop){.base = base, .allocator = allocator};
     const struct load_bounds bounds = {options->max_commands, options->max_bytes};
     net_init(&context->net, &context->loop, &bounds);
@@ -73,8 +72,21 @@ redlock_status context_need_tls(struct context *context, redlock_error *error) {
                : tls_create(&context->options, &context->allocator, &context->tls, error);
 }
 
+bool context_is_inherited(const struct context *context) {
+    return context->generation != fork_generation();
+}
+
+redlock_status context_check(struct context *context) {
+    if (context_is_inherited(context)) {
+        return error_set(&context->refusal, REDLOCK_EINVAL,
+                         "this process is a child (fork) of the one that made the client");
+    }
+    return context->is_closing
+               ? error_set(&context->refusal, REDLOCK_ECLOSED, "the client is closing")
+               : REDLOCK_OK;
+}
+
 void context_finish(struct context *context) {
-    resolver_finish(&context->resolver);
     timer_finish(&context->turn);
     pool_finish(&context->batches);
     pool_finish(&context->flights);

@@ -62,6 +62,7 @@ struct context {
     bool is_woken;       /* a turn is due */
     bool is_closing;     /* nothing new is begun */
     uint64_t unreleased; /* releases of a closing client that nodes have refused */
+    unsigned generation; /* of the process that made the client: io/fork.h */
 
     redlock_error refusal; /* of the last refused call */
     char explanation[EXPLANATION_MAX];
@@ -77,6 +78,12 @@ redlock_status context_init(struct context *context, struct event_base *base,
 
 /* Makes sure that there is TLS, by the system's authorities unless the options had said more. */
 redlock_status context_need_tls(struct context *context, redlock_error *error);
+
+/* Whether this process is a child of the one that made the client. */
+bool context_is_inherited(const struct context *context);
+
+/* Refuses each call that begins something in such a child, or when the client is closing. */
+redlock_status context_check(struct context *context);
 
 /* When every flight has ended, and the nodes are finished. */
 void context_finish(struct context *context);

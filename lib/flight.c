@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/nanos.h"
 #include "base/text.h"
+#include "core/options.h"
 #include "node.h"
 
 #include <inttypes.h>
@@ -226,7 +227,7 @@ void flight_vote(struct flight *flight, struct node *node, const struct reply_ou
 /* ---- replicas ---- */
 
 uint64_t flight_wait_ms(const struct context *context) {
-    return context->options.node_timeout_ms / 2 + 1;
+    return options_wait_ms(&context->options);
 }
 
 void flight_asks_replicas(struct flight *flight, const struct node *node) {

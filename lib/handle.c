@@ -42,12 +42,7 @@ uint64_t redlock_fence(const redlock_lock *lock) {
 
 /* What every call on a handle checks first. */
 static redlock_status check_handle(redlock_lock *lock) {
-    if (lock == NULL) {
-        return REDLOCK_EINVAL;
-    }
-    return lock->locks->context->is_closing
-               ? refuse(lock->locks->context, REDLOCK_ECLOSED, "the client is closing")
-               : REDLOCK_OK;
+    return lock != NULL ? context_check(lock->locks->context) : REDLOCK_EINVAL;
 }
 
 redlock_status redlock_cancel(redlock_lock *lock) {
@@ -115,7 +110,10 @@ redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released, void
 }
 
 uint64_t redlock_validity_ms(const redlock_lock *lock) {
-    return lock != NULL ? nanos_to_ms(lease_validity(&lock->lease, clock_now())) : 0;
+    if (lock == NULL || context_is_inherited(lock->locks->context)) {
+        return 0;
+    }
+    return nanos_to_ms(lease_validity(&lock->lease, clock_now()));
 }
 
 const char *redlock_key(const redlock_lock *lock, size_t *length) {

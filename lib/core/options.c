@@ -77,6 +77,24 @@ static redlock_status check_durations(const redlock_options *options, redlock_er
     return REDLOCK_OK;
 }
 
+/*
+ * A counter that ends before a lock may would let the next fence be smaller. The default, which the
+ * application may not even know of, follows a longer max_ttl_ms; any other value is refused.
+ */
+static redlock_status check_idle(redlock_options *options, uint64_t usual_ms,
+                                 redlock_error *error) {
+    if (options->fence_idle_ms == usual_ms && options->max_ttl_ms > usual_ms) {
+        options->fence_idle_ms = options->max_ttl_ms;
+    }
+    if (options->fence_idle_ms != 0 && options->fence_idle_ms < options->max_ttl_ms) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "fence_idle_ms: %" PRIu64 " is less than max_ttl_ms, %" PRIu64
+                         ", and not 0, for ever",
+                         options->fence_idle_ms, options->max_ttl_ms);
+    }
+    return REDLOCK_OK;
+}
+
 static redlock_status check_label(const char *field, const char *label, redlock_error *error) {
     for (const char *p = label; p != NULL && *p != '\0'; p++) {
         if (*p < '!' || *p > '~' || p - label >= 64) {
@@ -125,6 +143,7 @@ redlock_status options_check_nodes(const char *const *nodes, size_t count, redlo
 redlock_status options_read(const redlock_options *given, redlock_options *options,
                             redlock_error *error) {
     *options = (redlock_options)REDLOCK_OPTIONS_INIT;
+    const uint64_t usual_idle_ms = options->fence_idle_ms;
     redlock_status status =
         copy_sized(given, given->size, options, sizeof(*options),
                    offsetof(redlock_options, node_timeout_ms), "REDLOCK_OPTIONS_INIT", error);
@@ -139,6 +158,7 @@ redlock_status options_read(const redlock_options *given, redlock_options *optio
                          options->drift);
     }
     if ((status = check_durations(options, error)) ||
+        (status = check_idle(options, usual_idle_ms, error)) ||
         (status = check_range("max_commands", options->max_commands, 16, UINT32_MAX, error)) ||
         (status = check_range("max_bytes", options->max_bytes, 4096, SIZE_MAX, error)) ||
         (status = check_tls(options, error))) {
@@ -289,6 +309,24 @@ static redlock_status check_keys(const redlock_request *request, redlock_error *
     return status;
 }
 
+uint64_t options_wait_ms(const redlock_options *options) {
+    return options->node_timeout_ms / 2 + 1;
+}
+
+/* A node that is busy with a WAIT is silent for as long, and must not be dropped for that. */
+static redlock_status check_replicas(const redlock_request *request, const redlock_options *options,
+                                     redlock_error *error) {
+    if (request->wait_replicas > 0 && options->stall_timeout_ms < options->node_timeout_ms) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "wait_replicas: %" PRIu32 " needs a stall_timeout_ms, %" PRIu64
+                         ", of at least node_timeout_ms, %" PRIu64
+                         ": a node that waits for its replicas is silent",
+                         request->wait_replicas, options->stall_timeout_ms,
+                         options->node_timeout_ms);
+    }
+    return REDLOCK_OK;
+}
+
 redlock_status options_read_request(const redlock_request *given, const redlock_options *options,
                                     redlock_request *request, redlock_error *error) {
     *request = (redlock_request)REDLOCK_REQUEST_INIT;
@@ -312,7 +350,8 @@ redlock_status options_read_request(const redlock_request *given, const redlock_
                          "min_hold_ms: %" PRIu64 " is more than ttl_ms, %" PRIu64,
                          request->min_hold_ms, request->ttl_ms);
     }
-    if ((status = check_permits(request, error))) {
+    if ((status = check_permits(request, error)) ||
+        (status = check_replicas(request, options, error))) {
         return status;
     }
     return options_check_ttl(options, request->ttl_ms, request->lock_delay_ms,

@@ -38,6 +38,12 @@ redlock_status options_check_ttl(const redlock_options *options, uint64_t ttl_ms
                                  uint64_t lock_delay_ms, uint64_t min_validity_ms,
                                  redlock_error *error);
 
+/*
+ * How long the WAIT behind a grant or a renewal may take at a node: its answer is to come before
+ * the round is over. Nothing else on the connection is answered meanwhile.
+ */
+uint64_t options_wait_ms(const redlock_options *options);
+
 /* A checked request made at `now`, as the terms of its lease. */
 struct lease_terms options_terms(const redlock_options *options, const redlock_request *request,
                                  uint64_t now);

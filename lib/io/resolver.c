@@ -1,6 +1,14 @@
+/*
+ * Each lookup has a base of evdns to itself, so that each is made by the settings of its time, also
+ * while another one hangs by those of before. evdns may still look at a base after it has called
+ * back, from what it left in the loop; so the base is freed a little later, from a timer, and the
+ * lookup is pending until then.
+ */
 #include "io/resolver.h"
 
 #include "base/memory.h"
+#include "base/nanos.h"
+#include "io/clock.h"
 
 #include <arpa/inet.h>
 #include <event2/dns.h>
@@ -10,22 +18,16 @@
 
 struct lookup {
     struct resolver *resolver;
+    struct evdns_base *dns;
     struct evdns_getaddrinfo_request *request; /* NULL until evdns has returned it */
+    struct timer end;                          /* when nothing of it is left in the loop */
     resolver_cb *on_done;                      /* NULL: canceled */
     void *arg;
-    bool is_done;     /* the answer came before evdns returned */
-    bool is_starting; /* evdns has not returned yet */
+    bool is_done; /* it was answered, or canceled for good */
 };
 
 void resolver_init(struct resolver *resolver, const struct loop *loop) {
     *resolver = (struct resolver){.loop = loop};
-}
-
-void resolver_finish(struct resolver *resolver) {
-    if (resolver->dns != NULL) {
-        evdns_base_free(resolver->dns, 0);
-        resolver->dns = NULL;
-    }
 }
 
 bool resolver_is_numeric(const char *host) {
@@ -34,16 +36,52 @@ bool resolver_is_numeric(const char *host) {
            evutil_inet_pton(AF_INET6, host, &address) == 1;
 }
 
-static bool make_dns(struct resolver *resolver) {
-    if (resolver->dns == NULL) {
-        resolver->dns = evdns_base_new(resolver->loop->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-        if (resolver->dns != NULL) {
-            /* Without the file there are no name servers, but /etc/hosts still counts. */
-            evdns_base_resolv_conf_parse(resolver->dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
-        }
+/* ---- the life of a lookup ---- */
+
+static void destroy(struct lookup *lookup) {
+    const redlock_allocator *allocator = lookup->resolver->loop->allocator;
+    timer_finish(&lookup->end);
+    if (lookup->dns != NULL) {
+        evdns_base_free(lookup->dns, 0);
     }
-    return resolver->dns != NULL;
+    memory_free(allocator, lookup);
 }
+
+static void on_end(void *arg) {
+    struct lookup *lookup = arg;
+    lookup->resolver->pending--;
+    destroy(lookup);
+}
+
+static struct evdns_base *make_dns(const struct loop *loop) {
+    struct evdns_base *dns = evdns_base_new(loop->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+    if (dns != NULL) {
+        /* Without the file there are no name servers, but /etc/hosts still counts. */
+        evdns_base_resolv_conf_parse(dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
+        /* For one lookup it is no use to see whether a server that was silent is back; and the
+           answer to that would meet a base that is gone. */
+        evdns_base_set_option(dns, "initial-probe-timeout:", "3600");
+    }
+    return dns;
+}
+
+static struct lookup *create(struct resolver *resolver, resolver_cb *on_done, void *arg) {
+    struct lookup *lookup = memory_zalloc(resolver->loop->allocator, sizeof(*lookup));
+    if (lookup == NULL) {
+        return NULL;
+    }
+    lookup->resolver = resolver;
+    lookup->on_done = on_done;
+    lookup->arg = arg;
+    if (!timer_init(&lookup->end, resolver->loop, on_end, lookup) ||
+        (lookup->dns = make_dns(resolver->loop)) == NULL) {
+        destroy(lookup);
+        return NULL;
+    }
+    return lookup;
+}
+
+/* ---- answers ---- */
 
 /* False when it is of another family, or one too many. */
 static bool add_address(struct addresses *addresses, const struct evutil_addrinfo *found) {
@@ -68,46 +106,35 @@ static void tell(const struct lookup *lookup, int result, const struct evutil_ad
                     result != 0 ? evutil_gai_strerror(result) : "the name has no address");
 }
 
+/* What evdns left in the loop is due at once: in the next iteration nothing of it is left. */
 static void on_answer(int result, struct evutil_addrinfo *addresses, void *arg) {
     struct lookup *lookup = arg;
-    struct resolver *resolver = lookup->resolver;
-    resolver->pending--;
+    lookup->is_done = true;
+    if (!timer_set(&lookup->end, nanos_add(clock_now(), NANOS_PER_MS))) {
+        timer_soon(&lookup->end);
+    }
     if (lookup->on_done != NULL) {
         tell(lookup, result, addresses);
     }
     if (addresses != NULL) {
         evutil_freeaddrinfo(addresses);
     }
-    lookup->is_done = true;
-    if (!lookup->is_starting) {
-        memory_free(resolver->loop->allocator, lookup);
-    }
 }
 
 struct lookup *resolver_start(struct resolver *resolver, const char *host, resolver_cb *on_done,
                               void *arg) {
-    struct lookup *lookup = memory_zalloc(resolver->loop->allocator, sizeof(*lookup));
-    if (lookup == NULL || !make_dns(resolver)) {
-        memory_free(resolver->loop->allocator, lookup);
+    struct lookup *lookup = create(resolver, on_done, arg);
+    if (lookup == NULL) {
         on_done(arg, NULL, "out of memory");
         return NULL;
     }
-    lookup->resolver = resolver;
-    lookup->on_done = on_done;
-    lookup->arg = arg;
-    lookup->is_starting = true;
     resolver->pending++;
     const struct evutil_addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    lookup->request = evdns_getaddrinfo(resolver->dns, host, NULL, &hints, on_answer, lookup);
+    lookup->request = evdns_getaddrinfo(lookup->dns, host, NULL, &hints, on_answer, lookup);
     if (lookup->request == NULL && !lookup->is_done) {
         on_answer(EVUTIL_EAI_MEMORY, NULL, lookup); /* evdns gave up without a word */
     }
-    lookup->is_starting = false;
-    if (lookup->is_done) {
-        memory_free(resolver->loop->allocator, lookup);
-        return NULL;
-    }
-    return lookup;
+    return lookup->is_done ? NULL : lookup;
 }
 
 void lookup_cancel(struct lookup *lookup) {

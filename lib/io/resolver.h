@@ -1,16 +1,17 @@
-/* Names to numeric addresses, without blocking the loop (libevent's evdns; /etc/hosts first). */
+/*
+ * Names to numeric addresses, without blocking the loop (libevent's evdns; /etc/hosts first). The
+ * settings of the system are read anew for each lookup.
+ */
 #ifndef REDLOCK_IO_RESOLVER_H
 #define REDLOCK_IO_RESOLVER_H
 
 #include "io/loop.h"
 
-struct evdns_base;
 struct lookup;
 
 struct resolver {
     const struct loop *loop;
-    struct evdns_base *dns; /* made for the first name */
-    unsigned pending;       /* lookups that have not ended, canceled ones included */
+    unsigned pending; /* lookups of which something is left in the loop, canceled ones included */
 };
 
 /* The most addresses of a name that are told, and the room for one: an IPv6 address. */
@@ -26,10 +27,8 @@ struct addresses {
 /* `addresses` is NULL when there is none, and `why` says why. Valid during the call. */
 typedef void resolver_cb(void *arg, const struct addresses *addresses, const char *why);
 
+/* Nothing is to be finished when no lookup is pending. */
 void resolver_init(struct resolver *resolver, const struct loop *loop);
-
-/* Only when no lookup is pending. */
-void resolver_finish(struct resolver *resolver);
 
 /* Whether `host` is a number already, for which no lookup is needed. */
 bool resolver_is_numeric(const char *host);
@@ -41,7 +40,7 @@ bool resolver_is_numeric(const char *host);
 struct lookup *resolver_start(struct resolver *resolver, const char *host, resolver_cb *on_done,
                               void *arg);
 
-/* The callback will not be called. Takes NULL. The lookup stays pending for a turn of the loop. */
+/* The callback will not be called. Takes NULL. The lookup stays pending for a few milliseconds. */
 void lookup_cancel(struct lookup *lookup);
 
 #endif

@@ -99,14 +99,18 @@ static void on_info(const SSL *ssl, int where, int result) {
     }
 }
 
-/* Names of servers are written without the dot that may end a name in the DNS. */
+/*
+ * Names of servers are written without the dot that may end a name in the DNS. They are looked for
+ * in subjectAltName alone, not in the common name, where OpenSSL would look next (RFC 9525).
+ */
 static bool expect_name(SSL *ssl, const char *name) {
     char text[NAME_MAX_LENGTH + 1];
     size_t length = strnlen(name, NAME_MAX_LENGTH);
     memcpy(text, name, length);
     length -= length > 1 && text[length - 1] == '.';
     text[length] = '\0';
-    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    SSL_set_hostflags(ssl,
+                      X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
     return SSL_set1_host(ssl, text) == 1 && SSL_set_tlsext_host_name(ssl, text) == 1;
 }
 

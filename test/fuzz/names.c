@@ -31,10 +31,6 @@ void resolver_init(struct resolver *resolver, const struct loop *loop) {
     *resolver = (struct resolver){.loop = loop};
 }
 
-void resolver_finish(struct resolver *resolver) {
-    CHECK(resolver->pending == 0);
-}
-
 bool resolver_is_numeric(const char *host) {
     struct in6_addr address;
     return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;

@@ -20,7 +20,14 @@ struct arena {
     atomic_int inside;
     atomic_size_t intruders; /* acquisitions while another was inside */
     atomic_size_t turns[PROCESSES][CLIENTS];
-    size_t wanted; /* turns of each */
+    size_t wanted;     /* turns of each */
+    size_t race_turns; /* above 0: a race, which ends after so many turns of all together */
+    atomic_size_t told;
+};
+
+/* Over all contenders. */
+struct spread {
+    size_t least, most;
 };
 
 static void come_in(struct call *call, void *memory) {
@@ -28,6 +35,7 @@ static void come_in(struct call *call, void *memory) {
 
     (void)call;
     atomic_fetch_add(&arena->intruders, atomic_fetch_add(&arena->inside, 1) != 0);
+    atomic_fetch_add(&arena->told, 1);
 }
 
 static void go_out(struct call *call, void *memory) {
@@ -37,13 +45,34 @@ static void go_out(struct call *call, void *memory) {
     atomic_fetch_sub(&arena->inside, 1);
 }
 
+static struct spread spread_of(struct arena *arena) {
+    struct spread spread = {SIZE_MAX, 0};
+
+    for (size_t i = 0; i < PROCESSES * CLIENTS; i++) {
+        size_t turns = atomic_load(&arena->turns[i / CLIENTS][i % CLIENTS]);
+
+        spread.least = turns < spread.least ? turns : spread.least;
+        spread.most = turns > spread.most ? turns : spread.most;
+    }
+    return spread;
+}
+
+static bool is_over(void *memory) {
+    struct arena *arena = memory;
+
+    return arena->told >= arena->race_turns || spread_of(arena).least >= arena->wanted;
+}
+
 /* One of the processes. A failed assertion ends it. */
 static int run_process(size_t process, void *memory, char **uris, size_t count) {
     struct arena *arena = memory;
+    bool is_race = arena->race_turns > 0;
     const struct contest contest = {
         .request = request_for(KEY, LONG_TTL_MS),
-        .turns = arena->wanted,
-        .stay = 6,
+        .turns = is_race ? arena->race_turns : arena->wanted,
+        .usual_delays = is_race,
+        .stay = is_race ? 10 : 6,
+        .is_over = is_race ? is_over : NULL,
         .on_in = come_in,
         .on_out = go_out,
         .arg = arena,
@@ -71,6 +100,31 @@ static void each_process_gets_the_lock_and_none_while_another_has_it(void **stat
     }
     /* They were in each other's way: there were more tries than turns. */
     assert_true(executed(f, 0, "set") > PROCESSES * CLIENTS * arena->wanted);
+    wait_released(f, KEY);
+    crew_finish(&crew);
+}
+
+/*
+ * With the delays that clients have by default. A bound that grows with each try in vain serves
+ * those who were served a moment ago: with one of two seconds some had a single turn while others
+ * had thousands. It ends when each has had some hundred turns, or after so many that each should.
+ */
+static void nobody_starves_by_default(void **state) {
+    struct fixture *f = *state;
+    struct crew crew;
+    struct arena *arena;
+    struct spread spread;
+
+    crew_init(&crew, sizeof(*arena));
+    arena = crew.memory;
+    arena->wanted = 250;
+    arena->race_turns = 30000;
+    crew_start(&crew, f, PROCESSES);
+    crew_wait(&crew);
+    assert_int_equal(arena->intruders, 0);
+    spread = spread_of(arena);
+    print_message("# %zu turns: %zu to %zu each\n", (size_t)arena->told, spread.least, spread.most);
+    assert_true(spread.most <= 20 * spread.least);
     wait_released(f, KEY);
     crew_finish(&crew);
 }
@@ -107,6 +161,7 @@ static void clients_that_start_in_step_do_not_stay_in_step(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(each_process_gets_the_lock_and_none_while_another_has_it),
+        ON_FIVE_MASTERS(nobody_starves_by_default),
         ON_FIVE_MASTERS(clients_that_start_in_step_do_not_stay_in_step),
     };
 

@@ -232,7 +232,7 @@ static void counters_live_as_long_as_the_options_say(void **state) {
     static const struct {
         uint64_t idle_ms;
         long long least, most;
-    } rows[] = {{604800000, 604700000, 604800000}, {0, -1, -1}, {1, 2900000, 3000000}};
+    } rows[] = {{604800000, 604700000, 604800000}, {0, -1, -1}, {LONG_TTL_MS, 2900000, 3000000}};
 
     for (size_t i = 0; i < 3; i++) {
         redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);

@@ -21,13 +21,16 @@
 #define FIVE 5
 #define NOBODY "127.0.0.2" /* where connections are refused: the masters are at 127.0.0.1 */
 
-/* What the name server says; each question is counted. */
+/* What the name server says; each question is counted. A second one may take its place. */
 static struct {
-    struct evdns_server_port *port;
-    char where[32]; /* of its socket; "": there is none */
+    struct evdns_server_port *ports[2];
+    size_t port_count;
+    char where[32]; /* of the newest one's socket, what the settings name; "": there is none */
     const char *addresses[3];
     bool is_silent;
+    bool is_silent_on_ipv6;
     size_t questions;
+    size_t old_questions; /* those that came to the first one when there was a second one */
 } server;
 
 static char hosts_path[FOLDER_SIZE + 16];
@@ -43,9 +46,12 @@ int evdns_base_resolv_conf_parse(struct evdns_base *base, int flags, const char 
 }
 
 static void on_question(struct evdns_server_request *request, void *arg) {
-    (void)arg;
+    bool is_old = *(const size_t *)arg < server.port_count;
+
     server.questions++;
-    if (server.is_silent) {
+    server.old_questions += is_old;
+    if (server.is_silent || is_old ||
+        (server.is_silent_on_ipv6 && request->questions[0]->type == EVDNS_TYPE_AAAA)) {
         evdns_server_request_drop(request);
         return;
     }
@@ -62,6 +68,7 @@ static void on_question(struct evdns_server_request *request, void *arg) {
 }
 
 static void start_server(struct fixture *f) {
+    static size_t numbers[] = {1, 2};
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof(address);
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -71,8 +78,10 @@ static void start_server(struct fixture *f) {
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
     snprintf(server.where, sizeof(server.where), "127.0.0.1:%u", ntohs(address.sin_port));
-    server.port = evdns_add_server_port_with_base(f->base, fd, 0, on_question, NULL);
-    assert_non_null(server.port);
+    size_t index = server.port_count++;
+    server.ports[index] =
+        evdns_add_server_port_with_base(f->base, fd, 0, on_question, &numbers[index]);
+    assert_non_null(server.ports[index]);
 }
 
 static int five_masters_and_names(void **state) {
@@ -88,7 +97,9 @@ static int five_masters_and_names(void **state) {
 
 static void stop_server(void *nothing) {
     (void)nothing;
-    evdns_close_server_port(server.port);
+    for (size_t i = 0; i < server.port_count; i++) {
+        evdns_close_server_port(server.ports[i]);
+    }
 }
 
 /* The masters' URIs; the first has a name for a host. */
@@ -177,6 +188,106 @@ static void an_answer_that_changes_is_followed(void **state) {
     wait_connected(f, client, FIVE);
 }
 
+static void write_hosts(struct fixture *f, const char *text) {
+    if (hosts_path[0] == '\0') {
+        snprintf(hosts_path, sizeof(hosts_path), "%s/hosts", folder_for(f, "hosts"));
+    }
+    FILE *file = fopen(hosts_path, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Another name server, in the settings, while the client runs: the old one is not asked again. */
+static void a_name_server_that_changes_is_followed(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+
+    at_finish(f, stop_server, NULL);
+    server.addresses[0] = "127.0.0.1";
+    redlock_client *client = client_of(f, &uris, "moving.test");
+    wait_connected(f, client, FIVE);
+    start_server(f);
+    masters_kill(f->masters, 0);
+    wait_disconnected(f, client, 0, 2);
+    masters_restart(f->masters, 0);
+    wait_connected(f, client, FIVE);
+    assert_int_equal(server.old_questions, 0);
+}
+
+/* Also while another name is being looked up by the old settings, without an answer. */
+static void a_lookup_that_hangs_keeps_no_old_settings(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+    char silent[96];
+
+    at_finish(f, stop_server, NULL);
+    write_hosts(f, "127.0.0.1 db.test\n");
+    server.is_silent = true;
+    snprintf(uris.named, sizeof(uris.named), "redis://db.test:%d", masters_port(f->masters, 0));
+    snprintf(silent, sizeof(silent), "redis://silent.test:%d", masters_port(f->masters, 1));
+    const char *list[] = {silent, uris.named, masters_uri(f->masters, 2)};
+    redlock_options options = patient_options(f, list, 3);
+    redlock_client *client = create_client(f, &options);
+    wait_connected(f, client, 2);
+    masters_kill(f->masters, 0);
+    write_hosts(f, NOBODY " db.test\n");
+    wait_disconnected(f, client, 1, 2);
+    masters_restart(f->masters, 0);
+    wait_disconnected(f, client, 1, 4); /* it is not tried at its old address */
+    write_hosts(f, "127.0.0.1 db.test\n");
+    wait_connected(f, client, 2);
+    assert_true(server.questions > 0);
+}
+
+static void a_hosts_file_that_changes_is_followed(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+
+    at_finish(f, stop_server, NULL);
+    server.is_silent = true;
+    write_hosts(f, "127.0.0.1 db.test\n");
+    redlock_client *client = client_of(f, &uris, "db.test");
+    wait_connected(f, client, FIVE);
+    masters_kill(f->masters, 0);
+    write_hosts(f, NOBODY " db.test\n");
+    wait_disconnected(f, client, 0, 3);
+    masters_restart(f->masters, 0);
+    wait_disconnected(f, client, 0, 5); /* it is not tried at its old address */
+    write_hosts(f, "127.0.0.1 db.test\n");
+    wait_connected(f, client, FIVE);
+}
+
+/* The other half is waited for, but not for long. */
+static void half_of_an_answer_is_enough(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+
+    at_finish(f, stop_server, NULL);
+    server.addresses[0] = "127.0.0.1";
+    server.is_silent_on_ipv6 = true;
+    redlock_client *client = client_of(f, &uris, "half.test");
+    wait_connected(f, client, FIVE);
+}
+
+static bool is_asked(void *arg) {
+    return server.questions >= *(const size_t *)arg;
+}
+
+static void a_client_is_closed_between_the_halves(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+    size_t both = 2;
+
+    at_finish(f, stop_server, NULL);
+    server.addresses[0] = "127.0.0.1";
+    server.is_silent_on_ipv6 = true;
+    redlock_client *client = client_of(f, &uris, "half.test");
+    run_until(f, is_asked, &both, "the name server was asked for both");
+    run_turns(f, 3);
+    close_client(f, client);
+}
+
 static void a_name_that_does_not_exist_is_named(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -212,11 +323,7 @@ static void the_hosts_file_counts(void **state) {
 
     at_finish(f, stop_server, NULL);
     server.is_silent = true;
-    snprintf(hosts_path, sizeof(hosts_path), "%s/hosts", folder_for(f, "hosts"));
-    FILE *file = fopen(hosts_path, "we");
-    assert_non_null(file);
-    fprintf(file, "# two addresses\n" NOBODY " db.test other.test\n127.0.0.1\tdb.test\n");
-    assert_int_equal(fclose(file), 0);
+    write_hosts(f, "# two addresses\n" NOBODY " db.test other.test\n127.0.0.1\tdb.test\n");
     redlock_client *client = client_of(f, &uris, "db.test");
     wait_connected(f, client, FIVE);
     assert_int_equal(server.questions, 0);
@@ -233,6 +340,11 @@ int main(void) {
         ON_NAMES(a_name_that_does_not_exist_is_named),
         ON_NAMES(a_silent_name_server_delays_nobody),
         ON_NAMES(the_hosts_file_counts),
+        ON_NAMES(a_name_server_that_changes_is_followed),
+        ON_NAMES(a_hosts_file_that_changes_is_followed),
+        ON_NAMES(a_lookup_that_hangs_keeps_no_old_settings),
+        ON_NAMES(half_of_an_answer_is_enough),
+        ON_NAMES(a_client_is_closed_between_the_halves),
     };
 
     return cmocka_run_group_tests_name("names", tests, NULL, NULL);

@@ -203,6 +203,10 @@ static void half_an_allocator(redlock_options *options) {
     options->allocator = &half;
 }
 
+static void counters_that_end_before_locks(redlock_options *options) {
+    options->fence_idle_ms = 5;
+}
+
 static const struct {
     mistake *make;
     const char *named;
@@ -227,6 +231,7 @@ static const struct {
     {name_with_a_newline, "name"},
     {unknown_log_level, "log_level"},
     {half_an_allocator, "allocator"},
+    {counters_that_end_before_locks, "fence_idle_ms: 5"},
 };
 
 static void a_mistaken_option_is_named(void **state) {
@@ -287,6 +292,21 @@ static void a_mistaken_request_is_named(void **state) {
     request = request_for(KEY, 1000);
     request.size = 0;
     assert_request_refused(client, &request, "REDLOCK_REQUEST_INIT");
+}
+
+static void replicas_that_take_longer_than_a_stall_are_named(void **state) {
+    struct fixture *f = *state;
+    const char *uris[] = {GOOD};
+    redlock_options options = patient_options(f, uris, 1);
+    redlock_request request = request_for(KEY, 1000);
+
+    options.node_timeout_ms = 1000;
+    options.stall_timeout_ms = 400; /* a node may wait for its replicas for 501 ms */
+    request.wait_replicas = 1;
+    redlock_client *client = create_client(f, &options);
+    assert_request_refused(client, &request, "wait_replicas: 1");
+    assert_request_refused(client, &request, "stall_timeout_ms, 400");
+    assert_request_refused(client, &request, "node_timeout_ms, 1000");
 }
 
 static char longest_key[REDLOCK_MAX_KEY + 2];
@@ -642,6 +662,7 @@ int main(void) {
         ON_NO_MASTERS(a_uri_too_long_is_named),
         ON_NO_MASTERS(a_mistaken_option_is_named),
         ON_NO_MASTERS(a_mistaken_request_is_named),
+        ON_NO_MASTERS(replicas_that_take_longer_than_a_stall_are_named),
         ON_FIVE_MASTERS(a_key_may_be_so_long_and_no_longer),
         ON_FIVE_MASTERS(options_of_a_newer_header_must_leave_the_unknown_unset),
         ON_FIVE_MASTERS(options_of_an_older_header_get_defaults),

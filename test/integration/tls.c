@@ -97,6 +97,8 @@ static int make_certificates(void **state) {
         {.file = "good", .names = "DNS:localhost,IP:127.0.0.1,IP:::1"},
         {.file = "number", .names = "IP:127.0.0.1"},
         {.file = "name", .names = "DNS:localhost"},
+        {.file = "common", .subject = "localhost"},
+        {.file = "beside", .subject = "localhost", .names = "IP:127.0.0.1"},
         {.file = "elsewhere", .names = "DNS:elsewhere.example,IP:192.0.2.1"},
         {.file = "expired", .names = "DNS:localhost,IP:127.0.0.1", .has_expired = true},
         {.file = "locked", .names = "DNS:client", .passphrase = "secret"},
@@ -516,6 +518,25 @@ static void a_name_is_no_number(void **state) {
     ASSERT_DOUBTS(*state, {"localhost", "ca.pem", NULL}, {"127.0.0.1", "ca.pem", "mismatch"});
 }
 
+static int one_by_its_common_name(void **state) {
+    return start_tls(state, 1, "common", password);
+}
+
+/* Certificates name servers in subjectAltName; the common name is any text (RFC 9525). */
+static void a_common_name_is_no_name(void **state) {
+    ASSERT_DOUBTS(*state, {"localhost", "ca.pem", "hostname mismatch"},
+                  {"127.0.0.1", "ca.pem", "IP address mismatch"});
+}
+
+static int one_by_number_beside_a_common_name(void **state) {
+    return start_tls(state, 1, "beside", password);
+}
+
+static void nor_beside_a_number(void **state) {
+    ASSERT_DOUBTS(*state, {"127.0.0.1", "ca.pem", NULL},
+                  {"localhost", "ca.pem", "hostname mismatch"});
+}
+
 static void one_bad_server_is_borne(void **state) {
     struct fixture *f = *state;
     const char *arguments[ARGUMENTS_MAX];
@@ -779,6 +800,8 @@ int main(void) {
         ON(one_from_elsewhere, the_name_must_be_right),
         ON(one_by_number, a_number_is_no_name),
         ON(one_by_name, a_name_is_no_number),
+        ON(one_by_its_common_name, a_common_name_is_no_name),
+        ON(one_by_number_beside_a_common_name, nor_beside_a_number),
         ON(five_good, one_bad_server_is_borne),
         ON(five_good, authorities_may_be_in_a_folder),
         ON(one_that_asks_12, a_client_shows_its_certificate_in_1_2),

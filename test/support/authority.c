@@ -124,11 +124,13 @@ void authority_destroy(struct authority *authority) {
 
 void authority_issue(struct authority *authority, const struct certificate *wish) {
     EVP_PKEY *key = new_key();
-    X509 *certificate =
-        new_certificate(key, wish->file, 2 + authority->issued++, wish->has_expired);
+    const char *subject = wish->subject != NULL ? wish->subject : wish->file;
+    X509 *certificate = new_certificate(key, subject, 2 + authority->issued++, wish->has_expired);
 
     X509_set_issuer_name(certificate, X509_get_subject_name(authority->certificate));
-    add_extension(certificate, authority->certificate, NID_subject_alt_name, wish->names);
+    if (wish->names != NULL) {
+        add_extension(certificate, authority->certificate, NID_subject_alt_name, wish->names);
+    }
     must(X509_sign(certificate, authority->key, EVP_sha256()) > 0, "cannot sign");
     write_certificate(certificate, authority->folder, wish->file, ".pem");
     write_key(key, authority->folder, wish);

@@ -15,7 +15,8 @@ void authority_destroy(struct authority *authority);
 
 struct certificate {
     const char *file;       /* FOLDER/file.pem and FOLDER/file.key are written */
-    const char *names;      /* "DNS:localhost,IP:127.0.0.1" */
+    const char *names;      /* "DNS:localhost,IP:127.0.0.1"; NULL: none */
+    const char *subject;    /* the common name; NULL: that of the file */
     bool has_expired;       /* yesterday; otherwise it is good for some days */
     const char *passphrase; /* of the key; NULL: none */
 };

@@ -53,11 +53,18 @@ static void on_acquired(struct call *call, void *arg) {
     stay_or_leave(contestant);
 }
 
+static bool has_had_enough(const struct contestant *contestant) {
+    const struct contest *contest = contestant->contest;
+
+    return atomic_load(contestant->done) >= contest->turns ||
+           (contest->is_over != NULL && contest->is_over(contest->arg));
+}
+
 static void contend(struct contestant *contestant) {
     redlock_request request = contestant->contest->request;
 
     contestant->call = NULL;
-    if (atomic_load(contestant->done) < contestant->contest->turns) {
+    if (!has_had_enough(contestant)) {
         request.wait_ms = REDLOCK_FOREVER;
         contestant->call = begin_acquire(contestant->f, contestant->client, &request);
         contestant->call->then = on_acquired;
@@ -67,10 +74,12 @@ static void contend(struct contestant *contestant) {
 
 static void join(struct contestant *contestant, char **uris, size_t uri_count) {
     redlock_options options = patient_options(contestant->f, (const char *const *)uris, uri_count);
+    const redlock_options usual = REDLOCK_OPTIONS_INIT;
+    bool is_usual = contestant->contest->usual_delays;
 
     options.log_level = REDLOCK_LOG_INFO;
-    options.retry_delay_ms = 1;
-    options.retry_delay_max_ms = 4;
+    options.retry_delay_ms = is_usual ? usual.retry_delay_ms : 1;
+    options.retry_delay_max_ms = is_usual ? usual.retry_delay_max_ms : 4;
     contestant->client = connect_with(contestant->f, &options);
 }
 
@@ -81,16 +90,6 @@ struct progress {
     size_t target; /* turns */
 };
 
-static bool has_progressed(void *arg) {
-    const struct progress *progress = arg;
-    size_t turns = 0;
-
-    for (size_t i = 0; i < progress->count; i++) {
-        turns += atomic_load(progress->contestants[i].done);
-    }
-    return turns >= progress->target;
-}
-
 static bool is_idle(void *arg) {
     const struct progress *progress = arg;
 
@@ -100,6 +99,16 @@ static bool is_idle(void *arg) {
         }
     }
     return true;
+}
+
+static bool has_progressed(void *arg) {
+    const struct progress *progress = arg;
+    size_t turns = 0;
+
+    for (size_t i = 0; i < progress->count; i++) {
+        turns += atomic_load(progress->contestants[i].done);
+    }
+    return turns >= progress->target || is_idle(arg);
 }
 
 int contest_run(const struct contest *contest, char **uris, size_t uri_count, size_t clients,

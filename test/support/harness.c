@@ -423,18 +423,24 @@ static bool is_closed(void *arg) {
     return ((const struct member *)arg)->closed > 0;
 }
 
+static void on_drained(uint64_t unreleased, void *arg) {
+    struct member *member = arg;
+
+    member->unreleased = unreleased;
+    on_closed(arg);
+}
+
 static void start_to_close(struct member *member) {
     member->closing = true;
     redlock_client_close(member->client, on_closed, member);
     assert_int_equal(member->closed, 0);
 }
 
-struct member *begin_close(struct fixture *f, redlock_client *client) {
+static struct member *find_open(struct fixture *f, const redlock_client *client) {
     struct member *member;
 
     TAILQ_FOREACH(member, &f->members, link) {
         if (member->client == client && !member->closing) {
-            start_to_close(member);
             return member;
         }
     }
@@ -442,8 +448,28 @@ struct member *begin_close(struct fixture *f, redlock_client *client) {
     return NULL;
 }
 
+struct member *begin_close(struct fixture *f, redlock_client *client) {
+    struct member *member = find_open(f, client);
+
+    start_to_close(member);
+    return member;
+}
+
+struct member *begin_drain(struct fixture *f, redlock_client *client) {
+    struct member *member = find_open(f, client);
+
+    member->closing = true;
+    redlock_client_drain(client, on_drained, member);
+    assert_int_equal(member->closed, 0);
+    return member;
+}
+
+void wait_closed(struct fixture *f, struct member *member) {
+    run_until(f, is_closed, member, "the client is closed");
+}
+
 void close_client(struct fixture *f, redlock_client *client) {
-    run_until(f, is_closed, begin_close(f, client), "the client is closed");
+    wait_closed(f, begin_close(f, client));
 }
 
 static void close_clients(struct fixture *f) {
@@ -455,7 +481,7 @@ static void close_clients(struct fixture *f) {
         }
     }
     TAILQ_FOREACH(member, &f->members, link) {
-        run_until(f, is_closed, member, "the client is closed");
+        wait_closed(f, member);
     }
 }
 

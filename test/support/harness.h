@@ -72,7 +72,8 @@ struct member {
     TAILQ_ENTRY(member) link;
     redlock_client *client;
     bool closing;
-    size_t closed; /* callbacks so far */
+    size_t closed;       /* callbacks so far */
+    uint64_t unreleased; /* what redlock_client_drain has told */
     void (*then)(struct member *member, void *arg);
     void *then_arg;
 };
@@ -171,6 +172,8 @@ void wait_answered(struct fixture *f, redlock_client *client, size_t node);
 void wait_all_answered(struct fixture *f, redlock_client *client);
 
 struct member *begin_close(struct fixture *f, redlock_client *client);
+struct member *begin_drain(struct fixture *f, redlock_client *client);
+void wait_closed(struct fixture *f, struct member *member);
 void close_client(struct fixture *f, redlock_client *client); /* and waits */
 
 /* ------------------------------------------------------------------------------------ requests */

@@ -46,13 +46,18 @@ static void assert_options_refused(const redlock_options *given, const char *mes
     assert_int_equal(options_read(given, &options, NULL), REDLOCK_EINVAL);
 }
 
-static void assert_request_refused(const redlock_request *given, const char *message) {
-    redlock_options options = usual_options();
+static void assert_request_refused_by(const redlock_options *options, const redlock_request *given,
+                                      const char *message) {
     redlock_request request;
     redlock_error error = {REDLOCK_OK, ""};
-    assert_int_equal(options_read_request(given, &options, &request, &error), REDLOCK_EINVAL);
+    assert_int_equal(options_read_request(given, options, &request, &error), REDLOCK_EINVAL);
     assert_int_equal(error.status, REDLOCK_EINVAL);
     assert_begins_with(error.message, message);
+}
+
+static void assert_request_refused(const redlock_request *given, const char *message) {
+    redlock_options options = usual_options();
+    assert_request_refused_by(&options, given, message);
 }
 
 static redlock_request assert_request_accepted(const redlock_request *given) {
@@ -78,7 +83,7 @@ static void test_the_defaults(void **state) {
     assert_int_equal(options.max_ttl_ms, 30000);
     assert_true(options.drift == 0.01);
     assert_int_equal(options.retry_delay_ms, 200);
-    assert_int_equal(options.retry_delay_max_ms, 2000);
+    assert_int_equal(options.retry_delay_max_ms, 200);
     assert_int_equal(options.reconnect_delay_ms, 50);
     assert_int_equal(options.reconnect_delay_max_ms, 2000);
     assert_int_equal(options.max_commands, 65536);
@@ -95,6 +100,7 @@ static void test_the_defaults(void **state) {
 }
 
 #define CENTURY UINT64_C(3155760000000)
+#define WEEK UINT64_C(604800000)
 #define DURATION(field, least)                                                                     \
     { #field ": ", offsetof(redlock_options, field), sizeof(uint64_t), least, CENTURY }
 
@@ -234,11 +240,47 @@ static void test_the_guards(void **state) {
     assert_options_refused(&options, "guards: -1 is not one of");
 }
 
+static uint64_t accepted_idle_ms(const redlock_options *given) {
+    redlock_options options;
+    assert_options_accepted(given);
+    assert_int_equal(options_read(given, &options, NULL), REDLOCK_OK);
+    return options.fence_idle_ms;
+}
+
+static void test_counters_live_as_long_as_locks_may(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    options.fence_idle_ms = 5;
+    assert_options_refused(&options, "fence_idle_ms: 5 is less than max_ttl_ms, 30000, and not 0");
+    options.fence_idle_ms = 29999;
+    assert_options_refused(&options, "fence_idle_ms: 29999 is less than max_ttl_ms, 30000");
+    options.fence_idle_ms = 30000;
+    assert_int_equal(accepted_idle_ms(&options), 30000);
+    options.max_ttl_ms = WEEK + 2;
+    options.fence_idle_ms = WEEK + 1;
+    assert_options_refused(&options, "fence_idle_ms: 604800001 is less than max_ttl_ms, 604800002");
+}
+
+/* Who has not set it is not refused for it. */
+static void test_by_default_counters_follow_the_longest_ttl(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    assert_int_equal(accepted_idle_ms(&options), WEEK);
+    options.max_ttl_ms = WEEK;
+    assert_int_equal(accepted_idle_ms(&options), WEEK);
+    options.max_ttl_ms = WEEK + 1;
+    assert_int_equal(accepted_idle_ms(&options), WEEK + 1);
+    options.max_ttl_ms = CENTURY;
+    assert_int_equal(accepted_idle_ms(&options), CENTURY);
+}
+
 static void test_counters_may_live_for_ever(void **state) {
     (void)state;
     redlock_options options = usual_options();
+    assert_int_equal(options.fence_idle_ms, WEEK);
+    options.max_ttl_ms = CENTURY;
     options.fence_idle_ms = 0;
-    assert_options_accepted(&options);
+    assert_int_equal(accepted_idle_ms(&options), 0);
     options.fence_idle_ms = CENTURY;
     assert_options_accepted(&options);
     options.fence_idle_ms = CENTURY + 1;
@@ -586,6 +628,27 @@ static void test_permits_leave_room_in_the_key(void **state) {
     assert_request_refused(&request, "key: with permits, longer than 65532 bytes");
 }
 
+/* A WAIT makes a node silent, for half of the round's time and a little more. */
+static void test_replicas_are_waited_for_before_a_stall(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    redlock_request request = usual_request(), checked;
+    assert_int_equal(options_wait_ms(&options), 26);
+    request.wait_replicas = 2;
+    for (options.stall_timeout_ms = 1; options.stall_timeout_ms < 50; options.stall_timeout_ms++) {
+        assert_request_refused_by(&options, &request, "wait_replicas: 2 needs a stall_timeout_ms");
+    }
+    options.stall_timeout_ms = 49;
+    assert_request_refused_by(&options, &request,
+                              "wait_replicas: 2 needs a stall_timeout_ms, 49, of at least "
+                              "node_timeout_ms, 50: ");
+    options.stall_timeout_ms = 50;
+    assert_int_equal(options_read_request(&request, &options, &checked, NULL), REDLOCK_OK);
+    options.stall_timeout_ms = 1;
+    request.wait_replicas = 0;
+    assert_int_equal(options_read_request(&request, &options, &checked, NULL), REDLOCK_OK);
+}
+
 /* ---- terms ---- */
 
 static void test_how_long_to_go_on_trying(void **state) {
@@ -627,7 +690,7 @@ static void test_the_terms_are_what_was_asked_for(void **state) {
     assert_int_equal(terms.ttl, MS(10000));
     assert_int_equal(terms.node_timeout, MS(50));
     assert_int_equal(terms.retry_delay, MS(200));
-    assert_int_equal(terms.retry_delay_max, MS(2000));
+    assert_int_equal(terms.retry_delay_max, MS(200));
     assert_int_equal(terms.min_validity, 0);
     assert_false(terms.watchdog);
     assert_int_equal(terms.permits, 0);
@@ -654,6 +717,8 @@ int main(void) {
         cmocka_unit_test(test_nodes_must_be_set),
         cmocka_unit_test(test_name_and_owner),
         cmocka_unit_test(test_the_guards),
+        cmocka_unit_test(test_counters_live_as_long_as_locks_may),
+        cmocka_unit_test(test_by_default_counters_follow_the_longest_ttl),
         cmocka_unit_test(test_counters_may_live_for_ever),
         cmocka_unit_test(test_the_log_level),
         cmocka_unit_test(test_an_allocator_is_whole),
@@ -670,6 +735,7 @@ int main(void) {
         cmocka_unit_test(test_the_ttl_leaves_more_than_the_least_validity),
         cmocka_unit_test(test_max_hold_bounds_a_watchdog),
         cmocka_unit_test(test_permits_leave_room_in_the_key),
+        cmocka_unit_test(test_replicas_are_waited_for_before_a_stall),
         cmocka_unit_test(test_how_long_to_go_on_trying),
         cmocka_unit_test(test_the_terms_are_what_was_asked_for),
     };

@@ -19,10 +19,6 @@ void resolver_init(struct resolver *resolver, const struct loop *loop) {
     *resolver = (struct resolver){.loop = loop};
 }
 
-void resolver_finish(struct resolver *resolver) {
-    (void)resolver;
-}
-
 bool resolver_is_numeric(const char *host) {
     return strncmp(host, "node", 4) != 0;
 }

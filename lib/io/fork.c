@@ -1,0 +1,26 @@
+#include "io/fork.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static unsigned generation;
+
+static void on_child(void) {
+    generation++;
+}
+
+/* Two threads at once may both register it: then each fork counts twice, which is as good. */
+bool fork_init(void) {
+    static atomic_bool is_registered;
+    if (!atomic_load(&is_registered)) {
+        if (pthread_atfork(NULL, NULL, on_child) != 0) {
+            return false;
+        }
+        atomic_store(&is_registered, true);
+    }
+    return true;
+}
+
+unsigned fork_generation(void) {
+    return generation;
+}

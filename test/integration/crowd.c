@@ -1,0 +1,269 @@
+/*
+ * Many locks of one client, and what they must not do to each other, to the masters, or to the end
+ * of the client. And the renewals of one, when its nodes are slow, away, or back.
+ */
+#include "detour.h"
+#include "harness.h"
+#include "look.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+
+#define KEY "orders:42"
+#define THREE 3
+#define LOCKS 2000
+
+static int three_masters(void **state) {
+    return start_fixture(state, THREE, NULL);
+}
+
+static void begin_to_hold(struct fixture *f, redlock_client *client, unsigned first,
+                          unsigned count) {
+    for (unsigned i = first; i < first + count; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "crowd:%u", i);
+        redlock_request request = request_for(key, LONG_TTL_MS);
+        request.watchdog = true;
+        request.wait_ms = REDLOCK_FOREVER;
+        begin_acquire(f, client, &request);
+    }
+}
+
+static bool have_all_ended(void *arg) {
+    const struct fixture *f = arg;
+
+    return f->ended == f->accepted;
+}
+
+static void hold_crowd(struct fixture *f, redlock_client *client) {
+    begin_to_hold(f, client, 0, LOCKS);
+    run_until(f, have_all_ended, f, "all of the crowd is acquired");
+}
+
+static redlock_options options_with_queue(struct fixture *f, uint32_t max_commands) {
+    redlock_options options = patient_options(f, masters_uris(f->masters), THREE);
+
+    options.max_commands = max_commands;
+    options.retry_delay_ms = options.retry_delay_max_ms = 5;
+    options.close_timeout_ms = 120000;
+    options.log_level = REDLOCK_LOG_WARN;
+    return options;
+}
+
+static void assert_empty(struct fixture *f) {
+    for (size_t i = 0; i < THREE; i++) {
+        assert_int_equal(masters_query_integer(f->masters, i, "DBSIZE"), 0);
+    }
+}
+
+/* -------------------------------------------------------------------------------------- closing */
+
+/* The queues take sixteen calls at once, and each round of votes is given up before its end. */
+static void a_client_that_closes_leaves_nothing(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = options_with_queue(f, 16);
+    redlock_client *client = connect_with(f, &options);
+
+    hold_crowd(f, client);
+    struct member *member = begin_drain(f, client);
+    wait_closed(f, member);
+    assert_int_equal(member->unreleased, 0);
+    assert_empty(f);
+}
+
+/* Requests are still under way, and more than the queues hold. */
+static void a_client_that_closes_undoes_what_is_under_way(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = options_with_queue(f, 64);
+    redlock_client *client = connect_with(f, &options);
+
+    begin_to_hold(f, client, 0, LOCKS);
+    run_turns(f, 1);
+    struct member *member = begin_drain(f, client);
+    wait_closed(f, member);
+    assert_int_equal(member->unreleased, 0);
+    assert_empty(f);
+}
+
+/* Of those who are away it is told what may be left with them. */
+static void what_a_dead_node_keeps_is_told(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = options_with_queue(f, 65536);
+    redlock_client *client = connect_with(f, &options);
+
+    begin_to_hold(f, client, 0, 10);
+    run_until(f, have_all_ended, f, "all are acquired");
+    wait_all_answered(f, client);
+    masters_kill(f->masters, 2);
+    wait_connected(f, client, 2);
+    struct member *member = begin_drain(f, client);
+    wait_closed(f, member);
+    assert_int_equal(member->unreleased, 10);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(masters_query_integer(f->masters, i, "DBSIZE"), 0);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- turns */
+
+struct ticks {
+    unsigned told;
+    unsigned most;
+};
+
+static void count_told(struct loss *loss, void *arg) {
+    struct ticks *ticks = arg;
+
+    (void)loss;
+    ticks->told++;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg) {
+    struct ticks *ticks = arg;
+
+    (void)fd;
+    (void)what;
+    ticks->most = ticks->told > ticks->most ? ticks->told : ticks->most;
+    ticks->told = 0;
+}
+
+/* Between two turns the application's own events have their time. */
+static void a_turn_deals_with_so_many_locks(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = options_with_queue(f, 65536);
+    redlock_client *client = connect_with(f, &options);
+    struct ticks ticks = {0, 0};
+
+    for (unsigned i = 0; i < LOCKS; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "crowd:%u", i);
+        redlock_request request = request_for(key, LONG_TTL_MS);
+        struct loss *loss = watch_loss(f, &request);
+        loss->then = count_told;
+        loss->then_arg = &ticks;
+        begin_acquire(f, client, &request);
+    }
+    run_until(f, have_all_ended, f, "all of the crowd is acquired");
+    struct event *tick = event_new(f->base, -1, EV_PERSIST, on_tick, &ticks);
+    event_add(tick, &(struct timeval){0, 1});
+    close_client(f, client);
+    event_free(tick);
+    assert_in_range(ticks.most, 1, 600); /* two turns may come between two ticks */
+}
+
+/* ------------------------------------------------------------------------------------- renewals */
+
+struct passing {
+    const redlock_lock *lock;
+    uint64_t below_ms;
+};
+
+static bool has_passed(void *arg) {
+    const struct passing *passing = arg;
+
+    return redlock_validity_ms(passing->lock) <= passing->below_ms;
+}
+
+/* Waits until so much of the lock's validity has gone by, or it has been renewed meanwhile. */
+static void pass_validity(struct fixture *f, const redlock_lock *lock, uint64_t ms) {
+    uint64_t now = redlock_validity_ms(lock);
+    struct passing passing = {lock, now > ms ? now - ms : 0};
+
+    run_until(f, has_passed, &passing, "some of the validity is over");
+}
+
+#define SHORT_TTL_MS 3000
+
+/* Each answer takes many times as long as a round for an acquisition would wait. */
+static void renewals_that_are_answered_late_count(void **state) {
+    struct fixture *f = *state;
+    struct detour detour = take_detour(f, PATIENT);
+    const char *uris[THREE];
+    for (size_t i = 0; i < THREE; i++) {
+        uris[i] = proxy_uri(detour.proxies[i]);
+    }
+    redlock_options options = patient_options(f, uris, THREE);
+    options.node_timeout_ms = 5;
+    redlock_client *client = connect_with(f, &options);
+    redlock_request request = request_for(KEY, SHORT_TTL_MS);
+    struct loss *loss = watch_loss(f, &request);
+    request.watchdog = true;
+    request.wait_ms = REDLOCK_FOREVER;
+    redlock_lock *lock = hold_for(f, client, &request);
+    for (unsigned i = 0; i < 20; i++) {
+        for (size_t j = 0; j < THREE; j++) {
+            proxy_hold_replies(detour.proxies[j]);
+        }
+        pass_validity(f, lock, SHORT_TTL_MS / 5);
+        assert_int_equal(loss->count, 0);
+        for (size_t j = 0; j < THREE; j++) {
+            proxy_pass_replies(detour.proxies[j]);
+        }
+        run_turns(f, 2);
+    }
+    assert_int_equal(loss->count, 0);
+}
+
+static bool is_lost(void *arg) {
+    return ((const struct loss *)arg)->count > 0;
+}
+
+/* A node that is left is asked a few times until the lock is lost, not ten times a second. */
+static void without_a_quorum_renewals_are_few(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, 10000);
+    struct loss *loss = watch_loss(f, &request);
+    request.watchdog = true;
+    hold_for(f, client, &request);
+    masters_kill(f->masters, 1);
+    masters_kill(f->masters, 2);
+    size_t before = executed(f, 0, "evalsha");
+    run_until(f, is_lost, loss, "the lock is lost");
+    assert_int_equal(loss->status, REDLOCK_EEXPIRED);
+    assert_in_range(executed(f, 0, "evalsha") - before, 2, 30); /* beats among them */
+}
+
+struct growth {
+    const redlock_lock *lock;
+    uint64_t above_ms;
+};
+
+static bool has_grown(void *arg) {
+    const struct growth *growth = arg;
+
+    return redlock_validity_ms(growth->lock) > growth->above_ms;
+}
+
+/* By its own time the next renewal would be minutes away. */
+static void a_node_that_comes_back_is_asked_at_once(void **state) {
+    struct fixture *f = *state;
+    struct detour detour = take_detour(f, PATIENT);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    request.watchdog = true;
+    redlock_lock *lock = hold_for(f, detour.client, &request);
+    wait_holders(f, KEY, THREE);
+    go_away(f, &detour, 1);
+    go_away(f, &detour, 2);
+    assert_int_equal(extend(f, lock, 0), REDLOCK_ENOQUORUM);
+    pass_validity(f, lock, 2000);
+    struct growth growth = {lock, redlock_validity_ms(lock) + 500};
+    proxy_accept(detour.proxies[1]);
+    run_until(f, has_grown, &growth, "the lock is renewed");
+}
+
+#define ON_THREE_MASTERS(test) cmocka_unit_test_setup_teardown(test, three_masters, finish)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_THREE_MASTERS(a_client_that_closes_leaves_nothing),
+        ON_THREE_MASTERS(a_client_that_closes_undoes_what_is_under_way),
+        ON_THREE_MASTERS(what_a_dead_node_keeps_is_told),
+        ON_THREE_MASTERS(a_turn_deals_with_so_many_locks),
+        ON_THREE_MASTERS(renewals_that_are_answered_late_count),
+        ON_THREE_MASTERS(without_a_quorum_renewals_are_few),
+        ON_THREE_MASTERS(a_node_that_comes_back_is_asked_at_once),
+    };
+
+    return cmocka_run_group_tests_name("crowd", tests, NULL, NULL);
+}
