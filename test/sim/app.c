@@ -168,6 +168,7 @@ void app_close_client(struct app *app) {
     }
     alarm_clear(&app->crowd);
     app->is_closing = true;
+    app->checker->is_closing[app->process.index] = app->process.life + 1;
     app_begin_call(app);
     redlock_client_close(app->client, on_closed, record_expect(&app->workers[0]));
     app_end_call(app);

@@ -257,6 +257,9 @@ void check_process(struct event_base *process, bool was_disturbed) {
         violate(checker->world, INVARIANT_BOUNDS, "process %u has %zu bytes of memory",
                 process->index, process->bytes);
     }
+    if (was_disturbed) {
+        checker->disturbed_at[process->index] = checker->world->now;
+    }
     LIST_FOREACH(hold, &checker->holds, link) {
         if (hold->process == process) {
             look_at(checker, hold);

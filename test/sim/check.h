@@ -155,6 +155,9 @@ struct checker {
     uint64_t evicted_until[SERVERS_MAX][KEYS_MAX]; /* somebody may rely on what was lost there */
     int64_t set_back_ms[SERVERS_MAX];              /* servers' clocks, so far: keys live longer */
     struct heard heard[PROCESSES_MAX][SERVERS_MAX];
+    bool has_guards;
+    uint64_t disturbed_at[PROCESSES_MAX]; /* they were last paused, or preempted */
+    unsigned is_closing[PROCESSES_MAX];   /* the life of the client that is closed, and one */
 
     uint32_t wait_replicas; /* so many have to confirm a grant; 0: it counts without */
     struct unconfirmed unconfirmed[PROCESSES_MAX][SERVERS_MAX];
@@ -179,7 +182,7 @@ void check_finish(struct checker *checker);
 /* ---- told by the simulated outside ---- */
 
 void check_new_token(struct event_base *process, char text[41]);
-void check_sent(const struct link *link, const char *data, size_t length);
+void check_sent(struct link *link, const char *data, size_t length);
 /* After a server has run a command, or refused it; the array is the caller's. */
 struct effect *check_effects(const struct link *link, const struct words *words,
                              const struct reply *reply, unsigned *count);

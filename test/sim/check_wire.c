@@ -203,14 +203,38 @@ static bool is_release(enum script script) {
     return script == SCRIPT_RELEASE || script == SCRIPT_STAY || script == SCRIPT_SHARE_END;
 }
 
-void check_sent(const struct link *link, const char *data, size_t length) {
+/*
+ * A node is asked for its clock each second, however full its queue is: for as long as a client
+ * does not do so its grants would have to be left uncounted. (A process that could not run is
+ * excused.)
+ */
+static void check_beaten(const struct checker *checker, struct link *link,
+                         const struct words *words) {
+    uint64_t now = checker->world->now;
+    const struct event_base *process = link->process;
+    uint64_t since = checker->disturbed_at[process->index];
+    since = link->beaten_at > since ? link->beaten_at : since;
+    if (check_is_beat(words)) {
+        link->beaten_at = now;
+    } else if (checker->has_guards && now - since > checker->unseen && process->failed == 0 &&
+               checker->is_closing[process->index] != process->life + 1) {
+        violate(checker->world, INVARIANT_LIVENESS,
+                "process %u has not asked node %u for its clock for %" PRIu64 " ms", process->index,
+                link->server->master.index, (now - since) / MS);
+    }
+}
+
+void check_sent(struct link *link, const char *data, size_t length) {
     struct checker *checker = checker_of(link->network->world);
     struct words words;
     const struct form *form = NULL;
     if (words_read(&words, data, length) != length) {
         violate(checker->world, INVARIANT_BOUNDS, "process %u sent a broken command",
                 link->process->index);
-    } else if (word_is(&words.word[0], "SET")) {
+        return;
+    }
+    check_beaten(checker, link, &words);
+    if (word_is(&words.word[0], "SET")) {
         set_sent(checker, link, &words);
     } else if ((form = form_of(&words)) != NULL && script_takes(form->script)) {
         takes_sent(checker, link, &words, form);

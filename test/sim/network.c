@@ -126,6 +126,7 @@ struct link *link_open(struct network *network, struct event_base *process, unsi
     link->server = &network->servers[server];
     link->process = process;
     link->conn = conn;
+    link->beaten_at = network->world->now;
     link->number = ++network->link_count;
     stream_init(&link->requests, link, on_request);
     stream_init(&link->replies, link, on_reply);

@@ -82,9 +82,10 @@ struct link {
     struct server *server;
     struct event_base *process;
     unsigned number;
-    struct conn *conn; /* NULL: the client side is closed */
-    bool is_accepted;  /* the server side stands */
-    unsigned db;       /* that it has selected */
+    struct conn *conn;  /* NULL: the client side is closed */
+    bool is_accepted;   /* the server side stands */
+    uint64_t beaten_at; /* the latest beat on it was sent; or it was opened */
+    unsigned db;        /* that it has selected */
     struct stream requests, replies;
 };
 TAILQ_HEAD(link_list, link);

@@ -123,6 +123,10 @@ static void draw_mishaps(struct plan *plan, struct rng *rng) {
     uint32_t all = (UINT32_C(1) << plan->nodes) - 1;
     plan->has_losses = plan->crowd > 0 || rng_chance(rng, 500);
     plan->has_jumps = !plan->has_twin && !plan->has_changes && rng_chance(rng, 400);
+    if (plan->has_losses && plan->has_long_ttls && rng_chance(rng, 300)) {
+        plan->preemptions = (unsigned)rng_between(rng, 5, 20); /* between a beat and a grant */
+        plan->preempted_for = rng_between(rng, 2000, 5000) * MS;
+    }
     if (plan->has_jumps && plan->preempted_for > 1000 * MS) {
         plan->preempted_for = 1000 * MS; /* else a reading of a clock may not tell anything */
     }

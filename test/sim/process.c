@@ -130,6 +130,7 @@ static void on_resume(void *owner) {
     struct event_base *process = owner;
     TRACE(process->world, "process %u goes on", process->index);
     process->is_paused = false;
+    process->on_check(process, true);
     if (!TAILQ_EMPTY(&process->ready)) {
         wake_soon(process);
     }

@@ -60,6 +60,7 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
         plan->cause != CAUSE_AMNESIA && plan->cause != CAUSE_RESTARTS && !plan->has_changes;
     run->checker.clocks_jump = plan->cause == CAUSE_CLIENTS;
     run->checker.server_clocks_jump = plan->cause == CAUSE_NODES;
+    run->checker.has_guards = plan->options.guards != REDLOCK_GUARDS_OFF;
     run->checker.unseen = (uint64_t)((double)(plan->options.node_timeout_ms + 2000) *
                                      (1 + plan->options.drift) * (double)MS) +
                           2 * MS;
