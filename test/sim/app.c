@@ -249,7 +249,7 @@ void app_init(struct app *app, const struct plan *plan, struct checker *checker,
     process->network = checker->network;
     process->on_check = check_process;
     process->lateness = plan->lateness;
-    process->preemptions = plan->preemptions;
+    process->preemptions = app_is_hurried(app) == plan->has_hurry ? plan->preemptions : 0;
     process->preempted_for = plan->preempted_for;
     process->failures = plan->failures;
     STAILQ_INIT(&app->records);

@@ -68,13 +68,8 @@ void crowd_init(struct app *app) {
     alarm_init(&app->crowd, &app->process, on_alarm, app);
 }
 
-/* Every other process has one, and holds no lock for long; the rest do, and see what goes on. */
-bool crowd_has(const struct app *app) {
-    return app->plan->crowd > 0 && app->process.index % 2 == 1;
-}
-
 void crowd_come(struct app *app) {
-    if (crowd_has(app)) {
+    if (app->plan->crowd > 0 && app_is_hurried(app)) {
         alarm_set(&app->crowd, app_world(app)->now + app_draw(app, app->plan->crowd_every) + MS);
     }
 }

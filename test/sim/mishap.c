@@ -70,8 +70,10 @@ static void restart(struct nemesis *nemesis, struct server *server) {
 
 /* ---- clocks ---- */
 
-static int64_t draw_jump(struct nemesis *nemesis) {
-    if (nemesis->jumps_back < JUMPS_BACK_MAX && coin(nemesis)) {
+enum jump_kind { JUMP_ALONE, JUMP_IN_RESTART, JUMP_AFTER_RESTART, JUMP_KIND_COUNT };
+
+static int64_t draw_jump(struct nemesis *nemesis, enum jump_kind kind) {
+    if (nemesis->jumps_back < JUMPS_BACK_MAX && (kind == JUMP_AFTER_RESTART || coin(nemesis))) {
         nemesis->jumps_back++;
         return -(int64_t)(LEAST_JUMP + draw(nemesis, MOST_JUMP_BACK - LEAST_JUMP));
     }
@@ -104,8 +106,6 @@ static void jump_after_restart(struct nemesis *nemesis, struct server *server, i
     set_clock(nemesis, server, by, true, !is_durable(nemesis, server));
 }
 
-enum jump_kind { JUMP_ALONE, JUMP_IN_RESTART, JUMP_AFTER_RESTART, JUMP_KIND_COUNT };
-
 static void jump(struct nemesis *nemesis, struct server *server, int64_t by, enum jump_kind kind) {
     if (kind == JUMP_ALONE) {
         set_clock(nemesis, server, by, false, false);
@@ -131,8 +131,8 @@ static void renew_client(struct nemesis *nemesis) {
 static void set_clocks(struct nemesis *nemesis, unsigned count) {
     const struct plan *plan = nemesis->plan;
     const struct checker *checker = nemesis->world->checker;
-    int64_t by = draw_jump(nemesis);
     enum jump_kind kind = (enum jump_kind)draw(nemesis, JUMP_KIND_COUNT);
+    int64_t by = draw_jump(nemesis, kind);
     unsigned first = (unsigned)draw(nemesis, plan->nodes);
     for (unsigned i = 0; i < count; i++) {
         struct server *server = &nemesis->network->servers[(first + i) % plan->nodes];
@@ -142,7 +142,7 @@ static void set_clocks(struct nemesis *nemesis, unsigned count) {
             jump(nemesis, server, by, kind);
         }
     }
-    if (coin(nemesis)) {
+    if (kind == JUMP_AFTER_RESTART || coin(nemesis)) {
         renew_client(nemesis);
     }
 }
@@ -189,7 +189,7 @@ static void evict(struct nemesis *nemesis, struct server *server) {
 
 static void lose_memory(struct nemesis *nemesis, unsigned count) {
     const struct plan *plan = nemesis->plan;
-    bool is_all = coin(nemesis) || (plan->crowd > 0 && coin(nemesis));
+    bool is_all = coin(nemesis) || (plan->has_hurry && coin(nemesis));
     count = is_all && coin(nemesis) ? plan->nodes : count;
     unsigned first = (unsigned)draw(nemesis, plan->nodes);
     for (unsigned i = 0; i < count; i++) {
@@ -208,7 +208,7 @@ static void lose_memory(struct nemesis *nemesis, unsigned count) {
 void mishap_strike(struct nemesis *nemesis) {
     const struct plan *plan = nemesis->plan;
     unsigned count = coin(nemesis) ? 1 : 1 + (unsigned)draw(nemesis, plan->nodes);
-    if (plan->has_losses && draw(nemesis, 3) < (plan->crowd > 0 ? 2 : 1)) {
+    if (plan->has_losses && draw(nemesis, 3) < (plan->has_hurry ? 2 : 1)) {
         lose_memory(nemesis, count);
     } else if (plan->has_jumps && draw(nemesis, 3) == 0) {
         set_clocks(nemesis, count);

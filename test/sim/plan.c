@@ -98,6 +98,18 @@ static void draw_long_ttls(struct plan *plan, struct rng *rng) {
 /* Queues that are full for seconds. */
 static void draw_crowd(struct plan *plan, struct rng *rng) {
     redlock_options *options = &plan->options;
+    plan->slow_paths = (unsigned)rng_between(rng, 500, 1000);
+    plan->slow_latency = rng_between(rng, 50 * MS, 150 * MS);
+    plan->crowd = (unsigned)rng_between(rng, 1, 3);
+    plan->crowd_every = rng_between(rng, 5 * MS, 15 * MS);
+    options->node_timeout_ms = plan->slow_latency * 2 / MS + rng_between(rng, 60, 200);
+    options->stall_timeout_ms = options->node_timeout_ms + rng_between(rng, 100, 600);
+    options->max_commands = 16;
+}
+
+/* Much is acquired while others hold it for long, and nodes lose it: by clients that are blind. */
+static void draw_hurry(struct plan *plan, struct rng *rng) {
+    plan->has_hurry = true;
     plan->nodes = (unsigned)rng_between(rng, 1, 3);
     plan->workers = (unsigned)rng_between(rng, 2, 3);
     plan->keys = (unsigned)rng_between(rng, 1, 2);
@@ -107,26 +119,22 @@ static void draw_crowd(struct plan *plan, struct rng *rng) {
     plan->duration = 12000 * MS;
     plan->fault_every = rng_between(rng, 800, 2000) * MS;
     plan->think_ms = rng_between(rng, 10, 100);
-    plan->slow_paths = (unsigned)rng_between(rng, 500, 1000);
-    plan->slow_latency = rng_between(rng, 50 * MS, 150 * MS);
-    plan->crowd = (unsigned)rng_between(rng, 1, 3);
-    plan->crowd_every = rng_between(rng, 5 * MS, 15 * MS);
-    options->node_timeout_ms = plan->slow_latency * 2 / MS + rng_between(rng, 60, 200);
-    options->stall_timeout_ms = options->node_timeout_ms + rng_between(rng, 100, 600);
-    options->max_commands = 16;
-    options->retry_delay_ms = rng_between(rng, 1, 4);
-    options->retry_delay_max_ms = rng_between(rng, 20, 60);
+    plan->options.retry_delay_ms = rng_between(rng, 1, 4);
+    plan->options.retry_delay_max_ms = rng_between(rng, 20, 60);
+    if (rng_chance(rng, 500)) {
+        draw_crowd(plan, rng);
+    } else { /* what was to be sent is sent long after the last beat */
+        plan->preemptions = (unsigned)rng_between(rng, 2, 10);
+        plan->preempted_for = rng_between(rng, 3500, 5500) * MS;
+    }
 }
 
 /* What guards are for. */
 static void draw_mishaps(struct plan *plan, struct rng *rng) {
     uint32_t all = (UINT32_C(1) << plan->nodes) - 1;
-    plan->has_losses = plan->crowd > 0 || rng_chance(rng, 500);
+    plan->has_losses = plan->has_hurry || rng_chance(rng, 500);
     plan->has_jumps = !plan->has_twin && !plan->has_changes && rng_chance(rng, 400);
-    if (plan->has_losses && plan->has_long_ttls && rng_chance(rng, 300)) {
-        plan->preemptions = (unsigned)rng_between(rng, 5, 20); /* between a beat and a grant */
-        plan->preempted_for = rng_between(rng, 2000, 5000) * MS;
-    }
+    plan->has_jumps &= !plan->has_hurry;
     if (plan->has_jumps && plan->preempted_for > 1000 * MS) {
         plan->preempted_for = 1000 * MS; /* else a reading of a clock may not tell anything */
     }
@@ -141,7 +149,7 @@ static void draw_guarded(struct plan *plan, struct rng *rng) {
     if (rng_chance(rng, 300)) {
         draw_long_ttls(plan, rng);
         if (rng_chance(rng, 400)) {
-            draw_crowd(plan, rng);
+            draw_hurry(plan, rng);
         }
     }
     plan->has_twin = plan->nodes > 1 && plan->nodes < 9 && rng_chance(rng, 150);

@@ -44,6 +44,7 @@ struct plan {
     bool has_losses;  /* nodes lose keys while they run */
     bool has_jumps;   /* nodes' clocks jump, and guards notice that */
     bool has_long_ttls;
+    bool has_hurry;   /* every other process is in a hurry: it holds no lock for long */
     uint32_t durable; /* mask of the nodes that keep what they are told over restarts */
     bool has_twin;    /* the first of the nodes is in the clients' lists twice, by another name */
     bool has_long_keys, has_names;

@@ -109,10 +109,10 @@ static uint32_t mask_of(const struct worker *worker) {
 /* Long ones beside short ones, so that others come and go while one relies on what it has. */
 static uint64_t draw_hold_ms(struct app *app) {
     const struct plan *plan = app->plan;
-    if (crowd_has(app)) {
+    if (app_is_hurried(app)) {
         return 100;
     }
-    return plan->has_long_ttls && plan->crowd == 0 && app_chance(app, 600) ? 100 : plan->hold_ms;
+    return plan->has_long_ttls && !plan->has_hurry && app_chance(app, 600) ? 100 : plan->hold_ms;
 }
 
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
@@ -387,7 +387,7 @@ static void release(struct worker *worker) {
 static void act_on_held(struct worker *worker) {
     struct app *app = worker->app;
     redlock_validity_ms(worker->lock);
-    if (app->phase != PHASE_FAULTS || app_chance(app, crowd_has(app) ? 900 : 450)) {
+    if (app->phase != PHASE_FAULTS || app_chance(app, app_is_hurried(app) ? 900 : 450)) {
         release(worker);
         return;
     }

@@ -16,6 +16,11 @@ static inline bool app_chance(struct app *app, unsigned per_mille) {
     return rng_chance(&app_world(app)->rng, per_mille);
 }
 
+/* It holds no lock for long; it has the crowd, and is preempted, where there is such. */
+static inline bool app_is_hurried(const struct app *app) {
+    return app->plan->has_hurry && app->process.index % 2 == 1;
+}
+
 /* Around each call of the library: no callback may come in between. */
 static inline void app_begin_call(struct app *app) {
     app->is_calling = true;
@@ -50,7 +55,6 @@ void looker_init(struct worker *worker);
 
 /* The crowd of a client comes, and comes again; it ends with its client. */
 void crowd_init(struct app *app);
-bool crowd_has(const struct app *app);
 void crowd_come(struct app *app);
 void crowd_end(struct app *app);
 
