@@ -202,7 +202,7 @@ typedef struct redlock_options {
 
     /* Bounds per node: what is over them is not sent, and the node's vote is UNREACHABLE. */
     uint32_t max_commands; /* commands sent and not answered; 65536 */
-    size_t max_bytes;      /* their bytes; 16 MiB */
+    size_t max_bytes;      /* their bytes, and those of releases to be sent later; 16 MiB */
 
     const char *name; /* what the servers list as the client's name; "redlock"; NULL: none */
 
@@ -625,7 +625,7 @@ typedef struct redlock_node_view {
     const char *node;   /* "127.0.0.1:6379" */
     bool answered;      /* and can be trusted; else `detail` says why not */
     bool held;          /* the key is there, with an expiry */
-    const char *owner;  /* redlock_options.owner of who holds it; "" */
+    const char *owner;  /* redlock_options.owner of who holds it, printable; "" */
     uint64_t ttl_ms;    /* what the key has left */
     uint64_t fence;     /* the key's counter; 0: none */
     const char *detail; /* why it did not answer, or what there is that is no lock; "" */
@@ -704,10 +704,11 @@ typedef enum redlock_vote {
     REDLOCK_VOTE_NONE,        /* had not answered when the others had already decided */
     REDLOCK_VOTE_GRANTED,     /* did it */
     REDLOCK_VOTE_DENIED,      /* the key is held by another, or (to a reader) waited for */
-    REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string */
+    REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string; or its counter
+                                 (of a fenced lock) is out of range */
     REDLOCK_VOTE_NO_EXPIRY,   /* the key exists but is no lock: it never expires */
     REDLOCK_VOTE_MISSING,     /* the key was to be renewed or released, and was not there */
-    REDLOCK_VOTE_ERROR,       /* the server refused: detail is its own text */
+    REDLOCK_VOTE_ERROR,       /* the server refused: detail is its own text, or says why */
     REDLOCK_VOTE_TIMEOUT,     /* no answer within node_timeout_ms */
     REDLOCK_VOTE_UNREACHABLE, /* nothing was sent: no connection, or over a bound; see detail */
     REDLOCK_VOTE_BROKEN,      /* the connection broke before the answer: outcome unknown */

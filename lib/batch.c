@@ -30,6 +30,7 @@ struct batch {
     uint32_t references; /* replies to come, and one while it is open */
     unsigned count;
     unsigned key_count; /* of all of them */
+    unsigned reads;     /* keys that the server may have to look at for them */
     struct flight *flights[SCRIPT_MAX_KEYS];
     struct script_call call;
     STAILQ_ENTRY(batch) link;
@@ -78,7 +79,7 @@ static struct batch *new_batch(struct context *context, enum script script, uint
         batch->replicas = replicas;
         batch->reloaded = 0;
         batch->references = 1;
-        batch->count = batch->key_count = 0;
+        batch->count = batch->key_count = batch->reads = 0;
         script_call_clear(&batch->call);
     }
     return batch;
@@ -93,11 +94,15 @@ static struct batch *open_batch(struct context *context, enum script script, uin
     return batch;
 }
 
-static bool has_room(const struct batch *batch) {
-    size_t sendable = batch->context->options.max_bytes / 2;
+bool batch_is_full(const struct context *context, unsigned reads, size_t bytes) {
+    size_t sendable = context->options.max_bytes / 2;
     size_t most = sendable < BATCH_BYTES_MAX ? sendable : BATCH_BYTES_MAX;
-    return batch->key_count < SCRIPT_MAX_KEYS && !batch->call.keys.failed &&
-           !batch->call.arguments.failed && script_call_length(&batch->call) < most;
+    return reads >= SCRIPT_MAX_KEYS || bytes >= most;
+}
+
+static bool has_room(const struct batch *batch) {
+    return !batch->call.keys.failed && !batch->call.arguments.failed &&
+           !batch_is_full(batch->context, batch->reads, script_call_length(&batch->call));
 }
 
 static struct batch *find_batch(struct context *context, enum script script, uint32_t nodes,
@@ -166,6 +171,8 @@ static void collect(struct batch *batch, struct flight *flight) {
     batch->request.sent_at = batch->wait.sent_at = flight->round.start;
     batch->flights[batch->count++] = flight_hold(flight);
     batch->key_count += flight->key->count;
+    batch->reads += flight->key->count;
+    batch->reads += batch->script == SCRIPT_PERMIT ? permits_of(flight) : 0;
 }
 
 static void add_flight(struct batch *batch, struct flight *flight) {
@@ -260,6 +267,17 @@ static bool is_fit(const struct batch *batch, const struct flight *flight,
     return outcome->vote != REDLOCK_VOTE_GRANTED || is_counted == (outcome->fence > 0);
 }
 
+/* What a vote alone does not tell. */
+static const char *words_for(const struct batch *batch, const struct flight *flight,
+                             const struct reply_outcome *outcome) {
+    if (outcome->vote == REDLOCK_VOTE_ERROR) {
+        return "its counter is out of range";
+    }
+    bool is_counted = flight->is_fenced && script_counts(batch->script);
+    bool may_be_its_counter = is_counted && outcome->vote == REDLOCK_VOTE_WRONG_TYPE;
+    return may_be_its_counter ? "it is not a string, or its counter is out of range" : NULL;
+}
+
 static void vote(struct batch *batch, struct node *node, const struct reply *reply) {
     struct reply_outcome outcomes[ITEMS_MAX];
     bool understood = reply != NULL && read_items(batch, reply, outcomes);
@@ -277,7 +295,7 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
         } else if (outcome == NULL || !is_fit(batch, flight, outcome)) {
             flight_vote_error(flight, node, reply);
         } else {
-            flight_vote(flight, node, outcome, NULL);
+            flight_vote(flight, node, outcome, words_for(batch, flight, outcome));
         }
     }
 }
@@ -403,7 +421,7 @@ static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
 static void prune(struct batch *batch) {
     unsigned count = batch->count;
     script_call_clear(&batch->call);
-    batch->count = batch->key_count = 0;
+    batch->count = batch->key_count = batch->reads = 0;
     for (unsigned i = 0; i < count; i++) {
         struct flight *flight = batch->flights[i];
         if (!flight->is_void) {

@@ -31,6 +31,9 @@ void batch_send_alone(struct context *context, enum script script, uint32_t node
  */
 bool batch_may_hold(const struct context *context, const struct key *keys);
 
+/* Whether a call that looks at so many keys, and has so many bytes, takes no further lock. */
+bool batch_is_full(const struct context *context, unsigned reads, size_t bytes);
+
 /* Sends what was collected: what takes keys goes last. */
 void batch_send_all(struct context *context);
 

@@ -68,7 +68,7 @@ static bool is_drained(const struct context *context) {
     const struct node *node;
     bool is_owed = false;
     while ((node = members_take(&context->members, &rest)) != NULL) {
-        is_owed |= node->state == NODE_UP && node->debts.count > 0;
+        is_owed |= node_is_being_paid(node);
     }
     return !is_owed && context->flights_out == 0;
 }

@@ -8,9 +8,10 @@
 /* Fewer than this are not worth a sweep. */
 #define SWEEP_LEAST 64
 
-void debts_init(struct debts *debts, const redlock_allocator *allocator) {
+void debts_init(struct debts *debts, const redlock_allocator *allocator, size_t max_bytes) {
     debts->allocator = allocator;
-    debts->count = 0;
+    debts->count = debts->bytes = 0;
+    debts->max_bytes = max_bytes > DEBTS_BYTES_LEAST ? max_bytes : DEBTS_BYTES_LEAST;
     debts->sweep_at = SWEEP_LEAST;
     debts->first_until = NANOS_NEVER;
     STAILQ_INIT(&debts->list);
@@ -22,14 +23,29 @@ void debts_finish(struct debts *debts) {
     }
 }
 
+static size_t size_of(const struct owed *owed) {
+    size_t size = sizeof(struct debt);
+    for (const struct key *key = owed->key; key != NULL; key = key->next) {
+        size += sizeof(*key) + key->length + 1;
+    }
+    return size;
+}
+
+static bool has_room(const struct debts *debts, size_t size) {
+    return debts->count < DEBTS_MAX && size <= debts->max_bytes &&
+           debts->bytes <= debts->max_bytes - size;
+}
+
 bool debts_add(struct debts *debts, const struct owed *owed, uint64_t now) {
-    if (debts->count >= debts->sweep_at && debts->first_until <= now) {
+    size_t size = size_of(owed);
+    bool is_due = debts->count >= debts->sweep_at || !has_room(debts, size);
+    if (is_due && debts->first_until <= now) {
         debts_drop_expired(debts, now);
         size_t twice = debts->count < SWEEP_LEAST / 2 ? SWEEP_LEAST : 2 * debts->count;
         debts->sweep_at = twice < DEBTS_MAX ? twice : DEBTS_MAX;
     }
     struct debt *debt =
-        debts->count < DEBTS_MAX ? memory_alloc(debts->allocator, sizeof(*debt)) : NULL;
+        has_room(debts, size) ? memory_alloc(debts->allocator, sizeof(*debt)) : NULL;
     if (debt == NULL) {
         return false;
     }
@@ -40,6 +56,7 @@ bool debts_add(struct debts *debts, const struct owed *owed, uint64_t now) {
     debts->first_until = nanos_min(debts->first_until, owed->until);
     STAILQ_INSERT_TAIL(&debts->list, debt, link);
     debts->count++;
+    debts->bytes += size;
     return true;
 }
 
@@ -57,16 +74,11 @@ void debts_drop_expired(struct debts *debts, uint64_t now) {
     }
 }
 
-void debts_take(struct debts *debts, struct debts *taken) {
-    STAILQ_CONCAT(&taken->list, &debts->list);
-    taken->count = debts->count;
-    debts->count = 0;
-}
-
 void debts_drop_first(struct debts *debts) {
     struct debt *debt = STAILQ_FIRST(&debts->list);
     STAILQ_REMOVE_HEAD(&debts->list, link);
     debts->count--;
+    debts->bytes -= size_of(&debt->owed);
     key_drop(debt->owed.key);
     memory_free(debts->allocator, debt);
 }

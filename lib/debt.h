@@ -17,6 +17,9 @@
 /* The most that one node is owed; what is beyond is left to the keys' TTL. */
 #define DEBTS_MAX 65536
 
+/* Debts may take as many bytes at least: their bound is that of a queue, and that may be short. */
+#define DEBTS_BYTES_LEAST ((size_t)64 * 1024)
+
 /* A release: of which key, by which token. */
 struct owed {
     struct key *key;
@@ -35,11 +38,14 @@ struct debts {
     const redlock_allocator *allocator;
     STAILQ_HEAD(debt_list, debt) list;
     size_t count;
+    size_t bytes; /* of debts and keys: a key that several debts share counts for each */
+    size_t max_bytes;
     size_t sweep_at;      /* the count at which all are looked at: many may have expired by then */
     uint64_t first_until; /* none expires before this */
 };
 
-void debts_init(struct debts *debts, const redlock_allocator *allocator);
+/* `max_bytes`: what they may take, with their keys. */
+void debts_init(struct debts *debts, const redlock_allocator *allocator, size_t max_bytes);
 void debts_finish(struct debts *debts);
 
 /* False when there are too many, or no memory: then only the key's TTL frees it. */
@@ -47,9 +53,6 @@ bool debts_add(struct debts *debts, const struct owed *owed, uint64_t now);
 
 /* Drops those whose keys have expired by now. */
 void debts_drop_expired(struct debts *debts, uint64_t now);
-
-/* Moves all of them to `taken`, an initialised and empty one. */
-void debts_take(struct debts *debts, struct debts *taken);
 
 /* Removes and frees the first one. */
 void debts_drop_first(struct debts *debts);

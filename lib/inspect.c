@@ -69,13 +69,11 @@ static void take_view(struct inspection *inspection, struct node *node,
         [REPLY_VIEW_NO_EXPIRY] = SURVEY_NO_LOCK,
         [REPLY_VIEW_NO_STRING] = SURVEY_NO_LOCK,
     };
-    size_t length = view->length < SURVEY_VALUE_MAX ? view->length : SURVEY_VALUE_MAX - 1;
     answer->state = states[view->kind];
     answer->ttl_ms = view->ttl_ms;
     answer->fence = view->fence;
     answer->readers = view->readers;
-    memcpy(answer->value, view->value, length);
-    answer->value[length] = '\0';
+    survey_note_value(answer, view->value, view->length);
     if (view->kind == REPLY_VIEW_NO_EXPIRY) {
         note(inspection, node, "the key never expires");
     } else if (view->kind == REPLY_VIEW_NO_STRING) {
@@ -245,7 +243,7 @@ static redlock_node_view view_of(const struct inspection *inspection, const stru
         .node = node->name,
         .answered = answer->state != SURVEY_SILENT,
         .held = answer->state == SURVEY_HELD,
-        .owner = survey_owner(answer->value),
+        .owner = answer->owner,
         .ttl_ms = answer->ttl_ms,
         .fence = answer->fence,
         .detail = detail_of(inspection, node),
@@ -269,8 +267,7 @@ static void tell_view(const struct inspection *inspection) {
     }
     redlock_view view = {
         .held = verdict.is_held,
-        .owner =
-            verdict.is_held ? survey_owner(inspection->survey.answers[verdict.node].value) : "",
+        .owner = verdict.is_held ? inspection->survey.answers[verdict.node].owner : "",
         .ttl_ms = verdict.ttl_ms,
         .fence = verdict.fence,
         .nodes = views,

@@ -17,6 +17,7 @@
 #include "io/random.h"
 #include "node.h"
 #include "release.h"
+#include "wire/fence.h"
 
 static void make_ready(redlock_lock *lock) {
     if (!lock->is_ready) {
@@ -237,7 +238,8 @@ static void plan_try(const redlock_lock *lock, struct flight_plan *plan) {
         plan->intent_ms = nanos_to_ms(lease_next_try_within(&lock->lease, plan->now));
     }
     if (terms->fenced) {
-        plan->fence = clock_wall_us(); /* so that lost counters begin above their past */
+        plan->fence =
+            fence_hint(clock_wall_us()); /* so that lost counters begin above their past */
     }
 }
 

@@ -56,7 +56,7 @@ redlock_status node_init(struct node *node, struct context *context, uint32_t po
     char where[32];
     snprintf(where, sizeof(where), "nodes[%" PRIu32 "]", position);
     *node = (struct node){.context = context, .index = position, .pay_at = NANOS_NEVER};
-    debts_init(&node->debts, &context->allocator);
+    debts_init(&node->debts, &context->allocator, context->options.max_bytes);
     if (text == NULL) {
         return error_set(error, REDLOCK_EINVAL, "%s: NULL", where);
     }
@@ -171,9 +171,23 @@ static void on_closed(void *owner, const char *why) {
     }
 }
 
+/* It answers, but with errors: not at once again. Or there is no room: on_room may be earlier. */
+static void pay_later(struct node *node, uint64_t now) {
+    uint64_t delay = nanos_from_ms(node->context->options.reconnect_delay_max_ms);
+    node->pay_at = nanos_add(now, delay);
+    if (node->timer.at > node->pay_at) {
+        wake_at(node, node->pay_at);
+    }
+}
+
+/* Pays what there is room for: the rest is paid behind that, or later where there is none at all.
+ */
 static void pay(struct node *node) {
     node->pay_at = NANOS_NEVER;
     node->context->on_debts_due(node);
+    if (node->payments == 0 && node->debts.count > 0 && node->pay_at == NANOS_NEVER) {
+        pay_later(node, clock_now());
+    }
 }
 
 /* What was not sent for want of room is a debt. */
@@ -411,15 +425,6 @@ void node_read(struct node *node) {
 
 /* ---- release debts ---- */
 
-/* It answers, but with errors: not at once again. Or there is no room: on_room may be earlier. */
-static void pay_later(struct node *node, uint64_t now) {
-    uint64_t delay = nanos_from_ms(node->context->options.reconnect_delay_max_ms);
-    node->pay_at = nanos_add(now, delay);
-    if (node->timer.at > node->pay_at) {
-        wake_at(node, node->pay_at);
-    }
-}
-
 void node_owe(struct node *node, const struct owed *owed) {
     uint64_t now = clock_now();
     if (owed->until <= now) {
@@ -433,7 +438,38 @@ void node_owe(struct node *node, const struct owed *owed) {
     }
 }
 
+struct node_room node_room(const struct node *node) {
+    const struct load_bounds *bounds = &node->context->net.bounds;
+    uint32_t commands = node->conn != NULL ? conn_commands(node->conn) : bounds->commands;
+    size_t bytes = node->conn != NULL ? conn_bytes(node->conn) : bounds->bytes;
+    return (struct node_room){
+        .commands = commands < bounds->commands ? bounds->commands - commands : 0,
+        .bytes = bytes < bounds->bytes ? bounds->bytes - bytes : 0,
+    };
+}
+
+/* What failed is owed again, and that has put off the rest as well. */
+void node_paid(struct node *node, redlock_vote vote) {
+    bool was_done = vote != REDLOCK_VOTE_UNREACHABLE && vote != REDLOCK_VOTE_BROKEN &&
+                    vote != REDLOCK_VOTE_ERROR;
+    bool is_last = --node->payments == 0;
+    if (!is_last || node->debts.count == 0 || node->state != NODE_UP ||
+        node->pay_at != NANOS_NEVER) {
+        return;
+    }
+    if (was_done) {
+        pay(node);
+    } else {
+        pay_later(node, clock_now());
+    }
+}
+
+bool node_is_being_paid(const struct node *node) {
+    return node->state == NODE_UP && node->debts.count > 0 &&
+           (node->payments > 0 || conn_commands(node->conn) > 0);
+}
+
 void node_forgive(struct node *node) {
     debts_finish(&node->debts);
-    debts_init(&node->debts, &node->context->allocator);
+    debts_init(&node->debts, &node->context->allocator, node->context->options.max_bytes);
 }

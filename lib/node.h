@@ -53,7 +53,8 @@ struct node {
     struct guard guard;
 
     struct debts debts;
-    uint64_t pay_at; /* NANOS_NEVER: no debts, or not up */
+    uint32_t payments; /* releases that it was owed, under way */
+    uint64_t pay_at;   /* NANOS_NEVER: no debts, or not up, or payments are under way */
 
     uint64_t excused; /* when the command was sent that was given more time; 0: none */
 
@@ -113,6 +114,20 @@ void node_complain(struct node *node, const struct reply *reply);
 
 /* Notes a release that did not reach the node: it is sent again until the key has expired. */
 void node_owe(struct node *node, const struct owed *owed);
+
+/* How much can be sent to it now. */
+struct node_room {
+    uint32_t commands;
+    size_t bytes;
+};
+
+struct node_room node_room(const struct node *node);
+
+/* Notes the outcome of a release that it was owed; behind the last one comes the rest of them. */
+void node_paid(struct node *node, redlock_vote vote);
+
+/* Whether what it is owed is under way, or waits for room behind what is. */
+bool node_is_being_paid(const struct node *node);
 
 /* It is owed nothing any more. */
 void node_forgive(struct node *node);

@@ -19,7 +19,10 @@ void release_unattended(struct context *context, const struct owed *owed, uint32
 /* What releases a key that is held as this one is, and is to stay until then (0: not at all). */
 enum script release_script(const struct key *key, uint64_t stay_until, uint64_t now);
 
-/* Sends a node the releases that it is owed; what fails again is owed again. */
+/*
+ * Sends a node the releases that it is owed, the oldest first, and as many as half of its free room
+ * carries; what fails again is owed again. The node asks for the rest when these are answered.
+ */
 void release_debts(struct node *node);
 
 #endif

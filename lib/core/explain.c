@@ -31,7 +31,8 @@ static void describe(struct text *text, const redlock_node_report *report, uint6
         }
         break;
     case REDLOCK_VOTE_WRONG_TYPE:
-        text_append(text, "the key exists but is no lock: wrong type");
+        text_append(text, "the key exists but is no lock: %s",
+                    report->detail[0] != '\0' ? report->detail : "wrong type");
         break;
     case REDLOCK_VOTE_NO_EXPIRY:
         text_append(text, "the key exists but is no lock: no expiry");

@@ -1,12 +1,25 @@
 #include "core/survey.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 #define TOKEN_DIGITS 40
 
-const char *survey_owner(const char *value) {
-    return strlen(value) > TOKEN_DIGITS && value[TOKEN_DIGITS] == '/' ? value + TOKEN_DIGITS + 1
-                                                                      : "";
+void survey_note_value(struct survey_answer *answer, const char *bytes, size_t length) {
+    struct text owner;
+    answer->length = length;
+    memcpy(answer->value, bytes, length < SURVEY_VALUE_MAX ? length : SURVEY_VALUE_MAX);
+    text_init(&owner, answer->owner, sizeof(answer->owner));
+    if (length > TOKEN_DIGITS && bytes[TOKEN_DIGITS] == '/') {
+        text_append_foreign(&owner, bytes + TOKEN_DIGITS + 1, length - TOKEN_DIGITS - 1);
+    }
+}
+
+/* Of values that were cut the length and the beginning are compared. */
+static bool is_same_value(const struct survey_answer *a, const struct survey_answer *b) {
+    size_t kept = a->length < SURVEY_VALUE_MAX ? a->length : SURVEY_VALUE_MAX;
+    return a->length == b->length && memcmp(a->value, b->value, kept) == 0;
 }
 
 static uint32_t in_state(const struct survey *survey, uint32_t list, enum survey_state state) {
@@ -27,7 +40,7 @@ static uint32_t fellows(const struct survey *survey, uint32_t list, uint32_t nod
     uint32_t mask = 0;
     for (uint32_t rest = in_state(survey, list, SURVEY_HELD); rest != 0; rest &= rest - 1) {
         uint32_t other = (uint32_t)__builtin_ctz(rest);
-        bool is_same = strcmp(survey->answers[other].value, survey->answers[node].value) == 0;
+        bool is_same = is_same_value(&survey->answers[other], &survey->answers[node]);
         mask |= (uint32_t)is_same << other;
     }
     return mask;

@@ -13,24 +13,28 @@
 
 #include <redlock.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* A token, '/', an owner of 64, and a NUL. */
-#define SURVEY_VALUE_MAX (40 + 1 + 64 + 1)
+/* A token, '/', and an owner of 64. */
+#define SURVEY_VALUE_MAX (40 + 1 + 64)
+#define SURVEY_OWNER_MAX 64
 
 enum survey_state {
     SURVEY_SILENT, /* no answer, yet or at all */
     SURVEY_FREE,   /* the key is not there */
-    SURVEY_HELD,   /* it is, with `value` */
+    SURVEY_HELD,   /* it is, with a value */
     SURVEY_NO_LOCK /* it is, but without expiry, or it is no string */
 };
 
 struct survey_answer {
     enum survey_state state;
-    char value[SURVEY_VALUE_MAX]; /* cut: another client's may be longer */
-    uint64_t ttl_ms;              /* HELD */
-    uint64_t fence;               /* the counter; 0: none */
-    uint32_t readers;             /* HELD: how many share it */
+    size_t length;                    /* of the value: any bytes, another client's may be longer */
+    char value[SURVEY_VALUE_MAX];     /* cut */
+    char owner[SURVEY_OWNER_MAX + 1]; /* the part behind the token, as text; "" */
+    uint64_t ttl_ms;                  /* HELD */
+    uint64_t fence;                   /* the counter; 0: none */
+    uint32_t readers;                 /* HELD: how many share it */
 };
 
 struct survey {
@@ -55,7 +59,7 @@ struct survey_verdict survey_decide(const struct survey *survey);
  */
 redlock_status survey_check_fence(const struct survey *survey, uint64_t fence);
 
-/* What stands behind the token in a value; "". */
-const char *survey_owner(const char *value);
+/* Notes the value that a node has. */
+void survey_note_value(struct survey_answer *answer, const char *bytes, size_t length);
 
 #endif

@@ -1,9 +1,8 @@
 #include "wire/reply.h"
 
-#include <string.h>
+#include "wire/fence.h"
 
-/* Numbers up to this are exact in Lua. */
-#define FENCE_MAX ((UINT64_C(1) << 53) - 1)
+#include <string.h>
 
 enum reply_error reply_classify(const struct reply *reply) {
     static const struct {
@@ -91,9 +90,14 @@ static uint64_t take_number(const char **p, const char *end, uint64_t most) {
     return number;
 }
 
-static bool read_fence(const char **p, const char *end, uint64_t *fence) {
-    *fence = take_number(p, end, FENCE_MAX + 1);
-    return *fence > 0 && *fence <= FENCE_MAX;
+/* A counter that is none concerns its lock alone, not the others of the call. */
+static void read_fence(const char **p, const char *end, struct reply_outcome *outcome) {
+    uint64_t fence = take_number(p, end, FENCE_MAX + 1);
+    if (fence > 0 && fence <= FENCE_MAX) {
+        outcome->fence = fence;
+    } else {
+        outcome->vote = REDLOCK_VOTE_ERROR;
+    }
 }
 
 static bool is_digit(char c) {
@@ -120,8 +124,10 @@ static bool read_outcome(const char **p, const char *end, enum script script,
     }
     bool may_have_fence = script_counts(script);
     if (outcome->vote == REDLOCK_VOTE_GRANTED) {
-        bool has_fence = may_have_fence && *p < end && is_digit(**p);
-        return !has_fence || read_fence(p, end, &outcome->fence);
+        if (may_have_fence && *p < end && is_digit(**p)) {
+            read_fence(p, end, outcome);
+        }
+        return true;
     }
     if (outcome->vote == REDLOCK_VOTE_DENIED) {
         const char *digits = *p;
@@ -160,12 +166,12 @@ bool reply_to_script(const struct reply *reply, enum script script, struct reply
     return p == end;
 }
 
-/* The worse of two keys: another's, then one that is gone; of two counters the one that is ahead.
- */
+/* The worse of two keys: no answer to rely on, another's, then one that is gone; of two counters
+   the one that is ahead. */
 static bool is_worse(const struct reply_outcome *one, const struct reply_outcome *than) {
     static const unsigned char badness[] = {
         [REDLOCK_VOTE_GRANTED] = 0,   [REDLOCK_VOTE_MISSING] = 1,    [REDLOCK_VOTE_DENIED] = 2,
-        [REDLOCK_VOTE_NO_EXPIRY] = 3, [REDLOCK_VOTE_WRONG_TYPE] = 4,
+        [REDLOCK_VOTE_NO_EXPIRY] = 3, [REDLOCK_VOTE_WRONG_TYPE] = 4, [REDLOCK_VOTE_ERROR] = 5,
     };
     unsigned by = badness[one->vote];
     unsigned to = badness[than->vote];

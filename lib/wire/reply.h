@@ -51,7 +51,7 @@ struct reply_outcome reply_to_set(const struct reply *reply);
 
 /*
  * Reads the `count` items that `script` answers into `outcomes`. False when it is not of the form
- * that the script gives (wire/script.h).
+ * that the script gives (wire/script.h). A counter out of range is an ERROR of its item alone.
  */
 bool reply_to_script(const struct reply *reply, enum script script, struct reply_outcome *outcomes,
                      unsigned count);

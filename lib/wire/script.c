@@ -38,12 +38,17 @@
                     "      redis.call('pexpire', key, ARGV[2 * i])\n"                              \
                     "    end\n")
 
-/* A counter's number, or nothing where it is none; and the writing of it. */
+/*
+ * A counter's number after this step, or false where it is none: a whole number, not below 0, and
+ * below 2^53, beyond which Lua does not count by one; and the writing of it.
+ */
 #define COUNTERS                                                                                   \
-    "local function count_of(counter)\n"                                                           \
+    "local function count_of(counter, step)\n"                                                     \
     "  local value = redis.pcall('get', counter)\n"                                                \
-    "  if value == false then return 0 end\n"                                                      \
-    "  return type(value) == 'string' and tonumber(value)\n"                                       \
+    "  local count = type(value) == 'string' and tonumber(value)\n"                                \
+    "  if value == false then count = 0 end\n"                                                     \
+    "  if not count or count < 0 or count % 1 ~= 0 then return false end\n"                        \
+    "  return count + step < 2 ^ 53 and count + step\n"                                            \
     "end\n"                                                                                        \
     "local function raise(counter, count, idle)\n"                                                 \
     "  local text = string.format('%.0f', count)\n"                                                \
@@ -80,11 +85,11 @@
     "    if value ~= false and value ~= token then\n"                                              \
     "      refusal = worse(refusal, otherwise(KEYS[i], value))\n"                                  \
     "    end\n"                                                                                    \
-    "    local counted = not fenced or count_of(KEYS[i + n])\n"                                    \
+    "    local counted = not fenced or count_of(KEYS[i + n], ARGV[a + 5])\n"                       \
     "    if not counted then\n"                                                                    \
     "      refusal = worse(refusal, 't')\n"                                                        \
     "    elseif fenced then\n"                                                                     \
-    "      count = math.max(count, counted + ARGV[a + 5])\n"                                       \
+    "      count = math.max(count, counted)\n"                                                     \
     "    end\n"                                                                                    \
     "  end\n"                                                                                      \
     "  for i = k, k + n - 1 do\n"                                                                  \
@@ -97,19 +102,32 @@
     "end\n"                                                                                        \
     "return table.concat(answer)\n"
 
+/* Where the counter is there, memory is not needed: a full server renews what it has. */
 #define KEEP                                                                                       \
     FENCING                                                                                        \
+    "local function refresh(counter, count, idle)\n"                                               \
+    "  if idle ~= '0' then\n"                                                                      \
+    "    redis.call('pexpire', counter, idle)\n"                                                   \
+    "  elseif redis.call('pttl', counter) >= 0 then\n"                                             \
+    "    raise(counter, count, idle)\n"                                                            \
+    "  end\n"                                                                                      \
+    "end\n"                                                                                        \
     "for i = 1, #KEYS / 2 do\n"                                                                    \
     "  local key, counter, a = KEYS[2 * i - 1], KEYS[2 * i], 4 * i\n"                              \
-    "  local value, count = redis.pcall('get', key), count_of(counter)\n"                          \
+    "  local value, count = redis.pcall('get', key), count_of(counter, 0)\n"                       \
     "  if not count then\n"                                                                        \
     "    answer[i] = 't'\n"                                                                        \
     "  elseif value == ARGV[a - 3] then\n"                                                         \
     "    if redis.call('pttl', key) < tonumber(ARGV[a - 2]) then\n"                                \
     "      redis.call('pexpire', key, ARGV[a - 2])\n"                                              \
     "    end\n"                                                                                    \
-    "    count = math.max(count, tonumber(ARGV[a - 1]))\n"                                         \
-    "    raise(counter, count, ARGV[a])\n"                                                         \
+    "    local fence = tonumber(ARGV[a - 1])\n"                                                    \
+    "    if count < fence then\n"                                                                  \
+    "      count = fence\n"                                                                        \
+    "      raise(counter, count, ARGV[a])\n"                                                       \
+    "    else\n"                                                                                   \
+    "      refresh(counter, count, ARGV[a])\n"                                                     \
+    "    end\n"                                                                                    \
     "    answer[i] = grant(count)\n"                                                               \
     "  else\n"                                                                                     \
     "    answer[i] = otherwise(key, value)\n"                                                      \
@@ -140,12 +158,12 @@
     "for i, key in ipairs(KEYS) do\n"                                                              \
     "  local token, fence = ARGV[5 * i - 4], tonumber(ARGV[5 * i - 2])\n"                          \
     "  local counter, value, count = key .. '" COUNTER_SUFFIX "', redis.pcall('get', key), 0\n"    \
-    "  if fence > 0 then count = count_of(counter) end\n"                                          \
+    "  if fence > 0 then count = count_of(counter, 1) end\n"                                       \
     "  if count and (value == false or value == token) then\n"                                     \
     "    if not value then redis.call('set', key, token, 'PX', ARGV[5 * i - 3]) end\n"             \
     "    answer[i] = 'y'\n"                                                                        \
     "    if fence > 0 then\n"                                                                      \
-    "      count = math.max(count + 1, fence)\n"                                                   \
+    "      count = math.max(count, fence)\n"                                                       \
     "      raise(counter, count, ARGV[5 * i - 1])\n"                                               \
     "      answer[i] = grant(count)\n"                                                             \
     "    end\n"                                                                                    \
@@ -174,6 +192,8 @@
 
 /*
  * Keeps the list: who has expired is dropped, and the key lives as long as the last of the rest.
+ * Those go first where a reader is listed: behind a write that takes no memory a server that is out
+ * of it permits ZADD.
  * What is to expire in this millisecond is there until it is over: PEXPIREAT would delete it now.
  */
 #define KEEPING                                                                                    \
@@ -190,6 +210,7 @@
     "  return 'y'\n"                                                                               \
     "end\n"                                                                                        \
     "local function list(key, readers, reader, ttl)\n"                                             \
+    "  redis.call('zremrangebyscore', readers, '-inf', text(now - 1))\n"                           \
     "  local till = now + ttl\n"                                                                   \
     "  if till > listed(readers, reader) then\n"                                                   \
     "    redis.call('zadd', readers, text(till), reader)\n"                                        \
@@ -250,7 +271,7 @@
     "  local k, a = n * (i - 1), m * (i - 1)\n"                                                    \
     "  local key, readers, writer = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]\n"                       \
     "  local token, intent = ARGV[a + 1], tonumber(ARGV[a + 3])\n"                                 \
-    "  local value, count = redis.pcall('get', key), n == 3 and 0 or count_of(KEYS[k + 4])\n"      \
+    "  local value, count = redis.pcall('get', key), n == 3 and 0 or count_of(KEYS[k + 4], 1)\n"   \
     "  if not count then\n"                                                                        \
     "    answer[i] = 't'\n"                                                                        \
     "  elseif value == false or value == token then\n"                                             \
@@ -259,7 +280,7 @@
     "    if n == 3 then\n"                                                                         \
     "      answer[i] = 'y'\n"                                                                      \
     "    else\n"                                                                                   \
-    "      count = math.max(count + 1, tonumber(ARGV[a + 4]))\n"                                   \
+    "      count = math.max(count, tonumber(ARGV[a + 4]))\n"                                       \
     "      raise(KEYS[k + 4], count, ARGV[a + 5])\n"                                               \
     "      answer[i] = grant(count)\n"                                                             \
     "    end\n"                                                                                    \
@@ -292,28 +313,41 @@
     "  readers = redis.pcall('zcount', KEYS[2], string.format('%.0f', now), '+inf')\n"             \
     "  if type(readers) == 'table' then readers = 0 end\n"                                         \
     "end\n"                                                                                        \
-    "local count = count_of(KEYS[3]) or 0\n"                                                       \
-    "left, count = math.max(left, 0), math.max(count, 0)\n"                                        \
+    "local count = count_of(KEYS[3], 0) or 0\n"                                                    \
+    "left = math.max(left, 0)\n"                                                                   \
     "local numbers = string.format('%.0f %.0f %.0f', left, count, readers)\n"                      \
     "return what .. ' ' .. numbers .. ' ' .. (value or '')\n"
 
-/* Numbers below 2^53 are exact in Lua; microseconds since 1970 are, until the year 2255. */
+/*
+ * Numbers below 2^53 are exact in Lua; microseconds since 1970 are, until the year 2255. A marker
+ * that a server without memory cannot begin anew must be a restored one at the next beat too: the
+ * caller is told again what it knew.
+ */
 #define BEAT                                                                                       \
     "local time = redis.call('time')\n"                                                            \
     "local now = time[1] * 1000000 + time[2]\n"                                                    \
+    "local known = tonumber(ARGV[1])\n"                                                            \
     "local first, last = now, 0\n"                                                                 \
     "local value = redis.call('get', KEYS[1])\n"                                                   \
     "if value then\n"                                                                              \
     "  local f, l = string.match(value, '^(%d+):(%d+)$')\n"                                        \
-    "  if f and tonumber(f) <= now and tonumber(l) >= tonumber(ARGV[1]) then\n"                    \
+    "  if f and tonumber(f) <= now and tonumber(l) >= known then\n"                                \
     "    first, last = tonumber(f), tonumber(l)\n"                                                 \
     "  end\n"                                                                                      \
     "end\n"                                                                                        \
-    "if now - last >= 1000000 then\n"                                                              \
-    "  last = now\n"                                                                               \
-    "  redis.call('set', KEYS[1], string.format('%.0f:%.0f', first, last))\n"                      \
+    "local function confirm()\n"                                                                   \
+    "  local text = string.format('%.0f:%.0f', first, now)\n"                                      \
+    "  local why = redis.pcall('set', KEYS[1], text).err\n"                                        \
+    "  if not why then\n"                                                                          \
+    "    last = now\n"                                                                             \
+    "  elseif string.find(why, 'OOM ', 1, true) or string.find(why, 'MISCONF ', 1, true) then\n"   \
+    "    last = math.max(last, known)\n"                                                           \
+    "  else\n"                                                                                     \
+    "    return {err = why}\n"                                                                     \
+    "  end\n"                                                                                      \
     "end\n"                                                                                        \
-    "return string.format('%.0f %.0f %.0f', now, now - first, last)\n"
+    "local refusal = now - last >= 1000000 and confirm()\n"                                        \
+    "return refusal or string.format('%.0f %.0f %.0f', now, now - first, last)\n"
 
 /* The SHA-1 is that of the text; a test has a server compute it. */
 static const struct {
@@ -322,17 +356,17 @@ static const struct {
 } scripts[SCRIPT_COUNT] = {
     [SCRIPT_RELEASE] = {RELEASE, "62c1a2e0ef5bb03a6a9c8e87b14b4b450163bb31"},
     [SCRIPT_RENEW] = {RENEW, "96323ed452aefe02410349daba63fb092bc63d2d"},
-    [SCRIPT_TAKE] = {TAKE, "56c3012c91ca1eeb1a3ea139a640cb21939537fe"},
-    [SCRIPT_KEEP] = {KEEP, "262f82dc38a93bb20966e82e2f4d1b061d03cb3e"},
+    [SCRIPT_TAKE] = {TAKE, "80a12953ec2c842038b4fc8cf8f7aa44c1dd67fd"},
+    [SCRIPT_KEEP] = {KEEP, "2237a870f3aee8e69f2407fa6f9dfa24814ab836"},
     [SCRIPT_STAY] = {STAY, "c7353dfb1b6dfdb061a409571522fa673b3cdeb6"},
-    [SCRIPT_INSPECT] = {INSPECT, "de380b2be97bbde75e5e5a13bd57f3b4c4444e03"},
-    [SCRIPT_PERMIT] = {PERMIT, "c922834a749cb87b40e865e57049bae98077308a"},
-    [SCRIPT_SHARE] = {SHARE, "341875ac96919f64802de66b117fa9440c714014"},
-    [SCRIPT_SHARE_KEEP] = {SHARE_KEEP, "6fe6372753dc9f545643f743f69fe61c4506cd45"},
-    [SCRIPT_SHARE_END] = {SHARE_END, "401ff59d7fb9c19e5fd1243395bfa30ec20c9c68"},
-    [SCRIPT_WRITE] = {WRITE, "4451ece9a12b2833b624470aa00bb08b2bc7aaba"},
-    [SCRIPT_WRITE_FENCED] = {WRITE_FENCED, "fe7adbf2b786fc26e76e5f849ce7540480f66e04"},
-    [SCRIPT_BEAT] = {BEAT, "acbe8118e6974626cc523a591d3cef6bf5bfaba7"},
+    [SCRIPT_INSPECT] = {INSPECT, "80101475539e9aaebbdd73f01b4af9e9b7270f58"},
+    [SCRIPT_PERMIT] = {PERMIT, "3023d7bdeb7aee2669f2e2613f62841a7a24e6ec"},
+    [SCRIPT_SHARE] = {SHARE, "cb15bb58e5fff5134549b73c6a05abd9cb6595d2"},
+    [SCRIPT_SHARE_KEEP] = {SHARE_KEEP, "e55180125781a1b58e212def1b05df42b55886ec"},
+    [SCRIPT_SHARE_END] = {SHARE_END, "e034d45e1f46342ffae7967df2326dd600e12c09"},
+    [SCRIPT_WRITE] = {WRITE, "d1c0bac48ef382a0124f2c72f5734a90e2c63c04"},
+    [SCRIPT_WRITE_FENCED] = {WRITE_FENCED, "e4233f71df774c5fee460065d75f4efd427cdb5d"},
+    [SCRIPT_BEAT] = {BEAT, "f25d4bedc18ef47d32aa030c90c13f3276ae80ad"},
 };
 
 const char *script_text(enum script script) {

@@ -9,7 +9,8 @@
  *     m        missing
  *     h<ms>    held by another, for so many milliseconds more
  *     p        there, but no lock: it never expires
- *     t        there, but no lock: it is not a string; or its counter is no number
+ *     t        there, but no lock: it is not a string; or its counter cannot be counted on: it is
+ *              no whole number, below 0, or not below 2^53 after this step
  *     h<ms>f<map>, pf<map>, tf<map>
  *              the same of a permit, and which of its semaphore are free at the node: hexadecimal
  *              digits, four permits each, the first digit and its lowest bit for the first permit
@@ -17,7 +18,8 @@
  * TAKE is for what SET cannot do. It takes all keys of a lock, or none. Beside each key of a fenced
  * lock stands its counter, which outlives the lock: TAKE sets all of them to the larger of `fence`
  * and what the largest is, or one more than that (`step`). KEEP renews a key, and raises its
- * counter to `fence`; RENEW is for keys without a counter. STAY gives a key back, but leaves it
+ * counter to `fence`, or keeps one that is there already alive, which takes no memory; RENEW is for
+ * keys without a counter. STAY gives a key back, but leaves it
  * there for so long, with a value that nobody has: zeros for the token.
  *
  * PERMIT takes a permit: as SET does, or, fenced, as TAKE with a step of 1. Its key is
@@ -39,8 +41,11 @@
  * BEAT reads the server's clock, and keeps the marker: a key whose value, `<first>:<last>`, says
  * when a client found none, and when one last confirmed it. A marker that was confirmed last before
  * the caller saw it confirmed is a restored one, and begins anew. It is written at most once a
- * second. The answer is `<clock> <age> <last>`: all in microseconds, the age of the marker and the
- * others by the server's clock.
+ * second. A server that is out of memory (OOM), or cannot save (MISCONF), does not write, and
+ * answers all the same. The answer is `<clock> <age> <last>`: all in microseconds, the age of the
+ * marker and the others by the server's clock. The age is 0 where there is no marker, or a restored
+ * one, and neither could be begun anew; <last> is then what the caller knew, and always a time that
+ * was written.
  */
 #ifndef REDLOCK_WIRE_SCRIPT_H
 #define REDLOCK_WIRE_SCRIPT_H
@@ -81,8 +86,9 @@ enum script {
 #define SCRIPT_FIRST_LAZY SCRIPT_BEAT
 
 /*
- * A call with so many keys takes no further lock: it bounds for how long a call keeps a server from
- * others. (Its last lock may have REDLOCK_MAX_KEYS more.)
+ * A call that has a server look at so many keys takes no further lock: this bounds for how long it
+ * keeps the server from others. (Its last lock may have REDLOCK_MAX_KEYS more, or be a permit of
+ * REDLOCK_MAX_PERMITS.)
  */
 #define SCRIPT_MAX_KEYS 64
 

@@ -18,6 +18,7 @@
 #define KEY "orders:42"
 #define FIVE 5
 #define HOUR 3600
+#define CENTURIES ((time_t)300 * 365 * 24 * HOUR)
 
 static time_t wall_offset; /* seconds by which the wall clock is wrong */
 static time_t suspended;   /* seconds for which the machine was suspended */
@@ -58,6 +59,25 @@ static void the_wall_clock_may_jump(void **state) {
     assert_int_equal(try_lock(f, client, "other", 3000), REDLOCK_OK);
     assert_int_equal(loss->count, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
+/* The hint for lost counters is of this clock: it must leave room for all fences to come. */
+static void a_wall_clock_centuries_ahead_ruins_no_fence(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    uint64_t fence = 0;
+
+    request.fenced = true;
+    wall_offset = CENTURIES;
+    for (size_t i = 0; i < 6; i++) {
+        redlock_lock *lock = hold_for(f, client, &request);
+        assert_in_range(redlock_fence(lock), fence + 1, (UINT64_C(1) << 53) - 1);
+        fence = redlock_fence(lock);
+        assert_int_equal(let_go(f, lock), REDLOCK_OK);
+        wait_holders(f, KEY, 0);
+        wall_offset = i < 2 ? CENTURIES : 0;
+    }
 }
 
 static void a_lock_does_not_outlive_a_suspension(void **state) {
@@ -124,6 +144,8 @@ static void an_acquisition_does_not_outlive_a_suspension(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_wall_clock_may_jump, set_clocks, finish),
+        cmocka_unit_test_setup_teardown(a_wall_clock_centuries_ahead_ruins_no_fence, set_clocks,
+                                        finish),
         cmocka_unit_test_setup_teardown(a_lock_does_not_outlive_a_suspension, set_clocks, finish),
         cmocka_unit_test_setup_teardown(a_suspension_is_noticed_at_once, set_clocks, finish),
         cmocka_unit_test_setup_teardown(an_acquisition_does_not_outlive_a_suspension, set_clocks,

@@ -442,6 +442,78 @@ static void a_small_max_bytes_puts_releases_off_but_loses_none(void **state) {
     }
 }
 
+/* Keys as the peer is told to release them. */
+struct payments {
+    size_t next;  /* the number of the key that should be the next one */
+    size_t stray; /* how many were another */
+};
+
+static void note_payments(struct peer_link *link, const struct command *command, void *arg) {
+    struct payments *payments = arg;
+    char key[32];
+
+    for (size_t i = 0; i < command_keys(command); i++) {
+        command_text(command, 3 + i, key, sizeof(key));
+        size_t number = strtoul(key + strlen("orders:"), NULL, 10);
+        payments->stray += number != payments->next;
+        payments->next = number + 1;
+    }
+    peer_answer_well(link, command, NULL);
+}
+
+#define TOGETHER 8 /* as many as max_commands = 16 lets acquire at once */
+
+/* Locks "orders:0" and on. */
+static void hold_many(struct fixture *f, redlock_client *client, redlock_lock **locks,
+                      size_t count) {
+    struct call *calls[TOGETHER];
+    redlock_request request = request_for(NULL, LONG_TTL_MS);
+    char name[32];
+
+    request.key = name;
+    for (size_t i = 0; i < count; i += TOGETHER) {
+        for (size_t k = 0; k < TOGETHER; k++) {
+            snprintf(name, sizeof(name), "orders:%zu", i + k);
+            calls[k] = begin_acquire(f, client, &request);
+        }
+        for (size_t k = 0; k < TOGETHER; k++) {
+            assert_int_equal(await(f, calls[k]), REDLOCK_OK);
+            locks[i + k] = calls[k]->lock;
+        }
+    }
+}
+
+/* Far more debts than max_commands lets pay at once: each is taken once, the oldest first. */
+static void many_debts_are_paid_in_order_and_without_detours(void **state) {
+    struct fixture *f = *state;
+    struct payments payments = {0};
+    struct peer *peer = peer_create(f, note_payments, &payments);
+    const char *uri = peer_uri(peer);
+    redlock_options options = patient_options(f, &uri, 1);
+    size_t count = cycles_here(16000) / TOGETHER * TOGETHER;
+    redlock_lock **locks = calloc(count, sizeof(redlock_lock *));
+    struct call *last = NULL;
+
+    assert_non_null(locks);
+    at_finish(f, free, locks);
+    options.max_commands = 16;
+    options.reconnect_delay_max_ms = 600000; /* no timer helps */
+    options.log_level = REDLOCK_LOG_INFO;
+    redlock_client *client = connect_with(f, &options);
+    hold_many(f, client, locks, count);
+    size_t allocations = f->gauge.calls;
+    for (size_t i = 0; i < count; i++) {
+        last = begin_release(f, locks[i]);
+    }
+    await(f, last);
+    assert_true(node_info(client, 0).release_debts > count / 2);
+    wait_no_debts(f, client, 0);
+    wait_answered(f, client, 0);
+    assert_int_equal(payments.next, count);
+    assert_int_equal(payments.stray, 0);
+    assert_in_range(f->gauge.calls - allocations, 1, 5 * count);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(two_killed_of_five_cost_nothing),
@@ -461,6 +533,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_program_that_starts_slowly_finds_its_nodes),
         ON_NO_MASTERS(a_silent_node_that_is_owed_releases_is_dropped),
         ON_FIVE_MASTERS(a_small_max_bytes_puts_releases_off_but_loses_none),
+        ON_NO_MASTERS(many_debts_are_paid_in_order_and_without_detours),
     };
 
     return cmocka_run_group_tests_name("faults", tests, NULL, NULL);

@@ -161,6 +161,67 @@ static void a_counter_that_is_none_is_named(void **state) {
     wait_holders(f, KEY, 0);
 }
 
+#define RUINED "ruined"
+
+/* Of several locks in one call, one has a counter that cannot be counted on. */
+static void assert_ruins_one_alone(struct fixture *f, redlock_client *client, const char *count) {
+    static const char *const keys[] = {"one", RUINED, "two", "three"};
+    redlock_request request = fenced_request();
+    struct call *calls[4];
+
+    for (size_t i = 0; i < FIVE; i++) {
+        free(masters_query(f->masters, i, "SET " RUINED "::fence %s", count));
+    }
+    for (size_t i = 0; i < 4; i++) {
+        request.key = keys[i];
+        calls[i] = begin_acquire(f, client, &request);
+    }
+    assert_int_equal(await(f, calls[1]), REDLOCK_EHELD);
+    assert_explained(calls[1], "counter");
+    wait_holders(f, RUINED, 0);
+    for (size_t i = 0; i < FIVE; i++) {
+        assert_string_equal(value_at(f, i, RUINED "::fence"), count); /* nothing was written */
+    }
+    for (size_t i = 0; i < 4; i += i == 0 ? 2 : 1) {
+        await(f, calls[i]);
+        assert_ended(calls[i], REDLOCK_OK);
+        assert_int_equal(extend(f, calls[i]->lock, LONG_TTL_MS), REDLOCK_OK);
+        assert_int_equal(let_go(f, calls[i]->lock), REDLOCK_OK);
+    }
+}
+
+static void a_ruined_counter_fails_its_lock_alone(void **state) {
+    struct fixture *f = *state;
+    static const char *const counts[] = {
+        "9007199254740992", "9007199254740991", "1e300", "inf", "nan", "-1", "1.5",
+        "-9007199254740993"};
+    redlock_client *client = connect_client(f);
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        assert_ruins_one_alone(f, client, counts[i]);
+    }
+}
+
+/* Renewals travel together too. */
+static void a_counter_ruined_while_it_is_held_loses_its_lock_alone(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = fenced_request();
+    redlock_lock *good = hold_fenced(f, client);
+    request.key = RUINED;
+    redlock_lock *bad = hold_for(f, client, &request);
+
+    wait_holders(f, RUINED, FIVE);
+    tell(f, 0, FIVE, "SET " RUINED "::fence 1e300");
+    struct call *lost = begin_extend(f, bad, LONG_TTL_MS);
+    struct call *kept = begin_extend(f, good, LONG_TTL_MS);
+    assert_int_equal(await(f, kept), REDLOCK_OK);
+    assert_int_not_equal(await(f, lost), REDLOCK_OK);
+    assert_explained(lost, "counter");
+    assert_int_equal(let_go(f, good), REDLOCK_OK);
+    let_go(f, bad);
+}
+
 /* ------------------------------------------------------------------------ restarts and top-ups */
 
 static void counters_that_are_lost_begin_above_their_past(void **state) {
@@ -322,6 +383,8 @@ int main(void) {
         ON_FIVE_MASTERS(the_largest_counter_is_raised_on_a_quorum),
         ON_FIVE_MASTERS(what_is_taken_meanwhile_is_not_raised),
         ON_FIVE_MASTERS(a_counter_that_is_none_is_named),
+        ON_FIVE_MASTERS(a_ruined_counter_fails_its_lock_alone),
+        ON_FIVE_MASTERS(a_counter_ruined_while_it_is_held_loses_its_lock_alone),
         ON_FIVE_MASTERS(counters_that_are_lost_begin_above_their_past),
         ON_FIVE_MASTERS(an_empty_node_is_topped_up_with_the_fence),
         ON_FIVE_MASTERS(scripts_that_were_forgotten_cost_nothing),

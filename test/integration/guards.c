@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,6 +28,9 @@
 
 /* Short enough to wait for its end more than once. */
 #define SHORT_TTL_MS 1500
+
+/* Short enough to wait for three of it. */
+#define FULL_TTL_MS 3000
 
 static int three_masters(void **state) {
     return start_fixture(state, THREE, NULL);
@@ -465,6 +469,10 @@ static void a_durable_node_that_restarts_is_asked_for_its_clock(void **state) {
     wait_trusted(f, client, THREE);
 }
 
+static bool has_negative_uptime(void *arg) {
+    return master_number(arg, 0, "uptime_in_seconds") < 0;
+}
+
 /* Redis then says that it has been up for a negative time; its memory is from before the restart.
  */
 static void a_server_whose_clock_was_set_back_after_its_start_is_young(void **state) {
@@ -474,7 +482,7 @@ static void a_server_whose_clock_was_set_back_after_its_start_is_young(void **st
     for (size_t i = 0; i < THREE; i++) {
         free(masters_query(f->masters, i, "SET %s 1:1", REDLOCK_MARKER_KEY));
     }
-    assert_true(master_number(f, 0, "uptime_in_seconds") < 0);
+    run_until(f, has_negative_uptime, f, "the server has noticed its clock");
     redlock_options options = guarded(f, masters_uris(f->masters), THREE, TTL_MS);
     redlock_client *client = connect_with(f, &options);
     wait_distrusted(f, client, 0, "it was restarted");
@@ -664,6 +672,167 @@ static void scripts_may_be_flushed(void **state) {
     assert_true(node_info(client, 0).trusted);
 }
 
+/* -------------------------------------------------------- masters that may not write just now */
+
+/* Two of three refuse whatever takes memory. */
+static void fill_a_quorum(struct fixture *f) {
+    tell(f, 0, 2, "CONFIG SET maxmemory-policy noeviction");
+    tell(f, 0, 2, "CONFIG SET maxmemory 1");
+}
+
+enum kind { PLAIN, FENCED, KIND_COUNT };
+
+static redlock_lock *hold_watched(struct fixture *f, redlock_client *client, const char *key,
+                                  enum kind kind, struct loss **loss) {
+    redlock_request request = request_for(key, FULL_TTL_MS);
+
+    request.watchdog = true;
+    request.fenced = kind == FENCED;
+    *loss = watch_loss(f, &request);
+    return hold_for(f, client, &request);
+}
+
+struct stamina {
+    struct fixture *f;
+    struct loss *losses[KIND_COUNT];
+};
+
+static size_t lost_of(const struct stamina *stamina) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        count += stamina->losses[i]->count;
+    }
+    return count;
+}
+
+/* A key that nobody renews tells the time. */
+static bool has_passed_or_lost(void *arg) {
+    const struct stamina *stamina = arg;
+
+    return lost_of(stamina) > 0 || value_at(stamina->f, 2, "hourglass") == NULL;
+}
+
+/* What is full can renew what it has, and nothing else. */
+static void full_masters_keep_what_they_have(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = trusting_client(f, FULL_TTL_MS);
+    redlock_request request = request_for("another", FULL_TTL_MS);
+    static const char *const keys[KIND_COUNT] = {KEY, "fenced"};
+    struct stamina stamina = {.f = f};
+    redlock_lock *locks[KIND_COUNT];
+
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        locks[i] = hold_watched(f, client, keys[i], (enum kind)i, &stamina.losses[i]);
+        wait_holders(f, keys[i], THREE);
+    }
+    fill_a_quorum(f);
+    rival_takes(f, 2, THREE, "hourglass", 3 * FULL_TTL_MS);
+    run_until(f, has_passed_or_lost, &stamina, "three TTLs have passed");
+    assert_int_equal(lost_of(&stamina), 0);
+    struct call *call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_explained(call, "OOM");
+    for (size_t i = 0; i < THREE; i++) {
+        assert_string_equal(distrust(client, i), "");
+        assert_true(node_info(client, i).trusted);
+    }
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        assert_int_equal(let_go(f, locks[i]), REDLOCK_OK);
+    }
+}
+
+/* It cannot note since when it has kept what it was told: young for as long as it is full. */
+static void a_full_master_without_a_marker_is_young(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = trusting_client(f, FULL_TTL_MS);
+    redlock_request request = request_for("another", FULL_TTL_MS);
+    struct loss *loss;
+    redlock_lock *lock = hold_watched(f, client, KEY, PLAIN, &loss);
+
+    wait_holders(f, KEY, THREE);
+    fill_a_quorum(f);
+    tell(f, 0, 2, "DEL " REDLOCK_MARKER_KEY);
+    wait_distrusted(f, client, 0, "its memory is new");
+    wait_distrusted(f, client, 1, "its memory is new");
+    assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
+    assert_ended(acquire(f, client, &request), REDLOCK_ENOQUORUM);
+    assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
+    assert_int_equal(loss->count, 0);
+    tell(f, 0, 2, "CONFIG SET maxmemory 0");
+    wait_trusted(f, client, THREE);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
+/* It cannot begin the marker anew, so that it shows an old one at every beat. */
+static void a_snapshot_restored_to_a_full_master_is_not_forgotten(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = trusting_client(f, SHORT_TTL_MS);
+    size_t before;
+
+    run_until(f, is_confirmed, f, "the marker has been confirmed");
+    tell(f, 0, 1, "SET backup 1:1");
+    fill_a_quorum(f);
+    tell(f, 0, 1, "RENAME backup " REDLOCK_MARKER_KEY);
+    wait_distrusted(f, client, 0, "its memory is new");
+    before = executed(f, 0, "evalsha");
+    wait_executed(f, 0, "evalsha", before + 4);
+    wait_answered(f, client, 0);
+    assert_distrusted(client, 0, "its memory is new");
+    assert_string_equal(distrust(client, 1), "");
+    tell(f, 0, 2, "CONFIG SET maxmemory 0");
+    wait_trusted(f, client, THREE);
+}
+
+static void remove_folder(void *path) {
+    rmdir(path);
+    free(path);
+}
+
+static bool has_failed_to_save(void *arg) {
+    char *info = masters_query(((struct fixture *)arg)->masters, 0, "INFO persistence");
+    bool has_failed = strstr(info, "rdb_last_bgsave_status:err") != NULL;
+
+    free(info);
+    return has_failed;
+}
+
+/* Where a snapshot should go there is a folder: Redis writes no more until it could save. */
+static void fail_to_save(struct fixture *f) {
+    char *place = masters_query(f->masters, 0, "CONFIG GET dir");
+    char *name = masters_query(f->masters, 0, "CONFIG GET dbfilename");
+    char *path = malloc(512);
+
+    assert_non_null(path);
+    assert_in_range(snprintf(path, 512, "%s/%s", strchr(place, '\n') + 1, strchr(name, '\n') + 1),
+                    1, 511);
+    free(place);
+    free(name);
+    assert_int_equal(mkdir(path, 0700), 0);
+    at_finish(f, remove_folder, path);
+    free(masters_query(f->masters, 0, "CONFIG SET save %s", "3600 1"));
+    tell(f, 0, 1, "BGSAVE");
+    run_until(f, has_failed_to_save, f, "the master could not save");
+}
+
+static void a_master_that_cannot_save_is_still_trusted(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = trusting_client(f, SHORT_TTL_MS);
+    redlock_request request = request_for(KEY, SHORT_TTL_MS);
+    size_t before;
+
+    fail_to_save(f);
+    before = executed(f, 0, "evalsha");
+    wait_executed(f, 0, "evalsha", before + 3);
+    wait_answered(f, client, 0);
+    assert_string_equal(distrust(client, 0), "");
+    struct call *call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_OK);
+    wait_all_answered(f, client);
+    wait_logged(f, "MISCONF");
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+}
+
 #define ON_THREE_MASTERS(test) cmocka_unit_test_setup_teardown(test, three_masters, finish)
 #define ON_A_CLOCK(test)                                                                           \
     cmocka_unit_test_setup_teardown(test, a_master_with_a_clock_of_its_own, finish_with_the_clock)
@@ -696,6 +865,10 @@ int main(void) {
         ON_THREE_MASTERS(whoever_may_not_be_asked_is_trusted_if_so_wished),
         ON_THREE_MASTERS(an_idle_client_notices_who_hangs),
         ON_THREE_MASTERS(scripts_may_be_flushed),
+        ON_THREE_MASTERS(full_masters_keep_what_they_have),
+        ON_THREE_MASTERS(a_full_master_without_a_marker_is_young),
+        ON_THREE_MASTERS(a_snapshot_restored_to_a_full_master_is_not_forgotten),
+        ON_THREE_MASTERS(a_master_that_cannot_save_is_still_trusted),
     };
 
     return cmocka_run_group_tests_name("guards", tests, NULL, NULL);

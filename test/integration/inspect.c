@@ -22,6 +22,7 @@ struct sight {
     redlock_view view; /* but for `nodes`: */
     redlock_node_view nodes[FIVE];
     char owner[80];
+    char owners[FIVE][80];
     char details[FIVE][96];
 };
 
@@ -35,6 +36,7 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
     snprintf(sight->owner, sizeof(sight->owner), "%s", view->owner);
     for (size_t i = 0; i < FIVE; i++) {
         sight->nodes[i] = view->nodes[i];
+        snprintf(sight->owners[i], sizeof(sight->owners[i]), "%s", view->nodes[i].owner);
         snprintf(sight->details[i], sizeof(sight->details[i]), "%s", view->nodes[i].detail);
     }
 }
@@ -155,6 +157,46 @@ static void a_split_is_nobody(void **state) {
     assert_int_equal(sight.status, REDLOCK_OK);
     assert_false(sight.view.held);
     assert_true(sight.nodes[0].held && sight.nodes[2].held);
+}
+
+#define ZEROS "0000000000000000000000000000000000000000"
+
+static void take_with_bytes(struct fixture *f, size_t from, size_t to, const char *value,
+                            size_t length) {
+    for (size_t i = from; i < to; i++) {
+        char *answer = masters_query(f->masters, i, "SET " KEY " %b PX 60000", value, length);
+        assert_string_equal(answer, "OK");
+        free(answer);
+    }
+}
+
+/* Whoever looks may print it. */
+static void a_foreign_owner_is_cleaned(void **state) {
+    struct fixture *f = *state;
+    static const char value[] = ZEROS "/a\x1b[31mb\r\n\t\x7f\x80\xff~ c\0\x1b";
+    redlock_client *client = connect_client(f);
+
+    take_with_bytes(f, 0, 3, value, sizeof(value) - 1);
+    take_with_bytes(f, 3, 4, ZEROS "/\x1b", 42);
+    struct sight sight = look(f, client);
+    assert_true(sight.view.held);
+    assert_string_equal(sight.owner, "a?[31mb??????~ c");
+    assert_string_equal(sight.owners[0], "a?[31mb??????~ c");
+    assert_string_equal(sight.owners[3], "?");
+    assert_string_equal(sight.owners[4], "");
+}
+
+/* Values are compared as they are, not as they are shown. */
+static void owners_that_look_alike_are_not_one(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+
+    take_with_bytes(f, 0, 2, ZEROS "/a\x01", 43);
+    take_with_bytes(f, 2, 4, ZEROS "/a\x02", 43);
+    assert_false(look(f, client).view.held);
+    take_with_bytes(f, 0, 2, ZEROS "/a\0b", 44);
+    take_with_bytes(f, 2, 4, ZEROS "/a\0c", 44);
+    assert_false(look(f, client).view.held);
 }
 
 static void what_is_no_lock_is_named(void **state) {
@@ -367,6 +409,8 @@ int main(void) {
         ON_FIVE_MASTERS(an_inspection_changes_nothing),
         ON_FIVE_MASTERS(others_are_told_too),
         ON_FIVE_MASTERS(a_split_is_nobody),
+        ON_FIVE_MASTERS(a_foreign_owner_is_cleaned),
+        ON_FIVE_MASTERS(owners_that_look_alike_are_not_one),
         ON_FIVE_MASTERS(what_is_no_lock_is_named),
         ON_FIVE_MASTERS(a_minority_need_not_answer),
         ON_FIVE_MASTERS(who_is_not_trusted_does_not_count),

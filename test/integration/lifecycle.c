@@ -48,15 +48,6 @@ static void pass_all(struct stage *stage) {
     }
 }
 
-static bool is_closed(void *arg) {
-    return ((const struct member *)arg)->closed > 0;
-}
-
-static void wait_closed(struct fixture *f, struct member *member) {
-    run_until(f, is_closed, member, "the client is closed");
-    assert_int_equal(member->closed, 1);
-}
-
 static void closed_while_it_connects(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
@@ -797,6 +788,63 @@ static void holders_are_told_before_a_close_releases_their_locks(void **state) {
     assert_int_equal(holders_when_told, 5);
 }
 
+struct asker {
+    struct fixture *f;
+    redlock_client *client;
+    unsigned told;
+};
+
+static void close_on_view(redlock_status status, const redlock_view *view, void *arg) {
+    struct asker *asker = arg;
+
+    (void)status;
+    (void)view;
+    asker->told++;
+    begin_close(asker->f, asker->client);
+}
+
+static void close_on_fence(redlock_status status, void *arg) {
+    close_on_view(status, NULL, arg);
+}
+
+static void hold_and_watch(struct fixture *f, redlock_client *client, struct loss **loss) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+
+    *loss = watch_loss(f, &request);
+    (*loss)->then = count_holders;
+    (*loss)->then_arg = f;
+    holders_when_told = 0;
+    hold_for(f, client, &request);
+    wait_holders(f, KEY, FIVE);
+}
+
+static void closed_inside_an_inspection(void **state) {
+    struct fixture *f = *state;
+    struct asker asker = {f, connect_client(f), 0};
+    struct loss *loss;
+
+    hold_and_watch(f, asker.client, &loss);
+    assert_int_equal(redlock_inspect(asker.client, KEY, 0, close_on_view, &asker), REDLOCK_OK);
+    assert_int_equal(wait_lost(f, loss), REDLOCK_ECLOSED);
+    assert_int_equal(holders_when_told, FIVE);
+    assert_int_equal(asker.told, 1);
+    wait_released(f, KEY);
+}
+
+static void closed_inside_the_check_of_a_fence(void **state) {
+    struct fixture *f = *state;
+    struct asker asker = {f, connect_client(f), 0};
+    struct loss *loss;
+
+    hold_and_watch(f, asker.client, &loss);
+    assert_int_equal(redlock_check_fence(asker.client, KEY, 0, 1, close_on_fence, &asker),
+                     REDLOCK_OK);
+    assert_int_equal(wait_lost(f, loss), REDLOCK_ECLOSED);
+    assert_int_equal(holders_when_told, FIVE);
+    assert_int_equal(asker.told, 1);
+    wait_released(f, KEY);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(closed_while_it_connects),
@@ -833,6 +881,8 @@ int main(void) {
         ON_FIVE_MASTERS(callbacks_may_be_left_out),
         ON_FIVE_MASTERS(calls_in_the_wrong_state_are_refused),
         ON_FIVE_MASTERS(holders_are_told_before_a_close_releases_their_locks),
+        ON_FIVE_MASTERS(closed_inside_an_inspection),
+        ON_FIVE_MASTERS(closed_inside_the_check_of_a_fence),
     };
 
     return cmocka_run_group_tests_name("lifecycle", tests, NULL, NULL);

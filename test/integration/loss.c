@@ -7,6 +7,7 @@
 #include "peer.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define KEY "orders:42"
 #define FIVE 5
@@ -228,6 +229,50 @@ static void renewals_that_are_never_answered_lose_the_lock(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_ENOQUORUM);
 }
 
+/* ------------------------------------------------------------------------------------ in words */
+
+static char words[512];
+
+static void note_words(struct loss *loss, void *arg) {
+    (void)arg;
+    snprintf(words, sizeof(words), "%s", redlock_explain(loss->lock));
+}
+
+static void lose_and_note(struct fixture *f, redlock_request *request) {
+    redlock_client *client = connect_client(f);
+    struct loss *loss = watch_loss(f, request);
+
+    loss->then = note_words;
+    hold_for(f, client, request);
+    assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
+}
+
+/* It tells of the end that the callback is about, not of the round before that. */
+static void an_end_is_explained(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = request_for(KEY, 1000);
+
+    lose_and_note(f, &request);
+    assert_non_null(strstr(words, "lost: its validity ended, and nothing renewed it"));
+    request.key = "orders:43";
+    request.watchdog = true;
+    request.max_hold_ms = 1;
+    lose_and_note(f, &request);
+    assert_non_null(strstr(words, "lost: max_hold_ms was over, and its validity ended"));
+}
+
+static void what_has_taken_its_time_takes_no_more(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call = acquire(f, client, &request);
+
+    assert_ended(call, REDLOCK_OK);
+    assert_explained(call, "acquired after 1 try in ");
+    run_turns(f, 20);
+    assert_memory_equal(redlock_explain(call->lock), call->why, strcspn(call->why, ","));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(an_empty_node_is_topped_up_after_the_next_renewal),
@@ -239,6 +284,8 @@ int main(void) {
         ON_FIVE_MASTERS(a_lock_without_quorum_is_lost_before_the_servers_forget_it),
         ON_FIVE_MASTERS(the_watchdog_without_quorum_tells_the_loss),
         ON_NO_MASTERS(renewals_that_are_never_answered_lose_the_lock),
+        ON_FIVE_MASTERS(an_end_is_explained),
+        ON_FIVE_MASTERS(what_has_taken_its_time_takes_no_more),
     };
 
     return cmocka_run_group_tests_name("loss", tests, NULL, NULL);

@@ -751,6 +751,61 @@ static void releases_of_a_turn_travel_together_whatever_the_keys_length(void **s
     assert_true(calls_for(f, client, "production:tenant-000042:invoices:") <= 2 * brief + 2);
 }
 
+/* ------------------------------------------------------------------- votes that come too late */
+
+#define SOON 2000
+
+/*
+ * A try whose round ends before these nodes' votes have come; they come while the first node, which
+ * denied it, is asked what it holds.
+ */
+static struct call *end_before_votes(struct fixture *f, size_t from, size_t to) {
+    struct detour detour = take_detour(f, SOON);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    size_t scripts = proxy_arrived(detour.proxies[0], "EVALSHA");
+    struct call *call;
+
+    for (size_t i = from; i < to; i++) {
+        proxy_hold_replies(detour.proxies[i]);
+    }
+    proxy_hold_requests(detour.proxies[0], "EVALSHA");
+    call = begin_acquire(f, detour.client, &request);
+    wait_arrived(f, detour.proxies[0], "EVALSHA", scripts + 1);
+    for (size_t i = from; i < to; i++) {
+        proxy_pass_replies(detour.proxies[i]);
+        wait_answered(f, detour.client, i);
+    }
+    proxy_pass_requests(detour.proxies[0]);
+    await(f, call);
+    return call;
+}
+
+/* Four nodes granted it, and it was not the one that denied it that was in the way. */
+static void grants_that_come_too_late_are_told_as_such(void **state) {
+    struct fixture *f = *state;
+    struct call *call;
+
+    rival_takes(f, 0, 1, KEY, LONG_TTL_MS);
+    call = end_before_votes(f, 1, 5);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_int_equal(votes(call, REDLOCK_VOTE_DENIED), 1);
+    assert_int_equal(votes(call, REDLOCK_VOTE_LATE), 4);
+    assert_explained(call, "1 held by another");
+    assert_explained(call, "4 granted too late");
+}
+
+/* The status is of the votes that the report shows. */
+static void denials_that_come_late_are_denials(void **state) {
+    struct fixture *f = *state;
+    struct call *call;
+
+    rival_takes(f, 0, 3, KEY, LONG_TTL_MS);
+    call = end_before_votes(f, 1, 3);
+    assert_ended(call, REDLOCK_EHELD);
+    assert_int_equal(votes(call, REDLOCK_VOTE_DENIED), 3);
+    assert_int_equal(votes(call, REDLOCK_VOTE_GRANTED), 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(a_set_that_lands_late_is_undone),
@@ -784,6 +839,8 @@ int main(void) {
         ON_FIVE_MASTERS(a_request_canceled_in_the_same_turn_leaves_no_key),
         ON_FIVE_MASTERS(a_request_canceled_with_its_sets_under_way_leaves_no_key),
         ON_FIVE_MASTERS(releases_of_a_turn_travel_together_whatever_the_keys_length),
+        ON_FIVE_MASTERS(grants_that_come_too_late_are_told_as_such),
+        ON_FIVE_MASTERS(denials_that_come_late_are_denials),
     };
 
     return cmocka_run_group_tests_name("order", tests, NULL, NULL);

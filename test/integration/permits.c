@@ -5,6 +5,7 @@
 #include "detour.h"
 #include "harness.h"
 #include "look.h"
+#include "peer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -493,6 +494,62 @@ static void many_requests_of_one_turn(void **state) {
     assert_int_equal(seen, (1u << MOST) - 1);
 }
 
+/* ------------------------------------------------------------------------- the work of one call */
+
+/* The most keys that a call for permits has the server look at, if none can be had. */
+struct work {
+    size_t calls;
+    size_t locks;
+    size_t most;
+};
+
+/* Five arguments a lock, the last of which says how many permits there are. */
+static void note_work(struct peer_link *link, const struct command *command, void *arg) {
+    struct work *work = arg;
+    size_t keys = command_keys(command);
+    char permits[24];
+
+    if (keys > 0 && command->count == 3 + 6 * keys) {
+        command_text(command, command->count - 1, permits, sizeof(permits));
+        size_t reads = keys * (1 + strtoul(permits, NULL, 10));
+        work->calls++;
+        work->locks += keys;
+        work->most = reads > work->most ? reads : work->most;
+    }
+    peer_answer_well(link, command, NULL);
+}
+
+static struct work work_of(struct fixture *f, uint32_t permits) {
+    struct work work = {0};
+    const char *uri = peer_uri(peer_create(f, note_work, &work));
+    redlock_options options = patient_options(f, &uri, 1);
+    redlock_client *client = connect_with(f, &options);
+    redlock_request request = permit_request(permits);
+    struct call *calls[64];
+
+    for (size_t i = 0; i < 64; i++) {
+        calls[i] = begin_acquire(f, client, &request);
+    }
+    for (size_t i = 0; i < 64; i++) {
+        assert_int_equal(await(f, calls[i]), REDLOCK_OK);
+    }
+    close_client(f, client);
+    return work;
+}
+
+/* A server does nothing else meanwhile. */
+static void a_call_has_the_server_look_at_few_keys(void **state) {
+    struct fixture *f = *state;
+    struct work work = work_of(f, 256);
+
+    assert_int_equal(work.locks, 64);
+    assert_in_range(work.most, 257, 64 + 256);
+    work = work_of(f, 4);
+    assert_int_equal(work.locks, 64);
+    assert_in_range(work.most, 5, 64 + 4);
+    assert_in_range(work.calls, 2, 8); /* and few permits still travel together */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(so_many_hold_it_at_once_and_no_more),
@@ -515,6 +572,7 @@ int main(void) {
         ON_FIVE_MASTERS(it_is_fenced_and_inspected),
         ON_FIVE_MASTERS(scripts_that_were_forgotten_cost_nothing),
         ON_FIVE_MASTERS(many_requests_of_one_turn),
+        ON_NO_MASTERS(a_call_has_the_server_look_at_few_keys),
     };
 
     return cmocka_run_group_tests_name("permits", tests, NULL, NULL);

@@ -547,6 +547,19 @@ static void readers_are_counted(void **state) {
     assert_int_equal(let_go(f, writer), REDLOCK_OK);
 }
 
+/* Their list is written for that: full masters permit it, for it does not grow. */
+static void full_masters_renew_a_share(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold_as(f, client, REDLOCK_READER, LONG_TTL_MS);
+
+    wait_listed(f, 1);
+    tell(f, 0, FIVE, "CONFIG SET maxmemory 1");
+    assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_holders(f, KEY, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(readers_share_a_key),
@@ -568,6 +581,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_writer_that_gives_up_is_forgotten),
         ON_FIVE_MASTERS(a_writer_may_be_fenced),
         ON_FIVE_MASTERS(readers_are_counted),
+        ON_FIVE_MASTERS(full_masters_renew_a_share),
     };
 
     return cmocka_run_group_tests_name("shared", tests, NULL, NULL);

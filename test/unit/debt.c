@@ -18,7 +18,7 @@ static void expired_debts_make_room_whatever_stands_before_them(void **state) {
     (void)state;
 
     keys_init(&keys, &allocator);
-    debts_init(&debts, &allocator);
+    debts_init(&debts, &allocator, SIZE_MAX);
     struct key *key = key_create(&keys, "k", 1, REDLOCK_EXCLUSIVE);
     assert_true(owe(&debts, key, 30000, 0));
     for (uint64_t now = 0; now < 3 * DEBTS_MAX; now++) {
@@ -39,7 +39,7 @@ static void what_is_beyond_the_bound_is_refused(void **state) {
     (void)state;
 
     keys_init(&keys, &allocator);
-    debts_init(&debts, &allocator);
+    debts_init(&debts, &allocator, SIZE_MAX);
     struct key *key = key_create(&keys, "k", 1, REDLOCK_EXCLUSIVE);
     for (size_t i = 0; i < DEBTS_MAX; i++) {
         assert_true(owe(&debts, key, 1000, 0));
@@ -52,10 +52,48 @@ static void what_is_beyond_the_bound_is_refused(void **state) {
     keys_finish(&keys);
 }
 
+/* How many debts of such a key fit in so many bytes, beside those of others. */
+static size_t fitting(struct debts *debts, struct key *key) {
+    size_t count = 0;
+    while (owe(debts, key, 1000, 0)) {
+        assert_true(debts->bytes <= debts->max_bytes);
+        count++;
+    }
+    return count;
+}
+
+static void their_bytes_are_bounded_too(void **state) {
+    static char name[8192] = "long";
+    redlock_allocator allocator = memory_allocator(NULL);
+    struct keys keys;
+    struct debts debts;
+    (void)state;
+
+    keys_init(&keys, &allocator);
+    struct key *brief = key_create(&keys, "k", 1, REDLOCK_EXCLUSIVE);
+    struct key *lengthy = key_create(&keys, name, sizeof(name), REDLOCK_EXCLUSIVE);
+    assert_true(key_append(lengthy, name, sizeof(name)));
+    debts_init(&debts, &allocator, 1 << 20);
+    assert_in_range(fitting(&debts, lengthy), 60, 64); /* of 16 KiB, and their structs */
+    assert_in_range(fitting(&debts, brief), 1, 200);   /* what is left */
+    assert_true(owe(&debts, lengthy, 2000, 1000));     /* the others have expired */
+    assert_int_equal(debts.count, 1);
+    debts_drop_first(&debts);
+    assert_int_equal(debts.bytes, 0);
+    debts_finish(&debts);
+    debts_init(&debts, &allocator, 1); /* and nobody's bound is so low that none fits */
+    assert_in_range(fitting(&debts, lengthy), 3, 4);
+    debts_finish(&debts);
+    key_drop(brief);
+    key_drop(lengthy);
+    keys_finish(&keys);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(expired_debts_make_room_whatever_stands_before_them),
         cmocka_unit_test(what_is_beyond_the_bound_is_refused),
+        cmocka_unit_test(their_bytes_are_bounded_too),
     };
     return cmocka_run_group_tests_name("debt", tests, NULL, NULL);
 }

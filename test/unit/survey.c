@@ -5,6 +5,8 @@
 #include <string.h>
 
 #define A "0123456789012345678901234567890123456789/alice"
+#define LONG_OWNER "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define LONGER_OWNER "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abc..."
 #define B "abcdefabcdefabcdefabcdefabcdefabcdefabcd"
 
 /*
@@ -20,7 +22,8 @@ static struct survey survey_of(const char *letters) {
                         : letters[i] == ' ' ? SURVEY_SILENT
                                             : SURVEY_HELD;
         if (answer->state == SURVEY_HELD) {
-            strcpy(answer->value, letters[i] == 'a' ? A : B);
+            const char *value = letters[i] == 'a' ? A : B;
+            survey_note_value(answer, value, strlen(value));
             answer->ttl_ms = 10 * (i + 1);
         }
     }
@@ -134,11 +137,50 @@ static void test_a_fence_is_looked_for_in_both_lists(void **state) {
 
 static void test_owners(void **state) {
     (void)state;
-    assert_string_equal(survey_owner(A), "alice");
-    assert_string_equal(survey_owner(B), "");
-    assert_string_equal(survey_owner(B "x"), "");
-    assert_string_equal(survey_owner("alice"), "");
-    assert_string_equal(survey_owner(""), "");
+    static const struct {
+        const char *value;
+        size_t length;
+        const char *owner;
+    } rows[] = {
+        {A, sizeof(A) - 1, "alice"},
+        {B, sizeof(B) - 1, ""},
+        {B "x", sizeof(B), ""},
+        {B "/", sizeof(B), ""},
+        {B "/~ \x1b[2J\x7f\x80\xff\n", sizeof(B) + 10, "~ ?[2J????"},
+        {B "/a\0b", sizeof(B) + 3, "a"},
+        {"alice", 5, ""},
+        {"", 0, ""},
+        {B "/" LONG_OWNER, sizeof(B) + 64, LONG_OWNER},
+        {B "/" LONG_OWNER "x", sizeof(B) + 65, LONGER_OWNER},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct survey_answer answer;
+        survey_note_value(&answer, rows[i].value, rows[i].length);
+        assert_string_equal(answer.owner, rows[i].owner);
+    }
+}
+
+/* However alike their owners look. */
+static void test_values_are_compared_byte_by_byte(void **state) {
+    (void)state;
+    static const struct {
+        const char *values[2];
+        size_t lengths[2];
+        bool is_same;
+    } rows[] = {
+        {{B "/a", B "/a"}, {42, 42}, true},
+        {{B "/\x01", B "/\x02"}, {42, 42}, false},
+        {{B "/a\0b", B "/a\0b"}, {44, 44}, true},
+        {{B "/a\0b", B "/a\0c"}, {44, 44}, false},
+        {{B "/a\0b", B "/a"}, {44, 42}, false},
+        {{B "/" LONG_OWNER, B "/" LONG_OWNER "x"}, {105, 106}, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct survey survey = survey_of("aa");
+        survey_note_value(&survey.answers[0], rows[i].values[0], rows[i].lengths[0]);
+        survey_note_value(&survey.answers[1], rows[i].values[1], rows[i].lengths[1]);
+        assert_int_equal(survey_decide(&survey).is_held, rows[i].is_same);
+    }
 }
 
 int main(void) {
@@ -150,6 +192,7 @@ int main(void) {
         cmocka_unit_test(test_whether_a_fence_is_the_newest),
         cmocka_unit_test(test_a_fence_is_looked_for_in_both_lists),
         cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_values_are_compared_byte_by_byte),
     };
     return cmocka_run_group_tests_name("survey", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "heap.h"
 #include "unit.h"
 #include "wire/command.h"
+#include "wire/fence.h"
 #include "wire/reply.h"
 #include "wire/script.h"
 
@@ -553,16 +554,10 @@ static void test_answers_with_fences(void **state) {
         bool is_good;
         uint64_t fence;
     } rows[] = {
-        {"y1", true, 1},
-        {"y9007199254740991", true, (UINT64_C(1) << 53) - 1},
-        {"y9007199254740992", false, 0},
-        {"y99999999999999999999999999999", false, 0},
-        {"y0", false, 0},
+        {"y1", true, 1},    {"y9007199254740991", true, (UINT64_C(1) << 53) - 1},
         {"y", true, 0}, /* of a lock without a fence */
-        {"y1.0", false, 0},
-        {"y-1", false, 0},
-        {"m", true, 0},
-        {"m1", false, 0},
+        {"y1.0", false, 0}, {"y-1", false, 0},
+        {"m", true, 0},     {"m1", false, 0},
         {"h12", true, 0},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -582,6 +577,44 @@ static void test_answers_with_fences(void **state) {
     assert_int_equal(outcomes[1].other_ttl_ms, 5);
     assert_int_equal(outcomes[1].fence, 0);
     assert_int_equal(outcomes[2].fence, 9);
+}
+
+/* A counter out of range is the error of its lock alone. */
+static void test_counters_out_of_range(void **state) {
+    (void)state;
+    static const char *const counters[] = {"0", "00", "9007199254740992",
+                                           "99999999999999999999999999999"};
+    for (size_t i = 0; i < COUNT_OF(counters); i++) {
+        struct reply_outcome outcomes[3];
+        char text[64];
+        snprintf(text, sizeof(text), "y7y%sh5", counters[i]);
+        struct reply reply = reply_of(REPLY_STRING, text);
+        for (unsigned k = 0; k < 3; k++) {
+            static const enum script scripts[] = {SCRIPT_TAKE, SCRIPT_KEEP, SCRIPT_PERMIT};
+            assert_true(reply_to_script(&reply, scripts[k], outcomes, 3));
+            assert_int_equal(outcomes[0].vote, REDLOCK_VOTE_GRANTED);
+            assert_int_equal(outcomes[0].fence, 7);
+            assert_int_equal(outcomes[1].vote, REDLOCK_VOTE_ERROR);
+            assert_int_equal(outcomes[1].fence, 0);
+            assert_int_equal(outcomes[2].vote, REDLOCK_VOTE_DENIED);
+        }
+        assert_ptr_equal(reply_combine(outcomes, 3), &outcomes[1]);
+        assert_false(reply_to_script(&reply, SCRIPT_RENEW, outcomes, 3)); /* it has none */
+    }
+}
+
+/* However wrong a wall clock is, there is room for the fences that come after it. */
+static void test_hints(void **state) {
+    (void)state;
+    static const uint64_t most = (UINT64_C(1) << 53) - (UINT64_C(1) << 40);
+    assert_int_equal(fence_hint(0), 1); /* 0 stands for no fence */
+    assert_int_equal(fence_hint(1), 1);
+    assert_int_equal(fence_hint(UINT64_C(1700000000000000)), UINT64_C(1700000000000000));
+    assert_int_equal(fence_hint(most - 1), most - 1);
+    assert_int_equal(fence_hint(most), most);
+    assert_int_equal(fence_hint(most + 1), most);
+    assert_int_equal(fence_hint(UINT64_C(10413792000000000)), most); /* in the year 2300 */
+    assert_int_equal(fence_hint(UINT64_MAX), most);
 }
 
 /* A node has several keys only if it has each; who looks on wants to know what is in the way. */
@@ -627,8 +660,8 @@ static void test_answers_about_permits(void **state) {
     } rows[] = {
         {"y", true, REDLOCK_VOTE_GRANTED, 0, 0},
         {"y7", true, REDLOCK_VOTE_GRANTED, 7, 0},
-        {"y0", false, 0, 0, 0},
-        {"y9007199254740992", false, 0, 0, 0},
+        {"y0", true, REDLOCK_VOTE_ERROR, 0, 0},
+        {"y9007199254740992", true, REDLOCK_VOTE_ERROR, 0, 0},
         {"yf1", false, 0, 0, 0},
         {"h12f0", true, REDLOCK_VOTE_DENIED, 12, 0},
         {"h12f1", true, REDLOCK_VOTE_DENIED, 12, 0x1},
@@ -869,6 +902,8 @@ int main(void) {
         cmocka_unit_test(test_answers_of_scripts),
         cmocka_unit_test(test_malformed_answers_of_scripts),
         cmocka_unit_test(test_answers_with_fences),
+        cmocka_unit_test(test_counters_out_of_range),
+        cmocka_unit_test(test_hints),
         cmocka_unit_test(test_answers_for_several_keys),
         cmocka_unit_test(test_answers_about_permits),
         cmocka_unit_test(test_answers_of_inspections),
