@@ -12,7 +12,8 @@ static void be_born(void *owner);
 static void name_node(struct app *app, unsigned place, unsigned server, bool has_name) {
     snprintf(app->uris[place], sizeof(app->uris[place]), "redis://%s%s:%u/%u%s",
              app->plan->has_password ? "me:secret@" : "", has_name ? "node1" : "10.0.0.1",
-             7000 + server, app->plan->db, app->plan->durable >> server & 1 ? "?durable=yes" : "");
+             SIM_FIRST_PORT + server, app->plan->db,
+             app->plan->durable >> server & 1 ? "?durable=yes" : "");
 }
 
 static void name_nodes(struct app *app) {

@@ -135,7 +135,8 @@ bool check_is_valid(const struct hold *hold) {
     return hold->end > tempo_read(&process->clock, process->world->now);
 }
 
-uint64_t check_promised(const struct token *token, uint32_t list, uint32_t keys, unsigned rank) {
+static uint64_t promised_by(const struct token *token, uint32_t list, uint32_t keys,
+                            unsigned rank) {
     uint64_t promised[SERVERS_MAX];
     for (unsigned i = 0; i < SERVERS_MAX; i++) {
         promised[i] = check_least(token->promised[i], keys);
@@ -146,7 +147,7 @@ uint64_t check_promised(const struct token *token, uint32_t list, uint32_t keys,
 static void check_promises(struct checker *checker, const struct hold *hold) {
     const struct token *token = &checker->tokens[hold->token];
     uint32_t list = checker->lists[hold->process->index];
-    uint64_t best = check_promised(token, list, hold->keys, check_quorum_of(list));
+    uint64_t best = promised_by(token, list, hold->keys, check_quorum_of(list));
     if (hold->end > best + 1000 && !checker->clocks_jump) { /* the rounding of a double */
         violate(checker->world, INVARIANT_QUORUM,
                 "process %u claims key %u for %" PRIu64
@@ -351,6 +352,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
                 " us (token %" PRIu32 ")",
                 process->index, hold->key, hold->end > now ? (hold->end - now) / 1000 : 0, number);
     }
+    check_excuse(checker, hold);
     LIST_INSERT_HEAD(&checker->holds, hold, link);
     begin_validity(hold);
     check_number(checker);

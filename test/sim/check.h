@@ -34,8 +34,9 @@ struct hold {
     uint64_t end;      /* of its validity as last looked at, by the process's clock; 0: not valid */
     bool is_over;      /* its validity has ended: it must not come back */
     bool is_disturbed; /* the process was paused or preempted since the validity began */
-    bool was_overlapped; /* counted already */
-    bool was_shared;     /* with another reader */
+    uint64_t excused_until; /* it had no quorum without grants that are in doubt until then */
+    bool was_overlapped;    /* counted already */
+    bool was_shared;        /* with another reader */
 };
 LIST_HEAD(hold_list, hold);
 

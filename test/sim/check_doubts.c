@@ -8,6 +8,7 @@
  */
 #include "checker.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- what happens to servers ---- */
@@ -134,26 +135,43 @@ void check_granted(struct checker *checker, const struct event_base *process, un
 
 /* ---- what is excused ---- */
 
-static bool has_sound_quorum(const struct hold *hold, const struct token *token, uint32_t list,
-                             uint32_t sound) {
-    uint64_t promised = check_promised(token, list & sound, hold->keys, check_quorum_of(list));
-    return hold->end <= promised + 1000;
+/* The servers whose grants counted, as far as the application is told. */
+static uint32_t counted(const redlock_lock *lock) {
+    redlock_node_report reports[SERVERS_MAX + 1];
+    size_t count = redlock_report(lock, reports, SERVERS_MAX + 1);
+    uint32_t servers = 0;
+    for (size_t i = 0; i < count && i <= SERVERS_MAX; i++) {
+        const char *port = strrchr(reports[i].node, ':') + 1;
+        if (reports[i].vote == REDLOCK_VOTE_GRANTED) {
+            servers |= UINT32_C(1) << (strtoul(port, NULL, 10) - SIM_FIRST_PORT);
+        }
+    }
+    return servers;
+}
+
+static bool has_quorum(uint32_t list, uint32_t servers) {
+    return (unsigned)__builtin_popcount(list & servers) >= check_quorum_of(list);
+}
+
+void check_excuse(const struct checker *checker, struct hold *hold) {
+    const struct token *token = &checker->tokens[hold->token];
+    uint32_t next = checker->next_lists[hold->process->index];
+    uint32_t sound = counted(hold->lock);
+    uint64_t latest = 0;
+    for (unsigned server = 0; server < checker->network->server_count; server++) {
+        for (uint32_t rest = hold->keys; rest != 0; rest &= rest - 1) {
+            uint64_t until = token->doubtful_until[server][__builtin_ctz(rest)];
+            sound &= ~(until > checker->world->now ? UINT32_C(1) << server : 0);
+            latest = until > latest ? until : latest;
+        }
+    }
+    bool is_sound = has_quorum(checker->lists[hold->process->index], sound) &&
+                    (next == 0 || has_quorum(next, sound));
+    hold->excused_until = is_sound ? 0 : latest;
 }
 
 bool check_is_excused(const struct checker *checker, const struct hold *hold) {
-    const struct token *token = &checker->tokens[hold->token];
-    uint32_t list = checker->lists[hold->process->index];
-    uint32_t next = checker->next_lists[hold->process->index];
-    uint32_t sound = UINT32_MAX;
-    for (unsigned server = 0; server < checker->network->server_count; server++) {
-        for (uint32_t rest = hold->keys; rest != 0; rest &= rest - 1) {
-            if (token->doubtful_until[server][__builtin_ctz(rest)] > checker->world->now) {
-                sound &= ~(UINT32_C(1) << server);
-            }
-        }
-    }
-    return sound != UINT32_MAX && (!has_sound_quorum(hold, token, list, sound) ||
-                                   (next != 0 && !has_sound_quorum(hold, token, next, sound)));
+    return hold->excused_until > checker->world->now;
 }
 
 bool check_is_doubted(const struct checker *checker, uint32_t list, uint64_t since) {

@@ -68,9 +68,6 @@ bool check_is_valid(const struct hold *hold);
 bool check_is_listed(uint32_t list, unsigned server);
 unsigned check_quorum_of(uint32_t list);
 
-/* Until when the replies of so many of the listed servers promise all of these keys. */
-uint64_t check_promised(const struct token *token, uint32_t list, uint32_t keys, unsigned rank);
-
 /* Has heard a beat that the server gave then. */
 void check_heard(struct event_base *process, unsigned server, uint64_t at);
 
@@ -81,7 +78,10 @@ uint64_t check_doubtful_until(const struct checker *checker, unsigned server, un
 void check_granted(struct checker *checker, const struct event_base *process, unsigned server,
                    const struct effect *effect, uint64_t granted_at);
 
-/* It has no quorum without grants that are in doubt. */
+/* Looks at whose grants a hold was told with. */
+void check_excuse(const struct checker *checker, struct hold *hold);
+
+/* It was told with no quorum, but for grants that are still in doubt. */
 bool check_is_excused(const struct checker *checker, const struct hold *hold);
 
 /* Whether something that one of the servers lost may not be known to all since then. */

@@ -18,6 +18,9 @@
 
 #define SERVERS_MAX 9
 
+/* That of the first server; the others follow. */
+#define SIM_FIRST_PORT 7000
+
 /* An address at which connections are refused. */
 #define SIM_NOBODY "10.0.0.9"
 #define PROCESSES_MAX 5
