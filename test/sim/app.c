@@ -216,7 +216,7 @@ static void be_born(void *owner) {
     }
     for (unsigned i = 0; i < app->plan->workers; i++) {
         worker_forget_lock(&app->workers[i]);
-        worker_act_within(&app->workers[i], app->phase == PHASE_FAULTS ? app->plan->think_ms : 1);
+        worker_act_within(&app->workers[i], app->phase == PHASE_FAULTS ? app_think_ms(app) : 1);
         worker_look_within(&app->workers[i], app->plan->look_ms);
     }
     crowd_come(app);

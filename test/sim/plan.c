@@ -111,6 +111,7 @@ static void draw_crowd(struct plan *plan, struct rng *rng) {
 static void draw_hurry(struct plan *plan, struct rng *rng) {
     plan->has_hurry = true;
     plan->nodes = (unsigned)rng_between(rng, 1, 3);
+    plan->processes = (unsigned)rng_between(rng, 2, 3);
     plan->workers = (unsigned)rng_between(rng, 2, 3);
     plan->keys = (unsigned)rng_between(rng, 1, 2);
     plan->ttl_least_ms = plan->ttl_most_ms = plan->options.max_ttl_ms =
@@ -125,7 +126,7 @@ static void draw_hurry(struct plan *plan, struct rng *rng) {
         draw_crowd(plan, rng);
     } else { /* what was to be sent is sent long after the last beat */
         plan->preemptions = (unsigned)rng_between(rng, 2, 10);
-        plan->preempted_for = rng_between(rng, 3500, 5500) * MS;
+        plan->preempted_for = rng_between(rng, 4000, 6000) * MS;
     }
 }
 

@@ -144,7 +144,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
             violate(app_world(app), INVARIANT_CALLBACKS, "a failure without an explanation");
         }
         worker_forget_lock(worker);
-        worker_act_within(worker, app->plan->think_ms);
+        worker_act_within(worker, app_think_ms(app));
     }
     worker_be_rash(worker);
 }
@@ -182,7 +182,7 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     if (status == REDLOCK_EEXPIRED) {
         check_expired(&worker->hold);
     }
-    worker_act_within(worker, app->plan->think_ms); /* to release it */
+    worker_act_within(worker, app_think_ms(app)); /* to release it */
     worker_be_rash(worker);
 }
 
@@ -283,6 +283,9 @@ static void acquire(struct worker *worker) {
         request.retries = app_chance(app, 300) ? (uint32_t)app_draw(app, 5) : 0;
         request.min_validity_ms = draw_min_validity_ms(app, request.ttl_ms);
     }
+    if (!is_last && app->plan->has_hurry && !app_is_hurried(app)) {
+        request.wait_ms = request.retries = 0; /* it leaves to others what nodes have lost */
+    }
     request.watchdog = app_chance(app, 400);
     request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;
     worker->acquires = record_expect(worker);
@@ -319,7 +322,7 @@ static void acquire(struct worker *worker) {
     record_close(worker->acquires);
     record_close(worker->losses);
     worker_forget_lock(worker);
-    worker_act_within(worker, plan->think_ms);
+    worker_act_within(worker, app_think_ms(app));
 }
 
 static void cancel(struct worker *worker) {
@@ -379,7 +382,7 @@ static void release(struct worker *worker) {
     record_close(worker->losses);
     worker_forget_lock(worker);
     worker->has_finished = app->phase == PHASE_LAST;
-    worker_act_within(worker, app->plan->think_ms);
+    worker_act_within(worker, app_think_ms(app));
 }
 
 /* ---- what workers do ---- */

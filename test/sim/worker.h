@@ -21,6 +21,11 @@ static inline bool app_is_hurried(const struct app *app) {
     return app->plan->has_hurry && app->process.index % 2 == 1;
 }
 
+/* The most before its next request: who is in no hurry has time. */
+static inline uint64_t app_think_ms(const struct app *app) {
+    return app->plan->has_hurry && !app_is_hurried(app) ? 2000 : app->plan->think_ms;
+}
+
 /* Around each call of the library: no callback may come in between. */
 static inline void app_begin_call(struct app *app) {
     app->is_calling = true;
