@@ -118,11 +118,11 @@ static void draw_hurry(struct plan *plan, struct rng *rng) {
         rng_between(rng, 5000, 8000);
     plan->hold_ms = plan->ttl_most_ms;
     plan->duration = 12000 * MS;
-    plan->fault_every = rng_between(rng, 800, 2000) * MS;
+    plan->fault_every = rng_between(rng, 500, 1500) * MS;
     plan->think_ms = rng_between(rng, 10, 100);
     plan->options.retry_delay_ms = rng_between(rng, 1, 4);
     plan->options.retry_delay_max_ms = rng_between(rng, 20, 60);
-    if (rng_chance(rng, 500)) {
+    if (rng_chance(rng, 300)) {
         draw_crowd(plan, rng);
     } else { /* what was to be sent is sent long after the last beat */
         plan->preemptions = (unsigned)rng_between(rng, 2, 10);
@@ -147,9 +147,9 @@ static void draw_mishaps(struct plan *plan, struct rng *rng) {
 /* Nodes that were restarted are trusted again, and restarted again. */
 static void draw_guarded(struct plan *plan, struct rng *rng) {
     draw_long(plan, rng);
-    if (rng_chance(rng, 300)) {
+    if (rng_chance(rng, 350)) {
         draw_long_ttls(plan, rng);
-        if (rng_chance(rng, 400)) {
+        if (rng_chance(rng, 600)) {
             draw_hurry(plan, rng);
         }
     }

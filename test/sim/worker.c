@@ -172,8 +172,8 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     if (!record_arrive(record, "on_lost", status)) {
         return;
     }
+    check_told(&app->process, lock);
     if (status == REDLOCK_ECLOSED) {
-        check_told(&app->process, lock);
         return;
     }
     if (redlock_validity_ms(lock) != 0) {

@@ -192,6 +192,7 @@ void conn_arrived(struct conn *conn, struct message *message) {
 
 void net_flush(struct net *net) {
     while (!TAILQ_EMPTY(&net->dirty)) {
+        process_may_be_preempted(net->loop->base); /* before it is written */
         struct conn *conn = TAILQ_FIRST(&net->dirty);
         undirty(conn);
         if (!conn->is_closing) {
