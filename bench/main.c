@@ -1,4 +1,8 @@
-/* redlock-bench: uncontended cycles of acquire and release on independent Redis masters. */
+/*
+ * redlock-bench: uncontended cycles of acquire and release on independent Redis masters, or many
+ * locks that are held on them.
+ */
+#include "held.h"
 #include "load.h"
 #include "masters.h"
 #include "measure.h"
@@ -48,13 +52,41 @@ static int measure_and_report(struct event_base *base, const struct options *opt
     return reported == 0 && result.errors == 0 && result.cycles > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int run(struct event_base *base, const struct options *options) {
-    struct measure_settings settings = {
-        .nodes = options->nodes,
-        .node_count = options->node_count,
+static int hold_and_report(struct event_base *base, const struct options *options,
+                           struct masters *masters) {
+    const struct held_settings settings = {
+        .masters = masters,
+        .locks = options->held,
+        .ttl_ms = options->ttl_ms,
+        .duration_s = options->duration_s,
+        .busy_ms = options->busy_ms,
+        .stop = options->stop,
+        .fenced = options->fenced,
+    };
+    struct held_result result;
+    int reported;
+
+    if (held_run(base, &settings, &result) != 0) {
+        return EXIT_FAILURE;
+    }
+    reported =
+        options->json ? report_held_json(&settings, &result) : report_held_text(&settings, &result);
+    return reported == 0 && result.errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int cycle_and_report(struct event_base *base, const struct options *options,
+                            const struct masters *masters) {
+    const struct measure_settings settings = {
+        .nodes = masters != NULL ? masters_uris(masters) : options->nodes,
+        .node_count = masters != NULL ? masters_count(masters) : options->node_count,
         .in_flight = options->in_flight,
         .duration_s = options->duration_s,
     };
+
+    return measure_and_report(base, options, &settings);
+}
+
+static int run(struct event_base *base, const struct options *options) {
     struct masters *masters = NULL;
     int outcome;
 
@@ -63,10 +95,9 @@ static int run(struct event_base *base, const struct options *options) {
         if (masters == NULL) {
             return EXIT_FAILURE;
         }
-        settings.nodes = masters_uris(masters);
-        settings.node_count = masters_count(masters);
     }
-    outcome = measure_and_report(base, options, &settings);
+    outcome = options->held > 0 ? hold_and_report(base, options, masters)
+                                : cycle_and_report(base, options, masters);
     masters_finish(masters);
     return outcome;
 }

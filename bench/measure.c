@@ -8,6 +8,7 @@
  */
 #include "measure.h"
 
+#include "clock.h"
 #include "histogram.h"
 
 #include <event2/event.h>
@@ -15,8 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #define READY_POLL_S 0.005
@@ -56,31 +55,6 @@ struct measure {
     char first_error[512]; /* "" so far none */
 };
 
-static uint64_t now_ns(void) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static double cpu_time_us(void) {
-    struct rusage usage;
-
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
-static void arm(struct event *timer, double seconds) {
-    struct timeval delay = {.tv_sec = (time_t)seconds};
-
-    delay.tv_usec = (suseconds_t)((seconds - (double)delay.tv_sec) * 1e6);
-    if (event_add(timer, &delay) != 0) {
-        fputs("redlock-bench: cannot add a timer\n", stderr);
-        exit(EXIT_FAILURE);
-    }
-}
-
 void load_format_key(char key[LOAD_KEY_SIZE], size_t slot) {
     snprintf(key, LOAD_KEY_SIZE, "redlock-bench:%ld:%zu", (long)getpid(), slot);
 }
@@ -95,7 +69,7 @@ static void failed(struct measure *measure, size_t slot, const char *error) {
         snprintf(measure->first_error, sizeof(measure->first_error), "%s", error);
     }
     if (!event_pending(measure->rest_timer, EV_TIMEOUT, NULL)) {
-        arm(measure->rest_timer, REST_S);
+        clock_arm(measure->rest_timer, REST_S);
     }
 }
 
@@ -107,7 +81,7 @@ static void begin_cycle(struct measure *measure, size_t slot) {
     }
     measure->busy++;
     measure->slots[slot].resting = false;
-    measure->slots[slot].began_ns = now_ns();
+    measure->slots[slot].began_ns = clock_now_ns();
     refusal = measure->kind->acquire(measure->load, slot);
     if (refusal != NULL) {
         failed(measure, slot, refusal);
@@ -115,7 +89,7 @@ static void begin_cycle(struct measure *measure, size_t slot) {
 }
 
 void measure_acquired(struct measure *measure, size_t slot, const char *error) {
-    uint64_t now = now_ns();
+    uint64_t now = clock_now_ns();
     const char *refusal;
 
     if (error != NULL) {
@@ -139,7 +113,7 @@ void measure_released(struct measure *measure, size_t slot, const char *error) {
     }
     measure->busy--;
     if (measure->phase == MEASURING) {
-        histogram_record(&measure->release, now_ns() - measure->slots[slot].began_ns);
+        histogram_record(&measure->release, clock_now_ns() - measure->slots[slot].began_ns);
         measure->cycles++;
     }
     begin_cycle(measure, slot);
@@ -161,12 +135,12 @@ static void on_rested(evutil_socket_t fd, short what, void *arg) {
 
 static void enter(struct measure *measure, enum phase phase, double next_s) {
     measure->phase = phase;
-    measure->phase_began_ns = now_ns();
-    arm(measure->phase_timer, next_s);
+    measure->phase_began_ns = clock_now_ns();
+    clock_arm(measure->phase_timer, next_s);
 }
 
 static double in_phase_s(const struct measure *measure) {
-    return (double)(now_ns() - measure->phase_began_ns) / 1e9;
+    return (double)(clock_now_ns() - measure->phase_began_ns) / 1e9;
 }
 
 static void close_load(struct measure *measure) {
@@ -186,18 +160,18 @@ static void wait_for_nodes(struct measure *measure) {
         measure->given_up = true;
         close_load(measure);
     } else {
-        arm(measure->phase_timer, READY_POLL_S);
+        clock_arm(measure->phase_timer, READY_POLL_S);
     }
 }
 
 static void begin_measuring(struct measure *measure) {
     enter(measure, MEASURING, measure->settings->duration_s);
-    measure->cpu_us = -cpu_time_us();
+    measure->cpu_us = -clock_cpu_us();
 }
 
 static void end_measuring(struct measure *measure) {
-    measure->duration_ns = now_ns() - measure->phase_began_ns;
-    measure->cpu_us += cpu_time_us();
+    measure->duration_ns = clock_now_ns() - measure->phase_began_ns;
+    measure->cpu_us += clock_cpu_us();
     enter(measure, DRAINING, 0);
 }
 
@@ -209,7 +183,7 @@ static void drain(struct measure *measure) {
         measure->given_up = true;
         close_load(measure);
     } else {
-        arm(measure->phase_timer, READY_POLL_S);
+        clock_arm(measure->phase_timer, READY_POLL_S);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <redlock.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,19 +14,36 @@
 #define EXIT_USAGE 2
 #define MAX_IN_FLIGHT 1000000
 #define MAX_DURATION_S 3600
+#define MAX_HELD 10000000
+#define MAX_TTL_MS 3600000
+
+#define DEFAULT_IN_FLIGHT 64
+#define DEFAULT_TTL_MS 10000
 
 static const char help[] =
     "Usage: redlock-bench --spawn N | --nodes URI,URI,... [options]\n"
+    "       redlock-bench --spawn N --held LOCKS [options]\n"
     "\n"
-    "Measures uncontended cycles of acquire and release, each lock on a key of its own.\n"
+    "Measures uncontended cycles of acquire and release, each lock on a key of its own; or what "
+    "it\n"
+    "costs to hold many locks that renew themselves.\n"
     "\n"
     "  --spawn N         start N throwaway masters on this machine\n"
     "  --nodes URI,...   use these masters; a comma within a URI is written %2C\n"
-    "  --in-flight C     locks that are acquired or released at a time (default 64)\n"
     "  --duration S      seconds to measure, after warming up (default 3)\n"
-    "  --floor           send the same commands through plain hiredis, for comparison\n"
     "  --json            print one JSON object\n"
-    "  --help            print this\n";
+    "  --help            print this\n"
+    "\n"
+    "Cycles:\n"
+    "  --in-flight C     locks that are acquired or released at a time (default 64)\n"
+    "  --floor           send the same commands through plain hiredis, for comparison\n"
+    "\n"
+    "Held locks:\n"
+    "  --held LOCKS      hold so many, each on a key of its own\n"
+    "  --ttl MS          their TTL (default 10000)\n"
+    "  --fenced          they have fences\n"
+    "  --busy MS         a third into the time, keep the loop busy for so long, once\n"
+    "  --stop K          a third into the time, stop K of the masters for good\n";
 
 static const struct option known[] = {
     {"spawn", required_argument, NULL, 's'},
@@ -33,6 +51,11 @@ static const struct option known[] = {
     {"in-flight", required_argument, NULL, 'c'},
     {"duration", required_argument, NULL, 'd'},
     {"floor", no_argument, NULL, 'f'},
+    {"held", required_argument, NULL, 'H'},
+    {"ttl", required_argument, NULL, 't'},
+    {"busy", required_argument, NULL, 'b'},
+    {"stop", required_argument, NULL, 'k'},
+    {"fenced", no_argument, NULL, 'F'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -115,6 +138,21 @@ static void parse_option(struct options *options, int option) {
     case 'f':
         options->floor = true;
         break;
+    case 'H':
+        options->held = parse_count("--held", optarg, MAX_HELD);
+        break;
+    case 't':
+        options->ttl_ms = parse_count("--ttl", optarg, MAX_TTL_MS);
+        break;
+    case 'b':
+        options->busy_ms = parse_count("--busy", optarg, (size_t)MAX_DURATION_S * 1000);
+        break;
+    case 'k':
+        options->stop = parse_count("--stop", optarg, REDLOCK_MAX_NODES - 1);
+        break;
+    case 'F':
+        options->fenced = true;
+        break;
     case 'j':
         options->json = true;
         break;
@@ -126,10 +164,44 @@ static void parse_option(struct options *options, int option) {
     }
 }
 
+static void refuse_with_held(const char *option, bool given) {
+    if (given) {
+        refuse("%s does not go with --held", option);
+    }
+}
+
+static void refuse_without_held(const char *option, bool given) {
+    if (given) {
+        refuse("%s goes with --held alone", option);
+    }
+}
+
+static void check_cycles(const struct options *options) {
+    refuse_without_held("--ttl", options->ttl_ms > 0);
+    refuse_without_held("--busy", options->busy_ms > 0);
+    refuse_without_held("--stop", options->stop > 0);
+    refuse_without_held("--fenced", options->fenced);
+}
+
+static void check_held(const struct options *options) {
+    refuse_with_held("--nodes", options->nodes != NULL);
+    refuse_with_held("--in-flight", options->in_flight > 0);
+    refuse_with_held("--floor", options->floor);
+    if (options->busy_ms > 0 && options->stop > 0) {
+        refuse("--busy does not go with --stop");
+    }
+    if (options->stop >= options->spawn) {
+        refuse("--stop: %zu of %zu masters leave none", options->stop, options->spawn);
+    }
+    if ((double)options->busy_ms / 1e3 >= options->duration_s * 2 / 3) {
+        refuse("--busy: %" PRIu64 " ms are not over within --duration", options->busy_ms);
+    }
+}
+
 void options_parse(struct options *options, int argc, char **argv) {
     int option;
 
-    *options = (struct options){.in_flight = 64, .duration_s = 3};
+    *options = (struct options){.duration_s = 3};
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         parse_option(options, option);
     }
@@ -139,6 +211,13 @@ void options_parse(struct options *options, int argc, char **argv) {
     if ((options->spawn > 0) == (options->nodes != NULL)) {
         refuse("give either --spawn or --nodes");
     }
+    if (options->held > 0) {
+        check_held(options);
+    } else {
+        check_cycles(options);
+    }
+    options->in_flight = options->in_flight > 0 ? options->in_flight : DEFAULT_IN_FLIGHT;
+    options->ttl_ms = options->ttl_ms > 0 ? options->ttl_ms : DEFAULT_TTL_MS;
 }
 
 void options_finish(struct options *options) {

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct options {
     size_t spawn;       /* throwaway masters to start; 0: nodes are given */
@@ -14,6 +15,12 @@ struct options {
     double duration_s;
     bool json;
     bool floor;
+
+    size_t held; /* locks to hold; 0: cycles are measured */
+    uint64_t ttl_ms;
+    uint64_t busy_ms; /* 0: not at all */
+    size_t stop;      /* masters to stop; 0: none */
+    bool fenced;
 };
 
 /* Exits: after --help with 0, after a mistake, named on stderr, with 2. */

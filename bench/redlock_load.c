@@ -1,18 +1,15 @@
 /* The load as an application makes it: redlock_acquire, redlock_release. */
+#include "client.h"
 #include "load.h"
 
 #include <redlock.h>
 #include <stdlib.h>
-#include <string.h>
 
 /*
  * Some thousands of locks in flight wait for each other at the servers for longer than the default
  * of 50 ms. That is the queue that was asked for, not an error.
  */
 #define NODE_TIMEOUT_MS 500
-
-/* Longer ones are refused. */
-#define URI_SIZE 512
 
 struct slot {
     struct load *load;
@@ -31,24 +28,8 @@ static size_t index_of(const struct slot *slot) {
     return (size_t)(slot - slot->load->slots);
 }
 
-/*
- * A benchmark does not wait for new masters to be trusted; otherwise the guards are on, as they are
- * by default.
- */
-static void take_for_durable(char (*texts)[URI_SIZE], const char **uris,
-                             const struct load_settings *settings) {
-    for (size_t i = 0; i < settings->node_count && i < REDLOCK_MAX_NODES; i++) {
-        const char *uri = settings->nodes[i];
-        snprintf(texts[i], URI_SIZE, "%s%cdurable=yes", uri, strchr(uri, '?') != NULL ? '&' : '?');
-        uris[i] = texts[i];
-    }
-}
-
 static struct load *create(const struct load_settings *settings) {
-    char texts[REDLOCK_MAX_NODES][URI_SIZE];
-    const char *uris[REDLOCK_MAX_NODES];
     redlock_options options = REDLOCK_OPTIONS_INIT;
-    redlock_error error;
     struct load *load = calloc(1, sizeof(*load) + settings->slot_count * sizeof(struct slot));
 
     if (load == NULL) {
@@ -62,13 +43,9 @@ static struct load *create(const struct load_settings *settings) {
         load_format_key(load->slots[i].key, i);
     }
 
-    take_for_durable(texts, uris, settings);
-    options.nodes = uris;
-    options.node_count = settings->node_count;
     options.node_timeout_ms = NODE_TIMEOUT_MS;
-    options.name = "redlock-bench";
-    if (redlock_client_create(settings->base, &options, &load->client, &error) != REDLOCK_OK) {
-        fprintf(stderr, "redlock-bench: %s\n", error.message);
+    load->client = client_create(settings->base, settings->nodes, settings->node_count, options);
+    if (load->client == NULL) {
         free(load);
         return NULL;
     }
@@ -76,20 +53,7 @@ static struct load *create(const struct load_settings *settings) {
 }
 
 static bool is_ready(struct load *load, FILE *complaints) {
-    redlock_node_info infos[REDLOCK_MAX_NODES];
-    size_t count = redlock_client_nodes(load->client, infos, REDLOCK_MAX_NODES);
-    bool ready = true;
-
-    for (size_t i = 0; i < count; i++) {
-        if (!infos[i].connected) {
-            ready = false;
-            if (complaints != NULL) {
-                fprintf(complaints, "redlock-bench: %s is not connected: %s\n", infos[i].node,
-                        infos[i].reason);
-            }
-        }
-    }
-    return ready;
+    return client_is_ready(load->client, complaints);
 }
 
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {

@@ -1,5 +1,7 @@
 #include "report.h"
 
+#include "masters.h"
+
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -17,15 +19,8 @@ static json_t *latency_to_json(const struct latency *latency) {
                      latency->max_us);
 }
 
-int report_json(const char *kind, const struct measure_settings *settings,
-                const struct measure_result *result) {
-    json_t *object = json_pack(
-        "{s:s, s:I, s:I, s:f, s:I, s:f, s:o, s:o, s:f, s:I}", "kind", kind, "nodes",
-        (json_int_t)settings->node_count, "in_flight", (json_int_t)settings->in_flight,
-        "duration_s", result->duration_s, "cycles", (json_int_t)result->cycles, "cycles_per_s",
-        cycles_per_s(result), "acquire_us", latency_to_json(&result->acquire), "release_us",
-        latency_to_json(&result->release), "client_cpu_us_per_cycle", cpu_us_per_cycle(result),
-        "errors", (json_int_t)result->errors);
+/* Takes the object, which may be NULL. */
+static int print_json(json_t *object) {
     int outcome = -1;
 
     if (object != NULL && json_dumpf(object, stdout, JSON_REAL_PRECISION(7)) == 0 &&
@@ -36,6 +31,19 @@ int report_json(const char *kind, const struct measure_settings *settings,
     }
     json_decref(object);
     return outcome;
+}
+
+int report_json(const char *kind, const struct measure_settings *settings,
+                const struct measure_result *result) {
+    json_t *object = json_pack(
+        "{s:s, s:I, s:I, s:f, s:I, s:f, s:o, s:o, s:f, s:I}", "kind", kind, "nodes",
+        (json_int_t)settings->node_count, "in_flight", (json_int_t)settings->in_flight,
+        "duration_s", result->duration_s, "cycles", (json_int_t)result->cycles, "cycles_per_s",
+        cycles_per_s(result), "acquire_us", latency_to_json(&result->acquire), "release_us",
+        latency_to_json(&result->release), "client_cpu_us_per_cycle", cpu_us_per_cycle(result),
+        "errors", (json_int_t)result->errors);
+
+    return print_json(object);
 }
 
 static void print_latency(const char *name, const struct latency *latency) {
@@ -57,5 +65,94 @@ int report_text(const char *kind, const struct measure_settings *settings,
         fputs("redlock-bench: cannot write the result\n", stderr);
         return -1;
     }
+    return 0;
+}
+
+static json_t *lateness_to_json(const struct held_result *result) {
+    return json_pack("{s:f, s:f, s:f}", "p50", result->late_p50_ms, "p99", result->late_p99_ms,
+                     "max", result->late_max_ms);
+}
+
+static json_t *outage_to_json(const struct outage_result *outage) {
+    return json_pack("{s:f, s:f, s:f, s:f}", "client_cores_before", outage->cores_before,
+                     "client_cores_stopped", outage->cores_stopped, "script_calls_per_s_before",
+                     outage->script_calls_before, "script_calls_per_s_stopped",
+                     outage->script_calls_stopped);
+}
+
+static json_t *held_alone_to_json(const struct held_settings *settings,
+                                  const struct held_result *result) {
+    return json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:o, s:f, s:I}", "kind", "held",
+        "nodes", (json_int_t)masters_count(settings->masters), "held", (json_int_t)result->held,
+        "lost", (json_int_t)result->lost, "ttl_ms", (json_int_t)settings->ttl_ms, "duration_s",
+        result->duration_s, "seconds_to_acquire", result->seconds_to_acquire, "renewals_per_s",
+        result->renewals_per_s, "errors", (json_int_t)result->errors, "client_cores",
+        result->client_cores, "rss_mb", result->rss_mb, "timer_late_ms", lateness_to_json(result),
+        "timer_late_work_ms", result->late_work_ms, "left", (json_int_t)result->left);
+}
+
+/* Takes both, either of which may be NULL; then so is the result. */
+static json_t *merge(json_t *object, json_t *more) {
+    if (object == NULL || more == NULL || json_object_update(object, more) != 0) {
+        json_decref(object);
+        object = NULL;
+    }
+    json_decref(more);
+    return object;
+}
+
+static json_t *held_to_json(const struct held_settings *settings,
+                            const struct held_result *result) {
+    json_t *object = held_alone_to_json(settings, result);
+
+    if (settings->busy_ms > 0) {
+        object = merge(object, json_pack("{s:f}", "busy_late_ms", result->busy_late_ms));
+    }
+    if (settings->stop > 0) {
+        object = merge(object, outage_to_json(&result->outage));
+    }
+    return object;
+}
+
+int report_held_json(const struct held_settings *settings, const struct held_result *result) {
+    return print_json(held_to_json(settings, result));
+}
+
+static void print_field(const char *name, const char *part, const json_t *value) {
+    char label[64];
+
+    snprintf(label, sizeof(label), "%s%s%s", name, part[0] != '\0' ? " " : "", part);
+    if (json_is_integer(value)) {
+        printf("  %-28s %12" JSON_INTEGER_FORMAT "\n", label, json_integer_value(value));
+    } else if (json_is_real(value)) {
+        printf("  %-28s %12.3f\n", label, json_real_value(value));
+    } else {
+        printf("  %-28s %12s\n", label, json_string_value(value));
+    }
+}
+
+int report_held_text(const struct held_settings *settings, const struct held_result *result) {
+    json_t *object = held_to_json(settings, result);
+    const char *name;
+    const char *part;
+    json_t *value;
+    json_t *inner;
+
+    json_object_foreach(object, name, value) {
+        if (json_is_object(value)) {
+            json_object_foreach(value, part, inner) {
+                print_field(name, part, inner);
+            }
+        } else {
+            print_field(name, "", value);
+        }
+    }
+    if (object == NULL || fflush(stdout) != 0) {
+        json_decref(object);
+        fputs("redlock-bench: cannot write the result\n", stderr);
+        return -1;
+    }
+    json_decref(object);
     return 0;
 }

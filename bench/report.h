@@ -2,6 +2,7 @@
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
+#include "held.h"
 #include "measure.h"
 
 /* One JSON object on stdout, on one line. -1, after a message on stderr, when that failed. */
@@ -11,5 +12,9 @@ int report_json(const char *kind, const struct measure_settings *settings,
 /* The same as a small table. */
 int report_text(const char *kind, const struct measure_settings *settings,
                 const struct measure_result *result);
+
+/* Those of held locks; both have the names that README.md explains. */
+int report_held_json(const struct held_settings *settings, const struct held_result *result);
+int report_held_text(const struct held_settings *settings, const struct held_result *result);
 
 #endif

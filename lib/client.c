@@ -145,7 +145,7 @@ static void on_turn(void *arg) {
     net_flush(&context->net);
     locks_sent(&client->locks);
     context->in_turn = false;
-    bool has_more = !TAILQ_EMPTY(&client->locks.ready) ||
+    bool has_more = locks_are_ready(&client->locks) ||
                     (context->is_closing &&
                      (locks_are_open(&client->locks) || !TAILQ_EMPTY(&client->inspections.all)));
     if (may_end(client)) {

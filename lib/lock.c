@@ -19,17 +19,41 @@
 #include "release.h"
 #include "wire/fence.h"
 
+static void queue_init(struct lock_queue *queue) {
+    TAILQ_INIT(&queue->list);
+    queue->count = 0;
+}
+
+static void unqueue(redlock_lock *lock) {
+    if (lock->queue != NULL) {
+        TAILQ_REMOVE(&lock->queue->list, lock, ready_link);
+        lock->queue->count--;
+        lock->queue = NULL;
+    }
+}
+
+static void enqueue(redlock_lock *lock, struct lock_queue *queue) {
+    unqueue(lock);
+    TAILQ_INSERT_TAIL(&queue->list, lock, ready_link);
+    queue->count++;
+    lock->queue = queue;
+    context_wake(lock->locks->context);
+}
+
 static void make_ready(redlock_lock *lock) {
-    if (!lock->is_ready) {
-        lock->is_ready = true;
-        TAILQ_INSERT_TAIL(&lock->locks->ready, lock, ready_link);
-        context_wake(lock->locks->context);
+    if (lock->queue == NULL) {
+        enqueue(lock, &lock->locks->ready);
     }
 }
 
 static void raise_event(redlock_lock *lock, enum lock_event event) {
+    struct lock_queue *decided = &lock->locks->decided;
     lock->events |= event;
-    make_ready(lock);
+    if (event == LOCK_DECIDED && lock->queue != decided) {
+        enqueue(lock, decided);
+    } else {
+        make_ready(lock);
+    }
 }
 
 static void on_timer(void *arg) {
@@ -77,7 +101,8 @@ void locks_init(struct locks *locks, struct context *context) {
     pool_init(&locks->pool, &context->allocator, &lock_kind, locks);
     TAILQ_INIT(&locks->all);
     TAILQ_INIT(&locks->ended);
-    TAILQ_INIT(&locks->ready);
+    queue_init(&locks->decided);
+    queue_init(&locks->ready);
     TAILQ_INIT(&locks->sent);
     TAILQ_INIT(&locks->unrenewed);
 }
@@ -128,7 +153,8 @@ redlock_lock *lock_create(struct locks *locks, const redlock_request *request,
     lock->locks = locks;
     lock->flight = lock->tried = NULL;
     lock->events = lock->news = 0;
-    lock->is_ready = lock->is_sent = lock->is_unrenewed = lock->is_closed = false;
+    lock->queue = NULL;
+    lock->is_sent = lock->is_unrenewed = lock->is_closed = false;
     lock->replicas = request->wait_replicas;
     lock->on_acquired = (struct lock_callback){on_acquired, arg};
     lock->on_lost = (struct lock_callback){request->on_lost, request->on_lost_arg};
@@ -386,10 +412,7 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
  */
 static void lock_end(redlock_lock *lock) {
     struct locks *locks = lock->locks;
-    if (lock->is_ready) {
-        TAILQ_REMOVE(&locks->ready, lock, ready_link);
-        lock->is_ready = false;
-    }
+    unqueue(lock);
     if (lock->is_sent) {
         TAILQ_REMOVE(&locks->sent, lock, sent_link);
         lock->is_sent = false;
@@ -462,7 +485,7 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
     if (event == LOCK_DECIDED) {
         lease_decided(&lock->lease, &lock->flight->round, now, &update);
     } else if (event == LOCK_HURRIED) {
-        lease_hurry(&lock->lease, now, &update);
+        lease_hurry(&lock->lease, &lock->flight->round, now, &update);
     } else if (event == LOCK_LATE_VOTE) {
         lease_late_votes(&lock->lease, &lock->flight->round, now, &update);
     } else {
@@ -570,25 +593,27 @@ static void close_some(struct locks *locks) {
     }
 }
 
-static redlock_lock *take_ready(struct locks *locks) {
-    redlock_lock *lock = TAILQ_FIRST(&locks->ready);
-    TAILQ_REMOVE(&locks->ready, lock, ready_link);
-    lock->is_ready = false;
-    return lock;
+/* Those that come up meanwhile stay for the next turn. */
+static void deal_with(struct lock_queue *queue) {
+    unsigned count = queue->count < LOCKS_PER_TURN ? queue->count : LOCKS_PER_TURN;
+    for (unsigned i = 0; i < count && queue->count > 0; i++) {
+        redlock_lock *lock = TAILQ_FIRST(&queue->list);
+        unqueue(lock);
+        lock_turn(lock);
+    }
 }
 
 void locks_turn(struct locks *locks) {
+    locks->has_read = false;
     if (locks->context->is_closing) {
         close_some(locks);
     }
-    const redlock_lock *last = TAILQ_LAST(&locks->ready, lock_list);
-    bool is_last = last == NULL;
-    locks->has_read = false;
-    for (unsigned i = 0; i < LOCKS_PER_TURN && !is_last; i++) {
-        redlock_lock *lock = take_ready(locks);
-        is_last = lock == last;
-        lock_turn(lock);
-    }
+    deal_with(&locks->decided);
+    deal_with(&locks->ready);
+}
+
+bool locks_are_ready(const struct locks *locks) {
+    return locks->decided.count > 0 || locks->ready.count > 0;
 }
 
 void locks_wake(struct locks *locks) {

@@ -23,10 +23,10 @@ enum lock_event {
 };
 
 /*
- * The most locks that one turn deals with: some milliseconds of work, after which the loop sees to
- * the timers and sockets of the application. The rest waits for the loop's next iteration.
+ * The most locks of each queue that one turn deals with: some milliseconds of work, after which the
+ * loop sees to the timers and sockets of the application. The rest waits for its next iteration.
  */
-#define LOCKS_PER_TURN 256
+#define LOCKS_PER_TURN 1024
 
 struct lock_callback {
     redlock_cb *call; /* NULL: nobody wants to know */
@@ -35,6 +35,12 @@ struct lock_callback {
 
 TAILQ_HEAD(lock_list, redlock_lock);
 
+/* Locks with something to deal with, in the order in which that came up. */
+struct lock_queue {
+    struct lock_list list;
+    unsigned count;
+};
+
 /* The locks of a client. */
 struct locks {
     struct context *context;
@@ -42,7 +48,8 @@ struct locks {
     struct lock_list all;       /* those whose handle has not ended */
     struct lock_list ended;     /* while the client closes: handles that may still be asked */
     struct lock_list sent;      /* those whose round is written at the end of this turn */
-    struct lock_list ready;     /* those with an event or news to deal with */
+    struct lock_queue decided;  /* those with a verdict: its validity is running out */
+    struct lock_queue ready;    /* those with any other event, or news, to deal with */
     struct lock_list unrenewed; /* those whose last renewal failed */
     bool has_read;              /* in this turn: whatever had arrived has been read */
 };
@@ -55,13 +62,13 @@ struct redlock_lock {
     uint32_t permit;  /* of which `key` is; of a semaphore */
     struct key *key;
     char token[TOKEN_LENGTH + 1];
-    uint32_t replicas;     /* of a node that have to confirm what it grants */
-    struct flight *flight; /* the latest round; its verdict is waited for when it is open */
-    struct flight *tried;  /* the failed try that a SETTLE explains, for the report; or NULL */
-    unsigned events;       /* mask of enum lock_event */
-    bool is_ready;         /* in locks->ready */
-    bool is_unrenewed;     /* in locks->unrenewed */
-    bool is_closed;        /* by its client: at the end of locks->all */
+    uint32_t replicas;        /* of a node that have to confirm what it grants */
+    struct flight *flight;    /* the latest round; its verdict is waited for when it is open */
+    struct flight *tried;     /* the failed try that a SETTLE explains, for the report; or NULL */
+    unsigned events;          /* mask of enum lock_event */
+    struct lock_queue *queue; /* that it is in; or NULL */
+    bool is_unrenewed;        /* in locks->unrenewed */
+    bool is_closed;           /* by its client: at the end of locks->all */
     TAILQ_ENTRY(redlock_lock) all_link;
     TAILQ_ENTRY(redlock_lock) ready_link;
     bool is_sent; /* in locks->sent */
@@ -103,6 +110,9 @@ void locks_move(struct locks *locks);
 
 /* All that was collected has been written: the rounds' deadlines count from now. */
 void locks_sent(struct locks *locks);
+
+/* Whether a lock has something to deal with. */
+bool locks_are_ready(const struct locks *locks);
 
 /* Renews at once what could not be renewed: a node has come up. */
 void locks_hurry(struct locks *locks);

@@ -11,9 +11,10 @@
  * What goes wrong: a try that fails is undone at every node that may have granted it, in the same
  * step, and the next comes after a random delay (BACKOFF), while retries and time last; with
  * permits, at once, as long as the nodes tell of another one that is free. The last failure asks
- * those who denied what they hold (SETTLING), for the report. A renewal has half of the time that
- * is left, for nodes answer in order, and who is silent would not answer another one earlier;
- * grants that come later still count, until there is another round. One that fails is tried again
+ * those who denied what they hold (SETTLING), for the report. A renewal waits as long as
+ * only silent nodes can make up its quorum: they answer in order, and would not answer another one
+ * earlier. Otherwise it has half of the time that is left; grants that come later still count,
+ * until there is another round. One that fails is tried again
  * after nearly half of the time that is left, or when a node comes up; a lock is LOST when so many
  * nodes say that the key is not ours that no quorum has it, and at the latest just before its
  * validity ends.
@@ -28,6 +29,12 @@
 
 /* A loop's timers may be late by the grain of its clock: the loss is told so much earlier. */
 #define LOSS_MARGIN (10 * NANOS_PER_MS)
+
+/* The most by which a renewal is early so as to travel with others. */
+#define RENEWAL_GRAIN (10 * NANOS_PER_MS)
+
+/* A renewal that failed is tried again no earlier than after this part of the TTL. */
+#define RENEWAL_TRIES 20
 
 /* So often in a row another permit is tried at once: who loses each race had better pause. */
 #define HOPS_MAX 4
@@ -238,20 +245,27 @@ static void plan_renewal(struct lease *lease, uint64_t at) {
     lease->renew_at = lease->terms.watchdog && at <= last ? at : NANOS_NEVER;
 }
 
-static uint64_t interval(const struct lease *lease) {
-    return nanos_max(lease->terms.ttl / 3, 1);
+/* Locks renew at multiples of this: those that do at the same one travel together. */
+static uint64_t grain(const struct lease *lease) {
+    return nanos_max(nanos_min(RENEWAL_GRAIN, lease->terms.ttl / 24), 1);
+}
+
+uint64_t lease_interval(const struct lease *lease) {
+    uint64_t third = lease->terms.ttl / 3;
+    return nanos_max(third - third % grain(lease), 1);
 }
 
 /* Any instant of an interval is as good as another for one lock: a crowd is spread over all. */
 static void draw_phase(struct lease *lease, uint64_t start) {
-    lease->phase = nanos_add(start, 1 + backoff_random(&lease->seed) % interval(lease));
+    uint64_t drawn = nanos_add(start, backoff_random(&lease->seed) % lease_interval(lease));
+    lease->phase = drawn - drawn % grain(lease);
 }
 
 /* Returns the last of the lock's instants that is at most one interval after `start`. */
 static uint64_t next_renewal(const struct lease *lease, uint64_t start) {
-    uint64_t since = nanos_sub(start, lease->phase);
+    uint64_t interval = lease_interval(lease);
     return start < lease->phase ? lease->phase
-                                : nanos_add(start, interval(lease) - since % interval(lease));
+                                : nanos_add(start, interval - (start - lease->phase) % interval);
 }
 
 static void round_was_yes(struct lease *lease, const struct round *round, uint64_t end,
@@ -379,19 +393,39 @@ static void renew_unless_too_late(struct lease *lease, uint64_t now, struct leas
     }
 }
 
-/* Each try halves what is left, so that there are few of them, however many locks there are. */
+/* Each try nearly halves what is left, so that there are few of them, however many the locks. */
 static void renewal_failed(struct lease *lease, uint64_t now) {
     uint64_t left = nanos_sub(lease->lost_at, now);
-    uint64_t least = left / 8 * 3;
+    uint64_t least = nanos_max(left / 8 * 3, lease->terms.ttl / RENEWAL_TRIES);
+    uint64_t at = nanos_add(now, least + backoff_draw(&lease->seed, left / 8));
     lease->is_unrenewed = true;
-    plan_renewal(lease, nanos_add(now, least + backoff_draw(&lease->seed, left / 8)));
+    plan_renewal(lease, nanos_add(at, grain(lease) - at % grain(lease)));
     rest(lease);
 }
 
-void lease_hurry(struct lease *lease, uint64_t now, struct lease_update *update) {
+/* The silent ones answer this round first, if at all: until then another one is of no use. */
+static bool wait_on(struct lease *lease, const struct round *round, uint64_t now) {
+    bool is_renewal = lease->state == LEASE_RENEWING && !lease->extending;
+    if (!is_renewal || round->verdict != ROUND_OPEN || !round_needs_silent(round)) {
+        return false;
+    }
+    uint64_t left = nanos_sub(lease->useless_at, now);
+    lease->is_unrenewed = true;
+    lease->wake_at = left > 2 * LOSS_MARGIN ? nanos_add(now, left / 2) : lease->useless_at;
+    return true;
+}
+
+static bool may_hurry(const struct lease *lease, const struct round *round, uint64_t now) {
+    bool is_stuck = lease->state == LEASE_RENEWING && !lease->extending &&
+                    round->verdict == ROUND_OPEN && !round_needs_silent(round);
+    return lease->is_unrenewed && (lease->state == LEASE_HELD || is_stuck) &&
+           lease->hurried < (uint32_t)__builtin_popcount(lease->members) && now < lease->lost_at;
+}
+
+void lease_hurry(struct lease *lease, const struct round *round, uint64_t now,
+                 struct lease_update *update) {
     *update = (struct lease_update){0};
-    bool may_hurry = lease->hurried < (uint32_t)__builtin_popcount(lease->members);
-    if (lease->state == LEASE_HELD && lease->is_unrenewed && may_hurry && now < lease->lost_at) {
+    if (may_hurry(lease, round, now)) {
         lease->hurried++;
         renew_unless_too_late(lease, now, update);
     }
@@ -503,7 +537,7 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
         acquisition_ends(lease, lease->failure, now, update); /* the loop was busy */
     } else if (lease->state == LEASE_BACKOFF) {
         try_once(lease, now, update);
-    } else if (round != NULL) {
+    } else if (round != NULL && !wait_on(lease, round, now)) {
         round_expire(round);
         dispatch_verdict(lease, round, now, update);
     }

@@ -58,7 +58,7 @@ struct lease {
     redlock_status failure; /* why the last try failed */
     bool extending;         /* the round of RENEWING is the application's ... */
     uint64_t extension_ttl; /* ... for so long: the terms' from when it has succeeded */
-    bool is_unrenewed;      /* the last renewal failed */
+    bool is_unrenewed;      /* the last renewal failed, or has waited for long */
     uint32_t hurried;       /* renewals since one succeeded that did not await their time */
     redlock_status loss;    /* why it is LOST */
     uint32_t tries;
@@ -136,16 +136,20 @@ void lease_late_votes(struct lease *lease, const struct round *round, uint64_t n
                       struct lease_update *update);
 
 /*
- * Renews at once what could not be renewed: a node has come up. No more often, between two renewals
- * that succeeded, than there are nodes.
+ * Renews at once what could not be renewed: a node has come up. `round` is the latest. No more
+ * often, between two renewals that succeeded, than there are nodes.
  */
-void lease_hurry(struct lease *lease, uint64_t now, struct lease_update *update);
+void lease_hurry(struct lease *lease, const struct round *round, uint64_t now,
+                 struct lease_update *update);
 
 /*
  * Reads anew why the last try failed, from its round: votes may have come since. To be called
  * before an event that may end the acquisition, so that its status is that of the votes then.
  */
 void lease_reconsider(struct lease *lease, const struct round *tried);
+
+/* Returns how far apart renewals are: a third of the TTL, or a little less. */
+uint64_t lease_interval(const struct lease *lease);
 
 /* Returns the TTL that the round which is to be sent asks for. */
 uint64_t lease_round_ttl(const struct lease *lease);

@@ -136,6 +136,12 @@ bool round_was_granted_late(const struct round *round) {
            is_quorum(round, voters(round, VOTE(GRANTED) | VOTE(LATE)));
 }
 
+bool round_needs_silent(const struct round *round) {
+    uint32_t others = voters(round, VOTE(GRANTED) | VOTE(ERROR) | VOTE(UNREACHABLE) | VOTE(BROKEN) |
+                                        VOTE(UNTRUSTED));
+    return !is_quorum(round, others);
+}
+
 uint32_t round_voters(const struct round *round, redlock_vote vote) {
     return voters(round, UINT32_C(1) << vote);
 }

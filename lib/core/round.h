@@ -94,6 +94,12 @@ bool round_was_kept(const struct round *round);
  */
 bool round_was_granted_late(const struct round *round);
 
+/*
+ * Whether a quorum takes nodes that have not voted, even if each that failed did it next time. Such
+ * a renewal need not be sent again: nodes answer in order.
+ */
+bool round_needs_silent(const struct round *round);
+
 /* A mask of the nodes that voted so. */
 uint32_t round_voters(const struct round *round, redlock_vote vote);
 

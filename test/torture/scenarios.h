@@ -32,7 +32,7 @@ struct theme {
     { list, sizeof(list) / sizeof((list)[0]) }
 
 extern const struct theme theme_connecting, theme_acquiring, theme_holding, theme_closing,
-    theme_inside, theme_moving, theme_fencing, theme_permits, theme_sharing;
+    theme_inside, theme_moving, theme_fencing, theme_permits, theme_sharing, theme_guarded;
 
 /* All of them, by number; NULL when there are not so many. */
 const struct scenario *scenario_at(unsigned index);

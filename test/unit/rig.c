@@ -253,7 +253,7 @@ void rig_out_of_memory(struct rig *rig) {
 
 void rig_hurry(struct rig *rig) {
     enum lease_state before = rig->lease.state;
-    lease_hurry(&rig->lease, rig->now, &rig->update);
+    lease_hurry(&rig->lease, &rig->round, rig->now, &rig->update);
     carry_out(rig, before);
 }
 
@@ -288,7 +288,7 @@ void rig_close(struct rig *rig) {
 void rig_renew_at_the_end(struct rig *rig) {
     struct lease *lease = &rig->lease;
     uint64_t last = nanos_add(lease->acquired_at, lease->terms.max_hold);
-    lease->phase = rig->round.start + lease->terms.ttl / 3;
+    lease->phase = rig->round.start + lease_interval(lease);
     if (lease->terms.watchdog) {
         lease->renew_at = lease->phase <= last ? lease->phase : NANOS_NEVER;
         lease->wake_at = nanos_min(lease->renew_at, lease->lost_at);

@@ -1,0 +1,44 @@
+#include "clock.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+uint64_t clock_now_ns(void) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+double clock_cpu_us(void) {
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+void clock_arm(struct event *timer, double seconds) {
+    struct timeval delay = {.tv_sec = (time_t)seconds};
+
+    delay.tv_usec = (suseconds_t)((seconds - (double)delay.tv_sec) * 1e6);
+    if (event_add(timer, &delay) != 0) {
+        fputs("redlock-bench: cannot add a timer\n", stderr);
+        exit(EXIT_FAILURE);
+    }
+}
+
+struct clock_mark clock_mark(void) {
+    return (struct clock_mark){.now_ns = clock_now_ns(), .cpu_us = clock_cpu_us()};
+}
+
+double clock_seconds(struct clock_mark from, struct clock_mark to) {
+    return (double)(to.now_ns - from.now_ns) / 1e9;
+}
+
+double clock_cores(struct clock_mark from, struct clock_mark to) {
+    return (to.cpu_us - from.cpu_us) / 1e6 / clock_seconds(from, to);
+}

@@ -1,0 +1,28 @@
+/* Time and CPU time of this process, and timers in seconds. */
+#ifndef BENCH_CLOCK_H
+#define BENCH_CLOCK_H
+
+#include <stdint.h>
+
+struct event;
+
+/* CLOCK_MONOTONIC. */
+uint64_t clock_now_ns(void);
+
+/* User and system time of this process, without that of its children. */
+double clock_cpu_us(void);
+
+/* Adds a timer. Ends the process, after a message on stderr, when libevent refuses. */
+void clock_arm(struct event *timer, double seconds);
+
+/* A moment, to tell the cores that were in use since then. */
+struct clock_mark {
+    uint64_t now_ns;
+    double cpu_us;
+};
+
+struct clock_mark clock_mark(void);
+double clock_cores(struct clock_mark from, struct clock_mark to);
+double clock_seconds(struct clock_mark from, struct clock_mark to);
+
+#endif

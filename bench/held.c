@@ -1,0 +1,344 @@
+/*
+ * A run is a walk through the phases below; the phase timer moves it on, but for the acquisitions,
+ * whose last one does. A third into the time held comes the incident, if one is asked for: the
+ * application is busy, or masters stop.
+ *
+ * The client has the default timeouts: renewals are to live with those. An acquisition tries again
+ * for a while, because a window of them is under way at a time, and waits for itself.
+ */
+#include "held.h"
+
+#include "client.h"
+#include "clock.h"
+#include "histogram.h"
+#include "load.h"
+#include "masters.h"
+#include "pulse.h"
+#include "tally.h"
+
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define READY_POLL_S 0.005
+#define READY_LIMIT_S 5.0
+#define IN_FLIGHT 500
+#define ACQUIRE_LIMIT_MS 30000
+
+enum phase { CONNECTING, ACQUIRING, HOLDING, CLOSING, CLOSED };
+
+struct held {
+    struct event_base *base;
+    const struct held_settings *settings;
+    redlock_client *client;
+    struct held_result *result;
+
+    enum phase phase;
+    bool given_up; /* there is no result to report */
+    struct event *phase_timer;
+    struct event *busy_timer;
+    struct pulse *pulse;
+    struct outage *outage; /* NULL: none is asked for */
+
+    size_t asked; /* acquisitions that were begun */
+    size_t under_way;
+    uint64_t acquired;
+    struct clock_mark began;                     /* the phase */
+    double busy_us;                              /* CPU time of being busy */
+    uint64_t renewals_before[REDLOCK_MAX_NODES]; /* of each master, when the time held began */
+    char first_error[512];                       /* "" so far none */
+};
+
+static void enter(struct held *held, enum phase phase) {
+    held->phase = phase;
+    held->began = clock_mark();
+}
+
+static double in_phase_s(const struct held *held) {
+    return clock_seconds(held->began, clock_mark());
+}
+
+/* ---------------------------------------------------------------------------------- the end */
+
+static void on_closed(void *arg) {
+    struct held *held = arg;
+
+    held->phase = CLOSED;
+    event_base_loopbreak(held->base);
+}
+
+static void close_client(struct held *held) {
+    held->phase = CLOSING;
+    redlock_client_close(held->client, on_closed, held);
+}
+
+static double resident_mb(void) {
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+
+    if (file != NULL) {
+        if (fscanf(file, "%*u %lu", &pages) != 1) {
+            pages = 0;
+        }
+        fclose(file);
+    }
+    return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1e6;
+}
+
+/* By the mean of the masters that can still be asked. */
+static double renewals_per_s(const struct held *held) {
+    size_t first = held->settings->stop;
+    size_t count = masters_count(held->settings->masters);
+    uint64_t renewals = 0;
+
+    for (size_t i = first; i < count; i++) {
+        renewals += tally_renewals(held->settings->masters, i) - held->renewals_before[i];
+    }
+    return (double)renewals / (double)(count - first) / held->result->duration_s;
+}
+
+static void note_lateness(const struct held *held) {
+    const struct histogram *lateness = pulse_lateness(held->pulse);
+    struct held_result *result = held->result;
+
+    result->late_p50_ms = (double)histogram_quantile(lateness, 0.50) / 1e6;
+    result->late_p99_ms = (double)histogram_quantile(lateness, 0.99) / 1e6;
+    result->late_max_ms = (double)lateness->max / 1e6;
+    result->late_work_ms = (double)pulse_work_ns(held->pulse) / 1e6;
+    result->busy_late_ms = (double)pulse_forgiven_ns(held->pulse) / 1e6;
+}
+
+static void end_holding(struct held *held) {
+    struct clock_mark now = clock_mark();
+    struct held_result *result = held->result;
+
+    pulse_stop(held->pulse);
+    now.cpu_us -= held->busy_us;
+    result->duration_s = clock_seconds(held->began, now);
+    result->client_cores = clock_cores(held->began, now);
+    result->held = held->acquired - result->lost;
+    result->rss_mb = resident_mb();
+    result->renewals_per_s = renewals_per_s(held);
+    note_lateness(held);
+    if (held->outage != NULL && !outage_result(held->outage, &result->outage)) {
+        fputs("redlock-bench: the spans around the stop are not over\n", stderr);
+        held->given_up = true;
+    }
+    close_client(held);
+}
+
+/* ---------------------------------------------------------------------------- the time held */
+
+static void on_busy(evutil_socket_t fd, short what, void *arg) {
+    struct held *held = arg;
+    struct clock_mark before = clock_mark();
+    uint64_t until_ns = before.now_ns + held->settings->busy_ms * UINT64_C(1000000);
+
+    (void)fd;
+    (void)what;
+    while (clock_now_ns() < until_ns) {
+    }
+    held->busy_us = clock_cpu_us() - before.cpu_us;
+    pulse_forgive(held->pulse);
+}
+
+static void begin_holding(struct held *held) {
+    const struct held_settings *settings = held->settings;
+
+    held->result->seconds_to_acquire = in_phase_s(held);
+    for (size_t i = 0; i < masters_count(settings->masters); i++) {
+        held->renewals_before[i] = tally_renewals(settings->masters, i);
+    }
+    enter(held, HOLDING);
+    pulse_start(held->pulse);
+    if (settings->busy_ms > 0) {
+        clock_arm(held->busy_timer, settings->duration_s / 3);
+    }
+    if (held->outage != NULL) {
+        outage_start(held->outage);
+    }
+    clock_arm(held->phase_timer, settings->duration_s);
+}
+
+/* --------------------------------------------------------------------------------- the locks */
+
+static void acquire_more(struct held *held);
+
+static void failed(struct held *held, const char *error) {
+    held->result->errors++;
+    if (held->first_error[0] == '\0') {
+        snprintf(held->first_error, sizeof(held->first_error), "%s", error);
+    }
+}
+
+static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
+    struct held *held = arg;
+
+    if (status != REDLOCK_ECLOSED) {
+        held->result->lost++;
+        redlock_release(lock, NULL, NULL);
+    }
+}
+
+static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
+    struct held *held = arg;
+
+    held->under_way--;
+    if (status == REDLOCK_OK) {
+        held->acquired++;
+    } else {
+        failed(held, redlock_explain(lock));
+    }
+    acquire_more(held);
+}
+
+static bool acquire_next(struct held *held) {
+    redlock_request request = REDLOCK_REQUEST_INIT;
+    char key[LOAD_KEY_SIZE];
+
+    load_format_key(key, held->asked++);
+    request.key = key;
+    request.ttl_ms = held->settings->ttl_ms;
+    request.wait_ms = ACQUIRE_LIMIT_MS;
+    request.watchdog = true;
+    request.fenced = held->settings->fenced;
+    request.on_lost = on_lost;
+    request.on_lost_arg = held;
+    return redlock_acquire(held->client, &request, on_acquired, held, NULL) == REDLOCK_OK;
+}
+
+/* From then on, when the last one ends, all are held, or have failed. */
+static void acquire_more(struct held *held) {
+    while (held->under_way < IN_FLIGHT && held->asked < held->settings->locks) {
+        if (acquire_next(held)) {
+            held->under_way++;
+        } else {
+            failed(held, redlock_client_error(held->client));
+        }
+    }
+    if (held->under_way == 0) {
+        begin_holding(held);
+    }
+}
+
+/* -------------------------------------------------------------------------------- the phases */
+
+static void wait_for_nodes(struct held *held) {
+    bool over = in_phase_s(held) > READY_LIMIT_S;
+
+    if (client_is_ready(held->client, over ? stderr : NULL)) {
+        enter(held, ACQUIRING);
+        acquire_more(held);
+    } else if (over) {
+        held->given_up = true;
+        close_client(held);
+    } else {
+        clock_arm(held->phase_timer, READY_POLL_S);
+    }
+}
+
+static void on_phase_timer(evutil_socket_t fd, short what, void *arg) {
+    struct held *held = arg;
+
+    (void)fd;
+    (void)what;
+    if (held->phase == CONNECTING) {
+        wait_for_nodes(held);
+    } else if (held->phase == HOLDING) {
+        end_holding(held);
+    }
+}
+
+static int run(struct held *held) {
+    struct held_result *result = held->result;
+
+    enter(held, CONNECTING);
+    clock_arm(held->phase_timer, READY_POLL_S);
+    if (event_base_dispatch(held->base) < 0) {
+        fputs("redlock-bench: the event loop failed\n", stderr);
+        return -1;
+    }
+    if (held->first_error[0] != '\0') {
+        fprintf(stderr, "redlock-bench: %" PRIu64 " errors; the first: %s\n", result->errors,
+                held->first_error);
+    }
+    if (held->given_up || held->phase != CLOSED) {
+        return -1;
+    }
+    for (size_t i = held->settings->stop; i < masters_count(held->settings->masters); i++) {
+        result->left += tally_keys_left(held->settings->masters, i);
+    }
+    return 0;
+}
+
+/* ----------------------------------------------------------------------------------- the run */
+
+static redlock_client *create_client(const struct held *held) {
+    const struct masters *masters = held->settings->masters;
+    redlock_options options = REDLOCK_OPTIONS_INIT;
+
+    if (options.max_ttl_ms < held->settings->ttl_ms) {
+        options.max_ttl_ms = held->settings->ttl_ms;
+    }
+    return client_create(held->base, masters_uris(masters), masters_count(masters), options);
+}
+
+/* By the end of the second span no lock has any validity left that it had when the masters stopped.
+ */
+static struct outage *create_outage(const struct held *held) {
+    const struct held_settings *settings = held->settings;
+    double third_s = settings->duration_s / 3;
+    double ttl_s = (double)settings->ttl_ms / 1e3;
+    const struct outage_settings outage = {
+        .masters = settings->masters,
+        .stop = settings->stop,
+        .after_s = third_s,
+        .span_s = third_s < ttl_s ? third_s : ttl_s,
+        .pulse = held->pulse,
+    };
+
+    return outage_create(held->base, &outage);
+}
+
+static bool set_up(struct held *held) {
+    held->phase_timer = evtimer_new(held->base, on_phase_timer, held);
+    held->busy_timer = evtimer_new(held->base, on_busy, held);
+    if (held->phase_timer == NULL || held->busy_timer == NULL) {
+        fputs("redlock-bench: out of memory\n", stderr);
+        return false;
+    }
+    held->pulse = pulse_create(held->base);
+    if (held->pulse == NULL) {
+        return false;
+    }
+    if (held->settings->stop > 0) {
+        held->outage = create_outage(held);
+        if (held->outage == NULL) {
+            return false;
+        }
+    }
+    held->client = create_client(held);
+    return held->client != NULL;
+}
+
+int held_run(struct event_base *base, const struct held_settings *settings,
+             struct held_result *result) {
+    struct held held = {.base = base, .settings = settings, .result = result};
+    int outcome = -1;
+
+    *result = (struct held_result){0};
+    if (set_up(&held)) {
+        outcome = run(&held);
+    }
+    outage_destroy(held.outage);
+    pulse_destroy(held.pulse);
+    if (held.busy_timer != NULL) {
+        event_free(held.busy_timer);
+    }
+    if (held.phase_timer != NULL) {
+        event_free(held.phase_timer);
+    }
+    return outcome;
+}

@@ -1,0 +1,156 @@
+#!/bin/sh
+# Shows what becomes of many held locks that renew themselves when it gets difficult:
+#
+#   busy   the application keeps the loop busy for 4 s: none is lost, in any run
+#   quiet  nothing happens: a 10 ms timer of the application is late by 20 ms at the most, by the
+#          median of the worst of each run
+#   stop   three of five masters stop: the client's CPU time is less than twice that of before, by
+#          the median of the ratios
+#
+#     sh bench/held.sh [path of redlock-bench]
+#
+# Without an argument it is built first, where needed. Ends with 1 when a bar is missed, or a run
+# failed. RUNS, NODES, LOCKS, TTL, BUSY, BUSY_DURATION, QUIET_DURATION, STOP, STOP_LOCKS, STOP_TTL
+# and STOP_DURATION change what is run (times of locks in ms, durations in s), and ONLY="busy stop"
+# which.
+set -eu
+export LC_ALL=C.UTF-8
+
+runs=${RUNS:-5}
+nodes=${NODES:-5}
+locks=${LOCKS:-100000}
+ttl=${TTL:-9000}
+busy=${BUSY:-4000}
+busy_duration=${BUSY_DURATION:-25} # so that it begins when the renewals are about to
+quiet_duration=${QUIET_DURATION:-20}
+stop=${STOP:-3}
+stop_locks=${STOP_LOCKS:-10000}
+stop_ttl=${STOP_TTL:-10000}
+stop_duration=${STOP_DURATION:-30} # a third of it is one TTL
+only=${ONLY:-busy quiet stop}
+
+log=$(mktemp)
+results=$(mktemp)
+trap 'rm -f "$log" "$results"' EXIT
+trap 'exit 130' INT TERM
+
+if [ $# -gt 0 ]; then
+    bench=$1
+else
+    cd "$(dirname "$0")/.."
+    build=build
+    bench=$build/bench/redlock-bench
+    if ! { [ -f $build/meson-private/coredata.dat ] || meson setup $build; } >"$log" 2>&1 ||
+        ! meson compile -C $build redlock-bench >"$log" 2>&1; then
+        cat "$log" >&2
+        exit 1
+    fi
+fi
+if [ ! -x "$bench" ]; then
+    echo "held.sh: there is no $bench: build it first, or name it as the argument" >&2
+    exit 2
+fi
+
+# hold LOCKS TTL DURATION [OPTION]...: leaves the result in $log, and fails where a run does
+hold() {
+    held=$1
+    held_ttl=$2
+    held_duration=$3
+    shift 3
+    if ! "$bench" --spawn "$nodes" --held "$held" --ttl "$held_ttl" --duration "$held_duration" \
+        --json "$@" >"$log"; then
+        echo "held.sh: a run failed" >&2
+        exit 1
+    fi
+}
+
+# field NAME: its value in the last run
+field() {
+    sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$log"
+}
+
+# note KIND VALUE: for the summary, and for those who watch
+note() {
+    echo "$1 $2" >>"$results"
+    printf '%-6s %10s   held %s, lost %s, %.0f renewals/s, %.3f cores, %.0f MB, left %s; load %s\n' \
+        "$1" "$2" "$(field held)" "$(field lost)" "$(field renewals_per_s)" \
+        "$(field client_cores)" "$(field rss_mb)" "$(field left)" "$(cut -d ' ' -f 1 /proc/loadavg)"
+}
+
+run_busy() {
+    hold "$locks" "$ttl" "$busy_duration" --busy "$busy"
+    note busy "$(field lost)"
+}
+
+# The worst lateness of the last run.
+latest() {
+    field max | awk '{ printf "%.1f", $1 }'
+}
+
+# One lock alone shows how punctual the machine is at present.
+run_quiet() {
+    hold 1 "$ttl" 5
+    note alone "$(latest)"
+    hold "$locks" "$ttl" "$quiet_duration"
+    note quiet "$(latest)"
+    echo "work $(field timer_late_work_ms | awk '{ printf "%.1f", $1 }')" >>"$results"
+}
+
+run_stop() {
+    hold "$stop_locks" "$stop_ttl" "$stop_duration" --stop "$stop"
+    note stop "$(awk -v stopped="$(field client_cores_stopped)" \
+        -v before="$(field client_cores_before)" 'BEGIN { printf "%.2f", stopped / before }')"
+}
+
+echo 'busy: locks lost; alone, quiet: ms late; stop: CPU ratio'
+run=0
+while [ "$run" -lt "$runs" ]; do
+    for kind in $only; do
+        case $kind in
+        busy) run_busy ;;
+        quiet) run_quiet ;;
+        stop) run_stop ;;
+        *)
+            echo "held.sh: ONLY: there is no \"$kind\"" >&2
+            exit 2
+            ;;
+        esac
+    done
+    run=$((run + 1))
+done
+
+# values_of KIND: its values in order
+values_of() {
+    awk -v kind="$1" '$1 == kind { print $2 }' "$results" | sort -g
+}
+
+median() {
+    values_of "$1" | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}
+
+worst() {
+    values_of "$1" | tail -n 1
+}
+
+status=0
+
+# judge VALUE BAR TEXT: the line of a demonstration
+judge() {
+    if awk -v value="$1" -v bar="$2" 'BEGIN { exit !(value <= bar) }'; then
+        verdict=met
+    else
+        verdict=missed
+        status=1
+    fi
+    printf '%s: %s, bar %s: %s\n' "$3" "$1" "$2" "$verdict"
+}
+
+echo
+for kind in $only; do
+    case $kind in
+    busy) judge "$(worst busy)" 0 "busy   $locks locks, TTL $ttl ms, loop busy for $busy ms: lost, worst of $runs" ;;
+    quiet) judge "$(median quiet)" 20 "quiet  $locks locks, TTL $ttl ms: worst lateness of a 10 ms timer in ms, median of $runs (the client worked for $(median work) of them; $(median alone) with one lock)" ;;
+    stop) judge "$(median stop)" 2.0 "stop   $stop_locks locks, TTL $stop_ttl ms, $stop of $nodes masters stop: CPU ratio, median of $runs" ;;
+    esac
+done
+exit "$status"

@@ -1,0 +1,103 @@
+/*
+ * A single timer walks through the phases. At the end of each span the CPU time is read before the
+ * master is asked, and at its beginning after that, so that asking and stopping cost no span any
+ * time.
+ */
+#include "outage.h"
+
+#include "clock.h"
+#include "masters.h"
+#include "pulse.h"
+#include "tally.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum phase { WAITING, BEFORE, STOPPED, OVER };
+
+struct outage {
+    struct outage_settings settings;
+    enum phase phase;
+    struct event *timer;
+    struct clock_mark mark; /* the beginning of the span under way */
+    uint64_t calls;         /* at that time */
+    struct outage_result result;
+};
+
+static uint64_t calls_of_survivor(const struct outage *outage) {
+    struct masters *masters = outage->settings.masters;
+
+    return tally_script_calls(masters, masters_count(masters) - 1);
+}
+
+static void begin_span(struct outage *outage, enum phase phase) {
+    outage->phase = phase;
+    outage->calls = calls_of_survivor(outage);
+    outage->mark = clock_mark();
+    clock_arm(outage->timer, outage->settings.span_s);
+}
+
+static void end_span(const struct outage *outage, double *cores, double *calls_per_s) {
+    struct clock_mark now = clock_mark();
+
+    *cores = clock_cores(outage->mark, now);
+    *calls_per_s =
+        (double)(calls_of_survivor(outage) - outage->calls) / clock_seconds(outage->mark, now);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg) {
+    struct outage *outage = arg;
+    struct outage_result *result = &outage->result;
+
+    (void)fd;
+    (void)what;
+    switch (outage->phase) {
+    case WAITING:
+        begin_span(outage, BEFORE);
+        break;
+    case BEFORE:
+        end_span(outage, &result->cores_before, &result->script_calls_before);
+        masters_stop_range(outage->settings.masters, 0, outage->settings.stop);
+        begin_span(outage, STOPPED);
+        break;
+    case STOPPED:
+        end_span(outage, &result->cores_stopped, &result->script_calls_stopped);
+        outage->phase = OVER;
+        break;
+    case OVER:
+        break;
+    }
+    pulse_forgive(outage->settings.pulse);
+}
+
+struct outage *outage_create(struct event_base *base, const struct outage_settings *settings) {
+    struct outage *outage = calloc(1, sizeof(*outage));
+
+    if (outage != NULL) {
+        outage->settings = *settings;
+        outage->timer = evtimer_new(base, on_timer, outage);
+    }
+    if (outage == NULL || outage->timer == NULL) {
+        fputs("redlock-bench: out of memory\n", stderr);
+        free(outage);
+        return NULL;
+    }
+    return outage;
+}
+
+void outage_destroy(struct outage *outage) {
+    if (outage != NULL) {
+        event_free(outage->timer);
+        free(outage);
+    }
+}
+
+void outage_start(struct outage *outage) {
+    clock_arm(outage->timer, outage->settings.after_s - outage->settings.span_s);
+}
+
+bool outage_result(const struct outage *outage, struct outage_result *result) {
+    *result = outage->result;
+    return outage->phase == OVER;
+}

@@ -1,0 +1,40 @@
+/*
+ * Stops some of the masters for good (SIGSTOP: their connections stay) while locks are held, and
+ * compares the client's CPU time over equal spans before and after.
+ */
+#ifndef BENCH_OUTAGE_H
+#define BENCH_OUTAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct event_base;
+struct masters;
+struct outage;
+struct pulse;
+
+struct outage_settings {
+    struct masters *masters;
+    size_t stop;         /* how many: the first ones */
+    double after_s;      /* from the start to the stop */
+    double span_s;       /* each span, at most after_s */
+    struct pulse *pulse; /* is forgiven for the time that stopping takes */
+};
+
+struct outage_result {
+    double cores_before;
+    double cores_stopped;
+    double script_calls_before;  /* a second, of the last master, which lives on */
+    double script_calls_stopped; /* the same */
+};
+
+/* NULL, after a message on stderr, when that is impossible. */
+struct outage *outage_create(struct event_base *base, const struct outage_settings *settings);
+void outage_destroy(struct outage *outage); /* takes NULL */
+
+void outage_start(struct outage *outage);
+
+/* Fills in *result. False while the second span is not over. */
+bool outage_result(const struct outage *outage, struct outage_result *result);
+
+#endif
