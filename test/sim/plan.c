@@ -125,7 +125,7 @@ static void draw_hurry(struct plan *plan, struct rng *rng) {
     if (rng_chance(rng, 300)) {
         draw_crowd(plan, rng);
     } else { /* what was to be sent is sent long after the last beat */
-        plan->preemptions = (unsigned)rng_between(rng, 2, 10);
+        plan->preemptions = (unsigned)rng_between(rng, 4, 16);
         plan->preempted_for = rng_between(rng, 4000, 6000) * MS;
     }
 }

@@ -284,7 +284,8 @@ static void acquire(struct worker *worker) {
         request.min_validity_ms = draw_min_validity_ms(app, request.ttl_ms);
     }
     if (!is_last && app->plan->has_hurry && !app_is_hurried(app)) {
-        request.wait_ms = request.retries = 0; /* it leaves to others what nodes have lost */
+        request.wait_ms = request.retries = 0; /* it leaves to others what nodes have lost ... */
+        request.watchdog = false;              /* ... and does not notice for long */
     }
     request.watchdog = app_chance(app, 400);
     request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;
@@ -394,7 +395,7 @@ static void act_on_held(struct worker *worker) {
         release(worker);
         return;
     }
-    if (worker->extends == NULL && app_chance(app, 400)) {
+    if (worker->extends == NULL && app_chance(app, app->plan->has_hurry ? 50 : 400)) {
         extend(worker);
     }
     if (worker->lock != NULL) { /* extending may have made nothing of it, but does not call back */
