@@ -283,7 +283,8 @@ static void strike(struct nemesis *nemesis) {
         flush_scripts, restart_with_data, restart_late,    refuse_logins,
         kill_process,  pause_process,     put_foreign_key, lose_replicas,
     };
-    if (nemesis->plan->cause != CAUSE_NONE && coin(nemesis)) {
+    unsigned on_purpose = nemesis->plan->has_hurry ? 800 : 500;
+    if (nemesis->plan->cause != CAUSE_NONE && rng_chance(&nemesis->world->rng, on_purpose)) {
         strike_on_purpose(nemesis);
     } else {
         faults[draw(nemesis, sizeof(faults) / sizeof(faults[0]))](nemesis);
