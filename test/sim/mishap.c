@@ -194,8 +194,9 @@ static void lose_memory(struct nemesis *nemesis, unsigned count) {
     unsigned first = (unsigned)draw(nemesis, plan->nodes);
     for (unsigned i = 0; i < count; i++) {
         struct server *server = &nemesis->network->servers[(first + i) % plan->nodes];
-        if (is_durable(nemesis, server)) {
-            continue;
+        bool is_young = server->young_until > nemesis->world->now;
+        if (is_durable(nemesis, server) || (plan->has_hurry && is_young)) {
+            continue; /* nobody would get anything there */
         }
         if (is_all) {
             flush(nemesis, server);
@@ -208,7 +209,7 @@ static void lose_memory(struct nemesis *nemesis, unsigned count) {
 void mishap_strike(struct nemesis *nemesis) {
     const struct plan *plan = nemesis->plan;
     unsigned count = coin(nemesis) ? 1 : 1 + (unsigned)draw(nemesis, plan->nodes);
-    if (plan->has_losses && draw(nemesis, 3) < (plan->has_hurry ? 2 : 1)) {
+    if (plan->has_losses && draw(nemesis, 3) < (plan->has_hurry ? 3 : 1)) {
         lose_memory(nemesis, count);
     } else if (plan->has_jumps && draw(nemesis, 3) == 0) {
         set_clocks(nemesis, count);

@@ -366,7 +366,7 @@ void nemesis_heal(struct nemesis *nemesis) {
 void nemesis_fall_in_step(struct nemesis *nemesis) {
     const struct plan *plan = nemesis->plan;
     for (unsigned i = 0; i < plan->processes; i++) {
-        nemesis->apps[i].process.clock.ppm = 0;
+        tempo_set(&nemesis->apps[i].process.clock, nemesis->world->now, 0, 0);
         for (unsigned j = 0; j < plan->nodes; j++) {
             struct path *path = &nemesis->network->paths[i][j];
             *path = (struct path){.latency = j % plan->processes == i ? MS / 5 : MS};

@@ -115,9 +115,9 @@ static void draw_hurry(struct plan *plan, struct rng *rng) {
     plan->workers = (unsigned)rng_between(rng, 2, 3);
     plan->keys = (unsigned)rng_between(rng, 1, 2);
     plan->ttl_least_ms = plan->ttl_most_ms = plan->options.max_ttl_ms =
-        rng_between(rng, 8000, 12000);
+        rng_between(rng, 5000, 7000);
     plan->hold_ms = plan->ttl_most_ms;
-    plan->duration = 15000 * MS;
+    plan->duration = 20000 * MS;
     plan->fault_every = rng_between(rng, 500, 1500) * MS;
     plan->think_ms = rng_between(rng, 10, 100);
     plan->options.retry_delay_ms = rng_between(rng, 1, 4);
@@ -126,7 +126,7 @@ static void draw_hurry(struct plan *plan, struct rng *rng) {
         draw_crowd(plan, rng);
     } else { /* what was to be sent is sent long after the last beat */
         plan->preemptions = (unsigned)rng_between(rng, 4, 16);
-        plan->preempted_for = rng_between(rng, 6000, 9000) * MS;
+        plan->preempted_for = rng_between(rng, 5000, 6500) * MS;
     }
 }
 
