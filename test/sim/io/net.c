@@ -38,7 +38,7 @@ struct conn {
     struct pending_list pending;
     struct bytes out;
     bool is_open, is_closing, is_dirty;
-    uint64_t heard_at; /* by the process's clock */
+    uint64_t heard_at;          /* by the process's clock */
     struct load load, own_load; /* of the application, and of the client itself */
     TAILQ_ENTRY(conn) dirty_link;
     char why[128];
