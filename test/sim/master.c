@@ -70,6 +70,10 @@ static void drop(struct master *master, unsigned place) {
     master->keys[place] = master->keys[--master->key_count];
 }
 
+void master_evict(struct master *master, unsigned place) {
+    drop(master, place);
+}
+
 /* A key is expired when the clock, in whole milliseconds, is past its end. */
 static bool find(struct master *master, const char *name, size_t length, unsigned *place) {
     for (unsigned i = 0; i < master->key_count; i++) {

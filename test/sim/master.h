@@ -59,6 +59,9 @@ void master_start(struct master *master, uint64_t at);
 /* It has been up for long, and its memory has been sound for as long. */
 void master_seem_old(struct master *master, unsigned db);
 
+/* Evicts one of its keys. */
+void master_evict(struct master *master, unsigned place);
+
 /* Forgets all keys (`FLUSHALL`, or a restart without data). */
 void master_forget(struct master *master);
 /* The same, but for the counters of fenced locks. */

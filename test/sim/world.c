@@ -121,7 +121,7 @@ void violate(struct world *world, enum invariant invariant, const char *format, 
 const char *invariant_name(enum invariant invariant) {
     static const char *const names[INVARIANT_COUNT] = {
         "none",   "exclusion", "quorum", "callbacks", "expiry", "revival", "liveness",
-        "bounds", "tokens",    "loss",   "fence",     "stay",   "permits",
+        "bounds", "tokens",    "loss",   "fence",     "stay",   "permits", "looks",
     };
     return names[invariant];
 }

@@ -40,6 +40,7 @@ enum invariant {
     INVARIANT_FENCE = 10,    /* fences grow, and none is given twice */
     INVARIANT_STAY = 11,     /* who asked for it keeps others out for a while */
     INVARIANT_PERMITS = 12,  /* never more holders of a semaphore than it has permits */
+    INVARIANT_LOOKS = 13,    /* what is said of a key is true */
     INVARIANT_COUNT
 };
 
