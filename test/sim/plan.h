@@ -70,8 +70,9 @@ struct plan {
     uint64_t mended_latency;  /* the most of either, in the end */
     unsigned slow_paths;      /* per mille of the paths */
     uint64_t slow_latency;
-    unsigned crowd; /* questions of a process that are more than a node takes; 0: there are none */
-    uint64_t crowd_every; /* the most between two crowds; ns */
+    unsigned
+        questions; /* questions of a process that are more than a node takes; 0: there are none */
+    uint64_t questions_every; /* the most between two crowds; ns */
     uint64_t lateness;
     unsigned preemptions, failures; /* per mille */
     uint64_t preempted_for;

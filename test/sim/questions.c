@@ -13,11 +13,12 @@
 static void on_view(redlock_status status, const redlock_view *view, void *arg) {
     struct app *app = arg;
     struct world *world = app_world(app);
-    if (app->is_calling || running != &app->process || app->client == NULL || app->crowd_out == 0) {
+    if (app->is_calling || running != &app->process || app->client == NULL ||
+        app->questions_out == 0) {
         violate(world, INVARIANT_CALLBACKS, "on_view of a crowd was called at a wrong time");
         return;
     }
-    app->crowd_out--;
+    app->questions_out--;
     if ((status == REDLOCK_ECLOSED) != app->is_closing ||
         (status != REDLOCK_OK && status != REDLOCK_ENOQUORUM && status != REDLOCK_ECLOSED)) {
         violate(world, INVARIANT_CALLBACKS, "on_view of a crowd: %s", redlock_status_name(status));
@@ -33,7 +34,7 @@ static void ask(struct app *app) {
     app_begin_call(app);
     redlock_status status = redlock_inspect(app->client, key, 0, on_view, app);
     app_end_call(app);
-    app->crowd_out += status == REDLOCK_OK;
+    app->questions_out += status == REDLOCK_OK;
     if (status != REDLOCK_OK && (status != REDLOCK_ENOMEM || app->process.failed == 0)) {
         violate(app_world(app), INVARIANT_CALLBACKS, "a question was refused: %s",
                 redlock_status_name(status));
@@ -48,7 +49,7 @@ static unsigned size_of(const struct app *app) {
     for (size_t i = 0; i < count; i++) {
         least = infos[i].connected && infos[i].commands < least ? infos[i].commands : least;
     }
-    return app->plan->options.max_commands - least + app->plan->crowd;
+    return app->plan->options.max_commands - least + app->plan->questions;
 }
 
 static void on_alarm(void *owner) {
@@ -61,20 +62,21 @@ static void on_alarm(void *owner) {
     for (unsigned i = 0; i < size; i++) {
         ask(app);
     }
-    crowd_come(app);
+    questions_come(app);
 }
 
-void crowd_init(struct app *app) {
-    alarm_init(&app->crowd, &app->process, on_alarm, app);
+void questions_init(struct app *app) {
+    alarm_init(&app->questions, &app->process, on_alarm, app);
 }
 
-void crowd_come(struct app *app) {
-    if (app->plan->crowd > 0 && app_is_hurried(app)) {
-        alarm_set(&app->crowd, app_world(app)->now + app_draw(app, app->plan->crowd_every) + MS);
+void questions_come(struct app *app) {
+    if (app->plan->questions > 0 && app_is_hurried(app)) {
+        alarm_set(&app->questions,
+                  app_world(app)->now + app_draw(app, app->plan->questions_every) + MS);
     }
 }
 
-void crowd_end(struct app *app) {
-    alarm_clear(&app->crowd);
-    app->crowd_out = 0;
+void questions_end(struct app *app) {
+    alarm_clear(&app->questions);
+    app->questions_out = 0;
 }
