@@ -8,7 +8,7 @@ const char *cause_name(enum cause cause) {
 }
 
 const char *profile_name(enum profile profile) {
-    static const char *const names[] = {"kept", "broken", "guarded", "moving"};
+    static const char *const names[] = {"kept", "broken", "guarded", "moving", "load"};
     return profile < PROFILE_COUNT ? names[profile] : NULL;
 }
 

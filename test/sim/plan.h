@@ -23,7 +23,14 @@ enum cause {
 
 const char *cause_name(enum cause cause);
 
-enum profile { PROFILE_KEPT, PROFILE_BROKEN, PROFILE_GUARDED, PROFILE_MOVING, PROFILE_COUNT };
+enum profile {
+    PROFILE_KEPT,
+    PROFILE_BROKEN,
+    PROFILE_GUARDED,
+    PROFILE_MOVING,
+    PROFILE_LOAD,
+    PROFILE_COUNT
+};
 
 /* NULL for none of them. */
 const char *profile_name(enum profile profile);
