@@ -134,7 +134,7 @@ static void on_closed(void *arg) {
             violate(world, INVARIANT_CALLBACKS, "the client has ended without a callback");
         }
     }
-    if (app->crowd_out != 0) {
+    if (app->questions_out != 0) {
         violate(world, INVARIANT_CALLBACKS, "the client has ended without a callback");
     }
     if (app->process.block_count != 0) {
@@ -167,7 +167,7 @@ void app_close_client(struct app *app) {
         alarm_clear(&worker->alarm);
         alarm_clear(&worker->looks);
     }
-    alarm_clear(&app->crowd);
+    alarm_clear(&app->questions);
     app->is_closing = true;
     app->checker->is_closing[app->process.index] = app->process.life + 1;
     app_begin_call(app);
@@ -219,7 +219,7 @@ static void be_born(void *owner) {
         worker_act_within(&app->workers[i], app->phase == PHASE_FAULTS ? app_think_ms(app) : 1);
         worker_look_within(&app->workers[i], app->plan->look_ms);
     }
-    crowd_come(app);
+    questions_come(app);
 }
 
 /* It was in the middle of its work, and goes on with it before its loop can tell it anything. */
@@ -236,7 +236,7 @@ static void set_up(struct app *app) {
     const struct plan *plan = app->plan;
     task_init(&app->awake, on_awake, app);
     alarm_init(&app->rebirth, &app->process, be_born, app);
-    crowd_init(app);
+    questions_init(app);
     occurrence_init(&app->stepping, on_step, app, false);
     for (unsigned i = 0; i < plan->workers; i++) {
         worker_init(&app->workers[i], app, i);
@@ -276,7 +276,7 @@ static void die(struct app *app) {
         worker_forget_lock(worker);
     }
     app->is_starting = false;
-    crowd_end(app);
+    questions_end(app);
     task_cancel(app_world(app), &app->awake);
     network_bury(app->process.network, &app->process);
     process_finish(&app->process);

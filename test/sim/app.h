@@ -82,8 +82,8 @@ struct app {
     bool is_calling; /* inside a call of the library: no callback may come */
     struct alarm rebirth;
     struct task awake; /* after a pause, before its loop runs */
-    struct alarm crowd;
-    unsigned crowd_out; /* questions of the crowd without an answer yet */
+    struct alarm questions;
+    unsigned questions_out; /* those of them without an answer yet */
     struct worker workers[WORKERS_MAX];
     struct record_list records;
 };

@@ -3,6 +3,7 @@
  */
 #include "checker.h"
 
+#include "check_load.h"
 #include "flight.h"
 #include "lock.h"
 #include "wire/command.h"
@@ -34,6 +35,10 @@ void check_finish(struct checker *checker) {
 /* The first eight digits are the token's number. */
 void check_new_token(struct event_base *process, char text[41]) {
     struct checker *checker = checker_of(process->world);
+    if (checker->load != NULL) {
+        check_load_token(checker->load, text);
+        return;
+    }
     if (checker->token_count == checker->token_capacity) {
         checker->token_capacity = checker->token_capacity * 2 + 64;
         checker->tokens =

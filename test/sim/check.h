@@ -121,7 +121,10 @@ struct unconfirmed {
     unsigned count;
 };
 
+struct load_world;
+
 struct checker {
+    struct load_world *load; /* the world's, in the profile "load"; else NULL */
     struct world *world;
     struct network *network;
     uint32_t lists[PROCESSES_MAX]; /* masks of servers: those whose quorum each process needs */
@@ -197,6 +200,8 @@ void check_evicted(struct master *master, uint32_t keys);
 /* Its clock has been set, in a restart, where the first that its clients hear is its clock
    (`is_seen`), or not; `is_young`: nobody relies on it because of that restart anyway. */
 void check_clock_set(struct master *master, int64_t by, bool is_seen, bool is_young);
+/* Something has arrived at a process's socket, and nobody has read it yet. */
+void check_arrived(const struct link *link, const struct message *message);
 void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
                      uint64_t sent_at);
 /* Before and after each stretch of a process's code in which no time passes. */

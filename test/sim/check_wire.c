@@ -1,4 +1,5 @@
 /* What goes over the wire: who may send what, what servers did, and what that promises. */
+#include "check_load.h"
 #include "checker.h"
 
 #include "wire/script.h"
@@ -226,6 +227,10 @@ static void check_beaten(const struct checker *checker, struct link *link,
 
 void check_sent(struct link *link, const char *data, size_t length) {
     struct checker *checker = checker_of(link->network->world);
+    if (checker->load != NULL) {
+        check_load_sent(checker->load, link, data, length);
+        return;
+    }
     struct words words;
     const struct form *form = NULL;
     if (words_read(&words, data, length) != length) {
@@ -360,6 +365,9 @@ struct effect *check_effects(const struct link *link, const struct words *words,
     bool is_set = word_is(&words->word[0], "SET") && words->count >= 3;
     const struct form *form = is_set ? NULL : form_of(words);
     *count = 0;
+    if (checker->load != NULL) {
+        return check_load_effects(checker->load, link, words, count);
+    }
     if (link->db != checker->db || (!is_set && form == NULL)) {
         return NULL; /* nothing of ours is there */
     }
@@ -384,6 +392,13 @@ struct effect *check_effects(const struct link *link, const struct words *words,
 }
 
 /* ---- what is delivered ---- */
+
+void check_arrived(const struct link *link, const struct message *message) {
+    const struct checker *checker = checker_of(link->network->world);
+    if (checker->load != NULL) {
+        check_load_arrived(checker->load, link, message);
+    }
+}
 
 /* What the paper lets a client conclude from a grant: Redlock, step 3. */
 static uint64_t promise(const struct checker *checker, uint64_t sent_at, int64_t left_ms) {
@@ -424,6 +439,10 @@ static void replicas_said(struct checker *checker, const struct event_base *proc
 void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
                      uint64_t sent_at) {
     struct checker *checker = checker_of(process->world);
+    process->work += WORK_OF_COMMAND + answer->effect_count * WORK_OF_LOCK;
+    if (checker->load != NULL) {
+        return;
+    }
     bool is_grant = answer->reply.type == REPLY_STATUS;
     if (answer->is_beat && answer->reply.type == REPLY_STRING) {
         check_heard(process, server, answer->at);

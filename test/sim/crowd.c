@@ -1,80 +1,292 @@
 /*
- * A crowd of questions about keys that nobody else wants, in bursts, keeps the queues of slow nodes
- * full for seconds, so that what the locks are to be sent meets their bounds.
+ * The happy path: crowd_begin asks for the locks, each callback for the next one; they are held,
+ * and renewed by the library's watchdog, until crowd_close. A lock that is lost is released, and
+ * not asked for again.
+ *
+ * Being busy inside a callback is being busy in the middle of the library's turn: an extra lock is
+ * acquired, and the process does not leave the callback of that.
  */
-#include "worker.h"
+#include "crowd.h"
+
+#include "check_load.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* So many keys of its own has each process. */
-#define KEYS_OF_ITS_OWN 64
+/* The application's own timer. */
+#define TICK (10 * MS)
 
-static void on_view(redlock_status status, const redlock_view *view, void *arg) {
-    struct app *app = arg;
-    struct world *world = app_world(app);
-    if (app->is_calling || running != &app->process || app->client == NULL || app->crowd_out == 0) {
-        violate(world, INVARIANT_CALLBACKS, "on_view of a crowd was called at a wrong time");
-        return;
-    }
-    app->crowd_out--;
-    if ((status == REDLOCK_ECLOSED) != app->is_closing ||
-        (status != REDLOCK_OK && status != REDLOCK_ENOQUORUM && status != REDLOCK_ECLOSED)) {
-        violate(world, INVARIANT_CALLBACKS, "on_view of a crowd: %s", redlock_status_name(status));
-    } else if (status == REDLOCK_OK && view->held) {
-        violate(world, INVARIANT_LOOKS, "somebody holds a key that nobody wants");
-    }
+static struct world *world_of(const struct crowd *crowd) {
+    return crowd->process.world;
 }
 
-static void ask(struct app *app) {
+/* ---- locks ---- */
+
+static void on_lost(redlock_lock *handle, redlock_status status, void *arg) {
+    struct crowd_lock *lock = arg;
+    struct crowd *crowd = lock->crowd;
+    if (status == REDLOCK_ECLOSED) {
+        return;
+    }
+    TRACE(world_of(crowd), "process %u lost lock %u: %s", crowd->process.index, lock->index,
+          redlock_explain(handle));
+    check_load_lost(lock, status);
+    crowd->load->lost++;
+    crowd->held--;
+    lock->state = CROWD_HAS_LOST;
+    redlock_release(handle, NULL, NULL);
+    lock->lock = NULL;
+}
+
+static void ask(struct crowd *crowd, struct crowd_lock *lock, redlock_cb *on_acquired,
+                redlock_request *request) {
+    const struct load_plan *plan = &crowd->load->plan;
     char key[32];
-    snprintf(key, sizeof(key), "own:%u:%" PRIu64, app->process.index,
-             app_draw(app, KEYS_OF_ITS_OWN));
-    app_begin_call(app);
-    redlock_status status = redlock_inspect(app->client, key, 0, on_view, app);
-    app_end_call(app);
-    app->crowd_out += status == REDLOCK_OK;
-    if (status != REDLOCK_OK && (status != REDLOCK_ENOMEM || app->process.failed == 0)) {
-        violate(app_world(app), INVARIANT_CALLBACKS, "a question was refused: %s",
-                redlock_status_name(status));
+    snprintf(key, sizeof(key), "crowd%u:%u", crowd->process.index, lock->index);
+    request->key = key;
+    request->ttl_ms = plan->ttl_ms;
+    lock->state = CROWD_ASKS;
+    redlock_status status = redlock_acquire(crowd->client, request, on_acquired, lock, &lock->lock);
+    if (status != REDLOCK_OK) {
+        violate(world_of(crowd), INVARIANT_CALLBACKS, "acquire was refused: %s",
+                redlock_client_error(crowd->client));
     }
 }
 
-/* How many questions some node still takes, and a few more. */
-static unsigned size_of(const struct app *app) {
-    redlock_node_info infos[SERVERS_MAX];
-    size_t count = redlock_client_nodes(app->client, infos, SERVERS_MAX);
-    uint32_t least = app->plan->options.max_commands;
-    for (size_t i = 0; i < count; i++) {
-        least = infos[i].connected && infos[i].commands < least ? infos[i].commands : least;
-    }
-    return app->plan->options.max_commands - least + app->plan->crowd;
-}
+static void ask_for_next(struct crowd *crowd);
 
-static void on_alarm(void *owner) {
-    struct app *app = owner;
-    if (app->client == NULL || app->is_closing || app->phase != PHASE_FAULTS) {
+static void on_acquired(redlock_lock *handle, redlock_status status, void *arg) {
+    struct crowd_lock *lock = arg;
+    struct crowd *crowd = lock->crowd;
+    (void)handle;
+    if (status == REDLOCK_ECLOSED) {
         return;
     }
-    unsigned size = size_of(app);
-    TRACE(app_world(app), "process %u: a crowd of %u", app->process.index, size);
-    for (unsigned i = 0; i < size; i++) {
-        ask(app);
+    if (status != REDLOCK_OK) { /* it waits for ever */
+        violate(world_of(crowd), INVARIANT_LIVENESS, "lock %u was not acquired: %s", lock->index,
+                redlock_explain(handle));
+        return;
     }
-    crowd_come(app);
+    crowd->load->acquired++;
+    crowd->held++;
+    crowd->asking--;
+    lock->state = CROWD_HOLDS;
+    lock->renewal.since = world_of(crowd)->now;
+    ask_for_next(crowd);
 }
 
-void crowd_init(struct app *app) {
-    alarm_init(&app->crowd, &app->process, on_alarm, app);
+static void ask_for_next(struct crowd *crowd) {
+    const struct load_plan *plan = &crowd->load->plan;
+    if (crowd->asked == plan->locks) {
+        return;
+    }
+    struct crowd_lock *lock = &crowd->locks[crowd->asked++];
+    crowd->asking++;
+    redlock_request request = REDLOCK_REQUEST_INIT;
+    request.wait_ms = REDLOCK_FOREVER;
+    request.watchdog = true;
+    request.fenced = rng_chance(&world_of(crowd)->rng, plan->fenced);
+    request.on_lost = on_lost;
+    request.on_lost_arg = lock;
+    ask(crowd, lock, on_acquired, &request);
 }
 
-void crowd_come(struct app *app) {
-    if (app->plan->crowd > 0 && app_is_hurried(app)) {
-        alarm_set(&app->crowd, app_world(app)->now + app_draw(app, app->plan->crowd_every) + MS);
+static void begin(struct crowd *crowd) {
+    const struct load_plan *plan = &crowd->load->plan;
+    unsigned window = plan->is_burst ? plan->locks : plan->window;
+    for (unsigned i = 0; i < window; i++) {
+        ask_for_next(crowd);
+    }
+    process_excuse(&crowd->process);
+}
+
+bool crowd_has_all(const struct crowd *crowd) {
+    return crowd->held == crowd->load->plan.locks;
+}
+
+unsigned crowd_asks(const struct crowd *crowd) {
+    return crowd->contended + crowd->asking;
+}
+
+/* ---- contention ---- */
+
+static void on_contended(redlock_lock *handle, redlock_status status, void *arg) {
+    struct crowd_lock *lock = arg;
+    struct crowd *crowd = lock->crowd;
+    if (status == REDLOCK_ECLOSED) {
+        return;
+    }
+    crowd->contended--;
+    if (status == REDLOCK_OK) {
+        redlock_release(handle, NULL, NULL);
+    } else {
+        crowd->load->failed++;
+        check_load_status(crowd, handle, status);
+    }
+    lock->state = CROWD_HAS_FAILED;
+    lock->lock = NULL;
+}
+
+static void contend(struct crowd *crowd) {
+    const struct load_plan *plan = &crowd->load->plan;
+    for (unsigned i = 0; i < plan->contenders; i++) {
+        redlock_request request = REDLOCK_REQUEST_INIT;
+        crowd->contended++;
+        ask(crowd, &crowd->locks[plan->locks + i], on_contended, &request);
+    }
+    process_excuse(&crowd->process);
+}
+
+bool crowd_contends(const struct crowd *crowd) {
+    return crowd->wish == CROWD_CONTEND || crowd->contended > 0;
+}
+
+/* ---- being busy ---- */
+
+static void be_busy(struct crowd *crowd) {
+    uint64_t ns = crowd->busy_for;
+    crowd->busy_for = 0;
+    process_block(&crowd->process, ns);
+}
+
+static void on_probed(redlock_lock *handle, redlock_status status, void *arg) {
+    struct crowd_lock *lock = arg;
+    struct crowd *crowd = lock->crowd;
+    lock->state = CROWD_HAS_FAILED;
+    lock->lock = NULL;
+    crowd->is_probing = false;
+    if (status == REDLOCK_ECLOSED) {
+        return;
+    }
+    be_busy(crowd);
+    if (status == REDLOCK_OK) {
+        redlock_release(handle, NULL, NULL);
     }
 }
 
-void crowd_end(struct app *app) {
-    alarm_clear(&app->crowd);
-    app->crowd_out = 0;
+static void begin_to_be_busy(struct crowd *crowd) {
+    const struct load_plan *plan = &crowd->load->plan;
+    if (!crowd->is_busy_in_callback) {
+        be_busy(crowd);
+    } else if (!crowd->is_probing) {
+        redlock_request request = REDLOCK_REQUEST_INIT;
+        crowd->is_probing = true;
+        ask(crowd, &crowd->locks[plan->locks + plan->contenders], on_probed, &request);
+    }
+}
+
+void crowd_be_busy(struct crowd *crowd, uint64_t ns, bool in_callback) {
+    crowd->busy_for = ns;
+    crowd->is_busy_in_callback = in_callback;
+}
+
+bool crowd_is_busy(const struct crowd *crowd) {
+    return crowd->busy_for > 0 || crowd->is_probing;
+}
+
+/* ---- its client ---- */
+
+static void on_log(redlock_log_level level, const char *line, void *arg) {
+    const struct crowd *crowd = arg;
+    (void)level;
+    TRACE(world_of(crowd), "process %u: %s", crowd->process.index, line);
+}
+
+static void make_client(struct crowd *crowd) {
+    const struct load_plan *plan = &crowd->load->plan;
+    redlock_options options = plan->options;
+    const char *nodes[SERVERS_MAX];
+    char uris[SERVERS_MAX][32];
+    redlock_error error;
+    for (unsigned i = 0; i < plan->nodes; i++) {
+        snprintf(uris[i], sizeof(uris[i]), "redis://10.0.0.1:%u", 7000 + i);
+        nodes[i] = uris[i];
+    }
+    options.nodes = nodes;
+    options.node_count = plan->nodes;
+    options.allocator = &crowd->process.allocator;
+    options.log = on_log;
+    options.log_arg = crowd;
+    options.log_level = world_of(crowd)->trace != NULL ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_ERROR;
+    running = &crowd->process;
+    if (redlock_client_create(&crowd->process, &options, &crowd->client, &error) != REDLOCK_OK) {
+        violate(world_of(crowd), INVARIANT_CALLBACKS, "no client could be made: %s", error.message);
+    }
+    running = NULL;
+}
+
+static void on_closed(void *arg) {
+    struct crowd *crowd = arg;
+    TRACE(world_of(crowd), "process %u has closed its client", crowd->process.index);
+    crowd->is_closed = true;
+    if (crowd->process.block_count != 0) {
+        violate(world_of(crowd), INVARIANT_BOUNDS, "the client has ended and left %zu bytes",
+                crowd->process.bytes);
+    }
+    check_load_closed(crowd);
+}
+
+static void close_client(struct crowd *crowd) {
+    TRACE(world_of(crowd), "process %u closes its client", crowd->process.index);
+    crowd->closing_at = world_of(crowd)->now;
+    redlock_client_close(crowd->client, on_closed, crowd);
+}
+
+/* ---- its own timer ---- */
+
+void crowd_wish(struct crowd *crowd, enum crowd_wish wish) {
+    crowd->wish = wish;
+}
+
+static void set_tick(struct crowd *crowd) {
+    crowd->tick_due = world_of(crowd)->now + TICK;
+    alarm_set(&crowd->tick, crowd->tick_due);
+}
+
+static void on_tick(void *owner) {
+    static void (*const steps[])(struct crowd * crowd) = {
+        [CROWD_BEGIN] = begin, [CROWD_CONTEND] = contend, [CROWD_CLOSE] = close_client};
+    struct crowd *crowd = owner;
+    check_load_tick(crowd, crowd->tick_due);
+    if (crowd->wish != CROWD_HOLD) {
+        enum crowd_wish wish = crowd->wish;
+        crowd->wish = CROWD_HOLD;
+        steps[wish](crowd);
+    }
+    if (crowd->busy_for > 0) {
+        begin_to_be_busy(crowd);
+    }
+    if (!crowd->is_closed) {
+        set_tick(crowd);
+    }
+}
+
+/* ---- life ---- */
+
+void crowd_init(struct crowd *crowd, struct load_world *load, unsigned index) {
+    const struct load_plan *plan = &load->plan;
+    unsigned count = plan->locks + plan->contenders + 1;
+    *crowd = (struct crowd){.load = load};
+    process_init(&crowd->process, &load->world, index);
+    crowd->process.network = &load->network;
+    crowd->process.on_check = check_load_process;
+    crowd->process.cost = plan->cost;
+    crowd->tenth = load->world.now / (100 * MS);
+    crowd->locks = calloc(count, sizeof(*crowd->locks));
+    if (crowd->locks == NULL) {
+        abort();
+    }
+    for (unsigned i = 0; i < count; i++) {
+        crowd->locks[i].crowd = crowd;
+        crowd->locks[i].index = i;
+    }
+    alarm_init(&crowd->tick, &crowd->process, on_tick, crowd);
+    make_client(crowd);
+    set_tick(crowd);
+}
+
+void crowd_finish(struct crowd *crowd) {
+    network_bury(&crowd->load->network, &crowd->process);
+    process_finish(&crowd->process);
+    free(crowd->locks);
 }

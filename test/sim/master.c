@@ -24,32 +24,39 @@ static void free_key(struct store_key *key) {
     free(key);
 }
 
-void master_forget(struct master *master) {
-    while (master->key_count > 0) {
-        free_key(master->keys[--master->key_count]);
-    }
-}
-
 static bool is_counter(const struct store_key *key) {
     size_t length = strlen(COUNTER_SUFFIX);
     return key->name_length > length &&
            memcmp(key->name + key->name_length - length, COUNTER_SUFFIX, length) == 0;
 }
 
-void master_forget_locks(struct master *master) {
-    unsigned kept = 0;
-    for (unsigned i = 0; i < master->key_count; i++) {
-        if (is_counter(master->keys[i])) {
-            master->keys[kept++] = master->keys[i];
-        } else {
-            free_key(master->keys[i]);
+static void forget(struct master *master, bool keeps_counters) {
+    for (unsigned i = 0; i < master->bucket_count; i++) {
+        struct store_key **place = &master->buckets[i];
+        struct store_key *key;
+        while ((key = *place) != NULL) {
+            if (keeps_counters && is_counter(key)) {
+                place = &key->next;
+            } else {
+                *place = key->next;
+                master->key_count--;
+                free_key(key);
+            }
         }
     }
-    master->key_count = kept;
+}
+
+void master_forget(struct master *master) {
+    forget(master, false);
+}
+
+void master_forget_locks(struct master *master) {
+    forget(master, true);
 }
 
 void master_finish(struct master *master) {
-    master_forget(master);
+    forget(master, false);
+    free(master->buckets);
 }
 
 /* ---- keys ---- */
@@ -65,56 +72,105 @@ uint64_t master_keeps_until(const struct master *master, int64_t expires_ms) {
     return tempo_true(&master->clock, ((uint64_t)expires_ms + 1) * MS);
 }
 
-static void drop(struct master *master, unsigned place) {
-    free_key(master->keys[place]);
-    master->keys[place] = master->keys[--master->key_count];
+/* FNV-1a. */
+static uint32_t hash_of(const struct master *master, const char *name, size_t length) {
+    uint32_t hash = UINT32_C(2166136261) + master->db;
+    for (size_t i = 0; i < length; i++) {
+        hash = (hash ^ (unsigned char)name[i]) * UINT32_C(16777619);
+    }
+    return hash;
 }
 
-void master_evict(struct master *master, unsigned place) {
-    drop(master, place);
+static struct store_key **bucket_of(const struct master *master, uint32_t hash) {
+    return &master->buckets[hash & (master->bucket_count - 1)];
+}
+
+static void make_room(struct master *master) {
+    struct store_key **old = master->buckets;
+    unsigned old_count = master->bucket_count;
+    if (master->key_count < old_count) {
+        return;
+    }
+    master->bucket_count = old_count > 0 ? old_count * 2 : 32;
+    master->buckets = calloc(master->bucket_count, sizeof(struct store_key *));
+    if (master->buckets == NULL) {
+        abort();
+    }
+    for (unsigned i = 0; i < old_count; i++) {
+        struct store_key *key, *next;
+        for (key = old[i]; key != NULL; key = next) {
+            next = key->next;
+            key->next = *bucket_of(master, key->hash);
+            *bucket_of(master, key->hash) = key;
+        }
+    }
+    free(old);
+}
+
+static void drop(struct master *master, struct store_key *key) {
+    struct store_key **place = bucket_of(master, key->hash);
+    while (*place != key) {
+        place = &(*place)->next;
+    }
+    *place = key->next;
+    master->key_count--;
+    free_key(key);
+}
+
+const struct store_key *master_nth(const struct master *master, unsigned number) {
+    const struct store_key *key = NULL;
+    for (unsigned i = 0; i < master->bucket_count; i++) {
+        for (key = master->buckets[i]; key != NULL && number > 0; key = key->next) {
+            number--;
+        }
+        if (key != NULL) {
+            break;
+        }
+    }
+    return key;
+}
+
+void master_evict(struct master *master, const struct store_key *key) {
+    drop(master, (struct store_key *)key);
 }
 
 /* A key is expired when the clock, in whole milliseconds, is past its end. */
-static bool find(struct master *master, const char *name, size_t length, unsigned *place) {
-    for (unsigned i = 0; i < master->key_count; i++) {
-        const struct store_key *key = master->keys[i];
-        if (key->db == master->db && key->name_length == length &&
-            memcmp(key->name, name, length) == 0) {
-            if (key->expires_ms >= 0 && master_now_ms(master) > key->expires_ms) {
-                drop(master, i);
-                return false;
-            }
-            *place = i;
-            return true;
-        }
+static struct store_key *find(struct master *master, const char *name, size_t length) {
+    uint32_t hash = hash_of(master, name, length);
+    struct store_key *key = master->bucket_count > 0 ? *bucket_of(master, hash) : NULL;
+    while (key != NULL && (key->hash != hash || key->db != master->db ||
+                           key->name_length != length || memcmp(key->name, name, length) != 0)) {
+        key = key->next;
     }
-    return false;
+    if (key != NULL && key->expires_ms >= 0 && master_now_ms(master) > key->expires_ms) {
+        drop(master, key);
+        return NULL;
+    }
+    return key;
 }
 
 const struct store_key *master_find(struct master *master, const char *name, size_t length) {
-    unsigned place;
-    return find(master, name, length, &place) ? master->keys[place] : NULL;
+    return find(master, name, length);
 }
 
 static struct store_key *find_word(struct master *master, const struct word *name) {
-    unsigned place;
-    return find(master, name->text, name->length, &place) ? master->keys[place] : NULL;
+    return find(master, name->text, name->length);
 }
 
 static struct store_key *add(struct master *master, const struct word *name) {
-    if (master->key_count == MASTER_KEYS) {
-        fprintf(stderr, "the simulated master has no room for more keys\n");
-        exit(3);
-    }
     struct store_key *key = calloc(1, sizeof(*key) + name->length);
     if (key == NULL) {
         abort();
     }
+    make_room(master);
     memcpy(key->name, name->text, name->length);
     key->name_length = name->length;
     key->db = master->db;
+    key->hash = hash_of(master, name->text, name->length);
     key->expires_ms = -1;
-    master->keys[master->key_count++] = key;
+    key->next = *bucket_of(master, key->hash);
+    *bucket_of(master, key->hash) = key;
+    master->key_count++;
     return key;
 }
 
@@ -210,9 +266,9 @@ static struct reply run_get(struct master *master, const struct words *words) {
 static struct reply run_del(struct master *master, const struct words *words) {
     unsigned dropped = 0;
     for (unsigned i = 1; i < words->count; i++) {
-        unsigned place;
-        if (find(master, words->word[i].text, words->word[i].length, &place)) {
-            drop(master, place);
+        struct store_key *key = find_word(master, &words->word[i]);
+        if (key != NULL) {
+            drop(master, key);
             dropped++;
         }
     }
@@ -228,18 +284,18 @@ static struct reply run_pttl(struct master *master, const struct words *words) {
 }
 
 static struct reply expire(struct master *master, const struct words *words, int64_t from_ms) {
-    unsigned place;
     long long ms;
     if (words->count != 3 || !word_number(&words->word[2], &ms)) {
         return error("ERR value is not an integer or out of range");
     }
-    if (!find(master, words->word[1].text, words->word[1].length, &place)) {
+    struct store_key *key = find_word(master, &words->word[1]);
+    if (key == NULL) {
         return integer(0);
     }
     if (from_ms + ms <= master_now_ms(master)) {
-        drop(master, place);
+        drop(master, key);
     } else {
-        master->keys[place]->expires_ms = from_ms + ms;
+        key->expires_ms = from_ms + ms;
     }
     return integer(1);
 }

@@ -15,15 +15,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MASTER_KEYS 32
 #define MASTER_VALUE_MAX 64
 
 /* The longest text that it answers. */
-#define MASTER_TEXT_MAX 1024
+#define MASTER_TEXT_MAX 2048
 
 enum store_type { STORE_STRING, STORE_LIST, STORE_SET };
 
 struct store_key {
+    struct store_key *next; /* in its bucket */
+    uint32_t hash;
     unsigned db;
     size_t name_length;
     char value[MASTER_VALUE_MAX];
@@ -39,9 +40,9 @@ struct master {
     struct world *world;
     unsigned index;
     struct tempo clock;
-    unsigned db; /* that of the connection whose command is carried out */
-    struct store_key *keys[MASTER_KEYS];
-    unsigned key_count;
+    unsigned db;                /* that of the connection whose command is carried out */
+    struct store_key **buckets; /* a power of two of them, at least as many as keys */
+    unsigned bucket_count, key_count;
     uint32_t scripts;   /* mask of enum script: those that it has loaded */
     uint64_t commands;  /* carried out so far */
     unsigned run;       /* how often it was started */
@@ -59,8 +60,9 @@ void master_start(struct master *master, uint64_t at);
 /* It has been up for long, and its memory has been sound for as long. */
 void master_seem_old(struct master *master, unsigned db);
 
-/* Evicts one of its keys. */
-void master_evict(struct master *master, unsigned place);
+/* One of its keys, by a number below key_count, in no order; and evicts it. */
+const struct store_key *master_nth(const struct master *master, unsigned number);
+void master_evict(struct master *master, const struct store_key *key);
 
 /* Forgets all keys (`FLUSHALL`, or a restart without data). */
 void master_forget(struct master *master);

@@ -177,11 +177,11 @@ static void evict(struct nemesis *nemesis, struct server *server) {
     if (master->key_count == 0) {
         return;
     }
-    unsigned place = (unsigned)draw(nemesis, master->key_count);
-    uint32_t locks = locks_of(nemesis->world->checker, master->keys[place]);
-    TRACE(nemesis->world, "nemesis: node %u evicts %.*s", master->index,
-          (int)master->keys[place]->name_length, master->keys[place]->name);
-    master_evict(master, place);
+    const struct store_key *key = master_nth(master, (unsigned)draw(nemesis, master->key_count));
+    uint32_t locks = locks_of(nemesis->world->checker, key);
+    TRACE(nemesis->world, "nemesis: node %u evicts %.*s", master->index, (int)key->name_length,
+          key->name);
+    master_evict(master, key);
     check_evicted(master, locks);
 }
 

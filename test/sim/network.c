@@ -100,6 +100,66 @@ static void stream_send(struct link *link, struct stream *stream, struct message
     }
 }
 
+/* ---- sockets that are full at times ---- */
+
+/* A message has no more bytes than this, but for a command that is longer. */
+#define MESSAGE_MOST 4096
+
+static uint64_t service_of(const struct network *network, const struct words *words) {
+    long long keys = 1;
+    if (words->count > 2 && word_is(&words->word[0], "EVALSHA")) {
+        word_number(&words->word[2], &keys);
+    }
+    return network->command_time + network->key_time * (uint64_t)keys;
+}
+
+/* The first commands of `bytes`, about as many as fill a message. */
+static struct message *cut(const struct network *network, const char *bytes, size_t length) {
+    struct words words;
+    size_t end = 0, next;
+    uint64_t service = 0;
+    while (end < MESSAGE_MOST && (next = words_read(&words, bytes + end, length - end)) > 0) {
+        service += service_of(network, &words);
+        end += next;
+    }
+    struct message *message = message_create(MESSAGE_DATA, bytes, end > 0 ? end : length);
+    message->service = service;
+    return message;
+}
+
+/* Sends what the socket has room for. */
+static void fill_socket(struct link *link) {
+    struct message *message;
+    while (link->conn != NULL && link->in_socket < link->network->socket_size &&
+           (message = STAILQ_FIRST(&link->unsent)) != NULL) {
+        STAILQ_REMOVE_HEAD(&link->unsent, link);
+        link->in_socket += message->length;
+        stream_send(link, &link->requests, message);
+    }
+}
+
+static void drop_unsent(struct link *link) {
+    struct message *message;
+    while ((message = STAILQ_FIRST(&link->unsent)) != NULL) {
+        STAILQ_REMOVE_HEAD(&link->unsent, link);
+        message_free(message);
+    }
+}
+
+/* True: the server comes to it later. */
+static bool is_to_wait(struct link *link, struct message *message) {
+    struct server *server = link->server;
+    uint64_t now = link->network->world->now;
+    if (message->is_served || message->service == 0) {
+        return false;
+    }
+    uint64_t begins = server->busy_until > now ? server->busy_until : now;
+    message->is_served = true;
+    server->busy_until = begins + message->service;
+    task_schedule(link->network->world, &link->requests.arrival, server->busy_until);
+    return true;
+}
+
 static struct message *stream_take(struct stream *stream) {
     struct message *message = STAILQ_FIRST(&stream->messages);
     STAILQ_REMOVE_HEAD(&stream->messages, link);
@@ -111,6 +171,7 @@ static struct message *stream_take(struct stream *stream) {
 static void link_free(struct link *link) {
     stream_drop(link->network->world, &link->requests);
     stream_drop(link->network->world, &link->replies);
+    drop_unsent(link);
     TAILQ_REMOVE(&link->network->links, link, all_link);
     free(link);
 }
@@ -128,6 +189,7 @@ struct link *link_open(struct network *network, struct event_base *process, unsi
     link->conn = conn;
     link->beaten_at = network->world->now;
     link->number = ++network->link_count;
+    STAILQ_INIT(&link->unsent);
     stream_init(&link->requests, link, on_request);
     stream_init(&link->replies, link, on_reply);
     TAILQ_INSERT_TAIL(&network->links, link, all_link);
@@ -136,11 +198,22 @@ struct link *link_open(struct network *network, struct event_base *process, unsi
 }
 
 void link_send(struct link *link, const char *bytes, size_t length) {
-    stream_send(link, &link->requests, message_create(MESSAGE_DATA, bytes, length));
+    if (link->network->socket_size == 0) {
+        stream_send(link, &link->requests, message_create(MESSAGE_DATA, bytes, length));
+        return;
+    }
+    while (length > 0) {
+        struct message *message = cut(link->network, bytes, length);
+        bytes += message->length;
+        length -= message->length;
+        STAILQ_INSERT_TAIL(&link->unsent, message, link);
+    }
+    fill_socket(link);
 }
 
 void link_close(struct link *link) {
     link->conn = NULL;
+    drop_unsent(link);
     stream_drop(link->network->world, &link->replies);
     link->replies.is_lost = true;
     stream_send(link, &link->requests, message_create(MESSAGE_CLOSE, NULL, 0));
@@ -283,12 +356,17 @@ static void on_request(void *owner) {
         task_schedule(world, &link->requests.arrival, server->paused_until);
         return;
     }
+    if (is_to_wait(link, STAILQ_FIRST(&link->requests.messages))) {
+        return;
+    }
     struct message *message = stream_take(&link->requests);
+    link->in_socket -= link->in_socket >= message->length ? message->length : link->in_socket;
     TRACE(world, "node %u gets message %d of link %u (process %u), %zu bytes", server->master.index,
           (int)message->kind, link->number, link->process->index, message->length);
     serve(link, message);
     bool is_last = message->kind == MESSAGE_CLOSE;
     message_free(message);
+    fill_socket(link);
     if (is_last) {
         link_free(link);
     } else {
@@ -302,5 +380,6 @@ static void on_reply(void *owner) {
     struct link *link = owner;
     struct message *message = stream_take(&link->replies);
     stream_next(link->network->world, &link->replies);
+    check_arrived(link, message);
     conn_arrived(link->conn, message);
 }

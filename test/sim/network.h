@@ -63,7 +63,9 @@ enum message_kind {
 struct message {
     STAILQ_ENTRY(message) link;
     enum message_kind kind;
-    uint64_t at; /* arrives */
+    uint64_t at;      /* arrives */
+    uint64_t service; /* for so long the server is at work on it; ns */
+    bool is_served;   /* the server has come to it */
     struct answer_list answers;
     size_t length;
     char bytes[];
@@ -90,6 +92,8 @@ struct link {
     uint64_t beaten_at; /* the latest beat on it was sent; or it was opened */
     unsigned db;        /* that it has selected */
     struct stream requests, replies;
+    struct message_list unsent; /* the client's socket is full */
+    size_t in_socket;           /* bytes that were sent and that the server has not read */
 };
 TAILQ_HEAD(link_list, link);
 
@@ -110,6 +114,7 @@ struct server {
     const char *error;            /* what it answers to SET and to scripts ... */
     uint64_t error_until;         /* until then */
     uint64_t login_refused_until; /* AUTH and SELECT are answered with an error */
+    uint64_t busy_until;          /* with what it has been sent */
 };
 
 struct network {
@@ -119,6 +124,10 @@ struct network {
     struct path paths[PROCESSES_MAX][SERVERS_MAX];
     struct link_list links;
     unsigned link_count; /* made so far */
+
+    /* The rate at which a server works, ns; and what a socket takes, bytes. 0: no bound. */
+    uint64_t command_time, key_time;
+    size_t socket_size;
 };
 
 void network_init(struct network *network, struct world *world, unsigned servers);

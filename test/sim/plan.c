@@ -8,7 +8,7 @@ const char *cause_name(enum cause cause) {
 }
 
 const char *profile_name(enum profile profile) {
-    static const char *const names[] = {"kept", "broken", "guarded", "moving"};
+    static const char *const names[] = {"kept", "broken", "guarded", "moving", "load"};
     return profile < PROFILE_COUNT ? names[profile] : NULL;
 }
 
@@ -96,12 +96,12 @@ static void draw_long_ttls(struct plan *plan, struct rng *rng) {
 }
 
 /* Queues that are full for seconds. */
-static void draw_crowd(struct plan *plan, struct rng *rng) {
+static void draw_questions(struct plan *plan, struct rng *rng) {
     redlock_options *options = &plan->options;
     plan->slow_paths = (unsigned)rng_between(rng, 500, 1000);
     plan->slow_latency = rng_between(rng, 50 * MS, 150 * MS);
-    plan->crowd = (unsigned)rng_between(rng, 1, 3);
-    plan->crowd_every = rng_between(rng, 5 * MS, 15 * MS);
+    plan->questions = (unsigned)rng_between(rng, 1, 3);
+    plan->questions_every = rng_between(rng, 5 * MS, 15 * MS);
     options->node_timeout_ms = plan->slow_latency * 2 / MS + rng_between(rng, 60, 200);
     options->stall_timeout_ms = options->node_timeout_ms + rng_between(rng, 100, 600);
     options->max_commands = 16;
@@ -123,7 +123,7 @@ static void draw_hurry(struct plan *plan, struct rng *rng) {
     plan->options.retry_delay_ms = rng_between(rng, 1, 4);
     plan->options.retry_delay_max_ms = rng_between(rng, 20, 60);
     if (rng_chance(rng, 300)) {
-        draw_crowd(plan, rng);
+        draw_questions(plan, rng);
     } else { /* what was to be sent is sent long after the last beat */
         plan->preemptions = (unsigned)rng_between(rng, 4, 16);
         plan->preempted_for = rng_between(rng, 5000, 6500) * MS;

@@ -23,7 +23,14 @@ enum cause {
 
 const char *cause_name(enum cause cause);
 
-enum profile { PROFILE_KEPT, PROFILE_BROKEN, PROFILE_GUARDED, PROFILE_MOVING, PROFILE_COUNT };
+enum profile {
+    PROFILE_KEPT,
+    PROFILE_BROKEN,
+    PROFILE_GUARDED,
+    PROFILE_MOVING,
+    PROFILE_LOAD,
+    PROFILE_COUNT
+};
 
 /* NULL for none of them. */
 const char *profile_name(enum profile profile);
@@ -70,8 +77,9 @@ struct plan {
     uint64_t mended_latency;  /* the most of either, in the end */
     unsigned slow_paths;      /* per mille of the paths */
     uint64_t slow_latency;
-    unsigned crowd; /* questions of a process that are more than a node takes; 0: there are none */
-    uint64_t crowd_every; /* the most between two crowds; ns */
+    unsigned
+        questions; /* questions of a process that are more than a node takes; 0: there are none */
+    uint64_t questions_every; /* the most between two crowds; ns */
     uint64_t lateness;
     unsigned preemptions, failures; /* per mille */
     uint64_t preempted_for;

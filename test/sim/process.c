@@ -4,6 +4,7 @@
  */
 #include "process.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,10 +77,13 @@ static void wake_soon(struct event_base *process) {
     }
 }
 
+/* What the code itself activates belongs to the same iteration; sockets and timers do not. */
 void process_notify(struct event_base *process, struct occurrence *occurrence) {
     if (!occurrence->is_queued) {
         occurrence->is_queued = true;
-        TAILQ_INSERT_TAIL(&process->ready, occurrence, link);
+        occurrence->is_later = process->cost > 0 && process->is_running && running != process;
+        TAILQ_INSERT_TAIL(occurrence->is_later ? &process->later : &process->ready, occurrence,
+                          link);
         wake_soon(process);
     }
 }
@@ -87,7 +91,7 @@ void process_notify(struct event_base *process, struct occurrence *occurrence) {
 void process_forget(struct event_base *process, struct occurrence *occurrence) {
     if (occurrence->is_queued) {
         occurrence->is_queued = false;
-        TAILQ_REMOVE(&process->ready, occurrence, link);
+        TAILQ_REMOVE(occurrence->is_later ? &process->later : &process->ready, occurrence, link);
     }
 }
 
@@ -106,9 +110,75 @@ static void sort(struct event_base *process) {
     TAILQ_CONCAT(&process->ready, &later, link);
 }
 
+/* ---- a loop whose code takes time ---- */
+
+/* Each occurrence takes some time. What becomes due meanwhile waits for the next iteration. */
+static void run_one(struct event_base *process, struct occurrence *occurrence) {
+    struct world *world = process->world;
+    process_forget(process, occurrence);
+    process->work = WORK_OF_OCCURRENCE;
+    process->began_at = world->now;
+    running = process;
+    occurrence->run(occurrence->owner);
+    process->on_check(process, false);
+    running = NULL;
+    task_schedule(world, &process->wake, world->now + process->work * process->cost);
+}
+
+static void end_iteration(struct event_base *process) {
+    struct occurrence *occurrence;
+    process->is_running = false;
+    TAILQ_FOREACH(occurrence, &process->later, link) {
+        occurrence->is_later = false;
+    }
+    TAILQ_CONCAT(&process->ready, &process->later, link);
+    if (!TAILQ_EMPTY(&process->ready)) {
+        wake_soon(process);
+    }
+}
+
+static void go_on(struct event_base *process) {
+    if (!process->is_running) {
+        TRACE(process->world, "process %u runs", process->index);
+        process->is_running = true;
+        sort(process);
+    }
+    if (!TAILQ_EMPTY(&process->ready)) {
+        run_one(process, TAILQ_FIRST(&process->ready));
+    } else {
+        end_iteration(process);
+    }
+}
+
+void process_block(struct event_base *process, uint64_t ns) {
+    struct world *world = process->world;
+    TRACE(world, "process %u is busy for %" PRIu64 " ms", process->index, ns / MS);
+    if (world->is_nested) { /* one at a time: then the time passes behind what is run */
+        process->work += ns / process->cost;
+        process->away_until = world->now + ns;
+        return;
+    }
+    world->is_nested = true;
+    running = NULL;
+    world_run_until(world, world->now + ns);
+    running = process;
+    world->is_nested = false;
+    process->away_until = world->now;
+}
+
+void process_excuse(struct event_base *process) {
+    process->away_until = process->world->now + process->work * process->cost;
+}
+
+/* ---- a loop whose code takes none ---- */
+
 static void on_wake(void *owner) {
     struct event_base *process = owner;
     struct event_base *outer = running;
+    if (process->cost > 0) {
+        go_on(process);
+        return;
+    }
     TRACE(process->world, "process %u runs", process->index);
     running = process;
     process->is_running = true;
@@ -131,7 +201,10 @@ static void on_resume(void *owner) {
     TRACE(process->world, "process %u goes on", process->index);
     process->is_paused = false;
     process->on_check(process, true);
-    if (!TAILQ_EMPTY(&process->ready)) {
+    process->away_until = process->world->now;
+    if (process->is_running) { /* in the middle of an iteration */
+        task_schedule(process->world, &process->wake, process->world->now);
+    } else if (!TAILQ_EMPTY(&process->ready)) {
         wake_soon(process);
     }
 }
@@ -196,6 +269,7 @@ void process_init(struct event_base *process, struct world *world, unsigned inde
     process->clock = (struct tempo){.true_base = world->now, .own_base = world->now};
     process->allocator = (redlock_allocator){allocate, reallocate, release, process};
     TAILQ_INIT(&process->ready);
+    TAILQ_INIT(&process->later);
     TAILQ_INIT(&process->blocks);
     LIST_INIT(&process->alarms);
     task_init(&process->wake, on_wake, process);
@@ -208,7 +282,9 @@ void process_finish(struct event_base *process) {
     while (!LIST_EMPTY(&process->alarms)) {
         alarm_clear(LIST_FIRST(&process->alarms));
     }
+    TAILQ_CONCAT(&process->ready, &process->later, link);
     while (!TAILQ_EMPTY(&process->ready)) {
+        TAILQ_FIRST(&process->ready)->is_later = false;
         process_forget(process, TAILQ_FIRST(&process->ready));
     }
     while (!TAILQ_EMPTY(&process->blocks)) {

@@ -19,6 +19,7 @@ struct occurrence {
     void *owner;
     bool is_io; /* a loop that was away looks at its sockets before its timers */
     bool is_queued;
+    bool is_later; /* it is in the list of the next iteration */
     TAILQ_ENTRY(occurrence) link;
 };
 
@@ -48,9 +49,15 @@ struct event_base {
     unsigned preemptions;   /* per mille of the readings of its clock */
     uint64_t preempted_for; /* up to so long */
 
+    uint64_t cost;       /* of a unit of work; ns; 0: its code takes no time */
+    uint64_t work;       /* units, of the occurrence that is run */
+    uint64_t began_at;   /* the latest occurrence, in true time */
+    uint64_t away_until; /* its loop was last kept from running until then, in true time */
+
     bool is_paused;
     bool is_running; /* its loop runs callbacks */
     struct occurrence_list ready;
+    struct occurrence_list later; /* became due in an iteration that takes time */
     struct alarm_list alarms;
     struct task wake;
     struct task resume;
@@ -64,6 +71,12 @@ struct event_base {
     /* Called before and after each stretch of its code in which no time passes. */
     void (*on_check)(struct event_base *process, bool was_disturbed);
 };
+
+/* What things cost, in units of work. */
+#define WORK_OF_OCCURRENCE 5
+#define WORK_OF_TIMER 5
+#define WORK_OF_COMMAND 2
+#define WORK_OF_LOCK 1 /* in a command, or in an answer */
 
 /* The process whose code is running; NULL outside. */
 extern struct event_base *running;
@@ -79,6 +92,12 @@ void process_forget(struct event_base *process, struct occurrence *occurrence);
 
 /* Runs nothing until then. */
 void process_pause(struct event_base *process, uint64_t until);
+
+/* Its code goes on for so long without a look at the loop; called from inside that code. */
+void process_block(struct event_base *process, uint64_t ns);
+
+/* So much of the current occurrence's time is not the library's, but its application's. */
+void process_excuse(struct event_base *process);
 
 /* May it fail to get something from the system now? Drawn like a failing allocation. */
 bool process_is_refused(struct event_base *process);

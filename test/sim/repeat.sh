@@ -6,9 +6,9 @@ sim=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-echo 1..8
+echo 1..10
 n=0
-for profile in kept broken guarded moving; do
+for profile in kept broken guarded moving load; do
     "$sim" --seeds 7 --profile "$profile" --trace >"$folder/once"
     "$sim" --seeds 7 --profile "$profile" --trace >"$folder/again"
     "$sim" --seeds 6..7 --profile "$profile" --trace >"$folder/both"

@@ -2,6 +2,7 @@
 
 #include "app.h"
 #include "check.h"
+#include "load.h"
 #include "mover.h"
 #include "nemesis.h"
 #include "network.h"
@@ -184,6 +185,10 @@ static void finish(struct run *run) {
 
 void run_seed(uint64_t seed, const struct demand *demand, FILE *trace, struct run_result *result) {
     static struct run run; /* large; all of it is made anew */
+    if (demand->profile == PROFILE_LOAD) {
+        load_run(seed, trace, result);
+        return;
+    }
     memset(&run, 0, sizeof(run));
     begin(&run, seed, demand, trace);
     uint64_t began_at = run.world.now;

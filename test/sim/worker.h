@@ -59,9 +59,9 @@ void worker_look_within(struct worker *worker, uint64_t ms);
 void looker_init(struct worker *worker);
 
 /* The crowd of a client comes, and comes again; it ends with its client. */
-void crowd_init(struct app *app);
-void crowd_come(struct app *app);
-void crowd_end(struct app *app);
+void questions_init(struct app *app);
+void questions_come(struct app *app);
+void questions_end(struct app *app);
 
 /* It has no lock any more. */
 void worker_forget_lock(struct worker *worker);

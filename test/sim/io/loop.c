@@ -51,6 +51,7 @@ void timer_finish(struct timer *timer) {
 
 bool timer_set(struct timer *timer, uint64_t at) {
     struct event_base *process = timer->loop->base;
+    process->work += WORK_OF_TIMER;
     timer->at = at;
     if (at == NANOS_NEVER) {
         return true;

@@ -1,0 +1,419 @@
+/*
+ * What is sent, carried out, and received is compared with what the applications are told.
+ *
+ * A renewal is known by the connections over which it was sent: answers come in order, so that the
+ * answer to the latest one is that after which none is open.
+ */
+#include "check_load.h"
+
+#include "wire/script.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* A tenth of a second. */
+#define TENTH (100 * MS)
+
+/* For so long the application's timer may be late. */
+#define TICK_LATE (20 * MS)
+
+/* What it asks for at once takes its time: so many units each. */
+#define WORK_OF_REQUEST 40
+
+/* For so long one occurrence may keep the loop. */
+#define OCCURRENCE_MOST (10 * MS)
+
+/* Beside its locks a client needs no more than this; and each of them no more than that, or twice
+   as much while calls wait for nodes that are missing or overrun. */
+#define MEMORY_BASE (4 * 1024 * 1024)
+#define MEMORY_OF_LOCK 4096
+
+void check_load_token(struct load_world *load, char text[41]) {
+    struct rng *rng = &load->world.rng;
+    snprintf(text, 41, "%08" PRIx32 "%016" PRIx64 "%016" PRIx64, load->token_count++, rng_next(rng),
+             rng_next(rng));
+}
+
+static unsigned quorum_of(const struct load_world *load) {
+    return load->plan.nodes / 2 + 1;
+}
+
+/* ---- calls ---- */
+
+static bool is_renewal(const struct words *words) {
+    return words->count > 3 && (word_is(&words->word[1], script_sha(SCRIPT_RENEW)) ||
+                                word_is(&words->word[1], script_text(SCRIPT_RENEW)) ||
+                                word_is(&words->word[1], script_sha(SCRIPT_KEEP)) ||
+                                word_is(&words->word[1], script_text(SCRIPT_KEEP)));
+}
+
+/* The locks of a renewal: a key each, or a key and a counter. */
+struct renewed {
+    const struct word *keys, *arguments;
+    unsigned count, keys_each, arguments_each;
+};
+
+static struct renewed read_renewal(const struct words *words) {
+    long long keys = 0;
+    bool is_fenced = word_is(&words->word[1], script_sha(SCRIPT_KEEP)) ||
+                     word_is(&words->word[1], script_text(SCRIPT_KEEP));
+    word_number(&words->word[2], &keys);
+    unsigned each = is_fenced ? 2 : 1;
+    return (struct renewed){.keys = &words->word[3],
+                            .arguments = &words->word[3 + keys],
+                            .count = (unsigned)keys / each,
+                            .keys_each = each,
+                            .arguments_each = is_fenced ? 4 : 2};
+}
+
+/* "crowd<process>:<index>" */
+static struct crowd_lock *lock_of(struct load_world *load, const struct word *key) {
+    unsigned process = (unsigned)(key->text[5] - '0');
+    unsigned index = 0;
+    for (size_t i = 7; i < key->length; i++) {
+        index = index * 10 + (unsigned)(key->text[i] - '0');
+    }
+    return &load->crowds[process].locks[index];
+}
+
+/* ---- how long things take ---- */
+
+/* Long enough for a loop that runs to read what has arrived. */
+static uint64_t reading_time(const struct load_world *load) {
+    return 50 * MS + (uint64_t)load->plan.locks * 100 * load->plan.cost;
+}
+
+/* How long it takes at the most to connect again and to renew everything. */
+static uint64_t return_time(const struct load_world *load) {
+    const struct load_plan *plan = &load->plan;
+    return (plan->options.stall_timeout_ms + 2 * plan->options.reconnect_delay_max_ms + 100) * MS +
+           3 * plan->crowds * plan->locks * plan->key_time + reading_time(load);
+}
+
+/* ---- how often, and when ---- */
+
+static double renewals_a_tenth(const struct load_world *load) {
+    return (double)load->plan.locks * 300 / (double)load->plan.ttl_ms;
+}
+
+static void check_spread(const struct crowd *crowd) {
+    const struct load_world *load = crowd->load;
+    double most = 3 * renewals_a_tenth(load) + 20;
+    for (unsigned i = 0; i < load->plan.nodes; i++) {
+        if (crowd->sent_to[i] > most && crowd->settled_at <= crowd->tenth * TENTH) {
+            violate(
+                crowd->process.world, INVARIANT_STORM,
+                "process %u sent node %u %u renewals in a tenth of a second, and %.0f are usual",
+                crowd->process.index, i, crowd->sent_to[i], renewals_a_tenth(load));
+        }
+    }
+}
+
+/* The loop or a server is back, and what could not be renewed is renewed at once. */
+static bool catches_up(const struct crowd *crowd) {
+    const struct load_world *load = crowd->load;
+    uint64_t away_until = crowd->process.away_until;
+    uint64_t since = load->back_at > away_until ? load->back_at : away_until;
+    return crowd->tenth * TENTH < since + return_time(load) + TENTHS * TENTH;
+}
+
+/* However many nodes are missing, there are no more than twice as many as usual in a second. */
+static double most_in_a_second(const struct crowd *crowd) {
+    const struct load_world *load = crowd->load;
+    double usual = renewals_a_tenth(load) * TENTHS * load->plan.nodes;
+    bool is_settled = crowd->settled_at + TENTHS * TENTH <= crowd->tenth * TENTH;
+    double at_once = catches_up(crowd) ? (double)load->plan.locks * load->plan.nodes : 0;
+    return (is_settled ? usual * 1.5 : usual * 2 + at_once) + 50 * load->plan.nodes;
+}
+
+static void check_rate(const struct crowd *crowd) {
+    const struct load_world *load = crowd->load;
+    unsigned sum = 0;
+    for (unsigned i = 0; i < TENTHS; i++) {
+        sum += crowd->sent[i];
+    }
+    if (sum > most_in_a_second(crowd)) {
+        violate(crowd->process.world, INVARIANT_STORM,
+                "process %u sent %u renewals in a second, and %.0f are usual", crowd->process.index,
+                sum, renewals_a_tenth(load) * TENTHS * load->plan.nodes);
+    }
+}
+
+/* Closes the tenths of a second that are over. */
+static void pass_time(struct crowd *crowd) {
+    uint64_t tenth = crowd->process.world->now / TENTH;
+    for (unsigned i = 0; i < TENTHS && crowd->tenth < tenth; i++) {
+        check_spread(crowd);
+        check_rate(crowd);
+        crowd->tenth++;
+        crowd->sent[crowd->tenth % TENTHS] = 0;
+        memset(crowd->sent_to, 0, sizeof(crowd->sent_to));
+    }
+    crowd->tenth = tenth;
+}
+
+void check_load_disturbed(struct load_world *load, struct crowd *crowd, uint64_t until) {
+    uint64_t interval = load->plan.ttl_ms * MS / 3;
+    uint64_t settled_at = until + 2 * interval + 2 * TENTH;
+    crowd->settled_at = crowd->settled_at > settled_at ? crowd->settled_at : settled_at;
+}
+
+/* So many renewals of a lock fail in a row while its validity lasts. */
+static unsigned failures_most(const struct load_world *load) {
+    unsigned failures = 4;
+    for (uint64_t left = load->plan.ttl_ms * 2 / 3; left > 5; left = left * 5 / 8) {
+        failures++;
+    }
+    return failures;
+}
+
+/* ---- what is sent ---- */
+
+static void renewal_sent(struct crowd_lock *lock, const struct link *link) {
+    struct crowd *crowd = lock->crowd;
+    struct renewal *renewal = &lock->renewal;
+    unsigned server = link->server->master.index;
+    if (renewal->began_at != crowd->process.began_at) {
+        renewal->began_at = crowd->process.began_at;
+        renewal->asked = renewal->granted = 0;
+        renewal->quorum_at = 0;
+        renewal->unsuccessful++;
+    }
+    renewal->asked |= UINT32_C(1) << server;
+    if (renewal->open[server].link != link->number) {
+        renewal->open[server].link = link->number;
+        renewal->open[server].count = 0;
+    }
+    renewal->open[server].count++;
+    crowd->sent[crowd->tenth % TENTHS]++;
+    crowd->sent_to[server]++;
+    if (renewal->unsuccessful > failures_most(crowd->load) &&
+        renewal->since > crowd->load->back_at) {
+        violate(crowd->process.world, INVARIANT_STORM, "lock %u was renewed %u times in vain",
+                lock->index, renewal->unsuccessful);
+    }
+}
+
+static unsigned locks_in(const struct words *words) {
+    long long keys = 1;
+    if (words->count > 2 && word_is(&words->word[0], "EVALSHA")) {
+        word_number(&words->word[2], &keys);
+    }
+    return (unsigned)keys;
+}
+
+void check_load_sent(struct load_world *load, const struct link *link, const char *data,
+                     size_t length) {
+    struct words words;
+    if (words_read(&words, data, length) != length) {
+        violate(&load->world, INVARIANT_BOUNDS, "process %u sent a broken command",
+                link->process->index);
+        return;
+    }
+    link->process->work += WORK_OF_COMMAND + locks_in(&words) * WORK_OF_LOCK;
+    if (!is_renewal(&words)) {
+        return;
+    }
+    struct renewed renewed = read_renewal(&words);
+    pass_time(&load->crowds[link->process->index]);
+    for (unsigned i = 0; i < renewed.count; i++) {
+        renewal_sent(lock_of(load, &renewed.keys[i * renewed.keys_each]), link);
+    }
+}
+
+/* ---- what servers do ---- */
+
+struct effect *check_load_effects(struct load_world *load, const struct link *link,
+                                  const struct words *words, unsigned *count) {
+    (void)load;
+    *count = 0;
+    if (!is_renewal(words)) {
+        return NULL;
+    }
+    struct renewed renewed = read_renewal(words);
+    struct effect *effects = calloc(renewed.count, sizeof(*effects));
+    if (effects == NULL) {
+        abort();
+    }
+    for (unsigned i = 0; i < renewed.count; i++) {
+        const struct word *name = &renewed.keys[i * renewed.keys_each];
+        const struct word *token = &renewed.arguments[i * renewed.arguments_each];
+        const struct store_key *key = master_find(&link->server->master, name->text, name->length);
+        effects[i].token = lock_of(load, name)->index;
+        effects[i].was_kept =
+            key != NULL && key->value_length >= 40 && memcmp(key->value, token->text, 40) == 0;
+    }
+    *count = renewed.count;
+    return effects;
+}
+
+/* ---- what arrives ---- */
+
+static void answer_arrived(struct crowd_lock *lock, const struct link *link, bool is_granted) {
+    struct renewal *renewal = &lock->renewal;
+    const struct load_world *load = lock->crowd->load;
+    unsigned server = link->server->master.index;
+    if (renewal->open[server].link != link->number || --renewal->open[server].count > 0 ||
+        !is_granted || !(renewal->asked >> server & 1)) {
+        return;
+    }
+    renewal->granted |= UINT32_C(1) << server;
+    if ((unsigned)__builtin_popcount(renewal->granted) >= quorum_of(load) &&
+        renewal->quorum_at == 0) {
+        renewal->quorum_at = renewal->since = load->world.now;
+        renewal->unsuccessful = 0;
+    }
+}
+
+void check_load_arrived(struct load_world *load, const struct link *link,
+                        const struct message *message) {
+    const struct answer *answer;
+    struct crowd *crowd = &load->crowds[link->process->index];
+    STAILQ_FOREACH(answer, &message->answers, link) {
+        for (unsigned i = 0; i < answer->effect_count; i++) {
+            const struct effect *effect = &answer->effects[i];
+            answer_arrived(&crowd->locks[effect->token], link, effect->was_kept);
+        }
+    }
+}
+
+/* ---- turns, and memory ---- */
+
+/* Its application asks for much at once, and that takes its time. */
+static uint64_t asked_work(const struct crowd *crowd) {
+    return crowd_asks(crowd) * WORK_OF_REQUEST * crowd->process.cost;
+}
+
+void check_load_process(struct event_base *process, bool was_disturbed) {
+    const struct load_world *load = process->world->checker->load;
+    const struct crowd *crowd = &load->crowds[process->index];
+    const struct load_plan *plan = &load->plan;
+    bool is_calm = crowd->settled_at <= process->world->now;
+    size_t each = is_calm ? MEMORY_OF_LOCK : 2 * MEMORY_OF_LOCK;
+    size_t most = MEMORY_BASE + (plan->locks + plan->contenders) * each;
+    uint64_t took = process->work * process->cost;
+    if (took > OCCURRENCE_MOST + asked_work(crowd) && process->away_until < process->began_at &&
+        !was_disturbed) {
+        violate(process->world, INVARIANT_WORK, "process %u kept its loop for %" PRIu64 " us",
+                process->index, took / 1000);
+    }
+    if (process->bytes > most && crowd_asks(crowd) == 0) {
+        violate(process->world, INVARIANT_BOUNDS, "process %u has %zu bytes for %u locks",
+                process->index, process->bytes, plan->locks);
+    }
+}
+
+void check_load_tick(const struct crowd *crowd, uint64_t due) {
+    const struct event_base *process = &crowd->process;
+    uint64_t from = due > process->away_until ? due : process->away_until;
+    uint64_t now = process->world->now;
+    if (now > from + TICK_LATE + asked_work(crowd)) {
+        violate(process->world, INVARIANT_WORK,
+                "a timer of process %u was run %" PRIu64 " us after it was due", process->index,
+                (now - from) / 1000);
+    }
+}
+
+/* ---- losses ---- */
+
+/* What the latest renewal gives, if a quorum granted it in time for the loop to see it. */
+static bool was_renewed(const struct crowd_lock *lock) {
+    const struct load_world *load = lock->crowd->load;
+    const struct renewal *renewal = &lock->renewal;
+    const struct event_base *process = &lock->crowd->process;
+    uint64_t now = load->world.now;
+    uint64_t useful = load->plan.ttl_ms * MS * 98 / 100;
+    return renewal->quorum_at != 0 && renewal->quorum_at + reading_time(load) < now &&
+           process->away_until + reading_time(load) < now &&
+           renewal->began_at + useful > now + 20 * MS;
+}
+
+/* A quorum of servers was there for long enough to be reached. */
+static bool was_renewable(const struct crowd *crowd) {
+    const struct load_world *load = crowd->load;
+    uint64_t now = load->world.now;
+    unsigned up = 0;
+    for (unsigned i = 0; i < load->plan.nodes; i++) {
+        up += load->up_since[i] != NEVER && load->up_since[i] + return_time(load) < now;
+    }
+    return up >= quorum_of(load) && crowd->process.away_until + return_time(load) < now;
+}
+
+void check_load_lost(const struct crowd_lock *lock, redlock_status status) {
+    const struct crowd *crowd = lock->crowd;
+    const struct load_world *load = crowd->load;
+    const char *why = status != REDLOCK_EEXPIRED        ? "no key is gone"
+                      : !load->plan.has_majority_faults ? "a quorum was there all the time"
+                      : was_renewed(lock)               ? "a quorum had renewed it"
+                      : was_renewable(crowd)            ? "a quorum was there for long enough"
+                                                        : NULL;
+    if (why != NULL) {
+        violate(crowd->process.world, INVARIANT_RENEWAL, "process %u lost lock %u (%s), but %s",
+                crowd->process.index, lock->index, redlock_status_name(status), why);
+    }
+}
+
+/* ---- statuses ---- */
+
+static redlock_status expected_status(const redlock_node_report *reports, size_t count) {
+    size_t quorum = count / 2 + 1;
+    size_t granted = 0, denied = 0, failed = 0;
+    for (size_t i = 0; i < count; i++) {
+        switch (reports[i].vote) {
+        case REDLOCK_VOTE_GRANTED:
+            granted++;
+            break;
+        case REDLOCK_VOTE_DENIED:
+            denied++;
+            break;
+        case REDLOCK_VOTE_NONE:
+            break;
+        default:
+            failed++;
+            break;
+        }
+    }
+    return granted >= quorum                        ? REDLOCK_EEXPIRED
+           : denied > 0 && count - failed >= quorum ? REDLOCK_EHELD
+                                                    : REDLOCK_ENOQUORUM;
+}
+
+void check_load_status(const struct crowd *crowd, const redlock_lock *lock, redlock_status status) {
+    redlock_node_report reports[SERVERS_MAX];
+    size_t count = redlock_report(lock, reports, SERVERS_MAX);
+    redlock_status expected = expected_status(reports, count);
+    if (status != expected) {
+        violate(crowd->process.world, INVARIANT_CALLBACKS, "a request ended with %s, and was %s",
+                redlock_status_name(status), redlock_explain(lock));
+    }
+}
+
+/* ---- the end ---- */
+
+static unsigned keys_left(const struct crowd *crowd, struct master *master) {
+    const struct load_plan *plan = &crowd->load->plan;
+    unsigned left = 0;
+    for (unsigned i = 0; i < plan->locks + plan->contenders + 1; i++) {
+        char name[32];
+        int length = snprintf(name, sizeof(name), "crowd%u:%u", crowd->process.index, i);
+        master->db = 0;
+        const struct store_key *key = master_find(master, name, (size_t)length);
+        left += key != NULL && key->value_length == 40;
+    }
+    return left;
+}
+
+void check_load_closed(const struct crowd *crowd) {
+    struct load_world *load = crowd->load;
+    for (unsigned i = 0; i < load->plan.nodes; i++) {
+        unsigned left =
+            load->up_since[i] != NEVER && load->up_since[i] + return_time(load) < crowd->closing_at
+                ? keys_left(crowd, &load->network.servers[i].master)
+                : 0;
+        if (left > 0) {
+            violate(&load->world, INVARIANT_EXPIRY,
+                    "process %u closed its client, and left %u keys at node %u",
+                    crowd->process.index, left, i);
+        }
+    }
+}

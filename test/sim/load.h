@@ -1,0 +1,54 @@
+/*
+ * The profile "load": thousands of locks in one client, a loop whose code takes time and that is
+ * busy or paused now and then, masters that serve at a finite rate, stop, and come back.
+ *
+ * What such a world is made of, and its phases. Its application: crowd.h; its invariants:
+ * check_load.h.
+ */
+#ifndef REDLOCK_SIM_LOAD_H
+#define REDLOCK_SIM_LOAD_H
+
+#include "check.h"
+#include "crowd.h"
+#include "run.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The most clients of such a world; each has locks of its own. */
+#define CROWDS_MAX 3
+
+struct load_plan {
+    unsigned nodes, crowds, locks; /* locks: of each crowd */
+    uint64_t ttl_ms;
+    unsigned fenced; /* per mille of the locks */
+    redlock_options options;
+    bool is_burst;      /* all locks are asked for at once, of masters without a bound */
+    unsigned window;    /* else: so many acquisitions are under way at a time */
+    uint64_t cost;      /* of a unit of a process's work; ns */
+    unsigned incidents; /* how many */
+    bool has_majority_faults;
+    unsigned contenders;             /* requests at once for keys that others hold; 0: none */
+    unsigned contested_nodes;        /* at so many nodes */
+    uint64_t command_time, key_time; /* of the masters; ns */
+    size_t socket_size;
+};
+
+struct load_world {
+    struct world world;
+    struct network network;
+    struct checker checker;
+    struct load_plan plan;
+    struct crowd crowds[CROWDS_MAX];
+    uint64_t up_since[SERVERS_MAX]; /* true time; NEVER: it is down or stopped */
+    uint64_t down_at, back_at;      /* a server went down last, and came back */
+    uint32_t token_count;
+    uint64_t acquired, failed, lost;
+};
+
+/* `trace` may be NULL. */
+void load_run(uint64_t seed, FILE *trace, struct run_result *result);
+
+#endif
