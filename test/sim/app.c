@@ -10,9 +10,10 @@ static void be_born(void *owner);
 /* ---- the list of nodes ---- */
 
 static void name_node(struct app *app, unsigned place, unsigned server, bool has_name) {
-    snprintf(app->uris[place], sizeof(app->uris[place]), "redis://%s%s:%u/%u",
+    snprintf(app->uris[place], sizeof(app->uris[place]), "redis://%s%s:%u/%u%s",
              app->plan->has_password ? "me:secret@" : "", has_name ? "node1" : "10.0.0.1",
-             7000 + server, app->plan->db);
+             SIM_FIRST_PORT + server, app->plan->db,
+             app->plan->durable >> server & 1 ? "?durable=yes" : "");
 }
 
 static void name_nodes(struct app *app) {
@@ -47,6 +48,7 @@ static redlock_status change(struct app *app, uint32_t list) {
     app_end_call(app);
     if (status == REDLOCK_OK) {
         app->lists.next = list;
+        check_next_list(&app->process, list);
     } else if (status != REDLOCK_ENOMEM || app->process.failed == 0) {
         violate(app_world(app), INVARIANT_CALLBACKS, "no change of nodes: %s",
                 redlock_client_error(app->client));
@@ -61,6 +63,7 @@ static void commit(struct app *app) {
     if (status == REDLOCK_OK) {
         app->lists = (struct app_lists){app->lists.next, 0};
         check_lists(&app->process, app->lists.now);
+        check_next_list(&app->process, app->lists.next);
     } else if (status != REDLOCK_EBUSY) { /* by its own clock, it may be too early */
         violate(app_world(app), INVARIANT_CALLBACKS, "no commit: %s",
                 redlock_client_error(app->client));
@@ -73,6 +76,7 @@ static void abandon(struct app *app) {
     app_end_call(app);
     app->lists.next = 0;
     check_lists(&app->process, app->lists.now);
+    check_next_list(&app->process, app->lists.next);
     if (status != REDLOCK_OK) {
         violate(app_world(app), INVARIANT_CALLBACKS, "no abandoning: %s",
                 redlock_client_error(app->client));
@@ -130,6 +134,9 @@ static void on_closed(void *arg) {
             violate(world, INVARIANT_CALLBACKS, "the client has ended without a callback");
         }
     }
+    if (app->questions_out != 0) {
+        violate(world, INVARIANT_CALLBACKS, "the client has ended without a callback");
+    }
     if (app->process.block_count != 0) {
         violate(world, INVARIANT_BOUNDS, "the client has ended and left %zu bytes",
                 app->process.bytes);
@@ -150,13 +157,19 @@ void app_close_client(struct app *app) {
     TRACE(app_world(app), "process %u closes its client", app->process.index);
     for (unsigned i = 0; i < app->plan->workers; i++) {
         struct worker *worker = &app->workers[i];
+        if (worker->is_held && worker->losses->is_open) {
+            check_closed(&worker->hold);
+        }
         if (worker->is_held) {
             check_unheld(&worker->hold);
             worker->is_held = false;
         }
         alarm_clear(&worker->alarm);
+        alarm_clear(&worker->looks);
     }
+    alarm_clear(&app->questions);
     app->is_closing = true;
+    app->checker->is_closing[app->process.index] = app->process.life + 1;
     app_begin_call(app);
     redlock_client_close(app->client, on_closed, record_expect(&app->workers[0]));
     app_end_call(app);
@@ -196,14 +209,17 @@ static void be_born(void *owner) {
         return;
     }
     check_lists(&app->process, app->lists.now);
+    check_next_list(&app->process, app->lists.next);
     if (app->lists.next != 0 && change(app, app->lists.next) != REDLOCK_OK) {
         app_close_client(app); /* it must not work without: again */
         return;
     }
     for (unsigned i = 0; i < app->plan->workers; i++) {
         worker_forget_lock(&app->workers[i]);
-        worker_act_within(&app->workers[i], app->phase == PHASE_FAULTS ? app->plan->think_ms : 1);
+        worker_act_within(&app->workers[i], app->phase == PHASE_FAULTS ? app_think_ms(app) : 1);
+        worker_look_within(&app->workers[i], app->plan->look_ms);
     }
+    questions_come(app);
 }
 
 /* It was in the middle of its work, and goes on with it before its loop can tell it anything. */
@@ -220,6 +236,7 @@ static void set_up(struct app *app) {
     const struct plan *plan = app->plan;
     task_init(&app->awake, on_awake, app);
     alarm_init(&app->rebirth, &app->process, be_born, app);
+    questions_init(app);
     occurrence_init(&app->stepping, on_step, app, false);
     for (unsigned i = 0; i < plan->workers; i++) {
         worker_init(&app->workers[i], app, i);
@@ -233,7 +250,7 @@ void app_init(struct app *app, const struct plan *plan, struct checker *checker,
     process->network = checker->network;
     process->on_check = check_process;
     process->lateness = plan->lateness;
-    process->preemptions = plan->preemptions;
+    process->preemptions = app_is_hurried(app) == plan->has_hurry ? plan->preemptions : 0;
     process->preempted_for = plan->preempted_for;
     process->failures = plan->failures;
     STAILQ_INIT(&app->records);
@@ -259,6 +276,7 @@ static void die(struct app *app) {
         worker_forget_lock(worker);
     }
     app->is_starting = false;
+    questions_end(app);
     task_cancel(app_world(app), &app->awake);
     network_bury(app->process.network, &app->process);
     process_finish(&app->process);

@@ -27,6 +27,7 @@ struct record {
     uint64_t asked_at;
     uint64_t began_at; /* the same in true time */
     uint64_t min_validity;
+    struct look look; /* of a question */
 };
 STAILQ_HEAD(record_list, record);
 
@@ -34,6 +35,7 @@ struct worker {
     struct app *app;
     unsigned index;
     struct alarm alarm; /* what it does next */
+    struct alarm looks; /* and its next question */
     unsigned keys[KEYS_MAX];
     unsigned key_count;
     uint64_t min_hold_ms;
@@ -68,7 +70,7 @@ struct app {
     const struct plan *plan;
     struct checker *checker;
     enum phase phase;
-    char uris[SERVERS_MAX + 1][48]; /* and that of the twin */
+    char uris[SERVERS_MAX + 1][64]; /* and that of the twin */
     struct app_lists lists, birth;
     enum app_step step; /* that it is to take */
     uint32_t step_list;
@@ -80,6 +82,8 @@ struct app {
     bool is_calling; /* inside a call of the library: no callback may come */
     struct alarm rebirth;
     struct task awake; /* after a pause, before its loop runs */
+    struct alarm questions;
+    unsigned questions_out; /* those of them without an answer yet */
     struct worker workers[WORKERS_MAX];
     struct record_list records;
 };

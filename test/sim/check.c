@@ -103,11 +103,11 @@ uint64_t check_claimed_end(const redlock_lock *lock) {
 
 /* ---- what locks claim ---- */
 
-static bool is_in(uint32_t list, unsigned server) {
+bool check_is_listed(uint32_t list, unsigned server) {
     return list >> server & 1;
 }
 
-static unsigned quorum_of_list(uint32_t list) {
+unsigned check_quorum_of(uint32_t list) {
     return (unsigned)__builtin_popcount(list) / 2 + 1;
 }
 
@@ -126,28 +126,33 @@ static uint64_t ranked(const uint64_t *values, uint32_t list, unsigned rank) {
     for (unsigned i = 0; i < SERVERS_MAX; i++) {
         unsigned as_large = 0;
         for (unsigned j = 0; j < SERVERS_MAX; j++) {
-            as_large += is_in(list, j) && values[j] >= values[i];
+            as_large += check_is_listed(list, j) && values[j] >= values[i];
         }
-        if (is_in(list, i) && as_large >= rank && values[i] > best) {
+        if (check_is_listed(list, i) && as_large >= rank && values[i] > best) {
             best = values[i];
         }
     }
     return best;
 }
 
-static bool is_valid(const struct hold *hold) {
+bool check_is_valid(const struct hold *hold) {
     const struct event_base *process = hold->process;
     return hold->end > tempo_read(&process->clock, process->world->now);
+}
+
+static uint64_t promised_by(const struct token *token, uint32_t list, uint32_t keys,
+                            unsigned rank) {
+    uint64_t promised[SERVERS_MAX];
+    for (unsigned i = 0; i < SERVERS_MAX; i++) {
+        promised[i] = check_least(token->promised[i], keys);
+    }
+    return ranked(promised, list, rank);
 }
 
 static void check_promises(struct checker *checker, const struct hold *hold) {
     const struct token *token = &checker->tokens[hold->token];
     uint32_t list = checker->lists[hold->process->index];
-    uint64_t promised[SERVERS_MAX];
-    for (unsigned i = 0; i < SERVERS_MAX; i++) {
-        promised[i] = check_least(token->promised[i], hold->keys);
-    }
-    uint64_t best = ranked(promised, list, quorum_of_list(list));
+    uint64_t best = promised_by(token, list, hold->keys, check_quorum_of(list));
     if (hold->end > best + 1000 && !checker->clocks_jump) { /* the rounding of a double */
         violate(checker->world, INVARIANT_QUORUM,
                 "process %u claims key %u for %" PRIu64
@@ -159,7 +164,7 @@ static void check_promises(struct checker *checker, const struct hold *hold) {
 /* Servers that grant nothing after a restart back whatever they had granted before it. */
 void check_backing(struct checker *checker, const struct hold *hold) {
     const struct network *network = checker->network;
-    if (!checker->keeps_assumptions || !is_valid(hold)) {
+    if (!checker->keeps_assumptions || !check_is_valid(hold)) {
         return;
     }
     uint64_t end = tempo_true(&hold->process->clock, hold->end);
@@ -168,10 +173,12 @@ void check_backing(struct checker *checker, const struct hold *hold) {
     for (unsigned i = 0; i < network->server_count; i++) {
         const struct server *server = &network->servers[i];
         uint64_t keeps_until = check_kept_until(checker, i, hold->token);
-        backing += is_in(list, i) && (keeps_until >= end || server->young_until >= end ||
-                                      server->down_until > checker->world->now);
+        backing +=
+            check_is_listed(list, i) && (keeps_until >= end || server->young_until >= end ||
+                                         check_evicted_until(checker, i, hold->keys) >= end ||
+                                         server->down_until > checker->world->now);
     }
-    if (backing < quorum_of_list(list)) {
+    if (backing < check_quorum_of(list)) {
         violate(checker->world, INVARIANT_EXCLUSION,
                 "process %u claims key %u, but only %u nodes keep it for so long (token %" PRIu32
                 ")",
@@ -183,14 +190,16 @@ static void check_alone(struct checker *checker, struct hold *hold) {
     struct hold *other;
     LIST_FOREACH(other, &checker->holds, link) {
         bool is_shared = (other->keys & hold->keys) != 0;
-        if (other == hold || !is_shared || !is_valid(other) || !is_valid(hold)) {
+        if (other == hold || !is_shared || !check_is_valid(other) || !check_is_valid(hold)) {
             continue;
         }
         if (other->is_reader && hold->is_reader) {
             hold->was_shared = true;
             continue;
         }
-        if (checker->keeps_assumptions) {
+        if (check_is_excused(checker, hold) || check_is_excused(checker, other)) {
+            checker->excused++;
+        } else if (checker->keeps_assumptions) {
             violate(checker->world, INVARIANT_EXCLUSION,
                     "processes %u and %u both hold key %u (tokens %" PRIu32 " and %" PRIu32 ")",
                     other->process->index, hold->process->index, hold->key, other->token,
@@ -209,7 +218,7 @@ static void check_number(struct checker *checker) {
     const struct hold *hold;
     unsigned count = 0;
     LIST_FOREACH(hold, &checker->holds, link) {
-        count += is_valid(hold);
+        count += check_is_valid(hold) && !check_is_excused(checker, hold);
     }
     if (checker->permits > 0 && count > checker->permits && checker->keeps_assumptions) {
         violate(checker->world, INVARIANT_PERMITS, "there are %u holders of %u permits", count,
@@ -242,7 +251,7 @@ static void look_at(struct checker *checker, struct hold *hold) {
             check_alone(checker, hold);
         }
     }
-    if (!is_valid(hold)) {
+    if (!check_is_valid(hold)) {
         hold->is_over = true;
     }
 }
@@ -253,6 +262,9 @@ void check_process(struct event_base *process, bool was_disturbed) {
     if (process->bytes > MEMORY_MAX) {
         violate(checker->world, INVARIANT_BOUNDS, "process %u has %zu bytes of memory",
                 process->index, process->bytes);
+    }
+    if (was_disturbed) {
+        checker->disturbed_at[process->index] = checker->world->now;
     }
     LIST_FOREACH(hold, &checker->holds, link) {
         if (hold->process == process) {
@@ -274,6 +286,10 @@ void check_lists(struct event_base *process, uint32_t list) {
     }
 }
 
+void check_next_list(struct event_base *process, uint32_t list) {
+    checker_of(process->world)->next_lists[process->index] = list;
+}
+
 /* ---- keys that stay ---- */
 
 /* Less what clocks may differ by. */
@@ -293,7 +309,7 @@ void check_stays(const struct hold *hold, uint64_t min_hold_ms) {
 }
 
 void check_delays(const struct hold *hold, uint64_t lock_delay_ms) {
-    if (is_valid(hold)) {
+    if (check_is_valid(hold)) {
         note_stay(hold, hold->end, lock_delay_ms);
     }
 }
@@ -302,7 +318,8 @@ static void check_nobody_stays(struct checker *checker, const struct hold *hold)
     for (unsigned i = 0; i < STAYS_MAX && checker->keeps_assumptions; i++) {
         const struct stay *stay = &checker->stays[i];
         bool is_shared = stay->is_reader && hold->is_reader;
-        if (!is_shared && (stay->keys & hold->keys) != 0 && stay->until > checker->world->now) {
+        if (!is_shared && (stay->keys & hold->keys) != 0 && stay->until > checker->world->now &&
+            !check_is_excused(checker, hold)) {
             violate(checker->world, INVARIANT_STAY,
                     "process %u has key %u, which was to stay for %" PRIu64
                     " us more (token %" PRIu32 ")",
@@ -340,6 +357,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
                 " us (token %" PRIu32 ")",
                 process->index, hold->key, hold->end > now ? (hold->end - now) / 1000 : 0, number);
     }
+    check_excuse(checker, hold);
     LIST_INSERT_HEAD(&checker->holds, hold, link);
     begin_validity(hold);
     check_number(checker);
@@ -408,6 +426,7 @@ void check_fence(const struct hold *hold, uint64_t began_at) {
         if (is_fenced && checker->keeps_counters) {
             compare_fence(checker, hold, key, number, began_at);
             note_fence(&checker->fences[key], number, checker->world->now);
+            check_gate(checker, hold, key, number);
         }
     }
     checker->fenced += is_fenced;
@@ -418,8 +437,9 @@ void check_used(struct hold *hold) {
     struct checker *checker = checker_of(hold->process->world);
     const struct hold *other;
     LIST_FOREACH(other, &checker->holds, link) {
-        if (other != hold && (other->keys & hold->keys) != 0 && is_valid(other) &&
-            !is_valid(hold) && !hold->was_overlapped && !(hold->is_reader && other->is_reader)) {
+        if (other != hold && (other->keys & hold->keys) != 0 && check_is_valid(other) &&
+            !check_is_valid(hold) && !hold->was_overlapped &&
+            !(hold->is_reader && other->is_reader)) {
             TRACE(checker->world, "OVERLAP: process %u acts on key %u that process %u has",
                   hold->process->index, hold->key, other->process->index);
             hold->was_overlapped = true;
@@ -512,7 +532,10 @@ static void check_left_readers(struct checker *checker, struct master *master, u
             check_left_token(checker, master, key, member->name, member->length);
         }
     }
-    if (check_alive(checker, master, key) == 0 && expires_ms > master_now_ms(master) + 1) {
+    bool was_evicted =
+        check_evicted_until(checker, master->index, UINT32_C(1) << key) > checker->world->now;
+    if (check_alive(checker, master, key) == 0 && expires_ms > master_now_ms(master) + 1 &&
+        !was_evicted) { /* without its list it waits for its expiry */
         violate(checker->world, INVARIANT_EXPIRY, "node %u still shares key %u with nobody",
                 master->index, key);
     }

@@ -19,6 +19,8 @@
 
 #define KEYS_MAX 4
 
+#define NO_TOKEN UINT32_MAX
+
 /* A lock that an application was told it has, and has not released nor was told to have lost. */
 struct hold {
     LIST_ENTRY(hold) link;
@@ -32,8 +34,9 @@ struct hold {
     uint64_t end;      /* of its validity as last looked at, by the process's clock; 0: not valid */
     bool is_over;      /* its validity has ended: it must not come back */
     bool is_disturbed; /* the process was paused or preempted since the validity began */
-    bool was_overlapped; /* counted already */
-    bool was_shared;     /* with another reader */
+    uint64_t excused_until; /* it had no quorum without grants that are in doubt until then */
+    bool was_overlapped;    /* counted already */
+    bool was_shared;        /* with another reader */
 };
 LIST_HEAD(hold_list, hold);
 
@@ -55,8 +58,32 @@ struct stay {
     uint64_t until;
 };
 
+/* What a server lost, and what its clients make of that. */
+struct doubt {
+    uint64_t began;
+    uint64_t unseen_until;  /* what it grants until then may count */
+    uint64_t unknown_until; /* a client that has not heard its clock before may count this */
+    uint64_t over_at;       /* nobody relies on what it lost */
+};
+
+/* The first beat of a server that a client heard, by when the server gave it. */
+struct heard {
+    unsigned life;
+    uint64_t at;
+};
+
 /* The latest of them; older ones are over. */
 #define STAYS_MAX 16
+
+/* A question about a key that an application has asked. */
+struct look {
+    unsigned key;
+    uint32_t token;  /* of a hold of the key that was valid when it was asked; or NO_TOKEN */
+    uint64_t fence;  /* that is asked about */
+    uint64_t newest; /* the largest fence of the key that had been told by then */
+    uint64_t asked_at;
+    unsigned moves; /* of its process */
+};
 
 /* A token, and what the servers did with it. */
 struct token {
@@ -69,12 +96,15 @@ struct token {
     bool is_reader;      /* it stands in the list of those who share the key */
     bool is_acquired;    /* its application was told that it has the lock */
     bool is_over;        /* the request failed, or the lock was released */
+    bool is_to_be_told;  /* its client is closed, and its holder was not told so yet */
     uint64_t failed;     /* refused allocations of its process when it was made */
     unsigned moves;      /* of its process, when it was made */
     /* True time: the node certainly keeps the key for it. */
     uint64_t keeps_until[SERVERS_MAX][KEYS_MAX];
     /* The same by the process's clock: known by replies that it received. */
     uint64_t promised[SERVERS_MAX][KEYS_MAX];
+    /* What it was granted may count, although somebody may rely on what the server lost. */
+    uint64_t doubtful_until[SERVERS_MAX][KEYS_MAX];
     bool is_late[SERVERS_MAX];    /* it was set by a message of a connection that had been closed */
     unsigned set_on[SERVERS_MAX]; /* the connection on which the SET was sent; 0: none */
     unsigned released_on[SERVERS_MAX]; /* and the latest script about it */
@@ -98,8 +128,9 @@ struct checker {
     struct world *world;
     struct network *network;
     uint32_t lists[PROCESSES_MAX]; /* masks of servers: those whose quorum each process needs */
-    unsigned moves[PROCESSES_MAX]; /* how often that has changed */
-    bool has_twin;                 /* one server is two nodes: there are two connections to it */
+    uint32_t next_lists[PROCESSES_MAX]; /* and a quorum of these too; 0: there are none */
+    unsigned moves[PROCESSES_MAX];      /* how often that has changed */
+    bool has_twin; /* one server is two nodes: there are two connections to it */
     bool has_caps; /* so few commands may be under way that a release may be put off */
     double drift;
     bool keeps_assumptions;  /* else overlaps are counted, and are no violation */
@@ -120,6 +151,17 @@ struct checker {
     bool has_readers;
     bool keeps_counters; /* nodes do: so fences grow, whatever else is broken */
     struct fences fences[KEYS_MAX];
+    redlock_gate gates[KEYS_MAX]; /* of a resource that each key guards */
+
+    uint64_t unseen; /* how long a server may lose something without its clients' knowing; ns */
+    uint64_t lasts;  /* how long a lock lasts, at the most; ns */
+    struct doubt losses[SERVERS_MAX][KEYS_MAX], jumps[SERVERS_MAX];
+    uint64_t evicted_until[SERVERS_MAX][KEYS_MAX]; /* somebody may rely on what was lost there */
+    int64_t set_back_ms[SERVERS_MAX];              /* servers' clocks, so far: keys live longer */
+    struct heard heard[PROCESSES_MAX][SERVERS_MAX];
+    bool has_guards;
+    uint64_t disturbed_at[PROCESSES_MAX]; /* they were last paused, or preempted */
+    unsigned is_closing[PROCESSES_MAX];   /* the life of the client that is closed, and one */
 
     uint32_t wait_replicas; /* so many have to confirm a grant; 0: it counts without */
     struct unconfirmed unconfirmed[PROCESSES_MAX][SERVERS_MAX];
@@ -134,6 +176,8 @@ struct checker {
     uint64_t permits_later;  /* and after more of them, or after a pause */
     uint64_t overlaps;       /* holds that were valid while another one of the key was */
     uint64_t shared;         /* readers that were let in while another one was */
+    uint64_t excused;        /* holds that were valid beside another one, and are excused */
+    uint64_t looks;          /* questions about keys that were answered with certainty */
 };
 
 void check_init(struct checker *checker, struct network *network, unsigned keys);
@@ -142,12 +186,20 @@ void check_finish(struct checker *checker);
 /* ---- told by the simulated outside ---- */
 
 void check_new_token(struct event_base *process, char text[41]);
-void check_sent(const struct link *link, const char *data, size_t length);
+void check_sent(struct link *link, const char *data, size_t length);
 /* After a server has run a command, or refused it; the array is the caller's. */
 struct effect *check_effects(const struct link *link, const struct words *words,
                              const struct reply *reply, unsigned *count);
-/* A server has lost its keys. */
+bool check_is_beat(const struct words *words);
+/* A server has lost its keys. Of that its clients are told by its restart ... */
 void check_forgotten(struct master *master);
+/* ... or not yet: call it after that. */
+void check_flushed(struct master *master);
+/* It has lost these keys (a mask), of which no client is ever told. */
+void check_evicted(struct master *master, uint32_t keys);
+/* Its clock has been set, in a restart, where the first that its clients hear is its clock
+   (`is_seen`), or not; `is_young`: nobody relies on it because of that restart anyway. */
+void check_clock_set(struct master *master, int64_t by, bool is_seen, bool is_young);
 /* Something has arrived at a process's socket, and nobody has read it yet. */
 void check_arrived(const struct link *link, const struct message *message);
 void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
@@ -156,6 +208,8 @@ void check_delivered(struct event_base *process, unsigned server, const struct a
 void check_process(struct event_base *process, bool was_disturbed);
 /* A client needs a quorum of these servers from now on, whatever more it asks for. */
 void check_lists(struct event_base *process, uint32_t list);
+/* It needs a quorum of these too; 0: no more. */
+void check_next_list(struct event_base *process, uint32_t list);
 
 /* ---- told by the application ---- */
 
@@ -182,6 +236,17 @@ void check_over(struct event_base *process, const redlock_lock *lock);
    round that got it, or after its validity. */
 void check_stays(const struct hold *hold, uint64_t min_hold_ms);
 void check_delays(const struct hold *hold, uint64_t lock_delay_ms);
+
+/* Its client is being closed: on_lost must come before its release is sent. */
+void check_closed(const struct hold *hold);
+void check_told(struct event_base *process, const redlock_lock *lock);
+
+/* A question about a key is asked; about this fence, if it is one about a fence. */
+void check_asks(struct look *look, struct event_base *process, unsigned key, uint64_t fence);
+/* REDLOCK_OK of an inspection. */
+void check_seen(const struct look *look, struct event_base *process, const redlock_view *view);
+/* REDLOCK_OK or REDLOCK_ELOST of a question about a fence. */
+void check_compared(const struct look *look, struct event_base *process, redlock_status status);
 
 /* ---- at the end ---- */
 

@@ -7,9 +7,19 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* By its SHA-1, or with its text. The texts are long: they are looked at only where there is one.
+ */
 static bool calls(const struct words *words, enum script script) {
-    return words->count > 3 && (word_is(&words->word[1], script_sha(script)) ||
-                                word_is(&words->word[1], script_text(script)));
+    if (words->count <= 3) {
+        return false;
+    }
+    return word_is(&words->word[0], "EVALSHA")
+               ? word_is(&words->word[1], script_sha(script))
+               : word_is(&words->word[0], "EVAL") && word_is(&words->word[1], script_text(script));
+}
+
+bool check_is_beat(const struct words *words) {
+    return calls(words, SCRIPT_BEAT);
 }
 
 static const struct form *form_of(const struct words *words) {
@@ -176,8 +186,16 @@ static void script_sent(struct checker *checker, const struct link *link,
                         const struct words *words) {
     for (unsigned i = 3; i < words->count; i++) {
         uint32_t number = check_token_of(checker, words->word[i].text, words->word[i].length);
-        if (number != NO_TOKEN) {
-            checker->tokens[number].released_on[link->server->master.index] = link->number;
+        if (number == NO_TOKEN) {
+            continue;
+        }
+        struct token *token = &checker->tokens[number];
+        token->released_on[link->server->master.index] = link->number;
+        if (token->is_to_be_told && token->life == link->process->life) {
+            violate(checker->world, INVARIANT_LOSS,
+                    "process %u releases key %u before its holder was told of the close (token "
+                    "%" PRIu32 ")",
+                    link->process->index, token->key, number);
         }
     }
 }
@@ -186,7 +204,28 @@ static bool is_release(enum script script) {
     return script == SCRIPT_RELEASE || script == SCRIPT_STAY || script == SCRIPT_SHARE_END;
 }
 
-void check_sent(const struct link *link, const char *data, size_t length) {
+/*
+ * A node is asked for its clock each second, however full its queue is: for as long as a client
+ * does not do so its grants would have to be left uncounted. (A process that could not run is
+ * excused.)
+ */
+static void check_beaten(const struct checker *checker, struct link *link,
+                         const struct words *words) {
+    uint64_t now = checker->world->now;
+    const struct event_base *process = link->process;
+    uint64_t since = checker->disturbed_at[process->index];
+    since = link->beaten_at > since ? link->beaten_at : since;
+    if (check_is_beat(words)) {
+        link->beaten_at = now;
+    } else if (checker->has_guards && now - since > checker->unseen && process->failed == 0 &&
+               checker->is_closing[process->index] != process->life + 1) {
+        violate(checker->world, INVARIANT_LIVENESS,
+                "process %u has not asked node %u for its clock for %" PRIu64 " ms", process->index,
+                link->server->master.index, (now - since) / MS);
+    }
+}
+
+void check_sent(struct link *link, const char *data, size_t length) {
     struct checker *checker = checker_of(link->network->world);
     if (checker->load != NULL) {
         check_load_sent(checker->load, link, data, length);
@@ -197,7 +236,10 @@ void check_sent(const struct link *link, const char *data, size_t length) {
     if (words_read(&words, data, length) != length) {
         violate(checker->world, INVARIANT_BOUNDS, "process %u sent a broken command",
                 link->process->index);
-    } else if (word_is(&words.word[0], "SET")) {
+        return;
+    }
+    check_beaten(checker, link, &words);
+    if (word_is(&words.word[0], "SET")) {
         set_sent(checker, link, &words);
     } else if ((form = form_of(&words)) != NULL && script_takes(form->script)) {
         takes_sent(checker, link, &words, form);
@@ -224,17 +266,10 @@ static void check_free(struct checker *checker, struct master *master, uint32_t 
     *last = number;
 }
 
-void check_forgotten(struct master *master) {
-    struct checker *checker = checker_of(master->world);
-    for (unsigned key = 0; key < KEYS_MAX; key++) {
-        checker->set_last[master->index][key] = NO_TOKEN;
-    }
-}
-
 void check_ttl(struct checker *checker, const struct master *master, uint32_t number,
                int64_t expires_ms) {
     const struct token *token = &checker->tokens[number];
-    int64_t left_ms = expires_ms - master_now_ms(master);
+    int64_t left_ms = expires_ms - master_now_ms(master) - checker->set_back_ms[master->index];
     int64_t asked = (int64_t)checker->asked_ttl_ms[token->process->index][token->key];
     if (expires_ms < 0 ||
         (left_ms > asked && !checker->server_clocks_jump && !checker->clocks_jump)) {
@@ -284,12 +319,20 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
         check_free(checker, master, number, index);
         token->is_late[master->index] = link->conn == NULL;
     }
+    bool was_granted = is_new;
     if (token->is_reader) { /* the key may have been there before */
+        was_granted = token->keeps_until[master->index][index] <= checker->world->now;
         token->is_late[master->index] |= link->conn == NULL;
     }
     token->keeps_until[master->index][index] = master_keeps_until(master, expires_ms);
-    *effect =
-        (struct effect){.token = number, .key = index, .was_kept = !is_new, .left_ms = left_ms};
+    *effect = (struct effect){
+        .token = number,
+        .key = index,
+        .is_new = was_granted,
+        .was_kept = !is_new,
+        .doubtful_until = check_doubtful_until(checker, master->index, index),
+        .left_ms = left_ms,
+    };
     TRACE(link->network->world, "node %u: key %.*s has token %" PRIu32 " for %lld ms%s",
           master->index, (int)name->length, name->text, number, (long long)effect->left_ms,
           is_new ? ", new" : "");
@@ -401,11 +444,17 @@ void check_delivered(struct event_base *process, unsigned server, const struct a
         return;
     }
     bool is_grant = answer->reply.type == REPLY_STATUS;
+    if (answer->is_beat && answer->reply.type == REPLY_STRING) {
+        check_heard(process, server, answer->at);
+    }
     if (answer->reply.type == REPLY_INTEGER) { /* only WAIT has one */
         replicas_said(checker, process, server, answer->reply.integer);
     }
     for (unsigned i = 0; i < answer->effect_count; i++) {
         const struct effect *effect = &answer->effects[i];
+        if (effect->is_new) {
+            check_granted(checker, process, server, effect, answer->at);
+        }
         if (is_grant || effect->was_kept) {
             note_grant(checker, process, server, effect,
                        promise(checker, sent_at, effect->left_ms));

@@ -6,8 +6,6 @@
 
 #include "wire/script.h"
 
-#define NO_TOKEN UINT32_MAX
-
 static inline struct checker *checker_of(const struct world *world) {
     return world->checker;
 }
@@ -65,6 +63,35 @@ void check_readers(struct checker *checker);
 /* What a token is to keep has an end, and its application asked for no longer. */
 void check_ttl(struct checker *checker, const struct master *master, uint32_t number,
                int64_t expires_ms);
+
+bool check_is_valid(const struct hold *hold);
+bool check_is_listed(uint32_t list, unsigned server);
+unsigned check_quorum_of(uint32_t list);
+
+/* Has heard a beat that the server gave then. */
+void check_heard(struct event_base *process, unsigned server, uint64_t at);
+
+/* What the server grants now may count although somebody may rely until then on what it lost. */
+uint64_t check_doubtful_until(const struct checker *checker, unsigned server, unsigned key);
+
+/* Has been told of a grant that the server carried out then. */
+void check_granted(struct checker *checker, const struct event_base *process, unsigned server,
+                   const struct effect *effect, uint64_t granted_at);
+
+/* Looks at whose grants a hold was told with. */
+void check_excuse(const struct checker *checker, struct hold *hold);
+
+/* It was told with no quorum, but for grants that are still in doubt. */
+bool check_is_excused(const struct checker *checker, const struct hold *hold);
+
+/* Whether something that one of the servers lost may not be known to all since then. */
+bool check_is_doubted(const struct checker *checker, uint32_t list, uint64_t since);
+
+/* A server evicted one of the keys, and those who relied on that do so until then, at the most. */
+uint64_t check_evicted_until(const struct checker *checker, unsigned server, uint32_t keys);
+
+/* A resource behind the key lets holders in one after the other, as they are told. */
+void check_gate(struct checker *checker, const struct hold *hold, unsigned key, uint64_t number);
 
 /* While a lock is valid a quorum of servers keeps its key for so long. */
 void check_backing(struct checker *checker, const struct hold *hold);

@@ -117,6 +117,23 @@ static void drop(struct master *master, struct store_key *key) {
     free_key(key);
 }
 
+const struct store_key *master_nth(const struct master *master, unsigned number) {
+    const struct store_key *key = NULL;
+    for (unsigned i = 0; i < master->bucket_count; i++) {
+        for (key = master->buckets[i]; key != NULL && number > 0; key = key->next) {
+            number--;
+        }
+        if (key != NULL) {
+            break;
+        }
+    }
+    return key;
+}
+
+void master_evict(struct master *master, const struct store_key *key) {
+    drop(master, (struct store_key *)key);
+}
+
 /* A key is expired when the clock, in whole milliseconds, is past its end. */
 static struct store_key *find(struct master *master, const char *name, size_t length) {
     uint32_t hash = hash_of(master, name, length);

@@ -60,6 +60,10 @@ void master_start(struct master *master, uint64_t at);
 /* It has been up for long, and its memory has been sound for as long. */
 void master_seem_old(struct master *master, unsigned db);
 
+/* One of its keys, by a number below key_count, in no order; and evicts it. */
+const struct store_key *master_nth(const struct master *master, unsigned number);
+void master_evict(struct master *master, const struct store_key *key);
+
 /* Forgets all keys (`FLUSHALL`, or a restart without data). */
 void master_forget(struct master *master);
 /* The same, but for the counters of fenced locks. */

@@ -1,5 +1,7 @@
 #include "nemesis.h"
 
+#include "mishap.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -87,14 +89,6 @@ static void pause_server(struct nemesis *nemesis) {
     server->paused_until = some_time(nemesis);
 }
 
-static void stop_server(struct nemesis *nemesis, struct server *server, uint64_t until) {
-    server->is_gone = coin(nemesis);
-    server->paused_until = 0;
-    server_break(server);
-    server->down_until = until > server->down_until ? until : server->down_until;
-    master_start(&server->master, server->down_until);
-}
-
 static void forget_keys(struct server *server) {
     master_forget(&server->master);
     check_forgotten(&server->master);
@@ -103,7 +97,7 @@ static void forget_keys(struct server *server) {
 static void restart_with_data(struct nemesis *nemesis) {
     struct server *server = any_server(nemesis);
     TRACE(nemesis->world, "nemesis: node %u restarts with its data", server->master.index);
-    stop_server(nemesis, server, some_time(nemesis));
+    mishap_stop(nemesis, server, some_time(nemesis));
 }
 
 /* Redlock, "Performance, crash recovery and fsync": delayed restarts. */
@@ -121,7 +115,7 @@ static void restart_late(struct nemesis *nemesis) {
     } else {
         forget_keys(server);
     }
-    stop_server(nemesis, server, until);
+    mishap_stop(nemesis, server, until);
     nemesis->out_until = until;
 }
 
@@ -234,26 +228,8 @@ static void forget(struct nemesis *nemesis) {
     TRACE(nemesis->world, "nemesis: node %u forgets", server->master.index);
     forget_keys(server);
     if (coin(nemesis)) {
-        stop_server(nemesis, server, nemesis->world->now + draw(nemesis, 20 * MS));
+        mishap_stop(nemesis, server, nemesis->world->now + draw(nemesis, 20 * MS));
     }
-}
-
-/*
- * Empty, or from an old snapshot. It takes part at once; but for its clients it has to be up for as
- * long as the longest TTL.
- */
-static void restart_empty(struct nemesis *nemesis) {
-    struct server *server = any_server(nemesis);
-    const redlock_options *options = &nemesis->plan->options;
-    double slowest = 1 + options->drift / 2;
-    TRACE(nemesis->world, "nemesis: node %u restarts empty", server->master.index);
-    forget_keys(server);
-    if (coin(nemesis)) { /* what it has is from before: the marker, and none of the keys */
-        master_seem_old(&server->master, nemesis->plan->db);
-    }
-    stop_server(nemesis, server, nemesis->world->now + draw(nemesis, 20 * MS));
-    server->young_until =
-        server->down_until + (uint64_t)((double)(options->max_ttl_ms * MS) / slowest);
 }
 
 static int64_t some_jump(struct nemesis *nemesis) {
@@ -293,7 +269,7 @@ static void strike_on_purpose(struct nemesis *nemesis) {
         pause_process(nemesis);
         break;
     case CAUSE_RESTARTS:
-        restart_empty(nemesis);
+        mishap_strike(nemesis);
         break;
     default:
         break;
@@ -307,7 +283,8 @@ static void strike(struct nemesis *nemesis) {
         flush_scripts, restart_with_data, restart_late,    refuse_logins,
         kill_process,  pause_process,     put_foreign_key, lose_replicas,
     };
-    if (nemesis->plan->cause != CAUSE_NONE && coin(nemesis)) {
+    unsigned on_purpose = nemesis->plan->has_hurry ? 800 : 500;
+    if (nemesis->plan->cause != CAUSE_NONE && rng_chance(&nemesis->world->rng, on_purpose)) {
         strike_on_purpose(nemesis);
     } else {
         faults[draw(nemesis, sizeof(faults) / sizeof(faults[0]))](nemesis);
@@ -350,6 +327,8 @@ void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *
         for (unsigned j = 0; j < plan->nodes; j++) {
             network->paths[i][j].latency = draw(nemesis, plan->latency) + 1;
             network->paths[i][j].jitter = draw(nemesis, plan->jitter + 1);
+            network->paths[i][j].latency +=
+                rng_chance(&nemesis->world->rng, plan->slow_paths) ? plan->slow_latency : 0;
         }
     }
     for (unsigned j = 0; j < plan->nodes; j++) {
@@ -359,6 +338,10 @@ void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *
     if (plan->fault_every > 0) {
         wait(nemesis);
     }
+}
+
+static uint64_t least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
 }
 
 void nemesis_heal(struct nemesis *nemesis) {
@@ -373,8 +356,8 @@ void nemesis_heal(struct nemesis *nemesis) {
         for (unsigned i = 0; i < plan->processes; i++) {
             struct path *path = &nemesis->network->paths[i][j];
             path->requests_held_until = path->replies_held_until = 0;
-            path->latency = path->latency < 2 * MS ? path->latency : 2 * MS;
-            path->jitter = path->jitter < 2 * MS ? path->jitter : 2 * MS;
+            path->latency = least(path->latency, plan->mended_latency);
+            path->jitter = least(path->jitter, plan->mended_latency);
         }
     }
     remove_foreign_keys(nemesis);
@@ -383,7 +366,7 @@ void nemesis_heal(struct nemesis *nemesis) {
 void nemesis_fall_in_step(struct nemesis *nemesis) {
     const struct plan *plan = nemesis->plan;
     for (unsigned i = 0; i < plan->processes; i++) {
-        nemesis->apps[i].process.clock.ppm = 0;
+        tempo_set(&nemesis->apps[i].process.clock, nemesis->world->now, 0, 0);
         for (unsigned j = 0; j < plan->nodes; j++) {
             struct path *path = &nemesis->network->paths[i][j];
             *path = (struct path){.latency = j % plan->processes == i ? MS / 5 : MS};

@@ -14,6 +14,8 @@ struct nemesis {
     struct task task;
     uint64_t out_until; /* when the last server that was kept out is back */
     uint64_t set_back;  /* by how much clocks were, all in all */
+    unsigned jumps_back;
+    uint64_t clock_rests_until[SERVERS_MAX]; /* a server's clock does not jump again before */
 };
 
 /* Sets latencies and clock rates, and begins. */

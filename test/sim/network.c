@@ -187,6 +187,7 @@ struct link *link_open(struct network *network, struct event_base *process, unsi
     link->server = &network->servers[server];
     link->process = process;
     link->conn = conn;
+    link->beaten_at = network->world->now;
     link->number = ++network->link_count;
     STAILQ_INIT(&link->unsent);
     stream_init(&link->requests, link, on_request);
@@ -308,6 +309,8 @@ static struct answer *run(struct link *link, const struct words *words) {
     struct reply reply = master_run(master, words);
     link->db = master->db;
     struct answer *answer = answer_create(&reply);
+    answer->at = now;
+    answer->is_beat = check_is_beat(words);
     answer->effects = check_effects(link, words, &reply, &answer->effect_count);
     return answer;
 }

@@ -18,6 +18,9 @@
 
 #define SERVERS_MAX 9
 
+/* That of the first server; the others follow. */
+#define SIM_FIRST_PORT 7000
+
 /* An address at which connections are refused. */
 #define SIM_NOBODY "10.0.0.9"
 #define PROCESSES_MAX 5
@@ -29,14 +32,18 @@ struct network;
 struct effect {
     uint32_t token;
     unsigned key;
-    bool was_kept;   /* the key had had the token before the command; or it was to take it */
-    int64_t left_ms; /* until it expires, by the master's clock */
+    bool is_new;   /* the server had not had it for the token before */
+    bool was_kept; /* the key had had the token before the command; or it was to take it */
+    uint64_t doubtful_until; /* somebody may rely on what the server lost; 0: nobody */
+    int64_t left_ms;         /* until it expires, by the master's clock */
 };
 
 /* One answer of a server, on its way. */
 struct answer {
     STAILQ_ENTRY(answer) link;
     struct reply reply;
+    uint64_t at;  /* when the server gave it */
+    bool is_beat; /* it tells the server's clock */
     struct effect *effects;
     unsigned effect_count;
     char text[];
@@ -80,9 +87,10 @@ struct link {
     struct server *server;
     struct event_base *process;
     unsigned number;
-    struct conn *conn; /* NULL: the client side is closed */
-    bool is_accepted;  /* the server side stands */
-    unsigned db;       /* that it has selected */
+    struct conn *conn;  /* NULL: the client side is closed */
+    bool is_accepted;   /* the server side stands */
+    uint64_t beaten_at; /* the latest beat on it was sent; or it was opened */
+    unsigned db;        /* that it has selected */
     struct stream requests, replies;
     struct message_list unsent; /* the client's socket is full */
     size_t in_socket;           /* bytes that were sent and that the server has not read */

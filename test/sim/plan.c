@@ -32,8 +32,31 @@ static void draw_options(struct plan *plan, struct rng *rng) {
     options->retry_delay_max_ms = options->retry_delay_ms * rng_between(rng, 2, 8);
     options->reconnect_delay_ms = rng_between(rng, 5, 50);
     options->reconnect_delay_max_ms = options->reconnect_delay_ms * rng_between(rng, 1, 6);
-    if (rng_chance(rng, 100)) { /* just enough for a handshake and a little more */
+    if (rng_chance(rng, 100)) { /* the least that is allowed, and a little more */
         options->max_commands = (uint32_t)rng_between(rng, 16, 24);
+    }
+}
+
+/* Options at their least. */
+static void draw_least(struct plan *plan, struct rng *rng) {
+    redlock_options *options = &plan->options;
+    if (rng_chance(rng, 80)) {
+        options->node_timeout_ms = rng_between(rng, 1, 8);
+    }
+    if (rng_chance(rng, 150)) { /* often below node_timeout; but time for a new connection */
+        options->stall_timeout_ms = rng_between(rng, 30, 80);
+    }
+    if (rng_chance(rng, 50)) {
+        options->max_bytes = 4096;
+    }
+    if (rng_chance(rng, 50)) {
+        options->max_commands = 16;
+    }
+    if (rng_chance(rng, 100)) {
+        options->retry_delay_ms = rng_between(rng, 1, 3);
+        options->retry_delay_max_ms = rng_between(rng, 20, 80); /* several round trips */
+        options->reconnect_delay_ms = 1;
+        options->reconnect_delay_max_ms = rng_between(rng, 1, 20);
     }
 }
 
@@ -59,9 +82,77 @@ static void draw_long(struct plan *plan, struct rng *rng) {
     plan->fault_every = rng_between(rng, 200, 1500) * MS;
 }
 
+/* Long enough for guards to notice what they cannot see at once, while somebody relies on it. */
+static void draw_long_ttls(struct plan *plan, struct rng *rng) {
+    plan->has_long_ttls = true;
+    plan->ttl_least_ms = rng_between(rng, 2000, 4000);
+    plan->ttl_most_ms = plan->ttl_least_ms * rng_between(rng, 1, 2);
+    plan->options.max_ttl_ms = plan->ttl_most_ms;
+    plan->think_ms = rng_between(rng, 20, 800);
+    plan->hold_ms = plan->ttl_most_ms;
+    plan->wait_ms = plan->ttl_most_ms * 2;
+    plan->duration = (plan->ttl_most_ms + rng_between(rng, 3000, 8000)) * MS;
+    plan->fault_every = rng_between(rng, 300, 2000) * MS;
+}
+
+/* Queues that are full for seconds. */
+static void draw_questions(struct plan *plan, struct rng *rng) {
+    redlock_options *options = &plan->options;
+    plan->slow_paths = (unsigned)rng_between(rng, 500, 1000);
+    plan->slow_latency = rng_between(rng, 50 * MS, 150 * MS);
+    plan->questions = (unsigned)rng_between(rng, 1, 3);
+    plan->questions_every = rng_between(rng, 5 * MS, 15 * MS);
+    options->node_timeout_ms = plan->slow_latency * 2 / MS + rng_between(rng, 60, 200);
+    options->stall_timeout_ms = options->node_timeout_ms + rng_between(rng, 100, 600);
+    options->max_commands = 16;
+}
+
+/* Much is acquired while others hold it for long, and nodes lose it: by clients that are blind. */
+static void draw_hurry(struct plan *plan, struct rng *rng) {
+    plan->has_hurry = true;
+    plan->nodes = (unsigned)rng_between(rng, 1, 3);
+    plan->processes = (unsigned)rng_between(rng, 2, 3);
+    plan->workers = (unsigned)rng_between(rng, 2, 3);
+    plan->keys = (unsigned)rng_between(rng, 1, 2);
+    plan->ttl_least_ms = plan->ttl_most_ms = plan->options.max_ttl_ms =
+        rng_between(rng, 5000, 7000);
+    plan->hold_ms = plan->ttl_most_ms;
+    plan->duration = 20000 * MS;
+    plan->fault_every = rng_between(rng, 500, 1500) * MS;
+    plan->think_ms = rng_between(rng, 10, 100);
+    plan->options.retry_delay_ms = rng_between(rng, 1, 4);
+    plan->options.retry_delay_max_ms = rng_between(rng, 20, 60);
+    if (rng_chance(rng, 300)) {
+        draw_questions(plan, rng);
+    } else { /* what was to be sent is sent long after the last beat */
+        plan->preemptions = (unsigned)rng_between(rng, 4, 16);
+        plan->preempted_for = rng_between(rng, 5000, 6500) * MS;
+    }
+}
+
+/* What guards are for. */
+static void draw_mishaps(struct plan *plan, struct rng *rng) {
+    uint32_t all = (UINT32_C(1) << plan->nodes) - 1;
+    plan->has_losses = plan->has_hurry || rng_chance(rng, 500);
+    plan->has_jumps = !plan->has_twin && !plan->has_changes && rng_chance(rng, 400);
+    plan->has_jumps &= !plan->has_hurry;
+    if (plan->has_jumps && plan->preempted_for > 1000 * MS) {
+        plan->preempted_for = 1000 * MS; /* else a reading of a clock may not tell anything */
+    }
+    plan->durable = rng_chance(rng, 700)   ? 0
+                    : rng_chance(rng, 500) ? all
+                                           : all & (uint32_t)rng_next(rng);
+}
+
 /* Nodes that were restarted are trusted again, and restarted again. */
 static void draw_guarded(struct plan *plan, struct rng *rng) {
     draw_long(plan, rng);
+    if (rng_chance(rng, 350)) {
+        draw_long_ttls(plan, rng);
+        if (rng_chance(rng, 600)) {
+            draw_hurry(plan, rng);
+        }
+    }
     plan->has_twin = plan->nodes > 1 && plan->nodes < 9 && rng_chance(rng, 150);
 }
 
@@ -99,6 +190,10 @@ static void draw_stays(struct plan *plan, struct rng *rng) {
     plan->lock_delay_ms = rng_chance(rng, 200) ? rng_between(rng, 1, 800) : 0;
     plan->options.max_ttl_ms += plan->lock_delay_ms;
     plan->wait_replicas = rng_chance(rng, 100) ? (uint32_t)rng_between(rng, 1, REPLICAS_MAX) : 0;
+    if (plan->wait_replicas > 0 &&
+        plan->options.stall_timeout_ms <= plan->options.node_timeout_ms) {
+        plan->options.stall_timeout_ms += plan->options.node_timeout_ms; /* so long may WAIT take */
+    }
 }
 
 static void draw_clocks(struct plan *plan, struct rng *rng) {
@@ -121,6 +216,17 @@ static void draw_disturbances(struct plan *plan, struct rng *rng) {
     plan->fault_every = rng_chance(rng, 100) ? 0 : rng_between(rng, 40, 600) * MS;
 }
 
+/* Where nodes have so little time to answer, they need less. */
+static void fit_to_timeout(struct plan *plan, struct rng *rng) {
+    uint64_t timeout = plan->options.node_timeout_ms * MS;
+    if (timeout < 10 * MS) {
+        plan->latency = rng_between(rng, timeout / 20, timeout / 3);
+        plan->jitter = plan->latency / 2;
+        plan->in_step &= timeout > 4 * MS;
+    }
+    plan->mended_latency = timeout / 8 < 2 * MS ? timeout / 8 : 2 * MS;
+}
+
 void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) {
     *plan = (struct plan){0};
     plan->cause = draw_cause(rng, demand->profile);
@@ -133,11 +239,13 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     plan->has_password = rng_chance(rng, 200);
     plan->db = rng_chance(rng, 200) ? 3 : 0;
     draw_options(plan, rng);
+    draw_least(plan, rng);
     draw_ttls(plan, rng);
     draw_clocks(plan, rng);
     draw_disturbances(plan, rng);
     plan->think_ms = rng_between(rng, 1, 200);
     plan->hold_ms = rng_between(rng, 1, 300);
+    plan->wait_ms = 1000;
     plan->duration = rng_between(rng, 700, 2000) * MS;
     plan->in_step = rng_chance(rng, 250);
     bool has_guards = demand->has_guards || plan->cause == CAUSE_RESTARTS;
@@ -150,8 +258,13 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     } else if (demand->profile == PROFILE_MOVING) {
         draw_moving(plan, rng);
     }
+    if (plan->cause == CAUSE_RESTARTS) {
+        draw_mishaps(plan, rng);
+    }
     draw_stays(plan, rng);
+    fit_to_timeout(plan, rng);
     draw_permits(plan, rng);
+    plan->look_ms = rng_chance(rng, 500) ? rng_between(rng, 20, 400) : 0;
     plan->has_readers = plan->permits == 0 && rng_chance(rng, 200);
     plan->has_sets &= !plan->has_readers;
 }

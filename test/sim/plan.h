@@ -48,6 +48,11 @@ struct plan {
     enum cause cause;
     unsigned nodes, processes, workers, keys;
     bool has_changes; /* servers are replaced: some of the nodes are in force at a time */
+    bool has_losses;  /* nodes lose keys while they run */
+    bool has_jumps;   /* nodes' clocks jump, and guards notice that */
+    bool has_long_ttls;
+    bool has_hurry;   /* every other process is in a hurry: it holds no lock for long */
+    uint32_t durable; /* mask of the nodes that keep what they are told over restarts */
     bool has_twin;    /* the first of the nodes is in the clients' lists twice, by another name */
     bool has_long_keys, has_names;
     bool has_password;
@@ -64,9 +69,17 @@ struct plan {
     uint64_t lock_delay_ms;
     uint32_t wait_replicas;
     uint64_t think_ms, hold_ms; /* the most */
+    uint64_t wait_ms;           /* of a request, the most */
+    uint64_t look_ms;           /* between two questions of a worker, the most; 0: none */
     uint64_t duration;          /* of the part with faults */
 
     uint64_t latency, jitter; /* the most, of a path; ns */
+    uint64_t mended_latency;  /* the most of either, in the end */
+    unsigned slow_paths;      /* per mille of the paths */
+    uint64_t slow_latency;
+    unsigned
+        questions; /* questions of a process that are more than a node takes; 0: there are none */
+    uint64_t questions_every; /* the most between two crowds; ns */
     uint64_t lateness;
     unsigned preemptions, failures; /* per mille */
     uint64_t preempted_for;

@@ -200,6 +200,7 @@ static void on_resume(void *owner) {
     struct event_base *process = owner;
     TRACE(process->world, "process %u goes on", process->index);
     process->is_paused = false;
+    process->on_check(process, true);
     process->away_until = process->world->now;
     if (process->is_running) { /* in the middle of an iteration */
         task_schedule(process->world, &process->wake, process->world->now);
@@ -213,6 +214,22 @@ void process_pause(struct event_base *process, uint64_t until) {
     process->on_check(process, true);
     task_cancel(process->world, &process->wake);
     task_schedule(process->world, &process->resume, until);
+}
+
+void process_may_be_preempted(struct event_base *process) {
+    struct world *world = process->world;
+    if (process->is_running && !world->is_nested && rng_chance(&world->rng, process->preemptions)) {
+        uint64_t until = world->now + rng_below(&world->rng, process->preempted_for);
+        TRACE(world, "process %u is preempted", process->index);
+        process->on_check(process, true);
+        world->is_nested = true;
+        running = NULL;
+        world_run_until(world, until);
+        running = process;
+        process->on_check(process, true);
+        world->is_nested = false;
+        TRACE(world, "process %u goes on", process->index);
+    }
 }
 
 /* ---- alarms ---- */

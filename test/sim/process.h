@@ -102,6 +102,9 @@ void process_excuse(struct event_base *process);
 /* May it fail to get something from the system now? Drawn like a failing allocation. */
 bool process_is_refused(struct event_base *process);
 
+/* Perhaps the rest of the world goes on for a while, in the middle of the process's code. */
+void process_may_be_preempted(struct event_base *process);
+
 void alarm_init(struct alarm *alarm, struct event_base *process, void (*run)(void *owner),
                 void *owner);
 void alarm_set(struct alarm *alarm, uint64_t at);

@@ -49,7 +49,7 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
     network_init(&run->network, &run->world, plan->nodes);
     check_init(&run->checker, &run->network, plan->keys);
     run->checker.db = plan->db;
-    run->checker.has_caps = plan->options.max_commands < 1000;
+    run->checker.has_caps = plan->options.max_commands < 1000 || plan->options.max_bytes < 65536;
     run->checker.has_twin = plan->has_twin;
     run->checker.drift = plan->options.drift;
     run->checker.keeps_assumptions =
@@ -61,6 +61,12 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
         plan->cause != CAUSE_AMNESIA && plan->cause != CAUSE_RESTARTS && !plan->has_changes;
     run->checker.clocks_jump = plan->cause == CAUSE_CLIENTS;
     run->checker.server_clocks_jump = plan->cause == CAUSE_NODES;
+    run->checker.has_guards = plan->options.guards != REDLOCK_GUARDS_OFF;
+    run->checker.unseen = (uint64_t)((double)(plan->options.node_timeout_ms + 2000) *
+                                     (1 + plan->options.drift) * (double)MS) +
+                          2 * MS;
+    run->checker.lasts =
+        (uint64_t)((double)plan->options.max_ttl_ms * (1 + plan->options.drift) * (double)MS);
     name_keys(run);
     for (unsigned i = 0; i < plan->processes; i++) {
         app_init(&run->apps[i], plan, &run->checker, i);
@@ -162,7 +168,9 @@ static void report(const struct run *run, uint64_t began_at, struct run_result *
                                   .permits_held = checker->permits_held,
                                   .permits_second = checker->permits_second,
                                   .permits_later = checker->permits_later,
-                                  .shared = checker->shared};
+                                  .shared = checker->shared,
+                                  .looks = checker->looks,
+                                  .excused = checker->excused};
     memcpy(result->violation, run->world.violation, sizeof(result->violation));
 }
 

@@ -18,7 +18,7 @@ struct run_result {
     uint64_t acquired, lost, failed, released, overlaps;
     uint64_t fenced, raised, stayed;
     uint64_t permits_held, permits_second, permits_later;
-    uint64_t shared;
+    uint64_t shared, looks, excused;
 };
 
 /* `trace` may be NULL. */

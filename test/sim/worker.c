@@ -62,12 +62,13 @@ bool record_arrive(struct record *record, const char *what, redlock_status statu
     return !world->violated;
 }
 
-/* A callback may call anything: once in a while it does. */
-static void be_rash(struct worker *worker) {
+void worker_be_rash(struct worker *worker) {
     struct app *app = worker->app;
     if (app->phase == PHASE_FAULTS && app_chance(app, 200)) {
         struct worker *other = &app->workers[app_draw(app, app->plan->workers)];
         worker_act(app_chance(app, 500) ? worker : other);
+    } else if (app->phase == PHASE_FAULTS && app_chance(app, 30)) {
+        worker_look(worker);
     }
 }
 
@@ -105,6 +106,15 @@ static uint32_t mask_of(const struct worker *worker) {
     return mask;
 }
 
+/* Long ones beside short ones, so that others come and go while one relies on what it has. */
+static uint64_t draw_hold_ms(struct app *app) {
+    const struct plan *plan = app->plan;
+    if (app_is_hurried(app)) {
+        return 100;
+    }
+    return plan->has_long_ttls && !plan->has_hurry && app_chance(app, 600) ? 100 : plan->hold_ms;
+}
+
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct record *record = arg;
     struct worker *worker = record->worker;
@@ -125,7 +135,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
                    record->min_validity);
         check_fence(&worker->hold, record->began_at);
         worker->is_held = true;
-        worker_act_within(worker, app->phase == PHASE_LAST ? 5 : app->plan->hold_ms);
+        worker_act_within(worker, app->phase == PHASE_LAST ? 5 : draw_hold_ms(app));
     } else {
         app->checker->failed++;
         record_close(worker->losses);
@@ -134,9 +144,9 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
             violate(app_world(app), INVARIANT_CALLBACKS, "a failure without an explanation");
         }
         worker_forget_lock(worker);
-        worker_act_within(worker, app->plan->think_ms);
+        worker_act_within(worker, app_think_ms(app));
     }
-    be_rash(worker);
+    worker_be_rash(worker);
 }
 
 static void on_extended(redlock_lock *lock, redlock_status status, void *arg) {
@@ -152,14 +162,18 @@ static void on_extended(redlock_lock *lock, redlock_status status, void *arg) {
     if (status == REDLOCK_OK) {
         check_extended(&worker->hold, record->asked_at);
     }
-    be_rash(worker);
+    worker_be_rash(worker);
 }
 
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     struct record *record = arg;
     struct worker *worker = record->worker;
     struct app *app = record->app;
-    if (!record_arrive(record, "on_lost", status) || status == REDLOCK_ECLOSED) {
+    if (!record_arrive(record, "on_lost", status)) {
+        return;
+    }
+    check_told(&app->process, lock);
+    if (status == REDLOCK_ECLOSED) {
         return;
     }
     if (redlock_validity_ms(lock) != 0) {
@@ -168,8 +182,8 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     if (status == REDLOCK_EEXPIRED) {
         check_expired(&worker->hold);
     }
-    worker_act_within(worker, app->plan->think_ms); /* to release it */
-    be_rash(worker);
+    worker_act_within(worker, app_think_ms(app)); /* to release it */
+    worker_be_rash(worker);
 }
 
 static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
@@ -180,7 +194,7 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     }
     (void)lock;
     app->checker->released += status == REDLOCK_OK;
-    be_rash(record->worker);
+    worker_be_rash(record->worker);
 }
 
 /* ---- calls ---- */
@@ -265,9 +279,13 @@ static void acquire(struct worker *worker) {
     if (is_last) {
         request.wait_ms = REDLOCK_FOREVER;
     } else {
-        request.wait_ms = app_chance(app, 500) ? 1 + app_draw(app, 1000) : 0;
+        request.wait_ms = app_chance(app, 500) ? 1 + app_draw(app, plan->wait_ms) : 0;
         request.retries = app_chance(app, 300) ? (uint32_t)app_draw(app, 5) : 0;
         request.min_validity_ms = draw_min_validity_ms(app, request.ttl_ms);
+    }
+    if (!is_last && app->plan->has_hurry && !app_is_hurried(app)) {
+        request.wait_ms = request.retries = 0; /* it leaves to others what nodes have lost ... */
+        request.watchdog = false;              /* ... and does not notice for long */
     }
     request.watchdog = app_chance(app, 400);
     request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;
@@ -305,7 +323,7 @@ static void acquire(struct worker *worker) {
     record_close(worker->acquires);
     record_close(worker->losses);
     worker_forget_lock(worker);
-    worker_act_within(worker, plan->think_ms);
+    worker_act_within(worker, app_think_ms(app));
 }
 
 static void cancel(struct worker *worker) {
@@ -365,7 +383,7 @@ static void release(struct worker *worker) {
     record_close(worker->losses);
     worker_forget_lock(worker);
     worker->has_finished = app->phase == PHASE_LAST;
-    worker_act_within(worker, app->plan->think_ms);
+    worker_act_within(worker, app_think_ms(app));
 }
 
 /* ---- what workers do ---- */
@@ -373,15 +391,15 @@ static void release(struct worker *worker) {
 static void act_on_held(struct worker *worker) {
     struct app *app = worker->app;
     redlock_validity_ms(worker->lock);
-    if (app->phase != PHASE_FAULTS || app_chance(app, 450)) {
+    if (app->phase != PHASE_FAULTS || app_chance(app, app_is_hurried(app) ? 900 : 450)) {
         release(worker);
         return;
     }
-    if (worker->extends == NULL && app_chance(app, 400)) {
+    if (worker->extends == NULL && app_chance(app, app->plan->has_hurry ? 50 : 400)) {
         extend(worker);
     }
     if (worker->lock != NULL) { /* extending may have made nothing of it, but does not call back */
-        worker_act_within(worker, app->plan->hold_ms);
+        worker_act_within(worker, draw_hold_ms(app));
     }
 }
 
@@ -408,4 +426,5 @@ static void on_alarm(void *owner) {
 void worker_init(struct worker *worker, struct app *app, unsigned index) {
     *worker = (struct worker){.app = app, .index = index};
     alarm_init(&worker->alarm, &app->process, on_alarm, worker);
+    looker_init(worker);
 }

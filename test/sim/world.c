@@ -120,8 +120,9 @@ void violate(struct world *world, enum invariant invariant, const char *format, 
 
 const char *invariant_name(enum invariant invariant) {
     static const char *const names[INVARIANT_COUNT] = {
-        "none",   "exclusion", "quorum", "callbacks", "expiry",  "revival", "liveness", "bounds",
-        "tokens", "loss",      "fence",  "stay",      "permits", "renewal", "work",     "storm",
+        "none",     "exclusion", "quorum",  "callbacks", "expiry", "revival",
+        "liveness", "bounds",    "tokens",  "loss",      "fence",  "stay",
+        "permits",  "looks",     "renewal", "work",      "storm",
     };
     return names[invariant];
 }

@@ -40,9 +40,10 @@ enum invariant {
     INVARIANT_FENCE = 10,    /* fences grow, and none is given twice */
     INVARIANT_STAY = 11,     /* who asked for it keeps others out for a while */
     INVARIANT_PERMITS = 12,  /* never more holders of a semaphore than it has permits */
-    INVARIANT_RENEWAL = 13,  /* no lock is lost that a quorum renewed in time */
-    INVARIANT_WORK = 14,     /* a turn is short: an application's timers are in time */
-    INVARIANT_STORM = 15,    /* renewals are few, and spread */
+    INVARIANT_LOOKS = 13,    /* what is said of a key is true */
+    INVARIANT_RENEWAL = 14,  /* no lock is lost that a quorum renewed in time */
+    INVARIANT_WORK = 15,     /* a turn is short: an application's timers are in time */
+    INVARIANT_STORM = 16,    /* renewals are few, and spread */
     INVARIANT_COUNT
 };
 

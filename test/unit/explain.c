@@ -95,6 +95,20 @@ static void test_what_each_vote_is_called(void **state) {
     }
 }
 
+static void test_late_grants_and_ruined_counters_are_told(void **state) {
+    (void)state;
+    struct row row = {not_acquired,
+                      3,
+                      {{A, REDLOCK_VOTE_LATE, 0, ""},
+                       {B, REDLOCK_VOTE_WRONG_TYPE, 0, "its counter is out of range"},
+                       {C, REDLOCK_VOTE_LATE, 0, ""}},
+                      "not acquired after 3 tries in 412 ms, 2 of 3 nodes are needed"
+                      "; 2 granted too late, after 50 ms or more (" A ", " C ")"
+                      "; 1 the key exists but is no lock: its counter is out of range (" B ")"};
+    row.subject.node_timeout_ms = 50;
+    check(&row);
+}
+
 static void test_how_often_it_was_tried(void **state) {
     (void)state;
     const struct row once = {{.what = "acquired", .tries = 1, .took_ms = 0},
@@ -144,6 +158,7 @@ int main(void) {
         cmocka_unit_test(test_nodes_that_say_the_same_are_told_together),
         cmocka_unit_test(test_nodes_that_differ_in_detail_are_told_apart),
         cmocka_unit_test(test_what_each_vote_is_called),
+        cmocka_unit_test(test_late_grants_and_ruined_counters_are_told),
         cmocka_unit_test(test_how_often_it_was_tried),
         cmocka_unit_test(test_two_lists_are_told),
         cmocka_unit_test(test_a_sentence_that_does_not_fit_is_cut),

@@ -273,6 +273,73 @@ static void test_a_renewal_that_waits_is_hurried_too(void **state) {
     assert_state(&rig, LEASE_HELD);
 }
 
+/* The timer and the verdict come at once: the round is over, whoever is silent. */
+static void test_a_verdict_is_not_waited_for(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    rig_wake_on_time(&rig);
+    for (uint32_t node = 0; node < 3; node++) {
+        round_vote(&rig.round, node, REDLOCK_VOTE_MISSING, 0);
+    }
+    rig_wake_on_time(&rig);
+    assert_lost(&rig, REDLOCK_ELOST);
+}
+
+/* Nothing is hurried that the application asked for, that is decided, or that is as good as lost.
+ */
+static void test_who_is_not_hurried(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    rig_extend(&rig, MS(10000));
+    rig_votes(&rig, "UUU");
+    assert_true(rig.lease.is_unrenewed);
+    rig_extend(&rig, MS(10000));
+    rig_hurry(&rig);
+    assert_nothing_sent(&rig);
+    rig_votes(&rig, "UUU");
+    rig_wake_on_time(&rig);
+    for (uint32_t node = 0; node < 3; node++) {
+        round_vote(&rig.round, node, REDLOCK_VOTE_GRANTED, 0);
+    }
+    rig_hurry(&rig);
+    assert_nothing_sent(&rig);
+    rig_wake(&rig);
+    rig_hold(&rig, &terms, "GGG");
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "UUU");
+    rig.now = rig.lease.lost_at;
+    rig_hurry(&rig);
+    assert_nothing_sent(&rig);
+}
+
+/* As with a renewal in time, more than min_validity has to be left; and once is enough. */
+static void test_late_grants_that_change_nothing(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    terms.min_validity = MS(9000);
+    rig_hold(&rig, &terms, "GGG");
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GEE");
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "   GG");
+    assert_int_equal(rig.lease.validity_end, T0 + MS(9898));
+    assert_true(rig.lease.is_unrenewed);
+    terms.min_validity = 0;
+    rig_hold(&rig, &terms, "GGG");
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GGE");
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "   G");
+    uint64_t end = rig.lease.validity_end;
+    rig_votes(&rig, "    G");
+    assert_int_equal(rig.lease.validity_end, end);
+}
+
 /* Each row: what comes in time, what comes when the round is over, and whether that renews it. */
 static void test_late_grants_of_the_latest_renewal_count(void **state) {
     (void)state;
@@ -952,6 +1019,9 @@ int main(void) {
         cmocka_unit_test(test_a_busy_loop_leaves_locks_apart),
         cmocka_unit_test(test_a_failed_renewal_is_tried_again),
         cmocka_unit_test(test_a_renewal_is_hurried_when_a_node_comes_up),
+        cmocka_unit_test(test_a_verdict_is_not_waited_for),
+        cmocka_unit_test(test_who_is_not_hurried),
+        cmocka_unit_test(test_late_grants_that_change_nothing),
         cmocka_unit_test(test_late_grants_of_the_latest_renewal_count),
         cmocka_unit_test(test_late_grants_revive_nothing),
         cmocka_unit_test(test_a_watchdog_goes_on_with_the_old_ttl_after_a_failure),

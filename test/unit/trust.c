@@ -436,6 +436,9 @@ static void test_without_beats_nothing_ages(void **state) {
     terms.max_age = S(3);
     terms.guards = REDLOCK_GUARDS_LENIENT;
     struct trust trust = sound(&terms);
+    trust_refused(&trust, TRUST_SERVER, true, "NOPERM");
+    assert_int_equal(trust_fresh_until(&trust), START + S(3));
+    trust_refused(&trust, TRUST_BEAT, true, "NOPERM");
     trust_refused(&trust, TRUST_BEAT, true, "NOPERM");
     assert_int_equal(trust_fresh_until(&trust), UINT64_MAX);
     assert_sound(&trust, START + S(999));

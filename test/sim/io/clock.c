@@ -8,20 +8,8 @@
 
 uint64_t clock_now(void) {
     struct event_base *process = running;
-    struct world *world = process->world;
-    if (process->is_running && !world->is_nested && rng_chance(&world->rng, process->preemptions)) {
-        uint64_t until = world->now + rng_below(&world->rng, process->preempted_for);
-        TRACE(world, "process %u is preempted", process->index);
-        process->on_check(process, true);
-        world->is_nested = true;
-        running = NULL;
-        world_run_until(world, until);
-        running = process;
-        process->on_check(process, true);
-        world->is_nested = false;
-        TRACE(world, "process %u goes on", process->index);
-    }
-    return tempo_read(&process->clock, world->now);
+    process_may_be_preempted(process);
+    return tempo_read(&process->clock, process->world->now);
 }
 
 /* Worlds begin in 1970. Nobody has set the processes' wall clocks well. */

@@ -38,7 +38,7 @@ struct conn {
     struct pending_list pending;
     struct bytes out;
     bool is_open, is_closing, is_dirty;
-    uint64_t heard_at; /* by the process's clock */
+    uint64_t heard_at;          /* by the process's clock */
     struct load load, own_load; /* of the application, and of the client itself */
     TAILQ_ENTRY(conn) dirty_link;
     char why[128];
@@ -192,6 +192,7 @@ void conn_arrived(struct conn *conn, struct message *message) {
 
 void net_flush(struct net *net) {
     while (!TAILQ_EMPTY(&net->dirty)) {
+        process_may_be_preempted(net->loop->base); /* before it is written */
         struct conn *conn = TAILQ_FIRST(&net->dirty);
         undirty(conn);
         if (!conn->is_closing) {
@@ -201,7 +202,7 @@ void net_flush(struct net *net) {
 }
 
 static unsigned server_of(const struct conn_address *address) {
-    return (unsigned)address->port - 7000;
+    return (unsigned)address->port - SIM_FIRST_PORT;
 }
 
 struct conn *conn_open(struct net *net, const struct conn_address *address,

@@ -1,0 +1,196 @@
+/*
+ * Servers that lose keys, or whose clocks jump, while guards keep promise 1. A server that guards
+ * distrust backs whatever it had granted before: nobody takes its word (`young_until`). What guards
+ * cannot see yet, or not at all, is a doubt: a grant that the server carries out meanwhile may
+ * count although somebody still relies on what was lost. A hold that has no quorum without such
+ * grants is excused from being alone, until nobody can rely any more on what was lost. README.md
+ * says when.
+ */
+#include "checker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what happens to servers ---- */
+
+static uint64_t over_at(const struct checker *checker) {
+    return checker->world->now + checker->lasts;
+}
+
+/* The keys are gone, and what was kept of them is not kept any more. */
+static void forget(struct checker *checker, unsigned server, uint32_t keys) {
+    for (; keys != 0; keys &= keys - 1) {
+        unsigned key = (unsigned)__builtin_ctz(keys);
+        checker->set_last[server][key] = NO_TOKEN;
+        for (uint32_t i = 0; i < checker->token_count; i++) {
+            checker->tokens[i].keeps_until[server][key] = 0;
+        }
+    }
+}
+
+void check_forgotten(struct master *master) {
+    struct checker *checker = checker_of(master->world);
+    forget(checker, master->index, (UINT32_C(1) << KEYS_MAX) - 1);
+}
+
+/* An earlier loss may go unseen for longer than this one. */
+static void doubt(struct checker *checker, unsigned server, uint32_t keys, uint64_t unseen_until) {
+    for (; keys != 0; keys &= keys - 1) {
+        struct doubt *loss = &checker->losses[server][__builtin_ctz(keys)];
+        loss->began = checker->world->now;
+        loss->unseen_until = loss->unseen_until > unseen_until ? loss->unseen_until : unseen_until;
+        loss->over_at = over_at(checker);
+    }
+}
+
+uint64_t check_doubtful_until(const struct checker *checker, unsigned server, unsigned key) {
+    const struct doubt *loss = &checker->losses[server][key];
+    return loss->unseen_until > checker->world->now ? loss->over_at : 0;
+}
+
+void check_flushed(struct master *master) {
+    struct checker *checker = checker_of(master->world);
+    doubt(checker, master->index, (UINT32_C(1) << KEYS_MAX) - 1,
+          checker->world->now + checker->unseen);
+}
+
+void check_evicted(struct master *master, uint32_t keys) {
+    struct checker *checker = checker_of(master->world);
+    forget(checker, master->index, keys);
+    doubt(checker, master->index, keys, over_at(checker));
+    for (; keys != 0; keys &= keys - 1) {
+        checker->evicted_until[master->index][__builtin_ctz(keys)] = over_at(checker);
+    }
+}
+
+/* What a server has of a token has another end in true time. */
+static uint64_t kept_by(const struct checker *checker, struct master *master, uint32_t number,
+                        unsigned key) {
+    const char *name = checker->keys[key];
+    master->db = checker->db;
+    const struct store_key *found = master_find(master, name, strlen(name));
+    if (checker->tokens[number].is_reader) {
+        int64_t listed_ms = check_listed(checker, master, number);
+        return listed_ms != 0 ? master_keeps_until(master, listed_ms) : 0;
+    }
+    bool has_it = found != NULL && found->type == STORE_STRING &&
+                  check_token_of(checker, found->value, found->value_length) == number;
+    return has_it ? master_keeps_until(master, found->expires_ms) : 0;
+}
+
+void check_clock_set(struct master *master, int64_t by, bool is_seen, bool is_young) {
+    struct checker *checker = checker_of(master->world);
+    uint64_t now = checker->world->now;
+    for (uint32_t i = 0; i < checker->token_count; i++) {
+        struct token *token = &checker->tokens[i];
+        for (uint32_t rest = token->keys; rest != 0; rest &= rest - 1) {
+            unsigned key = (unsigned)__builtin_ctz(rest);
+            uint64_t *kept = &token->keeps_until[master->index][key];
+            *kept = *kept != 0 ? kept_by(checker, master, i, key) : 0;
+        }
+    }
+    if (by < 0) { /* it has lost nothing */
+        checker->set_back_ms[master->index] += -by / (int64_t)MS + 1;
+        return;
+    }
+    checker->jumps[master->index] =
+        (struct doubt){.began = now,
+                       .unseen_until = is_seen ? now : now + checker->unseen,
+                       .unknown_until = is_young ? now : over_at(checker),
+                       .over_at = over_at(checker)};
+}
+
+/* ---- what clients know ---- */
+
+void check_heard(struct event_base *process, unsigned server, uint64_t at) {
+    struct heard *heard = &checker_of(process->world)->heard[process->index][server];
+    if (heard->at == 0 || heard->life != process->life) {
+        *heard = (struct heard){process->life, at};
+    }
+}
+
+static bool knows_clock(const struct checker *checker, const struct event_base *process,
+                        unsigned server, uint64_t before) {
+    const struct heard *heard = &checker->heard[process->index][server];
+    return heard->at != 0 && heard->life == process->life && heard->at < before;
+}
+
+static bool is_jump_unseen(const struct checker *checker, const struct event_base *process,
+                           unsigned server, uint64_t granted_at) {
+    const struct doubt *jump = &checker->jumps[server];
+    return granted_at >= jump->began && (granted_at < jump->unseen_until ||
+                                         (granted_at < jump->unknown_until &&
+                                          !knows_clock(checker, process, server, jump->began)));
+}
+
+void check_granted(struct checker *checker, const struct event_base *process, unsigned server,
+                   const struct effect *effect, uint64_t granted_at) {
+    uint64_t *until = &checker->tokens[effect->token].doubtful_until[server][effect->key];
+    *until = effect->doubtful_until;
+    if (is_jump_unseen(checker, process, server, granted_at) &&
+        checker->jumps[server].over_at > *until) {
+        *until = checker->jumps[server].over_at;
+    }
+}
+
+/* ---- what is excused ---- */
+
+/* The servers whose grants counted, as far as the application is told. */
+static uint32_t counted(const redlock_lock *lock) {
+    redlock_node_report reports[SERVERS_MAX + 1];
+    size_t count = redlock_report(lock, reports, SERVERS_MAX + 1);
+    uint32_t servers = 0;
+    for (size_t i = 0; i < count && i <= SERVERS_MAX; i++) {
+        const char *port = strrchr(reports[i].node, ':') + 1;
+        if (reports[i].vote == REDLOCK_VOTE_GRANTED) {
+            servers |= UINT32_C(1) << (strtoul(port, NULL, 10) - SIM_FIRST_PORT);
+        }
+    }
+    return servers;
+}
+
+static bool has_quorum(uint32_t list, uint32_t servers) {
+    return (unsigned)__builtin_popcount(list & servers) >= check_quorum_of(list);
+}
+
+void check_excuse(const struct checker *checker, struct hold *hold) {
+    const struct token *token = &checker->tokens[hold->token];
+    uint32_t next = checker->next_lists[hold->process->index];
+    uint32_t sound = counted(hold->lock);
+    uint64_t latest = 0;
+    for (unsigned server = 0; server < checker->network->server_count; server++) {
+        for (uint32_t rest = hold->keys; rest != 0; rest &= rest - 1) {
+            uint64_t until = token->doubtful_until[server][__builtin_ctz(rest)];
+            sound &= ~(until > checker->world->now ? UINT32_C(1) << server : 0);
+            latest = until > latest ? until : latest;
+        }
+    }
+    bool is_sound = has_quorum(checker->lists[hold->process->index], sound) &&
+                    (next == 0 || has_quorum(next, sound));
+    hold->excused_until = is_sound ? 0 : latest;
+}
+
+bool check_is_excused(const struct checker *checker, const struct hold *hold) {
+    return hold->excused_until > checker->world->now;
+}
+
+bool check_is_doubted(const struct checker *checker, uint32_t list, uint64_t since) {
+    for (unsigned server = 0; server < checker->network->server_count; server++) {
+        for (unsigned key = 0; key < KEYS_MAX; key++) {
+            if (check_is_listed(list, server) && (checker->losses[server][key].over_at > since ||
+                                                  checker->jumps[server].over_at > since)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+uint64_t check_evicted_until(const struct checker *checker, unsigned server, uint32_t keys) {
+    uint64_t until = 0;
+    for (; keys != 0; keys &= keys - 1) {
+        uint64_t one = checker->evicted_until[server][__builtin_ctz(keys)];
+        until = one > until ? one : until;
+    }
+    return until;
+}

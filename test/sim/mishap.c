@@ -1,0 +1,219 @@
+#include "mishap.h"
+
+#include "wire/script.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/*
+ * A jump that no reading of the clock can hide, however long an answer took: a process may have
+ * been paused for two seconds between its question and the answer, and clocks may have drifted
+ * since.
+ */
+#define LEAST_JUMP (15000 * MS)
+#define MOST_JUMP_AHEAD (3600000 * MS)
+#define MOST_JUMP_BACK (20000 * MS)
+
+/* Keys live longer by what a clock was set back, and worlds have to wait for that. */
+#define JUMPS_BACK_MAX 2
+
+static uint64_t draw(struct nemesis *nemesis, uint64_t below) {
+    return rng_below(&nemesis->world->rng, below);
+}
+
+static bool coin(struct nemesis *nemesis) {
+    return rng_chance(&nemesis->world->rng, 500);
+}
+
+static bool is_durable(const struct nemesis *nemesis, const struct server *server) {
+    return nemesis->plan->durable >> server->master.index & 1;
+}
+
+void mishap_stop(struct nemesis *nemesis, struct server *server, uint64_t until) {
+    server->is_gone = coin(nemesis);
+    server->paused_until = 0;
+    server_break(server);
+    server->down_until = until > server->down_until ? until : server->down_until;
+    master_start(&server->master, server->down_until);
+}
+
+/* Clients take its word for nothing until it has been up, or sound, for the longest TTL. */
+static void be_young(const struct nemesis *nemesis, struct server *server, uint64_t from) {
+    const redlock_options *options = &nemesis->plan->options;
+    double slowest = 1 + options->drift / 2;
+    uint64_t until = from + (uint64_t)((double)(options->max_ttl_ms * MS) / slowest);
+    server->young_until = until > server->young_until ? until : server->young_until;
+}
+
+/* ---- restarts ---- */
+
+/*
+ * Empty, or from an old snapshot; a durable one with all it had. It takes part at once; but for its
+ * clients one that is not durable has to be up for as long as the longest TTL.
+ */
+static void restart(struct nemesis *nemesis, struct server *server) {
+    bool keeps = is_durable(nemesis, server);
+    TRACE(nemesis->world, "nemesis: node %u restarts %s", server->master.index,
+          keeps ? "with all it had" : "empty");
+    if (!keeps) {
+        master_forget(&server->master);
+        check_forgotten(&server->master);
+    }
+    if (!keeps && coin(nemesis)) { /* what it has is from before: the marker, and no key */
+        master_seem_old(&server->master, nemesis->plan->db);
+    }
+    mishap_stop(nemesis, server, nemesis->world->now + draw(nemesis, 20 * MS));
+    if (!keeps) {
+        be_young(nemesis, server, server->down_until);
+    }
+}
+
+/* ---- clocks ---- */
+
+enum jump_kind { JUMP_ALONE, JUMP_IN_RESTART, JUMP_AFTER_RESTART, JUMP_KIND_COUNT };
+
+static int64_t draw_jump(struct nemesis *nemesis, enum jump_kind kind) {
+    if (nemesis->jumps_back < JUMPS_BACK_MAX && (kind == JUMP_AFTER_RESTART || coin(nemesis))) {
+        nemesis->jumps_back++;
+        return -(int64_t)(LEAST_JUMP + draw(nemesis, MOST_JUMP_BACK - LEAST_JUMP));
+    }
+    return (int64_t)(LEAST_JUMP + draw(nemesis, MOST_JUMP_AHEAD - LEAST_JUMP));
+}
+
+/* As a client hears of that when it hears the clock: in a restart before all else. */
+static void set_clock(struct nemesis *nemesis, struct server *server, int64_t by, bool is_seen,
+                      bool is_young) {
+    struct tempo *clock = &server->master.clock;
+    TRACE(nemesis->world, "nemesis: the clock of node %u jumps by %" PRId64 " ms",
+          server->master.index, by / (int64_t)MS);
+    tempo_set(clock, nemesis->world->now, by, clock->ppm);
+    nemesis->set_back += by < 0 ? (uint64_t)-by : 0;
+    if (by > 0) {
+        be_young(nemesis, server, nemesis->world->now);
+    }
+    check_clock_set(&server->master, by, is_seen, is_young);
+}
+
+/* Before the server is started, so that its uptime is right. */
+static void jump_in_restart(struct nemesis *nemesis, struct server *server, int64_t by) {
+    set_clock(nemesis, server, by, true, !is_durable(nemesis, server));
+    restart(nemesis, server);
+}
+
+/* Back, after the server was started: then its uptime is less than nothing. */
+static void jump_after_restart(struct nemesis *nemesis, struct server *server, int64_t by) {
+    restart(nemesis, server);
+    set_clock(nemesis, server, by, true, !is_durable(nemesis, server));
+}
+
+static void jump(struct nemesis *nemesis, struct server *server, int64_t by, enum jump_kind kind) {
+    if (kind == JUMP_ALONE) {
+        set_clock(nemesis, server, by, false, false);
+    } else if (kind == JUMP_AFTER_RESTART && by < 0) {
+        jump_after_restart(nemesis, server, by);
+    } else {
+        jump_in_restart(nemesis, server, by);
+    }
+}
+
+/* Somebody comes who has not seen the clocks before. */
+static void renew_client(struct nemesis *nemesis) {
+    struct app *app = &nemesis->apps[draw(nemesis, nemesis->plan->processes)];
+    if (!app->process.is_running) {
+        app_crash(app, nemesis->world->now + draw(nemesis, 100 * MS));
+    }
+}
+
+/*
+ * Two jumps of one clock could undo each other before a client sees either. By then nobody relies
+ * on what was there before the first.
+ */
+static void set_clocks(struct nemesis *nemesis, unsigned count) {
+    const struct plan *plan = nemesis->plan;
+    const struct checker *checker = nemesis->world->checker;
+    enum jump_kind kind = (enum jump_kind)draw(nemesis, JUMP_KIND_COUNT);
+    int64_t by = draw_jump(nemesis, kind);
+    unsigned first = (unsigned)draw(nemesis, plan->nodes);
+    for (unsigned i = 0; i < count; i++) {
+        struct server *server = &nemesis->network->servers[(first + i) % plan->nodes];
+        uint64_t *rests = &nemesis->clock_rests_until[server->master.index];
+        if (*rests <= nemesis->world->now) {
+            *rests = nemesis->world->now + checker->lasts * 3 / 2 + 2 * checker->unseen;
+            jump(nemesis, server, by, kind);
+        }
+    }
+    if (kind == JUMP_AFTER_RESTART || coin(nemesis)) {
+        renew_client(nemesis);
+    }
+}
+
+/* ---- memory ---- */
+
+/* FLUSHALL: the connections stay. */
+static void flush(struct nemesis *nemesis, struct server *server) {
+    TRACE(nemesis->world, "nemesis: node %u is emptied", server->master.index);
+    master_forget(&server->master);
+    check_forgotten(&server->master);
+    check_flushed(&server->master);
+    be_young(nemesis, server, nemesis->world->now);
+}
+
+/* The lock whose key, or list of readers, this is; a mask, 0: of none. */
+static uint32_t locks_of(const struct checker *checker, const struct store_key *key) {
+    char list[sizeof(checker->keys[0]) + 16];
+    for (unsigned i = 0; i < checker->key_count; i++) {
+        const struct word name = {key->name, key->name_length};
+        snprintf(list, sizeof(list), "%s%s", checker->keys[i], READERS_SUFFIX);
+        if (word_is(&name, checker->keys[i]) || word_is(&name, list)) {
+            return UINT32_C(1) << i;
+        }
+    }
+    return 0;
+}
+
+/* Any key: a lock, the marker, a counter, a list of readers, a writer's note. */
+static void evict(struct nemesis *nemesis, struct server *server) {
+    struct master *master = &server->master;
+    if (master->key_count == 0) {
+        return;
+    }
+    const struct store_key *key = master_nth(master, (unsigned)draw(nemesis, master->key_count));
+    uint32_t locks = locks_of(nemesis->world->checker, key);
+    TRACE(nemesis->world, "nemesis: node %u evicts %.*s", master->index, (int)key->name_length,
+          key->name);
+    master_evict(master, key);
+    check_evicted(master, locks);
+}
+
+/* ---- one after the other ---- */
+
+static void lose_memory(struct nemesis *nemesis, unsigned count) {
+    const struct plan *plan = nemesis->plan;
+    bool is_all = coin(nemesis) || (plan->has_hurry && coin(nemesis));
+    count = is_all && coin(nemesis) ? plan->nodes : count;
+    unsigned first = (unsigned)draw(nemesis, plan->nodes);
+    for (unsigned i = 0; i < count; i++) {
+        struct server *server = &nemesis->network->servers[(first + i) % plan->nodes];
+        bool is_young = server->young_until > nemesis->world->now;
+        if (is_durable(nemesis, server) || (plan->has_hurry && is_young)) {
+            continue; /* nobody would get anything there */
+        }
+        if (is_all) {
+            flush(nemesis, server);
+        } else {
+            evict(nemesis, server);
+        }
+    }
+}
+
+void mishap_strike(struct nemesis *nemesis) {
+    const struct plan *plan = nemesis->plan;
+    unsigned count = coin(nemesis) ? 1 : 1 + (unsigned)draw(nemesis, plan->nodes);
+    if (plan->has_losses && draw(nemesis, 3) < (plan->has_hurry ? 3 : 1)) {
+        lose_memory(nemesis, count);
+    } else if (plan->has_jumps && draw(nemesis, 3) == 0) {
+        set_clocks(nemesis, count);
+    } else {
+        restart(nemesis, &nemesis->network->servers[draw(nemesis, plan->nodes)]);
+    }
+}
