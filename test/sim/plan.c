@@ -139,9 +139,9 @@ static void draw_mishaps(struct plan *plan, struct rng *rng) {
     if (plan->has_jumps && plan->preempted_for > 1000 * MS) {
         plan->preempted_for = 1000 * MS; /* else a reading of a clock may not tell anything */
     }
-    plan->durable = rng_chance(rng, 700)   ? 0
-                    : rng_chance(rng, 500) ? all
-                                           : all & (uint32_t)rng_next(rng);
+    plan->durable = rng_chance(rng, plan->has_jumps ? 400 : 800) ? 0
+                    : rng_chance(rng, 500)                       ? all
+                                                                 : all & (uint32_t)rng_next(rng);
 }
 
 /* Nodes that were restarted are trusted again, and restarted again. */
