@@ -143,15 +143,15 @@ typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
  *   - its memory was emptied: then REDLOCK_MARKER_KEY is gone. The very first client of all waits
  *     for it too: nobody can tell a memory that was emptied from one that is new;
  *   - its clock moved against ours by more than drift allows (then it renews nothing either);
- *   - it was a replica.
+ *   - it was a replica, be it for a moment: the marker that it has then is that of another server.
  * Each is looked at before the first vote on a connection, and once a second: a FLUSHALL or a jump
  * of the clock can go unseen for a second, on a slow connection for two seconds and
  * node_timeout_ms at the most. Two things are not noticed: that a single key was evicted or
  * deleted (the log warns of a maxmemory-policy that may do so); and, by a client that is new and
  * has nothing to compare with, that a node's clock had jumped before. "?durable=yes" in a node's
  * URI waives the first two of the list: its operator promises that it loses nothing (appendfsync
- * always). A replica, and a server that is two of the nodes, never counts (twice), whatever the
- * guards.
+ * always), and is not made a replica for a moment. A replica, and a server that is two of the
+ * nodes, never counts (twice), whatever the guards.
  *
  * All clients of a key must agree on max_ttl_ms, and have their guards on.
  */
@@ -200,7 +200,11 @@ typedef struct redlock_options {
     uint64_t reconnect_delay_ms;     /* likewise for connecting to a node again; 50 */
     uint64_t reconnect_delay_max_ms; /* 2000 */
 
-    /* Bounds per node: what is over them is not sent, and the node's vote is UNREACHABLE. */
+    /*
+     * Bounds per node: what is over them is not sent, and the node's vote is UNREACHABLE. To take
+     * locks, and to look at them, is three quarters of the room: the rest is for renewals and
+     * releases.
+     */
     uint32_t max_commands; /* commands sent and not answered; 65536 */
     size_t max_bytes;      /* their bytes, and those of releases to be sent later; 16 MiB */
 
@@ -526,8 +530,9 @@ typedef struct redlock_request {
  *
  * `on_acquired` (required) is called with
  *   REDLOCK_OK         the lock is held; the handle is the application's until redlock_release
- *   REDLOCK_EHELD      others hold the key on so many nodes that no quorum was left
- *   REDLOCK_ENOQUORUM  too few nodes answered, or too many refused
+ *   REDLOCK_EHELD      others hold the key, and the nodes that failed, or were too late, would not
+ *                      have been in the way alone
+ *   REDLOCK_ENOQUORUM  they would have: too few nodes answered in time, or too many refused
  *   REDLOCK_EEXPIRED   a quorum granted it, but too slowly: no validity was left
  *   REDLOCK_ECANCELED, REDLOCK_ECLOSED, REDLOCK_ENOMEM
  * and, when it is not OK, the handle ends with the callback. redlock_explain tells why.
@@ -560,8 +565,9 @@ REDLOCK_EXPORT redlock_status redlock_cancel(redlock_lock *lock);
  *   REDLOCK_OK         validity counts from this call
  *   REDLOCK_ELOST      a quorum is gone; on_lost follows
  *   REDLOCK_ENOQUORUM  not enough nodes answered within node_timeout_ms; the lock keeps the
- * validity it had, unless answers that make up the quorum come later REDLOCK_EEXPIRED   granted,
- * but too slowly REDLOCK_ENOMEM     it could not be sent; the lock keeps the validity it had
+ *                      validity it had, or gains some when the answers come later
+ *   REDLOCK_EEXPIRED   granted, but too slowly
+ *   REDLOCK_ENOMEM     it could not be sent; the lock keeps the validity it had
  *   REDLOCK_ECANCELED  the lock was released meanwhile;  REDLOCK_ECLOSED
  * Refuses with REDLOCK_EBUSY while another extension is under way, REDLOCK_ELOST when the lock is
  * lost, REDLOCK_EINVAL when it is not held or ttl_ms is out of bounds, REDLOCK_ECLOSED.

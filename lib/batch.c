@@ -73,6 +73,7 @@ static struct batch *new_batch(struct context *context, enum script script, uint
     if (batch != NULL) {
         batch->request.on_reply = on_reply;
         batch->wait.on_reply = on_wait_reply;
+        batch->request.claim = batch->wait.claim = script_takes(script) ? LOAD_NEW : LOAD_HELD;
         batch->context = context;
         batch->script = script;
         batch->nodes = nodes;

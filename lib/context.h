@@ -61,7 +61,7 @@ struct context {
     bool in_turn;
     bool is_woken;       /* a turn is due */
     bool is_closing;     /* nothing new is begun */
-    uint64_t unreleased; /* releases of a closing client that nodes have refused */
+    uint64_t unreleased; /* releases that nobody remembers: refused while it closes, or too many */
     unsigned generation; /* of the process that made the client: io/fork.h */
 
     redlock_error refusal; /* of the last refused call */

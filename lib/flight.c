@@ -55,6 +55,7 @@ struct flight *flight_create(struct context *context, struct flight_listener lis
     context->flights_out++;
     flight->request.on_reply = on_set_reply;
     flight->wait.on_reply = on_wait_reply;
+    flight->request.claim = flight->wait.claim = LOAD_NEW;
     flight->context = context;
     flight->listener = listener;
     flight->key = key_hold(plan->key);

@@ -33,7 +33,7 @@ void guard_init(struct guard *guard, struct node *node) {
     for (unsigned i = 0; i < GUARD_ASKED_MAX; i++) {
         struct guard_asked *asked = &guard->asked[i];
         asked->request.on_reply = on_reply;
-        asked->request.is_own = true;
+        asked->request.claim = LOAD_OWN;
         asked->guard = guard;
         asked->question = (enum guard_question)(i < GUARD_BEAT ? i : GUARD_BEAT);
     }

@@ -110,7 +110,8 @@ redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released, void
 }
 
 uint64_t redlock_validity_ms(const redlock_lock *lock) {
-    if (lock == NULL || context_is_inherited(lock->locks->context)) {
+    const struct context *context = lock != NULL ? lock->locks->context : NULL;
+    if (context == NULL || context->is_closing || context_is_inherited(context)) {
         return 0;
     }
     return nanos_to_ms(lease_validity(&lock->lease, clock_now()));

@@ -593,23 +593,28 @@ static void close_some(struct locks *locks) {
     }
 }
 
-/* Those that come up meanwhile stay for the next turn. */
-static void deal_with(struct lock_queue *queue) {
-    unsigned count = queue->count < LOCKS_PER_TURN ? queue->count : LOCKS_PER_TURN;
-    for (unsigned i = 0; i < count && queue->count > 0; i++) {
+static unsigned due_in(const struct lock_queue *queue) {
+    return queue->count < LOCKS_PER_TURN ? queue->count : LOCKS_PER_TURN;
+}
+
+static void deal_with(struct lock_queue *queue, unsigned count) {
+    for (; count > 0 && queue->count > 0; count--) {
         redlock_lock *lock = TAILQ_FIRST(&queue->list);
         unqueue(lock);
         lock_turn(lock);
     }
 }
 
+/* Those that come up meanwhile stay for the next turn. */
 void locks_turn(struct locks *locks) {
+    unsigned verdicts = due_in(&locks->decided);
+    unsigned others = due_in(&locks->ready);
     locks->has_read = false;
     if (locks->context->is_closing) {
         close_some(locks);
     }
-    deal_with(&locks->decided);
-    deal_with(&locks->ready);
+    deal_with(&locks->decided, verdicts);
+    deal_with(&locks->ready, others);
 }
 
 bool locks_are_ready(const struct locks *locks) {

@@ -190,12 +190,13 @@ static void pay(struct node *node) {
     }
 }
 
-/* What was not sent for want of room is a debt. */
+/* What was not sent for want of room is a debt; or a renewal, which is in a hurry now. */
 static void on_room(void *owner) {
     struct node *node = owner;
     if (node->state == NODE_UP && node->debts.count > 0) {
         pay(node);
     }
+    node->context->on_node_up(node->context->on_node_up_arg);
 }
 
 static const struct conn_listener conn_listener = {.on_closed = on_closed, .on_room = on_room};
@@ -431,6 +432,7 @@ void node_owe(struct node *node, const struct owed *owed) {
         return;
     }
     if (!debts_add(&node->debts, owed, now)) {
+        node->context->unreleased++;
         log_line(&node->context->log, REDLOCK_LOG_WARN,
                  "node %s: a release cannot be remembered; the key's TTL frees it", node->name);
     } else if (node->state == NODE_UP && node->pay_at == NANOS_NEVER) {

@@ -58,11 +58,15 @@ struct conn {
 
 /* ---- replies, and the end of a connection ---- */
 
+static struct load *load_of(struct conn *conn, const struct conn_request *request) {
+    return request->claim == LOAD_OWN ? &conn->own_load : &conn->load;
+}
+
 static void on_reply(redisAsyncContext *context, void *object, void *privdata) {
     struct conn *conn = context->data;
     struct conn_request *request = privdata;
     const redisReply *given = object;
-    struct load *load = request->is_own ? &conn->own_load : &conn->load;
+    struct load *load = load_of(conn, request);
     bool has_room = load_remove(load, &conn->net->bounds, request->length);
     conn->replies++;
     /* A connection that is ending says no more that counts: behind a refused login or SELECT
@@ -423,8 +427,8 @@ struct conn *conn_open(struct net *net, const struct conn_address *address,
 }
 
 bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
-    bool has_room = request->is_own || load_has_room(&conn->load, &conn->net->bounds, length);
-    if (conn->is_closing || !has_room) {
+    struct load *load = load_of(conn, request);
+    if (conn->is_closing || !load_has_room(load, &conn->net->bounds, request->claim, length)) {
         return false;
     }
     redisAsyncContext *context = conn->context;
@@ -436,7 +440,7 @@ bool conn_send(struct conn *conn, struct conn_request *request, const char *data
         conn_close(conn, "out of memory");
         return false;
     }
-    load_add(request->is_own ? &conn->own_load : &conn->load, request->length);
+    load_add(load, request->length);
     return true;
 }
 

@@ -37,9 +37,9 @@ struct net {
  */
 struct conn_request {
     void (*on_reply)(struct conn_request *request, void *owner, const struct reply *reply);
-    uint64_t sent_at; /* set by the sender: for conn_oldest */
-    size_t length;    /* of the command: set by the sender, for the bound on bytes */
-    bool is_own;      /* the client's own question: neither refused nor counted by the bounds */
+    uint64_t sent_at;      /* set by the sender: for conn_oldest */
+    size_t length;         /* of the command: set by the sender, for the bound on bytes */
+    enum load_claim claim; /* set by the sender: its share of the room */
 };
 
 /* Where to connect: a numeric address and a port, or the path of a socket. */

@@ -327,16 +327,19 @@
     "local time = redis.call('time')\n"                                                            \
     "local now = time[1] * 1000000 + time[2]\n"                                                    \
     "local known = tonumber(ARGV[1])\n"                                                            \
+    "local info = redis.pcall('info', 'server')\n"                                                 \
+    "local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)')\n"                  \
     "local first, last = now, 0\n"                                                                 \
     "local value = redis.call('get', KEYS[1])\n"                                                   \
     "if value then\n"                                                                              \
-    "  local f, l = string.match(value, '^(%d+):(%d+)$')\n"                                        \
-    "  if f and tonumber(f) <= now and tonumber(l) >= known then\n"                                \
+    "  local f, l, r = string.match(value, '^(%d+):(%d+):(%x*)$')\n"                               \
+    "  run = run or r\n"                                                                           \
+    "  if f and r == run and tonumber(f) <= now and tonumber(l) >= known then\n"                   \
     "    first, last = tonumber(f), tonumber(l)\n"                                                 \
     "  end\n"                                                                                      \
     "end\n"                                                                                        \
     "local function confirm()\n"                                                                   \
-    "  local text = string.format('%.0f:%.0f', first, now)\n"                                      \
+    "  local text = string.format('%.0f:%.0f:%s', first, now, run or '')\n"                        \
     "  local why = redis.pcall('set', KEYS[1], text).err\n"                                        \
     "  if not why then\n"                                                                          \
     "    last = now\n"                                                                             \
@@ -366,7 +369,7 @@ static const struct {
     [SCRIPT_SHARE_END] = {SHARE_END, "e034d45e1f46342ffae7967df2326dd600e12c09"},
     [SCRIPT_WRITE] = {WRITE, "d1c0bac48ef382a0124f2c72f5734a90e2c63c04"},
     [SCRIPT_WRITE_FENCED] = {WRITE_FENCED, "e4233f71df774c5fee460065d75f4efd427cdb5d"},
-    [SCRIPT_BEAT] = {BEAT, "f25d4bedc18ef47d32aa030c90c13f3276ae80ad"},
+    [SCRIPT_BEAT] = {BEAT, "255cc0fd0994788a9def290296c9a57efd114d3a"},
 };
 
 const char *script_text(enum script script) {

@@ -102,6 +102,18 @@ static void wait_distrusted(struct fixture *f, const redlock_client *client, siz
     run_until(f, is_suspected, &suspicion, "the node is distrusted for that reason");
 }
 
+static bool is_untrusted(void *arg) {
+    const struct suspicion *suspicion = arg;
+
+    return !node_info(suspicion->client, suspicion->node).trusted;
+}
+
+static void wait_untrusted(struct fixture *f, const redlock_client *client, size_t node) {
+    struct suspicion suspicion = {client, node, NULL};
+
+    run_until(f, is_untrusted, &suspicion, "the node is not trusted");
+}
+
 /* Three URIs. */
 struct uris {
     char text[THREE][160];
@@ -257,13 +269,15 @@ static bool is_confirmed(void *arg) {
 static void a_restored_snapshot_is_noticed(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);
-    char first[64];
+    char first[128];
+    const char *run;
     char *answer;
 
     run_until(f, is_confirmed, f, "the marker has been confirmed");
     snprintf(first, sizeof(first), "%s", value_at(f, 0, REDLOCK_MARKER_KEY));
+    run = strrchr(first, ':') + 1;
     *strchr(first, ':') = '\0';
-    answer = masters_query(f->masters, 0, "SET %s %s:%s", REDLOCK_MARKER_KEY, first, first);
+    answer = masters_query(f->masters, 0, "SET %s %s:%s:%s", REDLOCK_MARKER_KEY, first, first, run);
     free(answer);
     wait_distrusted(f, client, 0, "its memory is new");
     wait_trusted(f, client, THREE);
@@ -306,7 +320,7 @@ static void fill_queues(struct fixture *f, redlock_client *client) {
         begin_acquire(f, client, &request);
     }
     run_turns(f, 2);
-    assert_in_range(node_info(client, 0).commands, LEAST_QUEUE, 2 * LEAST_QUEUE);
+    assert_in_range(node_info(client, 0).commands, LEAST_QUEUE / 4 * 3, 2 * LEAST_QUEUE);
 }
 
 static bool have_markers(void *arg) {
@@ -469,6 +483,17 @@ static void a_durable_node_that_restarts_is_asked_for_its_clock(void **state) {
     wait_trusted(f, client, THREE);
 }
 
+/* A marker of the run that it is in, from long ago. */
+static void seem_old(struct fixture *f, size_t master) {
+    char *info = masters_query(f->masters, master, "INFO server");
+    const char *run = strstr(info, "run_id:") + strlen("run_id:");
+    char marker[64];
+
+    snprintf(marker, sizeof(marker), "1:1:%.40s", run);
+    free(info);
+    free(masters_query(f->masters, master, "SET %s %s", REDLOCK_MARKER_KEY, marker));
+}
+
 static bool has_negative_uptime(void *arg) {
     return master_number(arg, 0, "uptime_in_seconds") < 0;
 }
@@ -480,7 +505,7 @@ static void a_server_whose_clock_was_set_back_after_its_start_is_young(void **st
 
     set_clock(-1000, 0);
     for (size_t i = 0; i < THREE; i++) {
-        free(masters_query(f->masters, i, "SET %s 1:1", REDLOCK_MARKER_KEY));
+        seem_old(f, i);
     }
     run_until(f, has_negative_uptime, f, "the server has noticed its clock");
     redlock_options options = guarded(f, masters_uris(f->masters), THREE, TTL_MS);
@@ -557,6 +582,34 @@ static void a_replica_never_counts(void **state) {
     free(masters_query(f->masters, 2, "REPLICAOF NO ONE"));
     wait_distrusted(f, client, 2, "it was a replica");
     wait_trusted(f, client, THREE);
+}
+
+static bool has_synced(void *arg) {
+    struct fixture *f = arg;
+    char *link = masters_query(f->masters, 2, "INFO replication");
+    bool is_up = strstr(link, "master_link_status:up") != NULL;
+
+    free(link);
+    return is_up;
+}
+
+/*
+ * For a moment only, on connections that stand: it has the memory of its master from then on, with
+ * a marker that is as old as its own, and nothing of what it had granted.
+ */
+static void a_master_that_was_a_replica_for_a_moment_is_noticed(void **state) {
+    struct fixture *f = *state;
+    redlock_client *holder = trusting_client(f, TTL_MS);
+    redlock_client *rival = trusting_client(f, TTL_MS);
+
+    free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
+    run_until(f, has_synced, f, "the replica has its master's memory");
+    free(masters_query(f->masters, 2, "REPLICAOF NO ONE"));
+    wait_untrusted(f, holder, 2);
+    wait_untrusted(f, rival, 2);
+    assert_true(node_info(rival, 0).trusted);
+    assert_true(node_info(rival, 1).trusted);
+    wait_trusted(f, rival, THREE);
 }
 
 /* On a connection that stands: nothing but the beat tells. */
@@ -860,6 +913,7 @@ int main(void) {
         ON_THREE_MASTERS(a_twin_that_is_replaced_counts),
         ON_THREE_MASTERS(a_replica_never_counts),
         ON_THREE_MASTERS(a_master_that_becomes_a_replica_is_noticed),
+        ON_THREE_MASTERS(a_master_that_was_a_replica_for_a_moment_is_noticed),
         ON_THREE_MASTERS(a_server_that_says_nothing_but_read_only_is_asked_now_and_then),
         ON_THREE_MASTERS(whoever_may_not_be_asked_is_not_trusted),
         ON_THREE_MASTERS(whoever_may_not_be_asked_is_trusted_if_so_wished),

@@ -174,15 +174,26 @@ static struct store_key *add(struct master *master, const struct word *name) {
     return key;
 }
 
-void master_seem_old(struct master *master, unsigned db) {
-    const int64_t long_ms = 500000; /* worlds begin at 1000 s */
+/* Worlds begin at 1000 s. */
+#define LONG_MS 500000
+
+static void put_marker(struct master *master, unsigned db, const struct master *of) {
     const struct word name = {REDLOCK_MARKER_KEY, strlen(REDLOCK_MARKER_KEY)};
     int64_t now_ms = master_now_ms(master);
-    master->started_ms = now_ms - long_ms;
     master->db = db;
     struct store_key *key = add(master, &name);
-    key->value_length = (size_t)snprintf(key->value, sizeof(key->value), "%" PRId64 ":%" PRId64,
-                                         (now_ms - long_ms) * 1000, (now_ms - 1) * 1000);
+    key->value_length =
+        (size_t)snprintf(key->value, sizeof(key->value), "%" PRId64 ":%" PRId64 ":%020u%020u",
+                         (now_ms - LONG_MS) * 1000, (now_ms - 1) * 1000, of->index, of->run);
+}
+
+void master_seem_old(struct master *master, unsigned db) {
+    master->started_ms = master_now_ms(master) - LONG_MS;
+    put_marker(master, db, master);
+}
+
+void master_seem_another(struct master *master, unsigned db, const struct master *other) {
+    put_marker(master, db, other);
 }
 
 /* ---- answers ---- */

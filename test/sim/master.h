@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MASTER_VALUE_MAX 64
+#define MASTER_VALUE_MAX 96
 
 /* The longest text that it answers. */
 #define MASTER_TEXT_MAX 2048
@@ -59,6 +59,9 @@ void master_start(struct master *master, uint64_t at);
 
 /* It has been up for long, and its memory has been sound for as long. */
 void master_seem_old(struct master *master, unsigned db);
+
+/* Gives it the old marker of another one, as if it had been its replica for a moment. */
+void master_seem_another(struct master *master, unsigned db, const struct master *other);
 
 /* One of its keys, by a number below key_count, in no order; and evicts it. */
 const struct store_key *master_nth(const struct master *master, unsigned number);

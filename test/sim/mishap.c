@@ -149,10 +149,20 @@ static void set_clocks(struct nemesis *nemesis, unsigned count) {
 
 /* ---- memory ---- */
 
-/* FLUSHALL: the connections stay. */
+/*
+ * FLUSHALL: the connections stay. Or a REPLICAOF that is taken back at once, after which there is
+ * the old marker of another master.
+ */
 static void flush(struct nemesis *nemesis, struct server *server) {
-    TRACE(nemesis->world, "nemesis: node %u is emptied", server->master.index);
+    const struct plan *plan = nemesis->plan;
+    const struct server *other = &nemesis->network->servers[draw(nemesis, plan->nodes)];
+    bool has_marker = other != server && coin(nemesis);
+    TRACE(nemesis->world, "nemesis: node %u is emptied%s", server->master.index,
+          has_marker ? ", and has the marker of another" : "");
     master_forget(&server->master);
+    if (has_marker) {
+        master_seem_another(&server->master, plan->db, &other->master);
+    }
     check_forgotten(&server->master);
     check_flushed(&server->master);
     be_young(nemesis, server, nemesis->world->now);

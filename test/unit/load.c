@@ -7,7 +7,7 @@ static const struct load_bounds BOUNDS = {.commands = 16, .bytes = 1000};
 
 static void add(struct load *load, unsigned count, size_t length) {
     for (unsigned i = 0; i < count; i++) {
-        assert_true(load_has_room(load, &BOUNDS, length));
+        assert_true(load_has_room(load, &BOUNDS, LOAD_HELD, length));
         load_add(load, length);
     }
 }
@@ -24,12 +24,34 @@ static void test_each_bound_holds(void **state) {
     struct load long_ones = {0};
 
     add(&many, 16, 1);
-    assert_false(load_has_room(&many, &BOUNDS, 1));
+    assert_false(load_has_room(&many, &BOUNDS, LOAD_HELD, 1));
     add(&long_ones, 2, 500);
-    assert_false(load_has_room(&long_ones, &BOUNDS, 1));
+    assert_false(load_has_room(&long_ones, &BOUNDS, LOAD_HELD, 1));
     load_remove(&long_ones, &BOUNDS, 500);
-    assert_true(load_has_room(&long_ones, &BOUNDS, 500));
-    assert_false(load_has_room(&long_ones, &BOUNDS, 501));
+    assert_true(load_has_room(&long_ones, &BOUNDS, LOAD_HELD, 500));
+    assert_false(load_has_room(&long_ones, &BOUNDS, LOAD_HELD, 501));
+}
+
+/* Who wants a lock leaves room to who has one; the client's own questions need none. */
+static void test_each_claim_has_its_share(void **state) {
+    (void)state;
+    struct load load = {0};
+
+    for (unsigned i = 0; i < 12; i++) {
+        assert_true(load_has_room(&load, &BOUNDS, LOAD_NEW, 1));
+        load_add(&load, 1);
+    }
+    assert_false(load_has_room(&load, &BOUNDS, LOAD_NEW, 1));
+    add(&load, 4, 1);
+    assert_false(load_has_room(&load, &BOUNDS, LOAD_HELD, 1));
+    assert_true(load_has_room(&load, &BOUNDS, LOAD_OWN, 5000));
+    load = (struct load){0};
+    assert_true(load_has_room(&load, &BOUNDS, LOAD_NEW, 1000)); /* it is alone */
+    assert_false(load_has_room(&load, &BOUNDS, LOAD_NEW, 1001));
+    load_add(&load, 700);
+    assert_true(load_has_room(&load, &BOUNDS, LOAD_NEW, 50));
+    assert_false(load_has_room(&load, &BOUNDS, LOAD_NEW, 51));
+    assert_true(load_has_room(&load, &BOUNDS, LOAD_HELD, 300));
 }
 
 static void test_room_is_told_at_half_and_once(void **state) {
@@ -37,7 +59,7 @@ static void test_room_is_told_at_half_and_once(void **state) {
     struct load load = {0};
 
     add(&load, 16, 1);
-    assert_false(load_has_room(&load, &BOUNDS, 1));
+    assert_false(load_has_room(&load, &BOUNDS, LOAD_HELD, 1));
     remove_without_news(&load, 7, 1);
     assert_true(load_remove(&load, &BOUNDS, 1));
     remove_without_news(&load, 8, 1);
@@ -50,7 +72,7 @@ static void test_room_is_told_when_there_are_few_bytes_too(void **state) {
     add(&load, 1, 100);
     add(&load, 1, 200);
     add(&load, 1, 600);
-    assert_false(load_has_room(&load, &BOUNDS, 200));
+    assert_false(load_has_room(&load, &BOUNDS, LOAD_HELD, 200));
     remove_without_news(&load, 1, 100);
     remove_without_news(&load, 1, 200);
     assert_true(load_remove(&load, &BOUNDS, 600));
@@ -69,7 +91,7 @@ static void test_what_never_fits_waits_for_nothing(void **state) {
     (void)state;
     struct load load = {0};
 
-    assert_false(load_has_room(&load, &BOUNDS, 1001));
+    assert_false(load_has_room(&load, &BOUNDS, LOAD_HELD, 1001));
     add(&load, 1, 1);
     remove_without_news(&load, 1, 1);
 }
@@ -77,6 +99,7 @@ static void test_what_never_fits_waits_for_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_bound_holds),
+        cmocka_unit_test(test_each_claim_has_its_share),
         cmocka_unit_test(test_room_is_told_at_half_and_once),
         cmocka_unit_test(test_room_is_told_when_there_are_few_bytes_too),
         cmocka_unit_test(test_who_was_not_refused_is_not_told),

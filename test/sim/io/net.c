@@ -66,9 +66,13 @@ static struct conn_request *take_pending(struct conn *conn) {
     return request;
 }
 
+static struct load *load_of(struct conn *conn, const struct conn_request *request) {
+    return request->claim == LOAD_OWN ? &conn->own_load : &conn->load;
+}
+
 /* True when there is plenty of room again. */
 static bool unload(struct conn *conn, const struct conn_request *request) {
-    struct load *load = request->is_own ? &conn->own_load : &conn->load;
+    struct load *load = load_of(conn, request);
     return load_remove(load, &conn->net->bounds, request->length);
 }
 
@@ -255,8 +259,8 @@ static bool queue(struct conn *conn, struct conn_request *request, const char *d
 }
 
 bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
-    bool has_room = request->is_own || load_has_room(&conn->load, &conn->net->bounds, length);
-    if (conn->is_closing || !has_room) {
+    struct load *load = load_of(conn, request);
+    if (conn->is_closing || !load_has_room(load, &conn->net->bounds, request->claim, length)) {
         return false;
     }
     if (!queue(conn, request, data, length)) {
@@ -264,7 +268,7 @@ bool conn_send(struct conn *conn, struct conn_request *request, const char *data
         return false;
     }
     check_sent(conn->link, data, length);
-    load_add(request->is_own ? &conn->own_load : &conn->load, request->length);
+    load_add(load, request->length);
     if (conn->is_open && !conn->is_dirty) {
         conn->is_dirty = true;
         TAILQ_INSERT_TAIL(&conn->net->dirty, conn, dirty_link);
