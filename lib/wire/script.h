@@ -38,9 +38,9 @@
  * INSPECT only looks, and answers `<what> <ttl> <counter> <readers> <value>`: f free, h held, p
  * without expiry, t no string; the counter is 0 where it is none.
  *
- * BEAT reads the server's clock, and keeps the marker: a key whose value, `<first>:<last>:<run_id>`,
- * says when a client found none, when one last confirmed it, and at which run of which server. A
- * marker that was confirmed last before the caller saw it confirmed is a restored one, and one of
+ * BEAT reads the server's clock, and keeps the marker: a key of the value `<first>:<last>:<run_id>`
+ * that says when a client found none, when one last confirmed it, and at which run of which server.
+ * A marker that was confirmed last before the caller saw it confirmed is a restored one, and one of
  * another run came with the memory of another server (a replica's, promoted or not): either begins
  * anew. Where INFO is not permitted the run is not looked at. The marker is written at most once a
  * second. A server that is out of memory (OOM), or cannot save (MISCONF), does not write, and
