@@ -5,6 +5,7 @@
 #include "detour.h"
 #include "harness.h"
 #include "look.h"
+#include "peer.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -252,6 +253,63 @@ static void a_node_that_comes_back_is_asked_at_once(void **state) {
     run_until(f, has_grown, &growth, "the lock is renewed");
 }
 
+/* ------------------------------------------------------------------------------------- slowness */
+
+/* A server that answers one SET in each tenth of a second. */
+struct slow {
+    struct peer_link *link;
+    struct event *tick;
+    unsigned waiting;
+};
+
+static void answer_later(struct peer_link *link, const struct command *command, void *arg) {
+    struct slow *slow = arg;
+
+    if (command_is(command, "SET", NULL)) {
+        slow->link = link;
+        slow->waiting++;
+    } else {
+        peer_answer_well(link, command, NULL);
+    }
+}
+
+static void answer_one(evutil_socket_t fd, short what, void *arg) {
+    struct slow *slow = arg;
+
+    (void)fd;
+    (void)what;
+    if (slow->waiting > 0) {
+        slow->waiting--;
+        peer_say(slow->link, "+OK\r\n");
+    }
+}
+
+/* The last answer takes three times the stall timeout, and none is far from the one before. */
+static void who_answers_slowly_is_not_stalled(void **state) {
+    struct fixture *f = *state;
+    struct slow slow = {NULL, NULL, 0};
+    const char *uri = peer_uri(peer_create(f, answer_later, &slow));
+    redlock_options options = patient_options(f, &uri, 1);
+    struct call *calls[30];
+    char key[30][16];
+
+    options.stall_timeout_ms = 1000;
+    redlock_client *client = connect_with(f, &options);
+    slow.tick = event_new(f->base, -1, EV_PERSIST, answer_one, &slow);
+    event_add(slow.tick, &(struct timeval){0, 100000});
+    for (unsigned i = 0; i < 30; i++) {
+        snprintf(key[i], sizeof(key[i]), "slow:%u", i);
+        redlock_request request = request_for(key[i], LONG_TTL_MS);
+        calls[i] = begin_acquire(f, client, &request);
+    }
+    for (unsigned i = 0; i < 30; i++) {
+        await(f, calls[i]);
+        assert_ended(calls[i], REDLOCK_OK);
+    }
+    event_free(slow.tick);
+    assert_int_equal(node_info(client, 0).disconnected, 0);
+}
+
 #define ON_THREE_MASTERS(test) cmocka_unit_test_setup_teardown(test, three_masters, finish)
 
 int main(void) {
@@ -263,6 +321,7 @@ int main(void) {
         ON_THREE_MASTERS(renewals_that_are_answered_late_count),
         ON_THREE_MASTERS(without_a_quorum_renewals_are_few),
         ON_THREE_MASTERS(a_node_that_comes_back_is_asked_at_once),
+        ON_NO_MASTERS(who_answers_slowly_is_not_stalled),
     };
 
     return cmocka_run_group_tests_name("crowd", tests, NULL, NULL);
