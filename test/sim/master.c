@@ -536,7 +536,7 @@ struct reply master_run(struct master *master, const struct words *words) {
         {"SELECT", NULL, 2, run_select},
         {"CLIENT", NULL, 2, run_ok},
         {"PING", NULL, 1, run_ping},
-        {"INFO", NULL, 2, run_info},
+        {"INFO", "info", 2, run_info},
         {"PEXPIREAT", "pexpireat", 3, run_pexpireat},
         {"ZADD", "zadd", 4, run_zadd},
         {"ZSCORE", "zscore", 3, run_zscore},
