@@ -48,6 +48,7 @@ struct master {
     unsigned run;       /* how often it was started */
     int64_t started_ms; /* by its clock */
     unsigned replicas;  /* that confirm what they are sent */
+    bool is_reticent;   /* its scripts may not ask for INFO */
     char text[MASTER_TEXT_MAX + 1];
 };
 

@@ -156,7 +156,7 @@ static void set_clocks(struct nemesis *nemesis, unsigned count) {
 static void flush(struct nemesis *nemesis, struct server *server) {
     const struct plan *plan = nemesis->plan;
     const struct server *other = &nemesis->network->servers[draw(nemesis, plan->nodes)];
-    bool has_marker = other != server && coin(nemesis);
+    bool has_marker = other != server && !plan->is_reticent && coin(nemesis);
     TRACE(nemesis->world, "nemesis: node %u is emptied%s", server->master.index,
           has_marker ? ", and has the marker of another" : "");
     master_forget(&server->master);

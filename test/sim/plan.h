@@ -70,6 +70,7 @@ struct plan {
     uint32_t wait_replicas;
     uint64_t think_ms, hold_ms; /* the most */
     uint64_t wait_ms;           /* of a request, the most */
+    bool is_reticent;           /* scripts may not ask servers who they are */
     uint64_t look_ms;           /* between two questions of a worker, the most; 0: none */
     uint64_t duration;          /* of the part with faults */
 
