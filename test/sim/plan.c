@@ -267,5 +267,5 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     plan->look_ms = rng_chance(rng, 500) ? rng_between(rng, 20, 400) : 0;
     plan->has_readers = plan->permits == 0 && rng_chance(rng, 200);
     plan->has_sets &= !plan->has_readers;
-    plan->is_reticent = rng_chance(rng, 500);
+    plan->is_reticent = rng_chance(rng, plan->has_jumps ? 800 : 500);
 }
