@@ -190,13 +190,12 @@ static void pay(struct node *node) {
     }
 }
 
-/* What was not sent for want of room is a debt; or a renewal, which is in a hurry now. */
+/* What was not sent for want of room is a debt. */
 static void on_room(void *owner) {
     struct node *node = owner;
     if (node->state == NODE_UP && node->debts.count > 0) {
         pay(node);
     }
-    node->context->on_node_up(node->context->on_node_up_arg);
 }
 
 static const struct conn_listener conn_listener = {.on_closed = on_closed, .on_room = on_room};
