@@ -483,6 +483,9 @@ static void hold_many(struct fixture *f, redlock_client *client, redlock_lock **
     }
 }
 
+/* Twice what goes into full queues, of sixteen calls for 64 locks each, and more. */
+#define DEBTS_LEAST ((size_t)4000)
+
 /* Far more debts than max_commands lets pay at once: each is taken once, the oldest first. */
 static void many_debts_are_paid_in_order_and_without_detours(void **state) {
     struct fixture *f = *state;
@@ -491,6 +494,7 @@ static void many_debts_are_paid_in_order_and_without_detours(void **state) {
     const char *uri = peer_uri(peer);
     redlock_options options = patient_options(f, &uri, 1);
     size_t count = cycles_here(16000) / TOGETHER * TOGETHER;
+    count = count > DEBTS_LEAST ? count : DEBTS_LEAST;
     redlock_lock **locks = calloc(count, sizeof(redlock_lock *));
     struct call *last = NULL;
 
