@@ -193,6 +193,9 @@ static struct stall *new_stall(struct fixture *f) {
     return stall;
 }
 
+/* Half of them fill the queue with calls, of 32 releases each. */
+#define STALL_CYCLES_LEAST ((size_t)20000)
+
 /* Far more cycles than the bounds let wait: what a hung node is owed must not pile up. */
 static void a_stopped_node_costs_bounded_memory(void **state) {
     struct fixture *f = *state;
@@ -201,6 +204,7 @@ static void a_stopped_node_costs_bounded_memory(void **state) {
     size_t count = cycles_here(100000);
     size_t early;
 
+    count = count > STALL_CYCLES_LEAST ? count : STALL_CYCLES_LEAST;
     wait_connected(f, client, FIVE);
     cycles_run(&stall->cycles, f, client, 32, 1000);
     wait_all_answered(f, client); /* with two full queues beside it there would be no quorum */
