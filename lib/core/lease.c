@@ -5,19 +5,18 @@
  * that quorum, whose counter was just the fence before the key left it.) With a watchdog it
  * renews every third of the TTL, at instants that are drawn for each lock, and kept to: locks that
  * were acquired together, or that a busy loop has renewed together, do not stay together.
- * lease_release sends the last round, whose verdict tells
- * whether the lock was ours to the end.
+ * lease_release sends the last round, whose verdict tells whether the lock was ours
+ * to the end.
  *
  * What goes wrong: a try that fails is undone at every node that may have granted it, in the same
  * step, and the next comes after a random delay (BACKOFF), while retries and time last; with
  * permits, at once, as long as the nodes tell of another one that is free. The last failure asks
- * those who denied what they hold (SETTLING), for the report. A renewal waits as long as
- * only silent nodes can make up its quorum: they answer in order, and would not answer another one
+ * those who denied what they hold (SETTLING), for the report. A renewal waits as long as only
+ * silent nodes can make up its quorum: they answer in order, and would not answer another one
  * earlier. Otherwise it has half of the time that is left; grants that come later still count,
- * until there is another round. One that fails is tried again
- * after nearly half of the time that is left, or when a node comes up; a lock is LOST when so many
- * nodes say that the key is not ours that no quorum has it, and at the latest just before its
- * validity ends.
+ * until there is another round. One that fails is tried again after nearly half of the time that is
+ * left, or when a node comes up; a lock is LOST when so many nodes say that the key is not ours
+ * that no quorum has it, and at the latest just before its validity ends.
  */
 #include "core/lease.h"
 
