@@ -1,15 +1,16 @@
 #!/bin/sh
-# Builds the simulator with one deliberate bug: applies a patch to a copy of the library's sources,
-# compiles the files that it changes, and links them in front of all others.
+# Builds the simulator with one deliberate bug: edits a copy of the library's sources (mutate.awk),
+# compiles the files that the edits change, and links them in front of all others.
 #
-#     build.sh CC ROOT PATCH OUTPUT FOLDER OBJECTS-AND-LIBRARIES...
+#     build.sh CC ROOT MUTANT OUTPUT FOLDER OBJECTS-AND-LIBRARIES...
 #
-# A patch that does not apply exactly is an error: the mutant is to be drawn anew.
+# An edit whose old text stands nowhere, or in two places, is an error: the mutant is to be drawn anew.
 set -eu
 
+here=$(cd "$(dirname "$0")" && pwd)
 cc=$1
 root=$2
-patch=$3
+mutant=$3
 output=$4
 folder=$5
 shift 5
@@ -17,9 +18,9 @@ shift 5
 rm -rf "$folder"
 mkdir -p "$folder"
 cp -R "$root/lib" "$root/include" "$folder"
-patch --directory="$folder" --strip=1 --fuzz=0 --batch --silent <"$patch"
-
-changed=$(sed -n 's|^+++ b/\([^[:space:]]*\).*|\1|p' "$patch")
+# The sources are a list of words.
+# shellcheck disable=SC2046
+changed=$(cd "$folder" && awk -f "$here/mutate.awk" "$mutant" $(find lib -name '*.[ch]' | sort))
 case $changed in
 *.h*) # whoever includes it: all but the outside, which the simulator replaces
     changed=$(cd "$folder" && find lib -name '*.c' ! -path 'lib/io/*')

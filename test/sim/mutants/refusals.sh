@@ -1,0 +1,45 @@
+#!/bin/sh
+# Checks that mutate.awk refuses edits that would make no mutant, or another than was meant.
+set -eu
+export LC_ALL=C
+
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM
+
+count=0
+# check NAME EXPECTED: applies $folder/mutant to two sources; EXPECTED is in what is printed
+check() {
+    count=$((count + 1))
+    printf 'one\ntwo\ntwo\nthree\n' >"$folder/a.c"
+    printf 'four\n  one\nfive\n' >"$folder/b.c"
+    awk -f "$here/mutate.awk" "$folder/mutant" "$folder/a.c" "$folder/b.c" >"$folder/said" 2>&1 ||
+        true
+    if grep -qF "$2" "$folder/said"; then
+        echo "ok $count - $1"
+    else
+        echo "not ok $count - $1"
+        sed 's/^/# /' "$folder/said"
+    fi
+}
+
+printf 'A bug.\n\n@@\n-four\n+for\n' >"$folder/mutant"
+check 'one place' "$folder/b.c"
+printf 'A bug.\n\n@@\n-one\n+won\n' >"$folder/mutant"
+check 'lines are compared from their beginning' "$folder/a.c"
+printf 'A bug.\n\n@@\n one\n two\n+between\n two\n' >"$folder/mutant"
+check 'several lines' "$folder/a.c"
+printf 'A bug.\n\n@@\n-six\n+sicks\n' >"$folder/mutant"
+check 'no place' 'stands in 0 places'
+printf 'A bug.\n\n@@\n-two\n+too\n' >"$folder/mutant"
+check 'two places' 'stands in 2 places'
+printf 'A bug.\n\n@@\n one\n' >"$folder/mutant"
+check 'no change' 'edit 1 changes nothing'
+printf 'A bug.\n' >"$folder/mutant"
+check 'no edit' 'it has no edit'
+printf 'A bug.\n\n@@\n-four\n+for\n\n@@\n-six\n+sicks\n' >"$folder/mutant"
+check 'the second of two edits' 'edit 2: its old text stands in 0 places'
+printf 'A bug.\n\n@@\nfour\n' >"$folder/mutant"
+check 'a line without a mark' 'line 4: an edit'
+echo "1..$count"
