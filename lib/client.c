@@ -2,7 +2,7 @@
  * Everything of a client happens in turns of the loop. Replies, timers and the application's calls
  * make locks ready and wake a turn. A turn deals with ready locks (which tells the application and
  * collects what is to be sent), sends the script calls that were collected, and writes to all
- * sockets once. What becomes ready meanwhile, or is more than LOCKS_PER_TURN, waits for the loop's
+ * sockets once. What becomes ready meanwhile, or is more than TURN_LOCKS_MAX, waits for the loop's
  * next iteration, so that neither a crowd of locks nor an application that answers every callback
  * with a call keeps the loop from other work.
  *
@@ -13,17 +13,18 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/nanos.h"
-#include "batch.h"
-#include "context.h"
 #include "core/options.h"
-#include "core/quorum.h"
-#include "inspect.h"
+#include "handle.h"
 #include "io/clock.h"
 #include "io/fork.h"
 #include "io/random.h"
-#include "lock.h"
-#include "node.h"
-#include "release.h"
+#include "lock/inspect.h"
+#include "lock/turn.h"
+#include "node/context.h"
+#include "node/members.h"
+#include "node/node.h"
+#include "round/payment.h"
+#include "round/send.h"
 
 /* One of the two, or none. */
 struct close_listener {
@@ -34,6 +35,8 @@ struct close_listener {
 
 struct redlock_client {
     struct context context;
+    struct members members;
+    struct rounds rounds;
     struct locks locks;
     struct inspections inspections;
     struct timer pulse;    /* once a second */
@@ -47,10 +50,11 @@ struct redlock_client {
 static void client_free(redlock_client *client) {
     struct context *context = &client->context;
     redlock_allocator allocator = context->allocator;
-    members_finish(context);
+    members_finish(&client->members);
     timer_finish(&client->pulse);
     timer_finish(&client->farewell);
     locks_finish(&client->locks);
+    rounds_finish(&client->rounds);
     context_finish(context);
     memory_free(&allocator, client);
 }
@@ -58,38 +62,37 @@ static void client_free(redlock_client *client) {
 /* What is still under way ends without an answer, which ends the locks that wait for it. */
 static void on_farewell(void *arg) {
     redlock_client *client = arg;
-    members_stop(&client->context);
+    members_stop(&client->members);
     context_wake(&client->context);
 }
 
 /* Whether nothing is owed to nodes that answer, and no answer is to come. */
-static bool is_drained(const struct context *context) {
-    uint32_t rest = members_all(&context->members);
+static bool is_drained(const redlock_client *client) {
+    uint32_t rest = members_all(&client->members);
     const struct node *node;
     bool is_owed = false;
-    while ((node = members_take(&context->members, &rest)) != NULL) {
+    while ((node = members_take(&client->members, &rest)) != NULL) {
         is_owed |= node_is_being_paid(node);
     }
-    return !is_owed && context->flights_out == 0;
+    return !is_owed && client->rounds.flights.out == 0 && client->inspections.out == 0;
 }
 
-/* True when nothing is left to wait for. */
+/* Whether a closing client has nothing left to wait for. */
 static bool may_end(const redlock_client *client) {
-    const struct context *context = &client->context;
-    if (!context->is_closing || !TAILQ_EMPTY(&client->locks.all) ||
+    if (!client->context.is_closing || !TAILQ_EMPTY(&client->locks.all) ||
         !TAILQ_EMPTY(&client->inspections.all)) {
         return false;
     }
-    return client->farewell.at == NANOS_NEVER || is_drained(context);
+    return client->farewell.at == NANOS_NEVER || is_drained(client);
 }
 
 /* Returns how many releases no node has confirmed: their keys stay until their TTL. */
-static uint64_t count_unreleased(const struct context *context) {
-    uint64_t count = context->unreleased;
-    uint32_t rest = members_all(&context->members);
+static uint64_t count_unreleased(const struct members *members) {
+    uint64_t count = 0;
+    uint32_t rest = members_all(members);
     const struct node *node;
-    while ((node = members_take(&context->members, &rest)) != NULL) {
-        count += node->debts.count;
+    while ((node = members_take(members, &rest)) != NULL) {
+        count += node->unreleased + node->debts.count;
     }
     return count;
 }
@@ -97,14 +100,14 @@ static uint64_t count_unreleased(const struct context *context) {
 static void end(redlock_client *client) {
     struct context *context = &client->context;
     const struct close_listener listener = client->listener;
-    members_stop(context);               /* flights that are still out end here */
+    members_stop(&client->members);      /* flights that are still out end here */
     if (context->resolver.pending > 0) { /* canceled lookups end in the loop's next iterations */
         if (!timer_set(&context->turn, nanos_add(clock_now(), NANOS_PER_MS))) {
             context_wake(context);
         }
         return;
     }
-    uint64_t unreleased = count_unreleased(context);
+    uint64_t unreleased = count_unreleased(&client->members);
     client_free(client);
     if (listener.on_closed != NULL) {
         listener.on_closed(listener.arg);
@@ -139,15 +142,14 @@ static void on_turn(void *arg) {
     struct context *context = &client->context;
     context->is_woken = false;
     context->in_turn = true;
-    locks_turn(&client->locks);
+    turn_locks(&client->locks);
     inspections_turn(&client->inspections);
-    batch_send_all(context);
+    rounds_send(&client->rounds);
     net_flush(&context->net);
-    locks_sent(&client->locks);
+    turn_sent(&client->locks);
     context->in_turn = false;
-    bool has_more = locks_are_ready(&client->locks) ||
-                    (context->is_closing &&
-                     (locks_are_open(&client->locks) || !TAILQ_EMPTY(&client->inspections.all)));
+    bool has_more = turn_has_more(&client->locks) ||
+                    (context->is_closing && !TAILQ_EMPTY(&client->inspections.all));
     if (may_end(client)) {
         end(client);
     } else if (has_more && !timer_set(&context->turn, clock_now())) {
@@ -179,38 +181,32 @@ static void on_pulse(void *arg) {
         return;
     }
     if (was_away) {
-        locks_wake(&client->locks);
+        turn_wake(&client->locks);
     }
-    uint32_t rest = members_all(&context->members);
-    struct node *node;
-    while ((node = members_take(&context->members, &rest)) != NULL) {
-        node_beat(node, now, GUARD_BEAT_NANOS / 2); /* pulses are not exact */
-    }
+    members_beat(&client->members, now, GUARD_BEAT_NANOS / 2); /* pulses are not exact */
     context_wake(context);
     set_pulse(client, now);
 }
 
-/* ---- a node comes up ---- */
+/* ---- what the nodes tell ---- */
 
-static bool has_quorum(uint32_t list, uint32_t nodes) {
-    uint32_t size = (uint32_t)__builtin_popcount(list);
-    return size == 0 || (uint32_t)__builtin_popcount(list & nodes) >= quorum_of(size);
-}
-
-/* What could not be renewed may be now: if there is a quorum to renew it. */
-static void on_node_up(void *arg) {
+/* Renews the locks that could not be renewed, if there is a quorum to renew them. */
+static void on_up(void *arg) {
     redlock_client *client = arg;
-    const struct members *members = &client->context.members;
-    uint32_t rest = members_all(members);
-    uint32_t up = 0;
-    const struct node *node;
-    while ((node = members_take(members, &rest)) != NULL) {
-        up |= (uint32_t)(node->state == NODE_UP) << node->index;
-    }
-    if (has_quorum(members->now.mask, up) && has_quorum(members->next.mask, up)) {
-        locks_hurry(&client->locks);
+    if (members_have_quorum(&client->members)) {
+        turn_hurry(&client->locks);
     }
 }
+
+static void on_debts_due(void *arg, struct node *node) {
+    redlock_client *client = arg;
+    payment_send(&client->rounds, node);
+}
+
+static const struct members_listener members_listener = {
+    .on_up = on_up,
+    .on_debts_due = on_debts_due,
+};
 
 /* ---- the beginning ---- */
 
@@ -218,8 +214,10 @@ static redlock_status client_init(redlock_client *client, struct event_base *bas
                                   const redlock_options *options, redlock_error *error) {
     struct context *context = &client->context;
     redlock_status status = context_init(context, base, options, on_turn, client, error);
-    locks_init(&client->locks, context);
-    inspections_init(&client->inspections, context);
+    members_init(&client->members, context, &members_listener, client);
+    rounds_init(&client->rounds, context, &client->members);
+    locks_init(&client->locks, context, &client->members, &client->rounds);
+    inspections_init(&client->inspections, context, &client->members);
     if (status != REDLOCK_OK) {
         return status;
     }
@@ -227,10 +225,7 @@ static redlock_status client_init(redlock_client *client, struct event_base *bas
         !timer_init(&client->farewell, &context->loop, on_farewell, client)) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
-    context->on_debts_due = release_debts;
-    context->on_node_up = on_node_up;
-    context->on_node_up_arg = client;
-    return members_create(context, options->nodes, (uint32_t)options->node_count, error);
+    return members_create(&client->members, options->nodes, (uint32_t)options->node_count, error);
 }
 
 redlock_status redlock_client_create(struct event_base *base, const redlock_options *options,
@@ -260,7 +255,7 @@ redlock_status redlock_client_create(struct event_base *base, const redlock_opti
         client_free(client);
         return status;
     }
-    members_start(&client->context);
+    members_start(&client->members);
     client->pulsed_at = clock_now();
     set_pulse(client, client->pulsed_at);
     *handle = client;
@@ -290,7 +285,7 @@ redlock_status redlock_acquire(redlock_client *client, const redlock_request *re
     if (request == NULL || on_acquired == NULL) {
         return refuse(client, REDLOCK_EINVAL, "request and on_acquired must not be NULL");
     }
-    return locks_acquire(&client->locks, request, on_acquired, arg, lock);
+    return handle_acquire(&client->locks, request, on_acquired, arg, lock);
 }
 
 const char *redlock_client_error(const redlock_client *client) {
@@ -302,13 +297,13 @@ static redlock_node_info info_of(const struct members *members, struct node *nod
     bool is_now = members->now.mask >> node->index & 1;
     bool is_next = members->next.count == 0 || (members->next.mask >> node->index & 1);
     return (redlock_node_info){
-        .node = node->name,
-        .connected = node->state == NODE_UP,
-        .reason = node->reason,
-        .commands = node->conn != NULL ? conn_commands(node->conn) : 0,
-        .bytes = node->conn != NULL ? conn_bytes(node->conn) : 0,
+        .node = node_name(node),
+        .connected = node_is_up(node),
+        .reason = node->uplink.reason,
+        .commands = uplink_commands(&node->uplink),
+        .bytes = uplink_bytes(&node->uplink),
         .release_debts = node->debts.count,
-        .disconnected = node->disconnected,
+        .disconnected = node->uplink.disconnected,
         .trusted = view.verdict == TRUST_FULL,
         .distrust = guard_why(&node->guard),
         .distrust_ms = guard_distrust_ms(&view),
@@ -322,7 +317,7 @@ size_t redlock_client_nodes(const redlock_client *client, redlock_node_info *inf
     if (client == NULL) {
         return 0;
     }
-    const struct members *members = &client->context.members;
+    const struct members *members = &client->members;
     struct node *nodes[REDLOCK_MAX_NODES];
     uint32_t count = members_in_order(members, nodes);
     for (uint32_t i = 0; i < count && i < capacity; i++) {
@@ -339,32 +334,36 @@ redlock_status redlock_client_change_nodes(redlock_client *client, const char *c
     if (status != REDLOCK_OK) {
         return status;
     }
-    struct context *context = &client->context;
-    status = members_change(context, nodes, node_count, &context->refusal);
+    status = members_change(&client->members, nodes, node_count, &client->context.refusal);
     if (status == REDLOCK_OK) {
-        locks_move(&client->locks);
+        turn_move(&client->locks);
     }
     return status;
 }
 
+/* Ends a change. Calls that were collected for nodes that leave go out before. */
 static redlock_status end_change(redlock_client *client,
-                                 redlock_status (*finish)(struct context *, redlock_error *)) {
+                                 redlock_status (*may_finish)(const struct members *,
+                                                              redlock_error *),
+                                 void (*finish)(struct members *)) {
     redlock_status status = check_client(client);
     if (status == REDLOCK_OK) {
-        status = finish(&client->context, &client->context.refusal);
+        status = may_finish(&client->members, &client->context.refusal);
     }
     if (status == REDLOCK_OK) {
-        locks_move(&client->locks);
+        rounds_send(&client->rounds);
+        finish(&client->members);
+        turn_move(&client->locks);
     }
     return status;
 }
 
 redlock_status redlock_client_commit_nodes(redlock_client *client) {
-    return end_change(client, members_commit);
+    return end_change(client, members_may_commit, members_commit);
 }
 
 redlock_status redlock_client_abandon_nodes(redlock_client *client) {
-    return end_change(client, members_abandon);
+    return end_change(client, members_may_abandon, members_abandon);
 }
 
 /* ---- looking at locks ---- */

@@ -1,18 +1,19 @@
 /* What an application may do with a handle: each call goes into the lease, or is refused. */
-#include "lock.h"
+#include "handle.h"
 
 #include "base/error.h"
 #include "base/nanos.h"
 #include "core/backoff.h"
 #include "core/options.h"
 #include "io/clock.h"
+#include "lock/lock.h"
 
 static redlock_status refuse(struct context *context, redlock_status status, const char *why) {
     return error_set(&context->refusal, status, "%s", why);
 }
 
-redlock_status locks_acquire(struct locks *locks, const redlock_request *request,
-                             redlock_cb *on_acquired, void *arg, redlock_lock **handle) {
+redlock_status handle_acquire(struct locks *locks, const redlock_request *request,
+                              redlock_cb *on_acquired, void *arg, redlock_lock **handle) {
     struct context *context = locks->context;
     redlock_request checked;
     redlock_status status =
@@ -20,15 +21,15 @@ redlock_status locks_acquire(struct locks *locks, const redlock_request *request
     if (status != REDLOCK_OK) {
         return status;
     }
-    redlock_lock *lock = lock_create(locks, &checked, on_acquired, arg);
+    redlock_lock *lock = locks_create(locks, &checked, on_acquired, arg);
     if (lock == NULL) {
         return refuse(context, REDLOCK_ENOMEM, "out of memory");
     }
     struct lease_update update;
     uint64_t now = clock_now();
     struct lease_terms terms = options_terms(&context->options, &checked, now);
-    lease_start(&lock->lease, &terms, members_all(&context->members),
-                backoff_random(&context->seed), now, &update);
+    lease_start(&lock->lease, &terms, members_all(locks->members), backoff_random(&context->seed),
+                now, &update);
     lock_carry_out(lock, &update, LEASE_ACQUIRING, now);
     if (handle != NULL) {
         *handle = lock;

@@ -3,8 +3,8 @@
 #include "core/explain.h"
 #include "core/validity.h"
 #include "io/clock.h"
-#include "lock.h"
-#include "node.h"
+#include "lock/locks.h"
+#include "node/node.h"
 
 #include <string.h>
 
@@ -24,7 +24,7 @@ static const struct flight *source_of(const redlock_lock *lock, uint32_t node) {
 static const char *spare_detail(const struct node *node, redlock_vote vote) {
     switch (vote) {
     case REDLOCK_VOTE_UNREACHABLE:
-        return node_why_unreachable(node);
+        return uplink_why_unreachable(&node->uplink);
     case REDLOCK_VOTE_BROKEN:
     case REDLOCK_VOTE_UNTRUSTED:
         return "there was no memory to note why";
@@ -37,7 +37,7 @@ static void report_node(const redlock_lock *lock, const struct node *node,
                         redlock_node_report *report) {
     uint32_t index = node->index;
     const struct flight *flight = source_of(lock, index);
-    *report = (redlock_node_report){.node = node->name, .detail = ""};
+    *report = (redlock_node_report){.node = node_name(node), .detail = ""};
     if (flight == NULL) {
         return;
     }
@@ -54,7 +54,7 @@ size_t redlock_report(const redlock_lock *lock, redlock_node_report *reports, si
         return 0;
     }
     struct node *nodes[REDLOCK_MAX_NODES];
-    uint32_t count = members_in_order(&lock->locks->context->members, nodes);
+    uint32_t count = members_in_order(lock->locks->members, nodes);
     for (uint32_t i = 0; i < count && i < capacity; i++) {
         report_node(lock, nodes[i], &reports[i]);
     }
@@ -120,21 +120,21 @@ const char *redlock_explain(const redlock_lock *lock) {
     if (lock == NULL) {
         return "no lock";
     }
-    struct context *context = lock->locks->context;
+    struct locks *locks = lock->locks;
     const struct lease *lease = &lock->lease;
     redlock_node_report reports[REDLOCK_MAX_NODES];
     uint32_t count = (uint32_t)redlock_report(lock, reports, REDLOCK_MAX_NODES);
     uint64_t ended_at = lease->told_at != 0 ? lease->told_at : clock_now();
     struct explain_subject subject = {
         .what = what_happened(lock),
-        .nodes = context->members.now.count,
-        .next_nodes = context->members.next.count,
+        .nodes = locks->members->now.count,
+        .next_nodes = locks->members->next.count,
         .tries = is_about_acquisition(lock) ? lease->tries : 0,
         .took_ms = nanos_to_ms(nanos_sub(ended_at, lease->begun_at)),
         .node_timeout_ms = patience_ms(lock),
     };
     struct text text;
-    text_init(&text, context->explanation, sizeof(context->explanation));
+    text_init(&text, locks->explanation, sizeof(locks->explanation));
     explain_write(&text, &subject, reports, count);
-    return context->explanation;
+    return locks->explanation;
 }

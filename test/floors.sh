@@ -1,15 +1,25 @@
 #!/bin/sh
 # Checks that each file of the library uses only its own floor and those below:
 #
-#     lib/base < lib/core, lib/wire < lib/io < lib
+#     lib/base < lib/core, lib/wire < lib/io < lib/node < lib/round < lib/lock < lib
 #
-# and that only lib/io names an outside library. base, core and wire are pure: the standard headers
-# that they may include have no clock, no file and no socket in them. With the path of the shared
-# library as an argument, checks that it exports nothing but redlock_*.
+# that no files include each other in a circle (a .c file and its header count as one), and that only
+# lib/io names an outside library. base, core and wire are pure: the standard headers that they may
+# include have no clock, no file and no socket in them.
+#
+#     floors.sh [--root FOLDER] [path of the shared library]
+#
+# With the path of the shared library, checks that it exports nothing but redlock_*. FOLDER (default:
+# the repository) contains lib/.
 set -eu
 export LC_ALL=C
 
-cd "$(dirname "$0")/.."
+root=$(dirname "$0")/..
+if [ "${1:-}" = --root ]; then
+    root=$2
+    shift 2
+fi
+cd "$root"
 
 problems=$(mktemp)
 trap 'rm -f "$problems"' EXIT
@@ -30,7 +40,10 @@ floors_for() {
     base) echo base ;;
     core | wire) echo base core wire ;;
     io) echo base core wire io ;;
-    face) echo base core wire io face ;;
+    node) echo base core wire io node ;;
+    round) echo base core wire io node round ;;
+    lock) echo base core wire io node round lock ;;
+    face) echo base core wire io node round lock face ;;
     esac
 }
 
@@ -75,7 +88,7 @@ check_outside() {
             echo "$1: $floor is pure and must not include <$2>"
         fi
         ;;
-    face)
+    node | round | lock | face)
         case $2 in
         event* | ev*.h | hiredis/* | openssl/* | sodium*)
             echo "$1: only lib/io may include <$2>"
@@ -85,9 +98,25 @@ check_outside() {
     esac
 }
 
+# includes_of FILE: a line "MARK HEADER" for each
+includes_of() {
+    grep -E '^[[:space:]]*#[[:space:]]*include' "$1" |
+        sed -n 's/.*include[[:space:]]*\(["<]\)\([^">]*\).*/\1 \2/p'
+}
+
+# Prints the modules that include each other in a circle: tsort(1) names them on its error output.
+check_circles() {
+    find lib -name '*.[ch]' | sort | while read -r file; do
+        includes_of "$file" | while read -r mark header; do
+            if [ "$mark" = '"' ] && [ -f "lib/$header" ]; then
+                echo "${file%.[ch]} lib/${header%.[ch]}"
+            fi
+        done
+    done | tsort 2>&1 >/dev/null | sed -n 's/^tsort: \(lib\/.*\)/\1: part of a circle/p'
+}
+
 for file in $(find lib -name '*.[ch]' | sort); do
-    grep -E '^[[:space:]]*#[[:space:]]*include' "$file" |
-        sed -n 's/.*include[[:space:]]*\(["<]\)\([^">]*\).*/\1 \2/p' |
+    includes_of "$file" |
         while read -r mark header; do
             case $mark in
             '"') check_own "$file" "$header" ;;
@@ -95,7 +124,7 @@ for file in $(find lib -name '*.[ch]' | sort); do
             esac
         done
     case $(floor_of "$file") in
-    base | core | wire | face)
+    base | core | wire | node | round | lock | face)
         # By their names, because a declaration of one's own would need no header.
         grep -nE '\<(clock_gettime|clock_gettime64|gettimeofday|time)[[:space:]]*\(' "$file" |
             grep -vE '^[0-9]+:[[:space:]]*(/?\*|//)' | sed "s|^|$file: only lib/io reads a clock: |" ||
@@ -103,6 +132,7 @@ for file in $(find lib -name '*.[ch]' | sort); do
         ;;
     esac
 done >"$problems"
+check_circles >>"$problems"
 
 if [ $# -gt 0 ]; then
     if ! nm -D --defined-only "$1" >"$problems.nm"; then

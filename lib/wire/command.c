@@ -138,6 +138,10 @@ static const struct {
     [SCRIPT_WRITE_FENCED] = {"rwc", "vtnfi"},
 };
 
+unsigned script_names(enum script script) {
+    return 1 + (unsigned)strlen(forms[script].keys);
+}
+
 static void add_argument(struct script_call *call, char what, const struct script_lock *lock) {
     switch (what) {
     case 'v':

@@ -64,6 +64,9 @@ static inline unsigned script_items(enum script script, unsigned locks, unsigned
     return script == SCRIPT_TAKE ? locks : names;
 }
 
+/* Returns how many names a call has for each key of a lock: the key, and those beside it. */
+unsigned script_names(enum script script);
+
 static inline size_t script_call_length(const struct script_call *call) {
     return call->keys.length + call->arguments.length;
 }

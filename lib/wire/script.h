@@ -70,7 +70,8 @@ enum script {
     SCRIPT_SHARE_END,    /* keys: key, readers; arguments: value */
     SCRIPT_WRITE,        /* keys: key, readers, writer; arguments: value, TTL, intent */
     SCRIPT_WRITE_FENCED, /* keys: and counter; arguments: and fence, counter's TTL or 0 */
-    SCRIPT_COUNT
+    SCRIPT_COUNT,
+    SCRIPT_NONE = SCRIPT_COUNT /* no script, but the command SET */
 };
 
 /*

@@ -4,8 +4,8 @@
 #include "checker.h"
 
 #include "check_load.h"
-#include "flight.h"
-#include "lock.h"
+#include "round/flight.h"
+#include "lock/lock.h"
 #include "wire/command.h"
 
 #include <inttypes.h>

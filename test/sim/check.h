@@ -101,6 +101,12 @@ struct token {
     unsigned moves;      /* of its process, when it was made */
     /* True time: the node certainly keeps the key for it. */
     uint64_t keeps_until[SERVERS_MAX][KEYS_MAX];
+    /* The expiry that the key has for it, by the server's clock, and the command that set it. */
+    struct expiry {
+        int64_t at_ms;
+        int64_t lasts_ms;
+        uint64_t set_at; /* by the process's clock */
+    } expiries[SERVERS_MAX][KEYS_MAX];
     /* The same by the process's clock: known by replies that it received. */
     uint64_t promised[SERVERS_MAX][KEYS_MAX];
     /* What it was granted may count, although somebody may rely on what the server lost. */

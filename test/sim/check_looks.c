@@ -4,7 +4,7 @@
  */
 #include "checker.h"
 
-#include "lock.h"
+#include "lock/lock.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -292,6 +292,21 @@ static bool has_it(const struct checker *checker, struct master *master, uint32_
            check_token_of(checker, key->value, key->value_length) == number;
 }
 
+/* Notes the expiry that a key has for a token, and when it was set, if that was just now. */
+static const struct expiry *note_expiry(const struct checker *checker, struct token *token,
+                                        struct master *master, unsigned index, bool is_new,
+                                        int64_t expires_ms) {
+    struct expiry *expiry = &token->expiries[master->index][index];
+    if (is_new || expiry->at_ms != expires_ms) {
+        *expiry = (struct expiry){
+            .at_ms = expires_ms,
+            .lasts_ms = expires_ms - master_now_ms(master),
+            .set_at = tempo_read(&token->process->clock, checker->world->now),
+        };
+    }
+    return expiry;
+}
+
 /* The key `name` has been touched by a command that names the token. True: it has it now. */
 static bool note_effect(const struct link *link, const struct word *name, uint32_t number,
                         struct effect *effect) {
@@ -325,6 +340,7 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
         token->is_late[master->index] |= link->conn == NULL;
     }
     token->keeps_until[master->index][index] = master_keeps_until(master, expires_ms);
+    const struct expiry *expiry = note_expiry(checker, token, master, index, is_new, expires_ms);
     *effect = (struct effect){
         .token = number,
         .key = index,
@@ -332,6 +348,8 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
         .was_kept = !is_new,
         .doubtful_until = check_doubtful_until(checker, master->index, index),
         .left_ms = left_ms,
+        .lasts_ms = expiry->lasts_ms,
+        .set_at = expiry->set_at,
     };
     TRACE(link->network->world, "node %u: key %.*s has token %" PRIu32 " for %lld ms%s",
           master->index, (int)name->length, name->text, number, (long long)effect->left_ms,
@@ -456,8 +474,11 @@ void check_delivered(struct event_base *process, unsigned server, const struct a
             check_granted(checker, process, server, effect, answer->at);
         }
         if (is_grant || effect->was_kept) {
-            note_grant(checker, process, server, effect,
-                       promise(checker, sent_at, effect->left_ms));
+            /* Set by the same try at the same server, under another name of it: from then on. */
+            bool is_of_this_try = effect->set_at >= sent_at;
+            note_grant(
+                checker, process, server, effect,
+                promise(checker, sent_at, is_of_this_try ? effect->lasts_ms : effect->left_ms));
         }
     }
 }

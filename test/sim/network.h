@@ -36,6 +36,8 @@ struct effect {
     bool was_kept; /* the key had had the token before the command; or it was to take it */
     uint64_t doubtful_until; /* somebody may rely on what the server lost; 0: nobody */
     int64_t left_ms;         /* until it expires, by the master's clock */
+    int64_t lasts_ms;        /* between the command that set this expiry, and that */
+    uint64_t set_at;         /* when that command was carried out, by the process's clock */
 };
 
 /* One answer of a server, on its way. */

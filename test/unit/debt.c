@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/memory.h"
-#include "debt.h"
+#include "node/debt.h"
 
 #define TOKEN "0123456789012345678901234567890123456789"
 
@@ -19,7 +19,7 @@ static void expired_debts_make_room_whatever_stands_before_them(void **state) {
 
     keys_init(&keys, &allocator);
     debts_init(&debts, &allocator, SIZE_MAX);
-    struct key *key = key_create(&keys, "k", 1, REDLOCK_EXCLUSIVE);
+    struct key *key = key_create(&keys, "k", 1);
     assert_true(owe(&debts, key, 30000, 0));
     for (uint64_t now = 0; now < 3 * DEBTS_MAX; now++) {
         assert_true(owe(&debts, key, now + 1, now));
@@ -40,7 +40,7 @@ static void what_is_beyond_the_bound_is_refused(void **state) {
 
     keys_init(&keys, &allocator);
     debts_init(&debts, &allocator, SIZE_MAX);
-    struct key *key = key_create(&keys, "k", 1, REDLOCK_EXCLUSIVE);
+    struct key *key = key_create(&keys, "k", 1);
     for (size_t i = 0; i < DEBTS_MAX; i++) {
         assert_true(owe(&debts, key, 1000, 0));
     }
@@ -70,8 +70,8 @@ static void their_bytes_are_bounded_too(void **state) {
     (void)state;
 
     keys_init(&keys, &allocator);
-    struct key *brief = key_create(&keys, "k", 1, REDLOCK_EXCLUSIVE);
-    struct key *lengthy = key_create(&keys, name, sizeof(name), REDLOCK_EXCLUSIVE);
+    struct key *brief = key_create(&keys, "k", 1);
+    struct key *lengthy = key_create(&keys, name, sizeof(name));
     assert_true(key_append(lengthy, name, sizeof(name)));
     debts_init(&debts, &allocator, 1 << 20);
     assert_in_range(fitting(&debts, lengthy), 60, 64); /* of 16 KiB, and their structs */

@@ -1,0 +1,314 @@
+/*
+ * The happy path: inspections_ask sends one script call to each node; each answer goes into the
+ * survey (core/survey.h); when all have answered, or the rest could not change what was asked, or
+ * node_timeout is over, the next turn tells the application.
+ *
+ * An answer counts as a vote would: not from a node that has forgotten, and a server that is two
+ * nodes is one. Replies may come after the telling: the inspection lives until the last of them.
+ */
+#include "lock/inspect.h"
+
+#include "base/memory.h"
+#include "base/nanos.h"
+#include "base/text.h"
+#include "core/survey.h"
+#include "io/clock.h"
+#include "io/loop.h"
+#include "node/call.h"
+#include "node/node.h"
+#include "wire/command.h"
+#include "wire/reply.h"
+
+#include <string.h>
+
+#define DETAIL_MAX 128
+
+struct inspection {
+    struct conn_request request;
+    struct inspections *inspections;
+    struct call call;
+    TAILQ_ENTRY(inspection) link;
+    struct inspection_listener listener;
+    struct timer timer;
+    struct key *key;
+    uint64_t fence;
+    unsigned references; /* replies to come, and the list */
+    uint32_t waiting;    /* mask: nodes whose answer may come */
+    bool is_over;        /* node_timeout is */
+    struct survey survey;
+    char details[REDLOCK_MAX_NODES][DETAIL_MAX];
+};
+
+static void drop(struct inspection *inspection) {
+    struct inspections *inspections = inspection->inspections;
+    struct context *context = inspections->context;
+    if (--inspection->references > 0) {
+        return;
+    }
+    timer_finish(&inspection->timer);
+    key_drop(inspection->key);
+    memory_free(&context->allocator, inspection);
+    inspections->out--;
+    if (context->is_closing) {
+        context_wake(context);
+    }
+}
+
+static void note(struct inspection *inspection, const struct node *node, const char *text) {
+    struct text detail;
+    text_init(&detail, inspection->details[node->index], DETAIL_MAX);
+    text_append_foreign(&detail, text, strlen(text));
+}
+
+/* ---- answers ---- */
+
+static void take_view(struct inspection *inspection, struct node *node,
+                      const struct reply_view *view) {
+    struct survey_answer *answer = &inspection->survey.answers[node->index];
+    static const enum survey_state states[] = {
+        [REPLY_VIEW_FREE] = SURVEY_FREE,
+        [REPLY_VIEW_HELD] = SURVEY_HELD,
+        [REPLY_VIEW_NO_EXPIRY] = SURVEY_NO_LOCK,
+        [REPLY_VIEW_NO_STRING] = SURVEY_NO_LOCK,
+    };
+    answer->state = states[view->kind];
+    answer->ttl_ms = view->ttl_ms;
+    answer->fence = view->fence;
+    answer->readers = view->readers;
+    survey_note_value(answer, view->value, view->length);
+    if (view->kind == REPLY_VIEW_NO_EXPIRY) {
+        note(inspection, node, "the key never expires");
+    } else if (view->kind == REPLY_VIEW_NO_STRING) {
+        note(inspection, node, "the key is not a string");
+    }
+}
+
+static void take_answer(struct inspection *inspection, struct node *node,
+                        const struct reply *reply) {
+    struct reply_view view;
+    if (reply == NULL) {
+        note(inspection, node, "no answer before the connection ended");
+    } else if (reply->type == REPLY_ERROR) {
+        node_complain(node, reply);
+        note(inspection, node, reply->text);
+    } else if (!reply_to_inspect(reply, &view)) {
+        note(inspection, node, "an answer that makes no sense");
+    } else if (guard_judge(&node->guard).verdict != TRUST_FULL) {
+        note(inspection, node, guard_why(&node->guard));
+    } else {
+        take_view(inspection, node, &view);
+    }
+}
+
+/* Sends the call to a node, with the script's text where the node lacks it. */
+static bool send_to(struct inspection *inspection, struct node *node) {
+    struct context *context = inspection->inspections->context;
+    struct bytes *command = &context->scratch;
+    struct script_call call;
+    const struct script_name name = {inspection->key->bytes, inspection->key->length};
+    const struct script_lock lock = {.names = &name, .name_count = 1};
+    script_call_init(&call, &context->allocator);
+    script_call_add(&call, SCRIPT_INSPECT, &lock);
+    bytes_clear(command);
+    command_script(command, SCRIPT_INSPECT,
+                   call_takes_text(&inspection->call, &node->uplink, node->index), &call);
+    script_call_finish(&call);
+    if (command->failed || !node_send(node, &inspection->request, command->data, command->length)) {
+        call_not_sent(&inspection->call, &node->uplink, node->index);
+        return false;
+    }
+    return true;
+}
+
+static void on_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+    struct inspection *inspection = (struct inspection *)request;
+    struct node *node = node_of(owner);
+    if (call_is_asked_again(&inspection->call, &node->uplink, node->index, reply) &&
+        send_to(inspection, node)) {
+        context_wake(inspection->inspections->context);
+        return;
+    }
+    if (inspection->waiting & node_bit(node)) {
+        inspection->waiting &= ~node_bit(node);
+        take_answer(inspection, node, reply);
+        context_wake(inspection->inspections->context);
+    }
+    drop(inspection);
+}
+
+/* ---- asking ---- */
+
+static void on_timer(void *arg) {
+    struct inspection *inspection = arg;
+    inspection->is_over = true;
+    context_wake(inspection->inspections->context);
+}
+
+static void ask(struct inspection *inspection, struct node *node) {
+    if (node_is_twin(node)) {
+        note(inspection, node, guard_why(&node->guard));
+        return;
+    }
+    if (send_to(inspection, node)) {
+        inspection->references++;
+        inspection->waiting |= node_bit(node);
+    } else {
+        note(inspection, node, uplink_why_unreachable(&node->uplink));
+    }
+}
+
+static struct inspection *create(struct inspections *inspections, const char *key,
+                                 size_t key_length) {
+    struct context *context = inspections->context;
+    struct inspection *inspection = memory_zalloc(&context->allocator, sizeof(*inspection));
+    if (inspection == NULL) {
+        return NULL;
+    }
+    inspection->key = key_create(&context->keys, key, key_length);
+    if (inspection->key == NULL ||
+        !timer_init(&inspection->timer, &context->loop, on_timer, inspection)) {
+        if (inspection->key != NULL) {
+            key_drop(inspection->key);
+        }
+        memory_free(&context->allocator, inspection);
+        return NULL;
+    }
+    inspection->request.on_reply = on_reply;
+    inspection->request.length = 2 * key_length; /* roughly: it counts for all nodes alike */
+    inspection->inspections = inspections;
+    inspection->call = (struct call){.script = SCRIPT_INSPECT};
+    inspection->references = 1;
+    inspection->survey.lists = members_lists(inspections->members);
+    TAILQ_INSERT_TAIL(&inspections->all, inspection, link);
+    inspections->out++;
+    return inspection;
+}
+
+redlock_status inspections_ask(struct inspections *inspections, const char *key, size_t key_length,
+                               uint64_t fence, const struct inspection_listener *listener) {
+    struct context *context = inspections->context;
+    struct inspection *inspection = create(inspections, key, key_length);
+    if (inspection == NULL) {
+        return REDLOCK_ENOMEM;
+    }
+    uint64_t now = clock_now();
+    uint32_t rest = members_all(inspections->members);
+    struct node *node;
+    inspection->listener = *listener;
+    inspection->fence = fence;
+    inspection->request.sent_at = now;
+    while ((node = members_take(inspections->members, &rest)) != NULL) {
+        node_beat(node, now, GUARD_BEAT_NANOS);
+        ask(inspection, node);
+    }
+    uint64_t timeout = nanos_from_ms(context->options.node_timeout_ms);
+    if (!timer_set(&inspection->timer, nanos_add(now, timeout))) {
+        inspection->is_over = true;
+    }
+    context_wake(context);
+    return REDLOCK_OK;
+}
+
+/* ---- telling ---- */
+
+static bool is_decided(const struct inspection *inspection) {
+    bool is_closing = inspection->inspections->context->is_closing;
+    bool is_known = inspection->listener.on_fence != NULL &&
+                    survey_check_fence(&inspection->survey, inspection->fence) != REDLOCK_ENOQUORUM;
+    return is_closing || inspection->is_over || inspection->waiting == 0 || is_known;
+}
+
+static const char *detail_of(const struct inspection *inspection, const struct node *node) {
+    uint32_t bit = node_bit(node);
+    const struct quorum_lists *lists = &inspection->survey.lists;
+    const char *detail = inspection->details[node->index];
+    if (!((lists->now | lists->next) & bit)) {
+        return "it was not asked: it joined later";
+    }
+    if (inspection->waiting & bit) {
+        return "no answer in time";
+    }
+    bool is_silent = inspection->survey.answers[node->index].state == SURVEY_SILENT;
+    return is_silent && detail[0] == '\0' ? "refused without a reason" : detail;
+}
+
+static redlock_node_view view_of(const struct inspection *inspection, const struct node *node) {
+    const struct survey_answer *answer = &inspection->survey.answers[node->index];
+    return (redlock_node_view){
+        .node = node_name(node),
+        .answered = answer->state != SURVEY_SILENT,
+        .held = answer->state == SURVEY_HELD,
+        .owner = answer->owner,
+        .ttl_ms = answer->ttl_ms,
+        .fence = answer->fence,
+        .detail = detail_of(inspection, node),
+        .readers = answer->readers,
+    };
+}
+
+/* While the client closes, nothing else is told. */
+static redlock_status unless_closing(const struct inspection *inspection, redlock_status status) {
+    return inspection->inspections->context->is_closing ? REDLOCK_ECLOSED : status;
+}
+
+static void tell_view(const struct inspection *inspection) {
+    struct survey_verdict verdict = survey_decide(&inspection->survey);
+    redlock_node_view views[REDLOCK_MAX_NODES];
+    struct node *nodes[REDLOCK_MAX_NODES];
+    uint32_t count = members_in_order(inspection->inspections->members, nodes);
+    for (uint32_t i = 0; i < count; i++) {
+        views[i] = view_of(inspection, nodes[i]);
+    }
+    redlock_view view = {
+        .held = verdict.is_held,
+        .owner = verdict.is_held ? inspection->survey.answers[verdict.node].owner : "",
+        .ttl_ms = verdict.ttl_ms,
+        .fence = verdict.fence,
+        .nodes = views,
+        .node_count = count,
+        .readers = verdict.readers,
+    };
+    redlock_status status = verdict.is_certain ? REDLOCK_OK : REDLOCK_ENOQUORUM;
+    inspection->listener.on_view(unless_closing(inspection, status), &view,
+                                 inspection->listener.arg);
+}
+
+static void tell_fence(const struct inspection *inspection) {
+    redlock_status status = survey_check_fence(&inspection->survey, inspection->fence);
+    inspection->listener.on_fence(unless_closing(inspection, status), inspection->listener.arg);
+}
+
+static void tell(struct inspection *inspection) {
+    timer_clear(&inspection->timer);
+    if (inspection->listener.on_view != NULL) {
+        tell_view(inspection);
+    } else {
+        tell_fence(inspection);
+    }
+}
+
+void inspections_init(struct inspections *inspections, struct context *context,
+                      const struct members *members) {
+    inspections->context = context;
+    inspections->members = members;
+    inspections->out = 0;
+    TAILQ_INIT(&inspections->all);
+}
+
+/* A callback may ask for more: those wait for the next turn. */
+void inspections_turn(struct inspections *inspections) {
+    struct inspection *last = TAILQ_LAST(&inspections->all, inspection_list);
+    struct inspection *inspection = TAILQ_FIRST(&inspections->all);
+    bool is_last = inspection == NULL;
+    while (!is_last) {
+        struct inspection *next = TAILQ_NEXT(inspection, link);
+        is_last = inspection == last;
+        if (is_decided(inspection)) {
+            TAILQ_REMOVE(&inspections->all, inspection, link);
+            tell(inspection);
+            inspection->waiting = 0; /* what still comes is not looked at */
+            drop(inspection);
+        }
+        inspection = next;
+    }
+}

@@ -1,0 +1,291 @@
+/*
+ * A call of the application, a verdict, or the timer goes into the lease; lock_carry_out does as
+ * the update says: rounds are sent, the timer is set, news are noted. News are told in the lock's
+ * next turn, after all else, and never from inside a call of the application.
+ *
+ * A callback may do anything: release the lock, close the client, acquire again. So before each
+ * call the bookkeeping is finished, and after it only the lock's own state is looked at again; a
+ * lock whose handle has ended is freed when its last callback has returned.
+ */
+#include "lock/lock.h"
+
+#include "base/nanos.h"
+#include "io/clock.h"
+#include "io/random.h"
+#include "lock/news.h"
+#include "wire/fence.h"
+
+/* Whether a vote behind the verdict matters: it tells of a missing key, or makes up for a no. */
+static bool is_of_use(const struct round *round, redlock_vote vote) {
+    return vote == REDLOCK_VOTE_MISSING
+               ? round_was_kept(round)
+               : vote == REDLOCK_VOTE_GRANTED && round->kind == ROUND_RENEW &&
+                     round_was_granted_late(round);
+}
+
+static void on_vote(void *owner, bool decided, redlock_vote vote) {
+    redlock_lock *lock = owner;
+    if (decided) {
+        locks_raise(lock, LOCK_DECIDED);
+    } else if (is_of_use(&lock->flight->round, vote)) {
+        locks_raise(lock, LOCK_LATE_VOTE);
+    }
+}
+
+/* ---- rounds ---- */
+
+/* Puts the key of the permit that is to be tried in place. False when out of memory. */
+static bool change_key(redlock_lock *lock) {
+    uint32_t permit = lock->lease.permit;
+    if (lock->name == NULL || (lock->key != lock->name && lock->permit == permit)) {
+        return true;
+    }
+    struct key *key = key_create_permit(&lock->locks->context->keys, lock->name, permit);
+    if (key != NULL) {
+        key_drop(lock->key);
+        lock->key = key;
+        lock->permit = permit;
+    }
+    return key != NULL;
+}
+
+/* Returns the plan of a round of any kind, of the lock as it is. */
+static struct flight_plan plan_round(const redlock_lock *lock, enum round_kind round, uint64_t ttl,
+                                     uint64_t now) {
+    const struct lease *lease = &lock->lease;
+    return (struct flight_plan){.round = round,
+                                .kind = lock->kind,
+                                .key = lock->key,
+                                .token = lock->token,
+                                .now = now,
+                                .nodes = members_all(lock->locks->members),
+                                .ttl = ttl,
+                                .node_ttl = nanos_add(ttl, lease->terms.lock_delay),
+                                .fence = lease->fence};
+}
+
+/* Adds to the plan of a try. */
+static void plan_try(const redlock_lock *lock, struct flight_plan *plan) {
+    const struct lease_terms *terms = &lock->lease.terms;
+    plan->is_new = true;
+    plan->permits = terms->permits;
+    if (lock->kind->features & KIND_WRITER) {
+        plan->intent_ms = nanos_to_ms(lease_next_try_within(&lock->lease, plan->now));
+    }
+    if (terms->fenced) {
+        plan->fence = fence_hint(clock_wall_us()); /* counters that were lost begin above it */
+    }
+}
+
+/* Adds to the plan of a release, or of the release that settles a failed try. */
+static void plan_release(const redlock_lock *lock, uint32_t awaited, struct flight_plan *plan) {
+    const struct lease *lease = &lock->lease;
+    plan->awaited = awaited;
+    plan->may_hold = lease->may_hold;
+    plan->keep_until = nanos_add(plan->now, lease->longest_ttl);
+    plan->stay_until = plan->round == ROUND_RELEASE ? lease->stay_until : 0;
+}
+
+static struct flight_plan plan_of(const redlock_lock *lock, const struct lease_update *update,
+                                  uint64_t now) {
+    struct flight_plan plan = plan_round(lock, update->round, lease_round_ttl(&lock->lease), now);
+    if (update->round == ROUND_RELEASE || update->round == ROUND_SETTLE) {
+        plan_release(lock, update->awaited, &plan);
+    } else {
+        plan.replicas = lock->replicas;
+    }
+    if (update->round == ROUND_ACQUIRE) {
+        plan_try(lock, &plan);
+    }
+    return plan;
+}
+
+/* Makes a flight the lock's latest one; events of the one before are void. */
+static void adopt(redlock_lock *lock, struct flight *flight) {
+    if (flight->plan.round == ROUND_SETTLE) {
+        lock->flight->listener = FLIGHT_UNATTENDED;
+        lock->tried = lock->flight;
+    } else {
+        locks_let_go(&lock->flight);
+    }
+    lock->flight = flight;
+    lock->events &= ~(unsigned)(LOCK_DECIDED | LOCK_LATE_VOTE | LOCK_NO_MEMORY);
+    locks_note_sent(lock);
+}
+
+/* Begins the round of an update. False when out of memory. */
+static bool begin_round(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
+    struct rounds *rounds = lock->locks->rounds;
+    if (update->round == ROUND_ACQUIRE) {
+        if (!change_key(lock)) {
+            return false;
+        }
+        random_token(lock->token);
+    }
+    struct flight_plan plan = plan_of(lock, update, now);
+    struct flight *flight = round_plan(rounds, (struct flight_listener){on_vote, lock}, &plan);
+    if (flight == NULL) {
+        return false;
+    }
+    adopt(lock, flight);
+    round_send(rounds, flight);
+    return true;
+}
+
+/* Sets the key at nodes that lack it, for the rest of the lock's time. */
+static void top_up(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
+    struct flight_plan plan = plan_round(lock, ROUND_ACQUIRE, update->top_up_ttl, now);
+    plan.nodes = update->top_up;
+    if (plan.ttl >= NANOS_PER_MS) {
+        round_send_unattended(lock->locks->rounds, &plan);
+    }
+}
+
+/* Releases a try that is given up, at the nodes that may hold its key. */
+static void undo(redlock_lock *lock, uint32_t nodes, uint64_t now) {
+    const struct owed owed = {.kind = lock->kind,
+                              .key = lock->key,
+                              .token = lock->token,
+                              .until = nanos_add(now, lock->lease.longest_ttl)};
+    lock->flight->is_void = true;
+    round_send_release(lock->locks->rounds, FLIGHT_UNATTENDED, &owed, nodes, now);
+}
+
+/* ---- carrying out ---- */
+
+void lock_set_timer(redlock_lock *lock) {
+    if (!timer_set(&lock->timer, lock->lease.wake_at)) {
+        locks_raise(lock, LOCK_WOKEN); /* without a timer the lock asks every turn */
+    }
+}
+
+static void log_state(const redlock_lock *lock, enum lease_state before) {
+    const struct log *log = &lock->locks->context->log;
+    if (before == lock->lease.state) {
+        return;
+    }
+    redlock_log_level level =
+        lock->lease.state == LEASE_LOST ? REDLOCK_LOG_WARN : REDLOCK_LOG_DEBUG;
+    if (log_wants(log, level)) {
+        log_line(log, level, "lock %s: %s -> %s", lock->key->bytes, lease_state_name(before),
+                 lease_state_name(lock->lease.state));
+    }
+}
+
+void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum lease_state before,
+                    uint64_t now) {
+    log_state(lock, before);
+    if (update->undo != 0) {
+        undo(lock, update->undo, now);
+    }
+    if (update->send && !begin_round(lock, update, now)) {
+        locks_raise(lock, LOCK_NO_MEMORY);
+    }
+    if (update->top_up != 0) {
+        top_up(lock, update, now);
+    }
+    if (update->top_up_later) {
+        locks_raise(lock, LOCK_LATE_VOTE); /* news come before a late vote is dealt with */
+    }
+    lock_set_timer(lock);
+    locks_note_unrenewed(lock);
+    news_note(lock, update);
+    context_wake(lock->locks->context);
+}
+
+/* ---- events ---- */
+
+/* Reads all sockets, once a turn, before a round times out: a reply that has arrived is not late.
+ */
+static void read_arrived(struct locks *locks) {
+    if (!locks->has_read) {
+        locks->has_read = true;
+        members_read(locks->members);
+    }
+}
+
+static struct flight *open_flight(const redlock_lock *lock) {
+    return lock->flight != NULL && lock->flight->round.verdict == ROUND_OPEN ? lock->flight : NULL;
+}
+
+/* Has the lease read the votes again: the status of a failed acquisition is that of its report. */
+static void reconsider(redlock_lock *lock) {
+    const struct flight *tried = lock->tried != NULL ? lock->tried : lock->flight;
+    if (tried != NULL) {
+        lease_reconsider(&lock->lease, &tried->round);
+    }
+}
+
+static void on_woken(redlock_lock *lock, struct lease_update *update) {
+    enum lease_state before = lock->lease.state;
+    if (open_flight(lock) != NULL && clock_now() >= lock->lease.wake_at) {
+        read_arrived(lock->locks);
+    }
+    uint64_t now = clock_now();
+    struct flight *flight = lock->flight;
+    if (lock->events & LOCK_DECIDED) {
+        lock->events &= ~(unsigned)LOCK_DECIDED;
+        lease_decided(&lock->lease, &flight->round, now, update);
+    } else {
+        lease_woken(&lock->lease, flight != NULL ? &flight->round : NULL, now, update);
+    }
+    lock_carry_out(lock, update, before, now);
+}
+
+static void on_event(redlock_lock *lock, enum lock_event event) {
+    struct lease_update update;
+    enum lease_state before = lock->lease.state;
+    reconsider(lock);
+    if (event == LOCK_WOKEN) {
+        on_woken(lock, &update);
+        return;
+    }
+    uint64_t now = clock_now();
+    if (event == LOCK_DECIDED) {
+        lease_decided(&lock->lease, &lock->flight->round, now, &update);
+    } else if (event == LOCK_HURRIED) {
+        lease_hurry(&lock->lease, &lock->flight->round, now, &update);
+    } else if (event == LOCK_LATE_VOTE) {
+        lease_late_votes(&lock->lease, &lock->flight->round, now, &update);
+    } else {
+        lease_out_of_memory(&lock->lease, now, &update);
+    }
+    lock_carry_out(lock, &update, before, now);
+}
+
+/* Deals with events until there is news, which is told first: a yes, while it is fresh. */
+static void handle_events(redlock_lock *lock) {
+    static const enum lock_event order[] = {LOCK_NO_MEMORY, LOCK_DECIDED, LOCK_WOKEN,
+                                            LOCK_LATE_VOTE, LOCK_HURRIED};
+    for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]) && lock->news == 0; i++) {
+        if (lock->events & order[i]) {
+            lock->events &= ~(unsigned)order[i];
+            on_event(lock, order[i]);
+        }
+    }
+}
+
+static void lock_close(redlock_lock *lock) {
+    struct lease_update update = {0};
+    enum lease_state before = lock->lease.state;
+    uint64_t now = clock_now();
+    locks_note_closed(lock);
+    if (before == LEASE_OVER) {
+        return;
+    }
+    const struct flight *flight = lock->flight;
+    lease_close(&lock->lease, flight != NULL ? &flight->round : NULL, now, &update);
+    lock_carry_out(lock, &update, before, now);
+}
+
+void lock_turn(redlock_lock *lock) {
+    if (lock->locks->context->is_closing && !lock->is_closed) {
+        lock_close(lock); /* events of before are not told any more */
+    }
+    handle_events(lock);
+    if (lock->news != 0 && news_tell(lock)) {
+        locks_end(lock);
+    } else if (lock->events != 0) {
+        locks_ready(lock);
+    }
+}

@@ -1,0 +1,136 @@
+/*
+ * The locks of a client: each handle, and the lists in which it waits for its turn. What becomes of
+ * a lock is decided by its lease (core/lease.h), and carried out by lock.c.
+ */
+#ifndef REDLOCK_LOCK_LOCKS_H
+#define REDLOCK_LOCK_LOCKS_H
+
+#include "base/pool.h"
+#include "core/lease.h"
+#include "io/loop.h"
+#include "node/context.h"
+#include "round/send.h"
+#include "wire/command.h"
+#include "wire/key.h"
+#include "wire/kind.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+/* The longest sentence of redlock_explain. */
+#define LOCKS_EXPLANATION_MAX 2048
+
+/* Events that wait for the lock's next turn. A mask. */
+enum lock_event {
+    LOCK_DECIDED = 1,
+    LOCK_WOKEN = 2,
+    LOCK_LATE_VOTE = 4,
+    LOCK_NO_MEMORY = 8,
+    LOCK_HURRIED = 16 /* a node has come up */
+};
+
+struct lock_callback {
+    redlock_cb *call; /* NULL: none */
+    void *arg;
+};
+
+TAILQ_HEAD(lock_list, redlock_lock);
+
+/* Locks with an event to deal with, in the order of the events. */
+struct lock_queue {
+    struct lock_list list;
+    unsigned count;
+};
+
+struct locks {
+    struct context *context;
+    const struct members *members;
+    struct rounds *rounds;
+    struct pool pool;
+    struct lock_list all;       /* handles that have not ended */
+    struct lock_list ended;     /* while the client closes: handles that may still be asked */
+    struct lock_list sent;      /* locks whose round is written at the end of this turn */
+    struct lock_queue decided;  /* locks with a verdict: its validity is running out */
+    struct lock_queue ready;    /* locks with any other event, or news, to deal with */
+    struct lock_list unrenewed; /* locks whose last renewal failed */
+    bool has_read;              /* in this turn all replies that had arrived were read */
+    char explanation[LOCKS_EXPLANATION_MAX];
+};
+
+struct redlock_lock {
+    struct locks *locks;
+    struct lease lease;
+    struct timer timer;
+    const struct kind *kind;
+    struct key *name; /* of the semaphore; NULL: the lock is no permit */
+    uint32_t permit;  /* the number of the permit whose key `key` is */
+    struct key *key;
+    char token[TOKEN_LENGTH + 1];
+    uint32_t replicas;        /* the number of a node's replicas that must confirm a grant */
+    struct flight *flight;    /* the latest round; while it is open its verdict is waited for */
+    struct flight *tried;     /* the failed try that a SETTLE explains, for the report; or NULL */
+    unsigned events;          /* mask of enum lock_event */
+    struct lock_queue *queue; /* that the lock is in; or NULL */
+    bool is_unrenewed;        /* in locks->unrenewed */
+    bool is_closed;           /* by its client: at the end of locks->all */
+    bool is_sent;             /* in locks->sent */
+    TAILQ_ENTRY(redlock_lock) all_link;
+    TAILQ_ENTRY(redlock_lock) ready_link;
+    TAILQ_ENTRY(redlock_lock) sent_link;
+    TAILQ_ENTRY(redlock_lock) unrenewed_link;
+
+    unsigned news; /* mask of enum lease_news that are to be told */
+    redlock_status acquired, extended, loss, released;
+    struct lock_callback on_acquired, on_extended, on_lost, on_released;
+};
+
+void locks_init(struct locks *locks, struct context *context, const struct members *members,
+                struct rounds *rounds);
+void locks_finish(struct locks *locks);
+
+/* Returns a lock that is not under way yet, from a checked request; NULL when out of memory. */
+redlock_lock *locks_create(struct locks *locks, const redlock_request *request,
+                           redlock_cb *on_acquired, void *arg);
+
+/*
+ * Ends a handle whose last callback has returned. While the client closes the handle may still be
+ * asked, until on_closed: a holder does not know that the client gave up the lock by itself.
+ */
+void locks_end(redlock_lock *lock);
+
+/* Puts a lock in the queue for its next turn, unless it is in one already. */
+void locks_ready(redlock_lock *lock);
+
+/* Raises an event, and puts the lock in the queue for it. */
+void locks_raise(redlock_lock *lock, enum lock_event event);
+
+/* Takes a lock out of the queue that it is in, if any. */
+void locks_unqueue(redlock_lock *lock);
+
+/* Keeps locks->unrenewed as the lease of a lock has it. */
+void locks_note_unrenewed(redlock_lock *lock);
+
+/* Notes that a lock's round is written at the end of this turn. */
+void locks_note_sent(redlock_lock *lock);
+
+/* Returns the first lock that has not been closed by its client; NULL: there is none. */
+static inline redlock_lock *locks_first_open(const struct locks *locks) {
+    redlock_lock *first = TAILQ_FIRST(&locks->all);
+    return first != NULL && !first->is_closed ? first : NULL;
+}
+
+/* Marks a lock as closed by its client. */
+void locks_note_closed(redlock_lock *lock);
+
+/* Lets go of a flight, whose votes do not concern the lock any more. */
+static inline void locks_let_go(struct flight **flight) {
+    if (*flight != NULL) {
+        (*flight)->listener = FLIGHT_UNATTENDED;
+        flight_drop(*flight);
+        *flight = NULL;
+    }
+}
+
+#endif

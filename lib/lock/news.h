@@ -1,0 +1,19 @@
+/* What the application is told of a lock: callbacks, from the lock's turn and nowhere else. */
+#ifndef REDLOCK_LOCK_NEWS_H
+#define REDLOCK_LOCK_NEWS_H
+
+#include "core/lease.h"
+#include "lock/locks.h"
+
+#include <stdbool.h>
+
+/* Notes the news of an update, to be told in the lock's next turn. */
+void news_note(redlock_lock *lock, const struct lease_update *update);
+
+/*
+ * Tells the news that are due. True when the last callback of the handle has returned: the handle
+ * has ended. A callback may do anything with the lock and the client.
+ */
+bool news_tell(redlock_lock *lock);
+
+#endif

@@ -1,0 +1,314 @@
+/*
+ * The happy path: guard_connected asks for the server's run_id and uptime, its role and its memory
+ * policy, and sends the first beat; guard_beat sends another one each second. Each answer goes into
+ * the trust, and the log is told when the verdict changes.
+ *
+ * Failures: a question that is refused (ACL, an error) is a fault until it is answered; a server
+ * that answers READONLY is asked for its role, no more often than once a second, since the answer
+ * may be READONLY again. A beat that finds its script missing is sent once more, with the text. No
+ * answer at all lets the trust age until it is stale.
+ */
+#include "node/guard.h"
+
+#include "base/nanos.h"
+#include "io/clock.h"
+#include "node/uplink.h"
+#include "wire/command.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for a number of seconds, or the name of a role or policy. */
+#define VALUE_MAX 32
+
+static bool has_beats(const struct guard *guard) {
+    return guard->trust.terms.guards != REDLOCK_GUARDS_OFF;
+}
+
+static void on_reply(struct conn_request *request, void *owner, const struct reply *reply);
+
+void guard_init(struct guard *guard, struct uplink *uplink,
+                void (*on_identity)(struct guard *guard)) {
+    const redlock_options *options = &uplink->context->options;
+    struct trust_terms terms = {
+        .guards = options->guards,
+        .is_durable = uplink->uri.is_durable,
+        .max_ttl = nanos_from_ms(options->max_ttl_ms),
+        .max_age = nanos_add(2 * GUARD_BEAT_NANOS, nanos_from_ms(options->node_timeout_ms)),
+        .drift = options->drift,
+    };
+    guard->uplink = uplink;
+    guard->on_identity = on_identity;
+    trust_init(&guard->trust, &terms);
+    for (unsigned i = 0; i < GUARD_ASKED_MAX; i++) {
+        struct guard_asked *asked = &guard->asked[i];
+        asked->request.on_reply = on_reply;
+        asked->request.claim = LOAD_OWN;
+        asked->guard = guard;
+        asked->question = (enum guard_question)(i < GUARD_BEAT ? i : GUARD_BEAT);
+        asked->call = (struct call){.script = SCRIPT_BEAT};
+    }
+}
+
+/* ---- what is wrong, in the log ---- */
+
+static struct trust_view look(const struct guard *guard, uint64_t now) {
+    if (now < guard->sound_until) {
+        return (struct trust_view){TRUST_FULL, TRUST_NO_FAULT, 0};
+    }
+    return trust_look(&guard->trust, now);
+}
+
+struct trust_view guard_look(const struct guard *guard) {
+    return look(guard, clock_now());
+}
+
+struct trust_view guard_judge(const struct guard *guard) {
+    return look(guard, uplink_heard_at(guard->uplink));
+}
+
+uint64_t guard_distrust_ms(const struct trust_view *view) {
+    return view->until == 0 ? 0 : nanos_to_ms(nanos_sub(view->until, clock_now())) + 1;
+}
+
+const char *guard_why(struct guard *guard) {
+    struct text text;
+    text_init(&text, guard->why, sizeof(guard->why));
+    trust_describe(&guard->trust, guard_look(guard).fault, &text);
+    return guard->why;
+}
+
+void guard_look_again(struct guard *guard) {
+    const struct log *log = &guard->uplink->context->log;
+    uint64_t now = clock_now();
+    struct trust_view view = trust_look(&guard->trust, now);
+    bool is_sound = view.verdict == TRUST_FULL;
+    guard->sound_until = is_sound ? trust_fresh_until(&guard->trust) : 0;
+    if (view.fault == TRUST_NOT_ASKED || is_sound != guard->was_told) {
+        return;
+    }
+    guard->was_told = !is_sound;
+    if (is_sound) {
+        log_line(log, REDLOCK_LOG_INFO, "node %s: trusted", guard->uplink->name);
+    } else if (view.until == 0) {
+        log_line(log, REDLOCK_LOG_ERROR, "node %s: not trusted: %s", guard->uplink->name,
+                 guard_why(guard));
+    } else {
+        log_line(log, REDLOCK_LOG_WARN, "node %s: not trusted for %" PRIu64 " ms more: %s",
+                 guard->uplink->name, nanos_to_ms(view.until - now), guard_why(guard));
+    }
+}
+
+
+/* ---- asking ---- */
+
+static bool ask(struct guard *guard, struct guard_asked *asked, uint64_t now, unsigned count,
+                const char *const *words) {
+    struct bytes *scratch = &guard->uplink->context->scratch;
+    bytes_clear(scratch);
+    command_words(scratch, count, words);
+    asked->request.sent_at = now;
+    asked->request.length = scratch->length;
+    asked->is_pending = !scratch->failed &&
+                        uplink_send(guard->uplink, &asked->request, scratch->data, scratch->length);
+    return asked->is_pending;
+}
+
+/* Asks a question that is not under way. False when it could not be sent. */
+static bool ask_info(struct guard *guard, enum guard_question question, const char *section,
+                     uint64_t now) {
+    struct guard_asked *asked = &guard->asked[question];
+    return asked->is_pending || ask(guard, asked, now, 2, (const char *[]){"INFO", section});
+}
+
+static bool ask_role(struct guard *guard, uint64_t now) {
+    guard->asked_role_at = now;
+    return ask_info(guard, GUARD_REPLICATION, "replication", now);
+}
+
+/* Returns a beat that is not under way, or NULL. */
+static struct guard_asked *spare_beat(struct guard *guard) {
+    struct guard_asked *beat = &guard->asked[GUARD_BEAT];
+    struct guard_asked *end = &guard->asked[GUARD_ASKED_MAX];
+    while (beat < end && beat->is_pending) {
+        beat++;
+    }
+    return beat < end ? beat : NULL;
+}
+
+static bool ask_beat(struct guard *guard, uint64_t now) {
+    char last[24];
+    struct guard_asked *beat = spare_beat(guard);
+    if (beat == NULL) {
+        return false;
+    }
+    snprintf(last, sizeof(last), "%" PRIu64, guard->trust.last_us);
+    beat->call.texted = 0;
+    bool with_text = call_takes_text(&beat->call, guard->uplink, 0);
+    const char *command = with_text ? "EVAL" : "EVALSHA";
+    const char *script = with_text ? script_text(SCRIPT_BEAT) : script_sha(SCRIPT_BEAT);
+    if (!ask(guard, beat, now, 5,
+             (const char *[]){command, script, "1", REDLOCK_MARKER_KEY, last})) {
+        call_not_sent(&beat->call, guard->uplink, 0);
+        return false;
+    }
+    return true;
+}
+
+void guard_connected(struct guard *guard, uint64_t now) {
+    guard->sound_until = 0;
+    guard->beaten_at = now;
+    trust_connected(&guard->trust);
+    if (!ask_info(guard, GUARD_SERVER, "server", now) || !ask_role(guard, now) ||
+        !ask_info(guard, GUARD_MEMORY, "memory", now) ||
+        (has_beats(guard) && !ask_beat(guard, now))) {
+        uplink_drop(guard->uplink, "out of memory");
+    }
+}
+
+void guard_beat(struct guard *guard, uint64_t now, uint64_t ago) {
+    uint32_t refused = has_beats(guard) ? guard->trust.refused : 0;
+    if (nanos_sub(now, guard->beaten_at) < ago) {
+        return;
+    }
+    if (refused & 1U << TRUST_SERVER) {
+        ask_info(guard, GUARD_SERVER, "server", now);
+    }
+    if (guard->trust.is_replica || refused & 1U << TRUST_ROLE) {
+        ask_role(guard, now);
+    }
+    if (!has_beats(guard) || ask_beat(guard, now)) {
+        guard->beaten_at = now; /* a beat that could not be sent stays due */
+    }
+}
+
+/* ---- answers ---- */
+
+/*
+ * Reads a number of seconds: digits and nothing else. Redis tells a negative uptime when its clock
+ * was set back after its start.
+ */
+static bool read_seconds(const char *text, uint64_t *seconds) {
+    size_t length = strspn(text, "0123456789");
+    *seconds = strtoull(text, NULL, 10); /* a number too large stays so */
+    return length > 0 && text[length] == '\0';
+}
+
+static void on_server(struct guard *guard, const struct reply *reply, uint64_t now) {
+    char run_id[TRUST_RUN_ID_MAX + 1];
+    char uptime[VALUE_MAX];
+    if (!reply_info(reply, "run_id", run_id, sizeof(run_id)) || run_id[0] == '\0' ||
+        !reply_info(reply, "uptime_in_seconds", uptime, sizeof(uptime))) {
+        trust_refused(&guard->trust, TRUST_SERVER, false,
+                      "the answer has no run_id or no uptime_in_seconds");
+        return;
+    }
+    uint64_t uptime_s;
+    bool is_another = strcmp(run_id, guard->trust.run_id) != 0;
+    bool is_known = read_seconds(uptime, &uptime_s);
+    trust_server(&guard->trust, run_id, is_known ? uptime_s : 0, now);
+    if (is_another) {
+        guard->on_identity(guard);
+    }
+}
+
+static void on_replication(struct guard *guard, const struct reply *reply, uint64_t now) {
+    char role[VALUE_MAX];
+    if (reply_info(reply, "role", role, sizeof(role))) {
+        trust_role(&guard->trust, strcmp(role, "master") == 0, now);
+    } else {
+        trust_refused(&guard->trust, TRUST_ROLE, false, "the answer has no role");
+    }
+}
+
+static void on_memory(struct guard *guard, const struct reply *reply) {
+    char policy[VALUE_MAX];
+    if (!guard->has_warned && reply_info(reply, "maxmemory_policy", policy, sizeof(policy)) &&
+        strcmp(policy, "noeviction") != 0) {
+        guard->has_warned = true;
+        log_line(&guard->uplink->context->log, REDLOCK_LOG_WARN,
+                 "node %s: its maxmemory-policy is %s: it may evict locks (noeviction never does)",
+                 guard->uplink->name, policy);
+    }
+}
+
+static void on_beat(struct guard *guard, const struct guard_asked *asked, const struct reply *reply,
+                    uint64_t now) {
+    struct reply_beat said;
+    if (!reply_to_beat(reply, &said)) {
+        trust_refused(&guard->trust, TRUST_BEAT, false, "an answer that makes no sense");
+        return;
+    }
+    struct trust_beat beat = {.sent_at = asked->request.sent_at,
+                              .received_at = now,
+                              .time_us = said.time_us,
+                              .age_us = said.age_us,
+                              .last_us = said.last_us};
+    if (!trust_beat(&guard->trust, &beat)) {
+        guard->was_told = false; /* a jump of the clock is logged, whatever was wrong before */
+    }
+}
+
+static void on_refusal(struct guard *guard, enum guard_question question, const struct reply *reply,
+                       uint64_t now) {
+    static const enum trust_topic topics[GUARD_QUESTION_COUNT] = {
+        [GUARD_SERVER] = TRUST_SERVER,
+        [GUARD_REPLICATION] = TRUST_ROLE,
+        [GUARD_BEAT] = TRUST_BEAT,
+    };
+    /* From inside a script: Redis 7.0, and later ones. */
+    bool is_forbidden = strncmp(reply->text, "NOPERM", 6) == 0 ||
+                        strstr(reply->text, "can't run this command") != NULL ||
+                        strstr(reply->text, "ACL failure") != NULL;
+    trust_refused(&guard->trust, topics[question], is_forbidden, reply->text);
+    /* INFO may be answered READONLY, too: the role is asked for no more often than once a beat. */
+    if (strstr(reply->text, "READONLY") != NULL &&
+        nanos_sub(now, guard->asked_role_at) >= GUARD_BEAT_NANOS) {
+        ask_role(guard, now);
+        context_wake(guard->uplink->context);
+    }
+}
+
+/* Sends a beat again, with its script's text. False when the answer does not ask for that. */
+static bool send_again(struct guard *guard, const struct guard_asked *asked,
+                       const struct reply *reply, uint64_t now) {
+    if (asked->question != GUARD_BEAT ||
+        !call_is_asked_again(&asked->call, guard->uplink, 0, reply)) {
+        return false;
+    }
+    context_wake(guard->uplink->context);
+    return ask_beat(guard, now);
+}
+
+static void take_answer(struct guard *guard, const struct guard_asked *asked,
+                        const struct reply *reply, uint64_t now) {
+    enum guard_question question = asked->question;
+    if (question == GUARD_MEMORY) {
+        on_memory(guard, reply);
+    } else if (reply->type == REPLY_ERROR) {
+        on_refusal(guard, question, reply, now);
+    } else if (question == GUARD_SERVER) {
+        on_server(guard, reply, now);
+    } else if (question == GUARD_REPLICATION) {
+        on_replication(guard, reply, now);
+    } else {
+        on_beat(guard, asked, reply, now);
+    }
+}
+
+static void on_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+    struct guard_asked *asked = (struct guard_asked *)request;
+    struct guard *guard = asked->guard;
+    (void)owner;
+    asked->is_pending = false;
+    if (reply == NULL) {
+        return;
+    }
+    uint64_t now = clock_now();
+    if (!send_again(guard, asked, reply, now)) {
+        take_answer(guard, asked, reply, now);
+        guard_look_again(guard);
+    }
+}

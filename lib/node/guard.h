@@ -1,0 +1,97 @@
+/*
+ * Questions to a server about itself, so that its node's votes can be trusted or not
+ * (core/trust.h): INFO on each new connection, and a beat, which reads the server's clock and
+ * marker, once a second. Replies come in the order of the commands: a grant arrives behind the
+ * answers that say whether it counts.
+ */
+#ifndef REDLOCK_NODE_GUARD_H
+#define REDLOCK_NODE_GUARD_H
+
+#include "core/trust.h"
+#include "io/net.h"
+#include "node/call.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The time between two beats. */
+#define GUARD_BEAT_NANOS (1000 * NANOS_PER_MS)
+
+/* The most beats that may wait for their answers: a slow server is asked all the same. */
+#define GUARD_BEATS_MAX 8
+
+struct uplink;
+
+enum guard_question {
+    GUARD_SERVER,
+    GUARD_REPLICATION,
+    GUARD_MEMORY, /* for a warning only */
+    GUARD_BEAT,
+    GUARD_QUESTION_COUNT
+};
+
+/* One of each question, and more beats. */
+#define GUARD_ASKED_MAX (GUARD_BEAT + GUARD_BEATS_MAX)
+
+struct guard_asked {
+    struct conn_request request;
+    struct guard *guard;
+    enum guard_question question;
+    struct call call; /* of a beat */
+    bool is_pending;
+};
+
+struct guard {
+    struct uplink *uplink;
+    void (*on_identity)(struct guard *guard); /* the server is another one than before */
+    struct trust trust;
+    uint64_t sound_until;   /* until then, or until the next answer, nothing is wrong */
+    bool was_told;          /* the log says that the server is not trusted */
+    bool has_warned;        /* of the server's eviction policy */
+    uint64_t beaten_at;     /* when the last beat was sent */
+    uint64_t asked_role_at; /* when the server was last asked for its role */
+    char why[192];
+    struct guard_asked asked[GUARD_ASKED_MAX];
+};
+
+/* `uplink` has been set up; `on_identity` is called from replies. */
+void guard_init(struct guard *guard, struct uplink *uplink,
+                void (*on_identity)(struct guard *guard));
+
+/* Asks all questions on a new connection; closes it where they cannot be sent. */
+void guard_connected(struct guard *guard, uint64_t now);
+
+/* Sends a beat if the last one was sent at least `ago` nanoseconds ago. The uplink is UP. */
+void guard_beat(struct guard *guard, uint64_t now, uint64_t ago);
+
+/* Returns the server's run_id; "" before the first answer. */
+static inline const char *guard_identity(const struct guard *guard) {
+    return guard->trust.run_id;
+}
+
+/* Names another node that is the same server and counts instead of this one; NULL: none is. */
+static inline void guard_set_twin(struct guard *guard, const char *name) {
+    guard->trust.twin = name;
+}
+
+static inline const char *guard_twin(const struct guard *guard) {
+    return guard->trust.twin;
+}
+
+/* Looks at the trust after a change, and logs a change of the verdict. Answers are such changes. */
+void guard_look_again(struct guard *guard);
+
+/* Returns the verdict on the server's votes now. */
+struct trust_view guard_look(const struct guard *guard);
+
+/* Returns the verdict on the vote that is being delivered, as of the instant of its arrival. */
+struct trust_view guard_judge(const struct guard *guard);
+
+/* Returns the milliseconds until distrust ends, rounded up; 0 where time does not mend it. */
+uint64_t guard_distrust_ms(const struct trust_view *view);
+
+/* Returns why votes do not count; "" when they do. Valid until the next call, or guard's end. */
+const char *guard_why(struct guard *guard);
+
+#endif

@@ -1,0 +1,116 @@
+#include "node/handshake.h"
+
+#include "wire/command.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Where the steps of one handshake go. */
+struct course {
+    struct handshake *handshake;
+    struct conn *conn;
+    struct bytes *scratch;
+    uint64_t now;
+};
+
+static bool is_of_weight(enum handshake_need need, const struct reply *reply) {
+    enum reply_error meaning = reply_classify(reply);
+    return need == HANDSHAKE_REQUIRED || meaning == REPLY_ERROR_TRY_LATER ||
+           (need == HANDSHAKE_USEFUL && meaning == REPLY_ERROR_MISCONFIGURED);
+}
+
+static void on_step_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+    const struct handshake_step *step = (struct handshake_step *)request;
+    struct handshake *handshake = step->handshake;
+    if (reply == NULL) {
+        return;
+    }
+    if (reply->type == REPLY_ERROR && step->script != SCRIPT_NONE) {
+        handshake->listener->on_script_refused(owner, step->script);
+    }
+    if (reply->type == REPLY_ERROR && is_of_weight(step->need, reply)) {
+        bool is_fatal = step->need == HANDSHAKE_REQUIRED;
+        handshake->listener->on_refusal(owner, reply, is_fatal);
+        if (is_fatal) {
+            return; /* a step is left for ever: it is never done */
+        }
+    }
+    if (--handshake->steps_left == 0) {
+        handshake->listener->on_done(owner);
+    }
+}
+
+static bool add_step(const struct course *course, enum handshake_need need, unsigned count,
+                     const char *const *words) {
+    struct handshake *handshake = course->handshake;
+    struct handshake_step *step = &handshake->steps[handshake->steps_left];
+    bytes_clear(course->scratch);
+    command_words(course->scratch, count, words);
+    *step = (struct handshake_step){
+        .request = {.on_reply = on_step_reply,
+                    .sent_at = course->now,
+                    .length = course->scratch->length,
+                    .claim = LOAD_OWN},
+        .handshake = handshake,
+        .need = need,
+        .script = SCRIPT_NONE,
+    };
+    if (course->scratch->failed) {
+        conn_close(course->conn, "out of memory");
+        return false;
+    }
+    if (!conn_send(course->conn, &step->request, course->scratch->data, course->scratch->length)) {
+        return false; /* it was out of memory, and the connection says so */
+    }
+    handshake->steps_left++;
+    return true;
+}
+
+#define WORDS(...)                                                                                 \
+    sizeof((const char *[]){__VA_ARGS__}) / sizeof(const char *), (const char *[]) {               \
+        __VA_ARGS__                                                                                \
+    }
+
+static bool log_in(const struct course *course, const struct uri *uri) {
+    if (uri->user != NULL) {
+        return add_step(course, HANDSHAKE_REQUIRED, WORDS("AUTH", uri->user, uri->password));
+    }
+    return uri->password == NULL ||
+           add_step(course, HANDSHAKE_REQUIRED, WORDS("AUTH", uri->password));
+}
+
+static bool select_db(const struct course *course, uint32_t db) {
+    char number[12];
+    snprintf(number, sizeof(number), "%" PRIu32, db);
+    return db == 0 || add_step(course, HANDSHAKE_REQUIRED, WORDS("SELECT", number));
+}
+
+static bool introduce(const struct course *course, const char *name) {
+    return (name[0] == '\0' ||
+            add_step(course, HANDSHAKE_OPTIONAL, WORDS("CLIENT", "SETNAME", name))) &&
+           add_step(course, HANDSHAKE_OPTIONAL,
+                    WORDS("CLIENT", "SETINFO", "LIB-NAME", "libredlock")) &&
+           add_step(course, HANDSHAKE_OPTIONAL,
+                    WORDS("CLIENT", "SETINFO", "LIB-VER", redlock_version()));
+}
+
+static void load_scripts(const struct course *course) {
+    bool has_room = true;
+    for (unsigned i = 0; i < SCRIPT_FIRST_LAZY && has_room; i++) {
+        struct handshake_step *step = &course->handshake->steps[course->handshake->steps_left];
+        const char *text = script_text((enum script)i);
+        has_room = add_step(course, HANDSHAKE_USEFUL, WORDS("SCRIPT", "LOAD", text));
+        step->script = (enum script)i;
+    }
+}
+
+void handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
+                     struct conn *conn, const struct uri *uri, const char *name,
+                     struct bytes *scratch, uint64_t now) {
+    struct course course = {handshake, conn, scratch, now};
+    handshake->listener = listener;
+    handshake->steps_left = 0;
+    if (log_in(&course, uri) && select_db(&course, uri->db) && introduce(&course, name)) {
+        load_scripts(&course);
+    }
+}

@@ -1,0 +1,382 @@
+/*
+ * The happy path: members_create makes a node of each URI, in slots from 0 on. members_change makes
+ * nodes of the servers that are new, in free slots, and puts the next list beside the present one;
+ * members_commit puts it in its place, and stops the nodes that are in no list any more.
+ *
+ * The operator knows when to do which, except for one bound that a client can check by itself: a
+ * lock that was acquired before the change is known to the present list alone for up to max_ttl.
+ *
+ * Two nodes may turn out to be one server. The node that said so first counts, the other one is its
+ * twin, whose votes count no more. Votes come behind the answer that identifies a server, so that
+ * never two of them count.
+ */
+#include "node/members.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/nanos.h"
+#include "core/options.h"
+#include "io/clock.h"
+#include "node/context.h"
+#include "node/node.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+void members_init(struct members *members, struct context *context,
+                  const struct members_listener *listener, void *arg) {
+    *members = (struct members){.context = context, .listener = listener, .listener_arg = arg};
+    SLIST_INIT(&members->left);
+}
+
+static void list_add(struct node_list *list, uint32_t slot) {
+    list->mask |= UINT32_C(1) << slot;
+    list->slots[list->count++] = (uint8_t)slot;
+}
+
+static bool has_quorum(uint32_t list, uint32_t nodes) {
+    uint32_t size = (uint32_t)__builtin_popcount(list);
+    return size == 0 || (uint32_t)__builtin_popcount(list & nodes) >= quorum_of(size);
+}
+
+uint32_t members_in_order(const struct members *members, struct node *nodes[REDLOCK_MAX_NODES]) {
+    const struct node_list *lists[] = {&members->now, &members->next};
+    uint32_t count = 0;
+    uint32_t seen = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        for (uint32_t k = 0; k < lists[i]->count; k++) {
+            uint32_t slot = lists[i]->slots[k];
+            if (!(seen >> slot & 1)) {
+                seen |= UINT32_C(1) << slot;
+                nodes[count++] = members->nodes[slot];
+            }
+        }
+    }
+    return count;
+}
+
+bool members_have_quorum(const struct members *members) {
+    uint32_t rest = members_all(members);
+    uint32_t up = 0;
+    const struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        up |= node_is_up(node) ? node_bit(node) : 0;
+    }
+    return has_quorum(members->now.mask, up) && has_quorum(members->next.mask, up);
+}
+
+void members_beat(const struct members *members, uint64_t now, uint64_t ago) {
+    uint32_t rest = members_all(members);
+    struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        node_beat(node, now, ago);
+    }
+}
+
+void members_read(const struct members *members) {
+    uint32_t rest = members_all(members);
+    struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        uplink_read(&node->uplink);
+    }
+}
+
+/* ---- two nodes that are one server ---- */
+
+static bool is_same_server(const struct node *node, const struct node *other) {
+    const char *identity = guard_identity(&node->guard);
+    return identity[0] != '\0' && strcmp(guard_identity(&other->guard), identity) == 0;
+}
+
+/* Makes a node the twin of another one that counts and is the same server, or of none. */
+static void find_twin(const struct members *members, struct node *node) {
+    uint32_t rest = members_all(members);
+    const char *twin = NULL;
+    const struct node *other;
+    while ((other = members_take(members, &rest)) != NULL) {
+        if (other != node && !node_is_twin(other) && is_same_server(node, other)) {
+            twin = node_name(other);
+        }
+    }
+    guard_set_twin(&node->guard, twin);
+}
+
+/* Looks anew at the nodes that are twins of a node, which has left or become another server. */
+static void find_twins_of(const struct members *members, const struct node *node) {
+    uint32_t rest = members_all(members);
+    struct node *other;
+    while ((other = members_take(members, &rest)) != NULL) {
+        if (guard_twin(&other->guard) == node_name(node)) {
+            find_twin(members, other);
+            guard_look_again(&other->guard);
+        }
+    }
+}
+
+/* ---- what the nodes tell ---- */
+
+static void on_identity(void *arg, struct node *node) {
+    struct members *members = arg;
+    find_twin(members, node);
+    find_twins_of(members, node);
+}
+
+static void on_up(void *arg) {
+    const struct members *members = arg;
+    members->listener->on_up(members->listener_arg);
+}
+
+static void on_debts_due(void *arg, struct node *node) {
+    const struct members *members = arg;
+    members->listener->on_debts_due(members->listener_arg, node);
+}
+
+static const struct node_listener node_listener = {
+    .on_identity = on_identity,
+    .on_up = on_up,
+    .on_debts_due = on_debts_due,
+};
+
+/* ---- nodes that come ---- */
+
+static void destroy_node(struct node *node) {
+    redlock_allocator allocator = node->uplink.context->allocator;
+    node_finish(node);
+    memory_free(&allocator, node);
+}
+
+/* `position` is its place in the application's list. */
+static redlock_status create_node(struct members *members, uint32_t position, const char *uri,
+                                  struct node **created, redlock_error *error) {
+    struct context *context = members->context;
+    struct node *node = memory_alloc(&context->allocator, sizeof(*node));
+    if (node == NULL) {
+        return error_set(error, REDLOCK_ENOMEM, "out of memory");
+    }
+    redlock_status status = node_init(node, context, &node_listener, members, position, uri, error);
+    if (status != REDLOCK_OK) {
+        destroy_node(node);
+        return status;
+    }
+    *created = node;
+    return REDLOCK_OK;
+}
+
+redlock_status members_create(struct members *members, const char *const *uris, uint32_t count,
+                              redlock_error *error) {
+    for (uint32_t i = 0; i < count; i++) {
+        redlock_status status = create_node(members, i, uris[i], &members->nodes[i], error);
+        if (status != REDLOCK_OK) {
+            return status;
+        }
+        list_add(&members->now, i);
+    }
+    members->cursor = count;
+    return REDLOCK_OK;
+}
+
+static void start(const struct members *members, uint32_t mask) {
+    struct node *node;
+    while ((node = members_take(members, &mask)) != NULL) {
+        node_start(node);
+    }
+}
+
+void members_start(struct members *members) {
+    start(members, members_all(members));
+}
+
+/* ---- nodes that go ---- */
+
+void members_stop(struct members *members) {
+    uint32_t rest = members_all(members);
+    struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        node_stop(node, "the client is closing");
+    }
+}
+
+void members_finish(struct members *members) {
+    uint32_t rest = members_all(members);
+    struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        destroy_node(node);
+    }
+    while ((node = SLIST_FIRST(&members->left)) != NULL) {
+        SLIST_REMOVE_HEAD(&members->left, left_link);
+        destroy_node(node);
+    }
+}
+
+/* Stops a node: its commands under way end without an answer. */
+static void leave(struct members *members, struct node *node) {
+    node_stop(node, "it is in no list any more");
+    node_forgive(node);
+    members->nodes[node->index] = NULL;
+    SLIST_INSERT_HEAD(&members->left, node, left_link);
+    find_twins_of(members, node);
+    log_line(&members->context->log, REDLOCK_LOG_INFO, "node %s: left", node_name(node));
+}
+
+/* Puts one list in the place of both. */
+static void settle_on(struct members *members, const struct node_list *list) {
+    uint32_t leaving = members_all(members) & ~list->mask;
+    struct node *node;
+    members->now = *list;
+    members->next = (struct node_list){0};
+    while ((node = members_take(members, &leaving)) != NULL) {
+        leave(members, node);
+    }
+    context_wake(members->context);
+}
+
+/* ---- the next list ---- */
+
+/* The nodes of a list that is not in force yet; those that are new have no slot among members. */
+struct draft {
+    struct node_list list;
+    uint32_t coming; /* mask */
+    struct node *nodes[REDLOCK_MAX_NODES];
+};
+
+static struct node *find_node(const struct members *members, const struct draft *draft,
+                              const struct uri *uri) {
+    for (uint32_t slot = 0; slot < REDLOCK_MAX_NODES; slot++) {
+        struct node *node = draft->coming >> slot & 1 ? draft->nodes[slot] : members->nodes[slot];
+        if (node != NULL && uri_is_same_server(&node->uplink.uri, uri)) {
+            return node;
+        }
+    }
+    return NULL;
+}
+
+static bool find_slot(struct members *members, const struct draft *draft, uint32_t *slot) {
+    uint32_t taken = members_all(members) | draft->coming;
+    for (uint32_t i = 0; i < REDLOCK_MAX_NODES; i++) {
+        *slot = members->cursor++ % REDLOCK_MAX_NODES;
+        if (!(taken >> *slot & 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A server that is a node already keeps its connection, its trust and its slot. */
+static redlock_status draft_known(struct draft *draft, uint32_t position, const struct node *known,
+                                  const struct node *given, redlock_error *error) {
+    if (draft->list.mask >> known->index & 1) {
+        return error_set(error, REDLOCK_EINVAL, "nodes[%" PRIu32 "]: %s is named twice", position,
+                         node_name(given));
+    }
+    if (!uri_is_same_login(&known->uplink.uri, &given->uplink.uri)) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "nodes[%" PRIu32 "]: %s is a node already, with another login, TLS or "
+                         "durable",
+                         position, node_name(given));
+    }
+    list_add(&draft->list, known->index);
+    return REDLOCK_OK;
+}
+
+static redlock_status draft_new(struct members *members, struct draft *draft, struct node *node,
+                                redlock_error *error) {
+    if (!find_slot(members, draft, &node->index)) {
+        return error_set(error, REDLOCK_EINVAL, "nodes: more than %d in both lists together",
+                         REDLOCK_MAX_NODES);
+    }
+    draft->nodes[node->index] = node;
+    draft->coming |= UINT32_C(1) << node->index;
+    list_add(&draft->list, node->index);
+    return REDLOCK_OK;
+}
+
+static redlock_status draft_node(struct members *members, struct draft *draft, uint32_t position,
+                                 const char *uri, redlock_error *error) {
+    struct node *node;
+    redlock_status status = create_node(members, position, uri, &node, error);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    const struct node *known = find_node(members, draft, &node->uplink.uri);
+    status = known != NULL ? draft_known(draft, position, known, node, error)
+                           : draft_new(members, draft, node, error);
+    if (known != NULL || status != REDLOCK_OK) {
+        destroy_node(node);
+    }
+    return status;
+}
+
+/* The members' nodes are not among them yet. */
+static void drop_draft(const struct draft *draft) {
+    for (uint32_t rest = draft->coming; rest != 0; rest &= rest - 1) {
+        destroy_node(draft->nodes[__builtin_ctz(rest)]);
+    }
+}
+
+static void adopt(struct members *members, const struct draft *draft) {
+    for (uint32_t rest = draft->coming; rest != 0; rest &= rest - 1) {
+        uint32_t slot = (uint32_t)__builtin_ctz(rest);
+        members->nodes[slot] = draft->nodes[slot];
+    }
+    members->next = draft->list;
+    members->changed_at = clock_now();
+    start(members, draft->coming);
+}
+
+/* ---- a change ---- */
+
+redlock_status members_change(struct members *members, const char *const *uris, size_t count,
+                              redlock_error *error) {
+    struct draft draft = {.coming = 0};
+    if (members->next.count > 0) {
+        return error_set(error, REDLOCK_EBUSY,
+                         "the nodes are being changed: that must be committed or abandoned first");
+    }
+    redlock_status status = options_check_nodes(uris, count, error);
+    for (uint32_t i = 0; i < count && status == REDLOCK_OK; i++) {
+        status = draft_node(members, &draft, i, uris[i], error);
+    }
+    if (status != REDLOCK_OK) {
+        drop_draft(&draft);
+        return status;
+    }
+    adopt(members, &draft);
+    log_line(&members->context->log, REDLOCK_LOG_INFO,
+             "nodes: a quorum of %" PRIu32 " and of the next %" PRIu32 " is needed from now on",
+             members->now.count, draft.list.count);
+    return REDLOCK_OK;
+}
+
+redlock_status members_may_abandon(const struct members *members, redlock_error *error) {
+    return members->next.count > 0
+               ? REDLOCK_OK
+               : error_set(error, REDLOCK_EINVAL, "the nodes are not being changed");
+}
+
+redlock_status members_may_commit(const struct members *members, redlock_error *error) {
+    redlock_status status = members_may_abandon(members, error);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    uint64_t since = clock_now() - members->changed_at;
+    uint64_t max_ttl = nanos_from_ms(members->context->options.max_ttl_ms);
+    if (since < max_ttl) {
+        return error_set(error, REDLOCK_EBUSY,
+                         "locks that only the old nodes know may live for %" PRIu64 " ms more",
+                         nanos_to_ms(max_ttl - since) + 1);
+    }
+    return REDLOCK_OK;
+}
+
+void members_commit(struct members *members) {
+    const struct node_list next = members->next;
+    settle_on(members, &next);
+    log_line(&members->context->log, REDLOCK_LOG_INFO,
+             "nodes: changed, a quorum of %" PRIu32 " is needed", next.count);
+}
+
+void members_abandon(struct members *members) {
+    const struct node_list now = members->now;
+    settle_on(members, &now);
+    log_line(&members->context->log, REDLOCK_LOG_INFO, "nodes: the change is abandoned");
+}

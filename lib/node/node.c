@@ -1,0 +1,194 @@
+/*
+ * The uplink comes up, goes down and makes room; the guard hears who the server is. The node turns
+ * these events into payments of debts, and passes the rest on to its owner.
+ *
+ * Debts are due when the node comes UP, and when the queue that refused a release has room. Then
+ * the owner sends as many as fit (node_room) and reports each outcome (node_paid); behind the last
+ * one the rest is due. After an error, or without any room, the payday is set: debts are tried
+ * again after reconnect_delay_max.
+ */
+#include "node/node.h"
+
+#include "base/error.h"
+#include "base/nanos.h"
+#include "io/clock.h"
+
+static void on_payday(void *arg);
+
+static struct context *context_of(const struct node *node) {
+    return node->uplink.context;
+}
+
+/* ---- debts ---- */
+
+static void pay_later(struct node *node, uint64_t now) {
+    uint64_t delay = nanos_from_ms(context_of(node)->options.reconnect_delay_max_ms);
+    if (!timer_set(&node->payday, nanos_add(now, delay))) {
+        timer_soon(&node->payday);
+    }
+}
+
+/* Pays as many debts as there is room for; the others follow behind these, or later. */
+static void pay(struct node *node) {
+    timer_clear(&node->payday);
+    node->listener->on_debts_due(node->listener_arg, node);
+    if (node->payments == 0 && node->debts.count > 0 && node->payday.at == NANOS_NEVER) {
+        pay_later(node, clock_now());
+    }
+}
+
+static void on_payday(void *arg) {
+    struct node *node = arg;
+    if (node_is_up(node)) {
+        pay(node);
+    }
+}
+
+void node_owe(struct node *node, const struct owed *owed) {
+    uint64_t now = clock_now();
+    if (owed->until <= now) {
+        return;
+    }
+    if (!debts_add(&node->debts, owed, now)) {
+        node_give_up(node);
+        log_line(&context_of(node)->log, REDLOCK_LOG_WARN,
+                 "node %s: a release cannot be remembered; the key's TTL frees it",
+                 node_name(node));
+    } else if (node_is_up(node) && node->payday.at == NANOS_NEVER) {
+        pay_later(node, now);
+    }
+}
+
+void node_give_up(struct node *node) {
+    node->unreleased++;
+}
+
+struct node_room node_room(const struct node *node) {
+    const struct load_bounds *bounds = &context_of(node)->net.bounds;
+    uint32_t commands = uplink_commands(&node->uplink);
+    size_t bytes = uplink_bytes(&node->uplink);
+    bool is_open = node->uplink.conn != NULL;
+    return (struct node_room){
+        .commands = is_open && commands < bounds->commands ? bounds->commands - commands : 0,
+        .bytes = is_open && bytes < bounds->bytes ? bounds->bytes - bytes : 0,
+    };
+}
+
+/* A release that failed is owed again: then the rest waits for the payday, too. */
+void node_paid(struct node *node, redlock_vote vote) {
+    bool was_done = vote != REDLOCK_VOTE_UNREACHABLE && vote != REDLOCK_VOTE_BROKEN &&
+                    vote != REDLOCK_VOTE_ERROR;
+    bool is_last = --node->payments == 0;
+    if (!is_last || node->debts.count == 0 || !node_is_up(node) || node->payday.at != NANOS_NEVER) {
+        return;
+    }
+    if (was_done) {
+        pay(node);
+    } else {
+        pay_later(node, clock_now());
+    }
+}
+
+bool node_is_being_paid(const struct node *node) {
+    return node_is_up(node) && node->debts.count > 0 &&
+           (node->payments > 0 || uplink_commands(&node->uplink) > 0);
+}
+
+void node_forgive(struct node *node) {
+    debts_finish(&node->debts);
+    debts_init(&node->debts, &context_of(node)->allocator, context_of(node)->options.max_bytes);
+}
+
+/* ---- the uplink ---- */
+
+static void on_connecting(struct uplink *uplink, uint64_t now) {
+    guard_connected(&node_of(uplink)->guard, now);
+}
+
+static void on_up(struct uplink *uplink) {
+    struct node *node = node_of(uplink);
+    node->complaints = 0;
+    pay(node);
+    node->listener->on_up(node->listener_arg);
+}
+
+static void on_down(struct uplink *uplink, uint64_t now) {
+    struct node *node = node_of(uplink);
+    timer_clear(&node->payday);
+    debts_drop_expired(&node->debts, now);
+    if (uplink->context->is_closing) {
+        context_wake(uplink->context); /* the end may have waited for this node */
+    }
+}
+
+/* A command that was not sent for want of room may be a debt. */
+static void on_room(struct uplink *uplink) {
+    struct node *node = node_of(uplink);
+    if (node_is_up(node) && node->debts.count > 0) {
+        pay(node);
+    }
+}
+
+static void on_refusal(struct uplink *uplink, const struct reply *reply) {
+    node_complain(node_of(uplink), reply);
+}
+
+static const struct uplink_listener uplink_listener = {
+    .on_connecting = on_connecting,
+    .on_up = on_up,
+    .on_down = on_down,
+    .on_room = on_room,
+    .on_refusal = on_refusal,
+};
+
+void node_complain(struct node *node, const struct reply *reply) {
+    enum reply_error meaning = reply_classify(reply);
+    uint32_t bit = UINT32_C(1) << meaning;
+    if (!(node->complaints & bit)) {
+        node->complaints |= bit;
+        log_line(&context_of(node)->log,
+                 meaning == REPLY_ERROR_MISCONFIGURED ? REDLOCK_LOG_ERROR : REDLOCK_LOG_WARN,
+                 "node %s: refused: %s", node_name(node), reply->text);
+    }
+}
+
+/* ---- the guard ---- */
+
+static void on_identity(struct guard *guard) {
+    struct node *node = node_of(guard->uplink);
+    node->listener->on_identity(node->listener_arg, node);
+}
+
+/* ---- life ---- */
+
+redlock_status node_init(struct node *node, struct context *context,
+                         const struct node_listener *listener, void *arg, uint32_t position,
+                         const char *text, redlock_error *error) {
+    *node = (struct node){.index = position, .listener = listener, .listener_arg = arg};
+    debts_init(&node->debts, &context->allocator, context->options.max_bytes);
+    redlock_status status =
+        uplink_init(&node->uplink, context, &uplink_listener, position, text, error);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    if (!timer_init(&node->payday, &context->loop, on_payday, node)) {
+        return error_set(error, REDLOCK_ENOMEM, "out of memory");
+    }
+    guard_init(&node->guard, &node->uplink, on_identity);
+    return REDLOCK_OK;
+}
+
+void node_start(struct node *node) {
+    uplink_start(&node->uplink);
+}
+
+void node_stop(struct node *node, const char *why) {
+    uplink_stop(&node->uplink, why);
+    timer_clear(&node->payday); /* a NULL reply may have set it */
+}
+
+void node_finish(struct node *node) {
+    debts_finish(&node->debts);
+    timer_finish(&node->payday);
+    uplink_finish(&node->uplink);
+}

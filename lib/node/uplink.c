@@ -1,0 +1,388 @@
+/*
+ * The happy path: DOWN -> RESOLVING (names only) -> CONNECTING -> UP. The handshake is queued
+ * before the connection stands, and the commands of locks may queue behind it: replies come in
+ * order. Then the timer looks now and then whether the oldest command has waited too long.
+ *
+ * Failures: the end of a connection, whatever its cause, brings the uplink DOWN, and the next
+ * attempt follows after a jittered, growing delay. A server that owes answers and sends nothing at
+ * all (stopped, half-open) is dropped after stall_timeout; a server that refuses the login is
+ * dropped at once. While the uplink is not UP it takes no commands, so that no round waits for it;
+ * only the very first attempt lets commands queue.
+ */
+#include "node/uplink.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/nanos.h"
+#include "base/text.h"
+#include "core/backoff.h"
+#include "io/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void on_timer(void *arg);
+static void connect_now(struct uplink *uplink);
+static void connect_to_next(struct uplink *uplink);
+
+static void set_state(struct uplink *uplink, enum uplink_state state) {
+    uplink->state = state;
+    uplink->state_since = clock_now();
+}
+
+/* Sets the timer. One that libevent has no memory for fires at once: late is worse than early. */
+static void wake_at(struct uplink *uplink, uint64_t at) {
+    if (!timer_set(&uplink->timer, at)) {
+        timer_soon(&uplink->timer);
+    }
+}
+
+static uint64_t stall_timeout(const struct uplink *uplink) {
+    return nanos_from_ms(uplink->context->options.stall_timeout_ms);
+}
+
+/* ---- life ---- */
+
+static redlock_status need_tls(struct uplink *uplink, const char *where, redlock_error *error) {
+    redlock_error cause;
+    redlock_status status = context_need_tls(uplink->context, &cause);
+    return status == REDLOCK_OK ? status : error_set(error, status, "%s: %s", where, cause.message);
+}
+
+redlock_status uplink_init(struct uplink *uplink, struct context *context,
+                           const struct uplink_listener *listener, uint32_t position,
+                           const char *text, redlock_error *error) {
+    char where[32];
+    snprintf(where, sizeof(where), "nodes[%" PRIu32 "]", position);
+    *uplink = (struct uplink){.context = context, .listener = listener};
+    if (text == NULL) {
+        return error_set(error, REDLOCK_EINVAL, "%s: NULL", where);
+    }
+    size_t length = strnlen(text, URI_MAX + 1);
+    uplink->storage = memory_alloc(&context->allocator, length + 3);
+    if (uplink->storage == NULL || !timer_init(&uplink->timer, &context->loop, on_timer, uplink)) {
+        return error_set(error, REDLOCK_ENOMEM, "out of memory");
+    }
+    redlock_status status = uri_parse(text, where, uplink->storage, &uplink->uri, error);
+    if (status == REDLOCK_OK && uplink->uri.is_tls) {
+        status = need_tls(uplink, where, error);
+    }
+    if (status == REDLOCK_OK) {
+        uri_name(&uplink->uri, uplink->name);
+        snprintf(uplink->reason, sizeof(uplink->reason), "not connected yet");
+    }
+    return status;
+}
+
+void uplink_start(struct uplink *uplink) {
+    connect_now(uplink);
+}
+
+static void cancel_lookup(struct uplink *uplink) {
+    lookup_cancel(uplink->lookup);
+    uplink->lookup = NULL;
+}
+
+void uplink_stop(struct uplink *uplink, const char *why) {
+    cancel_lookup(uplink);
+    if (uplink->conn != NULL) {
+        conn_destroy(uplink->conn);
+        uplink->conn = NULL;
+    }
+    set_state(uplink, UPLINK_DOWN);
+    timer_clear(&uplink->timer); /* a NULL reply may have set it */
+    snprintf(uplink->reason, sizeof(uplink->reason), "%s", why);
+}
+
+void uplink_finish(struct uplink *uplink) {
+    timer_finish(&uplink->timer);
+    memory_free(&uplink->context->allocator, uplink->storage);
+    uplink->storage = NULL;
+}
+
+/* ---- down, and up again ---- */
+
+/* Returns the level of the first failure after a good time, or that of the failures behind it. */
+static redlock_log_level level_of_failure(const struct uplink *uplink) {
+    return uplink->attempts == 1 ? REDLOCK_LOG_WARN : REDLOCK_LOG_DEBUG;
+}
+
+static uint64_t draw_delay(struct uplink *uplink, uint64_t now) {
+    const redlock_options *options = &uplink->context->options;
+    uint64_t longest = nanos_from_ms(options->reconnect_delay_max_ms);
+    if (uplink->state == UPLINK_UP && now - uplink->state_since >= longest) {
+        uplink->attempts = 0;
+    }
+    uint64_t bound =
+        backoff_bound(nanos_from_ms(options->reconnect_delay_ms), longest, uplink->attempts);
+    uplink->attempts++;
+    return backoff_draw(&uplink->context->seed, bound);
+}
+
+static void note_reason(struct uplink *uplink, const char *why) {
+    struct text reason;
+    text_init(&reason, uplink->reason, sizeof(uplink->reason));
+    text_append_foreign(&reason, why, strlen(why));
+    if (uplink->reason[0] == '\0') { /* a server may refuse with an error without words */
+        text_append(&reason, "refused without a reason");
+    }
+}
+
+static void go_down(struct uplink *uplink, const char *why) {
+    uint64_t now = clock_now();
+    uint64_t delay = draw_delay(uplink, now);
+    uplink->disconnected++;
+    note_reason(uplink, why);
+    set_state(uplink, UPLINK_DOWN);
+    log_line(&uplink->context->log, level_of_failure(uplink),
+             "node %s: down: %s; next try in %" PRIu64 " ms", uplink->name, uplink->reason,
+             nanos_to_ms(delay));
+    wake_at(uplink, nanos_add(now, delay));
+    uplink->listener->on_down(uplink, now);
+}
+
+/*
+ * Goes on to the next address of the name. A refusal by a server at one address is kept as the
+ * reason, rather than the absence of a server at another.
+ */
+static void fail_to_connect(struct uplink *uplink, bool was_accepted, const char *why) {
+    if (was_accepted || !uplink->was_accepted) {
+        uplink->was_accepted = was_accepted;
+        snprintf(uplink->failure, sizeof(uplink->failure), "%s", why);
+    }
+    if (uplink->address + 1 >= uplink->addresses.count) {
+        go_down(uplink, uplink->failure);
+        return;
+    }
+    log_line(&uplink->context->log, REDLOCK_LOG_DEBUG, "node %s: not at %s: %s", uplink->name,
+             uplink->addresses.list[uplink->address], why);
+    uplink->address++;
+    connect_to_next(uplink);
+}
+
+static void on_closed(void *owner, const char *why) {
+    struct uplink *uplink = owner;
+    char reason[sizeof(uplink->reason)];
+    bool was_accepted = conn_was_accepted(uplink->conn);
+    snprintf(reason, sizeof(reason), "%s", uplink->refusal[0] != '\0' ? uplink->refusal : why);
+    conn_destroy(uplink->conn);
+    uplink->conn = NULL;
+    if (uplink->state == UPLINK_CONNECTING) {
+        fail_to_connect(uplink, was_accepted, reason);
+    } else {
+        go_down(uplink, reason);
+    }
+}
+
+static void on_room(void *owner) {
+    struct uplink *uplink = owner;
+    uplink->listener->on_room(uplink);
+}
+
+static const struct conn_listener conn_listener = {.on_closed = on_closed, .on_room = on_room};
+
+static void go_up(struct uplink *uplink) {
+    set_state(uplink, UPLINK_UP);
+    uplink->reason[0] = '\0';
+    uplink->refusal[0] = '\0';
+    log_line(&uplink->context->log, REDLOCK_LOG_INFO, "node %s: connected", uplink->name);
+    uplink->listener->on_up(uplink);
+}
+
+/* ---- the handshake ---- */
+
+static void on_handshake_done(void *owner) {
+    struct uplink *uplink = owner;
+    if (uplink->state == UPLINK_CONNECTING) {
+        go_up(uplink);
+    }
+}
+
+static void on_handshake_refusal(void *owner, const struct reply *reply, bool is_fatal) {
+    struct uplink *uplink = owner;
+    if (uplink->refusal[0] == '\0') { /* later refusals are often consequences: NOAUTH */
+        snprintf(uplink->refusal, sizeof(uplink->refusal), "%s", reply->text);
+        uplink->listener->on_refusal(uplink, reply);
+    }
+    if (is_fatal) {
+        uplink_drop(uplink, reply->text);
+    }
+}
+
+static void on_script_refused(void *owner, enum script script) {
+    struct uplink *uplink = owner;
+    uplink->lacks |= UINT32_C(1) << script;
+}
+
+static const struct handshake_listener handshake_listener = {
+    .on_done = on_handshake_done,
+    .on_refusal = on_handshake_refusal,
+    .on_script_refused = on_script_refused,
+};
+
+/* ---- connecting ---- */
+
+static void greet(struct uplink *uplink) {
+    struct context *context = uplink->context;
+    uplink->lacks = ~((UINT32_C(1) << SCRIPT_FIRST_LAZY) - 1);
+    handshake_begin(&uplink->handshake, &handshake_listener, uplink->conn, &uplink->uri,
+                    context->name, &context->scratch, uplink->state_since);
+    uplink->listener->on_connecting(uplink, uplink->state_since);
+    wake_at(uplink, nanos_add(uplink->state_since, stall_timeout(uplink)));
+    context_wake(context);
+}
+
+static void connect_to(struct uplink *uplink, const char *host) {
+    struct context *context = uplink->context;
+    const struct conn_address address = {
+        .host = host,
+        .port = uplink->uri.port,
+        .path = uplink->uri.path,
+        .tls = uplink->uri.is_tls ? context->tls : NULL,
+        .name = uplink->uri.host,
+    };
+    redlock_error error;
+    uplink->refusal[0] = '\0';
+    set_state(uplink, UPLINK_CONNECTING);
+    uplink->conn = conn_open(&context->net, &address, &conn_listener, uplink, &error);
+    if (uplink->conn == NULL) {
+        fail_to_connect(uplink, error.status == REDLOCK_EINVAL, error.message);
+    } else {
+        greet(uplink);
+    }
+}
+
+static void connect_to_next(struct uplink *uplink) {
+    connect_to(uplink, uplink->addresses.list[uplink->address]);
+}
+
+static void on_resolved(void *arg, const struct addresses *addresses, const char *why) {
+    struct uplink *uplink = arg;
+    uplink->lookup = NULL;
+    if (addresses == NULL) {
+        char reason[sizeof(uplink->reason)];
+        snprintf(reason, sizeof(reason), "%s cannot be resolved: %s", uplink->uri.host, why);
+        go_down(uplink, reason);
+        return;
+    }
+    uplink->addresses = *addresses;
+    uplink->address = 0;
+    connect_to_next(uplink);
+}
+
+static void connect_now(struct uplink *uplink) {
+    const struct uri *uri = &uplink->uri;
+    struct context *context = uplink->context;
+    uplink->was_accepted = false;
+    if (uri->path != NULL || resolver_is_numeric(uri->host)) {
+        connect_to(uplink, uri->host);
+        return;
+    }
+    set_state(uplink, UPLINK_RESOLVING);
+    wake_at(uplink, nanos_add(uplink->state_since, stall_timeout(uplink)));
+    struct lookup *lookup = resolver_start(&context->resolver, uri->host, on_resolved, uplink);
+    if (lookup != NULL) {
+        uplink->lookup = lookup; /* NULL: on_resolved has been called already */
+    }
+}
+
+/* ---- watching ---- */
+
+/*
+ * A timer that is so late was kept waiting by the loop: commands that were queued before may have
+ * been written only just now. The oldest command gets its time anew, once.
+ */
+#define LATE (50 * NANOS_PER_MS)
+
+static bool excuse(struct uplink *uplink, uint64_t oldest, uint64_t late) {
+    if (late < LATE || uplink->excused == oldest) {
+        return false;
+    }
+    uplink->excused = oldest;
+    return true;
+}
+
+static void check_progress(struct uplink *uplink, uint64_t now) {
+    uint64_t stall = stall_timeout(uplink);
+    conn_read(uplink->conn); /* the loop may have been away: replies that have arrived count */
+    uint64_t oldest = conn_oldest(uplink->conn);
+    /* Any reply shows that the server goes on with the commands before the oldest. */
+    uint64_t due = nanos_add(nanos_max(oldest, conn_heard_at(uplink->conn)), stall);
+    if (due <= now && excuse(uplink, oldest, now - due)) {
+        due = nanos_add(now, stall);
+    }
+    if (due <= now) {
+        char why[96];
+        snprintf(why, sizeof(why), "stalled: no answer for %" PRIu64 " ms",
+                 uplink->context->options.stall_timeout_ms);
+        conn_close(uplink->conn, why);
+    } else if (due != NANOS_NEVER) {
+        wake_at(uplink, due);
+    }
+}
+
+static void on_timer(void *arg) {
+    struct uplink *uplink = arg;
+    switch (uplink->state) {
+    case UPLINK_DOWN:
+        connect_now(uplink);
+        break;
+    case UPLINK_RESOLVING:
+        cancel_lookup(uplink);
+        go_down(uplink, "the name lookup was not answered");
+        break;
+    case UPLINK_CONNECTING:
+    case UPLINK_UP:
+        check_progress(uplink, clock_now());
+        break;
+    }
+}
+
+/* ---- commands ---- */
+
+bool uplink_send(struct uplink *uplink, struct conn_request *request, const char *data,
+                 size_t length) {
+    if (!conn_send(uplink->conn, request, data, length)) {
+        return false;
+    }
+    uint64_t due = nanos_add(request->sent_at, stall_timeout(uplink));
+    if (uplink->timer.at > due) {
+        wake_at(uplink, due);
+    }
+    return true;
+}
+
+void uplink_read(struct uplink *uplink) {
+    if (uplink->conn != NULL) {
+        conn_read(uplink->conn);
+    }
+}
+
+void uplink_drop(struct uplink *uplink, const char *why) {
+    if (uplink->conn != NULL) {
+        conn_close(uplink->conn, why);
+    }
+}
+
+bool uplink_was_reached(const struct uplink *uplink) {
+    return uplink->conn != NULL && conn_was_open(uplink->conn);
+}
+
+uint64_t uplink_heard_at(const struct uplink *uplink) {
+    return conn_heard_at(uplink->conn);
+}
+
+uint32_t uplink_commands(const struct uplink *uplink) {
+    return uplink->conn != NULL ? conn_commands(uplink->conn) : 0;
+}
+
+size_t uplink_bytes(const struct uplink *uplink) {
+    return uplink->conn != NULL ? conn_bytes(uplink->conn) : 0;
+}
+
+const char *uplink_why_unreachable(const struct uplink *uplink) {
+    return uplink->state != UPLINK_UP ? uplink->reason
+                                      : "it was not connected then, or max_commands or max_bytes "
+                                        "was reached";
+}

@@ -1,0 +1,121 @@
+/*
+ * A connection to one server, kept up for as long as the client lives: looked up, made, greeted
+ * (handshake.h), watched, and made anew after its end.
+ */
+#ifndef REDLOCK_NODE_UPLINK_H
+#define REDLOCK_NODE_UPLINK_H
+
+#include "core/uri.h"
+#include "io/loop.h"
+#include "io/net.h"
+#include "io/resolver.h"
+#include "node/context.h"
+#include "node/handshake.h"
+#include "wire/script.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum uplink_state {
+    UPLINK_DOWN,       /* waits for the next attempt to connect */
+    UPLINK_RESOLVING,  /* the name is being looked up */
+    UPLINK_CONNECTING, /* the connection and its handshake are under way */
+    UPLINK_UP
+};
+
+struct uplink;
+
+/* Callbacks to the uplink's owner, from the loop, never from inside a call of the owner. */
+struct uplink_listener {
+    /* A new connection has been begun, and its handshake queued. Questions may follow at once. */
+    void (*on_connecting)(struct uplink *uplink, uint64_t now);
+    void (*on_up)(struct uplink *uplink);
+    /* The connection has ended, or could not be made. */
+    void (*on_down)(struct uplink *uplink, uint64_t now);
+    /* Commands that the bounds refused could be sent now. */
+    void (*on_room)(struct uplink *uplink);
+    /* The server refused a weighty step of the handshake. */
+    void (*on_refusal)(struct uplink *uplink, const struct reply *reply);
+};
+
+struct uplink {
+    struct context *context;
+    const struct uplink_listener *listener;
+    struct uri uri;
+    char *storage; /* of the uri's strings */
+    char name[URI_NAME_MAX];
+
+    enum uplink_state state;
+    struct conn *conn; /* NULL while DOWN or RESOLVING */
+    struct lookup *lookup;
+    struct timer timer; /* DOWN: the next attempt; otherwise: the next check for a stall */
+    uint64_t state_since;
+    uint32_t attempts;          /* to connect, since the uplink was last up for a while */
+    struct addresses addresses; /* of the name, as last looked up */
+    unsigned address;           /* index of the address that is tried */
+    bool was_accepted;          /* in this attempt a server accepted, at one of the addresses */
+    char failure[192];          /* of this attempt, while addresses are left to try */
+    uint64_t disconnected;      /* number of connections that ended, or could not be made */
+    char reason[192];           /* why the uplink is not UP; "" */
+    char refusal[128];          /* the first refused step of this handshake; "" */
+
+    struct handshake handshake;
+    uint32_t lacks;   /* mask of enum script: scripts whose text is due */
+    uint64_t excused; /* sending time of the command that was given more time; 0: none */
+};
+
+/*
+ * Parses the URI at `position` in the application's list. Returns a status, with a sentence in
+ * `error`; uplink_finish may be called after a failure, too. Does not connect.
+ */
+redlock_status uplink_init(struct uplink *uplink, struct context *context,
+                           const struct uplink_listener *listener, uint32_t position,
+                           const char *text, redlock_error *error);
+
+/* Begins to connect; the uplink takes care of itself from then on. Not from inside a reply. */
+void uplink_start(struct uplink *uplink);
+
+/*
+ * Drops the connection: commands under way get NULL replies inside this call. A lookup may stay
+ * pending in the resolver.
+ */
+void uplink_stop(struct uplink *uplink, const char *why);
+
+/* After uplink_stop, or uplink_init. */
+void uplink_finish(struct uplink *uplink);
+
+/* Whether commands of locks are sent: it is UP, or on its way up for the first time. */
+static inline bool uplink_takes_commands(const struct uplink *uplink) {
+    return uplink->state == UPLINK_UP ||
+           (uplink->state == UPLINK_CONNECTING && uplink->disconnected == 0);
+}
+
+/*
+ * Sends a command on the connection, which there is. False when a bound or want of memory refused
+ * it. The reply's owner is the uplink.
+ */
+bool uplink_send(struct uplink *uplink, struct conn_request *request, const char *data,
+                 size_t length);
+
+/* Reads all replies that have arrived, without waiting for the loop to notice. */
+void uplink_read(struct uplink *uplink);
+
+/* Closes the connection, if there is one; on_down follows from the loop. */
+void uplink_drop(struct uplink *uplink, const char *why);
+
+/* For a NULL reply: whether the connection stood, so that the command may have been carried out. */
+bool uplink_was_reached(const struct uplink *uplink);
+
+/* Returns when the latest reply was read: conn_heard_at. There is a connection. */
+uint64_t uplink_heard_at(const struct uplink *uplink);
+
+/* Commands sent and not answered, and their bytes: conn_commands, conn_bytes. */
+uint32_t uplink_commands(const struct uplink *uplink);
+size_t uplink_bytes(const struct uplink *uplink);
+
+/* Returns why commands are not sent; never "". */
+const char *uplink_why_unreachable(const struct uplink *uplink);
+
+#endif

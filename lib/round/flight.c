@@ -1,0 +1,309 @@
+/*
+ * The happy path: flight_create begins the round; set.c or batch.c sends its command and turns each
+ * reply into a vote (flight_vote); each vote is counted, and the listener is told.
+ *
+ * A grant counts only while the node is trusted, and, where replicas are asked for, once they have
+ * confirmed it. A release that did not reach a node that may hold the key becomes a debt of the
+ * node. Votes behind the verdict are counted, too: they tell where the key may be.
+ */
+#include "round/flight.h"
+
+#include "base/memory.h"
+#include "base/nanos.h"
+#include "base/text.h"
+#include "core/options.h"
+#include "node/node.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The longest detail that is kept. */
+#define DETAIL_MAX 160
+
+struct flight_detail {
+    struct flight_detail *next;
+    uint32_t node;
+    char text[DETAIL_MAX];
+};
+
+static const struct pool_kind flight_kind = {.size = sizeof(struct flight), .max_spares = 4096};
+
+static const struct pool_kind permits_kind = {.size = sizeof(struct permits), .max_spares = 1024};
+
+void flights_init(struct flights *flights, struct context *context, const struct members *members) {
+    flights->context = context;
+    flights->members = members;
+    flights->out = 0;
+    pool_init(&flights->pool, &context->allocator, &flight_kind, NULL);
+    pool_init(&flights->permits, &context->allocator, &permits_kind, NULL);
+}
+
+void flights_finish(struct flights *flights) {
+    pool_finish(&flights->pool);
+    pool_finish(&flights->permits);
+}
+
+static void begin_round(struct flight *flight, struct permits *permits) {
+    const struct flight_plan *plan = &flight->plan;
+    round_begin(&flight->round, plan->round, members_lists(flight->flights->members), plan->now,
+                plan->ttl, plan->awaited);
+    if (permits != NULL) {
+        permits_begin(permits, plan->permits);
+        flight->round.permits = permits;
+    }
+}
+
+struct flight *flight_create(struct flights *flights, struct flight_listener listener,
+                             const struct flight_plan *plan) {
+    struct permits *permits = plan->permits > 0 ? pool_take(&flights->permits) : NULL;
+    if (plan->permits > 0 && permits == NULL) {
+        return NULL;
+    }
+    struct flight *flight = pool_take(&flights->pool);
+    if (flight == NULL) {
+        if (permits != NULL) {
+            pool_put(&flights->permits, permits);
+        }
+        return NULL;
+    }
+    flights->out++;
+    flight->flights = flights;
+    flight->listener = listener;
+    flight->plan = *plan;
+    key_hold(plan->key);
+    memcpy(flight->token, plan->token, sizeof(flight->token));
+    flight->plan.token = flight->token;
+    flight->references = 1;
+    flight->asked = flight->unconfirmed = 0;
+    flight->is_void = false;
+    flight->details = NULL;
+    begin_round(flight, permits);
+    return flight;
+}
+
+struct flight *flight_hold(struct flight *flight) {
+    flight->references++;
+    return flight;
+}
+
+void flight_drop(struct flight *flight) {
+    if (flight == NULL || --flight->references > 0) {
+        return;
+    }
+    struct flights *flights = flight->flights;
+    struct context *context = flights->context;
+    while (flight->details != NULL) {
+        struct flight_detail *detail = flight->details;
+        flight->details = detail->next;
+        memory_free(&context->allocator, detail);
+    }
+    key_drop(flight->plan.key);
+    if (flight->round.permits != NULL) {
+        pool_put(&flights->permits, flight->round.permits);
+    }
+    pool_put(&flights->pool, flight);
+    flights->out--;
+    if (context->is_closing) {
+        context_wake(context); /* the end may have waited for this flight */
+    }
+}
+
+/* ---- votes ---- */
+
+static void note_detail(struct flight *flight, uint32_t node, const char *text) {
+    struct flight_detail *detail =
+        memory_alloc(&flight->flights->context->allocator, sizeof(*detail));
+    if (detail == NULL) {
+        return; /* the vote counts without its words */
+    }
+    struct text copy;
+    text_init(&copy, detail->text, sizeof(detail->text));
+    text_append_foreign(&copy, text, strlen(text));
+    detail->node = node;
+    detail->next = flight->details;
+    flight->details = detail;
+}
+
+const char *flight_detail(const struct flight *flight, uint32_t node) {
+    for (const struct flight_detail *d = flight->details; d != NULL; d = d->next) {
+        if (d->node == node) {
+            return d->text;
+        }
+    }
+    return "";
+}
+
+static bool is_release(const struct flight *flight) {
+    return flight->round.kind == ROUND_RELEASE || flight->round.kind == ROUND_SETTLE;
+}
+
+static bool was_not_done(redlock_vote vote) {
+    return vote == REDLOCK_VOTE_UNREACHABLE || vote == REDLOCK_VOTE_BROKEN ||
+           vote == REDLOCK_VOTE_ERROR;
+}
+
+/* Remembers a failed release. A closing client does not wait for a server that refuses. */
+static void owe(const struct flight *flight, struct node *node, redlock_vote vote) {
+    const struct flight_plan *plan = &flight->plan;
+    if (flight->flights->context->is_closing && vote == REDLOCK_VOTE_ERROR) {
+        node_give_up(node);
+        return;
+    }
+    node_owe(node, &(struct owed){.kind = plan->kind,
+                                  .key = plan->key,
+                                  .token = flight->token,
+                                  .until = plan->keep_until,
+                                  .stay_until = plan->stay_until});
+}
+
+static bool count(struct round *round, uint32_t node, const struct reply_outcome *outcome) {
+    return outcome->vote == REDLOCK_VOTE_GRANTED
+               ? round_grant(round, node, outcome->fence)
+               : round_vote(round, node, outcome->vote, outcome->other_ttl_ms);
+}
+
+/* Notes the permits that are free at a node, if the node's grants count. */
+static void note_permits(const struct flight *flight, const struct node *node,
+                         const struct reply_outcome *outcome) {
+    struct permits *permits = flight->round.permits;
+    if (outcome->free_length == 0 || guard_judge(&node->guard).verdict != TRUST_FULL) {
+        return;
+    }
+    for (uint32_t permit = 0; permit < permits->count; permit++) {
+        if (reply_says_free(outcome, permit)) {
+            permits_note(permits, node->index, permit);
+        }
+    }
+}
+
+static void cast(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
+                 const char *detail) {
+    note_permits(flight, node, outcome);
+    bool decided = count(&flight->round, node->index, outcome);
+    if (detail != NULL && detail[0] != '\0') {
+        note_detail(flight, node->index, detail);
+    }
+    if (is_release(flight) && was_not_done(outcome->vote) &&
+        (flight->plan.may_hold & node_bit(node))) {
+        owe(flight, node, outcome->vote);
+    }
+    if (flight->listener.on_vote != NULL) {
+        flight->listener.on_vote(flight->listener.owner, decided, outcome->vote);
+    }
+}
+
+/* Whether a grant counts. One that does not may stand at the node all the same. */
+static bool is_counted(const struct flight *flight, const struct trust_view *view) {
+    return view->verdict == TRUST_FULL ||
+           (view->verdict == TRUST_YOUNG && flight->round.kind == ROUND_RENEW);
+}
+
+static void vote_untrusted(struct flight *flight, struct node *node, struct trust_view view) {
+    uint64_t left_ms = guard_distrust_ms(&view);
+    struct reply_outcome outcome = {
+        .vote = REDLOCK_VOTE_UNTRUSTED,
+        .other_ttl_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX,
+    };
+    cast(flight, node, &outcome, guard_why(&node->guard));
+}
+
+static void vote_granted(struct flight *flight, struct node *node,
+                         const struct reply_outcome *outcome) {
+    struct trust_view view = guard_judge(&node->guard);
+    if (is_counted(flight, &view)) {
+        cast(flight, node, outcome, NULL);
+    } else {
+        vote_untrusted(flight, node, view);
+    }
+}
+
+void flight_vote(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
+                 const char *detail) {
+    uint32_t bit = node_bit(node);
+    if (outcome->vote != REDLOCK_VOTE_GRANTED || is_release(flight)) {
+        cast(flight, node, outcome, detail);
+    } else if (flight->plan.replicas == 0) {
+        vote_granted(flight, node, outcome);
+    } else if (flight->asked & bit) {
+        flight->unconfirmed |= bit;
+        flight->round.fences[node->index] = outcome->fence; /* counts once it is confirmed */
+    } else {
+        cast(flight, node, &PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
+    }
+}
+
+/* ---- replicas ---- */
+
+void flight_asks_replicas(struct flight *flight, const struct node *node) {
+    flight->asked |= node_bit(node);
+}
+
+static void vote_confirmed(struct flight *flight, struct node *node, int64_t confirmations) {
+    struct reply_outcome outcome = {.vote = REDLOCK_VOTE_GRANTED,
+                                    .fence = flight->round.fences[node->index]};
+    if (confirmations >= flight->plan.replicas) {
+        vote_granted(flight, node, &outcome);
+        return;
+    }
+    char detail[80];
+    snprintf(detail, sizeof(detail), "%" PRId64 " of %" PRIu32 " replicas confirmed it",
+             confirmations, flight->plan.replicas);
+    cast(flight, node, &PLAIN_VOTE(UNTRUSTED), detail);
+}
+
+void flight_confirm(struct flight *flight, struct node *node, const struct reply *reply) {
+    uint32_t bit = node_bit(node);
+    if (!(flight->unconfirmed & bit)) {
+        return; /* it was no grant */
+    }
+    flight->unconfirmed &= ~bit;
+    if (reply == NULL) {
+        flight_vote_without_answer(flight, node);
+    } else if (reply->type == REPLY_INTEGER) {
+        vote_confirmed(flight, node, reply->integer);
+    } else {
+        if (reply->type == REPLY_ERROR) {
+            node_complain(node, reply);
+        }
+        cast(flight, node, &PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
+    }
+}
+
+void flight_vote_without_answer(struct flight *flight, struct node *node) {
+    if (uplink_was_reached(&node->uplink)) {
+        flight_vote(flight, node, &PLAIN_VOTE(BROKEN), "no answer before its end");
+    } else {
+        flight_vote(flight, node, &PLAIN_VOTE(UNREACHABLE), NULL);
+    }
+}
+
+void flight_vote_error(struct flight *flight, struct node *node, const struct reply *reply) {
+    const char *text = reply->type == REPLY_ERROR ? reply->text : "an answer that makes no sense";
+    if (reply->type == REPLY_ERROR) {
+        node_complain(node, reply);
+    }
+    flight_vote(flight, node, &PLAIN_VOTE(ERROR), text);
+}
+
+/* ---- commands that take the key ---- */
+
+uint32_t flight_prepare_take(struct flight *flight) {
+    const struct members *members = flight->flights->members;
+    uint32_t rest = flight->round.members;
+    uint32_t takers = 0;
+    struct node *node;
+    /* Answers come in order: the trust of each node is current before the node can grant. */
+    members_beat(members, flight->round.start, GUARD_BEAT_NANOS);
+    while ((node = members_take(members, &rest)) != NULL) {
+        if (node_is_twin(node)) { /* our own key would deny it */
+            vote_untrusted(flight, node, guard_look(&node->guard));
+        } else if (flight->plan.nodes & node_bit(node)) {
+            takers |= node_bit(node);
+        } else {
+            flight_vote(flight, node, &PLAIN_VOTE(UNREACHABLE), NULL);
+        }
+    }
+    return takers;
+}

@@ -1,0 +1,83 @@
+#include "round/send.h"
+
+#include "round/set.h"
+
+void rounds_init(struct rounds *rounds, struct context *context, const struct members *members) {
+    flights_init(&rounds->flights, context, members);
+    batches_init(&rounds->batches, context, members);
+}
+
+void rounds_finish(struct rounds *rounds) {
+    batches_finish(&rounds->batches);
+    flights_finish(&rounds->flights);
+}
+
+enum script round_release_script(const struct kind *kind, uint64_t stay_until, uint64_t now) {
+    return now < stay_until ? kind->stay : kind->release;
+}
+
+static enum script script_of(const struct flight_plan *plan) {
+    switch (plan->round) {
+    case ROUND_ACQUIRE:
+        return plan->is_new ? plan->kind->take : plan->kind->top_up;
+    case ROUND_RELEASE:
+    case ROUND_SETTLE:
+        return round_release_script(plan->kind, plan->stay_until, plan->now);
+    default:
+        return plan->kind->keep;
+    }
+}
+
+/* Sends a SET now, behind the calls of this turn that may be about the same key. */
+static void send_set(struct rounds *rounds, struct flight *flight) {
+    if (batches_may_hold(&rounds->batches, flight->plan.key)) {
+        batches_send(&rounds->batches);
+    }
+    set_send(flight);
+}
+
+void round_send(struct rounds *rounds, struct flight *flight) {
+    const struct flight_plan *plan = &flight->plan;
+    struct batches *batches = &rounds->batches;
+    enum script script = script_of(plan);
+    if (script == SCRIPT_NONE) {
+        send_set(rounds, flight);
+    } else if (plan->round != ROUND_ACQUIRE) {
+        batches_add(batches, script, plan->nodes, flight);
+    } else if (plan->is_new) {
+        batches_add(batches, script, flight_prepare_take(flight), flight);
+    } else {
+        batches_send_alone(batches, script, flight_prepare_take(flight), flight);
+    }
+}
+
+bool round_send_unattended(struct rounds *rounds, const struct flight_plan *plan) {
+    struct flight *flight = round_plan(rounds, FLIGHT_UNATTENDED, plan);
+    if (flight != NULL) {
+        round_send(rounds, flight);
+    }
+    flight_drop(flight);
+    return flight != NULL;
+}
+
+bool round_send_release(struct rounds *rounds, struct flight_listener listener,
+                        const struct owed *owed, uint32_t nodes, uint64_t now) {
+    const struct flight_plan plan = {.round = ROUND_SETTLE,
+                                     .kind = owed->kind,
+                                     .key = owed->key,
+                                     .token = owed->token,
+                                     .now = now,
+                                     .nodes = nodes,
+                                     .may_hold = nodes,
+                                     .keep_until = owed->until,
+                                     .stay_until = owed->stay_until};
+    struct flight *flight = round_plan(rounds, listener, &plan);
+    if (flight == NULL) {
+        log_line(&rounds->flights.context->log, REDLOCK_LOG_WARN,
+                 "lock %s: no memory to release it; its TTL frees it", owed->key->bytes);
+        return false;
+    }
+    round_send(rounds, flight);
+    flight_drop(flight);
+    return true;
+}

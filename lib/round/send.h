@@ -1,0 +1,54 @@
+/*
+ * The door into the rounds of a client: a plan goes in, votes come out. Which command carries a
+ * plan, and whether it goes now or at the end of the turn, is decided here.
+ */
+#ifndef REDLOCK_ROUND_SEND_H
+#define REDLOCK_ROUND_SEND_H
+
+#include "round/batch.h"
+#include "round/flight.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rounds {
+    struct flights flights;
+    struct batches batches;
+};
+
+void rounds_init(struct rounds *rounds, struct context *context, const struct members *members);
+void rounds_finish(struct rounds *rounds);
+
+/*
+ * Returns a flight that is not sent yet, with one reference, the caller's; NULL when out of memory.
+ */
+static inline struct flight *round_plan(struct rounds *rounds, struct flight_listener listener,
+                                        const struct flight_plan *plan) {
+    return flight_create(&rounds->flights, listener, plan);
+}
+
+/*
+ * Sends a flight's command. Votes may be cast inside this call: a SET and a top-up go out now, all
+ * other commands at the end of the turn.
+ */
+void round_send(struct rounds *rounds, struct flight *flight);
+
+/* Plans and sends a round whose votes nobody waits for. False when out of memory. */
+bool round_send_unattended(struct rounds *rounds, const struct flight_plan *plan);
+
+/* Returns the script that releases a key of this kind, which is to stay until then (0: not). */
+enum script round_release_script(const struct kind *kind, uint64_t stay_until, uint64_t now);
+
+/*
+ * Plans and sends the release of a token at `nodes`. Where it does not get through it becomes a
+ * debt of the node, until the key has expired. False, and logged, when out of memory.
+ */
+bool round_send_release(struct rounds *rounds, struct flight_listener listener,
+                        const struct owed *owed, uint32_t nodes, uint64_t now);
+
+/* Sends all that was collected in this turn. */
+static inline void rounds_send(struct rounds *rounds) {
+    batches_send(&rounds->batches);
+}
+
+#endif

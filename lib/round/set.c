@@ -1,0 +1,83 @@
+/*
+ * One SET of the flight's key and token is encoded, and sent to each node; behind it a WAIT, where
+ * replicas have to confirm the grant. Each reply is a vote.
+ */
+#include "round/set.h"
+
+#include "base/nanos.h"
+#include "core/options.h"
+
+#include <stddef.h>
+
+static void on_set_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+    struct flight *flight = (struct flight *)request;
+    struct node *node = node_of(owner);
+    if (reply == NULL) {
+        flight_vote_without_answer(flight, node);
+    } else {
+        struct reply_outcome outcome = reply_to_set(reply);
+        if (outcome.vote == REDLOCK_VOTE_ERROR) {
+            flight_vote_error(flight, node, reply);
+        } else {
+            flight_vote(flight, node, &outcome, NULL);
+        }
+    }
+    flight_drop(flight);
+}
+
+static void on_wait_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+    struct flight *flight =
+        (struct flight *)(void *)((char *)request - offsetof(struct flight, wait));
+    flight_confirm(flight, node_of(owner), reply);
+    flight_drop(flight);
+}
+
+/* Encodes the SET, and behind it the WAIT, if any, into the scratch. */
+static void encode(struct flight *flight, struct bytes *command) {
+    const struct context *context = flight->flights->context;
+    const struct flight_plan *plan = &flight->plan;
+    bytes_clear(command);
+    command_set(command, plan->key->bytes, plan->key->length, flight->token, context->owner,
+                nanos_to_ms(plan->node_ttl));
+    size_t set_length = command->length;
+    if (plan->replicas > 0) {
+        command_wait(command, plan->replicas, options_wait_ms(&context->options));
+    }
+    flight->request = (struct conn_request){.on_reply = on_set_reply,
+                                            .sent_at = flight->round.start,
+                                            .length = set_length,
+                                            .claim = LOAD_NEW};
+    flight->wait = (struct conn_request){.on_reply = on_wait_reply,
+                                         .sent_at = flight->round.start,
+                                         .length = command->length - set_length,
+                                         .claim = LOAD_NEW};
+}
+
+/* Sends what was encoded. False when the SET could not be sent. */
+static bool send_to(struct flight *flight, struct node *node, const struct bytes *command) {
+    size_t set_length = flight->request.length;
+    if (command->failed || !node_send(node, &flight->request, command->data, set_length)) {
+        return false;
+    }
+    flight_hold(flight);
+    if (flight->plan.replicas > 0 &&
+        node_send(node, &flight->wait, command->data + set_length, command->length - set_length)) {
+        flight_hold(flight);
+        flight_asks_replicas(flight, node);
+    }
+    return true;
+}
+
+void set_send(struct flight *flight) {
+    const struct members *members = flight->flights->members;
+    struct bytes *command = &flight->flights->context->scratch;
+    uint32_t rest = flight_prepare_take(flight);
+    struct node *node;
+    encode(flight, command);
+    while ((node = members_take(members, &rest)) != NULL) {
+        if (!send_to(flight, node, command)) {
+            flight_vote(flight, node, &PLAIN_VOTE(UNREACHABLE),
+                        command->failed ? "out of memory" : NULL);
+        }
+    }
+}

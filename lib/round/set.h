@@ -1,0 +1,10 @@
+/* The command SET NX, which takes a lock of one key that needs no script, at each node. */
+#ifndef REDLOCK_ROUND_SET_H
+#define REDLOCK_ROUND_SET_H
+
+#include "round/flight.h"
+
+/* Sends a flight's SET, now; nodes that cannot be sent it vote UNREACHABLE at once. */
+void set_send(struct flight *flight);
+
+#endif

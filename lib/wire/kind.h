@@ -1,0 +1,38 @@
+/*
+ * The kinds of locks, and the script that each step of a lock's life calls: one row for each kind.
+ * A new kind is a row in kind.c, its scripts, and their tests.
+ */
+#ifndef REDLOCK_WIRE_KIND_H
+#define REDLOCK_WIRE_KIND_H
+
+#include "wire/script.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+
+/* What a request asks for: a mask. Shared locks are READER or WRITER. */
+enum kind_feature {
+    KIND_FENCED = 1,
+    KIND_SEVERAL = 2, /* keys */
+    KIND_PERMIT = 4,
+    KIND_READER = 8,
+    KIND_WRITER = 16
+};
+
+struct kind {
+    unsigned features;
+    enum script take;    /* by a new acquisition; SCRIPT_NONE: the command SET */
+    enum script top_up;  /* at a node that lacks the key of a lock that is held; or SCRIPT_NONE */
+    enum script keep;    /* renews */
+    enum script release; /* deletes */
+    enum script stay;    /* gives the key back, but leaves it there for a time */
+};
+
+/* Returns the kind with just these features, or NULL. */
+const struct kind *kind_of(unsigned features);
+
+static inline bool kind_is_fenced(const struct kind *kind) {
+    return kind->features & KIND_FENCED;
+}
+
+#endif

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Checks that floors.sh sees what it is for: plants faults in a copy of lib/.
+set -eu
+export LC_ALL=C
+
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM
+
+count=0
+# check NAME FILE LINE EXPECTED: floors.sh must print EXPECTED once LINE stands in FILE; an empty
+# EXPECTED: it must print nothing, and end with 0
+check() {
+    count=$((count + 1))
+    rm -rf "$folder/lib"
+    cp -R "$here/../lib" "$folder"
+    echo "$3" >>"$folder/$2"
+    status=0
+    sh "$here/floors.sh" --root "$folder" >"$folder/said" 2>&1 || status=$?
+    if { [ -z "$4" ] && [ $status -eq 0 ] && [ ! -s "$folder/said" ]; } ||
+        { [ -n "$4" ] && [ $status -ne 0 ] && grep -qF "$4" "$folder/said"; }; then
+        echo "ok $count - $1"
+    else
+        echo "not ok $count - $1"
+        sed 's/^/# /' "$folder/said"
+    fi
+}
+
+check 'the library as it is' lib/client.c '' ''
+check 'a circle of two files' lib/node/debt.h '#include "node/node.h"' \
+    'lib/node/debt: part of a circle'
+check 'a circle by way of a third file' lib/base/text.h '#include "base/log.h"' \
+    'lib/base/text: part of a circle'
+check 'a floor above' lib/round/flight.c '#include "lock/locks.h"' \
+    'lib/round/flight.c: round must not include "lock/locks.h"'
+check 'an outside library' lib/lock/lock.c '#include <event2/event.h>' \
+    'lib/lock/lock.c: only lib/io may include <event2/event.h>'
+check 'a pure floor' lib/core/round.c '#include <unistd.h>' \
+    'lib/core/round.c: core is pure and must not include <unistd.h>'
+check 'a clock' lib/node/node.c 'static long now(void) { return time(NULL); }' \
+    'lib/node/node.c: only lib/io reads a clock'
+echo "1..$count"
