@@ -104,8 +104,7 @@ void actor_finish(struct actor *actor) {
     }
 }
 
-/* ------------------------------------------------------------------------------------ its lines
- */
+/* ------------------------------------------------------------------------------------ its lines */
 
 static void read_lines(struct actor *actor) {
     ssize_t got;
@@ -173,8 +172,7 @@ const char *actor_hear(struct stage *stage, struct actor *actor, const char *wor
     return NULL;
 }
 
-/* -------------------------------------------------------------------------------- what it is told
- */
+/* ------------------------------------------------------------------------------ what it is told */
 
 bool actor_stop(struct actor *actor) {
     int status;

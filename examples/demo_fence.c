@@ -27,8 +27,7 @@ struct scene {
     char port[8]; /* port of the store */
 };
 
-/* ------------------------------------------------------------------------------------ the actors
- */
+/* ----------------------------------------------------------------------------------- the actors */
 
 static bool start_store(struct scene *scene, const char *option) {
     const char *argv[] = {FENCED_STORE, option, NULL};
@@ -78,8 +77,7 @@ static bool holds(struct scene *scene, long due, const char *claim) {
     return is_so;
 }
 
-/* ------------------------------------------------------------------------------------- the story
- */
+/* ------------------------------------------------------------------------------------ the story */
 
 static bool open_account(struct scene *scene) {
     return start_writer(scene, &scene->a, "opening", false, "100") &&
@@ -166,8 +164,7 @@ static bool without_gate(struct scene *scene) {
            holds(scene, 110, "the account holds 110 and not 160: what writer B paid is lost");
 }
 
-/* ----------------------------------------------------------------------------- the gate, by hand
- */
+/* ---------------------------------------------------------------------------- the gate, by hand */
 
 struct visit {
     enum evhttp_cmd_type verb;
@@ -207,8 +204,7 @@ static bool by_hand(struct scene *scene) {
     return true;
 }
 
-/* ---------------------------------------------------------------------------------- the scenario
- */
+/* --------------------------------------------------------------------------------- the scenario */
 
 struct act {
     const char *title;

@@ -39,8 +39,7 @@ static redlock_status wait_for_answer(struct stage *stage, redlock_status accept
     return stage_run_until(stage, is_over, STAGE_PATIENCE_MS) ? question.status : REDLOCK_ESYSTEM;
 }
 
-/* ---------------------------------------------------------------------------------- inspections
- */
+/* ---------------------------------------------------------------------------------- inspections */
 
 static void show(const redlock_node_view *node) {
     if (!node->answered) {

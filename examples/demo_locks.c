@@ -208,8 +208,7 @@ static void show_masters(struct stage *stage) {
     }
 }
 
-/* ---------------------------------------------------------------------------------- the scenario
- */
+/* --------------------------------------------------------------------------------- the scenario */
 
 static const struct step steps[] = {
     {"Acquire", acquire},

@@ -38,8 +38,7 @@ static bool is_refused(struct stage *stage, size_t program, const char *claim) {
     return true;
 }
 
-/* ------------------------------------------------------------------------------ what masters hold
- */
+/* ---------------------------------------------------------------------------- what masters hold */
 
 /* Returns the number of masters at which two keys have one value. */
 static size_t count_alike(struct stage *stage, const char *one, const char *other) {

@@ -240,8 +240,7 @@ static int create_program(struct stage *stage, struct program *program, const ch
     return 0;
 }
 
-/* ------------------------------------------------------------------------------ begin and finish
- */
+/* ----------------------------------------------------------------------------- begin and finish */
 
 static struct event_base *create_base(void) {
     struct event_config *config = event_config_new();

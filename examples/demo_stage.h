@@ -61,8 +61,7 @@ int stage_add_programs(struct stage *stage, size_t count);
 /* Closes the clients and ends the masters. Returns -1 when a client did not close in time. */
 int stage_finish(struct stage *stage);
 
-/* -------------------------------------------------------------------------------------- the play
- */
+/* ------------------------------------------------------------------------------------- the play */
 
 struct step {
     const char *title;
@@ -88,8 +87,7 @@ bool stage_run_for(struct stage *stage, uint64_t ms);
 /* Is a stage_condition: whether each program is connected to each master. */
 bool stage_is_connected(struct stage *stage);
 
-/* ---------------------------------------------------------------------------------- the programs
- */
+/* --------------------------------------------------------------------------------- the programs */
 
 /* Returns a request for `key`, with one try and the watchdog. */
 redlock_request stage_request(const char *key);

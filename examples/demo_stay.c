@@ -47,8 +47,7 @@ static bool waits_for(struct stage *stage, size_t program, const char *key, cons
     return stage_ends(stage, program, REDLOCK_OK, claim);
 }
 
-/* ----------------------------------------------------------------------------------- min_hold_ms
- */
+/* ---------------------------------------------------------------------------------- min_hold_ms */
 
 /*
  * Returns the number of masters at which the key has no holder: its token is all zeros, before the
@@ -99,8 +98,7 @@ static bool stay_after_release(struct stage *stage) {
            check(look_all_answer(stage, "EXISTS " JOB, "0"), "no master holds the key");
 }
 
-/* --------------------------------------------------------------------------------- lock_delay_ms
- */
+/* -------------------------------------------------------------------------------- lock_delay_ms */
 
 static bool delay_nobody(struct stage *stage) {
     redlock_request request = stage_request(DEVICE);

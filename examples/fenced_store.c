@@ -49,8 +49,7 @@ struct store {
     bool has_gates;
 };
 
-/* ---------------------------------------------------------------------------------- the objects
- */
+/* ---------------------------------------------------------------------------------- the objects */
 
 static struct object *find_object(struct store *store, const char *name) {
     struct object *object;
@@ -92,8 +91,7 @@ static void free_objects(struct store *store) {
     }
 }
 
-/* --------------------------------------------------------------------------------- the requests
- */
+/* --------------------------------------------------------------------------------- the requests */
 
 static void refuse(struct evhttp_request *request, int code, const char *reason, const char *why) {
     struct evbuffer *body = evbuffer_new();
@@ -203,8 +201,7 @@ static void on_request(struct evhttp_request *request, void *arg) {
     }
 }
 
-/* ----------------------------------------------------------------------------------- the server
- */
+/* ----------------------------------------------------------------------------------- the server */
 
 static int listen_on(struct evhttp *http, uint16_t port) {
     struct evhttp_bound_socket *bound = evhttp_bind_socket_with_handle(http, ADDRESS, port);

@@ -84,8 +84,7 @@ static void release(struct writer *writer) {
     }
 }
 
-/* ------------------------------------------------------------------------------------ the store
- */
+/* ------------------------------------------------------------------------------------ the store */
 
 /* Copies the body, without the newline at its end; "" when there is none. */
 static void read_body(struct evhttp_request *reply, char *text, size_t size) {
@@ -197,8 +196,7 @@ static void on_read(struct evhttp_request *reply, void *arg) {
     write_balance(writer);
 }
 
-/* ------------------------------------------------------------------------------------- the lock
- */
+/* ------------------------------------------------------------------------------------- the lock */
 
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct writer *writer = arg;

@@ -536,7 +536,7 @@ typedef struct redlock_request {
      * Time for which the key stays taken at least, also where it is released earlier; counted, like
      * the validity, from before the try that acquired it. At most ttl_ms; 0: the release frees the
      * key. For work that no client may do again too soon (a job that many machines would start). A
-     * key that stays has a value that is nobody's: zeros in place of the token, and the owner.
+     * key that stays has a value without a holder: zeros in place of the token, and the owner.
      */
     uint64_t min_hold_ms;
 
