@@ -512,8 +512,8 @@ typedef struct redlock_request {
 
     /*
      * Whether to give the lock a fence: a number larger than that of every acquisition of the key,
-     * by any client, that was completed before this acquisition began, even if the validity of that
-     * acquisition ended at once. A resource that refuses numbers smaller than the largest it has
+     * by any client, that was completed before this acquisition began, whatever became of the
+     * validity of the earlier one. A resource that refuses numbers smaller than the largest it has
      * seen is safe from holders that do not know yet that they have lost the lock (Kleppmann, "How
      * to do distributed locking", 2016). A fence takes one round trip when the counters of a quorum
      * agree, as they do unless acquisitions overlap or nodes were away; otherwise two, and seldom
