@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Longer ones are refused. */
+/* Maximum size of a URI with its NUL: a longer one is refused. */
 #define URI_SIZE 512
 
 static void take_for_durable(char (*texts)[URI_SIZE], const char **uris, const char *const *nodes,

@@ -7,13 +7,15 @@
 
 /*
  * Makes a client of these nodes, with the other options as they are in `options`. New masters are
- * taken for durable: a benchmark does not wait for them to be trusted; otherwise the guards are on,
- * as they are by default. NULL, after a message on stderr, when that is impossible.
+ * declared durable, so that a benchmark need not wait until they are trusted; the guards are on, as
+ * by default. Returns NULL, after a message on stderr, on failure.
  */
 redlock_client *client_create(struct event_base *base, const char *const *nodes, size_t node_count,
                               redlock_options options);
 
-/* Whether all nodes are connected. If not, says which are not, and why, on `complaints`. */
+/*
+ * Returns whether all nodes are connected. If not, writes to `complaints` which are not, and why.
+ */
 bool client_is_ready(const redlock_client *client, FILE *complaints);
 
 #endif

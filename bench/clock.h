@@ -1,4 +1,4 @@
-/* Time and CPU time of this process, and timers in seconds. */
+/* The time and CPU time of this process, and timers in seconds. */
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H
 
@@ -6,16 +6,16 @@
 
 struct event;
 
-/* CLOCK_MONOTONIC. */
+/* Returns CLOCK_MONOTONIC, in ns. */
 uint64_t clock_now_ns(void);
 
-/* User and system time of this process, without that of its children. */
+/* Returns the user and system time of this process, without its children, in us. */
 double clock_cpu_us(void);
 
 /* Adds a timer. Ends the process, after a message on stderr, when libevent refuses. */
 void clock_arm(struct event *timer, double seconds);
 
-/* A moment, to tell the cores that were in use since then. */
+/* An instant, to tell the number of cores in use since then. */
 struct clock_mark {
     uint64_t now_ns;
     double cpu_us;

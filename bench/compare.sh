@@ -1,11 +1,11 @@
 #!/bin/sh
-# Compares the library with the floor: the same commands through plain hiredis. Both run in turns,
-# so that a busy machine slows down both, and the medians are compared. Ends with 1 when the
-# library misses a bar.
+# Compares the library with the floor: its commands through plain hiredis. Both run in turns, so
+# that a busy machine slows down both, and the medians are compared. Ends with 1 when the library
+# misses a bar.
 #
 #     sh bench/compare.sh [path of redlock-bench]
 #
-# RUNS, NODES, IN_FLIGHT and DURATION change what is run.
+# RUNS, NODES, IN_FLIGHT and DURATION change the runs.
 set -eu
 
 bench=${1:-build/bench/redlock-bench}
@@ -23,7 +23,7 @@ results=$(mktemp)
 trap 'rm -f "$results"' EXIT
 trap 'exit 130' INT TERM
 
-# measure [--floor]: one line "kind cycles_per_s client_cpu_us_per_cycle", none after errors
+# measure [--floor]: prints one line "kind cycles_per_s client_cpu_us_per_cycle", none after errors
 measure() {
     "$bench" --spawn "$nodes" --in-flight "$in_flight" --duration "$duration" --json "$@" |
         sed 's/[{}",:]/ /g' |
@@ -49,7 +49,7 @@ while [ "$run" -lt "$runs" ]; do
     run=$((run + 1))
 done
 
-# median KIND COLUMN
+# median KIND COLUMN: prints the median of a column over the runs
 median() {
     awk -v kind="$1" -v column="$2" '$1 == kind { print $column }' "$results" | sort -n |
         awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'

@@ -1,17 +1,17 @@
 /*
- * The floor: what the same commands cost with hiredis and its own libevent adapter, and nothing
- * around them but counting to a quorum. No deadlines, no reconnecting, no release after a failure:
- * a lost connection ends the program.
+ * The floor: the cost of the commands alone, with hiredis and its own libevent adapter, and no code
+ * around them but the counting to a quorum. No deadlines, no reconnecting, no release after a
+ * failure: a lost connection ends the program.
  *
- * A round lives until its last reply, which may come long after the quorum: so a late reply to one
- * round is never counted in the next.
+ * A round lives until its last reply, which may come long after the quorum, so that a late reply to
+ * one round is never counted in the next.
  */
 #include "load.h"
 
 #include <event2/event.h>
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
-/* Expects the two above. */
+/* Needs async.h and event.h before it. */
 #include <hiredis/adapters/libevent.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 #define TEXT(value) TEXT_OF(value)
 #define TEXT_OF(value) #value
 
-/* The release of the Redis documentation. */
+/* The release script of the Redis documentation. */
 static const char release_script[] = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then "
                                      "return redis.call(\"del\",KEYS[1]) else return 0 end";
 
@@ -41,7 +41,7 @@ struct round {
     struct load *load;
     size_t slot;
     enum step step;
-    size_t awaited; /* replies still to come */
+    size_t awaited; /* number of replies to come */
     size_t granted;
     bool decided;
 };
@@ -50,7 +50,7 @@ struct node {
     struct load *load;
     const char *uri;
     redisAsyncContext *context;
-    bool ready; /* the script is loaded */
+    bool ready; /* whether the script is loaded */
 };
 
 struct load {
@@ -101,7 +101,7 @@ static bool is_granted(const struct round *round, const redisReply *reply) {
     return reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
 }
 
-/* A NULL reply comes when the connection is closed: by then nobody waits for it. */
+/* Counts a reply. A NULL reply comes when the connection is closed: no round waits then. */
 static void on_reply(redisAsyncContext *context, void *answer, void *arg) {
     const redisReply *reply = answer;
     struct round *round = arg;
@@ -186,7 +186,7 @@ static void on_script_loaded(redisAsyncContext *context, void *answer, void *arg
 
     (void)context;
     if (reply == NULL) {
-        return; /* on_connected or on_disconnected tells why */
+        return; /* on_connected or on_disconnected reports the cause */
     }
     if (reply->type != REDIS_REPLY_STRING || reply->len != SHA_LENGTH) {
         die(node->uri, reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
@@ -195,7 +195,7 @@ static void on_script_loaded(redisAsyncContext *context, void *answer, void *arg
     node->ready = true;
 }
 
-/* redis://HOST[:PORT] and unix:///PATH are enough here. */
+/* Begins to connect. Only redis://HOST[:PORT] and unix:///PATH are understood. */
 static redisAsyncContext *start_connecting(const char *uri) {
     char host[256];
     long port = DEFAULT_PORT;

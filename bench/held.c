@@ -1,10 +1,11 @@
 /*
- * A run is a walk through the phases below; the phase timer moves it on, but for the acquisitions,
- * whose last one does. A third into the time held comes the incident, if one is asked for: the
- * application is busy, or masters stop.
+ * A run is a walk through the phases below. A timer ends each phase, except for the acquisitions,
+ * which end with the last of them. A third into the time held comes the incident, if one is asked
+ * for: the application is busy, or masters stop.
  *
- * The client has the default timeouts: renewals are to live with those. An acquisition tries again
- * for a while, because a window of them is under way at a time, and waits for itself.
+ * The client has the default timeouts, because renewals have to work with those. An acquisition may
+ * retry for a while, because a whole window of acquisitions is under way at a time, and each waits
+ * for the others.
  */
 #include "held.h"
 
@@ -36,19 +37,19 @@ struct held {
     struct held_result *result;
 
     enum phase phase;
-    bool given_up; /* there is no result to report */
+    bool given_up; /* whether there is no result to report */
     struct event *phase_timer;
     struct event *busy_timer;
     struct pulse *pulse;
-    struct outage *outage; /* NULL: none is asked for */
+    struct outage *outage; /* NULL: none asked for */
 
-    size_t asked; /* acquisitions that were begun */
+    size_t asked; /* number of acquisitions begun */
     size_t under_way;
     uint64_t acquired;
-    struct clock_mark began;                     /* the phase */
-    double busy_us;                              /* CPU time of being busy */
-    uint64_t renewals_before[REDLOCK_MAX_NODES]; /* of each master, when the time held began */
-    char first_error[512];                       /* "" so far none */
+    struct clock_mark began;                     /* beginning of the phase */
+    double busy_us;                              /* CPU time of the application's busy loop */
+    uint64_t renewals_before[REDLOCK_MAX_NODES]; /* at each master, when the time held began */
+    char first_error[512];                       /* "" if none so far */
 };
 
 static void enter(struct held *held, enum phase phase) {
@@ -87,7 +88,7 @@ static double resident_mb(void) {
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1e6;
 }
 
-/* By the mean of the masters that can still be asked. */
+/* Returns the mean of the masters that can still be asked. */
 static double renewals_per_s(const struct held *held) {
     size_t first = held->settings->stop;
     size_t count = masters_count(held->settings->masters);
@@ -209,7 +210,10 @@ static bool acquire_next(struct held *held) {
     return redlock_acquire(held->client, &request, on_acquired, held, NULL) == REDLOCK_OK;
 }
 
-/* From then on, when the last one ends, all are held, or have failed. */
+/*
+ * Keeps a window of acquisitions under way. After the last has begun, the phase ends when no
+ * acquisition is under way: all locks are held, or have failed.
+ */
 static void acquire_more(struct held *held) {
     while (held->under_way < IN_FLIGHT && held->asked < held->settings->locks) {
         if (acquire_next(held)) {
@@ -285,7 +289,9 @@ static redlock_client *create_client(const struct held *held) {
     return client_create(held->base, masters_uris(masters), masters_count(masters), options);
 }
 
-/* By the end of the second span no lock has any validity left that it had when the masters stopped.
+/*
+ * Makes the outage. By the end of its second span, no lock has validity left from before the
+ * masters stopped.
  */
 static struct outage *create_outage(const struct held *held) {
     const struct held_settings *settings = held->settings;

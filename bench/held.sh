@@ -1,18 +1,18 @@
 #!/bin/sh
-# Shows what becomes of many held locks that renew themselves when it gets difficult:
+# Shows many held locks that renew themselves, under difficulties:
 #
-#   busy   the application keeps the loop busy for 4 s: none is lost, in any run
-#   quiet  nothing happens: a 10 ms timer of the application is late by 20 ms at the most, by the
-#          median of the worst of each run
-#   stop   three of five masters stop: the client's CPU time is less than twice that of before, by
-#          the median of the ratios
+#   busy   the application keeps the loop busy for 4 s: no lock is lost, in any run
+#   quiet  no incident: a 10 ms timer of the application is late by 20 ms at the most, by the median
+#          of the worst of each run
+#   stop   three of five masters stop: the client's CPU time is less than twice its CPU time before,
+#          by the median of the ratios
 #
 #     sh bench/held.sh [path of redlock-bench]
 #
-# Without an argument it is built first, where needed. Ends with 1 when a bar is missed, or a run
-# failed. RUNS, NODES, LOCKS, TTL, BUSY, BUSY_DURATION, QUIET_DURATION, STOP, STOP_LOCKS, STOP_TTL
-# and STOP_DURATION change what is run (times of locks in ms, durations in s), and ONLY="busy stop"
-# which.
+# Without an argument, builds redlock-bench first, where needed. Ends with 1 when a bar is missed,
+# or a run failed. RUNS, NODES, LOCKS, TTL, BUSY, BUSY_DURATION, QUIET_DURATION, STOP, STOP_LOCKS,
+# STOP_TTL and STOP_DURATION change the runs (times of locks in ms, durations in s), and
+# ONLY="busy stop" selects them.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -51,7 +51,7 @@ if [ ! -x "$bench" ]; then
     exit 2
 fi
 
-# hold LOCKS TTL DURATION [OPTION]...: leaves the result in $log, and fails where a run does
+# hold LOCKS TTL DURATION [OPTION]...: runs once, and leaves the result in $log; exits on failure
 hold() {
     held=$1
     held_ttl=$2
@@ -64,12 +64,12 @@ hold() {
     fi
 }
 
-# field NAME: its value in the last run
+# field NAME: prints the value of a field of the last run
 field() {
     sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$log"
 }
 
-# note KIND VALUE: for the summary, and for those who watch
+# note KIND VALUE: notes a value for the summary, and prints the run
 note() {
     echo "$1 $2" >>"$results"
     printf '%-6s %10s   held %s, lost %s, %.0f renewals/s, %.3f cores, %.0f MB, left %s; load %s\n' \
@@ -82,12 +82,12 @@ run_busy() {
     note busy "$(field lost)"
 }
 
-# The worst lateness of the last run.
+# latest: prints the maximum lateness of the last run
 latest() {
     field max | awk '{ printf "%.1f", $1 }'
 }
 
-# One lock alone shows how punctual the machine is at present.
+# run_quiet: runs with one lock first, to show how punctual the machine is at present
 run_quiet() {
     hold 1 "$ttl" 5
     note alone "$(latest)"
@@ -119,7 +119,7 @@ while [ "$run" -lt "$runs" ]; do
     run=$((run + 1))
 done
 
-# values_of KIND: its values in order
+# values_of KIND: prints the values noted for a kind, in order
 values_of() {
     awk -v kind="$1" '$1 == kind { print $2 }' "$results" | sort -g
 }
@@ -134,7 +134,7 @@ worst() {
 
 status=0
 
-# judge VALUE BAR TEXT: the line of a demonstration
+# judge VALUE BAR TEXT: prints the verdict on one kind, and notes a miss
 judge() {
     if awk -v value="$1" -v bar="$2" 'BEGIN { exit !(value <= bar) }'; then
         verdict=met

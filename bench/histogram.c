@@ -4,7 +4,7 @@
 
 #define SUB_BUCKETS ((size_t)1 << HISTOGRAM_SUB_BITS)
 
-/* How many low bits of the value its bucket leaves out. */
+/* Returns the number of low bits of `value` that its bucket ignores. */
 static unsigned shift_of(uint64_t value) {
     unsigned highest_bit = 63 - (unsigned)__builtin_clzll(value | 1);
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Values from 2^40 (18 minutes in nanoseconds) on are counted in the last bucket. */
+/* Values from 2^40 (18 minutes in ns) on are counted in the last bucket. */
 #define HISTOGRAM_SUB_BITS 7
 #define HISTOGRAM_VALUE_BITS 40
 #define HISTOGRAM_BUCKETS                                                                          \
@@ -23,7 +23,10 @@ struct histogram {
 void histogram_init(struct histogram *histogram);
 void histogram_record(struct histogram *histogram, uint64_t value);
 
-/* The value that `share` (0 to 1) of the recorded ones do not exceed; 0 when there are none. */
+/*
+ * Returns the value that `share` (0 to 1) of the recorded values do not exceed; 0 when there are
+ * none.
+ */
 uint64_t histogram_quantile(const struct histogram *histogram, double share);
 
 #endif

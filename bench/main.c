@@ -1,6 +1,6 @@
 /*
- * redlock-bench: uncontended cycles of acquire and release on independent Redis masters, or many
- * locks that are held on them.
+ * redlock-bench: measures uncontended cycles of acquire and release on independent Redis masters,
+ * or many locks that are held on them.
  */
 #include "held.h"
 #include "load.h"
@@ -21,7 +21,7 @@ static void on_interrupt(evutil_socket_t signal_number, short what, void *arg) {
     exit(128 + (int)signal_number);
 }
 
-/* Timers that are exact to more than the 4 ms of libevent's default clock. */
+/* Makes a base with precise timers: those of libevent's default clock are exact to 4 ms only. */
 static struct event_base *create_base(void) {
     struct event_config *config = event_config_new();
     struct event_base *base = NULL;
@@ -110,7 +110,7 @@ int main(int argc, char **argv) {
     int outcome = EXIT_FAILURE;
 
     options_parse(&options, argc, argv);
-    /* A master that goes away is an error of the write to it. */
+    /* A master that goes away shows as an error of the write to it. */
     signal(SIGPIPE, SIG_IGN);
 
     base = create_base();

@@ -1,6 +1,6 @@
 /*
- * One measurement is a walk through the phases below; a single timer moves it on. Each slot is
- * a cycle without end: acquire, release, again. The load answers from the loop, so a cycle never
+ * One measurement is a walk through the phases below; a single timer ends each phase. Each slot is
+ * an endless cycle: acquire, release, again. The load answers from the loop, so that a cycle never
  * nests within the one before it.
  *
  * A slot whose acquisition or release failed rests for a moment, so that a broken node shows as
@@ -27,7 +27,7 @@
 enum phase { CONNECTING, WARMING_UP, MEASURING, DRAINING, CLOSING, CLOSED };
 
 struct slot {
-    uint64_t began_ns; /* the step under way: the acquisition or the release */
+    uint64_t began_ns; /* beginning of the step under way: the acquisition or the release */
     bool resting;
 };
 
@@ -38,21 +38,22 @@ struct measure {
     const struct measure_settings *settings;
 
     enum phase phase;
-    bool given_up; /* there is no result to report */
+    bool given_up; /* whether there is no result to report */
     uint64_t phase_began_ns;
     struct event *phase_timer;
     struct event *rest_timer;
 
     struct slot *slots;
-    size_t busy; /* slots with a step under way */
+    size_t busy; /* number of slots with a step under way */
 
     struct histogram acquire;
     struct histogram release;
     uint64_t cycles;
     uint64_t errors;
-    double cpu_us;         /* of the stretch; before its end: at its beginning, negative */
-    uint64_t duration_ns;  /* of the stretch */
-    char first_error[512]; /* "" so far none */
+    double cpu_us;         /* CPU time of the stretch; before its end: the reading at its beginning,
+                              negative */
+    uint64_t duration_ns;  /* length of the stretch */
+    char first_error[512]; /* "" if none so far */
 };
 
 void load_format_key(char key[LOAD_KEY_SIZE], size_t slot) {

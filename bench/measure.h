@@ -1,6 +1,6 @@
 /*
  * Runs one load and measures it: waits until every node is connected, warms up, measures for a
- * while with a constant number of locks in flight, lets the last ones end, and closes.
+ * while with a constant number of locks in flight, waits for the last ones to end, and closes.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
@@ -26,15 +26,18 @@ struct latency {
 };
 
 struct measure_result {
-    double duration_s; /* as it was */
-    uint64_t cycles;   /* acquired and released within it */
-    uint64_t errors;   /* acquisitions and releases that failed, warming up included */
-    double cpu_us;     /* of this process, user and system, within duration_s */
+    double duration_s; /* actual time */
+    uint64_t cycles;   /* number of locks acquired and released within duration_s */
+    uint64_t errors; /* number of failed acquisitions and releases, those of the warm-up included */
+    double cpu_us;   /* CPU time of this process, user and system, within duration_s */
     struct latency acquire;
     struct latency release;
 };
 
-/* Fills in *result. -1, after a message on stderr, when it came to no result. */
+/*
+ * Runs the measurement and fills in *result. Returns -1, after a message on stderr, when there is
+ * no result.
+ */
 int measure_run(struct event_base *base, const struct load_kind *kind,
                 const struct measure_settings *settings, struct measure_result *result);
 

@@ -90,7 +90,7 @@ static double parse_duration(const char *text) {
     char *end;
     double seconds = strtod(text, &end);
 
-    /* Not a number compares with nothing, and is refused as well. */
+    /* A NaN compares with no number, and is refused as well. */
     if (end == text || *end != '\0' || !(seconds > 0 && seconds <= MAX_DURATION_S)) {
         refuse("--duration: \"%s\" is not a number of seconds up to %d", text, MAX_DURATION_S);
     }
@@ -160,7 +160,7 @@ static void parse_option(struct options *options, int option) {
         fputs(help, stdout);
         exit(EXIT_SUCCESS);
     default:
-        refuse("cannot use these arguments"); /* getopt has told which */
+        refuse("cannot use these arguments"); /* getopt has named the argument at fault */
     }
 }
 

@@ -1,7 +1,7 @@
 /*
  * A single timer walks through the phases. At the end of each span the CPU time is read before the
- * master is asked, and at its beginning after that, so that asking and stopping cost no span any
- * time.
+ * masters are asked, and at its beginning after that, so that neither asking nor stopping takes
+ * time of a span.
  */
 #include "outage.h"
 
@@ -20,8 +20,8 @@ struct outage {
     struct outage_settings settings;
     enum phase phase;
     struct event *timer;
-    struct clock_mark mark; /* the beginning of the span under way */
-    uint64_t calls;         /* at that time */
+    struct clock_mark mark; /* beginning of the span under way */
+    uint64_t calls;         /* number of script calls at the beginning of the span */
     struct outage_result result;
 };
 

@@ -15,26 +15,27 @@ struct pulse;
 
 struct outage_settings {
     struct masters *masters;
-    size_t stop;         /* how many: the first ones */
-    double after_s;      /* from the start to the stop */
-    double span_s;       /* each span, at most after_s */
-    struct pulse *pulse; /* is forgiven for the time that stopping takes */
+    size_t stop;         /* number of masters to stop: the first ones */
+    double after_s;      /* time from the start to the stop */
+    double span_s;       /* length of each span, at most after_s */
+    struct pulse *pulse; /* forgiven for the time that stopping takes */
 };
 
 struct outage_result {
     double cores_before;
     double cores_stopped;
-    double script_calls_before;  /* a second, of the last master, which lives on */
-    double script_calls_stopped; /* the same */
+    double script_calls_before;  /* script calls per second of the last master, which stays up,
+                                    before the stop */
+    double script_calls_stopped; /* as script_calls_before, after the stop */
 };
 
-/* NULL, after a message on stderr, when that is impossible. */
+/* Makes an outage. Returns NULL, after a message on stderr, on failure. */
 struct outage *outage_create(struct event_base *base, const struct outage_settings *settings);
 void outage_destroy(struct outage *outage); /* takes NULL */
 
 void outage_start(struct outage *outage);
 
-/* Fills in *result. False while the second span is not over. */
+/* Fills in *result. Returns false while the second span is not over. */
 bool outage_result(const struct outage *outage, struct outage_result *result);
 
 #endif

@@ -12,9 +12,9 @@
 struct pulse {
     struct event *timer;
     uint64_t due_ns;          /* of the next tick */
-    uint64_t forgiven_due_ns; /* of the first tick that is forgiven and still to come; 0: none */
-    uint64_t forgiven_ns;     /* the latest of those that came */
-    double cpu_us;            /* when the timer last fired */
+    uint64_t forgiven_due_ns; /* of the first tick to come that is forgiven; 0: none */
+    uint64_t forgiven_ns;     /* maximum lateness of the forgiven ticks that have fired */
+    double cpu_us;            /* CPU time of the process when the timer last fired */
     uint64_t work_ns;
     struct histogram lateness;
 };
@@ -50,7 +50,10 @@ static void count_due(struct pulse *pulse, uint64_t now_ns) {
     }
 }
 
-/* libevent rounds, and its clock stands still within a turn: the timer may also fire too early. */
+/*
+ * Waits for the next tick. libevent rounds, and its clock stands still within a turn: the timer may
+ * also fire too early.
+ */
 static void await_next(struct pulse *pulse) {
     uint64_t now_ns = clock_now_ns();
 

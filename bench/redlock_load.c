@@ -1,4 +1,4 @@
-/* The load as an application makes it: redlock_acquire, redlock_release. */
+/* The load of an application: redlock_acquire, redlock_release. */
 #include "client.h"
 #include "load.h"
 
@@ -7,7 +7,7 @@
 
 /*
  * Some thousands of locks in flight wait for each other at the servers for longer than the default
- * of 50 ms. That is the queue that was asked for, not an error.
+ * of 50 ms: a queue that the user asked for, not an error.
  */
 #define NODE_TIMEOUT_MS 500
 

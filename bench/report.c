@@ -19,7 +19,7 @@ static json_t *latency_to_json(const struct latency *latency) {
                      latency->max_us);
 }
 
-/* Takes the object, which may be NULL. */
+/* Prints and frees `object`, which may be NULL. Returns -1 on failure. */
 static int print_json(json_t *object) {
     int outcome = -1;
 
@@ -92,7 +92,7 @@ static json_t *held_alone_to_json(const struct held_settings *settings,
         "timer_late_work_ms", result->late_work_ms, "left", (json_int_t)result->left);
 }
 
-/* Takes both, either of which may be NULL; then so is the result. */
+/* Merges and frees both objects. Returns NULL if either is NULL. */
 static json_t *merge(json_t *object, json_t *more) {
     if (object == NULL || more == NULL || json_object_update(object, more) != 0) {
         json_decref(object);

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The keys of load_format_key, without the counters of fenced locks, which outlive them. */
+/*
+ * Counts the keys of load_format_key, without the counters of fenced locks, which outlive the keys.
+ */
 static const char count_keys[] = "local count = 0 "
                                  "for _, key in ipairs(redis.call('keys', 'redlock-bench:*')) do "
                                  "  if not string.find(key, '::fence', 1, true) then "
@@ -16,7 +18,7 @@ static const char count_keys[] = "local count = 0 "
                                  "end "
                                  "return count";
 
-/* A command that never ran is not listed. */
+/* Returns the number of calls of `command`; 0 when it is not listed, because it never ran. */
 static uint64_t calls_of(const char *statistics, const char *command) {
     char title[64];
     const char *line;

@@ -1,4 +1,6 @@
-/* What the masters themselves count: a second opinion on what the client has had them do. */
+/*
+ * Asks the masters for their own counts: a second opinion on the commands that the client has sent.
+ */
 #ifndef BENCH_TALLY_H
 #define BENCH_TALLY_H
 
@@ -8,15 +10,20 @@
 struct masters;
 
 /*
- * Keys whose expiry one master has put off so far (PEXPIRE, also from scripts). A renewal does so
- * once for each key at each master; scarcely anything else does.
+ * Returns how often one master has extended the expiry of a key so far (PEXPIRE, also from
+ * scripts). A renewal does so once for each key at each master; few other commands do.
  */
 uint64_t tally_renewals(struct masters *masters, size_t index);
 
-/* Calls of scripts that one master has run so far. One call may renew many keys. */
+/*
+ * Returns the number of script calls that one master has run so far. One call may renew many keys.
+ */
 uint64_t tally_script_calls(struct masters *masters, size_t index);
 
-/* Keys of the benchmark's locks that one master still has; counters of fences are none. */
+/*
+ * Returns the number of keys of the benchmark's locks that one master still has, without the
+ * counters of fences.
+ */
 uint64_t tally_keys_left(struct masters *masters, size_t index);
 
 #endif

@@ -14,11 +14,11 @@ struct job {
     redlock_client *client;
     redlock_lock *lock;
     struct event *patience; /* tells every few seconds what the request waits for */
-    struct event *work;     /* a timer, in place of whatever needs the lock */
+    struct event *work;     /* timer, in place of the work that needs the lock */
     int exit_code;
 };
 
-/* Closing releases what is held. Then nothing is left in the loop, and the program ends. */
+/* Closes the client, which releases held locks. Then the loop is empty, and the program ends. */
 static void give_up(struct job *job, const char *why) {
     fprintf(stderr, "%s\n", why);
     redlock_client_close(job->client, NULL, NULL);
@@ -27,7 +27,7 @@ static void give_up(struct job *job, const char *why) {
 static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     struct job *job = arg;
 
-    if (status != REDLOCK_OK) { /* it may not have been ours to the end of the work */
+    if (status != REDLOCK_OK) { /* the lock may not have been held to the end of the work */
         give_up(job, redlock_explain(lock));
         return;
     }
@@ -48,7 +48,7 @@ static void on_work_done(evutil_socket_t fd, short what, void *arg) {
     }
 }
 
-/* Another may hold the lock from now on: stop the work before anything else. */
+/* Stops the work before anything else: from now on another client may hold the lock. */
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     struct job *job = arg;
 
@@ -94,8 +94,8 @@ static void start(struct job *job, struct event_base *base, int argc, char **arg
         return;
     }
     request.key = argv[1];
-    /* While another holds it, try again for five seconds; but masters that are new, or were
-       restarted, grant nothing for max_ttl_ms. */
+    /* Time for five seconds of retries while another client holds the lock, and for masters that
+       are new, or were restarted, and grant nothing for max_ttl_ms. */
     request.wait_ms = options.max_ttl_ms + 5000;
     request.watchdog = true; /* renew it until it is released */
     request.on_lost = on_lost;
@@ -104,7 +104,7 @@ static void start(struct job *job, struct event_base *base, int argc, char **arg
         give_up(job, redlock_client_error(job->client));
         return;
     }
-    event_add(job->patience, &three_seconds); /* without it, it waits in silence */
+    event_add(job->patience, &three_seconds); /* without the timer, the program waits in silence */
 }
 
 int main(int argc, char **argv) {

@@ -1,6 +1,6 @@
 /*
- * Shows on the terminal what locks on five Redis masters do, and what they survive. Every step
- * checks what it says; the first that is not so ends the demo with 1.
+ * Shows on the terminal what locks on five Redis masters do, and what they survive. Each step
+ * checks its claims; the first claim that is false ends the demo with 1.
  */
 #include "demo_stage.h"
 #include "demos.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct demo {
-    const char *name; /* the argument; the first one is played without */
+    const char *name; /* argument of demo.sh; "": no argument */
     const char *about;
     bool (*play)(struct stage *stage);
 };

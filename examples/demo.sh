@@ -5,12 +5,12 @@
 #     sh examples/demo.sh fence      # a writer that was stopped for too long, and a store's gate
 #     sh examples/demo.sh readers    # readers share a key, and make room for a writer
 #     sh examples/demo.sh several    # several keys in one lock: all of them or none
-#     sh examples/demo.sh permits    # a semaphore: so many may hold it at once
+#     sh examples/demo.sh permits    # a semaphore: several may hold it at once
 #     sh examples/demo.sh stay       # keys that stay after a release, or after their holder died
 #     sh examples/demo.sh replicas   # masters whose replicas have to confirm a grant
 #     sh examples/demo.sh inspect    # who holds a key, and whether a fence is still the newest
 #
-# Installs what is missing for that: see test/packages.
+# Installs the packages that are missing: see test/packages.
 set -eu
 export LC_ALL=C.UTF-8
 

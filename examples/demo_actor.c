@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Absurdly long: the actors have limits of their own, and say so when these are reached. */
+/* A very long time: the actors have limits of their own, and report when these are reached. */
 #define HEAR_LIMIT_MS 180000
 
-/* What exit() has to end. */
+/* Actors that exit() has to end. */
 static LIST_HEAD(, actor) unfinished = LIST_HEAD_INITIALIZER(unfinished);
 
 static void finish_at_exit(void) {
@@ -24,14 +24,14 @@ static void finish_at_exit(void) {
     }
 }
 
-/* In the child: becomes the program. Returns only when that is impossible, with errno set. */
+/* Turns the child process into the program. Returns only on failure, with errno set. */
 static void become(const char *const *argv, int channel, pid_t owner) {
-    /* In a group of its own: what is interrupted by Ctrl-C is the demo, which ends its actors. */
+    /* In a process group of its own: Ctrl-C interrupts the demo, which then ends its actors. */
     if (setpgid(0, 0) != 0 || dup2(channel, STDIN_FILENO) < 0 || dup2(channel, STDOUT_FILENO) < 0 ||
         prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
         return;
     }
-    /* The demo may have ended before the signal was asked for. */
+    /* The demo may have ended before the parent-death signal was set. */
     if (getppid() != owner) {
         _exit(EXIT_FAILURE);
     }
@@ -89,7 +89,7 @@ static int wait_for_change(const struct actor *actor, int flags) {
     return status;
 }
 
-/* It has ended, and its status was taken. */
+/* Forgets an actor that has ended and was waited for. */
 static void forget(struct actor *actor) {
     LIST_REMOVE(actor, link);
     close(actor->channel);
@@ -104,14 +104,13 @@ void actor_finish(struct actor *actor) {
     }
 }
 
-/* ------------------------------------------------------------------------------------ its lines
- */
+/* ------------------------------------------------------------------------------------ its lines */
 
 static void read_lines(struct actor *actor) {
     ssize_t got;
 
     if (actor->count == sizeof(actor->lines)) {
-        actor->count = 0; /* all of it one line: none that anybody waits for */
+        actor->count = 0; /* a line too long to be waited for */
     }
     got = recv(actor->channel, actor->lines + actor->count, sizeof(actor->lines) - actor->count,
                MSG_DONTWAIT);
@@ -128,7 +127,7 @@ static size_t line_length(const struct actor *actor) {
     return end == NULL ? 0 : (size_t)(end - actor->lines) + 1;
 }
 
-/* A stage_condition. */
+/* Is a stage_condition: whether the actor in `subject` has a line, or has ended. */
 static bool has_line_or_ended(struct stage *stage) {
     struct actor *actor = stage->subject;
 
@@ -138,7 +137,7 @@ static bool has_line_or_ended(struct stage *stage) {
     return line_length(actor) != 0 || actor->at_end;
 }
 
-/* Waits for the next line, takes it, and shows it. False: there will be none. */
+/* Waits for the next line, takes it, and shows it. Returns false when no line came. */
 static bool next_line(struct stage *stage, struct actor *actor) {
     size_t length;
 
@@ -173,8 +172,7 @@ const char *actor_hear(struct stage *stage, struct actor *actor, const char *wor
     return NULL;
 }
 
-/* -------------------------------------------------------------------------------- what it is told
- */
+/* ------------------------------------------------------------------------------ what it is told */
 
 bool actor_stop(struct actor *actor) {
     int status;
@@ -188,7 +186,9 @@ bool actor_stop(struct actor *actor) {
     return false;
 }
 
-/* In this order: so that the first thing that it does is what it had been about to do. */
+/*
+ * Sends the line before SIGCONT, so that the actor continues with the step at which it was stopped.
+ */
 bool actor_continue(struct actor *actor) {
     if (send(actor->channel, "\n", 1, MSG_NOSIGNAL) == 1 && kill(actor->pid, SIGCONT) == 0) {
         return true;
@@ -202,7 +202,7 @@ bool actor_ends_well(struct stage *stage, struct actor *actor) {
 
     while (next_line(stage, actor)) {
     }
-    if (!actor->at_end) { /* it does not end */
+    if (!actor->at_end) { /* the actor does not end by itself */
         actor_finish(actor);
         return false;
     }

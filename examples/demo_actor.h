@@ -1,7 +1,7 @@
 /*
- * A program that plays in the demo, as a process of its own. It tells what it does in lines on its
- * stdout, which are shown; it is never waited for by time. It ends with actor_finish, and at the
- * latest with the demo, however that ends, also when it is stopped.
+ * A program that plays in the demo, as a process of its own. Its stdout tells its actions in lines,
+ * which the demo shows; the demo never waits for an actor by time. An actor ends with actor_finish,
+ * and at the latest with the demo, however that ends, also when the actor is stopped.
  */
 #ifndef DEMO_ACTOR_H
 #define DEMO_ACTOR_H
@@ -18,34 +18,40 @@ struct actor {
     const char *name;
     pid_t pid;    /* 0: none */
     int channel;  /* its stdin and stdout */
-    bool at_end;  /* there will be no more lines */
-    size_t count; /* bytes of the lines that were not heard yet */
+    bool at_end;  /* whether no more lines will come */
+    size_t count; /* bytes in `lines` that were not heard yet */
     char lines[4096];
-    char line[512]; /* the one that was heard last */
+    char line[512]; /* line that was heard last */
 };
 
-/* `argv` is the program's path, its arguments, NULL. False, after a message on stderr. */
+/*
+ * Starts a program; `argv` is its path, its arguments, NULL. Returns false, after a message on
+ * stderr, on failure.
+ */
 bool actor_start(struct actor *actor, const char *name, const char *const *argv);
 
 /*
- * Waits for a line that begins with `words`, and returns what follows them, which is valid until
- * the next call; shows this line and those before it. NULL, after saying why, when there was none.
+ * Waits for a line that begins with `words`, and shows this line and those before it. Returns the
+ * rest of the line, valid until the next call; NULL, after saying why, when no such line came.
  */
 const char *actor_hear(struct stage *stage, struct actor *actor, const char *words);
 
-/* SIGSTOP, and waits for it to stop. False: it had ended. */
+/* Sends SIGSTOP and waits until the actor has stopped. Returns false when the actor had ended. */
 bool actor_stop(struct actor *actor);
 
-/* Sends it a line, which it may wait for, and SIGCONT. False, after saying so: it has ended. */
+/*
+ * Sends a line, for which the actor may wait, and SIGCONT. Returns false, after saying so, when the
+ * actor had ended.
+ */
 bool actor_continue(struct actor *actor);
 
-/* Waits for its end, and finishes it. Whether it ended with 0; says so if not. */
+/* Waits for the actor's end, and finishes it. Returns whether it ended with 0; says so if not. */
 bool actor_ends_well(struct stage *stage, struct actor *actor);
 
-/* The same, after asking it to end by SIGTERM. */
+/* Asks the actor to end by SIGTERM; then as actor_ends_well. */
 bool actor_dismiss(struct stage *stage, struct actor *actor);
 
-/* Ends it, if it has not ended. For one that was not started, or was finished, does nothing. */
+/* Ends the actor, if it was started and has not ended. */
 void actor_finish(struct actor *actor);
 
 #endif

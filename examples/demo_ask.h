@@ -1,4 +1,4 @@
-/* Asks a fenced_store something, as a client of no lock. */
+/* Asks a fenced_store, as a client without a lock. */
 #ifndef DEMO_ASK_H
 #define DEMO_ASK_H
 
@@ -8,17 +8,17 @@
 #include <stdint.h>
 
 struct question {
-    uint16_t port; /* the store's */
+    uint16_t port; /* port of the store */
     enum evhttp_cmd_type verb;
     const char *object;
     const char *fence; /* NULL: none */
-    const char *value; /* to be written; NULL: none */
+    const char *value; /* value to write; NULL: none */
 
-    int code;       /* of the answer; 0: there was none */
-    char text[128]; /* its body, without the newline at its end */
+    int code;       /* status code of the answer; 0: no answer came */
+    char text[128]; /* body of the answer, without the newline at its end */
 };
 
-/* Runs the loop until it is answered. The code. */
+/* Asks the question, and runs the loop until the answer has come. Returns `code`. */
 int ask(struct stage *stage, struct question *question);
 
 #endif

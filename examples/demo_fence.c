@@ -1,10 +1,10 @@
 /*
  * One story, told twice. Writer A takes the lock of an account, reads its balance, makes sure that
- * the lock is its own, and is stopped. Its lock expires; writer B takes it, and pays something in.
- * Then A goes on, where it was: it writes the balance that it had computed. A store with a gate
- * refuses that; one without has lost what B paid.
+ * it holds the lock, and is stopped. The lock expires; writer B takes it, and pays in an amount.
+ * Then writer A continues where it was stopped: it writes the balance that it had computed. A store
+ * with a gate refuses the write; a store without a gate loses the amount of writer B.
  *
- * The store and the writers are processes. All waiting is for what they say.
+ * The store and the writers are processes. The demo waits for their lines only, never for time.
  */
 #include "demo_actor.h"
 #include "demo_ask.h"
@@ -24,11 +24,10 @@ struct scene {
     struct actor store;
     struct actor a;
     struct actor b;
-    char port[8]; /* the store's */
+    char port[8]; /* port of the store */
 };
 
-/* ------------------------------------------------------------------------------------ the actors
- */
+/* ----------------------------------------------------------------------------------- the actors */
 
 static bool start_store(struct scene *scene, const char *option) {
     const char *argv[] = {FENCED_STORE, option, NULL};
@@ -42,7 +41,7 @@ static bool start_store(struct scene *scene, const char *option) {
     return true;
 }
 
-/* A writer that adds `amount` to the account. */
+/* Starts a writer that adds `amount` to the account. */
 static bool start_writer(struct scene *scene, struct actor *writer, const char *name, bool pauses,
                          const char *amount) {
     const char *argv[6 + STAGE_MASTERS] = {FENCED_WRITER, "--pause"};
@@ -58,14 +57,14 @@ static bool start_writer(struct scene *scene, struct actor *writer, const char *
     return actor_start(writer, name, argv);
 }
 
-/* 0: it did not tell one. */
+/* Returns the fence that the writer tells; 0 when it tells none. */
 static uint64_t hear_fence(struct scene *scene, struct actor *writer) {
     const char *fence = actor_hear(scene->stage, writer, "acquired with fence ");
 
     return fence != NULL ? strtoull(fence, NULL, 10) : 0;
 }
 
-/* Asks the store itself: nobody's word is taken for it. */
+/* Asks the store itself whether the account holds `due`, instead of trusting the writers. */
 static bool holds(struct scene *scene, long due, const char *claim) {
     struct question question = {.verb = EVHTTP_REQ_GET, .object = ACCOUNT};
     bool is_so;
@@ -78,19 +77,18 @@ static bool holds(struct scene *scene, long due, const char *claim) {
     return is_so;
 }
 
-/* ------------------------------------------------------------------------------------- the story
- */
+/* ------------------------------------------------------------------------------------ the story */
 
 static bool open_account(struct scene *scene) {
     return start_writer(scene, &scene->a, "opening", false, "100") &&
            actor_ends_well(scene->stage, &scene->a) && holds(scene, 100, "the account holds 100");
 }
 
-/* What writer A has when it is stopped. */
+/* State of writer A when it is stopped. */
 struct past {
     uint64_t began_ns; /* before it asked for the lock */
     uint64_t fence;
-    uint64_t certain_ms; /* since then, at least */
+    uint64_t certain_ms; /* validity of its lock since began_ns, at least */
 };
 
 static bool stop_in_time(struct scene *scene, struct past *past) {
@@ -125,8 +123,8 @@ static bool overtake(struct scene *scene, const struct past *past) {
 }
 
 /*
- * A writes what it had computed before it was stopped. What it says then, valid until it says more;
- * NULL: it did not come to that.
+ * Lets writer A write its old balance. Returns its next line, valid until it writes another; NULL
+ * when the story failed before that.
  */
 static const char *write_late(struct scene *scene, const char *option) {
     struct past past;
@@ -166,8 +164,7 @@ static bool without_gate(struct scene *scene) {
            holds(scene, 110, "the account holds 110 and not 160: what writer B paid is lost");
 }
 
-/* ----------------------------------------------------------------------------- the gate, by hand
- */
+/* ---------------------------------------------------------------------------- the gate, by hand */
 
 struct visit {
     enum evhttp_cmd_type verb;
@@ -207,12 +204,11 @@ static bool by_hand(struct scene *scene) {
     return true;
 }
 
-/* ---------------------------------------------------------------------------------- the scenario
- */
+/* --------------------------------------------------------------------------------- the scenario */
 
 struct act {
     const char *title;
-    bool (*play)(struct scene *scene); /* whether all it said was so */
+    bool (*play)(struct scene *scene); /* returns whether all its claims were true */
 };
 
 static const struct act acts[] = {

@@ -1,5 +1,5 @@
 /*
- * Takes a lock and holds it until it is killed: for the demo of keys that stay.
+ * Takes a lock and holds it until the process is killed: for the demo of keys that stay.
  *
  *     demo_holder KEY TTL-MS LOCK-DELAY-MS NODE...
  */
@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
     options.nodes = (const char *const *)argv + 4;
     options.node_count = (size_t)argc - 4;
     options.node_timeout_ms = 500;
-    options.guards = REDLOCK_GUARDS_OFF; /* the masters were started for this, a moment ago */
+    options.guards = REDLOCK_GUARDS_OFF; /* the masters were started for the demo, a moment ago */
     options.owner = "holder";
     if (redlock_client_create(base, &options, &client, &error) != REDLOCK_OK) {
         give_up(error.message);

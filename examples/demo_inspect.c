@@ -1,4 +1,4 @@
-/* Who holds a key, by its owner label, and whether a fence is still the newest. */
+/* Tells who holds a key, by owner label, and whether a fence is still the newest. */
 #include "demo_look.h"
 #include "demo_screen.h"
 #include "demo_stage.h"
@@ -11,14 +11,14 @@
 
 #define KEY "demo:warehouse"
 
-/* What was asked by the second program, and the answer. */
+/* A question of the second program, and the answer. */
 struct question {
     bool is_over;
     redlock_status status;
     bool held;
     char owner[65];
     uint64_t fence;
-    size_t silent; /* nodes that did not answer */
+    size_t silent; /* number of nodes that did not answer */
 };
 
 static struct question question;
@@ -28,7 +28,9 @@ static bool is_over(struct stage *stage) {
     return question.is_over;
 }
 
-/* Asked and answered. A refused call is answered as well, by its status. */
+/*
+ * Waits for the answer, and returns its status. A refused call ends with the status of the refusal.
+ */
 static redlock_status wait_for_answer(struct stage *stage, redlock_status accepted) {
     if (accepted != REDLOCK_OK) {
         say("%s", redlock_client_error(stage->programs[SECOND].client));
@@ -37,8 +39,7 @@ static redlock_status wait_for_answer(struct stage *stage, redlock_status accept
     return stage_run_until(stage, is_over, STAGE_PATIENCE_MS) ? question.status : REDLOCK_ESYSTEM;
 }
 
-/* ---------------------------------------------------------------------------------- inspections
- */
+/* ---------------------------------------------------------------------------------- inspections */
 
 static void show(const redlock_node_view *node) {
     if (!node->answered) {

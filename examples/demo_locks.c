@@ -1,4 +1,4 @@
-/* Two programs want one lock: what it does, and what it survives. */
+/* Two programs want one lock: what the lock does, and what it survives. */
 #include "demo_look.h"
 #include "demo_screen.h"
 #include "demo_stage.h"
@@ -33,7 +33,10 @@ static bool first_lost(struct stage *stage) {
     return stage->programs[FIRST].lost;
 }
 
-/* The third master was just asked to renew, so that the next renewal is not due for a while. */
+/*
+ * Is a stage_condition: whether the third master has just renewed the key, so that the next renewal
+ * is not due for a while.
+ */
 static bool third_just_renewed(struct stage *stage) {
     return look_time_left(stage, 2, KEY) > TTL_MS * 9 / 10;
 }
@@ -132,7 +135,10 @@ static bool kill_third(struct stage *stage) {
                "the lock was renewed a moment ago")) {
         return false;
     }
-    /* In this order: the key ends at the third master no earlier than asked_ns + left_ms. */
+    /*
+     * The clock is read before the key's time: the key ends at the third master no earlier than
+     * asked_ns + left_ms.
+     */
     asked_ns = stage_now_ns();
     left_ms = look_time_left(stage, 2, KEY);
     masters_kill(stage->masters, 2);
@@ -181,7 +187,7 @@ static bool release(struct stage *stage) {
     return check(stage_run_until(stage, none_holds, SETTLE_LIMIT_MS), "no master holds the key");
 }
 
-/* A table of what each master holds. */
+/* Prints a table of the key at each master. */
 static void show_masters(struct stage *stage) {
     printf("\n      %-18s %-8s %-10s %s\n", "master", "state", "token", "time left");
     for (size_t i = 0; i < STAGE_MASTERS; i++) {
@@ -190,7 +196,10 @@ static void show_masters(struct stage *stage) {
 
         printf("      127.0.0.1:%-8d %-8s ", masters_port(stage->masters, i), up ? "up" : "killed");
         if (token != NULL) {
-            /* The beginning is enough to compare; a whole token could release the lock. */
+            /*
+             * Prints the token's beginning, enough to compare: a whole token could release the
+             * lock.
+             */
             printf("%-10.8s %" PRIu64 " ms\n", token, look_time_left(stage, i, KEY));
         } else {
             printf("%-10s -\n", "-");
@@ -199,8 +208,7 @@ static void show_masters(struct stage *stage) {
     }
 }
 
-/* ---------------------------------------------------------------------------------- the scenario
- */
+/* --------------------------------------------------------------------------------- the scenario */
 
 static const struct step steps[] = {
     {"Acquire", acquire},

@@ -1,4 +1,4 @@
-/* A semaphore: three may have it at once, and a fourth waits for one of them. */
+/* A semaphore: three programs may have it at once, and a fourth waits for one of them. */
 #include "demo_look.h"
 #include "demo_screen.h"
 #include "demo_stage.h"
@@ -59,7 +59,10 @@ static bool refuse(struct stage *stage) {
                  "the others have theirs");
 }
 
-/* The fourth has been told by a quorum that what it tried is taken: it has begun to wait. */
+/*
+ * Is a stage_condition: whether a quorum has told the fourth program that the permit it tried is
+ * taken, so that it has begun to wait.
+ */
 static bool fourth_was_denied(struct stage *stage) {
     redlock_node_report reports[STAGE_MASTERS];
     size_t count = 0;

@@ -18,7 +18,7 @@ static void ask(struct stage *stage, size_t program, uint64_t wait_ms) {
     stage_ask(stage, program, &request);
 }
 
-/* With one try. */
+/* Acquires with one try. */
 static bool acquires(struct stage *stage, size_t program, const char *claim) {
     ask(stage, program, 0);
     return stage_ends(stage, program, REDLOCK_OK, claim);

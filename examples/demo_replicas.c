@@ -10,10 +10,10 @@
 
 #define KEY "demo:nightly-report"
 
-/* Of each master, one; they end with the demo, however that ends. */
+/* One replica of each master; they end with the demo, however that ends. */
 static struct masters *replicas;
 
-/* How many replicas have the key by now: nobody waits for it to come there. */
+/* Returns the number of replicas that have the key now, without waiting for it. */
 static size_t replicated(void) {
     size_t count = 0;
 
@@ -31,7 +31,7 @@ static void ask(struct stage *stage, uint64_t wait_ms) {
     stage_ask(stage, FIRST, &request);
 }
 
-/* A condition: all that the program has sent was answered, also by masters that were slow. */
+/* Is a stage_condition: whether all commands of the program were answered, also by slow masters. */
 static bool is_idle(struct stage *stage) {
     redlock_node_info infos[STAGE_MASTERS];
     size_t count = redlock_client_nodes(stage->programs[FIRST].client, infos, STAGE_MASTERS);
@@ -57,7 +57,7 @@ static bool are_followed(struct stage *stage) {
 
 /* ------------------------------------------------------------------------------------ the steps */
 
-/* Whether the server has done it. */
+/* Sends a command to a server. Returns whether the answer was OK. */
 static bool does(struct masters *servers, size_t index, const char *command, int number) {
     char *answer = masters_query(servers, index, command, number);
     bool is_done = answer != NULL && strcmp(answer, "OK") == 0;

@@ -1,16 +1,16 @@
-/* What the demo writes on the terminal. */
+/* Writes the demo's output on the terminal. */
 #ifndef DEMO_SCREEN_H
 #define DEMO_SCREEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* "1. Acquire", and an empty line. */
+/* Prints a title, such as "1. Acquire", and an empty line. */
 void screen_title(size_t number, const char *title);
 
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A claim, and whether it is so, which it returns. */
+/* Prints a claim, and whether it is true; returns `is_so`. */
 bool check(bool is_so, const char *claim);
 
 #endif

@@ -14,7 +14,7 @@
 #define C "demo:account:c"
 #define ROUNDS 10
 
-/* So long that nothing has to be renewed: then what a master changes is somebody's request. */
+/* Long enough that no lock is renewed: each change at a master is then caused by a request. */
 #define TTL_MS 30000
 
 static void ask(struct stage *stage, size_t program, const char *one, const char *other,
@@ -38,10 +38,9 @@ static bool is_refused(struct stage *stage, size_t program, const char *claim) {
     return true;
 }
 
-/* ------------------------------------------------------------------------------ what masters hold
- */
+/* ---------------------------------------------------------------------------- what masters hold */
 
-/* At how many masters two keys hold the same. */
+/* Returns the number of masters at which two keys have one value. */
 static size_t count_alike(struct stage *stage, const char *one, const char *other) {
     size_t count = 0;
 
@@ -60,7 +59,7 @@ static bool all_hold_both(struct stage *stage) {
     return count_alike(stage, A, B) == STAGE_MASTERS && look_holders(stage, A) == STAGE_MASTERS;
 }
 
-/* How often the masters' keys were changed so far, by anybody. */
+/* Returns the number of changes of all masters' keys so far, by any client. */
 static uint64_t count_changes(struct stage *stage) {
     static const char field[] = "rdb_changes_since_last_save:";
     uint64_t count = 0;
@@ -113,7 +112,10 @@ static bool any_has_both(struct stage *stage) {
     return stage->programs[FIRST].answered || stage->programs[SECOND].answered;
 }
 
-/* Both ask at once. Whether one got them, and then, when that one gave them back, the other. */
+/*
+ * Lets both programs ask at once. Returns whether one of them got both keys, and then, after it had
+ * released them, the other one.
+ */
 static bool meet(struct stage *stage) {
     size_t winner;
 

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* How often the loop wakes up to look at a condition. */
+/* Interval, in us, at which the loop wakes up to check a condition. */
 #define TICK_US 2000
 
 /*
- * Generous values, so that the demo shows the same on a busy machine: a round may take half a
- * second, and a lock counts as lost a tenth of its TTL before the masters would let go of the key.
+ * Generous values, so that the demo shows the same story on a busy machine: a round may take half a
+ * second, and a lock counts as lost a tenth of its TTL before the masters would drop the key.
  */
 #define NODE_TIMEOUT_MS 500
 #define DRIFT 0.1
@@ -36,7 +36,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
     (void)arg;
 }
 
-/* exit() ends the masters; a signal's default would leave their folder behind. */
+/* Ends by exit(), which ends the masters; a signal's default would leave their folder behind. */
 static void on_interrupt(evutil_socket_t signal_number, short what, void *arg) {
     (void)what;
     (void)arg;
@@ -135,7 +135,7 @@ redlock_request stage_request(const char *key) {
     return request;
 }
 
-/* What was refused ends as well, at once. */
+/* Notes a request that was made. A refused request has ended at once. */
 static void note_asked(struct program *program, redlock_status accepted) {
     if (accepted != REDLOCK_OK) {
         program->lock = NULL;
@@ -232,7 +232,7 @@ static int create_program(struct stage *stage, struct program *program, const ch
     options.drift = DRIFT;
     options.name = "redlock-demo";
     options.owner = name;
-    options.guards = REDLOCK_GUARDS_OFF; /* the masters were started for this, a moment ago */
+    options.guards = REDLOCK_GUARDS_OFF; /* the masters were started for the demo, a moment ago */
     if (redlock_client_create(stage->base, &options, &program->client, &error) != REDLOCK_OK) {
         fprintf(stderr, "%s\n", error.message);
         return -1;
@@ -240,8 +240,7 @@ static int create_program(struct stage *stage, struct program *program, const ch
     return 0;
 }
 
-/* ------------------------------------------------------------------------------ begin and finish
- */
+/* ----------------------------------------------------------------------------- begin and finish */
 
 static struct event_base *create_base(void) {
     struct event_config *config = event_config_new();

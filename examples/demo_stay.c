@@ -27,7 +27,7 @@ static bool is_connected(struct stage *stage) {
                  "two programs are connected to five masters");
 }
 
-/* With one try, it is refused. */
+/* Checks that one try of the program is refused. */
 static bool is_refused(struct stage *stage, size_t program, const char *key, const char *claim) {
     redlock_request request = stage_request(key);
 
@@ -47,10 +47,12 @@ static bool waits_for(struct stage *stage, size_t program, const char *key, cons
     return stage_ends(stage, program, REDLOCK_OK, claim);
 }
 
-/* ----------------------------------------------------------------------------------- min_hold_ms
- */
+/* ---------------------------------------------------------------------------------- min_hold_ms */
 
-/* At how many masters nobody holds the key: its token is of noughts, before the owner's label. */
+/*
+ * Returns the number of masters at which the key has no holder: its token is all zeros, before the
+ * owner's label.
+ */
 static size_t count_nobodys(struct stage *stage) {
     size_t count = 0;
 
@@ -96,8 +98,7 @@ static bool stay_after_release(struct stage *stage) {
            check(look_all_answer(stage, "EXISTS " JOB, "0"), "no master holds the key");
 }
 
-/* --------------------------------------------------------------------------------- lock_delay_ms
- */
+/* -------------------------------------------------------------------------------- lock_delay_ms */
 
 static bool delay_nobody(struct stage *stage) {
     redlock_request request = stage_request(DEVICE);
@@ -117,7 +118,9 @@ static bool delay_nobody(struct stage *stage) {
            check(look_all_answer(stage, "EXISTS " DEVICE, "0"), "no master holds the key");
 }
 
-/* For how long its lock is certain, since before it was started; 0: it could not say. */
+/*
+ * Starts the holder. Returns the validity of its lock, in ms, since before the start; 0 on failure.
+ */
 static uint64_t start_holder(struct stage *stage, struct actor *holder, const char *path) {
     const char *argv[5 + STAGE_MASTERS] = {path, DEVICE};
     char ttl_ms[16];

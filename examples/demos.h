@@ -1,4 +1,4 @@
-/* What can be played. Each shows one idea, and returns whether all that it told was so. */
+/* The demos. Each shows one idea, and returns whether all its claims were true. */
 #ifndef DEMOS_H
 #define DEMOS_H
 

@@ -1,14 +1,14 @@
 /*
  * A key-value store over HTTP that refuses writers who have lost their lock and do not know it: the
- * gate of each object lets in no fence that is smaller than one it has seen.
+ * gate of each object admits no fence that is smaller than one it has seen.
  *
  *     fenced_store [--without-gate] [PORT]        listens on 127.0.0.1; without PORT on a free one
  *
  *     PUT /accounts/7 HTTP/1.1       200 OK, and the object has the body as its value
  *     Fence: 1763722113000000        412: a holder with a larger fence was here before
- *                                    428: no fence; 400: that is none
- *     GET /accounts/7 HTTP/1.1       200 OK and the value; 404: it has none
- *     Fence: 1763722113000000        with a fence, as above; without, for whoever only looks
+ *                                    428: no fence; 400: not a fence
+ *     GET /accounts/7 HTTP/1.1       200 OK and the value; 404: there is no value
+ *     Fence: 1763722113000000        with a fence, as above; without, for clients that only read
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -29,15 +29,18 @@
 #define ADDRESS "127.0.0.1"
 #define MAX_OBJECTS 1000
 #define MAX_VALUE 65536
-/* No lock has such a fence. One who brought it would lock everybody else out for ever. */
+/*
+ * Upper limit of fences, which no lock reaches. A request with such a fence would shut out all
+ * others for ever.
+ */
 #define FENCE_LIMIT (UINT64_C(1) << 53)
 
-/* The gate belongs to the object. Were there a DELETE, the gate would have to stay behind. */
+/* The gate belongs to the object. If there were a DELETE, it would have to keep the gate. */
 struct object {
     LIST_ENTRY(object) link;
     char *name;
     redlock_gate gate;
-    struct evbuffer *value; /* NULL: nobody has written one yet */
+    struct evbuffer *value; /* NULL: not written yet */
 };
 
 struct store {
@@ -46,8 +49,7 @@ struct store {
     bool has_gates;
 };
 
-/* ---------------------------------------------------------------------------------- the objects
- */
+/* ---------------------------------------------------------------------------------- the objects */
 
 static struct object *find_object(struct store *store, const char *name) {
     struct object *object;
@@ -89,8 +91,7 @@ static void free_objects(struct store *store) {
     }
 }
 
-/* --------------------------------------------------------------------------------- the requests
- */
+/* --------------------------------------------------------------------------------- the requests */
 
 static void refuse(struct evhttp_request *request, int code, const char *reason, const char *why) {
     struct evbuffer *body = evbuffer_new();
@@ -107,7 +108,7 @@ static void refuse(struct evhttp_request *request, int code, const char *reason,
 static bool parse_fence(const char *text, uint64_t *fence) {
     char *end;
 
-    if (!isdigit((unsigned char)text[0])) { /* strtoull would take a sign, or spaces */
+    if (!isdigit((unsigned char)text[0])) { /* strtoull would accept a sign, or spaces */
         return false;
     }
     errno = 0;
@@ -123,7 +124,10 @@ static void refuse_stale(struct evhttp_request *request, uint64_t fence, uint64_
     refuse(request, 412, "Precondition Failed", why);
 }
 
-/* Gate and value change together: here nothing comes between; elsewhere, in one transaction. */
+/*
+ * Writes the value. Gate and value must change together: here nothing comes between them;
+ * elsewhere, use one transaction.
+ */
 static void put(struct object *object, struct evhttp_request *request) {
     struct evbuffer *value = evbuffer_new();
 
@@ -176,8 +180,9 @@ static void serve_holder(struct store *store, const char *name, struct evhttp_re
 }
 
 /*
- * A read that a write will be based on brings its fence, too. Otherwise an older holder could still
- * write between the two, and the newer one would overwrite what it never saw.
+ * Serves a request. A read before a write must bring its fence, too: otherwise an older holder
+ * could still write between the two, and the newer holder would overwrite a value that it has never
+ * seen.
  */
 static void on_request(struct evhttp_request *request, void *arg) {
     const char *name = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
@@ -196,8 +201,7 @@ static void on_request(struct evhttp_request *request, void *arg) {
     }
 }
 
-/* ----------------------------------------------------------------------------------- the server
- */
+/* ----------------------------------------------------------------------------------- the server */
 
 static int listen_on(struct evhttp *http, uint16_t port) {
     struct evhttp_bound_socket *bound = evhttp_bind_socket_with_handle(http, ADDRESS, port);

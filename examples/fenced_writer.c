@@ -1,13 +1,13 @@
 /*
- * Pays an amount into an account that is kept in a fenced_store: takes a fenced lock, reads the
- * balance, adds to it, writes it back. When the store refuses it, it begins anew.
+ * Pays an amount into an account in a fenced_store: takes a fenced lock, reads the balance, adds
+ * the amount, writes the balance back. Begins anew when the store refuses.
  *
  *     fenced_writer [--pause] AMOUNT STORE-PORT ACCOUNT redis://10.0.0.1 redis://10.0.0.2 ...
  *
- * What it does is told on stdout, a line each. With --pause it waits for a line on stdin at the
- * worst of all moments: after it has made sure that the lock is its own, before it writes. There
- * the demo stops it. A process can be stopped between any two of its instructions, so no check of
- * its own could do what the store does.
+ * Each action is told on stdout, a line each. With --pause the writer waits for a line on stdin at
+ * the worst moment: after it has made sure that it holds the lock, and before it writes. There the
+ * demo stops it. A process can be stopped between any two of its instructions, so that no check in
+ * the writer could replace the check in the store.
  */
 #include <event2/buffer.h>
 #include <event2/event.h>
@@ -27,13 +27,13 @@
 
 struct writer {
     long amount;
-    const char *account; /* in the store, and the lock's key */
+    const char *account; /* name in the store, and key of the lock */
     bool pauses;
     redlock_client *client;
     redlock_lock *lock;
     struct evhttp_connection *store;
     unsigned tries;
-    long balance; /* as it was read */
+    long balance; /* balance that was read */
     bool is_paid;
     int exit_code;
 };
@@ -52,13 +52,16 @@ static void tell(const char *format, ...) {
     fflush(stdout);
 }
 
-/* Closing releases what is held. Then nothing is left in the loop, and the program ends. */
+/* Closes the client, which releases held locks. Then the loop is empty, and the program ends. */
 static void give_up(struct writer *writer, const char *why) {
     fprintf(stderr, "fenced_writer: %s\n", why);
     redlock_client_close(writer->client, NULL, NULL);
 }
 
-/* A lock that was lost meanwhile is no failure: the store knows who was the last. */
+/*
+ * Ends the program, or begins anew after a refusal. A lock that was lost meanwhile is no failure:
+ * the store has checked the fence.
+ */
 static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     struct writer *writer = arg;
 
@@ -81,10 +84,9 @@ static void release(struct writer *writer) {
     }
 }
 
-/* ------------------------------------------------------------------------------------ the store
- */
+/* ------------------------------------------------------------------------------------ the store */
 
-/* The body, or "" for none, without the newline at its end. */
+/* Copies the body, without the newline at its end; "" when there is none. */
 static void read_body(struct evhttp_request *reply, char *text, size_t size) {
     ev_ssize_t length = evbuffer_copyout(evhttp_request_get_input_buffer(reply), text, size - 1);
 
@@ -94,7 +96,9 @@ static void read_body(struct evhttp_request *reply, char *text, size_t size) {
 
 typedef void reply_cb(struct evhttp_request *reply, void *arg);
 
-/* Asks the store, with the fence. `balance` is NULL for reading. */
+/*
+ * Sends a request with the fence to the store: writes *balance; or reads, when `balance` is NULL.
+ */
 static void ask_store(struct writer *writer, const long *balance, reply_cb *on_reply) {
     struct evhttp_request *request = evhttp_request_new(on_reply, writer);
     struct evkeyvalq *headers;
@@ -122,7 +126,10 @@ static void ask_store(struct writer *writer, const long *balance, reply_cb *on_r
     }
 }
 
-/* Whether the store did what it was asked for; otherwise the writer begins anew, or gives up. */
+/*
+ * Returns whether the store did what it was asked for; otherwise the writer begins anew, or gives
+ * up.
+ */
 static bool is_done(struct writer *writer, struct evhttp_request *reply) {
     int code = reply != NULL ? evhttp_request_get_response_code(reply) : 0;
     char text[256];
@@ -184,13 +191,12 @@ static void on_read(struct evhttp_request *reply, void *arg) {
         return;
     }
     read_body(reply, text, sizeof(text));
-    writer->balance = strtol(text, NULL, 10); /* an account that is not there yet holds 0 */
+    writer->balance = strtol(text, NULL, 10); /* an account that does not exist yet holds 0 */
     tell("read %ld", writer->balance);
     write_balance(writer);
 }
 
-/* ------------------------------------------------------------------------------------- the lock
- */
+/* ------------------------------------------------------------------------------------- the lock */
 
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct writer *writer = arg;
@@ -215,7 +221,7 @@ static void begin(struct writer *writer) {
     request.ttl_ms = TTL_MS;
     request.wait_ms = WAIT_MS;
     request.watchdog = true;
-    request.fenced = true; /* and no on_lost: it is the store that knows best */
+    request.fenced = true; /* no on_lost: the store decides whether the lock still counts */
     if (redlock_acquire(writer->client, &request, on_acquired, writer, NULL) != REDLOCK_OK) {
         give_up(writer, redlock_client_error(writer->client));
     }

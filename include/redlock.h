@@ -4,24 +4,25 @@
  * The algorithm is Redlock ("Distributed Locks with Redis", redis.io/docs/manual/patterns/
  * distributed-locks, section "The Redlock Algorithm"); the comments cite its steps.
  *
- * Rules that hold for the whole API:
+ * Rules of the whole API:
  *
  *  - One thread. A client, its locks and its event_base belong to the thread that runs the loop.
- *  - Nothing waits. A call either refuses at once (negative status, nothing will follow), or it is
- *    accepted (REDLOCK_OK) and ends in exactly one callback: never zero, never two, never before
- *    the call has returned, always from the loop.
- *  - Every function may be called from inside any callback, close included (the log and
- *    allocator hooks are no callbacks).
+ *  - No call blocks. A request is either refused at once (negative status, no callback follows) or
+ *    accepted (REDLOCK_OK). An accepted request ends in exactly one callback: never zero, never
+ *    two, never before the call has returned, always from the loop.
+ *  - Every function may be called from inside any callback, redlock_client_close included. The log
+ *    and allocator hooks are not callbacks: they must not call the library.
  *  - Times in this header are in milliseconds (`_ms`).
  *  - Strings and structs passed in are copied; the caller may free them when the call returns.
  *  - Option and request structs begin with their size and are initialised with their _INIT macro,
  *    so that they can grow without breaking programs that were built against an older header.
- *  - A child of fork() has no part in its parent's clients: there every call that begins something
- *    is refused with REDLOCK_EINVAL, redlock_validity_ms is 0, and redlock_client_close does
- *    nothing. A child makes an event_base and clients of its own, and neither runs nor frees the
- *    parent's event_base, because both would use one set of sockets. (So a daemon makes its client
- *    after it has forked.) exec is safe: the descriptors are closed by it. A process made past the
- *    C library's fork(), by a bare clone for instance, is not noticed.
+ *  - After fork(), the child has no part in its parent's clients: on those, each call that begins
+ *    something is refused with REDLOCK_EINVAL, redlock_validity_ms returns 0, and
+ *    redlock_client_close does nothing. The child makes an event_base and clients of its own; the
+ *    child neither runs nor frees the parent's event_base, because both processes would use one
+ *    set of sockets. (A daemon therefore makes its client after it has forked.) exec is safe: it
+ *    closes the descriptors. A process made without the C library's fork(), by a bare clone for
+ *    instance, is not detected.
  */
 #ifndef REDLOCK_H
 #define REDLOCK_H
@@ -44,12 +45,12 @@ extern "C" {
 #define REDLOCK_VERSION_MINOR 1
 #define REDLOCK_VERSION_PATCH 0
 
-/* The version of the library that is running, as "major.minor.patch". */
+/* Returns the version of the running library, "major.minor.patch". Static storage. */
 REDLOCK_EXPORT const char *redlock_version(void);
 
 /* ------------------------------------------------------------------------------------- statuses */
 
-/* Every status: name, value, one sentence. Zero is success, errors are negative. */
+/* All statuses: name, value, one sentence. Zero is success, errors are negative. */
 #define REDLOCK_STATUS_MAP(XX)                                                                     \
     XX(OK, 0, "success")                                                                           \
     XX(EINVAL, -1, "an argument or option is not valid")                                           \
@@ -69,27 +70,34 @@ typedef enum redlock_status {
 #undef REDLOCK_STATUS_ENUM
 } redlock_status;
 
-/* One sentence for a status. Never NULL, also for a number that is no status. Static storage. */
+/*
+ * Returns one sentence for `status`. Never NULL, also for a number that is no status. Static
+ * storage.
+ */
 REDLOCK_EXPORT const char *redlock_strerror(redlock_status status);
 
-/* The status's name, such as "REDLOCK_EHELD". Never NULL. Static storage. */
+/* Returns the name of `status`, such as "REDLOCK_EHELD". Never NULL. Static storage. */
 REDLOCK_EXPORT const char *redlock_status_name(redlock_status status);
 
-/* Whether the same request may succeed later: EHELD, ENOQUORUM and EEXPIRED. */
+/*
+ * Returns whether the request that ended with `status` may succeed later: true for EHELD, ENOQUORUM
+ * and EEXPIRED.
+ */
 REDLOCK_EXPORT bool redlock_is_retryable(redlock_status status);
 
-/* What was refused, and one sentence that names the option or argument at fault. */
+/* A refusal, explained. */
 typedef struct redlock_error {
     redlock_status status;
-    char message[256];
+    char message[256]; /* one sentence that names the option or argument at fault */
 } redlock_error;
 
 /* ---------------------------------------------------------------------------------------- hooks */
 
 /*
- * Where a client's memory comes from. The three functions behave like malloc, realloc and free,
- * with `context` handed through; they are called on the loop's thread only. hiredis and libevent
- * keep allocating in their own ways.
+ * The source of a client's memory. The three functions behave like malloc, realloc and free, with
+ * `context` as an additional argument. They are called on the loop's thread only, also from inside
+ * the library's functions, and must not call the library. hiredis and libevent keep their own
+ * allocators.
  */
 typedef struct redlock_allocator {
     void *(*malloc)(size_t size, void *context);
@@ -101,153 +109,164 @@ typedef struct redlock_allocator {
 typedef enum redlock_log_level {
     REDLOCK_LOG_DEBUG = 0, /* each change of state of a lock */
     REDLOCK_LOG_INFO = 1,  /* nodes that come and go */
-    REDLOCK_LOG_WARN = 2,  /* what costs availability: a stalled node, a lost lock */
-    REDLOCK_LOG_ERROR = 3  /* what an operator has to mend: wrong password, read-only node */
+    REDLOCK_LOG_WARN = 2,  /* losses of availability: a stalled node, a lost lock */
+    REDLOCK_LOG_ERROR = 3  /* faults that an operator has to mend: wrong password, read-only node */
 } redlock_log_level;
 
 /*
- * One line of the log, without a newline, valid during the call only. Lines are short and of
- * stable form ("node 127.0.0.1:6379: connected"). They never hold a password or a token. May be
- * called from inside the library's functions, so it must not call any of them; nor may the
- * allocator.
+ * Takes one line of the log. `line` has no newline and is valid during the call only. Lines are
+ * short and of stable form ("node 127.0.0.1:6379: connected"); they never hold a password or a
+ * token.
+ *
+ * The hook is called on the loop's thread, also from inside the library's functions: it must not
+ * call any of them.
  */
 typedef void redlock_log_cb(redlock_log_level level, const char *line, void *arg);
 
 /* --------------------------------------------------------------------------------------- client */
 
-struct event_base;                            /* libevent's */
+struct event_base;                            /* of libevent */
 typedef struct redlock_client redlock_client; /* the set of nodes, bound to one event_base */
 typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
 
-/* The most nodes that one client can have. */
+/* Maximum number of nodes of a client. */
 #define REDLOCK_MAX_NODES 32
-/* The longest key, in bytes; and the longest that the keys of one lock may be together. */
+/* Maximum length of a key, and of all keys of a lock together, in bytes. */
 #define REDLOCK_MAX_KEY 65536
-/* The most keys of one lock. */
+/* Maximum number of keys of a lock. */
 #define REDLOCK_MAX_KEYS 64
-/* The most permits that one semaphore can have. */
+/* Maximum number of permits of a semaphore. */
 #define REDLOCK_MAX_PERMITS 256
-/* The key that tells, in each node's database, since when the node's memory is sound. */
+/* Key in each node's database that records since when the node's memory is sound. */
 #define REDLOCK_MARKER_KEY "redlock:marker"
-/* What a key holds while readers share it: see redlock_mode. */
+/* Value of a key while readers share it: see redlock_mode. */
 #define REDLOCK_SHARED_VALUE "shared"
-/* For wait_ms: no limit. */
+/* Value of redlock_request.wait_ms: no limit. */
 #define REDLOCK_FOREVER UINT64_MAX
 
 /*
- * Which nodes' votes count. A node is only as good as its memory: one that has forgotten a lock
- * grants it again. So a node grants nothing to us (its vote is REDLOCK_VOTE_UNTRUSTED) for
- * max_ttl_ms after
- *   - it was restarted ("Distributed Locks with Redis", section "Performance, crash recovery and
- *     fsync", where it is the operator who delays restarts); INFO tells on each new connection;
- *   - its memory was emptied: then REDLOCK_MARKER_KEY is gone. The very first client of all waits
- *     for it too: nobody can tell a memory that was emptied from one that is new;
- *   - its clock moved against ours by more than drift allows (then it renews nothing either);
- *   - it was a replica, be it for a moment: the marker that it has then is that of another server.
- * Each is looked at before the first vote on a connection, and once a second: a FLUSHALL or a jump
- * of the clock can go unseen for a second, on a slow connection for two seconds and
- * node_timeout_ms at the most. Two things are not noticed: that a single key was evicted or
- * deleted (the log warns of a maxmemory-policy that may do so); and, by a client that is new and
- * has nothing to compare with, that a node's clock had jumped before. "?durable=yes" in a node's
- * URI waives the first two of the list: its operator promises that it loses nothing (appendfsync
- * always), and is not made a replica for a moment. A replica, and a server that is two of the
- * nodes, never counts (twice), whatever the guards.
+ * The checks that decide whether a node's votes count. A node is only as good as its memory: a node
+ * that has forgotten a lock grants it again. Therefore a node's grants do not count (its vote is
+ * REDLOCK_VOTE_UNTRUSTED) for max_ttl_ms after one of these events:
+ *
+ *   - The server was restarted. ("Distributed Locks with Redis", section "Performance, crash
+ *     recovery and fsync", asks the operator to delay restarts instead.) Detected by INFO on each
+ *     new connection.
+ *   - The memory was emptied. Detected by the absence of REDLOCK_MARKER_KEY. The very first client
+ *     of all waits for max_ttl_ms too: an emptied memory looks like a new one.
+ *   - The server's clock moved against the client's by more than `drift` allows. During that time
+ *     the node's renewals do not count either.
+ *   - The server was a replica, be it for a moment. Detected by the marker, which is then that of
+ *     another server.
+ *
+ * The client checks a node before the first vote on each connection, and once a second. A FLUSHALL
+ * or a jump of the clock can stay undetected for one second; on a slow connection for two seconds
+ * and node_timeout_ms at the most. Two events are not detected: the eviction or deletion of a
+ * single key (the log warns of a maxmemory-policy that may evict keys); and, by a new client, which
+ * has nothing to compare with, an earlier jump of a node's clock.
+ *
+ * "?durable=yes" in a node's URI waives the first two checks: the node's operator promises that the
+ * server loses nothing (appendfsync always) and is not made a replica for a moment. Whatever the
+ * guards, a replica's votes never count, and a server listed as two nodes is counted once.
  *
  * All clients of a key must agree on max_ttl_ms, and have their guards on.
  */
 typedef enum redlock_guards {
     REDLOCK_GUARDS_ON, /* a node that does not permit INFO, TIME or the marker is not trusted */
-    REDLOCK_GUARDS_LENIENT, /* what a node's user may not ask is taken to be well */
-    REDLOCK_GUARDS_OFF      /* the operator takes care, as the paper has it */
+    REDLOCK_GUARDS_LENIENT, /* a check that the node forbids its user counts as passed */
+    REDLOCK_GUARDS_OFF      /* none: the operator takes care, as the Redlock article asks */
 } redlock_guards;
 
-/*
- * Options of a client. Initialise with REDLOCK_OPTIONS_INIT, then set `nodes` and `node_count`.
- */
+/* Options of a client. Initialise with REDLOCK_OPTIONS_INIT, then set `nodes` and `node_count`. */
 typedef struct redlock_options {
     size_t size; /* sizeof(redlock_options): set by the macro */
 
     /*
-     * The independent masters, 1 to REDLOCK_MAX_NODES of them; 5 is usual, and odd numbers are
-     * best, for the quorum is node_count / 2 + 1. Each is
+     * URIs of the independent masters. 5 is usual, and odd numbers are best, because the quorum is
+     * node_count / 2 + 1. Each URI is
      *     redis://[user[:password]@]host[:port][/db]     or     unix:///path[?db=n]
-     * with %XX escapes and IPv6 addresses in brackets; ?durable=yes: see redlock_guards.
-     * "redis://:password@host" is the password of the default user; a socket may have a login too,
-     * unix://user:password@/path. Port 6379 and db 0 unless given. Names are looked up without
-     * blocking the loop. rediss:// is redis:// over TLS; where this build of the library has no
-     * TLS, such a node is refused with a message that says what is missing.
+     * with %XX escapes, and IPv6 addresses in brackets. "redis://:password@host" is the password of
+     * the default user; a socket may have a login too, unix://user:password@/path. Port 6379 and
+     * db 0 unless given. ?durable=yes: see redlock_guards. Names are looked up without blocking the
+     * loop. rediss:// is redis:// over TLS; a build of the library without TLS refuses such a node
+     * with a message that names the missing parts.
      */
     const char *const *nodes;
-    size_t node_count;
+    size_t node_count; /* 1 to REDLOCK_MAX_NODES */
 
     /*
-     * How long a round waits for votes after it was written; 50. The watchdog's renewals have half
-     * of the validity that is left instead.
+     * Time that a round waits for votes after it was written; 50. A renewal by the watchdog waits
+     * for half of the validity that is left instead.
      */
     uint64_t node_timeout_ms;
-    /* A node silent for so long is dropped and reconnected; 1000. See wait_replicas. */
+    /*
+     * Time of silence after which a node that owes an answer is disconnected, and connected again;
+     * 1000. Lower bound: see redlock_request.wait_replicas.
+     */
     uint64_t stall_timeout_ms;
-    uint64_t max_ttl_ms; /* no request may ask for a longer TTL; 30000 */
+    uint64_t max_ttl_ms; /* longest TTL that a request may ask for; 30000 */
     double drift;        /* allowance for clock rates, share of the TTL, 0 to 0.5; 0.01 */
 
     /*
-     * The first retry comes after a random time up to retry_delay_ms; this bound doubles with each
-     * retry, up to retry_delay_max_ms. Where that is much larger, those who were served a moment
-     * ago are served again, and others may starve.
+     * Bounds of the random delay before a retry: retry_delay_ms before the first one, doubled with
+     * each retry, up to retry_delay_max_ms. If retry_delay_max_ms is much larger than
+     * retry_delay_ms, clients that were served a moment ago are served again, and others may
+     * starve.
      */
     uint64_t retry_delay_ms;         /* 200 */
     uint64_t retry_delay_max_ms;     /* at least retry_delay_ms; 200 */
-    uint64_t reconnect_delay_ms;     /* likewise for connecting to a node again; 50 */
-    uint64_t reconnect_delay_max_ms; /* 2000 */
+    uint64_t reconnect_delay_ms;     /* likewise, before connecting to a node again; 50 */
+    uint64_t reconnect_delay_max_ms; /* at least reconnect_delay_ms; 2000 */
 
     /*
-     * Bounds per node: what is over them is not sent, and the node's vote is UNREACHABLE. To take
-     * locks, and to look at them, is three quarters of the room: the rest is for renewals and
-     * releases.
+     * Bounds per node. A command beyond them is not sent, and the node's vote is UNREACHABLE.
+     * Commands that take or inspect locks may fill three quarters of the room: the rest is reserved
+     * for renewals and releases.
      */
     uint32_t max_commands; /* commands sent and not answered; 65536 */
     size_t max_bytes;      /* their bytes, and those of releases to be sent later; 16 MiB */
 
-    const char *name; /* what the servers list as the client's name; "redlock"; NULL: none */
+    const char *name; /* client name that the servers list; "redlock"; NULL: none */
 
-    redlock_log_cb *log; /* may be NULL */
+    redlock_log_cb *log; /* NULL: no log */
     void *log_arg;
-    redlock_log_level log_level; /* the least level that is logged; REDLOCK_LOG_INFO */
+    redlock_log_level log_level; /* lowest level that is logged; REDLOCK_LOG_INFO */
 
     const redlock_allocator *allocator; /* NULL: malloc, realloc and free */
 
     redlock_guards guards; /* REDLOCK_GUARDS_ON */
 
     /*
-     * TLS, for nodes at rediss://. The server's certificate must be signed by a trusted authority
-     * and be for the host or number that the URI names, in its subjectAltName; TLS 1.2 is the
-     * least. Nothing is sent, the password least of all, before that is settled. The files are in
-     * PEM form, and read once, by redlock_client_create, which refuses what it cannot use. An
-     * encrypted key is refused.
+     * TLS, for nodes at rediss://. The server's certificate must be signed by a trusted authority,
+     * and its subjectAltName must name the host or address of the URI; TLS 1.2 is the oldest
+     * version accepted. No command, and no password, is sent before the certificate has been
+     * checked. The files are in PEM form. redlock_client_create reads them once, and refuses a file
+     * that it cannot use, and an encrypted key.
      */
     const char *tls_ca_file;   /* trusted authorities; NULL, both: those of the system */
-    const char *tls_ca_path;   /* a folder of them, prepared by `openssl rehash` */
-    const char *tls_cert_file; /* this client's certificate, and its chain; NULL: none */
-    const char *tls_key_file;  /* its key; NULL: it is in tls_cert_file too */
+    const char *tls_ca_path;   /* folder of trusted authorities, prepared by `openssl rehash` */
+    const char *tls_cert_file; /* certificate of this client, and its chain; NULL: none */
+    const char *tls_key_file;  /* key of that certificate; NULL: the key is in tls_cert_file too */
 
     /*
-     * How long the nodes keep the counters of fenced locks that nobody uses; 0: for ever. The
+     * Time for which the nodes keep the counter of a fenced lock that is not used; 0: for ever. The
      * default is 7 days, or max_ttl_ms where that is longer; any other value below max_ttl_ms is
-     * refused. A counter that is gone begins anew at the wall clock's microseconds, above its past.
+     * refused. A counter that has expired begins anew at the wall clock's microseconds, which are
+     * above its past values.
      */
     uint64_t fence_idle_ms;
 
     /*
-     * The application's name for itself, at most 64 printable ASCII characters without spaces. It
-     * stands in the value of each key that it holds (of a reader: in the list of readers), behind
-     * the random token and a '/', for an operator to see and for redlock_inspect to tell. NULL:
-     * none.
+     * Name of the application, at most 64 printable ASCII characters without spaces; NULL: none.
+     * The name stands in the value of each key that the client holds (for a reader: in the list of
+     * readers), behind the random token and a '/'. Operators see it there, and redlock_inspect
+     * tells it.
      */
     const char *owner;
 
     /*
-     * How long a closing client goes on sending releases, and waits for nodes to confirm them; see
-     * redlock_client_close. 5000.
+     * Time for which a closing client goes on sending releases, and waits for nodes to confirm
+     * them; see redlock_client_close. 5000.
      */
     uint64_t close_timeout_ms;
 } redlock_options;
@@ -260,143 +279,184 @@ typedef struct redlock_options {
     }
 
 /*
- * Makes a client on `base` and begins to connect to its nodes; requests may be made at once: they
- * wait for the connection, but not for a name that is being looked up (its node is UNREACHABLE
- * until then). The base must outlive the client.
+ * Makes a client on `base` and begins to connect to its nodes. Requests may be made at once: they
+ * wait for the connections, but not for a name lookup (a node whose name is being looked up is
+ * UNREACHABLE).
  *
- * `error` may be NULL; otherwise, on failure, it holds the status and a sentence that names the
- * option at fault (a node's URI is named by its index, and its password is never repeated).
+ * `base` must outlive the client. `error` may be NULL; otherwise, on failure, it receives the
+ * status and a sentence that names the option at fault (a node's URI is named by its index; its
+ * password is never repeated).
  *
- * REDLOCK_OK, and *client is the caller's until redlock_client_close;
- * REDLOCK_EINVAL, REDLOCK_ENOMEM, REDLOCK_ESYSTEM (libsodium or the loop refused), and *client is
- * NULL.
+ * Returns
+ *   REDLOCK_OK       *client is the caller's until redlock_client_close
+ *   REDLOCK_EINVAL   an option is not valid, or names a file that cannot be used; *client is NULL
+ *   REDLOCK_ENOMEM   *client is NULL
+ *   REDLOCK_ESYSTEM  libsodium or the loop refused a service; *client is NULL
  */
 REDLOCK_EXPORT redlock_status redlock_client_create(struct event_base *base,
                                                     const redlock_options *options,
                                                     redlock_client **client, redlock_error *error);
 
-/* Called when a closed client is gone. The client and all its locks are already freed. */
+/*
+ * Tells that a client is closed: the client and all its locks are already freed. Called once, from
+ * the loop.
+ */
 typedef void redlock_closed_cb(void *arg);
 
 /*
- * Closes the client. All from the loop, some hundred locks in one iteration: a pending acquisition
- * or extension ends with REDLOCK_ECLOSED; the holder of a lock is told by its on_lost, with
- * REDLOCK_ECLOSED, and then the lock is released; releases under way end with their own result,
- * within node_timeout_ms. Then the client waits until the nodes that answer have been sent all
- * releases, and have confirmed them, until close_timeout_ms after this call at the latest. Then
- * everything is freed, and `on_closed` (may be NULL) is called.
+ * Closes the client. All of this happens from the loop, some hundred locks in each iteration:
+ *
+ *   1. A pending acquisition or extension ends with REDLOCK_ECLOSED. The holder of a lock is told
+ *      by on_lost, with REDLOCK_ECLOSED, and then the lock is released. Releases under way end with
+ *      their own result, within node_timeout_ms.
+ *   2. The client waits until the nodes that answer have been sent all releases, and have confirmed
+ *      them; until close_timeout_ms after this call at the latest.
+ *   3. Everything is freed, and `on_closed` (may be NULL) is called.
  *
  * From this call on, every other call on the client is refused with REDLOCK_ECLOSED, and lock
- * handles die with the client. The loop must run until on_closed. A second close is ignored.
+ * handles die with the client. The loop must run until `on_closed`. A second close is ignored, and
+ * so is NULL.
  */
 REDLOCK_EXPORT void redlock_client_close(redlock_client *client, redlock_closed_cb *on_closed,
                                          void *arg);
 
 /*
- * Called as redlock_closed_cb. `unreleased` counts the releases that no node has confirmed, one for
- * each node and lock: nodes that were down, refused, or did not answer within close_timeout_ms. At
- * those nodes the keys may stay until their TTL ends. 0: nothing is left.
+ * Tells that a client is closed, as redlock_closed_cb does, and whether keys are left. `unreleased`
+ * counts the releases that were not confirmed, one for each node and lock: by nodes that were down,
+ * refused, or did not answer within close_timeout_ms. At those nodes the keys may stay until their
+ * TTL ends. 0: no key is left.
  */
 typedef void redlock_drained_cb(uint64_t unreleased, void *arg);
 
-/* Closes the client as redlock_client_close does, and tells whether something is left. */
+/* Closes the client as redlock_client_close does. `on_drained` (may be NULL) tells what is left. */
 REDLOCK_EXPORT void redlock_client_drain(redlock_client *client, redlock_drained_cb *on_drained,
                                          void *arg);
 
 /*
- * Why the last call on this client, or on one of its locks, was refused: a sentence that names
- * the argument at fault. Valid until the next refused call. Never NULL; "" before any refusal.
+ * Returns why the last refused call on this client, or on one of its locks, was refused: a sentence
+ * that names the argument at fault. Valid until the next refused call. Never NULL; "" before any
+ * refusal.
  */
 REDLOCK_EXPORT const char *redlock_client_error(const redlock_client *client);
 
-/* What is known of one node now. */
+/* State of one node, as the client knows it now. */
 typedef struct redlock_node_info {
     const char *node;      /* "127.0.0.1:6379" or "/path": lives as long as the client */
-    bool connected;        /* whether commands are sent to it */
-    const char *reason;    /* why not; "" when connected; valid until the loop runs again */
-    uint32_t commands;     /* sent to it and not answered yet */
-    size_t bytes;          /* their bytes */
-    size_t release_debts;  /* releases that it still has to be sent */
-    uint64_t disconnected; /* how often a connection to it failed or ended so far */
-    bool trusted;          /* whether its grants count, by what is known of it */
-    const char *distrust;  /* why not; "" when trusted; valid until the loop runs again */
-    uint64_t distrust_ms;  /* for how long still; 0: until something else changes */
-    bool joining;          /* it is in the next list alone: see redlock_client_change_nodes */
-    bool leaving;          /* it is not in the next list */
+    bool connected;        /* whether commands are sent to the node */
+    const char *reason;    /* cause when not connected, or ""; valid until the loop runs again */
+    uint32_t commands;     /* number of commands sent and not answered yet */
+    size_t bytes;          /* bytes of those commands */
+    size_t release_debts;  /* number of releases still to be sent to the node */
+    uint64_t disconnected; /* number of connections that failed or ended so far */
+    bool trusted;          /* whether the node's grants count: see redlock_guards */
+    const char *distrust;  /* cause when not trusted, or ""; valid until the loop runs again */
+    uint64_t distrust_ms;  /* time until trusted again; 0: until something else changes */
+    bool joining;          /* in the next list only: see redlock_client_change_nodes */
+    bool leaving;          /* not in the next list */
 } redlock_node_info;
 
 /*
- * Fills in up to `capacity` entries, in the order of the options' nodes, then those that are
- * joining; returns the number of nodes. For health pages and tests. May be called with NULL and 0.
+ * Fills in up to `capacity` entries of `infos`: the nodes in the order of the options, then the
+ * nodes that are joining. For health pages and tests. `infos` may be NULL when `capacity` is 0.
+ *
+ * Returns the number of nodes, which may be more than `capacity`.
  */
 REDLOCK_EXPORT size_t redlock_client_nodes(const redlock_client *client, redlock_node_info *infos,
                                            size_t capacity);
 
 /*
- * Has the client's locks move to other nodes while they are in use: to replace a master for good,
- * or to have more of them, or fewer. Quorums of two lists need not meet (of 1 to 5 and of 2 to 6:
- * 1, 2, 3 and 4, 5, 6), so no client may go from one to the other in one step. In between it is
- * joint: it needs a quorum of both ("In Search of an Understandable Consensus Algorithm", section
- * 6). Two clients that are one step apart exclude each other. So, for all clients of the same keys:
+ * Begins to change the list of nodes while locks are in use: to replace a master for good, or to
+ * have more or fewer masters.
  *
- *   1. redlock_client_change_nodes on each of them. (A client that starts meanwhile is made with
- *      the old list, and joint at once.)
- *   2. When all are joint, wait for one max_ttl_ms: what was locked before, at the old nodes alone,
- *      is over or was renewed at both.
- *   3. redlock_client_commit_nodes on each: the next list takes the place of the old one, whose
- *      other nodes are left. The next change begins when all have done so.
+ * Quorums of two lists need not meet (of 1 to 5 and of 2 to 6: 1, 2, 3 and 4, 5, 6), so no client
+ * may go from one list to the other in one step. In between, the client is joint: it needs a quorum
+ * of both lists ("In Search of an Understandable Consensus Algorithm", section 6). Two clients that
+ * are one step apart exclude each other. So, for all clients of the same keys:
  *
- * From step 1 on everything is sent to the nodes of both lists. Locks that are held are given to
- * the nodes that join at once and are renewed by a quorum of both; a release goes by the old list.
- * A server in both lists must be written alike in both, and keeps its connection. Nodes that join
- * have to be trusted before they grant anything (redlock_guards): where a majority of the next
- * list is new, those should be up, and known to some client, one max_ttl_ms before.
+ *   1. Call redlock_client_change_nodes on each client. (A client that starts meanwhile is made
+ *      with the old list, and becomes joint at once.)
+ *   2. When all clients are joint, wait for one max_ttl_ms: locks acquired before, at the old nodes
+ *      alone, have ended by then, or were renewed at both lists.
+ *   3. Call redlock_client_commit_nodes on each client. Begin the next change when all clients have
+ *      committed.
  *
- * Each is done at once, from inside any callback, or refused, and then nothing has changed:
- *   REDLOCK_EINVAL   a URI is at fault, named by its index; both lists have more than
- *                    REDLOCK_MAX_NODES nodes together; or, to end it, nothing is being changed
- *   REDLOCK_EBUSY    nodes are being changed already; to commit: less than max_ttl_ms has passed
+ * From step 1 on, commands are sent to the nodes of both lists. Held locks are given at once to the
+ * nodes that join, and are renewed by a quorum of both lists; the outcome of a release is decided
+ * by the old list. A server in both lists must be written alike in both, and keeps its connection.
+ * Nodes that join have to be trusted before they grant anything (redlock_guards): where a majority
+ * of the next list is new, the new nodes should be up, and known to some client, one max_ttl_ms
+ * before.
+ *
+ * `nodes` are `node_count` URIs, as in redlock_options. redlock_client_nodes tells which nodes are
+ * joining and leaving.
+ *
+ * Returns
+ *   REDLOCK_OK       the client is joint
+ *   REDLOCK_EINVAL   a URI is not valid (named by its index), or both lists together have more than
+ *                    REDLOCK_MAX_NODES nodes
+ *   REDLOCK_EBUSY    the nodes are being changed already
  *   REDLOCK_ENOMEM, REDLOCK_ECLOSED
- * and redlock_client_error says why. redlock_client_nodes tells who is joining and leaving.
+ * After a refusal nothing has changed, and redlock_client_error says why.
  */
 REDLOCK_EXPORT redlock_status redlock_client_change_nodes(redlock_client *client,
                                                           const char *const *nodes,
                                                           size_t node_count);
+
+/*
+ * Ends a change of nodes: the next list takes the place of the old one, and the nodes that are in
+ * the old list alone are disconnected. See redlock_client_change_nodes.
+ *
+ * Returns
+ *   REDLOCK_OK       the next list is in force
+ *   REDLOCK_EINVAL   the nodes are not being changed
+ *   REDLOCK_EBUSY    less than max_ttl_ms has passed since redlock_client_change_nodes
+ *   REDLOCK_ECLOSED
+ * After a refusal nothing has changed, and redlock_client_error says why.
+ */
 REDLOCK_EXPORT redlock_status redlock_client_commit_nodes(redlock_client *client);
 
-/* Back to the old list: safe as long as no client has committed. The same refusals. */
+/*
+ * Ends a change of nodes by going back to the old list: safe as long as no client has committed.
+ *
+ * Returns REDLOCK_OK; REDLOCK_EINVAL when the nodes are not being changed; or REDLOCK_ECLOSED.
+ */
 REDLOCK_EXPORT redlock_status redlock_client_abandon_nodes(redlock_client *client);
 
 /* ---------------------------------------------------------------------------------------- locks */
 
 /*
- * How each request ends. `status` says how; `lock` is the handle it was about. When the handle
- * ends with this callback (a failed acquisition, a release), it may still be asked
- * (redlock_explain, redlock_report, redlock_key) until the callback returns.
+ * Tells how a request ended, or (redlock_request.on_lost) that a held lock is lost. `lock` is the
+ * handle of the request, and `arg` the argument that was passed with the callback.
+ *
+ * Called from the loop, after the call that made the request has returned. When the handle ends
+ * with this callback (a failed acquisition, a release), redlock_explain, redlock_report and
+ * redlock_key may still be called on `lock` until the callback returns.
  */
 typedef void redlock_cb(redlock_lock *lock, redlock_status status, void *arg);
 
 /*
- * How a key is to be held. Readers share it with each other and with nobody else. So they hold it,
- * all together, with the value REDLOCK_SHARED_VALUE, and are listed at each node, in the sorted set
- * "<key>::readers", with the time at which the share of each lapses: the key is there until the
- * last of them does. Everybody else, also a client of another make, finds a key that is taken.
+ * The way a key is held: by one holder alone, or shared by readers.
  *
- * A writer holds it alone. As long as it finds readers, and has more tries to come, it leaves a
- * note at the node, "<key>::writer": then no reader is let in that is not in already, and the
- * writer gets the key when those have gone. The note lapses by itself, soon after the next try was
- * due (that is at most retry_delay_max_ms and two node_timeout_ms), and within one ttl_ms: so long
- * may readers wait for a writer that has given up. Writers do not wait for each other in any
- * order, and after one of them readers and writers compete evenly.
+ * Readers share a key with each other only. All of them together hold it with the value
+ * REDLOCK_SHARED_VALUE. Each node lists them in the sorted set "<key>::readers", with the time at
+ * which each reader's share expires; the key expires with the last of them. Other clients, also
+ * those of another make, find a key that is taken.
  *
- * A writer that waits for a reader that stays keeps other readers out until wait_ms is over.
+ * A writer holds the key alone. As long as a writer finds readers, and has more tries to come, it
+ * leaves a note at the node, "<key>::writer". While the note is there, the node admits no reader
+ * that it does not list already, and the writer gets the key when the listed readers have gone. The
+ * note expires soon after the writer's next try was due (within retry_delay_max_ms and two
+ * node_timeout_ms), and within one ttl_ms: readers wait no longer than this for a writer that has
+ * given up. Writers do not wait for each other in any order, and after one writer readers and
+ * writers compete evenly. A writer that waits for a reader that stays keeps other readers out until
+ * wait_ms is over.
  *
- * Readers and writers have one key, neither `keys` nor `permits`; and readers no `min_hold_ms`.
+ * Readers and writers have one key, neither `keys` nor `permits`; readers have no `min_hold_ms`.
  */
 typedef enum redlock_mode {
-    REDLOCK_EXCLUSIVE, /* one holder; readers that keep coming may keep it out */
-    REDLOCK_READER,    /* may not be `fenced`: a fence is for who holds a key alone */
-    REDLOCK_WRITER     /* one holder, for whom readers make room */
+    REDLOCK_EXCLUSIVE, /* one holder; a steady stream of readers may keep it out */
+    REDLOCK_READER,    /* many holders; not `fenced`: a fence is for a key held alone */
+    REDLOCK_WRITER     /* one holder; readers make room for it */
 } redlock_mode;
 
 /* One acquisition. Initialise with REDLOCK_REQUEST_INIT, then set at least `key`. */
@@ -404,116 +464,122 @@ typedef struct redlock_request {
     size_t size; /* sizeof(redlock_request): set by the macro */
 
     /*
-     * The resource's name, any bytes; on the wire it is the Redis key. Some names are kept for the
-     * library, and refused: REDLOCK_MARKER_KEY, and those that end in "::fence", "::readers" or
-     * "::writer".
+     * Name of the resource, any bytes; the Redis key. Refused, because the library uses them:
+     * REDLOCK_MARKER_KEY, and names that end in "::fence", "::readers" or "::writer".
      */
     const char *key;
-    size_t key_length; /* 1 to REDLOCK_MAX_KEY; 0: key is a C string, take strlen */
+    size_t key_length; /* bytes, 1 to REDLOCK_MAX_KEY; 0: `key` is a C string */
 
-    uint64_t ttl_ms; /* how long the nodes keep the key unless renewed; 10000 */
+    uint64_t ttl_ms; /* time for which the nodes keep the key unless renewed; 10000 */
 
     /*
-     * How long to go on trying. Both 0: one try. `wait_ms` bounds the time from the call to the
-     * last try (REDLOCK_FOREVER: no bound), `retries` the number of tries after the first; one
-     * that is 0 does not bound. The delay before each retry is drawn at random.
+     * Bounds on the tries. `wait_ms` bounds the time from the call to the last try
+     * (REDLOCK_FOREVER: no limit), `retries` the number of tries after the first. A bound that is
+     * 0 does not count; if both are 0, there is one try. The delay before each retry is random: see
+     * redlock_options.retry_delay_ms.
      */
     uint64_t wait_ms;
     uint32_t retries;
 
-    /* An acquisition, renewal or extension that leaves no more validity than this has failed. */
+    /* Validity that an acquisition, renewal or extension must exceed: otherwise it has failed. */
     uint64_t min_validity_ms;
 
     /*
-     * Renew the lock every third of its TTL until it is released or lost; the first time at a
-     * random instant within the first third, so that locks that were acquired together are not
-     * renewed together. A renewal that fails is tried again after nearly half of the time that is
-     * left, and at once when a node comes up. `max_hold_ms` (0: no
-     * bound) is for how long after the acquisition renewals may begin: a program that hangs with
-     * its loop still running holds the key no longer than max_hold_ms + ttl_ms.
+     * Whether to renew the lock every third of its TTL until it is released or lost. The first
+     * renewal comes at a random instant within the first third, so that locks that were acquired
+     * together are not renewed together. A renewal that fails is tried again after nearly half of
+     * the time that is left, and at once when a node comes up.
      */
     bool watchdog;
+    /*
+     * Time after the acquisition within which renewals may begin; 0: no limit. A program that hangs
+     * with its loop still running holds the key no longer than max_hold_ms + ttl_ms.
+     */
     uint64_t max_hold_ms;
 
     /*
-     * Called once, on the loop, when the lock is lost while held, at the latest when its validity
-     * ends (as far as the loop is not kept busy elsewhere: only fencing protects against that).
-     *   REDLOCK_ELOST     so many nodes said the key is gone or another's that no quorum is left
+     * Callback for the loss of the lock; may be NULL. Called once, from the loop, when the lock is
+     * lost while held; at the latest when its validity ends, unless the loop is kept busy elsewhere
+     * (only fencing protects against that).
+     *   REDLOCK_ELOST     so many nodes said that the key is gone, or is another's, that no quorum
+     *                     is left
      *   REDLOCK_EEXPIRED  the validity ended, and no renewal had succeeded
-     *   REDLOCK_ECLOSED   the client is closing, the handle dies with it
-     * Except after ECLOSED, the handle still is the application's to release. May be NULL.
+     *   REDLOCK_ECLOSED   the client is closing, and the handle ends with it
+     * After REDLOCK_ELOST and REDLOCK_EEXPIRED the handle remains the application's to release.
      */
     redlock_cb *on_lost;
     void *on_lost_arg;
 
     /*
-     * Give the lock a fence: a number that is larger than that of every acquisition of the key, by
-     * any client, that was completed before this one began, whatever became of its validity. A
-     * resource that refuses smaller numbers than it has seen is safe from holders that do not know
-     * yet that they have lost the lock (Kleppmann, "How to do distributed locking", 2016). It
-     * takes one round trip when the counters of a quorum agree, as they do unless acquisitions
-     * overlap or nodes were away, and two otherwise, seldom more. All clients of a key must ask for
-     * it.
+     * Whether to give the lock a fence: a number larger than that of every acquisition of the key,
+     * by any client, that was completed before this acquisition began, whatever became of the
+     * validity of the earlier one. A resource that refuses numbers smaller than the largest it has
+     * seen is safe from holders that do not know yet that they have lost the lock (Kleppmann, "How
+     * to do distributed locking", 2016). A fence takes one round trip when the counters of a quorum
+     * agree, as they do unless acquisitions overlap or nodes were away; otherwise two, and seldom
+     * more. All clients of a key must ask for a fence.
      */
     bool fenced;
 
     /*
-     * Several keys in one lock, instead of `key`: key_count of them, 1 to REDLOCK_MAX_KEYS, all
-     * different; key_lengths may be NULL, and a length 0: then the key is a C string. Each node
-     * takes all of them or none, so that requests for keys that overlap, in whatever order, never
-     * wait for each other with half of them. To other clients each is a key as any other. The lock
-     * is lost when so many nodes lack any of them that no quorum has all; its one fence is larger
-     * than those of all of them before.
+     * Keys of a lock of several keys, all different, instead of `key`. Each node takes all of them
+     * or none, so that requests for keys that overlap, in whatever order, never wait for each other
+     * with half of their keys. To other clients each of them is a key like any other. The lock is
+     * lost when so many nodes lack any of the keys that no quorum has all of them. The lock has one
+     * fence, larger than all earlier fences of all its keys.
      */
     const char *const *keys;
-    const size_t *key_lengths;
-    size_t key_count;
+    const size_t *key_lengths; /* bytes; NULL, or 0 for a key: the key is a C string */
+    size_t key_count;          /* 1 to REDLOCK_MAX_KEYS; 0 with `key` */
 
     /*
-     * The key stays taken for at least so long, also where it is released earlier; counted, like
-     * the validity, from before the try that got it. For work that must not be done again too
-     * soon, whoever does it (a job that many machines would start). At most ttl_ms; 0: not at all.
-     * A key that stays has a value that is nobody's: zeros for the token, and the owner.
+     * Time for which the key stays taken at least, also where it is released earlier; counted, like
+     * the validity, from before the try that acquired it. At most ttl_ms; 0: the release frees the
+     * key. For work that no client may do again too soon (a job that many machines would start). A
+     * key that stays has a value without a holder: zeros in place of the token, and the owner.
      */
     uint64_t min_hold_ms;
 
     /*
-     * The nodes keep the key for so long after the validity has ended, so that only a holder that
-     * vanished delays the next one: what it had sent before has time to arrive. (The lock-delay of
-     * "The Chubby lock service", section 2.4: for resources that cannot check a fence.) A release
-     * frees the key at once. ttl_ms and this together are at most max_ttl_ms; 0: no longer.
+     * Time for which the nodes keep the key after the validity has ended; 0: no longer. Only a
+     * holder that vanished delays the next one, so that the commands it had sent have time to
+     * arrive; a release frees the key at once. (The lock-delay of "The Chubby lock service",
+     * section 2.4: for resources that cannot check a fence.) The sum of ttl_ms and lock_delay_ms is
+     * at most max_ttl_ms.
      */
     uint64_t lock_delay_ms;
 
     /*
-     * Above 0, for masters with replicas: a node's grant or renewal counts only if so many of its
-     * replicas confirm it within half of node_timeout_ms (WAIT); otherwise its vote is UNTRUSTED.
-     * Then a replica that is promoted is likely to have the key, which makes failover less
-     * dangerous, and not safe: any replica may be promoted. It costs a round trip to the replicas,
-     * for which whatever else this client asked of the node waits too. Such a node must not be
-     * taken for a silent one: a client whose stall_timeout_ms is less than its node_timeout_ms
+     * Number of replicas, for masters with replicas, that must confirm a node's grant or renewal
+     * (WAIT) within half of node_timeout_ms; otherwise the node's vote is UNTRUSTED. 0: none. A
+     * replica that is promoted is then likely to have the key, which makes failover less dangerous,
+     * but not safe: any replica may be promoted. The price is a round trip to the replicas, during
+     * which the node's other commands of this client wait too. For such a silence a node must not
+     * be dropped: a request to a client whose stall_timeout_ms is less than its node_timeout_ms
      * (twice the time of a WAIT) is refused with REDLOCK_EINVAL.
      */
     uint32_t wait_replicas;
 
     /*
-     * Above 0, and up to REDLOCK_MAX_PERMITS: the key is that of a semaphore, which so many may
-     * hold at once. Its permits are the locks of the keys "<key>:0", "<key>:1" and so on; the
-     * request takes any that is free, and from then on the handle is that of this lock: redlock_key
-     * tells which, and it is renewed, extended, released and inspected like any other. A fence is
-     * that of its permit: it is larger than those of the earlier holders of the same permit.
+     * Number of permits, up to REDLOCK_MAX_PERMITS, if the key is that of a semaphore; 0: the key
+     * is that of a lock. So many clients may hold the semaphore at once. Its permits are the locks
+     * of the keys "<key>:0", "<key>:1" and so on. The request takes any permit that is free, and
+     * the handle is then that of this permit's lock: redlock_key tells which, and the lock is
+     * renewed, extended, released and inspected like any other. The fence of a permit is larger
+     * than those of the earlier holders of the same permit.
      *
-     * A try asks for one permit. Nodes that cannot grant it tell which are free, and one of those
-     * is tried at once: that uses up no retry, but after four in a row there is a pause as before
-     * any retry. REDLOCK_EHELD: all are taken, as far as the last try was told; redlock_explain
-     * says who has the permit that it was about.
+     * A try asks for one permit. Nodes that cannot grant it tell which permits are free, and one of
+     * those is tried at once: this uses up no retry, but after four such tries in a row there is a
+     * pause as before any retry. The status REDLOCK_EHELD means that all permits are taken, as far
+     * as the last try was told; redlock_explain says who has the permit that was tried last.
      *
-     * All clients of a key must agree on the number: where they do not, the largest one rules. The
-     * lock of the key itself is another one. The key may be four bytes shorter than otherwise.
+     * All clients of a key must agree on the number: where they do not, the largest number rules.
+     * The lock of `key` itself is separate from the permits. The length of `key` is at most
+     * four bytes less than REDLOCK_MAX_KEY.
      */
     uint32_t permits;
 
-    redlock_mode mode; /* alone, or shared with other readers; REDLOCK_EXCLUSIVE */
+    redlock_mode mode; /* way the key is held; REDLOCK_EXCLUSIVE */
 } redlock_request;
 
 #define REDLOCK_REQUEST_INIT                                                                       \
@@ -524,25 +590,27 @@ typedef struct redlock_request {
 
 /*
  * Asks all nodes at once for the key, with a fresh random token for each try (Redlock steps 1 to
- * 5). The key is acquired when a quorum granted it and more than min_validity_ms of validity is
- * left by a fresh reading of the clock. After a try that failed, the key is released at once on
- * every node that may have it.
+ * 5). The key is acquired when a quorum has granted it and, by a fresh reading of the clock, more
+ * than min_validity_ms of validity is left. After a failed try the key is released at once on every
+ * node that may have it.
+ *
+ * `lock` may be NULL; otherwise *lock is set before the call returns, for redlock_cancel.
  *
  * `on_acquired` (required) is called with
  *   REDLOCK_OK         the lock is held; the handle is the application's until redlock_release
- *   REDLOCK_EHELD      others hold the key, and the nodes that failed, or were too late, would not
- *                      have been in the way alone
- *   REDLOCK_ENOQUORUM  they would have: too few nodes answered in time, or too many refused
- *   REDLOCK_EEXPIRED   a quorum granted it, but too slowly: no validity was left
+ *   REDLOCK_EHELD      others hold the key; the nodes that failed, or were too late, could not
+ *                      alone have prevented a quorum
+ *   REDLOCK_ENOQUORUM  those nodes could: too few answered in time, or too many refused
+ *   REDLOCK_EEXPIRED   a quorum granted the key, but too slowly: no validity was left
  *   REDLOCK_ECANCELED, REDLOCK_ECLOSED, REDLOCK_ENOMEM
- * and, when it is not OK, the handle ends with the callback. redlock_explain tells why.
+ * Unless the status is REDLOCK_OK, the handle ends with the callback. redlock_explain tells why.
+ *
  * With wait_ms, the last try begins within wait_ms of the call, and the callback comes at the
- * latest two node_timeout_ms later: one for the try, one to learn who denied it; of a fenced lock,
- * one more for each time that counters are raised.
+ * latest two node_timeout_ms later: one for the try, one to learn which nodes denied it and why.
+ * For a fenced lock, one more node_timeout_ms is added each time that counters are raised.
  *
- * `lock` may be NULL; otherwise it is set, for redlock_cancel, before the call returns.
- *
- * Refuses with REDLOCK_EINVAL (redlock_client_error names the field), ENOMEM, ECLOSED.
+ * Returns REDLOCK_OK, or refuses with REDLOCK_EINVAL (redlock_client_error names the field),
+ * REDLOCK_ENOMEM or REDLOCK_ECLOSED; then *lock is NULL.
  */
 REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client *client,
                                               const redlock_request *request,
@@ -550,151 +618,179 @@ REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client *client,
                                               redlock_lock **lock);
 
 /*
- * Ends an acquisition that is under way: its callback follows with REDLOCK_ECANCELED, and what it
- * had been granted is released. REDLOCK_EINVAL when the lock is not being acquired any more.
+ * Cancels an acquisition: `on_acquired` follows with REDLOCK_ECANCELED, and the nodes that may have
+ * granted the key are sent a release.
+ *
+ * Returns REDLOCK_OK, REDLOCK_EINVAL when the lock is not being acquired any more, or
+ * REDLOCK_ECLOSED.
  */
 REDLOCK_EXPORT redlock_status redlock_cancel(redlock_lock *lock);
 
 /*
- * Extends a held lock: its key is to live `ttl_ms` from now (0: the TTL it has: the request's, or
- * that of the last extension that succeeded) on every node that still has our token. Needs a quorum
- * of such nodes; never creates a key. It never shortens: where more than ttl_ms is left, that
- * stays. The watchdog, if on, renews with ttl_ms once the extension has succeeded.
+ * Extends a held lock: its key is to live `ttl_ms` from now on every node that still has the lock's
+ * token. 0: the TTL of the request, or of the last extension that succeeded.
+ *
+ * An extension needs a quorum of nodes with the token, and never creates a key. It never shortens
+ * the lock: where more than ttl_ms is left, the longer time stays. Once the extension has
+ * succeeded, the watchdog, if on, renews with ttl_ms.
  *
  * `on_extended` (may be NULL) is called with
  *   REDLOCK_OK         validity counts from this call
- *   REDLOCK_ELOST      a quorum is gone; on_lost follows
+ *   REDLOCK_ELOST      no quorum has the key any more; on_lost follows
  *   REDLOCK_ENOQUORUM  not enough nodes answered within node_timeout_ms; the lock keeps the
  *                      validity it had, or gains some when the answers come later
  *   REDLOCK_EEXPIRED   granted, but too slowly
- *   REDLOCK_ENOMEM     it could not be sent; the lock keeps the validity it had
- *   REDLOCK_ECANCELED  the lock was released meanwhile;  REDLOCK_ECLOSED
- * Refuses with REDLOCK_EBUSY while another extension is under way, REDLOCK_ELOST when the lock is
- * lost, REDLOCK_EINVAL when it is not held or ttl_ms is out of bounds, REDLOCK_ECLOSED.
+ *   REDLOCK_ENOMEM     the extension could not be sent; the lock keeps the validity it had
+ *   REDLOCK_ECANCELED  the lock was released meanwhile
+ *   REDLOCK_ECLOSED
+ *
+ * Returns REDLOCK_OK, or refuses with REDLOCK_EBUSY while another extension is under way,
+ * REDLOCK_ELOST when the lock is lost, REDLOCK_EINVAL when the lock is not held or ttl_ms is out of
+ * bounds, or REDLOCK_ECLOSED.
  */
 REDLOCK_EXPORT redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms,
                                              redlock_cb *on_extended, void *arg);
 
 /*
  * Releases a lock, held or lost, on all nodes, and consumes the handle: it must not be used after
- * this call but inside the callback. A renewal under way is overtaken; an extension under way
- * ends with REDLOCK_ECANCELED. A node that cannot be reached is sent the release again when it
- * comes back, for one TTL.
+ * this call, except inside `on_released`. A renewal under way is overtaken; an extension under way
+ * ends with REDLOCK_ECANCELED. A node that cannot be reached is sent the release when it comes
+ * back, for one TTL.
  *
  * `on_released` (may be NULL) is called with
- *   REDLOCK_OK         a quorum still had our token: the lock was ours to the end
- *   REDLOCK_ELOST      so many nodes had lost it that no quorum had it: what was done under the
- *                      lock may not have been alone
+ *   REDLOCK_OK         a quorum still had the lock's token: the lock was held to the end
+ *   REDLOCK_ELOST      so many nodes had lost the key that no quorum had it: another client may
+ *                      have held the lock at the same time
  *   REDLOCK_ENOQUORUM  not enough nodes answered within node_timeout_ms to tell
- *   REDLOCK_ENOMEM     it could not be sent: the key is free when its TTL is over
- * Refuses with REDLOCK_EINVAL while the lock is being acquired (redlock_cancel does that), and
- * with REDLOCK_ECLOSED: then the handle is the closing client's.
+ *   REDLOCK_ENOMEM     the release could not be sent: the key is free when its TTL is over
+ *
+ * Returns REDLOCK_OK, or refuses with REDLOCK_EINVAL while the lock is being acquired (use
+ * redlock_cancel), or with REDLOCK_ECLOSED: then the handle is the closing client's.
  */
 REDLOCK_EXPORT redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released,
                                               void *arg);
 
 /*
- * For how long, by a fresh reading of the clock, the lock is still certain to be ours, rounded
- * down; 0 when it is not held. TTL less what has passed since the round that granted it began,
- * less drift (Redlock step 3): ttl * drift + 2 ms.
+ * Returns the time, in ms rounded down, for which the lock is still certain to be held, by a fresh
+ * reading of the clock; 0 when it is not held. This is the TTL, less the time since the round that
+ * granted it began, less drift, ttl * drift + 2 ms (Redlock step 3).
  */
 REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
 
 /*
- * The fence of a fenced lock, above 0 and below 2^53, from its acquisition to the end of the
- * handle; 0 for any other. Write it beside whatever is done under the lock.
+ * Returns the fence of a fenced lock, above 0 and below 2^53, from its acquisition to the end of
+ * the handle; 0 for any other lock. Write the fence with each change made under the lock.
  *
- * How: with the key each node keeps a counter, "<key>::fence", which outlives the lock. Granting
- * sets it to the larger of one more and the client's wall clock; the fence is the largest that was
- * granted, and a quorum's counters are raised to it, where the key still is ours, before the
- * acquisition is told. (The maximum alone would not do: of counters 5, 0, 0, 0, 0 nodes 1, 2 and 3
- * make 6, 1, 1, the fence 6; and then 3, 4 and 5 make 2, 1, 1.) A counter that turns out to be
- * larger does not count: another holder may have had that fence there. All are raised to it then.
+ * Each node keeps a counter beside the key, "<key>::fence", which outlives the lock. A grant sets
+ * the counter to the larger of its successor and the client's wall clock. The fence is the largest
+ * counter among the grants; before the acquisition is told, the counters of a quorum are raised to
+ * it, where the key is still this lock's. (The maximum alone would not do: of counters 5, 0, 0, 0,
+ * 0 nodes 1, 2 and 3 make 6, 1, 1, the fence 6; and then 3, 4 and 5 make 2, 1, 1.) A node whose
+ * counter turns out to be larger does not count towards that quorum: another holder may have had
+ * this fence there. Then all counters are raised to the larger one.
  */
 REDLOCK_EXPORT uint64_t redlock_fence(const redlock_lock *lock);
 
 /*
- * The lock's key: *length bytes, any of them may be NUL (length may be NULL). "" for NULL. Of a
- * permit: its own, such as "<key>:3"; while that is being acquired, the one that is tried, and
- * valid until the loop goes on.
+ * Returns the lock's key, of several keys the first: *length bytes, any of which may be NUL;
+ * `length` may be NULL. "" when `lock` is NULL. For a permit: the permit's own key, such as
+ * "<key>:3"; while the permit is being acquired, the key that is tried, valid until the loop goes
+ * on.
  */
 REDLOCK_EXPORT const char *redlock_key(const redlock_lock *lock, size_t *length);
 
-/* The same of a lock of several keys, in the order of the request; NULL when there are fewer. */
+/*
+ * Returns key number `index`, from 0, of a lock of several keys, in the order of the request, as
+ * redlock_key does; NULL when the lock has fewer keys.
+ */
 REDLOCK_EXPORT const char *redlock_key_at(const redlock_lock *lock, size_t index, size_t *length);
 
-/* ------------------------------------------------------------------------------ looking at locks
- */
+/* ----------------------------------------------------------------------------- looking at locks */
 
-/* What one node says of a key. */
+/* One node's answer about a key. The texts are valid until the callback returns. */
 typedef struct redlock_node_view {
     const char *node;   /* "127.0.0.1:6379" */
-    bool answered;      /* and can be trusted; else `detail` says why not */
-    bool held;          /* the key is there, with an expiry */
-    const char *owner;  /* redlock_options.owner of who holds it, printable; "" */
-    uint64_t ttl_ms;    /* what the key has left */
-    uint64_t fence;     /* the key's counter; 0: none */
-    const char *detail; /* why it did not answer, or what there is that is no lock; "" */
-    uint32_t readers;   /* how many share the key; 0: nobody, or it is held alone */
+    bool answered;      /* whether the node answered, and can be trusted; if not, see `detail` */
+    bool held;          /* whether the key is there, with an expiry */
+    const char *owner;  /* redlock_options.owner of the holder, printable; "" */
+    uint64_t ttl_ms;    /* rest of the key's TTL */
+    uint64_t fence;     /* counter of the key; 0: none */
+    const char *detail; /* why there is no answer, or why the key is no lock; "" */
+    uint32_t readers;   /* number of readers that share the key; 0: free, or held alone */
 } redlock_node_view;
 
-/* What all of them say. The texts are valid until the callback returns. */
+/* The answers of all nodes, and the result. The texts are valid until the callback returns. */
 typedef struct redlock_view {
-    bool held;                      /* a quorum of the nodes holds it for the same holder(s) */
-    const char *owner;              /* of that holder; "" */
-    uint64_t ttl_ms;                /* for how long a quorum still holds it */
+    bool held;                      /* whether a quorum holds it for the same holder or readers */
+    const char *owner;              /* redlock_options.owner of the holder; "" */
+    uint64_t ttl_ms;                /* time for which a quorum still holds it */
     uint64_t fence;                 /* of the newest fenced acquisition that was told; 0: none */
     const redlock_node_view *nodes; /* in the order of redlock_client_nodes */
     size_t node_count;
-    uint32_t readers; /* held by readers: so many a quorum has; `owner` is "" */
+    uint32_t readers; /* number of readers that a quorum lists, when shared; `owner` is then "" */
 } redlock_view;
 
 /*
- * REDLOCK_OK: `view` is what the nodes that did not answer could not change;
- * REDLOCK_ENOQUORUM: they could; REDLOCK_ECLOSED.
+ * Tells the result of redlock_inspect. `view` is valid until the callback returns. Statuses:
+ *   REDLOCK_OK         the nodes that did not answer could not change `view`
+ *   REDLOCK_ENOQUORUM  the nodes that did not answer could change `view`
+ *   REDLOCK_ECLOSED
  */
 typedef void redlock_inspect_cb(redlock_status status, const redlock_view *view, void *arg);
 
 /*
- * Asks all nodes who holds a key (key_length bytes; 0: a C string), and calls back within
- * node_timeout_ms. For operators and tests: what it says may be over when it is told. No token is
- * told.
- * Refuses with REDLOCK_EINVAL, ENOMEM, ECLOSED (redlock_client_error).
+ * Asks all nodes who holds a key, and calls `on_view` (required) within node_timeout_ms. For
+ * operators and tests: the answer may be out of date when it is told. No token is told.
+ *
+ * `key` has `key_length` bytes; 0: `key` is a C string.
+ *
+ * Returns REDLOCK_OK, or refuses with REDLOCK_EINVAL, REDLOCK_ENOMEM or REDLOCK_ECLOSED
+ * (redlock_client_error says why).
  */
 REDLOCK_EXPORT redlock_status redlock_inspect(redlock_client *client, const char *key,
                                               size_t key_length, redlock_inspect_cb *on_view,
                                               void *arg);
 
 /*
- * REDLOCK_OK         nobody was told a larger fence of the key when the nodes answered
- * REDLOCK_ELOST      somebody was, or is about to be
- * REDLOCK_ENOQUORUM  too few nodes answered to tell;  REDLOCK_ECLOSED
+ * Tells the result of redlock_check_fence. Statuses:
+ *   REDLOCK_OK         no client had been told a larger fence of the key when the nodes answered
+ *   REDLOCK_ELOST      a client was told a larger fence, or is about to be
+ *   REDLOCK_ENOQUORUM  too few nodes answered to tell
+ *   REDLOCK_ECLOSED
  */
 typedef void redlock_fence_cb(redlock_status status, void *arg);
 
 /*
- * For a resource that is handed a fence, and can ask: is it still the newest of its key? (As
- * CheckSequencer in "The Chubby lock service for loosely-coupled distributed systems", OSDI 2006,
- * section 2.4.) A resource that can keep a number needs no question: redlock_gate.
- * Refuses with REDLOCK_EINVAL, ENOMEM, ECLOSED.
+ * Asks the nodes whether `fence` is still the newest fence of a key, and calls `on_fence`
+ * (required) within node_timeout_ms. For a resource that is handed a fence and can ask, but cannot
+ * keep a number; if it can, use redlock_gate. (As CheckSequencer in "The Chubby lock service for
+ * loosely-coupled distributed systems", OSDI 2006, section 2.4.)
+ *
+ * `key` has `key_length` bytes; 0: `key` is a C string.
+ *
+ * Returns REDLOCK_OK, or refuses with REDLOCK_EINVAL, REDLOCK_ENOMEM or REDLOCK_ECLOSED
+ * (redlock_client_error says why).
  */
 REDLOCK_EXPORT redlock_status redlock_check_fence(redlock_client *client, const char *key,
                                                   size_t key_length, uint64_t fence,
                                                   redlock_fence_cb *on_fence, void *arg);
 
 /*
- * What a resource keeps beside each of its objects to refuse holders that have lost the lock: the
- * largest fence that it has seen. Keep it with the object, in the same transaction.
+ * The record that a resource keeps with each of its objects, in the same transaction, to refuse
+ * holders that have lost the lock. Initialise with REDLOCK_GATE_INIT.
  */
 typedef struct redlock_gate {
-    uint64_t fence;
+    uint64_t fence; /* largest fence seen so far */
 } redlock_gate;
 
-/* Before anything else was seen. */
+/* A gate that has seen no fence. */
 #define REDLOCK_GATE_INIT                                                                          \
     { 0 }
 
-/* Whether to let in who brings this fence: one that is as large as any that was let in before. */
+/*
+ * Returns whether to accept a request that carries `fence`: true if no larger fence was accepted
+ * before; then `gate` remembers this one.
+ */
 static inline bool redlock_gate_admit(redlock_gate *gate, uint64_t fence) {
     if (fence < gate->fence) {
         return false;
@@ -703,48 +799,52 @@ static inline bool redlock_gate_admit(redlock_gate *gate, uint64_t fence) {
     return true;
 }
 
-/* ---------------------------------------------------------------------------- why it went so */
+/* -------------------------------------------------------------------------------------- reports */
 
-/* What one node said in the last round of a lock. */
+/* One node's answer in the last round of a lock. */
 typedef enum redlock_vote {
-    REDLOCK_VOTE_NONE,        /* had not answered when the others had already decided */
-    REDLOCK_VOTE_GRANTED,     /* did it */
-    REDLOCK_VOTE_DENIED,      /* the key is held by another, or (to a reader) waited for */
-    REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string; or its counter
-                                 (of a fenced lock) is out of range */
+    REDLOCK_VOTE_NONE,        /* no answer yet when the others had already decided */
+    REDLOCK_VOTE_GRANTED,     /* done */
+    REDLOCK_VOTE_DENIED,      /* the key is held by another; for a reader also: a writer waits */
+    REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string; or the counter
+                                 of a fenced lock is out of range */
     REDLOCK_VOTE_NO_EXPIRY,   /* the key exists but is no lock: it never expires */
     REDLOCK_VOTE_MISSING,     /* the key was to be renewed or released, and was not there */
-    REDLOCK_VOTE_ERROR,       /* the server refused: detail is its own text, or says why */
+    REDLOCK_VOTE_ERROR,       /* the server refused: `detail` is the server's text, or says why */
     REDLOCK_VOTE_TIMEOUT,     /* no answer within node_timeout_ms */
-    REDLOCK_VOTE_UNREACHABLE, /* nothing was sent: no connection, or over a bound; see detail */
+    REDLOCK_VOTE_UNREACHABLE, /* nothing was sent: no connection, or over a bound; see `detail` */
     REDLOCK_VOTE_BROKEN,      /* the connection broke before the answer: outcome unknown */
-    REDLOCK_VOTE_UNTRUSTED,   /* it did it, or may have, but that does not count: redlock_guards, or
-                                 redlock_request.wait_replicas */
-    REDLOCK_VOTE_LATE         /* did it, but its answer came when the round was over */
+    REDLOCK_VOTE_UNTRUSTED,   /* done, or perhaps done, but the vote does not count: see
+                                 redlock_guards and redlock_request.wait_replicas */
+    REDLOCK_VOTE_LATE         /* done, but the answer came when the round was over */
 } redlock_vote;
 
+/* One node's vote, and the reason for it. */
 typedef struct redlock_node_report {
-    const char *node;   /* "127.0.0.1:6379" */
-    redlock_vote vote;  /* its vote */
-    uint64_t ttl_ms;    /* DENIED: what the other holder's key, or the writer's note, has left; 0
-                           when not known;
-                           UNTRUSTED: for how long still; 0: until something else changes */
-    const char *detail; /* ERROR, UNREACHABLE, BROKEN, UNTRUSTED: why, in words; "" */
+    const char *node; /* "127.0.0.1:6379" */
+    redlock_vote vote;
+    uint64_t ttl_ms;    /* DENIED: rest of the TTL of the other holder's key, or of the writer's
+                           note; 0: not known.
+                           UNTRUSTED: time until trusted again; 0: until something else changes */
+    const char *detail; /* ERROR, UNREACHABLE, BROKEN, UNTRUSTED: the reason in words; "" */
 } redlock_node_report;
 
 /*
- * What each node said in the lock's last round, in the order of redlock_client_nodes. Fills in up
- * to `capacity` entries and returns the number of nodes. The texts are valid until the callback
- * (or, outside of one, the current turn of the loop) ends.
+ * Fills in up to `capacity` entries of `reports`: the votes of the lock's last round, in the order
+ * of redlock_client_nodes. The texts are valid until the callback ends from which this function is
+ * called; outside of a callback, until the current turn of the loop ends.
+ *
+ * Returns the number of nodes, which may be more than `capacity`; 0 when `lock` is NULL.
  */
 REDLOCK_EXPORT size_t redlock_report(const redlock_lock *lock, redlock_node_report *reports,
                                      size_t capacity);
 
 /*
- * The same as one sentence for a log or an operator, such as "not acquired after 3 tries in
- * 412 ms, 3 of 5 nodes are needed; 1 granted (10.0.0.1:6379); 2 held by another, for 7310 ms more
- * at most (10.0.0.2:6379, 10.0.0.3:6379); 2 unreachable: Connection refused (10.0.0.4:6379, ...)".
- * Valid until the next call of redlock_explain on the same client. Never NULL.
+ * Returns the report of the lock's last round as one sentence for a log or an operator, such as
+ * "not acquired after 3 tries in 412 ms, 3 of 5 nodes are needed; 1 granted (10.0.0.1:6379); 2 held
+ * by another, for 7310 ms more at most (10.0.0.2:6379, 10.0.0.3:6379); 2 unreachable: Connection
+ * refused (10.0.0.4:6379, ...)". Valid until the next call of redlock_explain on the same client.
+ * Never NULL.
  */
 REDLOCK_EXPORT const char *redlock_explain(const redlock_lock *lock);
 

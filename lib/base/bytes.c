@@ -40,7 +40,7 @@ char *bytes_reserve(struct bytes *bytes, size_t more) {
 
 void bytes_append(struct bytes *bytes, const char *data, size_t length) {
     char *end = bytes_reserve(bytes, length);
-    if (end != NULL && length > 0) { /* data may be NULL then */
+    if (end != NULL && length > 0) { /* `data` may be NULL if `length` is 0 */
         memcpy(end, data, length);
         bytes->length += length;
     }

@@ -11,7 +11,7 @@ struct bytes {
     char *data;
     size_t length;
     size_t capacity;
-    bool failed; /* an append ran out of memory: the content is not to be used */
+    bool failed; /* whether an append ran out of memory: the content must not be used */
 };
 
 void bytes_init(struct bytes *bytes, const redlock_allocator *allocator);
@@ -19,12 +19,15 @@ void bytes_finish(struct bytes *bytes);
 void bytes_clear(struct bytes *bytes);
 
 /*
- * Makes room for `more` bytes and returns where they go, for a caller that then adds what it
- * wrote to `length`; NULL (and `failed`) when out of memory.
+ * Makes room for `more` bytes and returns their start; the caller writes there and adds the number
+ * of bytes written to `length`. Returns NULL, and sets `failed`, when out of memory.
  */
 char *bytes_reserve(struct bytes *bytes, size_t more);
 
-/* Appends; on failure sets `failed`, so that a caller may check once after many appends. */
+/*
+ * Appends `length` bytes. Sets `failed` when out of memory, so that a caller may check once after
+ * many appends.
+ */
 void bytes_append(struct bytes *bytes, const char *data, size_t length);
 
 #endif

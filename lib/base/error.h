@@ -1,10 +1,10 @@
-/* Filling in a redlock_error. */
+/* Fills in a redlock_error. */
 #ifndef REDLOCK_BASE_ERROR_H
 #define REDLOCK_BASE_ERROR_H
 
 #include <redlock.h>
 
-/* Sets status and sentence, when `error` is not NULL, and returns the status. */
+/* Sets status and sentence of `error`, unless NULL, and returns `status`. */
 __attribute__((format(printf, 3, 4))) redlock_status
 error_set(redlock_error *error, redlock_status status, const char *format, ...);
 

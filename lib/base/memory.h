@@ -1,6 +1,6 @@
 /*
- * The client's allocator hook, behind the three calls that the library uses. All of them return
- * NULL on failure, like malloc; nothing aborts.
+ * The client's allocator hook, behind the library's calls. The allocating functions return NULL on
+ * failure, like malloc; none of them aborts.
  */
 #ifndef REDLOCK_BASE_MEMORY_H
 #define REDLOCK_BASE_MEMORY_H
@@ -8,17 +8,17 @@
 #include <redlock.h>
 #include <stddef.h>
 
-/* The application's allocator, or the one of libc when `chosen` is NULL. */
+/* Returns the application's allocator, or that of libc when `chosen` is NULL. */
 redlock_allocator memory_allocator(const redlock_allocator *chosen);
 
 void *memory_alloc(const redlock_allocator *allocator, size_t size);
 void *memory_zalloc(const redlock_allocator *allocator, size_t size);
 void *memory_realloc(const redlock_allocator *allocator, void *memory, size_t size);
 
-/* Takes NULL. */
+/* Frees `memory`, which may be NULL. */
 void memory_free(const redlock_allocator *allocator, void *memory);
 
-/* A NUL-terminated copy of `length` bytes. */
+/* Returns a NUL-terminated copy of `length` bytes, or NULL when out of memory. */
 char *memory_copy(const redlock_allocator *allocator, const char *bytes, size_t length);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Time inside the library: nanoseconds in a uint64_t, as instants of one clock and as durations.
- * All arithmetic saturates, so that REDLOCK_FOREVER and its kin need no special cases: what would
- * overflow is NANOS_NEVER, what would be negative is 0.
+ * All arithmetic saturates, so that REDLOCK_FOREVER and other large values need no special cases:
+ * an overflow gives NANOS_NEVER, a negative result gives 0.
  */
 #ifndef REDLOCK_BASE_NANOS_H
 #define REDLOCK_BASE_NANOS_H
@@ -31,7 +31,7 @@ static inline uint64_t nanos_from_ms(uint64_t ms) {
     return ms > NANOS_NEVER / NANOS_PER_MS ? NANOS_NEVER : ms * NANOS_PER_MS;
 }
 
-/* Rounded down: a validity is never stated longer than it is. */
+/* Rounds down: a validity is never stated longer than it is. */
 static inline uint64_t nanos_to_ms(uint64_t nanos) {
     return nanos / NANOS_PER_MS;
 }

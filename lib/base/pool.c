@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 
-/* In front of each object, so that a spare object stays as it is. */
+/* The link in front of each object, so that a spare object keeps its content. */
 struct pool_spare {
     _Alignas(max_align_t) struct pool_spare *next;
 };

@@ -9,7 +9,9 @@ static void on_child(void) {
     generation++;
 }
 
-/* Two threads at once may both register it: then each fork counts twice, which is as good. */
+/*
+ * Two threads at once may both register on_child: each fork then counts twice, which does no harm.
+ */
 bool fork_init(void) {
     static atomic_bool is_registered;
     if (!atomic_load(&is_registered)) {

@@ -9,7 +9,7 @@
 
 #define NANOS_PER_SECOND UINT64_C(1000000000)
 
-/* libevent adds the delay to its own clock: a year is as good as any longer time. */
+/* libevent adds the delay to its own clock: the cap avoids an overflow there. */
 #define LONGEST_DELAY (UINT64_C(31536000) * NANOS_PER_SECOND)
 
 static bool arm(struct timer *timer) {
@@ -33,7 +33,7 @@ static void on_event(evutil_socket_t fd, short events, void *arg) {
     if (timer->at == NANOS_NEVER) {
         return;
     }
-    /* libevent counts from the instant at which it last looked at its clock: that may be early. */
+    /* libevent counts from the instant at which it last read its clock, and may be early. */
     if (clock_now() < timer->at && arm(timer)) {
         return;
     }

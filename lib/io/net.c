@@ -1,19 +1,19 @@
 /*
- * The happy path: hiredis connects; conn_send appends a command, encoded already, to its output
+ * The happy path: hiredis connects; conn_send appends an encoded command to the context's output
  * and marks the connection dirty; net_flush writes each dirty connection once; the read event,
  * armed once for the connection's life, reads and parses, and each reply goes to its request.
  *
- * hiredis frees its context by itself when something breaks, at a time of its choosing, and tells
- * through the cleanup hook: that hook is the one place where a connection learns that its context
- * is gone. It only marks and wakes `closing`, an event of our own; from there the owner is told,
- * far from any callback of hiredis.
+ * On an error hiredis frees its context itself, at a time of its choosing, and calls the cleanup
+ * hook: on_cleanup is the one place where a connection learns that its context is gone. on_cleanup
+ * only marks the connection and wakes `closing`, an event of this file; from there the owner is
+ * told, outside of any callback of hiredis.
  *
- * What servers send is not trusted: io/reader.h.
+ * Replies of servers are not trusted: see io/reader.h.
  *
- * With TLS (io/tls.h) reading may write and writing may read, and what was read may be waiting in
- * OpenSSL instead of in the socket. So each read guards against SIGPIPE as writes do, goes on until
- * nothing is left in there, and goes on with a handshake that is not done; and the write event is
- * armed whenever something could not be written, whatever hiredis has asked for.
+ * With TLS (io/tls.h) reading may write and writing may read, and bytes may wait in OpenSSL instead
+ * of in the socket. Therefore each read is guarded against SIGPIPE as writes are, continues until
+ * OpenSSL holds no more bytes, and continues a handshake that is not done; and the write event is
+ * armed whenever bytes could not be written, whether or not hiredis has asked for it.
  */
 #include "io/net.h"
 
@@ -40,15 +40,15 @@ struct conn {
     const struct conn_listener *listener;
     void *owner;
     struct event readable, writable, closing;
-    bool is_open; /* connected at least once */
+    bool is_open; /* whether connected at least once */
     bool has_answered;
-    bool is_timed;     /* heard_at is that of the replies that are being read */
+    bool is_timed;     /* whether heard_at belongs to the replies that are being read */
     uint64_t heard_at; /* when the latest reply was read */
-    uint64_t replies;  /* so far */
-    bool is_reading;   /* the read event is armed */
-    bool is_closing;   /* on_closed is due */
-    bool is_dirty;     /* in net->dirty */
-    bool is_writing;   /* inside redisAsyncHandleWrite */
+    uint64_t replies;  /* number of replies so far */
+    bool is_reading;   /* whether the read event is armed */
+    bool is_closing;   /* whether on_closed is due */
+    bool is_dirty;     /* whether in net->dirty */
+    bool is_writing;   /* whether inside redisAsyncHandleWrite */
     bool awaits_writable;
     struct load load, own_load; /* of the application, and of the client itself */
     TAILQ_ENTRY(conn) dirty_link;
@@ -69,14 +69,14 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata) {
     struct load *load = load_of(conn, request);
     bool has_room = load_remove(load, &conn->net->bounds, request->length);
     conn->replies++;
-    /* A connection that is ending says no more that counts: behind a refused login or SELECT
-       commands are carried out all the same, for another user or in another database. */
+    /* Replies on a connection that is ending do not count: after a refused AUTH or SELECT the
+       server still carries out commands, for another user or in another database. */
     if (given == NULL || conn->is_closing) {
         request->on_reply(request, conn->owner, NULL);
         return;
     }
     conn->has_answered = true;
-    if (!conn->is_timed) { /* once for all that one read from the socket has brought */
+    if (!conn->is_timed) { /* once for all replies of one read from the socket */
         conn->is_timed = true;
         conn->heard_at = clock_now();
     }
@@ -87,7 +87,7 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata) {
     request->on_reply(request, conn->owner, &reply);
 }
 
-/* Has connected, and not got through the handshake that TLS begins with. */
+/* Returns whether the connection stands but its TLS handshake has not ended. */
 static bool is_shaking(const struct conn *conn) {
     return conn->tls != NULL && conn->is_open && !conn->tls->is_ready;
 }
@@ -98,20 +98,20 @@ static void note_why(struct conn *conn, const char *why) {
     text_append(&text, "%s%s", why, is_shaking(conn) ? " (in the TLS handshake)" : "");
 }
 
-/* The first byte of TLS's way to say that it understood nothing; hiredis names it. */
+/* Returns whether a plain connection was answered by a TLS alert (byte 0x15, quoted by hiredis). */
 static bool is_answered_in_tls(const struct conn *conn) {
     const redisContext *c = &conn->context->c;
     return conn->tls == NULL && c->err == REDIS_ERR_PROTOCOL && strstr(c->errstr, "\\x15") != NULL;
 }
 
-/* Ended from the other side, without a word. */
+/* Returns whether the server ended the connection without an answer or an error reply. */
 static bool is_rejected(const struct conn *conn) {
     const redisContext *c = &conn->context->c;
     return conn_was_open(conn) && c->connection_type == REDIS_CONN_TCP && !conn->has_answered &&
            (c->err == REDIS_ERR_EOF || c->err == REDIS_ERR_IO);
 }
 
-/* What may be behind that: often the word was lost, for a reset overtook it. */
+/* Returns the likely cause of a rejection: a reset often overtakes the server's message. */
 static const char *suspicion(const struct conn *conn) {
     return conn->tls == NULL ? "does this port want TLS, rediss://?"
                              : "does it want another tls_cert_file?";
@@ -155,7 +155,7 @@ static void on_closing(evutil_socket_t fd, short events, void *arg) {
     (void)events;
     struct conn *conn = arg;
     if (conn->context != NULL) {
-        redisAsyncFree(conn->context); /* on_cleanup is called inside, and wakes this once more */
+        redisAsyncFree(conn->context); /* calls on_cleanup, which wakes `closing` once more */
         event_del(&conn->closing);
     }
     conn->listener->on_closed(conn->owner, conn->why);
@@ -192,7 +192,10 @@ static void await_writable(struct conn *conn) {
     }
 }
 
-/* With TLS hiredis sometimes waits to read when there is more to write, or for a turn of ours. */
+/*
+ * Arms the write event for bytes left over: with TLS, hiredis sometimes waits to read, or for the
+ * next net_flush, though there are bytes to write.
+ */
 static void await_rest(struct conn *conn) {
     if (conn->tls == NULL || conn->is_closing || !conn->is_open) {
         return;
@@ -203,7 +206,7 @@ static void await_rest(struct conn *conn) {
     }
 }
 
-/* True when the connection broke. */
+/* Writes the output. Returns true when the connection broke. */
 static bool write_out(struct conn *conn) {
     if (conn->tls != NULL) {
         conn->tls->methods->begin(conn->tls);
@@ -263,7 +266,7 @@ static void end_shaking(struct conn *conn) {
     }
 }
 
-/* True when the server is known to be the right one. */
+/* Continues the handshake. Returns true when the server's identity has been verified. */
 static bool shake(struct conn *conn) {
     const struct tls_methods *methods = conn->tls->methods;
     switch (methods->shake(conn->tls)) {
@@ -329,7 +332,7 @@ static void add_read(void *arg) {
 }
 
 static void del_read(void *arg) {
-    (void)arg; /* reads until its end */
+    (void)arg; /* the read event stays armed until the connection ends */
 }
 
 static void add_write(void *arg) {
@@ -433,8 +436,8 @@ bool conn_send(struct conn *conn, struct conn_request *request, const char *data
     }
     redisAsyncContext *context = conn->context;
     int status = redisAsyncFormattedCommand(context, on_reply, request, data, length);
-    /* Without memory hiredis may queue the bytes and forget the callback: all later replies would
-       go to the wrong requests. What was queued in this turn has not been written yet. */
+    /* Out of memory, hiredis may queue the bytes without the callback: all later replies would
+       go to the wrong requests. Bytes queued in this turn have not been written yet. */
     if (status != REDIS_OK || context->replies.tail == NULL ||
         context->replies.tail->privdata != request) {
         conn_close(conn, "out of memory");

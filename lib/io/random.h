@@ -1,14 +1,16 @@
-/* Randomness that cannot be guessed (libsodium). */
+/* Unpredictable random numbers (libsodium). */
 #ifndef REDLOCK_IO_RANDOM_H
 #define REDLOCK_IO_RANDOM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* False when the system has no source of randomness. May be called again. */
+/*
+ * Prepares the source of randomness; may be called again. Returns false when the system has none.
+ */
 bool random_init(void);
 
-/* The hexadecimal digits of 20 random bytes, and a NUL. */
+/* Writes the hexadecimal digits of 20 random bytes, and a NUL, to `token`. */
 void random_token(char token[41]);
 
 uint64_t random_seed(void);

@@ -1,7 +1,7 @@
 /*
- * hiredis parses; for each thing that it finds in the stream it asks a function for an object.
- * NULL makes it end the connection. So a server can send nothing that hiredis would abort on (an
- * answer that nobody waits for), nor nest arrays until the stack ends, nor fill the memory.
+ * hiredis parses the stream and asks a function for an object for each item; NULL makes hiredis end
+ * the connection. Thus a server cannot send an item on which hiredis would abort (an answer without
+ * a request), nor nest arrays until the stack overflows, nor fill the memory.
  */
 #include "io/reader.h"
 
@@ -34,8 +34,8 @@ static redisReply *accept_reply(const redisReadTask *task, int type) {
 }
 
 /*
- * Redis names an unknown command together with its arguments: a password or a token may be among
- * them, and what a server says may be logged.
+ * Returns the length of the error text without the arguments that Redis quotes for an unknown
+ * command: a password or a token may be among them, and the text may be logged.
  */
 static size_t without_arguments(const char *text, size_t length) {
     static const char phrase[] = ", with args beginning with";
@@ -83,7 +83,7 @@ static void *create_nil(const redisReadTask *task) {
 }
 
 static void free_object(void *object) {
-    (void)object; /* it lives in the reader */
+    (void)object; /* part of the reader */
 }
 
 #if HIREDIS_MAJOR >= 1

@@ -1,6 +1,6 @@
 /*
- * What a connection's replies are built with, instead of hiredis' own functions: one object for all
- * of them, and a refusal of whatever we never ask for. Included by io/net.c alone.
+ * Builds a connection's replies in one object, instead of hiredis' own functions, and refuses
+ * replies that the library never asks for. Included by io/net.c alone.
  */
 #ifndef REDLOCK_IO_READER_H
 #define REDLOCK_IO_READER_H
@@ -9,23 +9,23 @@
 
 #include <hiredis/async.h>
 
-/* The longest text of a reply that is accepted; ours are far shorter. */
+/* Maximum length of a reply's text; the replies to the library's commands are far shorter. */
 #define READER_TEXT_MAX 8192
 
-/* The most that is buffered of a reply that is not complete yet. */
+/* Maximum number of bytes buffered of an incomplete reply. */
 #define READER_BUFFER_MAX (64 * 1024)
 
 struct reader {
     const redisAsyncContext *context;
-    const char *refusal; /* what the server did wrong; NULL: nothing so far */
-    redisReply reply;    /* the one that is being delivered */
+    const char *refusal; /* fault of the server, in words; NULL: none so far */
+    redisReply reply;    /* reply that is being delivered */
     char text[READER_TEXT_MAX + 1];
 };
 
-/* Has the context build its replies with `reader`, which must live as long. */
+/* Makes the context build its replies with `reader`, which must live as long as the context. */
 void reader_attach(struct reader *reader, redisAsyncContext *context);
 
-/* What hiredis delivers, in our own words; valid as long as the object. */
+/* Converts a reply of hiredis; valid as long as `given`. */
 struct reply reader_reply(const redisReply *given);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Each lookup has a base of evdns to itself, so that each is made by the settings of its time, also
- * while another one hangs by those of before. evdns may still look at a base after it has called
- * back, from what it left in the loop; so the base is freed a little later, from a timer, and the
- * lookup is pending until then.
+ * Each lookup has an evdns base of its own, so that it uses the system's settings of its time, also
+ * while an earlier lookup hangs with older settings. evdns may still access a base after its
+ * callback, from events left in the loop; so the base is freed a little later, from a timer, and
+ * the lookup is pending until then.
  */
 #include "io/resolver.h"
 
@@ -20,10 +20,10 @@ struct lookup {
     struct resolver *resolver;
     struct evdns_base *dns;
     struct evdns_getaddrinfo_request *request; /* NULL until evdns has returned it */
-    struct timer end;                          /* when nothing of it is left in the loop */
-    resolver_cb *on_done;                      /* NULL: canceled */
+    struct timer end;     /* fires when evdns has no events of the lookup left in the loop */
+    resolver_cb *on_done; /* NULL: canceled */
     void *arg;
-    bool is_done; /* it was answered, or canceled for good */
+    bool is_done; /* whether answered, or canceled for good */
 };
 
 void resolver_init(struct resolver *resolver, const struct loop *loop) {
@@ -58,8 +58,8 @@ static struct evdns_base *make_dns(const struct loop *loop) {
     if (dns != NULL) {
         /* Without the file there are no name servers, but /etc/hosts still counts. */
         evdns_base_resolv_conf_parse(dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
-        /* For one lookup it is no use to see whether a server that was silent is back; and the
-           answer to that would meet a base that is gone. */
+        /* Without probes: one lookup has no use for a name server that comes back, and the
+           answer to a probe would meet a freed base. */
         evdns_base_set_option(dns, "initial-probe-timeout:", "3600");
     }
     return dns;
@@ -83,7 +83,7 @@ static struct lookup *create(struct resolver *resolver, resolver_cb *on_done, vo
 
 /* ---- answers ---- */
 
-/* False when it is of another family, or one too many. */
+/* Returns false when the list is full. */
 static bool add_address(struct addresses *addresses, const struct evutil_addrinfo *found) {
     const struct sockaddr *address = found->ai_addr;
     const void *bytes = address->sa_family == AF_INET6
@@ -106,7 +106,10 @@ static void tell(const struct lookup *lookup, int result, const struct evutil_ad
                     result != 0 ? evutil_gai_strerror(result) : "the name has no address");
 }
 
-/* What evdns left in the loop is due at once: in the next iteration nothing of it is left. */
+/*
+ * Ends the lookup in the loop's next iteration: the events that evdns left in the loop are due at
+ * once.
+ */
 static void on_answer(int result, struct evutil_addrinfo *addresses, void *arg) {
     struct lookup *lookup = arg;
     lookup->is_done = true;
@@ -132,7 +135,7 @@ struct lookup *resolver_start(struct resolver *resolver, const char *host, resol
     const struct evutil_addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     lookup->request = evdns_getaddrinfo(lookup->dns, host, NULL, &hints, on_answer, lookup);
     if (lookup->request == NULL && !lookup->is_done) {
-        on_answer(EVUTIL_EAI_MEMORY, NULL, lookup); /* evdns gave up without a word */
+        on_answer(EVUTIL_EAI_MEMORY, NULL, lookup); /* evdns gave up without calling back */
     }
     return lookup->is_done ? NULL : lookup;
 }

@@ -17,7 +17,8 @@ void sigpipe_block(struct sigpipe_guard *guard) {
     if (sigismember(&guard->before, SIGPIPE)) {
         sigset_t pending;
         sigpending(&pending);
-        guard->was_pending = sigismember(&pending, SIGPIPE); /* somebody else's: it stays */
+        guard->was_pending =
+            sigismember(&pending, SIGPIPE); /* not raised by the library: stays pending */
     }
 }
 

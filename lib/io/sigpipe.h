@@ -1,7 +1,7 @@
 /*
- * hiredis writes with plain write(2), which raises SIGPIPE when the peer has closed. The guard
- * keeps the signal from this thread while it writes, and takes it off again; the process's
- * disposition is never touched.
+ * Guards writes against SIGPIPE. hiredis writes with plain write(2), which raises the signal when
+ * the peer has closed. The guard blocks the signal for this thread during the write, and removes it
+ * if it is pending; the process's disposition is never touched.
  */
 #ifndef REDLOCK_IO_SIGPIPE_H
 #define REDLOCK_IO_SIGPIPE_H
@@ -16,7 +16,9 @@ struct sigpipe_guard {
 
 void sigpipe_block(struct sigpipe_guard *guard);
 
-/* `write_failed`: a write in between may have raised the signal. */
+/*
+ * Ends the guard. `write_failed`: whether a write since sigpipe_block may have raised the signal.
+ */
 void sigpipe_restore(const struct sigpipe_guard *guard, bool write_failed);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * hiredis_ssl carries the bytes between hiredis and OpenSSL. It does not check whom a certificate
- * is for (not before 1.4), so the SSL object is made here, with the name or number that it must be
- * for, and handed over.
+ * hiredis_ssl carries the bytes between hiredis and OpenSSL. Before version 1.4 it does not check
+ * the name in a certificate, so the SSL object is made here, with the name or address that the
+ * certificate must be for, and handed to hiredis_ssl.
  *
- * hiredis_ssl starts TLS on a socket that is still connecting: what it cannot write yet it writes
- * later. From then on it has no way back to plain writes, whatever fails.
+ * hiredis_ssl starts TLS on a socket that is still connecting, and writes later what cannot be
+ * written yet. From then on it has no way back to plain writes, whatever fails.
  */
 #include "io/tls.h"
 
@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The longest name of a server. */
+/* Maximum length of a server's name. */
 #define NAME_MAX_LENGTH 255
 
 struct openssl_tls {
@@ -42,14 +42,14 @@ static SSL *ssl_of(const struct tls_session *session) {
 
 /* ---- why it failed ---- */
 
-/* OpenSSL's words for the first thing that went wrong since the last ERR_clear_error. */
+/* Returns OpenSSL's words for the first error since the last ERR_clear_error. */
 static const char *reason(void) {
     unsigned long code = ERR_peek_error();
     const char *words = code != 0 ? ERR_reason_error_string(code) : NULL;
     return words != NULL ? words : "for an unknown reason";
 }
 
-/* What a server that does not speak TLS causes. */
+/* Returns a hint for errors that a server without TLS causes. */
 static const char *hint(unsigned long code) {
     switch (ERR_GET_REASON(code)) {
     case SSL_R_WRONG_VERSION_NUMBER:
@@ -62,8 +62,8 @@ static const char *hint(unsigned long code) {
 }
 
 /*
- * A server that hangs up, because it wants another certificate for instance, says why before. But
- * that it has hung up may be noticed first, by a write.
+ * Reads the alert of a server that has hung up, because it wants another certificate for instance.
+ * A write may notice the end of the connection before the alert has been read.
  */
 static void hear_last_words(SSL *ssl) {
     char byte;
@@ -100,8 +100,8 @@ static void on_info(const SSL *ssl, int where, int result) {
 }
 
 /*
- * Names of servers are written without the dot that may end a name in the DNS. They are looked for
- * in subjectAltName alone, not in the common name, where OpenSSL would look next (RFC 9525).
+ * Expects a certificate for `name`, without the dot that may end a name in the DNS. Only
+ * subjectAltName is searched, not the common name, which OpenSSL would search next (RFC 9525).
  */
 static bool expect_name(SSL *ssl, const char *name) {
     char text[NAME_MAX_LENGTH + 1];
@@ -114,7 +114,10 @@ static bool expect_name(SSL *ssl, const char *name) {
     return SSL_set1_host(ssl, text) == 1 && SSL_set_tlsext_host_name(ssl, text) == 1;
 }
 
-/* A number is looked for among the certificate's numbers, and is no name to send (RFC 6066). */
+/*
+ * Expects a certificate for `name`. A numeric address is searched among the certificate's
+ * addresses, and not sent as a server name (RFC 6066).
+ */
 static bool expect(SSL *ssl, const char *name) {
     return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1 || expect_name(ssl, name);
 }
@@ -125,7 +128,7 @@ static void end(struct tls_session *session) {
     memory_free(&openssl->tls->allocator, openssl);
 }
 
-/* hiredis' words, without whom it asked: what is wrong is the network, not TLS. */
+/* Returns hiredis' message without its prefix: the cause is the network, not TLS. */
 static const char *network_reason(const redisAsyncContext *context) {
     static const char prefix[] = "SSL_connect failed: ";
     const char *why = context->c.errstr;
@@ -139,11 +142,11 @@ static redlock_status begin_session(struct openssl_session *openssl, redisAsyncC
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
     SSL_set_app_data(openssl->ssl, openssl);
-    SSL_up_ref(openssl->ssl); /* hiredis frees its own */
+    SSL_up_ref(openssl->ssl); /* hiredis frees its own reference */
     if (redisInitiateSSL(&context->c, openssl->ssl) == REDIS_OK) {
         return REDLOCK_OK;
     }
-    SSL_free(openssl->ssl); /* what is near can fail already */
+    SSL_free(openssl->ssl); /* connecting to a near server can fail already */
     char why[128];
     if (explain(&openssl->session, why, sizeof(why))) {
         return error_set(error, REDLOCK_EINVAL, "%s", why);
@@ -171,7 +174,7 @@ static struct tls_session *start(struct tls *tls, redisAsyncContext *context, co
 }
 
 static void begin(struct tls_session *session) {
-    (void)session; /* the list of errors is the thread's */
+    (void)session; /* the error queue belongs to the thread */
     ERR_clear_error();
 }
 
@@ -211,7 +214,7 @@ static void destroy(struct tls *tls) {
     memory_free(&allocator, openssl);
 }
 
-/* Without this OpenSSL would ask on the terminal. */
+/* Refuses: without this callback OpenSSL would ask on the terminal. */
 static int refuse_passphrase(char *text, int size, int is_writing, void *was_asked) {
     (void)text;
     (void)size;
@@ -225,7 +228,9 @@ static redlock_status refuse(const char *option, const char *path, const char *w
     return error_set(error, REDLOCK_EINVAL, "%s: %s: %s", option, path, why);
 }
 
-/* OpenSSL's own words for a file that is not there are hard to understand. */
+/*
+ * Checks that a file can be read: OpenSSL's own messages for a missing file are hard to understand.
+ */
 static redlock_status check_file(const char *option, const char *path, redlock_error *error) {
     char byte;
     FILE *file = fopen(path, "re");
@@ -234,7 +239,7 @@ static redlock_status check_file(const char *option, const char *path, redlock_e
     }
     errno = 0;
     size_t got = fread(&byte, 1, 1, file);
-    int cause = errno; /* of a folder: it can be opened, but not read */
+    int cause = errno; /* set for a folder, which can be opened but not read */
     fclose(file);
     return got == 1 ? REDLOCK_OK
                     : refuse(option, path, cause != 0 ? strerror(cause) : "is empty", error);
@@ -317,13 +322,14 @@ static SSL_CTX *make_context(void) {
     }
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_info_callback(context, on_info);
-    /* A handshake in the middle would have writes wait for reads. And servers that end need not
-       say good-bye: the end of a reply is known from the reply. */
+    /* A renegotiation would make writes wait for reads. A server that ends need not send
+       close_notify: the end of a reply is known from the reply itself. */
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
 #ifdef SSL_OP_IGNORE_UNEXPECTED_EOF
     SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
 #endif
-    if (SSL_CTX_get_min_proto_version(context) < TLS1_2_VERSION) { /* the system may ask for more */
+    if (SSL_CTX_get_min_proto_version(context) <
+        TLS1_2_VERSION) { /* the system may require a later version */
         SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
     }
     return context;

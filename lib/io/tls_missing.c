@@ -1,8 +1,8 @@
-/* What a build without TLS has to say to whoever asks for it. */
+/* The refusal of TLS by a build without it. */
 #include "base/error.h"
 #include "io/tls.h"
 
-/* The option that asks for TLS, as the beginning of a message; "": none does, a node may. */
+/* Returns the option that asks for TLS, as the beginning of a message; "" when only a node asks. */
 static const char *option_of(const redlock_options *options) {
     if (options->tls_ca_file != NULL) {
         return "tls_ca_file: ";

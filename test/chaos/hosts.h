@@ -32,11 +32,11 @@ int hosts_enter(const struct hosts *hosts, size_t host);
 /* Alone, or on the far bridge together with others that are there. */
 void hosts_cut(const struct hosts *hosts, size_t host, bool alone);
 
-/* What the host sends is late, or gets lost: only with netem. */
+/* Delays, or loses, the packets that the host sends: only with netem. */
 void hosts_delay(const struct hosts *hosts, size_t host, uint32_t ms);
 void hosts_lose(const struct hosts *hosts, size_t host, uint32_t percent);
 
-/* All is well again. */
+/* Repairs all faults of the host. */
 void hosts_heal(const struct hosts *hosts, size_t host);
 
 #endif

@@ -1,4 +1,4 @@
-/* What can go wrong, and whether the promises' assumptions hold meanwhile. */
+/* The faults of a run, and whether the promises' assumptions hold meanwhile. */
 #ifndef REDLOCK_CHAOS_NEMESIS_H
 #define REDLOCK_CHAOS_NEMESIS_H
 
@@ -7,7 +7,7 @@
 
 enum nemesis {
     PAUSE_CLIENTS,     /* SIGSTOP, SIGCONT */
-    PAUSE_MASTERS,     /* the same */
+    PAUSE_MASTERS,     /* SIGSTOP, SIGCONT */
     KILL_CLIENTS,      /* SIGKILL; another takes its place */
     KILL_MASTERS,      /* SIGKILL; restarted with all that it had granted */
     KILL_MASTERS_LATE, /* SIGKILL; restarted empty, after the longest TTL */

@@ -230,7 +230,10 @@ static void swallow(struct pair *pair, uint32_t from) {
     pair->lanes[1].swallows |= (from & FROM_MASTER) != 0;
 }
 
-/* The other side stays, and is not told. What had come from the side that ends is still passed. */
+/*
+ * Ends one side. The other side stays, and is not told. Bytes that had come from the side that ends
+ * are still passed.
+ */
 static void half_open(struct pair *pair, uint32_t from) {
     unsigned side = from == FROM_MASTER;
 
@@ -251,7 +254,7 @@ static void harm_pair(struct pair *pair, const struct link_order *order) {
         half_open(pair, order->from);
         break;
     default:
-        /* What the link held back may go on; the timers look again, each lane for itself. */
+        /* Bytes that the link held back may go on; the timers check each lane. */
         event_active(pair->lanes[0].timer, EV_TIMEOUT, 0);
         event_active(pair->lanes[1].timer, EV_TIMEOUT, 0);
     }

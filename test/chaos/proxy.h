@@ -18,7 +18,7 @@ enum link_fault { LINK_PASSES, LINK_DELAYS, LINK_DROPS, LINK_HALF_OPENS, LINK_RE
 #define FROM_CLIENT 1u
 #define FROM_MASTER 2u
 
-/* What one link does from now on: goes through the pipe to the proxy. */
+/* An order to one link, for the time from now on; sent through the pipe to the proxy. */
 struct link_order {
     uint32_t link; /* client * MASTERS + master */
     enum link_fault fault;

@@ -1,6 +1,6 @@
 /*
- * What a client logs: fixed-size records in a file of its own, each appended by one write, so that
- * they survive its SIGKILL. Times are CLOCK_BOOTTIME, the same for all processes.
+ * The records that a client logs: of fixed size, in a file of its own, each appended by one write,
+ * so that they survive its SIGKILL. Times are CLOCK_BOOTTIME, which all processes share.
  *
  * A hold is valid from the moment that the client was told until the end that the library named
  * (`until_ns`), or until the client let go of it or was told its loss, if that came first.

@@ -1,4 +1,4 @@
-/* What a run came to, for people and as JSON. */
+/* Reports the result of a run, for people and as JSON. */
 #ifndef REDLOCK_CHAOS_REPORT_H
 #define REDLOCK_CHAOS_REPORT_H
 
@@ -10,7 +10,7 @@ struct outcome {
     const struct storm *storm;
     const struct verdict *verdict;
     double seconds;
-    const char *failure; /* what was not as it must be; NULL: nothing */
+    const char *failure; /* violation found; NULL: none */
 };
 
 int report_print(const struct outcome *outcome);

@@ -319,7 +319,10 @@ unsigned app_pending(const struct app *app) {
     return pending;
 }
 
-/* What was asked of the nodes ends when they have had their time, whatever they say. */
+/*
+ * Waits for the requests to the nodes, which end when their time is over, whatever the nodes
+ * answer.
+ */
 static void wait_for_requests(struct app *app, uint64_t node_timeout_ms) {
     for (unsigned i = 0; i < 3 && app_pending(app) > 0; i++) {
         world_pass(nanos_from_ms(node_timeout_ms));

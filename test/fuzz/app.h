@@ -53,7 +53,7 @@ struct app {
     struct hold holds[APP_HOLDS_MAX];
     int next_fd; /* the descriptor that the system would give next, before anything began */
 
-    /* What the application does in a callback; may be NULL. */
+    /* Called in each callback; may be NULL. */
     void (*react)(struct app *app, struct hold *hold, void *arg);
     void *react_arg;
 };
@@ -74,7 +74,7 @@ redlock_status app_release(struct hold *hold, bool with_callback);
 redlock_status app_cancel(struct hold *hold);
 void app_close(struct app *app);
 
-/* All that only asks: explain, report, key, validity, nodes, error. */
+/* Calls the functions that only ask: explain, report, key, validity, nodes, error. */
 void app_ask(struct hold *hold, size_t capacity);
 void app_ask_client(struct app *app, size_t capacity);
 

@@ -1,5 +1,5 @@
 /*
- * What the targets that have a client do, one deed after the other, as the input says. A deed is a
+ * The deeds of the targets that have a client, one after the other, as the input says. A deed is a
  * byte that names it, and the bytes that it needs.
  */
 #ifndef REDLOCK_FUZZ_DEEDS_H

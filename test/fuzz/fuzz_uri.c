@@ -28,8 +28,8 @@ static bool same(const char *a, const char *b) {
 /* ---- what is refused ---- */
 
 /*
- * The same text with another login: each letter and digit is replaced by another one. Escapes stay
- * as they are, and so does what gives the text its form.
+ * Replaces each letter and digit of the login by another one. Escapes, and the characters that
+ * structure the text, stay.
  */
 static void disguise_login(char *text) {
     char *start = strstr(text, "://");
@@ -49,7 +49,10 @@ static void disguise_login(char *text) {
     }
 }
 
-/* What the error says does not depend on what a login consists of, so it cannot tell. */
+/*
+ * Checks that the error's message does not depend on the login's characters, so that it cannot tell
+ * them.
+ */
 static void check_secrecy(const char *text, const struct parsed *parsed) {
     char *disguised = strdup(text);
     CHECK(disguised != NULL);

@@ -1,4 +1,4 @@
-/* What each target is: one function, called by libFuzzer, or by replay.c for each file. */
+/* The function of each target, called by libFuzzer, or by replay.c for each file. */
 #ifndef REDLOCK_FUZZ_TARGET_H
 #define REDLOCK_FUZZ_TARGET_H
 

@@ -1,8 +1,8 @@
 /*
- * What the library takes from outside, in the hands of the input: the clock, the timers, the names
- * and the random numbers (the headers of lib/io, implemented anew). Time passes when the target
- * says so, and at once; the same input always does the same. Sockets and what speaks on them,
- * hiredis and libevent, are real.
+ * The library's surroundings, in the hands of the input: the clock, the timers, the names and the
+ * random numbers (the headers of lib/io, implemented anew). Time passes when the target says so,
+ * and at once; one input always has one effect. Sockets and the peers on them, hiredis and
+ * libevent, are real.
  */
 #ifndef REDLOCK_FUZZ_WORLD_H
 #define REDLOCK_FUZZ_WORLD_H

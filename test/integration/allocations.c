@@ -1,6 +1,6 @@
 /*
- * What a client takes from its allocator: nothing in a steady state, a bounded amount however often
- * it tries, and, when it is given nothing, it says so.
+ * The memory that a client takes from its allocator: none in a steady state, a bounded amount
+ * however often it tries; and the status of a client that gets none.
  */
 #include "cycles.h"
 #include "harness.h"
@@ -87,7 +87,9 @@ static void be_refused(struct fixture *f, redlock_client *client, size_t tries) 
     assert_ended(call, REDLOCK_EHELD);
 }
 
-/* What a stopped master makes wait, up to the bound; those before it are stopped already. */
+/*
+ * Fills the queue of a stopped master up to the bound; the masters before it are stopped already.
+ */
 static void fill_queue(struct fixture *f, redlock_client *client, size_t master) {
     for (size_t i = master; i < 5; i++) {
         wait_answered(f, client, i); /* three full queues leave no quorum to refuse it */

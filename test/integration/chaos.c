@@ -2,11 +2,12 @@
  * Anything, in any order: clients acquire, extend, release, cancel and close at random, while
  * connections are cut, stranded, held back and refused, and masters hang.
  *
- * What must hold all the time: whoever is told that it holds a key is the only one for whom that
- * key's validity has not ended. What must hold in the end is the fixture's to check: one callback
- * for each request, no memory, descriptor or event left; and no key is left for long.
+ * At all times: a client that is told that it holds a key is the only one for which that key's
+ * validity has not ended. In the end, the fixture checks: one callback for each request, no memory,
+ * descriptor or event left; and no key is left for long.
  *
- * The seeds are fixed; REDLOCK_TEST_SEED adds another. What the scheduler does is not repeatable.
+ * The seeds are fixed; REDLOCK_TEST_SEED adds another. The scheduling of processes is not
+ * repeatable.
  */
 #include "harness.h"
 #include "look.h"
@@ -161,7 +162,9 @@ static void join(struct game *game, size_t index) {
     game->clients[index] = create_client(game->f, &options);
 }
 
-/* What its locks and requests come to is told by their last callbacks; lost locks have none left.
+/*
+ * Replaces a client, whose locks and requests end with their last callbacks; lost locks have none
+ * left.
  */
 static void replace_client(struct game *game) {
     size_t index = draw(game, CLIENTS);

@@ -15,7 +15,7 @@
 #define PROCESSES 4
 #define CLIENTS 4
 
-/* What all processes see. */
+/* Memory that all processes share. */
 struct arena {
     atomic_int inside;
     atomic_size_t intruders; /* acquisitions while another was inside */

@@ -60,7 +60,7 @@ static void a_request_may_wait_for_ever(void **state) {
     assert_explained(call, "tries");
 }
 
-/* What a try that failed asked for is gone, whatever the retries asked for is what is kept. */
+/* The keys of failed tries are released; those of the try that succeeded have the request's TTL. */
 static void retries_ask_for_the_same_ttl(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -210,8 +210,7 @@ static void ten_thousand_locks_at_once(void **state) {
     }
 }
 
-/* What a call queues is written when the loop runs again: the nodes have their time from then on.
- */
+/* Requests are written when the loop runs again: the nodes have their time from then on. */
 static void nodes_have_their_time_after_a_busy_callback(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), 5);

@@ -185,7 +185,7 @@ static void a_database_that_is_not_there_is_borne_and_named(void **state) {
 
 /* ------------------------------------------------------------- errors that only peers can make */
 
-/* What the peers refuse now, and how. */
+/* The peers' present refusal. */
 static struct refusal {
     const char *text;
     bool everything; /* the handshake too, not only locks */

@@ -1,6 +1,6 @@
 /*
- * Who holds a key: at most one client at a time, told apart by the token alone; and what the
- * others are told.
+ * Holders of a key: at most one client at a time, told apart by the token alone; and the news to
+ * the others.
  */
 #include "harness.h"
 #include "look.h"
@@ -196,7 +196,7 @@ static void a_minority_lost_to_another_changes_nothing(void **state) {
     wait_holders(f, KEY, 2);
 }
 
-/* What is left of a lost lock goes with its release, and only that. */
+/* The release of a lost lock removes the lock's remaining keys, and no others. */
 static void the_rest_of_a_lost_lock_is_released(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -250,7 +250,7 @@ static void an_extension_by_0_is_by_the_requests_ttl(void **state) {
     assert_in_range(before, LONG_TTL_MS / 2, LONG_TTL_MS - LONG_TTL_MS / 100);
 }
 
-/* What the library believes is at no time more than what the servers keep. */
+/* The validity, as the library tells it, is at no time longer than the servers keep the key. */
 static void validity_is_never_more_than_the_servers_keep(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

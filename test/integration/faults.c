@@ -269,7 +269,7 @@ static void a_stopped_node_delays_no_refusal(void **state) {
     wait_released(f, KEY);
 }
 
-/* What is over a bound is not sent, and the bound is named. */
+/* A command over a bound is not sent, and the bound is named. */
 static void a_full_queue_is_named(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);

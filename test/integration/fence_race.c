@@ -1,7 +1,6 @@
 /*
  * Processes compete for one fenced lock, while writes are lost at nodes that change all the time:
- * the fences grow strictly. What the largest counter alone would have been, of the same nodes, does
- * not.
+ * the fences grow strictly. The largest counter alone, of the same nodes, does not.
  */
 #include "crew.h"
 #include "harness.h"

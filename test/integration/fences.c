@@ -123,7 +123,7 @@ static void the_largest_counter_is_raised_on_a_quorum(void **state) {
     assert_int_equal(diary_count(&f->diary, "acquiring -> raising"), 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 
-    /* Whoever gets it by any other quorum sees it. */
+    /* A client that gets the key by any other quorum sees the counter. */
     rival_frees(f, 3, FIVE, KEY);
     rival_takes(f, 1, 3, KEY, LONG_TTL_MS);
     lock = hold_fenced(f, client);
@@ -334,7 +334,7 @@ static bool has_winner(void *arg) {
     return contest->winner != NULL;
 }
 
-/* Whoever gets the lock next. */
+/* Returns the contender that gets the lock next. */
 static struct contender *next_winner(struct fixture *f, struct contest *contest) {
     run_until(f, has_winner, contest, "somebody has the lock");
     assert_ended(contest->winner->call, REDLOCK_OK);

@@ -24,7 +24,7 @@
         }                                                                                          \
     } while (0)
 
-/* What a child is given. */
+/* The state that a child inherits. */
 struct legacy {
     struct fixture *f;
     redlock_client *client;
@@ -94,7 +94,7 @@ static bool clients_are_refused(const struct legacy *legacy) {
     return true;
 }
 
-/* What is only read stays as it was in the instant of the fork. */
+/* Memory that is only read is as it was at the instant of the fork. */
 static bool memory_is_read(const struct legacy *legacy) {
     redlock_node_report reports[5];
 

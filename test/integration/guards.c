@@ -211,7 +211,7 @@ static void a_minority_in_quarantine_goes_unnoticed(void **state) {
     wait_released(f, KEY);
 }
 
-/* What a young node renews it has: a lock survives while all of its nodes are replaced. */
+/* A young node renews keys that it has: a lock survives while all of its nodes are replaced. */
 static void a_held_lock_survives_one_restart_after_the_other(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, TTL_MS);
@@ -543,7 +543,7 @@ static void point_link(const char *link, const char *uri) {
     assert_int_equal(symlink(strchr(uri + strlen("unix://"), '/'), link), 0);
 }
 
-/* What was a twin is none any more when another server has taken its place. */
+/* A twin is trusted again when another server has taken its place. */
 static void a_twin_that_is_replaced_counts(void **state) {
     struct fixture *f = *state;
     char link[FOLDER_SIZE + 16];
@@ -766,7 +766,7 @@ static bool has_passed_or_lost(void *arg) {
     return lost_of(stamina) > 0 || value_at(stamina->f, 2, "hourglass") == NULL;
 }
 
-/* What is full can renew what it has, and nothing else. */
+/* A master that is full can renew the keys it has, and do nothing else. */
 static void full_masters_keep_what_they_have(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, FULL_TTL_MS);

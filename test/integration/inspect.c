@@ -1,6 +1,6 @@
 /*
- * Looking at locks: who holds a key, for how long, and whether a fence is still the newest. What is
- * told is compared with what the servers say.
+ * Inspection of locks: who holds a key, for how long, and whether a fence is still the newest. The
+ * answers are compared with those of the servers.
  */
 #include "harness.h"
 #include "look.h"
@@ -14,7 +14,7 @@
 #define FIVE 5
 #define TTL_MS 60000
 
-/* What was told, copied. */
+/* The answer of an inspection, copied. */
 struct sight {
     struct fixture *f;
     size_t told;
@@ -170,7 +170,7 @@ static void take_with_bytes(struct fixture *f, size_t from, size_t to, const cha
     }
 }
 
-/* Whoever looks may print it. */
+/* An application may print the owner. */
 static void a_foreign_owner_is_cleaned(void **state) {
     struct fixture *f = *state;
     static const char value[] = ZEROS "/a\x1b[31mb\r\n\t\x7f\x80\xff~ c\0\x1b";

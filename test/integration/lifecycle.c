@@ -272,8 +272,8 @@ static bool has_one_node_to_wait_for(void *arg) {
 }
 
 /*
- * Who has no on_lost cannot know that the lock is gone already. There are more locks than the
- * library keeps spare memory for, so that a sanitizer sees who uses them after their end.
+ * An application without on_lost cannot know that the lock is gone already. There are more locks
+ * than the library keeps spare memory for, so that a sanitizer sees a use after their end.
  */
 static void handles_may_be_asked_until_on_closed(void **state) {
     static redlock_lock *locks[4200];

@@ -188,7 +188,7 @@ static void a_lock_without_quorum_is_lost_before_the_servers_forget_it(void **st
     let_go(f, lock);
 }
 
-/* The same with the watchdog trying in vain. Its renewals must not hide the loss. */
+/* The watchdog tries in vain: its renewals must not hide the loss. */
 static void the_watchdog_without_quorum_tells_the_loss(void **state) {
     struct fixture *f = *state;
     struct survivors survivors = {f, 0};

@@ -84,7 +84,7 @@ static void neighbouring_steps_exclude_each_other(void **state) {
     assert_excluded(f, new, joint);
 }
 
-/* Which is why nobody may go from one to the other at once. */
+/* Such clients do not exclude each other: therefore no client may change lists in one step. */
 static void clients_two_steps_apart_do_not(void **state) {
     struct fixture *f = *state;
     redlock_client *old = client_on(f, 0, 3, LONG_TTL_MS);

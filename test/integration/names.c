@@ -21,7 +21,7 @@
 #define FIVE 5
 #define NOBODY "127.0.0.2" /* where connections are refused: the masters are at 127.0.0.1 */
 
-/* What the name server says; each question is counted. A second one may take its place. */
+/* The name server's answers; each question is counted. A second name server may take its place. */
 static struct {
     struct evdns_server_port *ports[2];
     size_t port_count;

@@ -1,6 +1,6 @@
 /*
- * What is refused, and that the message names what is at fault and no password; and that all that
- * is accepted works: addresses, databases, logins, structs of other sizes.
+ * Refusals, whose message must name the option at fault and no password; and accepted values, which
+ * must work: addresses, databases, logins, structs of other sizes.
  */
 #include "harness.h"
 #include "look.h"

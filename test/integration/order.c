@@ -1,7 +1,7 @@
 /*
- * What arrives late, or never, or in an order of its own. Proxies hold back and cut, so that each
- * test plays one exact order of events. Keys live for so long that what is gone was released, not
- * expired, unless a test is about expiry.
+ * Commands and replies that arrive late, or never, or in an order of their own. Proxies hold back
+ * and cut, so that each test plays one exact order of events. Keys live for so long that a key that
+ * is gone was released, not expired, unless a test is about expiry.
  */
 #include "detour.h"
 #include "harness.h"

@@ -17,7 +17,7 @@
 #define CLIENTS 4
 #define TURNS 200
 
-/* What all processes see. */
+/* Memory that all processes share. */
 struct arena {
     atomic_int inside;
     atomic_int with[PERMITS];  /* how many have each permit */

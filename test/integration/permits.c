@@ -237,7 +237,7 @@ static struct counted *connect_past(struct fixture *f, size_t unreachable) {
     return counted;
 }
 
-/* What a node that counts would say to the next one: there is room for two. */
+/* Returns whether a node that counts holders would admit the next one: there is room for two. */
 static bool is_let_in_by_count(struct fixture *f, size_t master) {
     return masters_query_integer(f->masters, master, "INCR counted") <= 2;
 }
@@ -270,7 +270,7 @@ static void where_counting_lets_three_in_only_two_get_a_permit(void **state) {
     assert_int_not_equal(permit_of(calls[0]->lock), permit_of(calls[1]->lock));
     assert_ended(calls[2], REDLOCK_EHELD);
 
-    /* Who has none still gets the first that is free. */
+    /* A client that holds none still gets the first free permit. */
     request.wait_ms = REDLOCK_FOREVER;
     struct call *waits = begin_acquire(f, clients[2]->way.client, &request);
     uint32_t left = permit_of(calls[0]->lock);
@@ -302,7 +302,7 @@ static void who_waits_gets_the_one_that_is_released(void **state) {
     }
 }
 
-/* Nobody renews it: it is the same as if its holder had died. */
+/* A permit without renewals is like one whose holder has died. */
 static void the_permit_of_a_dead_holder_becomes_free(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -336,7 +336,7 @@ static void a_waiting_one_can_be_canceled(void **state) {
 
 /* ---------------------------------------------------------------------- a permit is a lock */
 
-/* Who never heard of semaphores: SET NX on the key of a permit. */
+/* A client that does not know semaphores uses SET NX on the key of a permit. */
 static void plain_clients_are_respected(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

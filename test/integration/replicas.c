@@ -153,7 +153,7 @@ static void a_renewal_needs_them_too(void **state) {
     wait_released(f, KEY);
 }
 
-/* What other locks ask of these masters waits behind it, and is not lost. */
+/* Commands of other locks to these masters wait behind WAIT, and are not lost. */
 static void others_go_on(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_quick(f);

@@ -65,7 +65,7 @@ static void it_ends(void **state) {
     wait_holders(f, KEY, 0);
 }
 
-/* What a master is owed is that the key stays, for what is left of it. */
+/* The release owed to a master makes the key stay, for the rest of its time. */
 static void a_release_that_is_owed_leaves_it_too(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f, PATIENT);
@@ -122,7 +122,7 @@ static void the_nodes_keep_it_for_longer_than_it_is_valid(void **state) {
     assert_in_range(least_pttl(f, KEY), 1600000, 1700000);
     struct call *call = begin_release(f, lock);
     assert_int_equal(await(f, call), REDLOCK_OK);
-    wait_released(f, KEY); /* who gives it back delays nobody */
+    wait_released(f, KEY); /* a release delays no other client */
 }
 
 static void an_extension_counts_the_delay_too(void **state) {

@@ -190,7 +190,7 @@ static redlock_client *connect_trusting(struct fixture *f) {
     return connect_with(f, &options);
 }
 
-/* What the client says of the node contains one of these texts. */
+/* Asserts that the reason for the node contains one of these texts. */
 #define ASSERT_REASON(client, node, ...)                                                           \
     assert_reason(client, node, (const char *const[]){__VA_ARGS__, NULL})
 
@@ -399,7 +399,9 @@ static void everything_may_come_in_pieces(void **state) {
 
 #define JAM 150
 
-/* What the socket does not take waits, and goes on although the server has nothing to say. */
+/*
+ * Bytes that the socket does not take wait, and are sent later although the server sends nothing.
+ */
 static void a_jam_clears(void **state) {
     struct fixture *f = *state;
     struct relay *relay = relay_create(f, masters_port(f->masters, 0));
@@ -676,7 +678,7 @@ static void a_server_with_tls_is_told_from_a_plain_one(void **state) {
     ASSERT_REASON(client, 0, "rediss://");
 }
 
-/* What a server says at once, before it hangs up. */
+/* The bytes that a server sends at once, before it hangs up. */
 struct greeting {
     const char *bytes;
     size_t length;

@@ -26,7 +26,7 @@ static void name_nodes(struct app *app) {
     }
 }
 
-/* The URIs of a mask of servers; returns how many. */
+/* Writes the URIs of a mask of servers to `nodes`. Returns their number. */
 static size_t list_nodes(const struct app *app, uint32_t list, const char **nodes) {
     size_t count = 0;
     for (unsigned i = 0; i < app->plan->nodes; i++) {
@@ -64,7 +64,7 @@ static void commit(struct app *app) {
         app->lists = (struct app_lists){app->lists.next, 0};
         check_lists(&app->process, app->lists.now);
         check_next_list(&app->process, app->lists.next);
-    } else if (status != REDLOCK_EBUSY) { /* by its own clock, it may be too early */
+    } else if (status != REDLOCK_EBUSY) { /* by its own clock, the commit may be too early */
         violate(app_world(app), INVARIANT_CALLBACKS, "no commit: %s",
                 redlock_client_error(app->client));
     }
@@ -86,7 +86,7 @@ static void abandon(struct app *app) {
 static void on_step(void *owner) {
     struct app *app = owner;
     if (app->client == NULL || app->is_closing || app_is_joint(app) != (app->step != STEP_CHANGE)) {
-        return; /* it has a new client, which was made so, or is there already */
+        return; /* a new client was made with that list, or has it already */
     }
     TRACE(app_world(app), "process %u takes step %d", app->process.index, (int)app->step);
     if (app->step == STEP_CHANGE) {
@@ -197,7 +197,7 @@ static void be_born(void *owner) {
     options.log = on_log;
     options.log_arg = app;
     options.log_level = app_world(app)->trace != NULL ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_ERROR;
-    app->is_starting = true; /* it may take its time */
+    app->is_starting = true; /* simulated time may pass meanwhile */
     app_begin_call(app);
     redlock_status status = redlock_client_create(&app->process, &options, &app->client, &error);
     app_end_call(app);
@@ -211,7 +211,7 @@ static void be_born(void *owner) {
     check_lists(&app->process, app->lists.now);
     check_next_list(&app->process, app->lists.next);
     if (app->lists.next != 0 && change(app, app->lists.next) != REDLOCK_OK) {
-        app_close_client(app); /* it must not work without: again */
+        app_close_client(app); /* the client must not work without the next list: try again */
         return;
     }
     for (unsigned i = 0; i < app->plan->workers; i++) {
@@ -222,7 +222,9 @@ static void be_born(void *owner) {
     questions_come(app);
 }
 
-/* It was in the middle of its work, and goes on with it before its loop can tell it anything. */
+/*
+ * Acts on the held locks, as if paused in the middle of the work, before the loop can tell a loss.
+ */
 static void on_awake(void *owner) {
     struct app *app = owner;
     for (unsigned i = 0; i < app->plan->workers; i++) {
@@ -353,7 +355,7 @@ void app_check_idle(struct app *app) {
     running = &app->process;
     size_t count = redlock_client_nodes(app->client, infos, SERVERS_MAX);
     running = NULL;
-    unsigned beats = app->plan->options.guards != REDLOCK_GUARDS_OFF; /* and none else */
+    unsigned beats = app->plan->options.guards != REDLOCK_GUARDS_OFF; /* the only commands left */
     for (size_t i = 0; i < count; i++) {
         if (infos[i].commands > beats || infos[i].release_debts != 0) {
             violate(app_world(app), INVARIANT_BOUNDS,

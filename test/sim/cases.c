@@ -1,8 +1,8 @@
 /*
- * The same commands to a simulated master and to a real one: every answer must be the same. So
- * the simulation cannot drift from Redis. One case is one list of commands, on keys of its own.
+ * Sends commands to a simulated and to a real master, and compares their answers, so that the
+ * simulation cannot drift from Redis. One case is one list of commands, on keys of its own.
  *
- * Answers that hold a remaining TTL may differ by what the real server needed to get there.
+ * Answers that hold a remaining TTL may differ by the time that the real server needed.
  */
 #include "master.h"
 
@@ -16,10 +16,10 @@
 #define STEPS_MAX 10
 #define WORDS_OF_STEP_MAX 24
 
-/* What a real server may need for a case, in milliseconds. */
+/* Maximum time, in ms, that a real server may need for a case. */
 #define SLACK_MS 60000
 
-/* Stand for what a table cannot hold. */
+/* Placeholders for values that a table cannot hold. */
 #define RELEASE_TEXT "<release text>"
 #define RELEASE_SHA "<release sha>"
 #define RENEW_TEXT "<renew text>"
@@ -710,7 +710,10 @@ static void wait_until_expired(struct world *world, redisContext *real, const ch
 
 /* ---- comparing ---- */
 
-/* Equal, but for numbers of milliseconds that went on while the real server worked. */
+/*
+ * Returns whether the numbers, of milliseconds, differ by no more than the real server's working
+ * time.
+ */
 static bool is_about(long long simulated, long long real) {
     return simulated == real ||
            (simulated > SLACK_MS && real <= simulated && real > simulated - SLACK_MS);
@@ -732,7 +735,7 @@ static bool texts_match(const char *simulated, const char *real) {
     return *simulated == *real;
 }
 
-/* Of an error the first word counts: what it says beyond that differs between versions. */
+/* Compares the first words of two errors: the rest differs between versions. */
 static bool errors_match(const char *simulated, const char *real) {
     size_t length = strcspn(simulated, " ");
     return length == strcspn(real, " ") && memcmp(simulated, real, length) == 0;
@@ -758,7 +761,10 @@ static bool matches(const struct reply *simulated, const redisReply *real) {
     return false;
 }
 
-/* Clocks differ: but a marker is new or not, and has just been confirmed or not. */
+/*
+ * Compares two beats. Clocks differ, but both markers must be new or not, and just confirmed or
+ * not.
+ */
 static bool beats_match(const struct reply *simulated, const redisReply *real) {
     struct reply other = {.type = REPLY_STRING, .text = real->str, .length = real->len};
     struct reply_beat a, b;

@@ -1,18 +1,19 @@
 /*
- * Tokens, what locks claim, and what applications are told. What goes over the wire: check_wire.c.
+ * Checks tokens, the claims of locks, and the news told to applications. The commands on the wire
+ * are checked by check_wire.c.
  */
 #include "checker.h"
 
 #include "check_load.h"
-#include "round/flight.h"
 #include "lock/lock.h"
+#include "round/flight.h"
 #include "wire/command.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* More than a client of a simulated application ever needs. */
+/* Memory bound of a client: more than a client of a simulated application ever needs. */
 #define MEMORY_MAX (8 * 1024 * 1024)
 
 void check_init(struct checker *checker, struct network *network, unsigned keys) {
@@ -32,7 +33,7 @@ void check_finish(struct checker *checker) {
 
 /* ---- tokens ---- */
 
-/* The first eight digits are the token's number. */
+/* The token's first eight digits are its number. */
 void check_new_token(struct event_base *process, char text[41]) {
     struct checker *checker = checker_of(process->world);
     if (checker->load != NULL) {
@@ -120,7 +121,7 @@ uint64_t check_least(const uint64_t values[KEYS_MAX], uint32_t keys) {
     return smallest;
 }
 
-/* The largest value that so many of the listed servers reach. */
+/* Returns the largest value that `rank` of the listed servers reach. */
 static uint64_t ranked(const uint64_t *values, uint32_t list, unsigned rank) {
     uint64_t best = 0;
     for (unsigned i = 0; i < SERVERS_MAX; i++) {
@@ -153,7 +154,8 @@ static void check_promises(struct checker *checker, const struct hold *hold) {
     const struct token *token = &checker->tokens[hold->token];
     uint32_t list = checker->lists[hold->process->index];
     uint64_t best = promised_by(token, list, hold->keys, check_quorum_of(list));
-    if (hold->end > best + 1000 && !checker->clocks_jump) { /* the rounding of a double */
+    if (hold->end > best + 1000 &&
+        !checker->clocks_jump) { /* tolerance for the rounding of a double */
         violate(checker->world, INVARIANT_QUORUM,
                 "process %u claims key %u for %" PRIu64
                 " us more than a quorum's replies promised (token %" PRIu32 ")",
@@ -161,7 +163,10 @@ static void check_promises(struct checker *checker, const struct hold *hold) {
     }
 }
 
-/* Servers that grant nothing after a restart back whatever they had granted before it. */
+/*
+ * Checks that a quorum of servers backs a valid lock. A server that grants nothing after a restart
+ * counts as backing all that it had granted before.
+ */
 void check_backing(struct checker *checker, const struct hold *hold) {
     const struct network *network = checker->network;
     if (!checker->keeps_assumptions || !check_is_valid(hold)) {
@@ -213,7 +218,7 @@ static void check_alone(struct checker *checker, struct hold *hold) {
     }
 }
 
-/* Whatever they are said to be: there are no more holders than permits. */
+/* Checks that there are no more holders than permits, whatever permits they hold. */
 static void check_number(struct checker *checker) {
     const struct hold *hold;
     unsigned count = 0;
@@ -226,8 +231,8 @@ static void check_number(struct checker *checker) {
     }
 }
 
-/* Lock's timers may be late by less than the margin with which it tells a loss: 10 ms, but no more
-   than an eighth of what is left. */
+/* Notes the begin of a validity. A lock's timer may be late by less than the margin with which
+   its loss is told: 10 ms, but no more than an eighth of the time left. */
 static void begin_validity(struct hold *hold) {
     const struct event_base *process = hold->process;
     uint64_t left = hold->end - tempo_read(&process->clock, process->world->now);
@@ -292,7 +297,10 @@ void check_next_list(struct event_base *process, uint32_t list) {
 
 /* ---- keys that stay ---- */
 
-/* Less what clocks may differ by. Who has a key by grants in doubt keeps nobody out. */
+/*
+ * Notes that the keys are kept from others, for the time less the allowance for clocks. A key held
+ * by grants in doubt keeps nobody out.
+ */
 static void note_stay(const struct hold *hold, uint64_t from, uint64_t ms) {
     struct checker *checker = checker_of(hold->process->world);
     uint64_t slack = (uint64_t)((double)(ms * MS) * checker->drift) + 3 * MS;
@@ -461,7 +469,10 @@ void check_not_lost(const struct hold *hold) {
     }
 }
 
-/* The loop's lateness is below the margin with which a loss is told, if that is the full one. */
+/*
+ * Checks that the loss was told in time. The loop's lateness is below the margin, if the margin is
+ * the full one.
+ */
 void check_expired(const struct hold *hold) {
     struct checker *checker = checker_of(hold->process->world);
     checker->lost++;
@@ -500,8 +511,8 @@ void check_over(struct event_base *process, const redlock_lock *lock) {
 /* ---- at the end ---- */
 
 /*
- * Memory was refused, the client or its process is gone, it may have left the server, or the SET
- * came after its connection.
+ * Returns whether the key may be left at the server: memory was refused, the client or its process
+ * is gone, the key may have left the server, or the SET arrived after its connection had ended.
  */
 static bool is_excused(const struct checker *checker, const struct token *token, unsigned server) {
     return token->process->failed != token->failed || token->process->life != token->life ||
@@ -522,7 +533,7 @@ static void check_left_token(struct checker *checker, const struct master *maste
     }
 }
 
-/* A key outlives its readers by a millisecond at the most. */
+/* Checks that a key outlives its readers by a millisecond at the most. */
 static void check_left_readers(struct checker *checker, struct master *master, unsigned key,
                                int64_t expires_ms) {
     const struct store_key *readers = check_beside(checker, master, key, READERS_SUFFIX);
@@ -535,7 +546,7 @@ static void check_left_readers(struct checker *checker, struct master *master, u
     bool was_evicted =
         check_evicted_until(checker, master->index, UINT32_C(1) << key) > checker->world->now;
     if (check_alive(checker, master, key) == 0 && expires_ms > master_now_ms(master) + 1 &&
-        !was_evicted) { /* without its list it waits for its expiry */
+        !was_evicted) { /* without its list the key waits for its expiry */
         violate(checker->world, INVARIANT_EXPIRY, "node %u still shares key %u with nobody",
                 master->index, key);
     }
@@ -554,7 +565,7 @@ static void check_leftover(struct checker *checker, struct master *master, unsig
 
 void check_leftovers(struct checker *checker) {
     if (checker->clocks_jump) {
-        return; /* who believes that a TTL is over does not send the release again */
+        return; /* a client that believes a TTL to be over does not send the release again */
     }
     for (unsigned i = 0; i < checker->network->server_count; i++) {
         for (unsigned key = 0; key < checker->key_count; key++) {

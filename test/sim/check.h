@@ -1,8 +1,8 @@
 /*
- * The invariants. The simulator tells the checker what is sent, what servers did, what was
- * delivered, and what an application was told; the checker compares that with what locks claim.
- * It looks into a lock for its token and the end of its validity, and at nothing else of the
- * library.
+ * The invariants. The simulator tells the checker which commands are sent, what servers did, which
+ * answers were delivered, and what an application was told; the checker compares all this with the
+ * claims of locks. Of the library it reads a lock's token and the end of its validity, and nothing
+ * else.
  */
 #ifndef REDLOCK_SIM_CHECK_H
 #define REDLOCK_SIM_CHECK_H
@@ -21,26 +21,30 @@
 
 #define NO_TOKEN UINT32_MAX
 
-/* A lock that an application was told it has, and has not released nor was told to have lost. */
+/*
+ * A lock that an application was told it holds, and that it has neither released nor been told to
+ * have lost.
+ */
 struct hold {
     LIST_ENTRY(hold) link;
     struct event_base *process;
     redlock_lock *lock;
-    unsigned key;  /* its only one, or the least */
-    uint32_t keys; /* mask: all of them */
+    unsigned key;  /* the only key, or the least */
+    uint32_t keys; /* mask: all its keys */
     bool is_reader;
     uint32_t token;
-    uint64_t began;    /* the round that got it, by the process's clock */
-    uint64_t end;      /* of its validity as last looked at, by the process's clock; 0: not valid */
-    bool is_over;      /* its validity has ended: it must not come back */
-    bool is_disturbed; /* the process was paused or preempted since the validity began */
-    uint64_t excused_until; /* it had no quorum without grants that are in doubt until then */
-    bool was_overlapped;    /* counted already */
-    bool was_shared;        /* with another reader */
+    uint64_t began;    /* start of the round that acquired it, by the process's clock */
+    uint64_t end;      /* end of its validity as last seen, by the process's clock; 0: not valid */
+    bool is_over;      /* whether its validity has ended, and must not come back */
+    bool is_disturbed; /* whether the process was paused or preempted since the validity began */
+    uint64_t excused_until; /* until then, the lock may have no quorum without grants that are in
+                               doubt */
+    bool was_overlapped;    /* whether its overlap is counted already */
+    bool was_shared;        /* whether it was shared with another reader */
 };
 LIST_HEAD(hold_list, hold);
 
-/* A fence, and when an application was told it. */
+/* A fence, and the instant at which an application was told it. */
 struct fence {
     uint64_t number, told_at;
 };
@@ -51,72 +55,81 @@ struct fences {
     size_t count, capacity;
 };
 
-/* Keys that nobody else is to have for a while: a mask, and until when, in true time. */
+/* A mask of keys that no other client may get for a while. */
 struct stay {
     uint32_t keys;
-    bool is_reader; /* those were shared: with other readers still */
+    bool is_reader; /* whether the keys were shared: other readers may still get them */
     uint64_t until;
 };
 
-/* What a server lost, and what its clients make of that. */
+/* A loss of keys at a server, and the time for which clients may not know it. */
 struct doubt {
     uint64_t began;
-    uint64_t unseen_until;  /* what it grants until then may count */
-    uint64_t unknown_until; /* a client that has not heard its clock before may count this */
-    uint64_t over_at;       /* nobody relies on what it lost */
+    uint64_t unseen_until;  /* grants until then may count */
+    uint64_t unknown_until; /* grants until then may count for a client that has not heard the
+                               server's clock before */
+    uint64_t over_at;       /* no client relies on the lost keys from then on */
 };
 
-/* The first beat of a server that a client heard, by when the server gave it. */
+/* The first beat of a server that a client heard, by the instant at which the server gave it. */
 struct heard {
     unsigned life;
     uint64_t at;
 };
 
-/* The latest of them; older ones are over. */
+/* Number of stays that are kept: older ones are over. */
 #define STAYS_MAX 16
 
-/* A question about a key that an application has asked. */
+/* An application's question about a key. */
 struct look {
     unsigned key;
-    uint32_t token;  /* of a hold of the key that was valid when it was asked; or NO_TOKEN */
-    uint64_t fence;  /* that is asked about */
-    uint64_t newest; /* the largest fence of the key that had been told by then */
+    uint32_t token;  /* token of a hold of the key that was valid when the question was asked; or
+                        NO_TOKEN */
+    uint64_t fence;  /* fence that the question is about */
+    uint64_t newest; /* largest fence of the key that had been told when the question was asked */
     uint64_t asked_at;
-    unsigned moves; /* of its process */
+    unsigned moves; /* changes of the process's lists by then */
 };
 
-/* A token, and what the servers did with it. */
+/* A token, and the servers' keys for it. */
 struct token {
     char text[41];
     struct event_base *process;
-    unsigned life;       /* of the process's client */
-    unsigned key;        /* the least of its keys; KEYS_MAX: not sent yet */
-    uint32_t keys;       /* mask: all of them */
-    uint64_t first_sent; /* by the process's clock */
-    bool is_reader;      /* it stands in the list of those who share the key */
-    bool is_acquired;    /* its application was told that it has the lock */
-    bool is_over;        /* the request failed, or the lock was released */
-    bool is_to_be_told;  /* its client is closed, and its holder was not told so yet */
-    uint64_t failed;     /* refused allocations of its process when it was made */
-    unsigned moves;      /* of its process, when it was made */
-    /* True time: the node certainly keeps the key for it. */
+    unsigned life;       /* number of the life of the process's client */
+    unsigned key;        /* least of its keys; KEYS_MAX: not sent yet */
+    uint32_t keys;       /* mask: all its keys */
+    uint64_t first_sent; /* instant of the first send, by the process's clock */
+    bool is_reader;      /* whether the token belongs to a reader, and stands in lists of readers */
+    bool is_acquired;    /* whether its application was told that it has the lock */
+    bool is_over;        /* whether the request failed, or the lock was released */
+    bool is_to_be_told;  /* whether its client is closed, and its holder was not told so yet */
+    uint64_t failed;     /* refused allocations of its process when the token was made */
+    unsigned moves;      /* changes of the process's lists when the token was made */
+    /* True time until which each node certainly keeps the key for the token. */
     uint64_t keeps_until[SERVERS_MAX][KEYS_MAX];
-    /* The expiry that the key has for it, by the server's clock, and the command that set it. */
+    /* Expiry of the key at each node, and the command that set it. */
     struct expiry {
-        int64_t at_ms;
-        int64_t lasts_ms;
-        uint64_t set_at; /* by the process's clock */
+        int64_t at_ms;    /* expiry by the server's clock */
+        int64_t lasts_ms; /* time between the command and the expiry, by the server's clock */
+        uint64_t set_at;  /* instant of the command by the process's clock */
     } expiries[SERVERS_MAX][KEYS_MAX];
-    /* The same by the process's clock: known by replies that it received. */
+    /*
+     * Instant, by the process's clock, until which each node keeps the key, as far as the process's
+     * replies tell.
+     */
     uint64_t promised[SERVERS_MAX][KEYS_MAX];
-    /* What it was granted may count, although somebody may rely on what the server lost. */
+    /*
+     * Instant until which the grant may count although another client may rely on keys that the
+     * server lost.
+     */
     uint64_t doubtful_until[SERVERS_MAX][KEYS_MAX];
-    bool is_late[SERVERS_MAX];    /* it was set by a message of a connection that had been closed */
-    unsigned set_on[SERVERS_MAX]; /* the connection on which the SET was sent; 0: none */
-    unsigned released_on[SERVERS_MAX]; /* and the latest script about it */
+    bool is_late[SERVERS_MAX];         /* whether a message of a closed connection set the key */
+    unsigned set_on[SERVERS_MAX];      /* connection on which the SET was sent; 0: none */
+    unsigned released_on[SERVERS_MAX]; /* connection on which the latest script about the token was
+                                          sent */
 };
 
-/* What a server granted a process, and its replicas were asked about. */
+/* Grants of a server to a process that its replicas have yet to confirm. */
 #define UNCONFIRMED_MAX 64
 struct unconfirmed {
     struct {
@@ -130,58 +143,65 @@ struct unconfirmed {
 struct load_world;
 
 struct checker {
-    struct load_world *load; /* the world's, in the profile "load"; else NULL */
+    struct load_world *load; /* the world of the profile "load", or NULL */
     struct world *world;
     struct network *network;
-    uint32_t lists[PROCESSES_MAX]; /* masks of servers: those whose quorum each process needs */
-    uint32_t next_lists[PROCESSES_MAX]; /* and a quorum of these too; 0: there are none */
-    unsigned moves[PROCESSES_MAX];      /* how often that has changed */
-    bool has_twin; /* one server is two nodes: there are two connections to it */
-    bool has_caps; /* so few commands may be under way that a release may be put off */
+    uint32_t
+        lists[PROCESSES_MAX]; /* masks of servers: the list of which each process needs a quorum */
+    uint32_t next_lists[PROCESSES_MAX]; /* masks of servers: the next list, of which each process
+                                           needs a quorum too; 0: none */
+    unsigned moves[PROCESSES_MAX];      /* number of changes of the lists */
+    bool has_twin; /* whether one server is two nodes, and has two connections of each client */
+    bool has_caps; /* whether so few commands may be under way that releases may be put off */
     double drift;
-    bool keeps_assumptions;  /* else overlaps are counted, and are no violation */
-    bool clocks_jump;        /* processes' clocks do: then validity may come back */
-    bool server_clocks_jump; /* then keys may live longer */
-    unsigned db;             /* that of all clients */
+    bool keeps_assumptions;  /* whether an overlap is a violation; otherwise overlaps are counted */
+    bool clocks_jump;        /* whether processes' clocks jump: validity may then come back */
+    bool server_clocks_jump; /* whether servers' clocks jump: keys may then live longer */
+    unsigned db;             /* database of all clients */
     unsigned key_count;
     char keys[KEYS_MAX][200];
-    unsigned permits; /* of a semaphore, whose permits have the keys; 0: the keys are locks */
+    unsigned permits; /* number of permits of a semaphore, each with one of the keys; 0: the keys
+                         are locks */
     char semaphore[200];
-    uint64_t asked_ttl_ms[PROCESSES_MAX][KEYS_MAX];  /* the longest that was asked for */
-    uint32_t released_last[PROCESSES_MAX][KEYS_MAX]; /* the token of the latest release */
-    uint32_t set_last[SERVERS_MAX][KEYS_MAX];        /* the token that the node was given last */
+    uint64_t asked_ttl_ms[PROCESSES_MAX][KEYS_MAX];  /* longest TTL that was asked for */
+    uint32_t released_last[PROCESSES_MAX][KEYS_MAX]; /* token of the latest release */
+    uint32_t set_last[SERVERS_MAX][KEYS_MAX];        /* token that the node was given last */
     struct token *tokens;
     uint32_t token_count, token_capacity;
     struct hold_list holds;
     bool is_fenced;
     bool has_readers;
-    bool keeps_counters; /* nodes do: so fences grow, whatever else is broken */
+    bool
+        keeps_counters; /* whether nodes keep counters: then fences grow, whatever else is broken */
     struct fences fences[KEYS_MAX];
-    redlock_gate gates[KEYS_MAX]; /* of a resource that each key guards */
+    redlock_gate gates[KEYS_MAX]; /* gates of the resources that the keys guard */
 
-    uint64_t unseen; /* how long a server may lose something without its clients' knowing; ns */
-    uint64_t lasts;  /* how long a lock lasts, at the most; ns */
+    uint64_t unseen; /* longest time for which a server's loss may be unknown to its clients; ns */
+    uint64_t lasts;  /* longest time that a lock lasts; ns */
     struct doubt losses[SERVERS_MAX][KEYS_MAX], jumps[SERVERS_MAX];
-    uint64_t evicted_until[SERVERS_MAX][KEYS_MAX]; /* somebody may rely on what was lost there */
-    int64_t set_back_ms[SERVERS_MAX];              /* servers' clocks, so far: keys live longer */
+    uint64_t evicted_until[SERVERS_MAX]
+                          [KEYS_MAX]; /* until then, a client may rely on the evicted key */
+    int64_t set_back_ms[SERVERS_MAX]; /* sum of the setbacks of the servers' clocks so far: keys
+                                         live longer by this */
     struct heard heard[PROCESSES_MAX][SERVERS_MAX];
     bool has_guards;
-    uint64_t disturbed_at[PROCESSES_MAX]; /* they were last paused, or preempted */
-    unsigned is_closing[PROCESSES_MAX];   /* the life of the client that is closed, and one */
+    uint64_t disturbed_at[PROCESSES_MAX]; /* instant of the process's latest pause or preemption */
+    unsigned
+        is_closing[PROCESSES_MAX]; /* number of the life of the client that is closed, plus one */
 
-    uint32_t wait_replicas; /* so many have to confirm a grant; 0: it counts without */
+    uint32_t wait_replicas; /* number of replicas that have to confirm a grant; 0: none */
     struct unconfirmed unconfirmed[PROCESSES_MAX][SERVERS_MAX];
     struct stay stays[STAYS_MAX];
-    unsigned stay_count; /* so far */
+    unsigned stay_count; /* number of stays so far */
 
-    uint64_t acquired, lost, failed, released; /* what applications were told */
+    uint64_t acquired, lost, failed, released; /* outcomes told to applications */
     uint64_t fenced, raised; /* acquisitions with a fence; and those that took a second round */
-    uint64_t stayed;         /* released early, or left behind by a process that died */
-    uint64_t permits_held;   /* acquisitions of a permit; */
-    uint64_t permits_second; /* of them: by a second round trip; */
-    uint64_t permits_later;  /* and after more of them, or after a pause */
-    uint64_t overlaps;       /* holds that were valid while another one of the key was */
-    uint64_t shared;         /* readers that were let in while another one was */
+    uint64_t stayed;         /* locks released early, or left behind by a process that died */
+    uint64_t permits_held;   /* acquisitions of a permit */
+    uint64_t permits_second; /* of them: by a second round trip */
+    uint64_t permits_later;  /* of them: after more round trips, or after a pause */
+    uint64_t overlaps;       /* holds that were valid while another hold of the key was */
+    uint64_t shared;         /* readers that were let in while another reader was */
     uint64_t excused;        /* holds that were valid beside another one, and are excused */
     uint64_t looks;          /* questions about keys that were answered with certainty */
 };
@@ -193,70 +213,80 @@ void check_finish(struct checker *checker);
 
 void check_new_token(struct event_base *process, char text[41]);
 void check_sent(struct link *link, const char *data, size_t length);
-/* After a server has run a command, or refused it; the array is the caller's. */
+/* Checks the effects of a command that a server has run or refused. The array is the caller's. */
 struct effect *check_effects(const struct link *link, const struct words *words,
                              const struct reply *reply, unsigned *count);
 bool check_is_beat(const struct words *words);
-/* A server has lost its keys. Of that its clients are told by its restart ... */
+/* Notes that a server has lost its keys, and tells its clients by its restart. */
 void check_forgotten(struct master *master);
-/* ... or not yet: call it after that. */
+/* After check_forgotten: the clients do not know yet. */
 void check_flushed(struct master *master);
-/* It has lost these keys (a mask), of which no client is ever told. */
+/* Notes that a server has lost these keys (a mask); no client is ever told. */
 void check_evicted(struct master *master, uint32_t keys);
-/* Its clock has been set, in a restart, where the first that its clients hear is its clock
-   (`is_seen`), or not; `is_young`: nobody relies on it because of that restart anyway. */
+/* Notes that a server's clock was set. `is_seen`: in a restart in which clients hear the clock
+   before anything else. `is_young`: because of that restart, no client relies on the server
+   anyway. */
 void check_clock_set(struct master *master, int64_t by, bool is_seen, bool is_young);
-/* Something has arrived at a process's socket, and nobody has read it yet. */
+/* Notes that a message has arrived at a process's socket, and was not read yet. */
 void check_arrived(const struct link *link, const struct message *message);
 void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
                      uint64_t sent_at);
-/* Before and after each stretch of a process's code in which no time passes. */
+/* Checks before and after each stretch of a process's code in which no time passes. */
 void check_process(struct event_base *process, bool was_disturbed);
-/* A client needs a quorum of these servers from now on, whatever more it asks for. */
+/* Notes the servers of which a client needs a quorum from now on. */
 void check_lists(struct event_base *process, uint32_t list);
-/* It needs a quorum of these too; 0: no more. */
+/* Notes the next servers of which it needs a quorum too; 0: none any more. */
 void check_next_list(struct event_base *process, uint32_t list);
 
 /* ---- told by the application ---- */
 
-/* REDLOCK_OK of an acquisition. The hold is the caller's memory, and ends with check_unheld. */
+/* Notes REDLOCK_OK of an acquisition. `hold` is the caller's memory, and ends with check_unheld. */
 void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, uint32_t keys,
                 redlock_mode mode, uint64_t min_validity);
-/* The key of the permit that it is. */
+/* Returns the key of the lock's permit. */
 unsigned check_permit(struct checker *checker, const redlock_lock *lock);
-/* Its fence, of an acquisition that began then, in true time. */
+/* Checks the fence of an acquisition that began at `began_at`, in true time. */
 void check_fence(const struct hold *hold, uint64_t began_at);
 void check_unheld(struct hold *hold);
-/* It is released, and its loss has not been told: then it must not be over. */
+/* Checks that a hold that is being released, and whose loss has not been told, is not over. */
 void check_not_lost(const struct hold *hold);
-/* The application acts on it without a look at its validity. */
+/* Notes that the application relies on the hold without looking at its validity. */
 void check_used(struct hold *hold);
-/* on_lost with REDLOCK_EEXPIRED. */
+/* Checks on_lost with REDLOCK_EEXPIRED. */
 void check_expired(const struct hold *hold);
-/* REDLOCK_OK of an extension that was asked for at `asked_at`, by the process's clock. */
+/* Checks REDLOCK_OK of an extension that was asked for at `asked_at`, by the process's clock. */
 void check_extended(struct hold *hold, uint64_t asked_at);
-/* The request of this token has failed, or the lock is to be released: no key is to stay. */
+/*
+ * Notes that the request of this token has failed, or that the lock is to be released: no key may
+ * stay.
+ */
 void check_over(struct event_base *process, const redlock_lock *lock);
 
-/* It is released, or its process dies, and nobody else is to have its keys for so long after the
-   round that got it, or after its validity. */
+/* Note that a hold is released, or that its process dies, and that no other client may get its
+   keys for min_hold_ms after the round that got it, or for lock_delay_ms after its validity. */
 void check_stays(const struct hold *hold, uint64_t min_hold_ms);
 void check_delays(const struct hold *hold, uint64_t lock_delay_ms);
 
-/* Its client is being closed: on_lost must come before its release is sent. */
+/*
+ * Notes that a hold's client is being closed: on_lost must come before the release is sent.
+ * check_told notes that on_lost came.
+ */
 void check_closed(const struct hold *hold);
 void check_told(struct event_base *process, const redlock_lock *lock);
 
-/* A question about a key is asked; about this fence, if it is one about a fence. */
+/* Notes a question about a key; about `fence`, if it is a question about a fence. */
 void check_asks(struct look *look, struct event_base *process, unsigned key, uint64_t fence);
-/* REDLOCK_OK of an inspection. */
+/* Checks REDLOCK_OK of an inspection. */
 void check_seen(const struct look *look, struct event_base *process, const redlock_view *view);
-/* REDLOCK_OK or REDLOCK_ELOST of a question about a fence. */
+/* Checks REDLOCK_OK or REDLOCK_ELOST of a question about a fence. */
 void check_compared(const struct look *look, struct event_base *process, redlock_status status);
 
 /* ---- at the end ---- */
 
-/* The network is whole, and has been for long enough: no key is left of a request that ended. */
+/*
+ * Checks that no key is left of a request that ended, after the network has been whole for long
+ * enough.
+ */
 void check_leftovers(struct checker *checker);
 
 #endif

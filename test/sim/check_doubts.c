@@ -1,10 +1,10 @@
 /*
  * Servers that lose keys, or whose clocks jump, while guards keep promise 1. A server that guards
- * distrust backs whatever it had granted before: nobody takes its word (`young_until`). What guards
- * cannot see yet, or not at all, is a doubt: a grant that the server carries out meanwhile may
- * count although somebody still relies on what was lost. A hold that has no quorum without such
- * grants is excused from being alone, until nobody can rely any more on what was lost. README.md
- * says when.
+ * distrust backs all that it had granted before: its new grants do not count (`young_until`). A
+ * loss that guards cannot see yet, or not at all, is a doubt: a grant that the server carries out
+ * meanwhile may count although another client still relies on the lost keys. A hold that has no
+ * quorum without such grants is excused from being alone, until no client can rely on the lost keys
+ * any more. README.md says when.
  */
 #include "checker.h"
 
@@ -17,7 +17,7 @@ static uint64_t over_at(const struct checker *checker) {
     return checker->world->now + checker->lasts;
 }
 
-/* The keys are gone, and what was kept of them is not kept any more. */
+/* Forgets what the server kept: the keys are gone. */
 static void forget(struct checker *checker, unsigned server, uint32_t keys) {
     for (; keys != 0; keys &= keys - 1) {
         unsigned key = (unsigned)__builtin_ctz(keys);
@@ -33,7 +33,7 @@ void check_forgotten(struct master *master) {
     forget(checker, master->index, (UINT32_C(1) << KEYS_MAX) - 1);
 }
 
-/* An earlier loss may go unseen for longer than this one. */
+/* Notes a doubt. An earlier loss may stay unknown for longer than this one. */
 static void doubt(struct checker *checker, unsigned server, uint32_t keys, uint64_t unseen_until) {
     for (; keys != 0; keys &= keys - 1) {
         struct doubt *loss = &checker->losses[server][__builtin_ctz(keys)];
@@ -63,7 +63,9 @@ void check_evicted(struct master *master, uint32_t keys) {
     }
 }
 
-/* What a server has of a token has another end in true time. */
+/*
+ * Returns the true time until which the server keeps the key of a token, after its clock was set.
+ */
 static uint64_t kept_by(const struct checker *checker, struct master *master, uint32_t number,
                         unsigned key) {
     const char *name = checker->keys[key];
@@ -89,7 +91,7 @@ void check_clock_set(struct master *master, int64_t by, bool is_seen, bool is_yo
             *kept = *kept != 0 ? kept_by(checker, master, i, key) : 0;
         }
     }
-    if (by < 0) { /* it has lost nothing */
+    if (by < 0) { /* the server has lost no key */
         checker->set_back_ms[master->index] += -by / (int64_t)MS + 1;
         return;
     }
@@ -135,7 +137,7 @@ void check_granted(struct checker *checker, const struct event_base *process, un
 
 /* ---- what is excused ---- */
 
-/* The servers whose grants counted, as far as the application is told. */
+/* Returns the servers whose grants counted, as far as the application is told. */
 static uint32_t counted(const redlock_lock *lock) {
     redlock_node_report reports[SERVERS_MAX + 1];
     size_t count = redlock_report(lock, reports, SERVERS_MAX + 1);

@@ -1,8 +1,8 @@
 /*
- * What is sent, carried out, and received is compared with what the applications are told.
+ * Compares the commands sent, carried out, and answered with the news told to applications.
  *
  * A renewal is known by the connections over which it was sent: answers come in order, so that the
- * answer to the latest one is that after which none is open.
+ * answer to the latest renewal is the one after which none is open.
  */
 #include "check_load.h"
 
@@ -14,17 +14,17 @@
 /* A tenth of a second. */
 #define TENTH (100 * MS)
 
-/* For so long the application's timer may be late. */
+/* Maximum lateness of the application's timer. */
 #define TICK_LATE (20 * MS)
 
-/* What it asks for at once takes its time: so many units each. */
+/* Units of work for each request of a burst: requesting takes time too. */
 #define WORK_OF_REQUEST 40
 
-/* For so long one occurrence may keep the loop. */
+/* Maximum time for which one occurrence may keep the loop. */
 #define OCCURRENCE_MOST (10 * MS)
 
-/* Beside its locks a client needs no more than this; and each of them no more than that, or twice
-   as much while calls wait for nodes that are missing or overrun. */
+/* Bound of a client's memory beside its locks; and of the memory of each lock, which may be
+   twice as much while calls wait for nodes that are missing or overrun. */
 #define MEMORY_BASE (4 * 1024 * 1024)
 #define MEMORY_OF_LOCK 4096
 
@@ -47,7 +47,7 @@ static bool is_renewal(const struct words *words) {
                                 word_is(&words->word[1], script_text(SCRIPT_KEEP)));
 }
 
-/* The locks of a renewal: a key each, or a key and a counter. */
+/* The locks of a renewal: one key each, or a key and a counter. */
 struct renewed {
     const struct word *keys, *arguments;
     unsigned count, keys_each, arguments_each;
@@ -66,7 +66,7 @@ static struct renewed read_renewal(const struct words *words) {
                             .arguments_each = is_fenced ? 4 : 2};
 }
 
-/* "crowd<process>:<index>" */
+/* Finds the lock of a key "crowd<process>:<index>". */
 static struct crowd_lock *lock_of(struct load_world *load, const struct word *key) {
     unsigned process = (unsigned)(key->text[5] - '0');
     unsigned index = 0;
@@ -78,12 +78,12 @@ static struct crowd_lock *lock_of(struct load_world *load, const struct word *ke
 
 /* ---- how long things take ---- */
 
-/* Long enough for a loop that runs to read what has arrived. */
+/* Returns the time within which a running loop reads a message that has arrived. */
 static uint64_t reading_time(const struct load_world *load) {
     return 50 * MS + (uint64_t)load->plan.locks * 100 * load->plan.cost;
 }
 
-/* How long it takes at the most to connect again and to renew everything. */
+/* Returns the maximum time to connect again and to renew all locks. */
 static uint64_t return_time(const struct load_world *load) {
     const struct load_plan *plan = &load->plan;
     return (plan->options.stall_timeout_ms + 2 * plan->options.reconnect_delay_max_ms + 100) * MS +
@@ -109,7 +109,10 @@ static void check_spread(const struct crowd *crowd) {
     }
 }
 
-/* The loop or a server is back, and what could not be renewed is renewed at once. */
+/*
+ * Returns whether the loop or a server is back, so that renewals that were impossible are made at
+ * once.
+ */
 static bool catches_up(const struct crowd *crowd) {
     const struct load_world *load = crowd->load;
     uint64_t away_until = crowd->process.away_until;
@@ -117,7 +120,10 @@ static bool catches_up(const struct crowd *crowd) {
     return crowd->tenth * TENTH < since + return_time(load) + TENTHS * TENTH;
 }
 
-/* However many nodes are missing, there are no more than twice as many as usual in a second. */
+/*
+ * Returns the maximum of renewals in a second: however many nodes are missing, twice the usual
+ * number.
+ */
 static double most_in_a_second(const struct crowd *crowd) {
     const struct load_world *load = crowd->load;
     double usual = renewals_a_tenth(load) * TENTHS * load->plan.nodes;
@@ -158,7 +164,7 @@ void check_load_disturbed(struct load_world *load, struct crowd *crowd, uint64_t
     crowd->settled_at = crowd->settled_at > settled_at ? crowd->settled_at : settled_at;
 }
 
-/* So many renewals of a lock fail in a row while its validity lasts. */
+/* Returns the maximum number of renewals of a lock that fail in a row while its validity lasts. */
 static unsigned failures_most(const struct load_world *load) {
     unsigned failures = 4;
     for (uint64_t left = load->plan.ttl_ms * 2 / 3; left > 5; left = left * 5 / 8) {
@@ -279,7 +285,7 @@ void check_load_arrived(struct load_world *load, const struct link *link,
 
 /* ---- turns, and memory ---- */
 
-/* Its application asks for much at once, and that takes its time. */
+/* Returns the work of the application's own burst of requests, which takes time. */
 static uint64_t asked_work(const struct crowd *crowd) {
     return crowd_asks(crowd) * WORK_OF_REQUEST * crowd->process.cost;
 }
@@ -316,7 +322,7 @@ void check_load_tick(const struct crowd *crowd, uint64_t due) {
 
 /* ---- losses ---- */
 
-/* What the latest renewal gives, if a quorum granted it in time for the loop to see it. */
+/* Returns whether a quorum granted the latest renewal in time for the loop to see it. */
 static bool was_renewed(const struct crowd_lock *lock) {
     const struct load_world *load = lock->crowd->load;
     const struct renewal *renewal = &lock->renewal;
@@ -328,7 +334,7 @@ static bool was_renewed(const struct crowd_lock *lock) {
            renewal->began_at + useful > now + 20 * MS;
 }
 
-/* A quorum of servers was there for long enough to be reached. */
+/* Returns whether a quorum of servers was there for long enough to be reached. */
 static bool was_renewable(const struct crowd *crowd) {
     const struct load_world *load = crowd->load;
     uint64_t now = load->world.now;

@@ -1,4 +1,4 @@
-/* The invariants of the profile "load". They ask the library's inside for nothing. */
+/* The invariants of the profile "load". They are checked without looking into the library. */
 #ifndef REDLOCK_SIM_CHECK_LOAD_H
 #define REDLOCK_SIM_CHECK_LOAD_H
 
@@ -14,20 +14,20 @@ struct effect *check_load_effects(struct load_world *load, const struct link *li
 void check_load_arrived(struct load_world *load, const struct link *link,
                         const struct message *message);
 
-/* After each occurrence of a crowd's process. */
+/* Checks after each occurrence of a crowd's process. */
 void check_load_process(struct event_base *process, bool was_disturbed);
 
 /* ---- told by the application ---- */
 
-/* Its timer is run, and was due then. */
+/* Checks the crowd's timer, which was due at `due` and runs now. */
 void check_load_tick(const struct crowd *crowd, uint64_t due);
 void check_load_lost(const struct crowd_lock *lock, redlock_status status);
-/* A request has ended so. */
+/* Checks the status with which a request has ended. */
 void check_load_status(const struct crowd *crowd, const redlock_lock *lock, redlock_status status);
-/* on_closed: nothing is left at a server that was there throughout. */
+/* on_closed: checks that no key is left at a server that was there throughout. */
 void check_load_closed(const struct crowd *crowd);
 
-/* Renewals are thrown together now, and have so long to spread again. */
+/* Notes that renewals are thrown together now, and must be spread again from `until` on. */
 void check_load_disturbed(struct load_world *load, struct crowd *crowd, uint64_t until);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What the library says of keys that are not its own to change, what a resource makes of fences,
- * and what holders are told when their client is closed.
+ * Checks the library's answers about keys that are not its own to change, the decisions of a
+ * resource about fences, and the news to holders whose client is closed.
  */
 #include "checker.h"
 
@@ -38,7 +38,9 @@ static uint64_t newest_fence(const struct checker *checker, unsigned key) {
     return newest;
 }
 
-/* A hold of the key by processes that need a quorum of the nodes that this one asks. */
+/*
+ * Returns a hold of the key, by processes that need a quorum of the nodes that this process asks.
+ */
 static uint32_t any_holder(const struct checker *checker, const struct event_base *process,
                            unsigned key) {
     const struct hold *hold;
@@ -61,7 +63,10 @@ void check_asks(struct look *look, struct event_base *process, unsigned key, uin
                           .moves = checker->moves[process->index]};
 }
 
-/* It was held from before the question until now: the answers of a quorum must show that. */
+/*
+ * Checks that a lock held from before the question until now was seen: the answers of a quorum must
+ * show it.
+ */
 static void check_not_missed(struct checker *checker, const struct look *look,
                              const struct event_base *process, const redlock_view *view) {
     const struct hold *hold = look->token != NO_TOKEN ? check_hold_of(checker, look->token) : NULL;
@@ -106,7 +111,7 @@ void check_seen(const struct look *look, struct event_base *process, const redlo
 
 /* ---- fences ---- */
 
-/* How many of the servers have counters beyond it; counters never go back. */
+/* Returns the number of servers whose counters are beyond the fence; counters never go back. */
 static unsigned count_beyond(struct checker *checker, uint32_t list, const struct look *look) {
     unsigned beyond = 0;
     for (unsigned i = 0; i < checker->network->server_count; i++) {
@@ -141,7 +146,10 @@ void check_compared(const struct look *look, struct event_base *process, redlock
     }
 }
 
-/* Holders come to the resource as they are told that they have the lock. */
+/*
+ * Admits holders at the resource's gate in the order in which they are told that they have the
+ * lock.
+ */
 void check_gate(struct checker *checker, const struct hold *hold, unsigned key, uint64_t number) {
     if (!redlock_gate_admit(&checker->gates[key], number) && checker->keeps_assumptions) {
         violate(checker->world, INVARIANT_FENCE,

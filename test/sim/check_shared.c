@@ -1,6 +1,4 @@
-/*
- * Keys that readers share: the list of them, and the note of a writer that waits.
- */
+/* Checks keys that readers share: the list of readers, and the note of a writer that waits. */
 #include "checker.h"
 
 #include "wire/command.h"
@@ -66,7 +64,7 @@ void check_readers(struct checker *checker) {
 
 /* ---- what a call has done ---- */
 
-/* Whose share has lapsed is not in the list any more. */
+/* Checks that no reader whose share has lapsed is in the list. */
 static void check_list(struct checker *checker, struct master *master, unsigned key) {
     const struct store_key *readers = check_beside(checker, master, key, READERS_SUFFIX);
     for (unsigned i = 0; readers != NULL && i < readers->set.count; i++) {
@@ -82,14 +80,14 @@ static const struct store_key *find_note(const struct checker *checker, struct m
     return check_beside(checker, master, key, WRITER_SUFFIX);
 }
 
-/* It is in the list, and was not before. */
+/* Returns whether the reader is in the list, and was not before. */
 static bool is_let_in(const struct checker *checker, struct master *master, uint32_t number) {
     const struct token *token = &checker->tokens[number];
     bool was_in = token->keeps_until[master->index][token->key] > checker->world->now;
     return !was_in && check_listed(checker, master, number) != 0;
 }
 
-/* That is for SHARE to do. */
+/* Checks that a reader is let in by SHARE only. */
 static void check_kept_out(struct checker *checker, struct master *master, uint32_t number) {
     if (is_let_in(checker, master, number) && !checker->server_clocks_jump) {
         violate(checker->world, INVARIANT_REVIVAL,
@@ -98,7 +96,7 @@ static void check_kept_out(struct checker *checker, struct master *master, uint3
     }
 }
 
-/* And then no writer waits. */
+/* Checks that a reader is let in only if no writer waits. */
 static void check_room(struct checker *checker, struct master *master, uint32_t number) {
     const struct token *token = &checker->tokens[number];
     if (is_let_in(checker, master, number) && find_note(checker, master, token->key) != NULL) {
@@ -108,7 +106,7 @@ static void check_room(struct checker *checker, struct master *master, uint32_t 
     }
 }
 
-/* Who has the key does not ask for room. */
+/* Checks that a client that has the key leaves no note. */
 static void check_noteless(struct checker *checker, struct master *master, uint32_t number) {
     const struct token *token = &checker->tokens[number];
     const char *name = checker->keys[token->key];
@@ -122,7 +120,7 @@ static void check_noteless(struct checker *checker, struct master *master, uint3
     }
 }
 
-/* A writer that met readers has left a note, which lasts so long at least, and lapses. */
+/* Checks that a writer that met readers has left a note, which lasts long enough, and lapses. */
 static void check_note(struct checker *checker, struct master *master, uint32_t number,
                        const struct word *intent) {
     unsigned key = checker->tokens[number].key;

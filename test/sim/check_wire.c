@@ -1,4 +1,7 @@
-/* What goes over the wire: who may send what, what servers did, and what that promises. */
+/*
+ * Checks the commands on the wire: which commands a client may send, what servers did, and what
+ * their grants promise.
+ */
 #include "check_load.h"
 #include "checker.h"
 
@@ -7,7 +10,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* By its SHA-1, or with its text. The texts are long: they are looked at only where there is one.
+/*
+ * Returns whether the command calls the script, by its SHA-1 or with its text. The texts are long:
+ * they are compared only where there is one.
  */
 static bool calls(const struct words *words, enum script script) {
     if (words->count <= 3) {
@@ -41,7 +46,7 @@ static const struct form *form_of(const struct words *words) {
 
 /* ---- what is sent ---- */
 
-/* What was released in this process before goes to the node before a new SET does. */
+/* Checks that a release of this process goes to the node before a later SET of the key. */
 static void check_order(struct checker *checker, const struct link *link, unsigned key) {
     const struct event_base *process = link->process;
     unsigned server = link->server->master.index;
@@ -56,16 +61,16 @@ static void check_order(struct checker *checker, const struct link *link, unsign
     }
 }
 
-/* What is said of one lock: by a SET, or in a call of a script. */
+/* The part of a SET, or of a script call, that is about one lock. */
 struct claim {
-    const struct word *names; /* of its keys */
+    const struct word *names; /* its keys */
     unsigned count;
     const struct word *value, *ttl;
     bool is_reader;
-    bool may_repeat; /* where the call was refused */
+    bool may_repeat; /* whether the call was refused, and may be repeated */
 };
 
-/* A mask of the keys; 0: one of them is none of ours. */
+/* Returns a mask of the claim's keys; 0 when one of them is unknown. */
 static uint32_t keys_of(const struct checker *checker, const struct claim *claim) {
     uint32_t keys = 0;
     for (unsigned i = 0; i < claim->count; i++) {
@@ -140,7 +145,7 @@ static void set_sent(struct checker *checker, const struct link *link, const str
     take_sent(checker, link, &claim);
 }
 
-/* Where the next lock begins: EVALSHA sha count key... argument... */
+/* The place of the next lock in a call: EVALSHA sha count key... argument... */
 struct place {
     unsigned key, argument, key_end;
 };
@@ -152,7 +157,10 @@ static struct place first_place(const struct words *words) {
     return (struct place){.key = 3, .argument = end, .key_end = end};
 }
 
-/* False: there is none left. SCRIPT_TAKE tells how many keys it has, and whether their counters. */
+/*
+ * Reads the next lock's claim. Returns false when there is none left. SCRIPT_TAKE tells how many
+ * keys a lock has, and whether it has counters.
+ */
 static bool next_claim(const struct words *words, const struct form *form, struct place *at,
                        struct claim *claim) {
     const struct word *arguments = &words->word[at->argument];
@@ -205,8 +213,8 @@ static bool is_release(enum script script) {
 }
 
 /*
- * A node is asked for its clock each second, however full its queue is: for as long as a client
- * does not do so its grants would have to be left uncounted. (A process that could not run is
+ * Checks that a node is asked for its clock each second, however full its queue is: a client that
+ * does not ask would have to leave the node's grants uncounted. (A process that could not run is
  * excused.)
  */
 static void check_beaten(const struct checker *checker, struct link *link,
@@ -250,7 +258,7 @@ void check_sent(struct link *link, const char *data, size_t length) {
 
 /* ---- what servers do ---- */
 
-/* A key of ours never takes the place of another one. */
+/* Checks that a key of ours never takes the place of another one. */
 static void check_free(struct checker *checker, struct master *master, uint32_t number,
                        unsigned key) {
     uint32_t *last = &checker->set_last[master->index][key];
@@ -280,7 +288,7 @@ void check_ttl(struct checker *checker, const struct master *master, uint32_t nu
     }
 }
 
-/* Whether the key is the token's now, and until when by the server's clock. */
+/* Returns whether the key is the token's now, and until when by the server's clock. */
 static bool has_it(const struct checker *checker, struct master *master, uint32_t number,
                    const struct store_key *key, int64_t *expires_ms) {
     if (checker->tokens[number].is_reader) {
@@ -292,7 +300,7 @@ static bool has_it(const struct checker *checker, struct master *master, uint32_
            check_token_of(checker, key->value, key->value_length) == number;
 }
 
-/* Notes the expiry that a key has for a token, and when it was set, if that was just now. */
+/* Notes the expiry of a token's key, and its instant where a command has just set the expiry. */
 static const struct expiry *note_expiry(const struct checker *checker, struct token *token,
                                         struct master *master, unsigned index, bool is_new,
                                         int64_t expires_ms) {
@@ -307,7 +315,10 @@ static const struct expiry *note_expiry(const struct checker *checker, struct to
     return expiry;
 }
 
-/* The key `name` has been touched by a command that names the token. True: it has it now. */
+/*
+ * Notes the effect of a command with the token on the key `name`. Returns whether the token has the
+ * key now.
+ */
 static bool note_effect(const struct link *link, const struct word *name, uint32_t number,
                         struct effect *effect) {
     struct checker *checker = checker_of(link->network->world);
@@ -316,7 +327,7 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
     unsigned index = check_key_of(checker, name);
     const struct store_key *key = master_find(master, name->text, name->length);
     if (index == checker->key_count) {
-        return false; /* it was none of ours when it was sent: that has been told */
+        return false; /* the key was unknown when the command was sent, and was reported then */
     }
     int64_t expires_ms;
     if (!has_it(checker, master, number, key, &expires_ms)) {
@@ -387,7 +398,7 @@ struct effect *check_effects(const struct link *link, const struct words *words,
         return check_load_effects(checker->load, link, words, count);
     }
     if (link->db != checker->db || (!is_set && form == NULL)) {
-        return NULL; /* nothing of ours is there */
+        return NULL; /* no key of ours is there */
     }
     if (form != NULL && checker->has_readers && reply->type != REPLY_ERROR) {
         check_shared_call(checker, &link->server->master, words, form);
@@ -418,7 +429,7 @@ void check_arrived(const struct link *link, const struct message *message) {
     }
 }
 
-/* What the paper lets a client conclude from a grant: Redlock, step 3. */
+/* Returns the instant until which a grant is good, by the process's clock: Redlock, step 3. */
 static uint64_t promise(const struct checker *checker, uint64_t sent_at, int64_t left_ms) {
     double ttl = (double)left_ms * (double)MS;
     double useful = ttl - ttl * checker->drift - 2.0 * (double)MS;
@@ -431,7 +442,10 @@ static void note_promise(struct checker *checker, uint32_t token, unsigned key, 
     *known = promised > *known ? promised : *known;
 }
 
-/* A promise that counts when the replicas have confirmed it; what is too much for us counts now. */
+/*
+ * Notes a grant, which counts when the replicas have confirmed it; a grant beyond UNCONFIRMED_MAX
+ * counts at once.
+ */
 static void note_grant(struct checker *checker, const struct event_base *process, unsigned server,
                        const struct effect *effect, uint64_t promised) {
     struct unconfirmed *waiting = &checker->unconfirmed[process->index][server];
@@ -465,7 +479,7 @@ void check_delivered(struct event_base *process, unsigned server, const struct a
     if (answer->is_beat && answer->reply.type == REPLY_STRING) {
         check_heard(process, server, answer->at);
     }
-    if (answer->reply.type == REPLY_INTEGER) { /* only WAIT has one */
+    if (answer->reply.type == REPLY_INTEGER) { /* only WAIT answers with an integer */
         replicas_said(checker, process, server, answer->reply.integer);
     }
     for (unsigned i = 0; i < answer->effect_count; i++) {

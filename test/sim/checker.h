@@ -1,4 +1,4 @@
-/* What the parts of the checker share. Everybody else includes check.h. */
+/* Declarations shared by the parts of the checker. All other files include check.h. */
 #ifndef REDLOCK_SIM_CHECKER_H
 #define REDLOCK_SIM_CHECKER_H
 
@@ -10,57 +10,66 @@ static inline struct checker *checker_of(const struct world *world) {
     return world->checker;
 }
 
-/* The number of a token that was given out; NO_TOKEN: it is none of ours. */
+/* Returns the number of a token that was given out; NO_TOKEN for any other text. */
 uint32_t check_token_of(const struct checker *checker, const char *text, size_t length);
 
-/* key_count: it is none of ours. */
+/* Returns the key's number; key_count for any other name. */
 unsigned check_key_of(const struct checker *checker, const struct word *name);
 
-/* NULL: nobody holds a lock with it. */
+/* Returns the hold with this token; NULL when there is none. */
 struct hold *check_hold_of(const struct checker *checker, uint32_t token);
 
-/* Until when a lock claims to be valid, by its process's clock; 0: it does not. */
+/*
+ * Returns the end of the validity that a lock claims, by its process's clock; 0 when it claims
+ * none.
+ */
 uint64_t check_claimed_end(const redlock_lock *lock);
 
 /*
- * The true time until which the server certainly keeps the key for the token: of a reader's, what
- * is there now.
+ * Returns the true time until which the server certainly keeps the key for the token; for a reader,
+ * as far as the key there tells now.
  */
 uint64_t check_kept_until(const struct checker *checker, unsigned server, uint32_t number);
 
-/* Until when, by the server's clock, a reader's token is listed and the key shared; 0: it is not.
+/*
+ * Returns until when, by the server's clock, a reader's token is listed and the key shared; 0 when
+ * it is not.
  */
 int64_t check_listed(const struct checker *checker, struct master *master, uint32_t number);
 
-/* The list of a key's readers, or the note of a waiting writer, at a server; NULL: there is none.
+/*
+ * Returns the list of a key's readers, or the note of a waiting writer, at a server; NULL when
+ * there is none.
  */
 const struct store_key *check_beside(const struct checker *checker, struct master *master,
                                      unsigned key, const char *suffix);
 
-/* How many readers of a key it lists whose shares have not lapsed. */
+/* Returns the number of listed readers of a key whose shares have not lapsed. */
 unsigned check_alive(const struct checker *checker, struct master *master, unsigned key);
 
-/* Whether a key is held by readers. */
+/* Returns whether readers hold the key. */
 bool check_is_shared(const struct store_key *key);
 
-/* What holds of all keys of a token at a server: the least of their values. */
+/* Returns the least value among the keys of a token: the value that holds for all of them. */
 uint64_t check_least(const uint64_t values[KEYS_MAX], uint32_t keys);
 
-/* How a script is called: the first key and the first argument of each lock are its own. */
+/*
+ * The form of a script call: the first key and the first argument of each lock are the lock's own.
+ */
 struct form {
     enum script script;
-    unsigned keys, arguments; /* of each lock; 0 keys: the arguments tell */
+    unsigned keys, arguments; /* of each lock; 0 keys: the arguments tell their number */
     bool is_reader;
 };
 
-/* A script has run. Before what it did is noted with the tokens. */
+/* Checks a script call that has run, before its effects are noted with the tokens. */
 void check_shared_call(struct checker *checker, struct master *master, const struct words *words,
                        const struct form *form);
 
-/* What one command does to the list of readers may concern all of them. */
+/* Checks all readers: one command on the list may concern all of them. */
 void check_readers(struct checker *checker);
 
-/* What a token is to keep has an end, and its application asked for no longer. */
+/* Checks that a token's key has an expiry, and lives no longer than its application asked for. */
 void check_ttl(struct checker *checker, const struct master *master, uint32_t number,
                int64_t expires_ms);
 
@@ -68,32 +77,38 @@ bool check_is_valid(const struct hold *hold);
 bool check_is_listed(uint32_t list, unsigned server);
 unsigned check_quorum_of(uint32_t list);
 
-/* Has heard a beat that the server gave then. */
+/* Notes that the process has heard a beat that the server gave at `at`. */
 void check_heard(struct event_base *process, unsigned server, uint64_t at);
 
-/* What the server grants now may count although somebody may rely until then on what it lost. */
+/*
+ * Returns until when a grant of the server may count although another client may rely on the lost
+ * key.
+ */
 uint64_t check_doubtful_until(const struct checker *checker, unsigned server, unsigned key);
 
-/* Has been told of a grant that the server carried out then. */
+/* Notes that the process was told of a grant that the server carried out at `at`. */
 void check_granted(struct checker *checker, const struct event_base *process, unsigned server,
                    const struct effect *effect, uint64_t granted_at);
 
-/* Looks at whose grants a hold was told with. */
+/* Decides by its grants whether a hold is excused. */
 void check_excuse(const struct checker *checker, struct hold *hold);
 
-/* It was told with no quorum, but for grants that are still in doubt. */
+/* Returns whether the hold has no quorum without grants that are still in doubt. */
 bool check_is_excused(const struct checker *checker, const struct hold *hold);
 
-/* Whether something that one of the servers lost may not be known to all since then. */
+/*
+ * Returns whether a loss at one of the listed servers may not be known to all clients since
+ * `since`.
+ */
 bool check_is_doubted(const struct checker *checker, uint32_t list, uint64_t since);
 
-/* A server evicted one of the keys, and those who relied on that do so until then, at the most. */
+/* Returns until when, at the most, a client may rely on a key that a server evicted. */
 uint64_t check_evicted_until(const struct checker *checker, unsigned server, uint32_t keys);
 
-/* A resource behind the key lets holders in one after the other, as they are told. */
+/* Admits a holder at the gate of the resource behind the key, in the order of the news. */
 void check_gate(struct checker *checker, const struct hold *hold, unsigned key, uint64_t number);
 
-/* While a lock is valid a quorum of servers keeps its key for so long. */
+/* Checks that a quorum of servers keeps the lock's key while the lock is valid. */
 void check_backing(struct checker *checker, const struct hold *hold);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * The happy path: crowd_begin asks for the locks, each callback for the next one; they are held,
- * and renewed by the library's watchdog, until crowd_close. A lock that is lost is released, and
- * not asked for again.
+ * The happy path: crowd_begin asks for the locks, each callback for the next one; the library's
+ * watchdog renews them, until crowd_close. A lock that is lost is released, and not asked for
+ * again.
  *
- * Being busy inside a callback is being busy in the middle of the library's turn: an extra lock is
- * acquired, and the process does not leave the callback of that.
+ * To be busy inside a callback means to be busy in the middle of the library's turn: an extra lock
+ * is acquired, and the process stays in that lock's callback.
  */
 #include "crowd.h"
 
@@ -62,7 +62,7 @@ static void on_acquired(redlock_lock *handle, redlock_status status, void *arg) 
     if (status == REDLOCK_ECLOSED) {
         return;
     }
-    if (status != REDLOCK_OK) { /* it waits for ever */
+    if (status != REDLOCK_OK) { /* the request waits without limit */
         violate(world_of(crowd), INVARIANT_LIVENESS, "lock %u was not acquired: %s", lock->index,
                 redlock_explain(handle));
         return;

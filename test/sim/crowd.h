@@ -1,8 +1,8 @@
 /*
  * An application with thousands of watchdog locks, each of a key of its own, in one client: it
- * acquires them, at once or a few at a time, and holds them until it closes its client. A timer
- * of its own, every 10 ms, shows for how long the library keeps the loop. In between it may be
- * busy inside a callback, and ask for many keys that others hold.
+ * acquires them, at once or a few at a time, and holds them until it closes its client. A timer of
+ * its own, every 10 ms, shows for how long the library keeps the loop. Meanwhile the application
+ * may be busy inside a callback, and ask for many keys that others hold.
  */
 #ifndef REDLOCK_SIM_CROWD_H
 #define REDLOCK_SIM_CROWD_H
@@ -19,25 +19,26 @@ struct crowd;
 
 enum crowd_state { CROWD_WAITS, CROWD_ASKS, CROWD_HOLDS, CROWD_HAS_LOST, CROWD_HAS_FAILED };
 
-/* What it is to do next. */
+/* The crowd's next action. */
 enum crowd_wish {
-    CROWD_HOLD,    /* nothing but hold its locks */
-    CROWD_BEGIN,   /* acquire them */
+    CROWD_HOLD,    /* hold its locks, and no more */
+    CROWD_BEGIN,   /* acquire its locks */
     CROWD_CONTEND, /* ask at once for many keys that others hold */
     CROWD_CLOSE
 };
 
 /* The latest renewal of a lock, as seen from outside the library. */
 struct renewal {
-    uint64_t began_at;     /* not later than its round did, in true time; 0: there was none */
-    uint64_t quorum_at;    /* a quorum's grants had arrived at the process's sockets; 0: not yet */
-    uint32_t asked;        /* mask: of the servers that it was sent to */
-    uint32_t granted;      /* mask: whose grants have arrived */
-    unsigned unsuccessful; /* renewals since the latest that a quorum granted */
-    uint64_t since;        /* that one, or the acquisition, was told then */
+    uint64_t began_at;  /* in true time, not later than the start of the round; 0: no renewal yet */
+    uint64_t quorum_at; /* instant at which a quorum's grants had arrived at the process's sockets;
+                           0: not yet */
+    uint32_t asked;     /* mask: servers to which it was sent */
+    uint32_t granted;   /* mask: servers whose grants have arrived */
+    unsigned unsuccessful; /* number of renewals since the latest that a quorum granted */
+    uint64_t since;        /* instant at which that renewal, or the acquisition, was told */
     struct {
-        unsigned link;  /* the number of the connection */
-        unsigned count; /* renewals that were sent over it, and are not answered */
+        unsigned link;  /* number of the connection */
+        unsigned count; /* renewals sent over the connection and not answered */
     } open[SERVERS_MAX];
 };
 
@@ -49,43 +50,43 @@ struct crowd_lock {
     struct renewal renewal;
 };
 
-/* Renewals that were sent in the latest tenths of a second. */
+/* Number of tenths of a second for which the renewals sent are counted. */
 #define TENTHS 10
 
 struct crowd {
     struct event_base process;
     struct load_world *load;
     redlock_client *client;
-    struct crowd_lock *locks; /* those that are held, and behind them those that are contended */
-    unsigned asked, asking;   /* asked for so far, and not acquired yet */
-    unsigned held, contended; /* held now; contended for now */
+    struct crowd_lock *locks; /* held locks, and behind them contended locks */
+    unsigned asked, asking;   /* number of locks asked for so far; and of those under way */
+    unsigned held, contended; /* number of locks held now; and contended now */
     enum crowd_wish wish;
     bool is_closed;
     uint64_t closing_at;
     struct alarm tick;
     uint64_t tick_due;
-    uint64_t busy_for;        /* it will be, as soon as it can; ns */
+    uint64_t busy_for;        /* time of its next busy spell, as soon as possible; ns */
     bool is_busy_in_callback; /* inside a callback of the library */
-    bool is_probing;          /* it acquires a lock, in whose callback it will be busy */
+    bool is_probing;          /* whether it acquires the lock in whose callback it will be busy */
 
-    uint64_t tenth;                /* the number of the current one */
-    unsigned sent[TENTHS];         /* to all servers */
-    unsigned sent_to[SERVERS_MAX]; /* in the current one */
-    uint64_t settled_at;           /* renewals are spread from then on */
+    uint64_t tenth;                /* number of the current tenth */
+    unsigned sent[TENTHS];         /* renewals to all servers, for each tenth */
+    unsigned sent_to[SERVERS_MAX]; /* renewals to each server in the current tenth */
+    uint64_t settled_at;           /* renewals must be spread from then on */
 };
 
 void crowd_init(struct crowd *crowd, struct load_world *load, unsigned index);
 void crowd_finish(struct crowd *crowd);
 
-/* Has it do that when its timer is due. */
+/* Makes the crowd do `wish` when its timer is due. */
 void crowd_wish(struct crowd *crowd, enum crowd_wish wish);
 
 bool crowd_has_all(const struct crowd *crowd);
 
-/* Acquisitions that are under way. */
+/* Returns the number of acquisitions under way. */
 unsigned crowd_asks(const struct crowd *crowd);
 
-/* Is busy for so long, soon: in a callback of the library, or in its own timer. */
+/* Makes the application busy, soon, for `ns`: in a callback of the library, or in its own timer. */
 void crowd_be_busy(struct crowd *crowd, uint64_t ns, bool in_callback);
 bool crowd_is_busy(const struct crowd *crowd);
 

@@ -30,7 +30,9 @@ static void draw_options(struct load_plan *plan, struct rng *rng) {
     }
 }
 
-/* Fast enough for the renewals, with room to spare; not for all of them at once. */
+/*
+ * Draws rates that suffice for the renewals, with room to spare, but not for all of them at once.
+ */
 static void draw_rates(struct load_plan *plan, struct rng *rng) {
     uint64_t locks = plan->locks * plan->crowds;
     uint64_t interval = plan->ttl_ms * MS / 3;
@@ -45,7 +47,7 @@ static void draw_rates(struct load_plan *plan, struct rng *rng) {
     plan->cost = rng_between(rng, 100, 400);
 }
 
-/* As many requests at once as leave the masters time for the renewals. */
+/* Draws a number of requests at once that leaves the masters time for the renewals. */
 static void draw_contention(struct load_plan *plan, struct rng *rng) {
     uint64_t each = 3 * (plan->key_time + plan->command_time) * plan->crowds;
     uint64_t most = plan->ttl_ms * MS / 8 / each;
@@ -56,7 +58,7 @@ static void draw_contention(struct load_plan *plan, struct rng *rng) {
     }
 }
 
-/* A queue that is soon full; but what a node may be owed has the same bound, or 64 KiB. */
+/* Draws a queue that is soon full; the releases owed to a node have the same bound, or 64 KiB. */
 static void draw_bytes(struct load_plan *plan, struct rng *rng) {
     uint64_t owed = (plan->locks + plan->contenders) * 220;
     uint64_t least = owed > 64 * 1024 ? owed : 12 * 1024;
@@ -65,7 +67,10 @@ static void draw_bytes(struct load_plan *plan, struct rng *rng) {
     }
 }
 
-/* All at once: where the queues have room for that, and its application waits for the answers. */
+/*
+ * Returns whether all locks may be asked for at once: the queues have room, and the application
+ * waits for the answers.
+ */
 static bool may_burst(const struct load_plan *plan) {
     return plan->locks <= 1000 && plan->options.max_commands > 2 * plan->locks &&
            plan->options.max_bytes > 500 * (size_t)plan->locks;
@@ -150,7 +155,7 @@ static bool all(const struct load_world *load, bool (*holds)(const struct crowd 
     return is_so;
 }
 
-/* Waits until it holds of all crowds; no longer than so many milliseconds. */
+/* Waits until `holds` is true of all crowds, but no longer than the limit in ms. */
 static void wait_for(struct load_world *load, bool (*holds)(const struct crowd *crowd),
                      const char *what, uint64_t most_ms) {
     uint64_t until = load->world.now + most_ms * MS;
@@ -196,7 +201,7 @@ static struct crowd *any_crowd(struct load_world *load) {
     return &load->crowds[draw(load, load->plan.crowds)];
 }
 
-/* Up to half of the TTL. */
+/* Keeps the loop from running, for up to half of the TTL. */
 static void keep_away(struct load_world *load) {
     struct crowd *crowd = any_crowd(load);
     uint64_t ns = ttl_of(load) / 20 + draw(load, ttl_of(load) * 9 / 20);
@@ -209,7 +214,7 @@ static void keep_away(struct load_world *load) {
     disturb(load, load->world.now + ns + 200 * MS);
 }
 
-/* Silent for a while, or killed and started again with its data. */
+/* Takes a server down: silent for a while, or killed and started again with its data. */
 static void take_down(struct load_world *load, unsigned index, uint64_t until, bool is_killed) {
     struct server *server = &load->network.servers[index];
     TRACE(&load->world, "node %u is %s", index, is_killed ? "killed" : "stopped");
@@ -233,7 +238,7 @@ static void bring_back(struct load_world *load) {
     }
 }
 
-/* A minority; or, in worlds with such faults, a majority. */
+/* Takes down a minority of the servers; or, in worlds with such faults, a majority. */
 static void lose_servers(struct load_world *load) {
     const struct load_plan *plan = &load->plan;
     unsigned minority = (plan->nodes - 1) / 2;
@@ -258,7 +263,10 @@ static bool is_not_busy(const struct crowd *crowd) {
     return !crowd_is_busy(crowd) && !crowd->process.is_paused;
 }
 
-/* One, and what time the locks need until the next: each is to be topped up where it was lost. */
+/*
+ * Makes one incident, and leaves the locks time until the next: each has to be topped up where it
+ * was lost.
+ */
 static void have_incident(struct load_world *load) {
     if (rng_chance(&load->world.rng, 450)) {
         keep_away(load);
@@ -337,7 +345,7 @@ static void finish(struct load_world *load) {
 }
 
 void load_run(uint64_t seed, FILE *trace, struct run_result *result) {
-    static struct load_world load; /* large; all of it is made anew */
+    static struct load_world load; /* large; made anew for each run */
     memset(&load, 0, sizeof(load));
     begin(&load, seed, trace);
     uint64_t began_at = load.world.now;

@@ -2,7 +2,7 @@
  * The profile "load": thousands of locks in one client, a loop whose code takes time and that is
  * busy or paused now and then, masters that serve at a finite rate, stop, and come back.
  *
- * What such a world is made of, and its phases. Its application: crowd.h; its invariants:
+ * This file declares such a world and its phases. Its application: crowd.h; its invariants:
  * check_load.h.
  */
 #ifndef REDLOCK_SIM_LOAD_H
@@ -17,21 +17,21 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The most clients of such a world; each has locks of its own. */
+/* Maximum number of clients of such a world; each has locks of its own. */
 #define CROWDS_MAX 3
 
 struct load_plan {
-    unsigned nodes, crowds, locks; /* locks: of each crowd */
+    unsigned nodes, crowds, locks; /* `locks`: of each crowd */
     uint64_t ttl_ms;
     unsigned fenced; /* per mille of the locks */
     redlock_options options;
-    bool is_burst;      /* all locks are asked for at once, of masters without a bound */
-    unsigned window;    /* else: so many acquisitions are under way at a time */
-    uint64_t cost;      /* of a unit of a process's work; ns */
-    unsigned incidents; /* how many */
+    bool is_burst;      /* whether all locks are asked for at once, of masters without a bound */
+    unsigned window;    /* otherwise: number of acquisitions under way at a time */
+    uint64_t cost;      /* time of a unit of a process's work; ns */
+    unsigned incidents; /* number of incidents */
     bool has_majority_faults;
-    unsigned contenders;             /* requests at once for keys that others hold; 0: none */
-    unsigned contested_nodes;        /* at so many nodes */
+    unsigned contenders; /* number of simultaneous requests for keys that others hold; 0: none */
+    unsigned contested_nodes;        /* number of nodes at which they are held */
     uint64_t command_time, key_time; /* of the masters; ns */
     size_t socket_size;
 };
@@ -42,13 +42,13 @@ struct load_world {
     struct checker checker;
     struct load_plan plan;
     struct crowd crowds[CROWDS_MAX];
-    uint64_t up_since[SERVERS_MAX]; /* true time; NEVER: it is down or stopped */
-    uint64_t down_at, back_at;      /* a server went down last, and came back */
+    uint64_t up_since[SERVERS_MAX]; /* true time; NEVER: down or stopped */
+    uint64_t down_at, back_at;      /* instants of the latest server to go down, and to come back */
     uint32_t token_count;
     uint64_t acquired, failed, lost;
 };
 
-/* `trace` may be NULL. */
+/* Runs one world. `trace` may be NULL. */
 void load_run(uint64_t seed, FILE *trace, struct run_result *result);
 
 #endif

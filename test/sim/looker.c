@@ -1,6 +1,6 @@
 /*
- * A worker looks: it asks who holds a key, and whether a fence is still the newest, from timers and
- * from inside callbacks; now and then it closes the client from inside an answer.
+ * A worker's questions: it asks who holds a key, and whether a fence is still the newest, from
+ * timers and from inside callbacks; now and then it closes the client from inside an answer.
  */
 #include "worker.h"
 
@@ -56,7 +56,10 @@ static void on_fence(redlock_status status, void *arg) {
 
 /* ---- questions ---- */
 
-/* That of its own lock, if it has one; else the newest of the key, or one that is too old. */
+/*
+ * Draws a fence: that of the worker's own lock, if it has one; otherwise the key's newest, or one
+ * that is too old.
+ */
 static uint64_t draw_fence(struct worker *worker, unsigned key) {
     struct app *app = worker->app;
     const struct fences *fences = &app->checker->fences[key];

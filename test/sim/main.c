@@ -1,6 +1,6 @@
 /*
  * redlock-sim: runs the library's own code over a simulated loop, clock, network and masters, one
- * world for each seed, and says whether an invariant was ever violated.
+ * world for each seed, and tells whether an invariant was ever violated.
  */
 #include "mutants.h"
 #include "run.h"
@@ -16,7 +16,7 @@
 struct options {
     uint64_t first, last;
     struct demand demand;
-    unsigned patience; /* seconds; 0: any */
+    unsigned patience; /* seconds; 0: no limit */
     bool wants_trace, wants_json, stops_at_first, wants_mutants;
     const char *mutant;
 };

@@ -72,7 +72,7 @@ uint64_t master_keeps_until(const struct master *master, int64_t expires_ms) {
     return tempo_true(&master->clock, ((uint64_t)expires_ms + 1) * MS);
 }
 
-/* FNV-1a. */
+/* Hashes a name (FNV-1a). */
 static uint32_t hash_of(const struct master *master, const char *name, size_t length) {
     uint32_t hash = UINT32_C(2166136261) + master->db;
     for (size_t i = 0; i < length; i++) {
@@ -134,7 +134,7 @@ void master_evict(struct master *master, const struct store_key *key) {
     drop(master, (struct store_key *)key);
 }
 
-/* A key is expired when the clock, in whole milliseconds, is past its end. */
+/* Finds a key that has not expired: the clock, in whole milliseconds, is not past its end. */
 static struct store_key *find(struct master *master, const char *name, size_t length) {
     uint32_t hash = hash_of(master, name, length);
     struct store_key *key = master->bucket_count > 0 ? *bucket_of(master, hash) : NULL;
@@ -332,7 +332,10 @@ static struct reply run_lpush(struct master *master, const struct words *words) 
 
 /* ---- sorted sets ---- */
 
-/* The set of a command; NULL: it has none, and `refusal` is the answer if the key is no set. */
+/*
+ * Returns the set of a command. NULL when there is none; `refusal` is then the answer, if the key
+ * is of another type.
+ */
 static struct store_key *find_set(struct master *master, const struct words *words,
                                   struct reply *refusal) {
     struct store_key *key = find_word(master, &words->word[1]);
@@ -380,7 +383,7 @@ static struct reply run_zscore(struct master *master, const struct words *words)
     return (struct reply){.type = REPLY_STRING, .text = master->text, .length = (size_t)length};
 }
 
-/* A set without members is none. */
+/* Removes a set without members, as Redis does. */
 static struct reply has_lost(struct master *master, const struct words *words, unsigned count) {
     if (find_word(master, &words->word[1])->set.count == 0) {
         run_del(master, &(struct words){.count = 2, .word[1] = words->word[1]});
@@ -433,13 +436,13 @@ static struct reply run_select(struct master *master, const struct words *words)
     return status("OK");
 }
 
-/* Its replicas have confirmed everything, or are away. */
+/* Answers WAIT: its replicas have confirmed everything, or are away. */
 static struct reply run_wait(struct master *master, const struct words *words) {
     (void)words;
     return integer(master->replicas);
 }
 
-/* INFO section: only the fields that clients look at. */
+/* Answers INFO section: only the fields that clients read. */
 static struct reply run_info(struct master *master, const struct words *words) {
     (void)words;
     int length = snprintf(master->text, sizeof(master->text),
@@ -450,7 +453,7 @@ static struct reply run_info(struct master *master, const struct words *words) {
     return (struct reply){.type = REPLY_STRING, .text = master->text, .length = (size_t)length};
 }
 
-/* Servers of some makes, and ACLs, refuse it there. */
+/* Answers INFO inside a script, which some servers, and ACLs, refuse. */
 static struct reply run_info_of_script(struct master *master, const struct words *words) {
     return master->is_reticent ? error("ERR This Redis command is not allowed from script")
                                : run_info(master, words);
@@ -464,7 +467,7 @@ static struct reply run_ping(struct master *master, const struct words *words) {
 
 /* ---- scripts ---- */
 
-/* The script of this text, or of this SHA-1; SCRIPT_COUNT: none of the library's. */
+/* Returns the library's script of this text, or of this SHA-1; SCRIPT_COUNT when there is none. */
 static unsigned script_of(const struct word *word, const char *(*mark)(enum script script)) {
     unsigned i = 0;
     while (i < SCRIPT_COUNT && !word_is(word, mark((enum script)i))) {

@@ -14,7 +14,10 @@
 #define MOST_JUMP_AHEAD (3600000 * MS)
 #define MOST_JUMP_BACK (20000 * MS)
 
-/* Keys live longer by what a clock was set back, and worlds have to wait for that. */
+/*
+ * Maximum number of jumps back in a world: they prolong the life of keys, and the world has to wait
+ * for that.
+ */
 #define JUMPS_BACK_MAX 2
 
 static uint64_t draw(struct nemesis *nemesis, uint64_t below) {
@@ -37,7 +40,10 @@ void mishap_stop(struct nemesis *nemesis, struct server *server, uint64_t until)
     master_start(&server->master, server->down_until);
 }
 
-/* Clients take its word for nothing until it has been up, or sound, for the longest TTL. */
+/*
+ * Makes a server young: its grants do not count until it has been up, or sound, for the longest
+ * TTL.
+ */
 static void be_young(const struct nemesis *nemesis, struct server *server, uint64_t from) {
     const redlock_options *options = &nemesis->plan->options;
     double slowest = 1 + options->drift / 2;
@@ -48,8 +54,9 @@ static void be_young(const struct nemesis *nemesis, struct server *server, uint6
 /* ---- restarts ---- */
 
 /*
- * Empty, or from an old snapshot; a durable one with all it had. It takes part at once; but for its
- * clients one that is not durable has to be up for as long as the longest TTL.
+ * Restarts a server: empty, or from an old snapshot; a durable one with all its keys. The server
+ * takes part at once; but unless it is durable, clients trust it only when it has been up for the
+ * longest TTL.
  */
 static void restart(struct nemesis *nemesis, struct server *server) {
     bool keeps = is_durable(nemesis, server);
@@ -59,7 +66,7 @@ static void restart(struct nemesis *nemesis, struct server *server) {
         master_forget(&server->master);
         check_forgotten(&server->master);
     }
-    if (!keeps && coin(nemesis)) { /* what it has is from before: the marker, and no key */
+    if (!keeps && coin(nemesis)) { /* the snapshot holds the old marker, and no key */
         master_seem_old(&server->master, nemesis->plan->db);
     }
     mishap_stop(nemesis, server, nemesis->world->now + draw(nemesis, 20 * MS));
@@ -80,7 +87,10 @@ static int64_t draw_jump(struct nemesis *nemesis, enum jump_kind kind) {
     return (int64_t)(LEAST_JUMP + draw(nemesis, MOST_JUMP_AHEAD - LEAST_JUMP));
 }
 
-/* As a client hears of that when it hears the clock: in a restart before all else. */
+/*
+ * Sets a server's clock, and tells the checker in the order in which a client hears of it: in a
+ * restart, the clock before anything else.
+ */
 static void set_clock(struct nemesis *nemesis, struct server *server, int64_t by, bool is_seen,
                       bool is_young) {
     struct tempo *clock = &server->master.clock;
@@ -94,13 +104,13 @@ static void set_clock(struct nemesis *nemesis, struct server *server, int64_t by
     check_clock_set(&server->master, by, is_seen, is_young);
 }
 
-/* Before the server is started, so that its uptime is right. */
+/* Sets the clock before the server is started, so that its uptime is right. */
 static void jump_in_restart(struct nemesis *nemesis, struct server *server, int64_t by) {
     set_clock(nemesis, server, by, true, !is_durable(nemesis, server));
     restart(nemesis, server);
 }
 
-/* Back, after the server was started: then its uptime is less than nothing. */
+/* Sets the clock back after the server was started, so that its uptime is negative. */
 static void jump_after_restart(struct nemesis *nemesis, struct server *server, int64_t by) {
     restart(nemesis, server);
     set_clock(nemesis, server, by, true, !is_durable(nemesis, server));
@@ -116,7 +126,7 @@ static void jump(struct nemesis *nemesis, struct server *server, int64_t by, enu
     }
 }
 
-/* Somebody comes who has not seen the clocks before. */
+/* Replaces a client by one that has not seen the clocks before. */
 static void renew_client(struct nemesis *nemesis) {
     struct app *app = &nemesis->apps[draw(nemesis, nemesis->plan->processes)];
     if (!app->process.is_running) {
@@ -125,8 +135,8 @@ static void renew_client(struct nemesis *nemesis) {
 }
 
 /*
- * Two jumps of one clock could undo each other before a client sees either. By then nobody relies
- * on what was there before the first.
+ * Lets clocks jump. Two jumps of one clock could undo each other before a client sees either; by
+ * the second jump no client relies on a key from before the first.
  */
 static void set_clocks(struct nemesis *nemesis, unsigned count) {
     const struct plan *plan = nemesis->plan;
@@ -150,8 +160,8 @@ static void set_clocks(struct nemesis *nemesis, unsigned count) {
 /* ---- memory ---- */
 
 /*
- * FLUSHALL: the connections stay. Or a REPLICAOF that is taken back at once, after which there is
- * the old marker of another master.
+ * Empties a server: by FLUSHALL, without ending connections; or by a REPLICAOF that is taken back
+ * at once, which leaves the old marker of another master.
  */
 static void flush(struct nemesis *nemesis, struct server *server) {
     const struct plan *plan = nemesis->plan;
@@ -168,7 +178,7 @@ static void flush(struct nemesis *nemesis, struct server *server) {
     be_young(nemesis, server, nemesis->world->now);
 }
 
-/* The lock whose key, or list of readers, this is; a mask, 0: of none. */
+/* Returns a mask of the locks whose key, or list of readers, this is; 0: none. */
 static uint32_t locks_of(const struct checker *checker, const struct store_key *key) {
     char list[sizeof(checker->keys[0]) + 16];
     for (unsigned i = 0; i < checker->key_count; i++) {
@@ -181,7 +191,7 @@ static uint32_t locks_of(const struct checker *checker, const struct store_key *
     return 0;
 }
 
-/* Any key: a lock, the marker, a counter, a list of readers, a writer's note. */
+/* Evicts any key: a lock, the marker, a counter, a list of readers, a writer's note. */
 static void evict(struct nemesis *nemesis, struct server *server) {
     struct master *master = &server->master;
     if (master->key_count == 0) {
@@ -206,7 +216,7 @@ static void lose_memory(struct nemesis *nemesis, unsigned count) {
         struct server *server = &nemesis->network->servers[(first + i) % plan->nodes];
         bool is_young = server->young_until > nemesis->world->now;
         if (is_durable(nemesis, server) || (plan->has_hurry && is_young)) {
-            continue; /* nobody would get anything there */
+            continue; /* no lock could be granted there */
         }
         if (is_all) {
             flush(nemesis, server);

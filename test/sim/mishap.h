@@ -1,16 +1,19 @@
 /*
- * What guards are to notice, or cannot: servers that restart without their memory, whose clocks
- * jump, and which lose keys while they run.
+ * Faults that guards have to notice, or cannot notice: servers that restart without their memory,
+ * whose clocks jump, and that lose keys while they run.
  */
 #ifndef REDLOCK_SIM_MISHAP_H
 #define REDLOCK_SIM_MISHAP_H
 
 #include "nemesis.h"
 
-/* One of them, as the plan allows. */
+/* Causes one of the faults that the plan allows. */
 void mishap_strike(struct nemesis *nemesis);
 
-/* Ends all connections of a server, which is started anew then, if it is not down for longer. */
+/*
+ * Stops a server until `until`, and ends its connections; the server is then started anew, unless
+ * it is to stay down for longer.
+ */
 void mishap_stop(struct nemesis *nemesis, struct server *server, uint64_t until);
 
 #endif

@@ -22,7 +22,7 @@ static uint32_t any_list(struct mover *mover) {
     return list;
 }
 
-/* One server for another, as most changes are. */
+/* Replaces one server by another, as most changes do. */
 static uint32_t replace_one(struct mover *mover, uint32_t list) {
     unsigned servers = mover->plan->nodes;
     uint32_t all = (UINT32_C(1) << servers) - 1;
@@ -45,7 +45,9 @@ static uint32_t next_of(const struct mover *mover) {
     return mover->lists[mover->list + 1];
 }
 
-/* What a client is made with that starts in this stage: one of the two neighbouring steps. */
+/*
+ * Sets the lists of a client that starts in this stage: those of one of the two neighbouring steps.
+ */
 static void tell_newborn(struct mover *mover, struct app *app) {
     uint32_t list = mover->lists[mover->list];
     bool early = mover->stage != STAGE_REST && chance(mover, 500);
@@ -84,7 +86,7 @@ static bool all_are(const struct mover *mover, bool joint) {
     return true;
 }
 
-/* Has one of those that are not there yet take the step. */
+/* Makes one of the applications that have not taken the step take it. */
 static void urge(struct mover *mover, enum app_step step) {
     struct app *app = &mover->apps[draw(mover, mover->plan->processes)];
     if (app_has_client(app) && app_is_joint(app) != (step == STEP_CHANGE)) {

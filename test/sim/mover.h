@@ -1,7 +1,7 @@
 /*
  * Replaces servers while clients run, as README tells operators to: all clients become joint, one
- * after the other and in any order; after one max_ttl all commit; then comes the next change. Now
- * and then a change is abandoned. A client that starts meanwhile is made as the step asks for.
+ * after the other and in any order; after one max_ttl all commit; then the next change begins. Now
+ * and then a change is abandoned. A client that starts meanwhile is made as the step requires.
  */
 #ifndef REDLOCK_SIM_MOVER_H
 #define REDLOCK_SIM_MOVER_H
@@ -12,11 +12,11 @@
 #define LISTS_MAX 8
 
 enum mover_stage {
-    STAGE_REST,   /* all have the list */
-    STAGE_JOIN,   /* some are joint */
-    STAGE_WAIT,   /* all are joint, but old locks may live */
-    STAGE_COMMIT, /* some have the next list */
-    STAGE_ABANDON /* some are still joint */
+    STAGE_REST,   /* all clients have the list */
+    STAGE_JOIN,   /* some clients are joint */
+    STAGE_WAIT,   /* all clients are joint, but old locks may live */
+    STAGE_COMMIT, /* some clients have the next list */
+    STAGE_ABANDON /* some clients are still joint */
 };
 
 struct mover {
@@ -26,7 +26,7 @@ struct mover {
     struct task task;
     enum mover_stage stage;
     uint32_t lists[LISTS_MAX]; /* masks of servers */
-    unsigned list;             /* the one that is in force */
+    unsigned list;             /* number of the list in force */
     uint64_t wait_until;
 };
 
@@ -34,7 +34,7 @@ struct mover {
 void mover_init(struct mover *mover, struct world *world, struct app *apps,
                 const struct plan *plan);
 
-/* Changes nothing more, wherever it stands. */
+/* Makes no further change, in any stage. */
 void mover_rest(struct mover *mover);
 
 #endif

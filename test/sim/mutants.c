@@ -13,16 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* All names, from the build. */
+/* Names of all mutants, from the build. */
 static const char *const names[] = {MUTANTS NULL};
 
-/* A mutant that hangs is caught by its own alarm clock. */
+/* Time limit of a mutant's process, by its own alarm clock: a mutant that hangs is caught. */
 #define PATIENCE_SECONDS "120"
 
-/* Seeds of each profile that are run before any more of one of them. */
+/* Number of seeds of each profile that are run before more seeds of one of them. */
 #define SOON 100
 
-/* In the environment of a program that has become a mutant: its name. */
+/* Environment variable of a program that has become a mutant: its name. */
 #define IS_MUTANT "REDLOCK_SIM_MUTANT"
 
 struct outcome {
@@ -56,7 +56,7 @@ void mutants_become(const char *program, const char *name, char **arguments) {
     exit(2);
 }
 
-/* "seed 12: invariant 3 (callbacks): ..." */
+/* Reads the violation from lines such as "seed 12: invariant 3 (callbacks): ..." */
 static void read_outcome(FILE *output, struct outcome *outcome) {
     char line[512];
     while (fgets(line, sizeof(line), output) != NULL) {
@@ -67,7 +67,7 @@ static void read_outcome(FILE *output, struct outcome *outcome) {
     }
 }
 
-/* Not killed by the invariants, but by what it did to itself. */
+/* Reads the status of a mutant that ended by itself, not by an invariant. */
 static void read_status(int status, struct outcome *outcome) {
     if (WIFSIGNALED(status)) {
         outcome->is_caught = true;
@@ -112,7 +112,10 @@ static void run(const char *path, const char *profile, uint64_t seeds, struct ou
     }
 }
 
-/* Most are caught soon by one profile or another; the rest seldom, but by the second or third. */
+/*
+ * Hunts a mutant. Most are caught soon by one of the profiles; the others seldom, but by the second
+ * or third profile.
+ */
 static void hunt(const char *path, uint64_t seeds, struct outcome *outcome) {
     static const char *const profiles[] = {"kept", "guarded", "load", "moving", "broken"};
     const unsigned count = sizeof(profiles) / sizeof(profiles[0]);

@@ -21,7 +21,7 @@ static struct app *any_app(struct nemesis *nemesis) {
     return &nemesis->apps[draw(nemesis, nemesis->plan->processes)];
 }
 
-/* As long as a fault lasts: from much less than a round to more than a TTL. */
+/* Draws the duration of a fault: from much less than a round to more than a TTL. */
 static uint64_t some_time(struct nemesis *nemesis) {
     uint64_t ttl = nemesis->plan->ttl_most_ms < 1500 ? nemesis->plan->ttl_most_ms : 1500;
     uint64_t most = coin(nemesis) ? nemesis->plan->options.node_timeout_ms * 2 : ttl * 3 / 2;
@@ -54,7 +54,7 @@ static void hold_path(struct nemesis *nemesis) {
     path->replies_held_until = which != 0 ? until : path->replies_held_until;
 }
 
-/* A process, or a server, is cut off from the rest. */
+/* Cuts a process, or a server, off from the others. */
 static void cut_off(struct nemesis *nemesis) {
     struct network *network = nemesis->network;
     uint64_t until = some_time(nemesis);
@@ -100,7 +100,7 @@ static void restart_with_data(struct nemesis *nemesis) {
     mishap_stop(nemesis, server, some_time(nemesis));
 }
 
-/* Redlock, "Performance, crash recovery and fsync": delayed restarts. */
+/* Restarts a server after a delay: Redlock, "Performance, crash recovery and fsync". */
 static void restart_late(struct nemesis *nemesis) {
     struct server *server = any_server(nemesis);
     uint64_t max_ttl = nemesis->plan->options.max_ttl_ms * MS;
@@ -109,7 +109,7 @@ static void restart_late(struct nemesis *nemesis) {
         return;
     }
     TRACE(nemesis->world, "nemesis: node %u restarts empty, and stays out", server->master.index);
-    if (nemesis->plan->is_fenced) { /* fences need what counters there were */
+    if (nemesis->plan->is_fenced) { /* fences need the counters from before */
         master_forget_locks(&server->master);
         check_forgotten(&server->master);
     } else {
@@ -144,7 +144,7 @@ static void refuse_logins(struct nemesis *nemesis) {
     struct server *server = any_server(nemesis);
     server->login_refused_until = some_time(nemesis);
     TRACE(nemesis->world, "nemesis: node %u refuses logins", server->master.index);
-    if (coin(nemesis)) { /* and has them come again */
+    if (coin(nemesis)) { /* clients connect, and log in, again */
         server_break(server);
     }
 }
@@ -169,7 +169,7 @@ static void run_words(struct master *master, unsigned count, const char *const *
     master_run(master, &words);
 }
 
-/* A key that is no lock, or that of a client of another make. */
+/* Puts a key that is no lock, or that belongs to a client of another make. */
 static void put_foreign_key(struct nemesis *nemesis) {
     struct master *master = &any_server(nemesis)->master;
     master->db = nemesis->plan->db;
@@ -306,7 +306,7 @@ static void on_task(void *owner) {
 
 static int64_t some_rate(struct nemesis *nemesis) {
     int64_t most = nemesis->plan->most_ppm;
-    switch (draw(nemesis, 3)) { /* the ends are where it is hard */
+    switch (draw(nemesis, 3)) { /* the limits are the hard cases */
     case 0:
         return most;
     case 1:

@@ -1,4 +1,4 @@
-/* Breaks things: every now and then one fault, of the kinds that the plan allows. */
+/* Causes faults: now and then one, of the kinds that the plan allows. */
 #ifndef REDLOCK_SIM_NEMESIS_H
 #define REDLOCK_SIM_NEMESIS_H
 
@@ -12,20 +12,20 @@ struct nemesis {
     struct app *apps;
     const struct plan *plan;
     struct task task;
-    uint64_t out_until; /* when the last server that was kept out is back */
-    uint64_t set_back;  /* by how much clocks were, all in all */
+    uint64_t out_until; /* instant at which the last server that was kept out is back */
+    uint64_t set_back;  /* sum of the setbacks of clocks */
     unsigned jumps_back;
-    uint64_t clock_rests_until[SERVERS_MAX]; /* a server's clock does not jump again before */
+    uint64_t clock_rests_until[SERVERS_MAX]; /* no further jump of the server's clock until then */
 };
 
 /* Sets latencies and clock rates, and begins. */
 void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *apps,
                   const struct plan *plan);
 
-/* Stops, and mends all but half-open connections and servers that are to stay out. */
+/* Stops, and repairs all faults but half-open connections and servers that are to stay out. */
 void nemesis_heal(struct nemesis *nemesis);
 
-/* For the last phase: no path has jitter, each process has a nearest server. */
+/* For the last phase: takes the jitter from all paths, and gives each process a nearest server. */
 void nemesis_fall_in_step(struct nemesis *nemesis);
 
 #endif

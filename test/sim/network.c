@@ -1,8 +1,8 @@
 /*
  * The happy path: link_open sends CONNECT, the server accepts; DATA arrives after the path's
- * latency, never before what was sent earlier; the server runs each command in it, and its answers
- * go back as one message. Messages wait in their stream while their server is paused or their
- * path is held, and arrive late then, as TCP delivers what it has sent again.
+ * latency, in order; the server runs each command in it, and its answers go back as one message.
+ * Messages wait in their stream while their server is paused or their path is held, and arrive late
+ * then, as TCP delivers retransmitted data.
  */
 #include "network.h"
 
@@ -102,7 +102,7 @@ static void stream_send(struct link *link, struct stream *stream, struct message
 
 /* ---- sockets that are full at times ---- */
 
-/* A message has no more bytes than this, but for a command that is longer. */
+/* Maximum bytes of a message, unless one command is longer. */
 #define MESSAGE_MOST 4096
 
 static uint64_t service_of(const struct network *network, const struct words *words) {
@@ -113,7 +113,7 @@ static uint64_t service_of(const struct network *network, const struct words *wo
     return network->command_time + network->key_time * (uint64_t)keys;
 }
 
-/* The first commands of `bytes`, about as many as fill a message. */
+/* Returns a message of the first commands of `bytes`, about as many as fill a message. */
 static struct message *cut(const struct network *network, const char *bytes, size_t length) {
     struct words words;
     size_t end = 0, next;
@@ -127,7 +127,7 @@ static struct message *cut(const struct network *network, const char *bytes, siz
     return message;
 }
 
-/* Sends what the socket has room for. */
+/* Sends as many messages as the socket has room for. */
 static void fill_socket(struct link *link) {
     struct message *message;
     while (link->conn != NULL && link->in_socket < link->network->socket_size &&
@@ -146,7 +146,7 @@ static void drop_unsent(struct link *link) {
     }
 }
 
-/* True: the server comes to it later. */
+/* Returns whether the server serves the message later. */
 static bool is_to_wait(struct link *link, struct message *message) {
     struct server *server = link->server;
     uint64_t now = link->network->world->now;
@@ -241,7 +241,7 @@ void server_break(struct server *server) {
     struct link *link;
     TAILQ_FOREACH(link, &server->network->links, all_link) {
         if (link->server == server && server->is_gone) {
-            link->is_accepted = false; /* and says nothing: the host is gone */
+            link->is_accepted = false; /* without an answer: the host is gone */
         } else if (link->server == server) {
             link_break(link);
         }

@@ -1,6 +1,6 @@
 /*
- * The simulated network between processes and servers: connections that keep their order, and
- * whatever networks do to them. A server is a master with a place in the network.
+ * The simulated network between processes and servers: connections that keep their order, and the
+ * faults of networks. A server is a master with a place in the network.
  */
 #ifndef REDLOCK_SIM_NETWORK_H
 #define REDLOCK_SIM_NETWORK_H
@@ -18,34 +18,35 @@
 
 #define SERVERS_MAX 9
 
-/* That of the first server; the others follow. */
+/* Port of the first server; the ports of the others follow. */
 #define SIM_FIRST_PORT 7000
 
-/* An address at which connections are refused. */
+/* Address at which connections are refused. */
 #define SIM_NOBODY "10.0.0.9"
 #define PROCESSES_MAX 5
 
 struct conn;
 struct network;
 
-/* What a command did to one key of ours, for the checker. */
+/* The effect of a command on one key of ours, for the checker. */
 struct effect {
     uint32_t token;
     unsigned key;
-    bool is_new;   /* the server had not had it for the token before */
-    bool was_kept; /* the key had had the token before the command; or it was to take it */
-    uint64_t doubtful_until; /* somebody may rely on what the server lost; 0: nobody */
-    int64_t left_ms;         /* until it expires, by the master's clock */
-    int64_t lasts_ms;        /* between the command that set this expiry, and that */
-    uint64_t set_at;         /* when that command was carried out, by the process's clock */
+    bool is_new;   /* whether the key is new for the token at this server */
+    bool was_kept; /* whether the key had the token before the command; or was to take it */
+    uint64_t
+        doubtful_until; /* until then, a client may rely on keys that the server lost; 0: none */
+    int64_t left_ms;    /* time until the key expires, by the master's clock */
+    int64_t lasts_ms;   /* time between the command that set the expiry, and the expiry */
+    uint64_t set_at;    /* instant of that command, by the process's clock */
 };
 
 /* One answer of a server, on its way. */
 struct answer {
     STAILQ_ENTRY(answer) link;
     struct reply reply;
-    uint64_t at;  /* when the server gave it */
-    bool is_beat; /* it tells the server's clock */
+    uint64_t at;  /* instant at which the server gave it */
+    bool is_beat; /* whether it tells the server's clock */
     struct effect *effects;
     unsigned effect_count;
     char text[];
@@ -65,9 +66,9 @@ enum message_kind {
 struct message {
     STAILQ_ENTRY(message) link;
     enum message_kind kind;
-    uint64_t at;      /* arrives */
-    uint64_t service; /* for so long the server is at work on it; ns */
-    bool is_served;   /* the server has come to it */
+    uint64_t at;      /* instant of its arrival */
+    uint64_t service; /* time that the server works on it; ns */
+    bool is_served;   /* whether the server has begun to serve it */
     struct answer_list answers;
     size_t length;
     char bytes[];
@@ -77,29 +78,30 @@ STAILQ_HEAD(message_list, message);
 /* One direction of a connection. */
 struct stream {
     struct message_list messages;
-    struct task arrival; /* of the first */
+    struct task arrival; /* arrival of the first message */
     uint64_t last_at;
-    bool is_lost; /* what is sent from now on never arrives */
+    bool is_lost; /* whether messages sent from now on never arrive */
 };
 
-/* A connection. It outlives its client side, for what was sent before that was closed. */
+/* A connection. It outlives its client side, for messages sent before that side was closed. */
 struct link {
     TAILQ_ENTRY(link) all_link;
     struct network *network;
     struct server *server;
     struct event_base *process;
     unsigned number;
-    struct conn *conn;  /* NULL: the client side is closed */
-    bool is_accepted;   /* the server side stands */
-    uint64_t beaten_at; /* the latest beat on it was sent; or it was opened */
-    unsigned db;        /* that it has selected */
+    struct conn *conn; /* NULL: client side closed */
+    bool is_accepted;  /* whether the server side stands */
+    uint64_t
+        beaten_at; /* instant at which the latest beat was sent on it; or at which it was opened */
+    unsigned db;   /* database that it has selected */
     struct stream requests, replies;
-    struct message_list unsent; /* the client's socket is full */
-    size_t in_socket;           /* bytes that were sent and that the server has not read */
+    struct message_list unsent; /* messages that do not fit in the client's socket */
+    size_t in_socket;           /* bytes sent that the server has not read */
 };
 TAILQ_HEAD(link_list, link);
 
-/* Between one process and one server. */
+/* The path between one process and one server. */
 struct path {
     uint64_t latency, jitter;
     uint64_t requests_held_until, replies_held_until;
@@ -109,14 +111,14 @@ struct server {
     struct network *network;
     struct master master;
     uint64_t down_until;
-    bool is_gone;         /* while down: does not even refuse */
-    uint64_t young_until; /* it was restarted empty, and nobody takes its word for so long */
+    bool is_gone;         /* whether it does not even refuse connections while down */
+    uint64_t young_until; /* until then, clients do not count its grants: it was restarted empty */
     uint64_t paused_until;
-    uint64_t slowness;            /* how much longer it takes, at the most */
-    const char *error;            /* what it answers to SET and to scripts ... */
-    uint64_t error_until;         /* until then */
-    uint64_t login_refused_until; /* AUTH and SELECT are answered with an error */
-    uint64_t busy_until;          /* with what it has been sent */
+    uint64_t slowness;            /* maximum additional time of an answer */
+    const char *error;            /* answer to SET and to scripts ... */
+    uint64_t error_until;         /* ... until then */
+    uint64_t login_refused_until; /* until then, AUTH and SELECT are answered with an error */
+    uint64_t busy_until;          /* end of its work on the messages received so far */
 };
 
 struct network {
@@ -125,9 +127,11 @@ struct network {
     unsigned server_count;
     struct path paths[PROCESSES_MAX][SERVERS_MAX];
     struct link_list links;
-    unsigned link_count; /* made so far */
+    unsigned link_count; /* number of connections made so far */
 
-    /* The rate at which a server works, ns; and what a socket takes, bytes. 0: no bound. */
+    /*
+     * Time of a server for a command and for a key, ns; and bytes that a socket takes. 0: no bound.
+     */
     uint64_t command_time, key_time;
     size_t socket_size;
 };
@@ -140,24 +144,27 @@ void network_finish(struct network *network);
 struct link *link_open(struct network *network, struct event_base *process, unsigned server,
                        struct conn *conn);
 void link_send(struct link *link, const char *bytes, size_t length);
-/* The client side closes; what it had sent still arrives. */
+/* Closes the client side; messages sent before still arrive. */
 void link_close(struct link *link);
 
-/* What has arrived for a connection; it takes the message over. */
+/* Takes over a message that has arrived for a connection. */
 void conn_arrived(struct conn *conn, struct message *message);
 void message_free(struct message *message);
-/* Its process is dead: its memory will be gone, and what had arrived is thrown away. */
+/*
+ * Discards the arrived messages of a connection whose process is dead, and whose memory is about to
+ * be freed.
+ */
 void conn_abandon(struct conn *conn);
 
 /* ---- for the nemesis ---- */
 
-/* Ends the connection as a broken network does: what is under way may be lost. */
+/* Ends the connection as a broken network does: messages under way may be lost. */
 void link_break(struct link *link);
 
-/* All connections of the server break, as its end does. */
+/* Breaks all connections of the server, as its end does. */
 void server_break(struct server *server);
 
-/* The process is dead: its connections are closed. Call before its memory is freed. */
+/* Closes the connections of a dead process. Call before its memory is freed. */
 void network_bury(struct network *network, const struct event_base *process);
 
 #endif

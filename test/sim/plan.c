@@ -32,18 +32,18 @@ static void draw_options(struct plan *plan, struct rng *rng) {
     options->retry_delay_max_ms = options->retry_delay_ms * rng_between(rng, 2, 8);
     options->reconnect_delay_ms = rng_between(rng, 5, 50);
     options->reconnect_delay_max_ms = options->reconnect_delay_ms * rng_between(rng, 1, 6);
-    if (rng_chance(rng, 100)) { /* the least that is allowed, and a little more */
+    if (rng_chance(rng, 100)) { /* the least that is allowed, or a little more */
         options->max_commands = (uint32_t)rng_between(rng, 16, 24);
     }
 }
 
-/* Options at their least. */
+/* Draws options at their lower bounds. */
 static void draw_least(struct plan *plan, struct rng *rng) {
     redlock_options *options = &plan->options;
     if (rng_chance(rng, 80)) {
         options->node_timeout_ms = rng_between(rng, 1, 8);
     }
-    if (rng_chance(rng, 150)) { /* often below node_timeout; but time for a new connection */
+    if (rng_chance(rng, 150)) { /* often below node_timeout; but enough for a new connection */
         options->stall_timeout_ms = rng_between(rng, 30, 80);
     }
     if (rng_chance(rng, 50)) {
@@ -73,7 +73,7 @@ static enum cause draw_cause(struct rng *rng, enum profile profile) {
     }
 }
 
-/* Long enough for several spans of the longest TTL. */
+/* Draws a run that is long enough for several spans of the longest TTL. */
 static void draw_long(struct plan *plan, struct rng *rng) {
     plan->ttl_least_ms = rng_between(rng, 60, 300);
     plan->ttl_most_ms = plan->ttl_least_ms * rng_between(rng, 1, 5);
@@ -82,7 +82,10 @@ static void draw_long(struct plan *plan, struct rng *rng) {
     plan->fault_every = rng_between(rng, 200, 1500) * MS;
 }
 
-/* Long enough for guards to notice what they cannot see at once, while somebody relies on it. */
+/*
+ * Draws TTLs long enough for guards to notice a loss that they cannot see at once, while a client
+ * relies on it.
+ */
 static void draw_long_ttls(struct plan *plan, struct rng *rng) {
     plan->has_long_ttls = true;
     plan->ttl_least_ms = rng_between(rng, 2000, 4000);
@@ -95,7 +98,7 @@ static void draw_long_ttls(struct plan *plan, struct rng *rng) {
     plan->fault_every = rng_between(rng, 300, 2000) * MS;
 }
 
-/* Queues that are full for seconds. */
+/* Draws crowds of questions, which keep queues full for seconds. */
 static void draw_questions(struct plan *plan, struct rng *rng) {
     redlock_options *options = &plan->options;
     plan->slow_paths = (unsigned)rng_between(rng, 500, 1000);
@@ -107,7 +110,10 @@ static void draw_questions(struct plan *plan, struct rng *rng) {
     options->max_commands = 16;
 }
 
-/* Much is acquired while others hold it for long, and nodes lose it: by clients that are blind. */
+/*
+ * Draws many acquisitions while others hold the keys for long and nodes lose them: by clients that
+ * notice little.
+ */
 static void draw_hurry(struct plan *plan, struct rng *rng) {
     plan->has_hurry = true;
     plan->nodes = (unsigned)rng_between(rng, 1, 3);
@@ -124,27 +130,27 @@ static void draw_hurry(struct plan *plan, struct rng *rng) {
     plan->options.retry_delay_max_ms = rng_between(rng, 20, 60);
     if (rng_chance(rng, 300)) {
         draw_questions(plan, rng);
-    } else { /* what was to be sent is sent long after the last beat */
+    } else { /* a pause delays commands until long after the last beat */
         plan->preemptions = (unsigned)rng_between(rng, 4, 16);
         plan->preempted_for = rng_between(rng, 5000, 6500) * MS;
     }
 }
 
-/* What guards are for. */
+/* Draws the faults that guards are for. */
 static void draw_mishaps(struct plan *plan, struct rng *rng) {
     uint32_t all = (UINT32_C(1) << plan->nodes) - 1;
     plan->has_losses = plan->has_hurry || rng_chance(rng, 500);
     plan->has_jumps = !plan->has_twin && !plan->has_changes && rng_chance(rng, 400);
     plan->has_jumps &= !plan->has_hurry;
     if (plan->has_jumps && plan->preempted_for > 1000 * MS) {
-        plan->preempted_for = 1000 * MS; /* else a reading of a clock may not tell anything */
+        plan->preempted_for = 1000 * MS; /* otherwise a reading of a clock may tell nothing */
     }
     plan->durable = rng_chance(rng, plan->has_jumps ? 400 : 800) ? 0
                     : rng_chance(rng, 500)                       ? all
                                                                  : all & (uint32_t)rng_next(rng);
 }
 
-/* Nodes that were restarted are trusted again, and restarted again. */
+/* Draws runs in which restarted nodes are trusted again, and restarted again. */
 static void draw_guarded(struct plan *plan, struct rng *rng) {
     draw_long(plan, rng);
     if (rng_chance(rng, 350)) {
@@ -156,7 +162,7 @@ static void draw_guarded(struct plan *plan, struct rng *rng) {
     plan->has_twin = plan->nodes > 1 && plan->nodes < 9 && rng_chance(rng, 150);
 }
 
-/* Servers come and go; locks are held for long, so that they live through it. */
+/* Draws replacements of servers, and long holds, so that locks outlive a replacement. */
 static void draw_moving(struct plan *plan, struct rng *rng) {
     draw_long(plan, rng);
     plan->has_changes = true;
@@ -164,16 +170,16 @@ static void draw_moving(struct plan *plan, struct rng *rng) {
     plan->hold_ms = plan->ttl_most_ms * rng_between(rng, 1, 4);
 }
 
-/* One semaphore, so that there are more who want it than it has permits. */
+/* Draws one semaphore, so that more workers want it than it has permits. */
 static void draw_permits(struct plan *plan, struct rng *rng) {
     if (rng_chance(rng, 150)) {
         plan->permits = (unsigned)rng_between(rng, 2, KEYS_MAX);
-        plan->keys = plan->permits; /* each has one */
+        plan->keys = plan->permits; /* one key for each permit */
         plan->has_sets = false;
     }
 }
 
-/* Short ones make races at their end, long ones show what is left behind. */
+/* Draws TTLs: short ones make races at their end, long ones show keys that are left behind. */
 static void draw_ttls(struct plan *plan, struct rng *rng) {
     if (rng_chance(rng, 400)) {
         plan->ttl_least_ms = 8000;
@@ -192,12 +198,16 @@ static void draw_stays(struct plan *plan, struct rng *rng) {
     plan->wait_replicas = rng_chance(rng, 100) ? (uint32_t)rng_between(rng, 1, REPLICAS_MAX) : 0;
     if (plan->wait_replicas > 0 &&
         plan->options.stall_timeout_ms <= plan->options.node_timeout_ms) {
-        plan->options.stall_timeout_ms += plan->options.node_timeout_ms; /* so long may WAIT take */
+        plan->options.stall_timeout_ms +=
+            plan->options.node_timeout_ms; /* time that WAIT may take */
     }
 }
 
 static void draw_clocks(struct plan *plan, struct rng *rng) {
-    /* Half for each side: the fastest node beside the slowest client is within drift. */
+    /*
+     * Half of the allowance for each side: the fastest node beside the slowest client is within
+     * drift.
+     */
     int64_t within = (int64_t)(plan->options.drift / 2 * 1000000);
     plan->most_ppm = rng_chance(rng, 700) ? within : 0;
     if (plan->cause == CAUSE_RATES) {
@@ -216,7 +226,7 @@ static void draw_disturbances(struct plan *plan, struct rng *rng) {
     plan->fault_every = rng_chance(rng, 100) ? 0 : rng_between(rng, 40, 600) * MS;
 }
 
-/* Where nodes have so little time to answer, they need less. */
+/* Adapts latencies to a short timeout. */
 static void fit_to_timeout(struct plan *plan, struct rng *rng) {
     uint64_t timeout = plan->options.node_timeout_ms * MS;
     if (timeout < 10 * MS) {

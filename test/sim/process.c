@@ -1,6 +1,6 @@
 /*
- * What occurs is queued; a wake, a little late, runs all that is queued, and what is queued
- * meanwhile, as a loop's iteration does. A process that is paused queues and does not wake.
+ * Occurrences are queued; a wake, a little late, runs all that are queued, and those that are
+ * queued meanwhile, as a loop's iteration does. A process that is paused queues and does not wake.
  */
 #include "process.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No turn of a loop takes no time. */
+/* Minimum lateness of a wake: each turn of a loop takes time. */
 #define LEAST_LATENESS (MS / 50)
 
 struct event_base *running;
@@ -77,7 +77,10 @@ static void wake_soon(struct event_base *process) {
     }
 }
 
-/* What the code itself activates belongs to the same iteration; sockets and timers do not. */
+/*
+ * Occurrences that the code itself activates belong to the current iteration; sockets and timers do
+ * not.
+ */
 void process_notify(struct event_base *process, struct occurrence *occurrence) {
     if (!occurrence->is_queued) {
         occurrence->is_queued = true;
@@ -95,7 +98,7 @@ void process_forget(struct event_base *process, struct occurrence *occurrence) {
     }
 }
 
-/* The sockets are looked at first. */
+/* Sorts the sockets before the timers, as loops do. */
 static void sort(struct event_base *process) {
     struct occurrence_list later;
     struct occurrence *occurrence, *next;
@@ -112,7 +115,10 @@ static void sort(struct event_base *process) {
 
 /* ---- a loop whose code takes time ---- */
 
-/* Each occurrence takes some time. What becomes due meanwhile waits for the next iteration. */
+/*
+ * Runs one occurrence, which takes some time. Occurrences that become due meanwhile wait for the
+ * next iteration.
+ */
 static void run_one(struct event_base *process, struct occurrence *occurrence) {
     struct world *world = process->world;
     process_forget(process, occurrence);
@@ -153,7 +159,7 @@ static void go_on(struct event_base *process) {
 void process_block(struct event_base *process, uint64_t ns) {
     struct world *world = process->world;
     TRACE(world, "process %u is busy for %" PRIu64 " ms", process->index, ns / MS);
-    if (world->is_nested) { /* one at a time: then the time passes behind what is run */
+    if (world->is_nested) { /* no second preemption: the time passes after the code that is run */
         process->work += ns / process->cost;
         process->away_until = world->now + ns;
         return;

@@ -1,6 +1,6 @@
 /*
  * A simulated process: an event loop, a clock, and memory of its own. It can be paused, preempted
- * in the middle of its code, and killed. It is what the library takes for its `event_base`.
+ * in the middle of its code, and killed. The library gets it as its `event_base`.
  */
 #ifndef REDLOCK_SIM_PROCESS_H
 #define REDLOCK_SIM_PROCESS_H
@@ -13,13 +13,13 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-/* Something that the process's loop is to run; embedded in what it is about. */
+/* An event that the process's loop is to run; embedded in the struct that the event is about. */
 struct occurrence {
     void (*run)(void *owner);
     void *owner;
-    bool is_io; /* a loop that was away looks at its sockets before its timers */
+    bool is_io; /* whether it is a socket's: a loop that was away runs sockets before timers */
     bool is_queued;
-    bool is_later; /* it is in the list of the next iteration */
+    bool is_later; /* whether it is in the list of the next iteration */
     TAILQ_ENTRY(occurrence) link;
 };
 
@@ -31,7 +31,8 @@ struct network;
 
 /* A timer that cannot fail, by true time. */
 struct alarm {
-    LIST_ENTRY(alarm) link; /* of those that are set, so that a dead process's are not forgotten */
+    LIST_ENTRY(alarm)
+    link; /* in the list of set alarms, so that those of a dead process are cleared */
     struct event_base *process;
     struct task due;
     struct occurrence occurrence;
@@ -42,22 +43,23 @@ struct event_base {
     struct world *world;
     struct network *network;
     unsigned index;
-    unsigned life; /* how many clients it has had */
+    unsigned life; /* number of clients so far */
     struct tempo clock;
-    uint64_t wall_ahead;    /* of its wall clock before the other one; ns */
-    uint64_t lateness;      /* wakes up to so much late */
-    unsigned preemptions;   /* per mille of the readings of its clock */
-    uint64_t preempted_for; /* up to so long */
+    uint64_t wall_ahead;    /* lead of the wall clock over the other clock; ns */
+    uint64_t lateness;      /* maximum lateness of a wake */
+    unsigned preemptions;   /* preemptions per mille of the readings of its clock */
+    uint64_t preempted_for; /* maximum length of a preemption */
 
-    uint64_t cost;       /* of a unit of work; ns; 0: its code takes no time */
-    uint64_t work;       /* units, of the occurrence that is run */
-    uint64_t began_at;   /* the latest occurrence, in true time */
-    uint64_t away_until; /* its loop was last kept from running until then, in true time */
+    uint64_t cost;       /* time of a unit of work; ns; 0: its code takes no time */
+    uint64_t work;       /* units of work of the current occurrence */
+    uint64_t began_at;   /* start of the latest occurrence, in true time */
+    uint64_t away_until; /* end of the latest time in which its loop was kept from running, in true
+                            time */
 
     bool is_paused;
-    bool is_running; /* its loop runs callbacks */
+    bool is_running; /* whether its loop is running callbacks */
     struct occurrence_list ready;
-    struct occurrence_list later; /* became due in an iteration that takes time */
+    struct occurrence_list later; /* occurrences that became due in an iteration that takes time */
     struct alarm_list alarms;
     struct task wake;
     struct task resume;
@@ -65,44 +67,44 @@ struct event_base {
     redlock_allocator allocator;
     struct block_list blocks;
     size_t block_count, bytes;
-    unsigned failures; /* per mille of the allocations */
-    uint64_t failed;   /* allocations that were refused so far */
+    unsigned failures; /* refusals per mille of the allocations */
+    uint64_t failed;   /* number of refused allocations so far */
 
     /* Called before and after each stretch of its code in which no time passes. */
     void (*on_check)(struct event_base *process, bool was_disturbed);
 };
 
-/* What things cost, in units of work. */
+/* Costs, in units of work. */
 #define WORK_OF_OCCURRENCE 5
 #define WORK_OF_TIMER 5
 #define WORK_OF_COMMAND 2
 #define WORK_OF_LOCK 1 /* in a command, or in an answer */
 
-/* The process whose code is running; NULL outside. */
+/* The process whose code is running; NULL outside of processes. */
 extern struct event_base *running;
 
 void process_init(struct event_base *process, struct world *world, unsigned index);
 
-/* Kills it: its memory is gone, nothing of it runs again. */
+/* Kills the process: its memory is freed, and none of its code runs again. */
 void process_finish(struct event_base *process);
 
-/* Has its loop run `occurrence` once, soon; nothing more when it is queued already. */
+/* Queues `occurrence` for the loop, to run once, soon; does nothing when it is queued already. */
 void process_notify(struct event_base *process, struct occurrence *occurrence);
 void process_forget(struct event_base *process, struct occurrence *occurrence);
 
-/* Runs nothing until then. */
+/* Pauses the process: it runs nothing until `until`. */
 void process_pause(struct event_base *process, uint64_t until);
 
-/* Its code goes on for so long without a look at the loop; called from inside that code. */
+/* Keeps the code from returning to the loop for `ns`; called from inside that code. */
 void process_block(struct event_base *process, uint64_t ns);
 
-/* So much of the current occurrence's time is not the library's, but its application's. */
+/* Excuses the current occurrence: its time is not the library's, but the application's. */
 void process_excuse(struct event_base *process);
 
-/* May it fail to get something from the system now? Drawn like a failing allocation. */
+/* Returns whether the system refuses a request now, drawn like a failing allocation. */
 bool process_is_refused(struct event_base *process);
 
-/* Perhaps the rest of the world goes on for a while, in the middle of the process's code. */
+/* May let the rest of the world continue for a while, in the middle of the process's code. */
 void process_may_be_preempted(struct event_base *process);
 
 void alarm_init(struct alarm *alarm, struct event_base *process, void (*run)(void *owner),

@@ -1,13 +1,13 @@
 /*
- * A crowd of questions about keys that nobody else wants, in bursts, keeps the queues of slow nodes
- * full for seconds, so that what the locks are to be sent meets their bounds.
+ * Crowds of questions about keys that no other process wants: in bursts, they keep the queues of
+ * slow nodes full for seconds, so that the commands of locks meet their bounds.
  */
 #include "worker.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* So many keys of its own has each process. */
+/* Number of such keys of each process. */
 #define KEYS_OF_ITS_OWN 64
 
 static void on_view(redlock_status status, const redlock_view *view, void *arg) {
@@ -41,7 +41,7 @@ static void ask(struct app *app) {
     }
 }
 
-/* How many questions some node still takes, and a few more. */
+/* Returns the number of questions that some node still takes, and a few more. */
 static unsigned size_of(const struct app *app) {
     redlock_node_info infos[SERVERS_MAX];
     size_t count = redlock_client_nodes(app->client, infos, SERVERS_MAX);

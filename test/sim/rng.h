@@ -1,4 +1,4 @@
-/* Chance, from a seed: the same seed gives the same run. */
+/* Random numbers from a seed: one seed gives one run. */
 #ifndef REDLOCK_SIM_RNG_H
 #define REDLOCK_SIM_RNG_H
 
@@ -9,7 +9,7 @@ struct rng {
     uint64_t state;
 };
 
-/* xorshift64* (Marsaglia, "Xorshift RNGs"; Vigna's multiplier). */
+/* Returns the next number: xorshift64* (Marsaglia, "Xorshift RNGs"; Vigna's multiplier). */
 static inline uint64_t rng_next(struct rng *rng) {
     rng->state ^= rng->state >> 12;
     rng->state ^= rng->state << 25;
@@ -17,7 +17,7 @@ static inline uint64_t rng_next(struct rng *rng) {
     return rng->state * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-/* Neighbouring seeds must not give similar runs. */
+/* Seeds the generator, so that neighbouring seeds do not give similar runs. */
 static inline void rng_seed(struct rng *rng, uint64_t seed) {
     rng->state = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
     rng->state = rng->state != 0 ? rng->state : 1;
@@ -26,12 +26,12 @@ static inline void rng_seed(struct rng *rng, uint64_t seed) {
     }
 }
 
-/* 0 to below - 1. */
+/* Returns a number from 0 to below - 1. */
 static inline uint64_t rng_below(struct rng *rng, uint64_t below) {
     return (rng_next(rng) >> 11) % below;
 }
 
-/* Both ends included. */
+/* Returns a number from `least` to `most`, both included. */
 static inline uint64_t rng_between(struct rng *rng, uint64_t least, uint64_t most) {
     return least + rng_below(rng, most - least + 1);
 }

@@ -22,7 +22,7 @@ struct run {
 
 static void name_keys(struct run *run) {
     for (unsigned i = 0; i < run->plan.keys; i++) {
-        /* Longer than what the library keeps in its pool of keys. */
+        /* Longer than the keys that the library keeps in its pool. */
         int padding = run->plan.has_long_keys ? 150 : 1;
         char *key = run->checker.keys[i];
         size_t size = sizeof(run->checker.keys[i]);
@@ -90,7 +90,10 @@ static void pass(struct run *run, uint64_t ms) {
     world_run_until(&run->world, run->world.now + ms * MS);
 }
 
-/* Long enough to notice dead connections, to make new ones, and to pay what nodes are owed. */
+/*
+ * Returns the time to notice dead connections, to make new ones, and to pay all releases owed to
+ * nodes.
+ */
 static uint64_t settling_ms(const struct run *run) {
     const redlock_options *options = &run->plan.options;
     uint64_t now = run->world.now;
@@ -119,7 +122,10 @@ static bool has_finished(const struct run *run) {
     return true;
 }
 
-/* Keys of those who died are gone after a TTL; each request then needs a few tries. */
+/*
+ * Runs the last phase. Keys of dead processes are gone after a TTL; each request then needs a few
+ * tries.
+ */
 static void be_alive(struct run *run) {
     const struct plan *plan = &run->plan;
     uint64_t requests = plan->processes * plan->workers;
@@ -185,7 +191,7 @@ static void finish(struct run *run) {
 }
 
 void run_seed(uint64_t seed, const struct demand *demand, FILE *trace, struct run_result *result) {
-    static struct run run; /* large; all of it is made anew */
+    static struct run run; /* large; made anew for each run */
     if (demand->profile == PROFILE_LOAD) {
         load_run(seed, trace, result);
         return;

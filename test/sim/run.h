@@ -21,7 +21,7 @@ struct run_result {
     uint64_t shared, looks, excused;
 };
 
-/* `trace` may be NULL. */
+/* Runs one world. `trace` may be NULL. */
 void run_seed(uint64_t seed, const struct demand *demand, FILE *trace, struct run_result *result);
 
 #endif

@@ -6,7 +6,7 @@
 #include <lualib.h>
 #include <stdlib.h>
 
-/* One interpreter serves all masters of all worlds: scripts keep nothing between calls. */
+/* One interpreter serves all masters of all worlds: scripts keep no state between calls. */
 static lua_State *lua;
 static int compiled[SCRIPT_COUNT]; /* references to the scripts' functions */
 static struct master *current;
@@ -58,7 +58,7 @@ static struct reply run_words(lua_State *state) {
 
 /* ---- the answers that are lists ---- */
 
-/* TIME: seconds and microseconds, as strings. */
+/* Pushes the result of TIME: seconds and microseconds, as strings. */
 static void push_time(void) {
     char number[24];
     uint64_t us = tempo_read(&current->clock, current->world->now) / 1000;
@@ -71,7 +71,10 @@ static void push_time(void) {
     lua_rawseti(lua, -2, 2);
 }
 
-/* ZRANGE key -1 -1 WITHSCORES: who has the largest score, and that. */
+/*
+ * Pushes the result of ZRANGE key -1 -1 WITHSCORES: the member with the largest score, and the
+ * score.
+ */
 static void push_last(lua_State *state) {
     char number[24];
     size_t length;
@@ -153,7 +156,7 @@ static struct reply text_reply(struct master *master, enum reply_type type, cons
     return (struct reply){.type = type, .text = master->text, .length = length};
 }
 
-/* An error that the script threw, or returned: a table with its text, or the text alone. */
+/* Returns the error that a script threw, or returned: a table with its text, or the text alone. */
 static struct reply error_reply(struct master *master) {
     if (lua_istable(lua, -1)) {
         lua_getfield(lua, -1, "err");

@@ -1,4 +1,4 @@
-/* The library's scripts on Lua 5.1, the one that Redis has, with redis.call and redis.pcall. */
+/* Runs the library's scripts on Lua 5.1, the version of Redis, with redis.call and redis.pcall. */
 #ifndef REDLOCK_SIM_SCRIPTING_H
 #define REDLOCK_SIM_SCRIPTING_H
 

@@ -1,4 +1,4 @@
-/* A clock that runs at a rate of its own, and may be set: true time in, its reading out. */
+/* A clock that runs at a rate of its own, and may be set: maps true time to its reading. */
 #ifndef REDLOCK_SIM_TEMPO_H
 #define REDLOCK_SIM_TEMPO_H
 
@@ -6,8 +6,8 @@
 
 struct tempo {
     uint64_t true_base; /* at this true time ... */
-    uint64_t own_base;  /* ... it read this */
-    int64_t ppm;        /* how much faster than true time it runs, in millionths */
+    uint64_t own_base;  /* ... the clock read this */
+    int64_t ppm;        /* rate above that of true time, in millionths */
 };
 
 static inline uint64_t tempo_read(const struct tempo *tempo, uint64_t now) {
@@ -15,7 +15,9 @@ static inline uint64_t tempo_read(const struct tempo *tempo, uint64_t now) {
     return tempo->own_base + (uint64_t)(passed + passed * tempo->ppm / 1000000);
 }
 
-/* The first true time at which it reads `own` or more, if it is not set meanwhile. */
+/*
+ * Returns the first true time at which the clock reads `own` or more, if it is not set meanwhile.
+ */
 static inline uint64_t tempo_true(const struct tempo *tempo, uint64_t own) {
     if (own <= tempo->own_base) {
         return tempo->true_base;
@@ -31,7 +33,7 @@ static inline uint64_t tempo_true(const struct tempo *tempo, uint64_t own) {
     return at;
 }
 
-/* Sets it forward or back, and changes its rate. */
+/* Sets the clock forward or back, and changes its rate. */
 static inline void tempo_set(struct tempo *tempo, uint64_t now, int64_t by, int64_t ppm) {
     tempo->own_base = tempo_read(tempo, now) + (uint64_t)by;
     tempo->true_base = now;

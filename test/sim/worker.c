@@ -1,13 +1,13 @@
 /*
  * A worker waits a while, acquires a lock, holds it for a while, perhaps extends it, and releases
- * it; now and then it cancels, closes the client, or does any of that inside a callback.
+ * it; now and then it cancels, closes the client, or does any of these inside a callback.
  */
 #include "worker.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* What it does next, it does within so many milliseconds. */
+/* Schedules the worker's next action within `ms`. */
 void worker_act_within(struct worker *worker, uint64_t ms) {
     alarm_set(&worker->alarm, app_world(worker->app)->now + app_draw(worker->app, ms * MS) + 1);
 }
@@ -34,12 +34,12 @@ struct record *record_expect(struct worker *worker) {
     return record;
 }
 
-/* The call was refused: no callback will come. */
+/* Ends the record of a refused call: no callback will come. */
 void record_close(struct record *record) {
     record->is_open = false;
 }
 
-/* What must be true of each callback. False: it was not, and the run is over. */
+/* Checks the rules of every callback. Returns false on a violation: the run is over. */
 bool record_arrive(struct record *record, const char *what, redlock_status status) {
     struct app *app = record->app;
     struct world *world = app_world(app);
@@ -106,7 +106,10 @@ static uint32_t mask_of(const struct worker *worker) {
     return mask;
 }
 
-/* Long ones beside short ones, so that others come and go while one relies on what it has. */
+/*
+ * Draws holds: long ones beside short ones, so that other clients come and go while one relies on
+ * its lock.
+ */
 static uint64_t draw_hold_ms(struct app *app) {
     const struct plan *plan = app->plan;
     if (app_is_hurried(app)) {
@@ -182,7 +185,7 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     if (status == REDLOCK_EEXPIRED) {
         check_expired(&worker->hold);
     }
-    worker_act_within(worker, app_think_ms(app)); /* to release it */
+    worker_act_within(worker, app_think_ms(app)); /* ... to release it */
     worker_be_rash(worker);
 }
 
@@ -199,7 +202,7 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
 
 /* ---- calls ---- */
 
-/* Mostly none; else something, or almost all of the TTL. */
+/* Draws min_validity_ms: mostly 0; otherwise some time, or almost all of the TTL. */
 static uint64_t draw_min_validity_ms(struct app *app, uint64_t ttl_ms) {
     uint64_t most = ttl_ms - (uint64_t)((double)ttl_ms * app->plan->options.drift) - 3;
     switch (app_draw(app, 12)) {
@@ -212,7 +215,10 @@ static uint64_t draw_min_validity_ms(struct app *app, uint64_t ttl_ms) {
     }
 }
 
-/* In the last phase each key is asked for; or all of them, by everybody, in different orders. */
+/*
+ * Draws keys. In the last phase each key is asked for; or all keys, by all workers, in different
+ * orders.
+ */
 static void draw_keys(struct worker *worker) {
     struct app *app = worker->app;
     const struct plan *plan = app->plan;
@@ -231,7 +237,10 @@ static void draw_keys(struct worker *worker) {
     }
 }
 
-/* It asks for a TTL: no node is to keep its keys for longer. Of a semaphore it may be any. */
+/*
+ * Notes the TTL for the checker: no node may keep the keys for longer. With a semaphore, any of the
+ * permits' keys.
+ */
 static void note_ttl(const struct worker *worker, uint64_t ttl_ms) {
     const struct app *app = worker->app;
     uint64_t node_ttl_ms = ttl_ms + app->plan->lock_delay_ms;
@@ -242,7 +251,7 @@ static void note_ttl(const struct worker *worker, uint64_t ttl_ms) {
     }
 }
 
-/* One key as `key`, or as `keys`, which has to come to the same. */
+/* Names one key as `key`, or as `keys`: both must have the same effect. */
 static void name_keys(struct worker *worker, redlock_request *request,
                       const char *names[KEYS_MAX]) {
     struct app *app = worker->app;
@@ -284,8 +293,8 @@ static void acquire(struct worker *worker) {
         request.min_validity_ms = draw_min_validity_ms(app, request.ttl_ms);
     }
     if (!is_last && app->plan->has_hurry && !app_is_hurried(app)) {
-        request.wait_ms = request.retries = 0; /* it leaves to others what nodes have lost ... */
-        request.watchdog = false;              /* ... and does not notice for long */
+        request.wait_ms = request.retries = 0; /* leaves keys that nodes have lost to others ... */
+        request.watchdog = false;              /* ... and does not notice a loss for long */
     }
     request.watchdog = app_chance(app, 400);
     request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;
@@ -312,11 +321,12 @@ static void acquire(struct worker *worker) {
     app_end_call(app);
     if (status == REDLOCK_OK) {
         if (!is_last && app_chance(app, 150)) {
-            worker_act_within(worker, 1 + app_draw(app, 100)); /* to cancel it */
+            worker_act_within(worker, 1 + app_draw(app, 100)); /* ... to cancel it */
         }
         return;
     }
-    if (status != REDLOCK_ENOMEM && status != REDLOCK_EINVAL) { /* min_validity may be too much */
+    if (status != REDLOCK_ENOMEM &&
+        status != REDLOCK_EINVAL) { /* min_validity_ms may be too large */
         violate(app_world(app), INVARIANT_CALLBACKS, "acquire was refused: %s",
                 redlock_status_name(status));
     }
@@ -333,7 +343,7 @@ static void cancel(struct worker *worker) {
     app_begin_call(app);
     redlock_status status = redlock_cancel(worker->lock);
     app_end_call(app);
-    /* Refused when the news of the verdict are on their way. */
+    /* Refused when the news of the verdict is on its way. */
     if (status != REDLOCK_OK && status != REDLOCK_EINVAL) {
         violate(app_world(app), INVARIANT_CALLBACKS, "cancel was refused: %s",
                 redlock_status_name(status));
@@ -398,7 +408,7 @@ static void act_on_held(struct worker *worker) {
     if (worker->extends == NULL && app_chance(app, app->plan->has_hurry ? 50 : 400)) {
         extend(worker);
     }
-    if (worker->lock != NULL) { /* extending may have made nothing of it, but does not call back */
+    if (worker->lock != NULL) { /* the extension may have lost the lock, but does not call back */
         worker_act_within(worker, draw_hold_ms(app));
     }
 }

@@ -1,4 +1,4 @@
-/* What an application and its workers share; everybody else includes app.h. */
+/* Declarations shared by an application and its workers; all other files include app.h. */
 #ifndef REDLOCK_SIM_WORKER_H
 #define REDLOCK_SIM_WORKER_H
 
@@ -16,17 +16,22 @@ static inline bool app_chance(struct app *app, unsigned per_mille) {
     return rng_chance(&app_world(app)->rng, per_mille);
 }
 
-/* It holds no lock for long; it has the crowd, and is preempted, where there is such. */
+/*
+ * Returns whether the process is in a hurry: it holds no lock for long, asks the crowd of
+ * questions, and is preempted, where the plan has these.
+ */
 static inline bool app_is_hurried(const struct app *app) {
     return app->plan->has_hurry && app->process.index % 2 == 1;
 }
 
-/* The most before its next request: who is in no hurry has time. */
+/*
+ * Returns the maximum time before the next request: longer for processes that are not in a hurry.
+ */
 static inline uint64_t app_think_ms(const struct app *app) {
     return app->plan->has_hurry && !app_is_hurried(app) ? 2000 : app->plan->think_ms;
 }
 
-/* Around each call of the library: no callback may come in between. */
+/* Enclose each call of the library: no callback may come in between. */
 static inline void app_begin_call(struct app *app) {
     app->is_calling = true;
 }
@@ -37,20 +42,23 @@ static inline void app_end_call(struct app *app) {
 
 void app_close_client(struct app *app);
 
-/* A request that is made now; record_close: it was refused, or its callback need not come. */
+/*
+ * Notes a request that is being made. record_close ends the record when the call was refused, or
+ * the callback need not come.
+ */
 struct record *record_expect(struct worker *worker);
 void record_close(struct record *record);
 
-/* What must be true of each callback. False: it was not, and the run is over. */
+/* Checks the rules of every callback. Returns false on a violation: the run is over. */
 bool record_arrive(struct record *record, const char *what, redlock_status status);
 
 void worker_init(struct worker *worker, struct app *app, unsigned index);
 
-/* Does the next thing, at once or within so many milliseconds. */
+/* Does the worker's next action, at once or within `ms`. */
 void worker_act(struct worker *worker);
 void worker_act_within(struct worker *worker, uint64_t ms);
 
-/* A callback may call anything: once in a while it does. */
+/* Makes a call of the library inside a callback, once in a while. */
 void worker_be_rash(struct worker *worker);
 
 /* Asks the nodes about some key. */
@@ -58,12 +66,12 @@ void worker_look(struct worker *worker);
 void worker_look_within(struct worker *worker, uint64_t ms);
 void looker_init(struct worker *worker);
 
-/* The crowd of a client comes, and comes again; it ends with its client. */
+/* Begins the client's crowds of questions, which end with the client. */
 void questions_init(struct app *app);
 void questions_come(struct app *app);
 void questions_end(struct app *app);
 
-/* It has no lock any more. */
+/* Forgets the worker's lock, which has ended. */
 void worker_forget_lock(struct worker *worker);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* The first instant: far enough from zero for clocks that are set back. */
+/* First instant: far enough from zero for clocks that are set back. */
 #define BEGINNING (UINT64_C(1000000) * MS)
 
 void world_init(struct world *world, uint64_t seed, FILE *trace) {

@@ -1,7 +1,7 @@
 /*
- * The simulated world: true time, what happens next, chance, the trace, and the verdict.
+ * The simulated world: true time, the queue of tasks, chance, the trace, and the verdict.
  *
- * One run is one world; everything in it follows from its seed.
+ * One run is one world; all of it follows from its seed.
  */
 #ifndef REDLOCK_SIM_WORLD_H
 #define REDLOCK_SIM_WORLD_H
@@ -16,31 +16,32 @@
 #define MS UINT64_C(1000000)
 #define NEVER UINT64_MAX
 
-/* Something that is to happen; embedded in what it happens to. */
+/* An event to come; embedded in the struct that the event is about. */
 struct task {
     void (*run)(void *owner);
     void *owner;
     uint64_t at;
-    uint64_t order; /* of tasks for the same instant, the first scheduled is the first run */
-    size_t place;   /* in the heap, counted from 1; 0: not scheduled */
+    uint64_t
+        order; /* order of scheduling: of tasks for one instant, the first scheduled runs first */
+    size_t place; /* place in the heap, counted from 1; 0: not scheduled */
 };
 
-/* What the simulator asserts; their numbers are named in README.md. */
+/* The invariants that the simulator checks; README.md describes them by number. */
 enum invariant {
     INVARIANT_NONE,
-    INVARIANT_EXCLUSION = 1, /* never two valid holders of a key; a quorum backs each */
-    INVARIANT_QUORUM = 2,    /* yes only with a quorum of grants, and validity left */
-    INVARIANT_CALLBACKS = 3, /* one callback a request, none inline, none after close */
+    INVARIANT_EXCLUSION = 1, /* no two valid holders of a key; a quorum backs each */
+    INVARIANT_QUORUM = 2,    /* success only with a quorum of grants, and validity left */
+    INVARIANT_CALLBACKS = 3, /* one callback for each request, none inline, none after close */
     INVARIANT_EXPIRY = 4,    /* no key of ours outlives its TTL or its release */
     INVARIANT_REVIVAL = 5,   /* an extension never revives a lost lock */
-    INVARIANT_LIVENESS = 6,  /* without faults, who asks gets the lock */
+    INVARIANT_LIVENESS = 6,  /* without faults, each request gets its lock */
     INVARIANT_BOUNDS = 7,    /* queues and memory are bounded, and given back */
-    INVARIANT_TOKENS = 8,    /* tokens are never used again */
+    INVARIANT_TOKENS = 8,    /* no token is used again */
     INVARIANT_LOSS = 9,      /* a loss is told in time */
     INVARIANT_FENCE = 10,    /* fences grow, and none is given twice */
-    INVARIANT_STAY = 11,     /* who asked for it keeps others out for a while */
-    INVARIANT_PERMITS = 12,  /* never more holders of a semaphore than it has permits */
-    INVARIANT_LOOKS = 13,    /* what is said of a key is true */
+    INVARIANT_STAY = 11,     /* a key that is to stay keeps others out */
+    INVARIANT_PERMITS = 12,  /* no more holders of a semaphore than permits */
+    INVARIANT_LOOKS = 13,    /* the answers about a key are true */
     INVARIANT_RENEWAL = 14,  /* no lock is lost that a quorum renewed in time */
     INVARIANT_WORK = 15,     /* a turn is short: an application's timers are in time */
     INVARIANT_STORM = 16,    /* renewals are few, and spread */
@@ -54,12 +55,12 @@ struct world {
     struct checker *checker;
     uint64_t now;
     struct rng rng;
-    struct task **heap; /* from 1 on */
+    struct task **heap; /* used from index 1 */
     size_t tasks, capacity;
     uint64_t order;
-    uint64_t events; /* tasks that were run */
-    bool is_nested;  /* a process is preempted in the middle of its code */
-    FILE *trace;     /* NULL: none */
+    uint64_t events; /* number of tasks run */
+    bool is_nested;  /* whether a process is preempted in the middle of its code */
+    FILE *trace;     /* NULL: no trace */
     enum invariant violated;
     char violation[512];
 };
@@ -67,20 +68,20 @@ struct world {
 void world_init(struct world *world, uint64_t seed, FILE *trace);
 void world_finish(struct world *world);
 
-/* Runs all that is due until then. Ends early when an invariant was violated. */
+/* Runs all tasks that are due until `at`. Ends early when an invariant was violated. */
 void world_run_until(struct world *world, uint64_t at);
 
 static inline void task_init(struct task *task, void (*run)(void *owner), void *owner) {
     *task = (struct task){.run = run, .owner = owner, .at = NEVER};
 }
 
-/* Schedules it, or moves it. */
+/* Schedules the task, or moves it. */
 void task_schedule(struct world *world, struct task *task, uint64_t at);
 
-/* Takes one that is not scheduled. */
+/* Cancels the task, if it is scheduled. */
 void task_cancel(struct world *world, struct task *task);
 
-/* One line of the trace. */
+/* Writes one line of the trace. */
 #define TRACE(world, ...)                                                                          \
     do {                                                                                           \
         if ((world)->trace != NULL) {                                                              \
@@ -90,7 +91,7 @@ void task_cancel(struct world *world, struct task *task);
 __attribute__((format(printf, 2, 3))) void world_trace(struct world *world, const char *format,
                                                        ...);
 
-/* Notes the first violation; the run ends. */
+/* Notes the first violation, which ends the run. */
 __attribute__((format(printf, 3, 4))) void violate(struct world *world, enum invariant invariant,
                                                    const char *format, ...);
 

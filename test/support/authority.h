@@ -9,7 +9,10 @@
 
 struct authority;
 
-/* Writes FOLDER/NAME.pem, and the same in the folder FOLDER/NAME as OpenSSL looks for it there. */
+/*
+ * Writes the certificate to FOLDER/NAME.pem, and to the folder FOLDER/NAME under the name by which
+ * OpenSSL looks for it.
+ */
 struct authority *authority_create(const char *folder, const char *name);
 void authority_destroy(struct authority *authority);
 

@@ -30,10 +30,13 @@ void crew_wait(struct crew *crew);
 
 void crew_finish(struct crew *crew);
 
-/* What a member does, instead of the tests; its exit status. */
+/* The work of a member, in place of the tests. Returns its exit status. */
 typedef int crew_work(size_t member, void *memory, char **uris, size_t count);
 
-/* False: this is no member, but the one that runs the tests. Otherwise *result is its status. */
+/*
+ * Returns false in the process that runs the tests. In a member, runs `work` and sets *result to
+ * its status.
+ */
 bool crew_member(int argc, char **argv, size_t size, crew_work *work, int *result);
 
 #endif

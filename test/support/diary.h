@@ -1,6 +1,6 @@
 /*
- * What the library logged: the newest lines, to be searched and, when a test fails, shown. It also
- * checks what holds of every line: it is one line, short, and holds no secret and no whole token.
+ * The log of the library: the newest lines, to be searched and, when a test fails, shown. Checks
+ * each line: it must be one line, short, and without a secret or a whole token.
  */
 #ifndef REDLOCK_TEST_DIARY_H
 #define REDLOCK_TEST_DIARY_H

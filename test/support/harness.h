@@ -32,7 +32,7 @@
 struct call;
 struct fixture;
 
-/* What one node said of a call, copied. */
+/* One node's answer to a call, copied. */
 struct opinion {
     redlock_vote vote;
     uint64_t ttl_ms;
@@ -57,7 +57,7 @@ struct call {
     void *then_arg;
 };
 
-/* What on_lost said. Lives until the end of the test. */
+/* The news of an on_lost. Lives until the end of the test. */
 struct loss {
     TAILQ_ENTRY(loss) link;
     size_t count;
@@ -73,7 +73,7 @@ struct member {
     redlock_client *client;
     bool closing;
     size_t closed;       /* callbacks so far */
-    uint64_t unreleased; /* what redlock_client_drain has told */
+    uint64_t unreleased; /* releases left over, as redlock_client_drain told */
     void (*then)(struct member *member, void *arg);
     void *then_arg;
 };
@@ -144,7 +144,7 @@ redlock_options patient_options(struct fixture *f, const char *const *nodes, siz
 /* A client on these options; asserts that they are accepted. */
 redlock_client *create_client(struct fixture *f, const redlock_options *options);
 
-/* The same, connected to all of its nodes. */
+/* Makes a client as create_client does, connected to all of its nodes. */
 redlock_client *connect_with(struct fixture *f, const redlock_options *options);
 
 /* A patient client on all of the fixture's masters, connected to all. */
@@ -156,7 +156,7 @@ void wait_connected(struct fixture *f, redlock_client *client, size_t count);
 /* Runs the loop until exactly so many nodes are trusted. */
 void wait_trusted(struct fixture *f, redlock_client *client, size_t count);
 
-/* What redlock_client_nodes says of one node now. */
+/* Returns the node's entry of redlock_client_nodes now. */
 redlock_node_info node_info(const redlock_client *client, size_t node);
 
 /* Runs the loop until connections to the node failed or ended so many times or more. */
@@ -168,7 +168,10 @@ void wait_no_debts(struct fixture *f, redlock_client *client, size_t node);
 /* Runs the loop until the node has answered all that it was sent. */
 void wait_answered(struct fixture *f, redlock_client *client, size_t node);
 
-/* Or each of its nodes: what ended with a quorum has come to the others too. */
+/*
+ * Runs the loop until each of the client's nodes has answered all commands, also those behind a
+ * quorum.
+ */
 void wait_all_answered(struct fixture *f, redlock_client *client);
 
 struct member *begin_close(struct fixture *f, redlock_client *client);

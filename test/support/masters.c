@@ -318,7 +318,7 @@ static const char *const minimal_user[] = {
     "--user", "locker", "on",       ">secret", "~*",       "resetchannels", "+set",  "+get",
     "+del",   "+pttl",  "+pexpire", "+eval",   "+evalsha", "+info",         "+time", NULL};
 
-/* What README's ACL rule adds for readers and writers. */
+/* Rights that the ACL rule of README adds for readers and writers. */
 static const char *const reader_rights[] = {"+zadd",   "+zscore", "+zrem",      "+zremrangebyscore",
                                             "+zcount", "+zrange", "+pexpireat", NULL};
 

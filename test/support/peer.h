@@ -17,7 +17,7 @@ typedef void peer_answer(struct peer_link *link, const struct command *command, 
 /* Listens on a free port of 127.0.0.1. Ends with the fixture, after the clients. */
 struct peer *peer_create(struct fixture *f, peer_answer *answer, void *arg);
 
-/* The same on a socket in a folder of its own. */
+/* Listens on a socket in a folder of its own; otherwise as peer_create. */
 struct peer *peer_create_unix(struct fixture *f, peer_answer *answer, void *arg);
 
 const char *peer_uri(const struct peer *peer);
@@ -38,21 +38,24 @@ void wait_peer_links(struct fixture *f, struct peer *peer, size_t count);
 /* Runs the loop until so many commands were read, all in all. */
 void wait_peer_commands(struct fixture *f, struct peer *peer, size_t count);
 
-/* A peer_answer: as a Redis would that grants, renews and releases whatever it is asked. */
+/* Answers (a peer_answer) like a Redis that grants, renews and releases every lock. */
 void peer_answer_well(struct peer_link *link, const struct command *command, void *arg);
-/* A peer_answer: nothing, ever. */
+/* Answers nothing (a peer_answer). */
 void peer_answer_nothing(struct peer_link *link, const struct command *command, void *arg);
 
 void peer_say(struct peer_link *link, const char *text);
 void peer_send(struct peer_link *link, const void *bytes, size_t length);
 
-/* Says it over and over for as long as the other side takes it. The bytes must stay. */
+/*
+ * Sends the bytes over and over for as long as the other side takes them. The bytes must stay
+ * valid.
+ */
 void peer_pour(struct peer_link *link, const void *bytes, size_t length);
 
 /* Reads no more from this connection. */
 void peer_turn_away(struct peer_link *link);
 
-/* Closes the connection when all that was said has been taken. */
+/* Closes the connection when all bytes sent have been taken. */
 void peer_hang_up(struct peer_link *link);
 
 /* Closes all connections at once. */

@@ -118,7 +118,10 @@ void app_init(struct app *app, enum address address) {
     app->options.reconnect_delay_max_ms = 8;
 }
 
-/* What no client can be made without is told by its name, and nothing else is. */
+/*
+ * Checks the status of a creation: REDLOCK_ENOMEM only after a refused allocation, REDLOCK_ESYSTEM
+ * exactly after a refused sodium_init, and no other error.
+ */
 static void check_creation(redlock_status status, bool has_struck) {
     bool is_memory = faults_kind() == FAULT_ALLOC;
     CHECK(status != REDLOCK_ENOMEM || (is_memory && has_struck));
@@ -204,7 +207,7 @@ redlock_status app_change_nodes(struct app *app, const char *const *uris, size_t
     return status;
 }
 
-/* What a node that is left has of a lock stays until its TTL is over. */
+/* Keys of a lock at a node that leaves the lists stay until their TTL is over. */
 static redlock_status end_change(struct app *app, redlock_status (*end)(redlock_client *client)) {
     app->calls++;
     redlock_status status = end(app->client);

@@ -67,7 +67,9 @@ redlock_request app_request(const char *key);
 /* NULL when it was refused. */
 struct hold *app_acquire(struct app *app, const redlock_request *request);
 
-/* The same without a place for the handle: it is known from on_acquired on. */
+/*
+ * Acquires as app_acquire does, without a place for the handle, which is known from on_acquired on.
+ */
 struct hold *app_acquire_blindly(struct app *app, const redlock_request *request);
 
 /* Each call checks what it is promised; the status is that of the API. */
@@ -86,7 +88,7 @@ redlock_status app_check_fence(struct app *app, const char *key, uint64_t fence)
 /* A second call is of no effect, as the API has it. */
 void app_close(struct app *app);
 
-/* All that only asks: explain, report, key, validity. */
+/* Calls the functions that only ask: explain, report, key, validity. */
 void app_ask(struct hold *hold);
 
 /* How many nodes are connected. */

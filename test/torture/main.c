@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the program is asked for. */
+/* The parsed command line. */
 struct order {
     const char *scenario; /* NULL: all */
     const char *kind;

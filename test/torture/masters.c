@@ -184,7 +184,7 @@ static void say(struct link *link, const char *text) {
         return;
     }
     ssize_t sent = send(link->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)sent; /* whoever has gone hears no more */
+    (void)sent; /* an application that has gone hears no more */
 }
 
 static uint64_t number(const struct command *command, size_t index) {
@@ -205,7 +205,7 @@ static const char *do_set(struct master *master, const struct command *command) 
     return "+OK\r\n";
 }
 
-/* Who has the key, if it is somebody else; NULL: nobody has. */
+/* Returns the key's entry if another holder has it; NULL otherwise. */
 static const struct entry *other_holder(struct master *master, const struct argument *key,
                                         const char *value) {
     const struct entry *entry = find(master, key->bytes, key->length);
@@ -253,7 +253,7 @@ static int do_takes(struct master *master, const struct command *command, char *
     return length;
 }
 
-/* Which of a semaphore's permits nobody has, four a digit. */
+/* Writes a mask of the semaphore's free permits, four to a hexadecimal digit. */
 static int write_free(struct master *master, const struct argument *key, size_t permits,
                       char *item) {
     const char *colon = memrchr(key->bytes, ':', key->length);

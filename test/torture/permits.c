@@ -61,7 +61,7 @@ static void permit_by_a_second_try(struct app *app) {
     wait_all_free(app);
 }
 
-/* What was granted of the permit that is left is undone. */
+/* Grants of a permit that is given up for another one are undone. */
 static void permit_left_half_taken(struct app *app) {
     masters_occupy(FIRST_TWO, FIRST_PERMIT, LONG_MS);
     masters_occupy(FIRST, SECOND_PERMIT, LONG_MS);

@@ -1,8 +1,8 @@
 /*
- * What an application does with its locks while something fails. A scenario begins with masters
- * that are up and well, and may leave anything behind: clients are closed after it. Where nothing
- * has failed it asserts that it came to what its name says; where something has, any end is right
- * that the API promises.
+ * Scenarios: the work of an application with its locks while a service fails. A scenario begins
+ * with masters that are up and well, and may leave its clients open: they are closed after it.
+ * Without a failure a scenario asserts the outcome that its name says; after a failure, each
+ * outcome that the API promises is right.
  */
 #ifndef REDLOCK_TORTURE_SCENARIOS_H
 #define REDLOCK_TORTURE_SCENARIOS_H

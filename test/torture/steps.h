@@ -1,6 +1,6 @@
 /*
- * What most scenarios do with a client. Each step bears that something fails, and then says so or
- * leaves it at that.
+ * The steps of most scenarios. Each step tolerates a failure, and then returns its outcome or does
+ * nothing.
  */
 #ifndef REDLOCK_TORTURE_STEPS_H
 #define REDLOCK_TORTURE_STEPS_H
@@ -20,7 +20,7 @@
 #define FIRST 1u
 #define FIRST_TWO 3u
 
-/* What a scenario comes to where nothing has failed. */
+/* Asserts the outcome of a scenario in which nothing has failed. */
 #define EXPECT(condition) CHECK(faults_struck() > 0 || (condition))
 
 /* A client with all nodes connected; false when it was refused. */

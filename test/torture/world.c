@@ -10,7 +10,7 @@
 
 #define NANOS_PER_MS UINT64_C(1000000)
 
-/* What is waited for has happened long before this, whatever failed. */
+/* Bound of every wait, much longer than any, whatever failed. */
 #define PATIENCE_MS 20000
 
 /* After so many turns in which no master was asked anything, time passes faster. */

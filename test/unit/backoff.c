@@ -1,4 +1,4 @@
-/* Backoff: bounds that double, and delays drawn evenly below them. */
+/* Tests backoff: bounds that double, and delays drawn evenly below them. */
 #include "core/backoff.h"
 #include "base/nanos.h"
 #include "unit.h"
@@ -25,7 +25,7 @@ static void test_the_bound_doubles_up_to_the_last(void **state) {
         {MS(300), MS(200), 0, MS(200)},
         {1, NANOS_NEVER, 62, UINT64_C(1) << 62},
         {1, NANOS_NEVER, 63, UINT64_C(1) << 63},
-        {1, NANOS_NEVER, 64, NANOS_NEVER}, /* doubles no further than time goes */
+        {1, NANOS_NEVER, 64, NANOS_NEVER}, /* no doubling beyond the largest time */
         {1, NANOS_NEVER, UINT32_MAX, NANOS_NEVER},
         {NANOS_NEVER, NANOS_NEVER, 3, NANOS_NEVER},
     };
@@ -50,7 +50,7 @@ static void test_a_draw_is_within_its_bound_and_never_hot(void **state) {
     }
 }
 
-/* Full jitter: small delays are as likely as large ones, or herds would stay together. */
+/* Full jitter makes small delays as likely as large ones: otherwise herds would stay together. */
 static void test_draws_spread_over_the_whole_range(void **state) {
     (void)state;
     enum { SLICES = 10, DRAWS = 10000 };
@@ -87,10 +87,12 @@ static void test_the_same_seed_draws_the_same(void **state) {
         assert_int_equal(delay, backoff_draw(&same, MS(2000)));
         differ += delay != backoff_draw(&other, MS(2000));
     }
-    assert_true(differ > 90); /* neighbours, such as leases of one client, do not run in step */
+    assert_true(
+        differ >
+        90); /* neighbouring seeds, such as those of one client's leases, draw different delays */
 }
 
-/* The first outputs of SplitMix64 for the seed 1234567, as its authors' code gives them. */
+/* Expects the first outputs of SplitMix64 for the seed 1234567, as its authors' code gives them. */
 static void test_the_generator_is_splitmix64(void **state) {
     (void)state;
     static const uint64_t expected[] = {

@@ -1,4 +1,4 @@
-/* The lowest floor: memory, pools, growing bytes, bounded text, errors. */
+/* Tests the lowest floor: memory, pools, growing bytes, bounded text, errors. */
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -22,7 +22,7 @@ static void test_the_applications_allocator_is_used(void **state) {
         assert_int_equal(zeros[i], 0);
     }
     char *copy = memory_copy(&chosen, "a\0b", 3);
-    assert_memory_equal(copy, "a\0b", 4); /* with a NUL of its own */
+    assert_memory_equal(copy, "a\0b", 4); /* with a NUL added */
     copy = memory_realloc(&chosen, copy, 1000);
     assert_memory_equal(copy, "a\0b", 4);
     assert_int_equal(heap.out, 2);
@@ -57,7 +57,7 @@ static void test_failure_is_null(void **state) {
 
 /* ---- pools ---- */
 
-/* What the pool did with its objects, seen through the context of set_up. */
+/* Records the calls of a pool's set_up and take_down; the context of set_up. */
 struct factory {
     unsigned set_up, taken_down;
     bool refuses;
@@ -148,7 +148,7 @@ static void test_a_pool_without_memory_or_set_up_gives_nothing(void **state) {
     heap_init(&heap);
     pool_init(&pool, &heap.allocator, &products, &factory);
     assert_null(pool_take(&pool));
-    assert_int_equal(heap.out, 0); /* what could not be set up is freed, not taken down */
+    assert_int_equal(heap.out, 0); /* an object that could not be set up is freed, not taken down */
     assert_int_equal(factory.taken_down, 0);
     factory.refuses = false;
     heap.fail_from = heap.calls + 1;
@@ -186,12 +186,12 @@ static void test_bytes_grow_and_keep_their_memory(void **state) {
     for (size_t i = 0; i < bytes.length; i++) {
         assert_int_equal(bytes.data[i], "\0\r\n"[i % 3]);
     }
-    assert_in_range(heap.calls, 1, 12); /* it doubles */
+    assert_in_range(heap.calls, 1, 12); /* the capacity doubles */
     size_t calls = heap.calls;
     bytes_clear(&bytes);
     assert_int_equal(bytes.length, 0);
     memset(bytes_reserve(&bytes, 30000), 'x', 30000);
-    assert_int_equal(bytes.length, 0); /* the caller says how much of it he wrote */
+    assert_int_equal(bytes.length, 0); /* the caller adds the number of bytes written */
     assert_int_equal(heap.calls, calls);
     bytes_finish(&bytes);
     bytes_finish(&bytes);
@@ -226,7 +226,8 @@ static void test_failed_bytes_stay_failed_until_cleared(void **state) {
     bytes_append(&bytes, large, sizeof(large));
     assert_true(bytes.failed);
     heap.fail_from = 0;
-    assert_null(bytes_reserve(&bytes, 1)); /* there would be room: a gap must not go unnoticed */
+    assert_null(bytes_reserve(
+        &bytes, 1)); /* even though there would be room: a gap must not go unnoticed */
     bytes_append(&bytes, "after", 5);
     assert_true(bytes.failed);
     assert_int_equal(bytes.length, 6);
@@ -250,7 +251,7 @@ static void test_text_is_cut_where_it_ends(void **state) {
         {16, "one, ", "two", "one, two"},
         {9, "one, ", "two", "one, two"}, /* just fits */
         {8, "one, ", "two", "one,..."},  /* one too many */
-        {6, "one, ", "two", "on..."},    /* what was whole is cut too */
+        {6, "one, ", "two", "on..."},    /* a piece that was whole is cut too */
         {6, "one, ", "", "one, "},
         {4, "", "long", "..."},
         {4, "abc", "", "abc"},

@@ -1,4 +1,4 @@
-/* What nodes are owed: remembered while it is of use, and no longer. */
+/* Tests the releases owed to nodes: kept while they are of use, and no longer. */
 #include "unit.h"
 
 #include "base/memory.h"
@@ -10,7 +10,7 @@ static bool owe(struct debts *debts, struct key *key, uint64_t until, uint64_t n
     return debts_add(debts, &(struct owed){.key = key, .token = TOKEN, .until = until}, now);
 }
 
-/* A debt of a long TTL does not keep those behind it that have expired. */
+/* A debt of a long TTL does not keep expired debts behind it. */
 static void expired_debts_make_room_whatever_stands_before_them(void **state) {
     redlock_allocator allocator = memory_allocator(NULL);
     struct keys keys;
@@ -52,7 +52,7 @@ static void what_is_beyond_the_bound_is_refused(void **state) {
     keys_finish(&keys);
 }
 
-/* How many debts of such a key fit in so many bytes, beside those of others. */
+/* Returns how many debts of a key fit in the bound, beside those already there. */
 static size_t fitting(struct debts *debts, struct key *key) {
     size_t count = 0;
     while (owe(debts, key, 1000, 0)) {
@@ -75,13 +75,13 @@ static void their_bytes_are_bounded_too(void **state) {
     assert_true(key_append(lengthy, name, sizeof(name)));
     debts_init(&debts, &allocator, 1 << 20);
     assert_in_range(fitting(&debts, lengthy), 60, 64); /* of 16 KiB, and their structs */
-    assert_in_range(fitting(&debts, brief), 1, 200);   /* what is left */
+    assert_in_range(fitting(&debts, brief), 1, 200);   /* in the rest */
     assert_true(owe(&debts, lengthy, 2000, 1000));     /* the others have expired */
     assert_int_equal(debts.count, 1);
     debts_drop_first(&debts);
     assert_int_equal(debts.bytes, 0);
     debts_finish(&debts);
-    debts_init(&debts, &allocator, 1); /* and nobody's bound is so low that none fits */
+    debts_init(&debts, &allocator, 1); /* some debts fit even with the lowest bound */
     assert_in_range(fitting(&debts, lengthy), 3, 4);
     debts_finish(&debts);
     key_drop(brief);

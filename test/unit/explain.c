@@ -1,4 +1,4 @@
-/* The sentence that says why, word for word. */
+/* Tests the sentence of redlock_explain, word for word. */
 #include "core/explain.h"
 #include "unit.h"
 

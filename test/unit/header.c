@@ -1,6 +1,6 @@
 /*
- * The public header alone, as C11 and as C++17: both initialisers, an enumerator of each enum,
- * each callback's type. Compiled with warnings as errors; what is printed is of no interest.
+ * Uses the public header alone, as C11 and as C++17: both initialisers, an enumerator of each enum,
+ * each callback's type. Compiled with warnings as errors; the output is of no interest.
  */
 #include <redlock.h>
 
@@ -46,7 +46,9 @@ static int check_request(void) {
     return request.size == sizeof(request) && request.ttl_ms == 10000 && !request.watchdog;
 }
 
-/* Links, so that the names are those of the library: in C++ too. */
+/*
+ * Calls each function, so that linking checks that the names are those of the library, in C++ too.
+ */
 static int check_calls(void) {
     redlock_client *client = NULL;
     redlock_error error;

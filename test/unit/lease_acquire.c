@@ -1,4 +1,7 @@
-/* A lease until it is held, or has failed: tries, their undoing, retries, the end of patience. */
+/*
+ * Tests a lease until it is held, or has failed: tries, their undoing, retries, the end of the
+ * wait.
+ */
 #include "base/nanos.h"
 #include "rig.h"
 #include "unit.h"
@@ -34,7 +37,7 @@ static void test_a_quorum_in_time_is_a_lock(void **state) {
     assert_int_equal(rig.lease.wake_at, T0 + MS(9888)); /* nothing to renew: the loss is next */
 }
 
-/* The votes are yes, but a fresh look at the clock says no: and every grant is taken back. */
+/* The votes are yes, but a fresh reading of the clock is too late: each grant is taken back. */
 static void test_a_quorum_that_came_too_late_is_none(void **state) {
     (void)state;
     static const struct {
@@ -42,8 +45,9 @@ static void test_a_quorum_that_came_too_late_is_none(void **state) {
         bool is_held;
     } rows[] = {
         {MS(9898) - 1, 0, true},        {MS(9898), 0, false},        {MS(20000), 0, false},
-        {MS(8898) - 1, MS(1000), true}, {MS(8898), MS(1000), false}, /* more than min_validity, not
-                                                                        as much */
+        {MS(8898) - 1, MS(1000), true}, {MS(8898), MS(1000), false}, /* more than min_validity is
+                                                                        required, not just as much
+                                                                      */
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct rig rig;
@@ -84,7 +88,9 @@ static void test_nobody_waits_for_a_quorum_that_would_be_of_no_use(void **state)
 
 /* ---- no ---- */
 
-/* Undone everywhere but where it was refused, or never sent: a lost answer may have been a grant.
+/*
+ * A failed try is undone at all nodes but those that refused, and those to which nothing was sent:
+ * a lost answer may have been a grant.
  */
 static void test_a_failed_try_is_undone_where_it_may_be(void **state) {
     (void)state;
@@ -93,7 +99,8 @@ static void test_a_failed_try_is_undone_where_it_may_be(void **state) {
         redlock_status status;
         uint32_t undo;
     } rows[] = {
-        {"UUU  ", REDLOCK_ENOQUORUM, 0x18}, /* at once, and at those that did not even answer */
+        {"UUU  ", REDLOCK_ENOQUORUM, 0x18}, /* undone at once, also at the nodes that did not answer
+                                             */
         {"UUUGG", REDLOCK_ENOQUORUM, 0x18}, {"EEE  ", REDLOCK_ENOQUORUM, 0x1f},
         {"BBB G", REDLOCK_ENOQUORUM, 0x1f}, {"GGEBU", REDLOCK_ENOQUORUM, 0x0f},
         {"GUEUU", REDLOCK_ENOQUORUM, 0x05}, {"UUUUU", REDLOCK_ENOQUORUM, 0},
@@ -110,7 +117,7 @@ static void test_a_failed_try_is_undone_where_it_may_be(void **state) {
     }
 }
 
-/* Where somebody denied, the last failure asks what it is that they hold. */
+/* After the last try, nodes that denied are asked what they hold. */
 static void test_a_last_failure_with_deniers_is_settled(void **state) {
     (void)state;
     static const struct {
@@ -120,7 +127,7 @@ static void test_a_last_failure_with_deniers_is_settled(void **state) {
     } rows[] = {
         {"DDD  ", REDLOCK_EHELD, 0x07, 0x18},  {"DWP  ", REDLOCK_EHELD, 0x07, 0x18},
         {"GDGDU", REDLOCK_EHELD, 0x0a, 0x05},  {"GGDDE", REDLOCK_EHELD, 0x0c, 0x13},
-        {"DUU  ", REDLOCK_EHELD, 0x01, 0x18}, /* with that one it had been a quorum */
+        {"DUU  ", REDLOCK_EHELD, 0x01, 0x18}, /* with the denied vote granted, a quorum */
         {"DUUUU", REDLOCK_ENOQUORUM, 0x01, 0}, {"DEEBG", REDLOCK_ENOQUORUM, 0x01, 0x1e},
         {"UUUDD", REDLOCK_ENOQUORUM, 0x18, 0},
     };
@@ -142,7 +149,7 @@ static void test_a_last_failure_with_deniers_is_settled(void **state) {
     }
 }
 
-/* Votes that come in the same turn as the verdict, behind it, do not change what the no was. */
+/* Votes that come behind the verdict, in its turn, do not change the reason for the no. */
 static void test_late_grants_are_no_failures(void **state) {
     (void)state;
     static const char *const votes[] = {"UUD  ", "UUDG ", "UUDGG", "UEDGG", "UBDDG"};
@@ -179,7 +186,7 @@ static void test_silence_ends_at_the_deadline(void **state) {
     rig_wake_on_time(&rig);
     assert_int_equal(rig.now, T0 + MS(50));
     assert_acquired(&rig, REDLOCK_ENOQUORUM);
-    assert_int_equal(rig.update.undo, 0x1f); /* who timed out may have granted */
+    assert_int_equal(rig.update.undo, 0x1f); /* a node that timed out may have granted */
 }
 
 static void test_a_timer_that_is_early_does_nothing(void **state) {
@@ -276,7 +283,7 @@ static void test_retries_are_counted(void **state) {
     }
 }
 
-/* A slow first try must not eat the second one's validity, nor lend it any. */
+/* A slow first try takes nothing from the second try's validity, and adds nothing. */
 static void test_the_start_is_that_of_the_try(void **state) {
     (void)state;
     struct rig rig;
@@ -294,7 +301,7 @@ static void test_the_start_is_that_of_the_try(void **state) {
     assert_int_equal(lease_validity(&rig.lease, rig.now), second + MS(9898) - rig.now);
 }
 
-/* Nor is the wait for the second one time that the lock was held. */
+/* The wait before the second try does not count as time for which the key stays. */
 static void test_a_key_that_stays_does_so_from_the_try_that_took_it(void **state) {
     (void)state;
     struct rig rig;
@@ -351,7 +358,7 @@ static void test_the_last_try_begins_before_the_end_of_the_wait(void **state) {
 
 static void test_no_retry_after_the_end_of_the_wait(void **state) {
     (void)state;
-    /* A delay is at least 1 ms; and a busy loop may come back to us much later. */
+    /* A delay is at least 1 ms; a busy loop may wake the lease much later. */
     static const uint64_t failed_at[] = {MS(9), MS(10) - 1, MS(10), MS(10) + 1, MS(5000)};
     for (size_t i = 0; i < COUNT_OF(failed_at); i++) {
         struct rig rig;
@@ -366,7 +373,7 @@ static void test_no_retry_after_the_end_of_the_wait(void **state) {
     }
 }
 
-/* The loop was busy when the retry was due, and the wait is over: no try begins any more. */
+/* The loop was busy when the retry was due, and the wait is over: no further try begins. */
 static void test_a_retry_that_is_late_does_not_begin(void **state) {
     (void)state;
     static const uint64_t late[] = {0, 1, MS(5000)};
@@ -399,7 +406,7 @@ static void test_the_shortest_wait_is_one_try(void **state) {
     assert_int_equal(rig.lease.tries, 1);
 }
 
-/* A try that began within the wait is not cut short; then those who denied are asked. */
+/* A try that began within the wait is not cut short; then the nodes that denied are asked. */
 static void test_the_wait_is_outlasted_by_two_node_timeouts_at_most(void **state) {
     (void)state;
     struct rig rig;
@@ -447,7 +454,7 @@ static const struct {
     enum lease_state state;
     uint32_t undo;
 } pending[] = {
-    {LEASE_ACQUIRING, 0x0d}, /* also where the answer is still on its way */
+    {LEASE_ACQUIRING, 0x0d}, /* also where the answer is still to come */
     {LEASE_BACKOFF, 0},      /* undone when the try failed */
     {LEASE_SETTLING, 0},     /* its round is the release */
 };
@@ -463,7 +470,7 @@ static void test_cancel(void **state) {
         assert_false(rig.update.send);
         assert_int_equal(rig_cancel(&rig), REDLOCK_EINVAL);
         assert_int_equal(rig.update.news, 0);
-        rig_votes(&rig, "   G"); /* too late for anything */
+        rig_votes(&rig, "   G"); /* too late to count */
         assert_state(&rig, LEASE_OVER);
     }
 }
@@ -491,7 +498,7 @@ static void test_cancel_of_a_try_that_was_never_sent(void **state) {
     assert_int_equal(update.acquired, REDLOCK_ECANCELED);
 }
 
-/* The round that was to release what the try was granted could not be sent. */
+/* The settling round, which was to release the try's grants, could not be sent. */
 static void test_cancel_of_an_unsent_settling_round(void **state) {
     (void)state;
     struct rig rig;
@@ -526,7 +533,7 @@ static void test_without_memory(void **state) {
     begin_in(&rig, LEASE_SETTLING);
     rig_out_of_memory(&rig);
     assert_acquired(&rig, REDLOCK_EHELD);
-    assert_int_equal(rig.update.undo, 0x01); /* what the settling round was to release */
+    assert_int_equal(rig.update.undo, 0x01); /* the nodes of the settling round */
     begin_in(&rig, LEASE_BACKOFF);           /* nothing was to be sent */
     rig_out_of_memory(&rig);
     assert_state(&rig, LEASE_BACKOFF);
@@ -547,7 +554,7 @@ static void test_what_only_a_held_lock_can_do(void **state) {
 
 /* ---- fences ---- */
 
-/* A fenced lease of five nodes, whose first three have granted it, the last of them with 9. */
+/* Begins a fenced lease of five nodes; the first three have granted it, the last of them with 9. */
 static void begin_raising(struct rig *rig) {
     struct lease_terms terms = rig_terms();
     terms.fenced = true;
@@ -581,7 +588,7 @@ static void test_a_fence_that_no_quorum_has_is_raised_first(void **state) {
     assert_int_equal(rig.acquired, 0);
     uint64_t raised_at = rig.now;
     rig_pass(&rig, MS(3));
-    rig_votes(&rig, "GG G"); /* a node that had answered too late for the first round */
+    rig_votes(&rig, "GG G"); /* with a node that had answered too late for the first round */
     assert_state(&rig, LEASE_HELD);
     assert_int_equal(rig.update.acquired, REDLOCK_OK);
     assert_int_equal(rig.lease.fence, 9);
@@ -589,7 +596,10 @@ static void test_a_fence_that_no_quorum_has_is_raised_first(void **state) {
     assert_int_equal(rig.lease.may_hold, 0x1f);
 }
 
-/* A node that granted it late is further: somebody else may have had the key there, and fence 9. */
+/*
+ * A node that granted late has a larger counter: another client may have had the key there, with
+ * fence 9.
+ */
 static void test_a_counter_that_is_further_is_raised_to_again(void **state) {
     (void)state;
     struct rig rig;
@@ -615,7 +625,7 @@ static void test_raising_again_ends_with_the_time_of_the_try(void **state) {
     begin_raising(&rig);
     while (rig.lease.state == LEASE_RAISING && rig.now < T0 + MS(20000)) {
         rig_pass(&rig, MS(40));
-        rig.counter++; /* a node that plays tricks */
+        rig.counter++; /* a node that does not keep the rules */
         rig_votes(&rig, "GG");
         rig.counter++;
         rig_votes(&rig, "  G");
@@ -638,7 +648,7 @@ static void test_a_fence_that_cannot_be_raised_is_no_lock(void **state) {
         rig_votes(&rig, rows[i].votes);
         uint32_t undone = rig.update.undo;
         if (rig.lease.state == LEASE_SETTLING) {
-            assert_int_equal(rig.lease.may_hold, 0x1f); /* which its release is sent to */
+            assert_int_equal(rig.lease.may_hold, 0x1f); /* the nodes that its release is sent to */
             rig_wake_on_time(&rig);
         } else {
             assert_int_equal(undone, 0x1f);
@@ -652,7 +662,7 @@ static void test_raising_is_in_time_or_in_vain(void **state) {
     (void)state;
     struct rig rig;
     begin_raising(&rig);
-    rig_wake_on_time(&rig); /* nobody answers */
+    rig_wake_on_time(&rig); /* no node answers */
     assert_state(&rig, LEASE_OVER);
     assert_int_equal(rig.update.acquired, REDLOCK_ENOQUORUM);
     begin_raising(&rig);
@@ -706,7 +716,7 @@ static void test_a_retry_has_a_fence_of_its_own(void **state) {
     assert_int_equal(rig.lease.fence, 10);
 }
 
-/* What a writer tells the nodes: for so long readers are to make room for its next try. */
+/* The time that a writer tells the nodes: readers make room for its next try for so long. */
 static void test_when_the_next_try_comes_at_the_latest(void **state) {
     (void)state;
     struct rig rig;

@@ -1,9 +1,9 @@
-/* How a lease ends: releases and what they find, close, and each state without memory. */
+/* Tests the end of a lease: releases and their results, close, and each state without memory. */
 #include "base/nanos.h"
 #include "rig.h"
 #include "unit.h"
 
-/* A watched lease in one of the states after the acquisition. */
+/* Begins a watched lease in one of the states after the acquisition. */
 static void hold_in(struct rig *rig, enum lease_state state) {
     struct lease_terms terms = rig_terms();
     terms.watchdog = true;
@@ -109,7 +109,7 @@ static void test_after_a_release_the_handle_does_nothing_more(void **state) {
         assert_int_equal(rig_release(&rig), REDLOCK_EINVAL);
         assert_int_equal(rig_extend(&rig, MS(10000)), REDLOCK_EINVAL);
         assert_int_equal(rig_cancel(&rig), REDLOCK_EINVAL);
-        rig_close(&rig); /* what is under way ends with its own result */
+        rig_close(&rig); /* the round under way ends with its own result */
         assert_int_equal(rig.update.news, 0);
         assert_nothing_sent(&rig);
         assert_state(&rig, states[i]);
@@ -154,7 +154,7 @@ static void test_close_releases_what_is_held_and_tells_its_holder(void **state) 
         rig_close(&rig);
         assert_releasing(&rig);
         if (releasable[i] == LEASE_LOST) {
-            assert_int_equal(rig.update.news, 0); /* he knows already */
+            assert_int_equal(rig.update.news, 0); /* the application was told already */
         } else {
             assert_int_equal(rig.update.news, LEASE_LOSS);
             assert_int_equal(rig.update.loss, REDLOCK_ECLOSED);

@@ -1,9 +1,12 @@
-/* A lease that is held: renewals and how they fail, extensions, top-ups, and the loss in time. */
+/*
+ * Tests a lease that is held: renewals and their failures, extensions, top-ups, and the loss in
+ * time.
+ */
 #include "base/nanos.h"
 #include "rig.h"
 #include "unit.h"
 
-/* How far apart the renewals of a lock with a TTL of 10 s are: whole hundredths of a second. */
+/* Interval of the renewals of a lock with a TTL of 10 s: whole hundredths of a second. */
 #define INTERVAL MS(3330)
 
 static struct lease_terms watched(void) {
@@ -44,7 +47,7 @@ static void test_a_watchdog_renews_every_third_of_the_ttl(void **state) {
         rig_pass(&rig, MS(9));
         rig_votes(&rig, "GGG");
         assert_state(&rig, LEASE_HELD);
-        assert_int_equal(rig.update.news, 0); /* that is not worth a callback */
+        assert_int_equal(rig.update.news, 0); /* no news for the application */
         assert_int_equal(lease_validity(&rig.lease, rig.now), MS(9898 - 9));
     }
 }
@@ -74,7 +77,9 @@ static void test_a_timer_that_is_early_renews_nothing(void **state) {
     }
 }
 
-/* The grain of a loop's clock must not make the loss late: it is told up to 10 ms before. */
+/*
+ * The grain of a loop's clock must not make the news of the loss late: it comes up to 10 ms before.
+ */
 static void test_the_loss_is_told_before_the_validity_ends(void **state) {
     (void)state;
     static const struct {
@@ -102,7 +107,7 @@ static void test_the_loss_is_told_before_the_validity_ends(void **state) {
     }
 }
 
-/* The instant of the first renewal is drawn, and those that follow keep to it. */
+/* The instant of the first renewal is drawn, and later renewals keep to it. */
 static void test_locks_that_were_acquired_together_are_renewed_apart(void **state) {
     (void)state;
     enum { LOCKS = 1000, PARTS = 10 };
@@ -124,7 +129,7 @@ static void test_locks_that_were_acquired_together_are_renewed_apart(void **stat
     }
 }
 
-/* All that was due meanwhile is renewed at once, and then apart again. */
+/* After a busy loop, all renewals that were due are sent at once, and are then apart again. */
 static void test_a_busy_loop_leaves_locks_apart(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 50; seed++) {
@@ -162,12 +167,12 @@ static void test_a_failed_renewal_is_tried_again(void **state) {
             }
         }
         assert_lost(&rig, REDLOCK_EEXPIRED);
-        assert_int_equal(rig.now, T0 + MS(9888)); /* not a moment later for all the retries */
+        assert_int_equal(rig.now, T0 + MS(9888)); /* the retries do not delay the loss */
         assert_in_range(renewals, 4, 8);          /* few, however many locks there are */
     }
 }
 
-/* It asks again those who have come back, but not for ever if that leads to nothing. */
+/* A hurried renewal asks nodes that have come back, but not for ever without success. */
 static void test_a_renewal_is_hurried_when_a_node_comes_up(void **state) {
     (void)state;
     struct rig rig;
@@ -194,7 +199,7 @@ static void test_a_renewal_is_hurried_when_a_node_comes_up(void **state) {
     assert_int_equal(rig.lease.hurried, 0);
 }
 
-/* Nodes answer in order: another question would be answered no earlier than the first one. */
+/* Nodes answer in order: a second question would be answered no earlier than the first one. */
 static void test_silent_nodes_are_not_asked_again(void **state) {
     (void)state;
     static const char *const votes[] = {"", "G", "GG", "GE", "MM", "MMG", "UB", "GM U"};
@@ -216,7 +221,7 @@ static void test_silent_nodes_are_not_asked_again(void **state) {
     }
 }
 
-/* Their answer is as good as ever, however long it took. */
+/* A late answer counts as well as one in time. */
 static void test_a_renewal_is_waited_for_to_the_end(void **state) {
     (void)state;
     struct rig rig;
@@ -233,7 +238,9 @@ static void test_a_renewal_is_waited_for_to_the_end(void **state) {
     assert_int_equal(rig.lease.validity_end, begun + MS(9898));
 }
 
-/* Where those that have failed could be a quorum next time, the silent ones are not waited for. */
+/*
+ * If the nodes that have failed could make a quorum next time, the silent ones are not waited for.
+ */
 static void test_a_renewal_has_half_of_what_is_left(void **state) {
     (void)state;
     static const char *const votes[] = {"EE", "GE", "GGE", "UB", "GGB"};
@@ -254,7 +261,7 @@ static void test_a_renewal_has_half_of_what_is_left(void **state) {
     }
 }
 
-/* A node has come up whose connection broke under the renewal, and others say nothing. */
+/* A node has come up whose connection broke under the renewal; other nodes are silent. */
 static void test_a_renewal_that_waits_is_hurried_too(void **state) {
     (void)state;
     struct rig rig;
@@ -264,7 +271,7 @@ static void test_a_renewal_that_waits_is_hurried_too(void **state) {
     rig_votes(&rig, "B");
     rig_wake_on_time(&rig);
     assert_state(&rig, LEASE_RENEWING);
-    rig_hurry(&rig); /* with four that are silent it is of no use */
+    rig_hurry(&rig); /* of no use with four silent nodes */
     assert_nothing_sent(&rig);
     rig_votes(&rig, " GB");
     rig_hurry(&rig);
@@ -273,7 +280,7 @@ static void test_a_renewal_that_waits_is_hurried_too(void **state) {
     assert_state(&rig, LEASE_HELD);
 }
 
-/* The timer and the verdict come at once: the round is over, whoever is silent. */
+/* The timer and the verdict come at once: the round is over, whichever nodes are silent. */
 static void test_a_verdict_is_not_waited_for(void **state) {
     (void)state;
     struct rig rig;
@@ -287,8 +294,7 @@ static void test_a_verdict_is_not_waited_for(void **state) {
     assert_lost(&rig, REDLOCK_ELOST);
 }
 
-/* Nothing is hurried that the application asked for, that is decided, or that is as good as lost.
- */
+/* No hurry for an extension, for a round that is decided, or for a lock that is as good as lost. */
 static void test_who_is_not_hurried(void **state) {
     (void)state;
     struct rig rig;
@@ -316,7 +322,7 @@ static void test_who_is_not_hurried(void **state) {
     assert_nothing_sent(&rig);
 }
 
-/* As with a renewal in time, more than min_validity has to be left; and once is enough. */
+/* Late grants count only if more than min_validity is left, and only once. */
 static void test_late_grants_that_change_nothing(void **state) {
     (void)state;
     struct rig rig;
@@ -340,7 +346,9 @@ static void test_late_grants_that_change_nothing(void **state) {
     assert_int_equal(rig.lease.validity_end, end);
 }
 
-/* Each row: what comes in time, what comes when the round is over, and whether that renews it. */
+/*
+ * Each row: the votes in time, the votes after the round, and whether both together renew the lock.
+ */
 static void test_late_grants_of_the_latest_renewal_count(void **state) {
     (void)state;
     static const struct {
@@ -368,7 +376,7 @@ static void test_late_grants_of_the_latest_renewal_count(void **state) {
     }
 }
 
-/* They do not when the loss is due, or too little would be left. */
+/* Late grants do not count when the loss is due, or too little validity would be left. */
 static void test_late_grants_revive_nothing(void **state) {
     (void)state;
     struct rig rig;
@@ -433,7 +441,7 @@ static void test_what_is_not_known_is_not_lost(void **state) {
     }
 }
 
-/* A quorum's yes that is heard when the validity is over does not revive the lock. */
+/* A quorum's yes that is heard after the end of the validity does not revive the lock. */
 static void test_a_renewal_heard_too_late_does_not_revive(void **state) {
     (void)state;
     static const struct {
@@ -441,7 +449,7 @@ static void test_a_renewal_heard_too_late_does_not_revive(void **state) {
         const char *votes;
         bool is_held;
     } rows[] = {
-        {MS(9898) - 1, "GGG", true}, /* past the instant of the loss, but nobody was told */
+        {MS(9898) - 1, "GGG", true}, /* past the instant of the loss, but before it was told */
         {MS(9898), "GGG", false},
         {MS(60000), "GGG", false},
         {MS(9898), "MMM", false},
@@ -484,7 +492,7 @@ static void test_a_loop_that_was_busy_renews_nothing_that_is_over(void **state) 
     }
 }
 
-/* As with an acquisition: more than min_validity, by a fresh look at the clock, or it failed. */
+/* As an acquisition, a renewal needs more than min_validity by a fresh reading of the clock. */
 static void test_a_renewal_that_leaves_too_little_has_failed(void **state) {
     (void)state;
     static const struct {
@@ -564,7 +572,7 @@ static void test_retries_of_a_renewal_end_with_max_hold_too(void **state) {
     assert_in_range(last, T0 + INTERVAL, T0 + MS(4000));
 }
 
-/* The loop was busy when the renewal was due, and max_hold is over: none begins any more. */
+/* The loop was busy when the renewal was due, and max_hold is over: no further renewal begins. */
 static void test_a_renewal_that_is_late_does_not_begin_after_max_hold(void **state) {
     (void)state;
     struct rig rig;
@@ -612,7 +620,7 @@ static void test_a_watchdog_goes_on_with_the_new_ttl(void **state) {
     assert_int_equal(rig.round.ttl, MS(6000));
 }
 
-/* Its TTL was good for that extension alone. */
+/* The TTL of a failed extension is not that of later renewals. */
 static void test_a_watchdog_goes_on_with_the_old_ttl_after_a_failure(void **state) {
     (void)state;
     static const char *const votes[] = {"UUU", "EEE", "MMUUU"};
@@ -630,7 +638,9 @@ static void test_a_watchdog_goes_on_with_the_old_ttl_after_a_failure(void **stat
     }
 }
 
-/* Nor does it put off the notice of the loss: 10 ms before the end, when the end was further away.
+/*
+ * A shorter extension does not delay the news of the loss: 10 ms before the end, as when the end
+ * was further away.
  */
 static void test_a_shorter_extension_leaves_the_margin(void **state) {
     (void)state;
@@ -658,7 +668,7 @@ static void test_an_extension_never_shortens(void **state) {
     rig.now = T0 + MS(9500);
     rig_extend(&rig, MS(1000));
     rig_votes(&rig, "GGG");
-    assert_int_equal(lease_validity(&rig.lease, rig.now), MS(988)); /* where more was to be had */
+    assert_int_equal(lease_validity(&rig.lease, rig.now), MS(988)); /* although more was possible */
 }
 
 static void test_one_extension_at_a_time(void **state) {
@@ -684,7 +694,7 @@ static void test_an_extension_overtakes_a_renewal(void **state) {
     rig_pass(&rig, MS(20));
     assert_int_equal(rig_extend(&rig, MS(10000)), REDLOCK_OK);
     assert_state(&rig, LEASE_RENEWING);
-    assert_sent(&rig, ROUND_RENEW); /* one of its own: the votes so far are not its */
+    assert_sent(&rig, ROUND_RENEW); /* a round of its own: the votes so far do not count for it */
     uint64_t begun = rig.now;
     assert_int_equal(rig.lease.wake_at, begun + MS(50));
     rig_votes(&rig, "GGG");
@@ -769,9 +779,9 @@ static void test_nodes_without_the_key_are_topped_up_after_a_success(void **stat
     assert_int_equal(rig.lease.may_hold, 0x07);
     rig_wake_on_time(&rig);
     rig_pass(&rig, MS(4));
-    rig_votes(&rig, "GGGDM"); /* also by what came in the same turn as the verdict, behind it */
+    rig_votes(&rig, "GGGDM"); /* also for votes that came behind the verdict, in its turn */
     assert_state(&rig, LEASE_HELD);
-    assert_int_equal(rig.update.top_up, 0x10); /* not where another has it */
+    assert_int_equal(rig.update.top_up, 0x10); /* not where another client has the key */
     assert_int_equal(rig.update.top_up_ttl, MS(10000 - 4));
     assert_int_equal(rig.lease.may_hold, 0x17);
     assert_false(rig.update.send);
@@ -792,7 +802,7 @@ static void test_late_votes_top_up_each_node_once(void **state) {
     assert_int_equal(rig.update.top_up, 0x08);
     rig_vote(&rig, 3, REDLOCK_VOTE_MISSING);
     assert_int_equal(rig.update.top_up, 0);
-    rig_wake_on_time(&rig); /* the next success may do it again */
+    rig_wake_on_time(&rig); /* the next success may top up again */
     round_vote(&rig.round, 4, REDLOCK_VOTE_MISSING, 0);
     rig_votes(&rig, "GGG");
     assert_int_equal(rig.update.top_up, 0x10);
@@ -808,7 +818,10 @@ static void test_an_acquisition_that_all_were_asked_for_tops_up_nothing(void **s
     assert_nothing_sent(&rig);
 }
 
-/* Sending takes time, and what is told is no longer true then. */
+/*
+ * The acquisition is told first: sending takes time, in which the validity that is told would
+ * shrink.
+ */
 static void test_an_acquisition_is_told_before_nodes_are_topped_up(void **state) {
     (void)state;
     struct rig rig;
@@ -842,7 +855,7 @@ static void test_nothing_is_topped_up_after_a_failure_or_the_end(void **state) {
     rig_votes(&rig, "GMEE");
     assert_int_equal(rig.update.top_up, 0);
     rig_votes(&rig, "    M");
-    assert_int_equal(rig.update.top_up, 0); /* that round was a no */
+    assert_int_equal(rig.update.top_up, 0); /* that round had failed */
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GGG");
     struct rig late = rig;
@@ -895,7 +908,7 @@ static void test_nodes_that_join_get_the_key(void **state) {
     assert_false(rig.update.send);
     rig_move(&rig, next_list);
     assert_nothing_sent(&rig);
-    rig_move(&rig, old_list); /* they are other nodes, or have forgotten it meanwhile */
+    rig_move(&rig, old_list); /* other nodes, or nodes that have forgotten the key meanwhile */
     assert_int_equal(rig.update.top_up, 0x07);
 }
 
@@ -924,7 +937,7 @@ static void test_a_round_that_began_before_tops_up_whom_it_did_not_ask(void **st
     rig_move(&rig, both_lists);
     rig_pass(&rig, MS(2));
     rig_votes(&rig, "GG");
-    assert_state(&rig, LEASE_HELD); /* by the list that there was when it began */
+    assert_state(&rig, LEASE_HELD); /* by the list at the beginning of the round */
     assert_int_equal(rig.acquired, 1);
     assert_true(rig.update.top_up_later);
     rig_late_votes(&rig);
@@ -942,7 +955,7 @@ static void test_a_renewal_takes_both_lists(void **state) {
     rig_votes(&rig, "GGGM M");
     assert_state(&rig, LEASE_HELD);
     assert_int_equal(rig.lease.validity_end, end);
-    assert_int_equal(rig.update.top_up, 0x28); /* they lack it, and will have it */
+    assert_int_equal(rig.update.top_up, 0x28); /* the nodes without the key */
     rig_vote(&rig, 4, REDLOCK_VOTE_MISSING);
     assert_int_equal(rig.update.top_up, 0x10);
     rig_wake_on_time(&rig);
@@ -950,7 +963,7 @@ static void test_a_renewal_takes_both_lists(void **state) {
     assert_true(rig.lease.validity_end > end);
     rig_wake_on_time(&rig);
     rig_move(&rig, next_list);
-    rig_votes(&rig, "GG  GG"); /* it goes on with those that it asked */
+    rig_votes(&rig, "GG  GG"); /* the round goes on with its own nodes */
     assert_state(&rig, LEASE_HELD);
     rig_wake_on_time(&rig);
     rig_votes(&rig, "   GG");
@@ -968,7 +981,7 @@ static void test_the_next_list_alone_does_not_lose_a_lock(void **state) {
     assert_int_equal(rig.update.top_up, 0);
     rig_wake_on_time(&rig);
     rig_votes(&rig, "MM GGG");
-    assert_lost(&rig, REDLOCK_ELOST); /* the list does */
+    assert_lost(&rig, REDLOCK_ELOST); /* the list decides */
 }
 
 static void test_a_renewal_that_no_list_kept_tops_up_nothing(void **state) {
@@ -985,7 +998,7 @@ static void test_a_renewal_that_no_list_kept_tops_up_nothing(void **state) {
     assert_int_equal(rig.losses, 0);
 }
 
-/* As it is told by the next list: the holders were not in the way, or only the silent ones were. */
+/* By the next list: either the holders were no obstacle, or only the silent nodes were. */
 static void test_why_not_by_two_lists(void **state) {
     (void)state;
     static const struct {

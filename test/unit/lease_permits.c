@@ -1,11 +1,11 @@
-/* A lease that is to have any of some permits: it goes on at once to one that is free. */
+/* Tests a lease of any of some permits: it tries another permit at once if that is free. */
 #include "base/nanos.h"
 #include "rig.h"
 #include "unit.h"
 
 #define PERMITS 3
 
-/* Four in a row; see core/lease.c. */
+/* Maximum number of hops in a row; see core/lease.c. */
 #define HOPS_MAX 4
 
 static struct lease_terms permit_terms(void) {
@@ -18,7 +18,9 @@ static uint32_t another(const struct rig *rig) {
     return (rig->lease.permit + 1) % PERMITS;
 }
 
-/* The permit that is tried is held by somebody, and all nodes say that another one is free. */
+/*
+ * Denies the permit that is tried; all nodes say that another permit is free. Returns that permit.
+ */
 static uint32_t deny_but_for_another(struct rig *rig) {
     uint32_t permit = another(rig);
     rig_says_free(rig, 5, permit);
@@ -62,7 +64,7 @@ static void test_one_that_is_free_is_held(void **state) {
     assert_int_equal(rig.lease.hops, 0);
 }
 
-/* With a try that is new in all: its token, its start, its deadline. */
+/* The hop is a new try: with its own token, start and deadline. */
 static void test_another_that_is_free_is_tried_at_once(void **state) {
     (void)state;
     struct rig rig;
@@ -74,7 +76,7 @@ static void test_another_that_is_free_is_tried_at_once(void **state) {
     rig_votes(&rig, "DGDGD");
     assert_state(&rig, LEASE_ACQUIRING);
     assert_sent(&rig, ROUND_ACQUIRE);
-    assert_int_equal(rig.update.undo, 0x0a); /* where the one that was left may be held */
+    assert_int_equal(rig.update.undo, 0x0a); /* where the permit that was tried may be held */
     assert_int_equal(rig.update.news, 0);
     assert_int_equal(rig.lease.permit, next);
     assert_int_equal(rig.round.start, T0 + MS(7));
@@ -86,7 +88,7 @@ static void test_another_that_is_free_is_tried_at_once(void **state) {
     assert_int_equal(lease_validity(&rig.lease, T0 + MS(7)), MS(9898));
 }
 
-/* It was asked for one try: the second is not meant by that. */
+/* A request for one try: a hop would be a second one. */
 static void test_none_that_is_free_is_the_end(void **state) {
     (void)state;
     struct rig rig;
@@ -116,7 +118,7 @@ static void test_after_some_in_a_row_there_is_a_pause(void **state) {
         }
         uint32_t permit = deny_but_for_another(&rig);
         assert_state(&rig, pause == 0 ? LEASE_BACKOFF : LEASE_SETTLING);
-        assert_int_equal(rig.lease.permit, permit); /* that is the next one all the same */
+        assert_int_equal(rig.lease.permit, permit); /* the free permit is the next one to try */
         if (pause == 0) {
             assert_true(rig.lease.wake_at > rig.now && rig.lease.wake_at <= rig.now + MS(200));
             rig_wake_on_time(&rig);
@@ -136,7 +138,7 @@ static void test_what_comes_at_once_uses_up_no_retry(void **state) {
     for (unsigned i = 0; i < 3; i++) {
         deny_but_for_another(&rig);
         assert_state(&rig, LEASE_ACQUIRING);
-        rig_votes(&rig, "DDD"); /* and now there is none */
+        rig_votes(&rig, "DDD"); /* no other permit is free now */
         assert_state(&rig, i < 2 ? LEASE_BACKOFF : LEASE_SETTLING);
         if (i < 2) { /* the bound doubles with each retry, and with nothing else */
             assert_true(rig.lease.wake_at <= rig.now + MS(200 << i));
@@ -161,7 +163,7 @@ static void test_no_try_begins_after_the_end_of_the_wait(void **state) {
     assert_state(&rig, LEASE_SETTLING);
 }
 
-/* It is slowness that was in the way. */
+/* The try was too slow: another permit would not help. */
 static void test_a_quorum_that_came_too_late_is_not_left_for_another(void **state) {
     (void)state;
     struct rig rig;

@@ -1,6 +1,6 @@
 /*
- * Leases under random, legal events. The rig checks after each one what must always hold; here is
- * checked what must come about in the end. The seeds are fixed: a failure names its own.
+ * Tests leases under random, legal events. The rig checks after each event the rules that always
+ * hold; this file checks the final outcome. The seeds are fixed: a failure names its own.
  */
 #include "base/nanos.h"
 #include "core/backoff.h"
@@ -38,7 +38,10 @@ static struct lease_terms random_terms(struct dice *dice) {
     return terms;
 }
 
-/* Of twelve nodes; the next list, if there is one, shares some with the first, or none. */
+/*
+ * Draws lists of twelve nodes; the next list, if there is one, shares some nodes with the first, or
+ * none.
+ */
 static struct quorum_lists random_lists(struct dice *dice) {
     uint32_t nodes = 1 + (uint32_t)below(dice, 6);
     uint32_t next = 1 + (uint32_t)below(dice, 6);
@@ -49,7 +52,7 @@ static struct quorum_lists random_lists(struct dice *dice) {
     return lists;
 }
 
-/* Some time passes: usually little, sometimes to the timer or past it, now and then very much. */
+/* Lets time pass: usually little, sometimes to the timer or past it, now and then very much. */
 static void pass_time(struct dice *dice, struct rig *rig) {
     uint64_t ttl = rig->lease.terms.ttl;
     uint64_t wake_at = rig->lease.wake_at;
@@ -75,7 +78,7 @@ static void pass_time(struct dice *dice, struct rig *rig) {
     }
 }
 
-/* Mostly grants: a lease that is never held meets few of its states. */
+/* Votes; mostly grants, because a lease that is never held meets few of its states. */
 static void cast_a_vote(struct dice *dice, struct rig *rig) {
     static const redlock_vote votes[] = {
         REDLOCK_VOTE_DENIED, REDLOCK_VOTE_WRONG_TYPE,  REDLOCK_VOTE_NO_EXPIRY, REDLOCK_VOTE_MISSING,
@@ -119,7 +122,7 @@ static void call(struct dice *dice, struct rig *rig) {
 static void happen(struct dice *dice, struct rig *rig) {
     rig->without_memory = one_in(dice, 30);
     pass_time(dice, rig);
-    if (rig->is_unsent) { /* comes before all else: until then the round is another one's */
+    if (rig->is_unsent) { /* before any other event: until then `round` is an earlier one */
         rig_out_of_memory(rig);
     } else if (one_in(dice, rig->lease.state == LEASE_LOST ? 4 : 15)) {
         call(dice, rig);
@@ -130,7 +133,7 @@ static void happen(struct dice *dice, struct rig *rig) {
     }
 }
 
-/* Whoever is released, and gets no answer any more, is over one deadline later. */
+/* Ends the lease: a release without answers is over one deadline later. */
 static void bring_to_its_end(struct rig *rig) {
     rig->without_memory = false;
     if (rig->is_unsent) {

@@ -1,4 +1,4 @@
-/* What a connection may carry, and when there is plenty of room again. */
+/* Tests the bounds of a connection, and when there is plenty of room again. */
 #include "core/load.h"
 
 #include "unit.h"
@@ -32,7 +32,7 @@ static void test_each_bound_holds(void **state) {
     assert_false(load_has_room(&long_ones, &BOUNDS, LOAD_HELD, 501));
 }
 
-/* Who wants a lock leaves room to who has one; the client's own questions need none. */
+/* Commands that take locks leave room for held locks; the client's own questions need none. */
 static void test_each_claim_has_its_share(void **state) {
     (void)state;
     struct load load = {0};
@@ -46,7 +46,7 @@ static void test_each_claim_has_its_share(void **state) {
     assert_false(load_has_room(&load, &BOUNDS, LOAD_HELD, 1));
     assert_true(load_has_room(&load, &BOUNDS, LOAD_OWN, 5000));
     load = (struct load){0};
-    assert_true(load_has_room(&load, &BOUNDS, LOAD_NEW, 1000)); /* it is alone */
+    assert_true(load_has_room(&load, &BOUNDS, LOAD_NEW, 1000)); /* the only command */
     assert_false(load_has_room(&load, &BOUNDS, LOAD_NEW, 1001));
     load_add(&load, 700);
     assert_true(load_has_room(&load, &BOUNDS, LOAD_NEW, 50));
@@ -86,7 +86,7 @@ static void test_who_was_not_refused_is_not_told(void **state) {
     remove_without_news(&load, 16, 1);
 }
 
-/* There is nothing under way whose end could be told. */
+/* No end of a command under way could make room. */
 static void test_what_never_fits_waits_for_nothing(void **state) {
     (void)state;
     struct load load = {0};

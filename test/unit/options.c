@@ -1,4 +1,7 @@
-/* Options and requests: every bound of every field, structs of other versions, terms of a lease. */
+/*
+ * Tests options and requests: each bound of each field, structs of other versions, terms of a
+ * lease.
+ */
 #include "core/options.h"
 #include "base/nanos.h"
 #include "unit.h"
@@ -36,7 +39,7 @@ static void assert_options_accepted(const redlock_options *given) {
     assert_int_equal(status, REDLOCK_OK);
 }
 
-/* `message` begins with the field at fault and a colon. */
+/* Asserts that the options are refused; `message` begins with the field at fault and a colon. */
 static void assert_options_refused(const redlock_options *given, const char *message) {
     redlock_options options;
     redlock_error error = {REDLOCK_OK, ""};
@@ -104,7 +107,7 @@ static void test_the_defaults(void **state) {
 #define DURATION(field, least)                                                                     \
     { #field ": ", offsetof(redlock_options, field), sizeof(uint64_t), least, CENTURY }
 
-/* The fields that have a least and a largest value; 0 for the largest: what the type can hold. */
+/* The fields with a least and a largest value; 0 for the largest: the maximum of the type. */
 static const struct bounds {
     const char *field;
     size_t offset, size;
@@ -175,7 +178,7 @@ static void test_the_drift(void **state) {
         {0.5, NULL},
         {-0.001, "drift: -0.001 is not between 0 and 0.5"},
         {0.51, "drift: 0.51 is not between 0 and 0.5"},
-        {1, "drift: "}, /* a percentage, by mistake */
+        {1, "drift: "}, /* a percentage by mistake */
         {INFINITY, "drift: "},
         {NAN, "drift: "},
     };
@@ -261,7 +264,7 @@ static void test_counters_live_as_long_as_locks_may(void **state) {
     assert_options_refused(&options, "fence_idle_ms: 604800001 is less than max_ttl_ms, 604800002");
 }
 
-/* Who has not set it is not refused for it. */
+/* An application that has not set fence_idle_ms is not refused for it. */
 static void test_by_default_counters_follow_the_longest_ttl(void **state) {
     (void)state;
     redlock_options options = usual_options();
@@ -334,7 +337,7 @@ static void test_an_allocator_is_whole(void **state) {
 
 /* ---- structs of other versions ---- */
 
-/* The files themselves are looked at where they are read. */
+/* The files themselves are checked where they are read. */
 static void test_a_tls_key_belongs_to_a_certificate(void **state) {
     (void)state;
     redlock_options options = usual_options();
@@ -371,7 +374,7 @@ static void test_a_size_that_no_struct_has(void **state) {
 static void test_an_older_smaller_struct_gets_the_defaults(void **state) {
     (void)state;
     redlock_options given, options;
-    memset(&given, 0xee, sizeof(given)); /* what lies behind it is not ours to read */
+    memset(&given, 0xee, sizeof(given)); /* the memory behind the struct must not be read */
     given.size = offsetof(redlock_options, node_timeout_ms);
     given.nodes = nodes;
     given.node_count = 1;
@@ -450,7 +453,7 @@ static void test_several_keys(void **state) {
     assert_int_equal(length, 1);
     request.key_count = 3;
     assert_request_refused(&request, "keys[2]: the same as keys[0]");
-    lengths[2] = 2; /* with the NUL it is another one */
+    lengths[2] = 2; /* a different key, with its NUL */
     request.key_lengths = lengths;
     request = assert_request_accepted(&request);
     assert_string_equal(options_key(&request, 2, &length), "a");
@@ -539,7 +542,7 @@ static void test_the_key(void **state) {
     assert_request_refused(&request, "key: what ends in ::readers is kept for readers");
     request.key = "orders:42::writer";
     assert_request_refused(&request, "key: what ends in ::writer is kept for writers");
-    request.key = "orders:fence"; /* as any */
+    request.key = "orders:fence"; /* allowed */
     assert_request_accepted(&request);
     request.key = "redlock:markee";
     assert_int_equal(assert_request_accepted(&request).key_length, 14);
@@ -663,11 +666,11 @@ static void test_how_long_to_go_on_trying(void **state) {
         {0, 0, NANOS_NEVER, 0}, /* one try */
         {0, 3, NANOS_NEVER, 3},
         {500, 0, MS(500), UINT32_MAX},
-        {500, 3, MS(500), 3}, /* whichever ends first */
+        {500, 3, MS(500), 3}, /* the first bound that is reached */
         {1, 0, MS(1), UINT32_MAX},
         {UINT64_MAX, 0, NANOS_NEVER, UINT32_MAX},
         {UINT64_MAX, 3, NANOS_NEVER, 3},
-        {UINT64_MAX / 2, 0, NANOS_NEVER, UINT32_MAX}, /* more than there is time */
+        {UINT64_MAX / 2, 0, NANOS_NEVER, UINT32_MAX}, /* longer than the clock can tell */
         {0, UINT32_MAX, NANOS_NEVER, UINT32_MAX},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

@@ -1,4 +1,4 @@
-/* Which permit of a semaphore comes next, by what the nodes said is free. */
+/* Tests the choice of the next permit, by the nodes' answers about free permits. */
 #include "core/permits.h"
 
 #include "unit.h"
@@ -10,7 +10,7 @@
 struct votes {
     const char *votes; /* a letter a node: G granted, D denied, U unreachable, - no answer yet */
     uint32_t free_at[4];
-    uint32_t next; /* the second list; 0: none */
+    uint32_t next; /* second list; 0: none */
 };
 
 static void ask(struct round *round, struct permits *permits, const struct votes *said,
@@ -36,7 +36,9 @@ static void ask(struct round *round, struct permits *permits, const struct votes
     }
 }
 
-/* Asserts which permits are chosen, a mask, over many seeds; and whether they are promising. */
+/*
+ * Asserts, over many seeds, that the permits of a mask are chosen; and whether they are promising.
+ */
 static void assert_chosen(const struct votes *said, uint32_t expected, bool is_promising) {
     struct round round;
     struct permits permits;
@@ -57,7 +59,7 @@ static void test_one_that_is_free_at_a_quorum_is_next(void **state) {
         {"DDD--", {0, 0, 0x07, 0}, 0},
         {"DDDDD", {0, 0, 0x1c, 0}, 0},
         {"DDDUU", {0, 0, 0x07, 0}, 0},
-        {"DDDDD", {0x1f, 0x03, 0x1f, 0x18}, 0}, /* what was tried is not tried again */
+        {"DDDDD", {0x1f, 0x03, 0x1f, 0x18}, 0}, /* a permit that was tried is not tried again */
         {"DDD", {0, 0x06, 0x07, 0x03}, 0},      /* at most nodes */
         {"D", {0, 0, 1, 0}, 0},
     };
@@ -66,7 +68,10 @@ static void test_one_that_is_free_at_a_quorum_is_next(void **state) {
     }
 }
 
-/* It granted what was tried, and does so no longer; or its answer is still to come. */
+/*
+ * Such a node granted the permit that was tried, and does not count it as free any more; or its
+ * answer is still to come.
+ */
 static void test_who_did_not_say_what_is_free_is_hoped_for(void **state) {
     (void)state;
     static const struct votes rows[] = {
@@ -84,13 +89,14 @@ static void test_any_of_several_is_next(void **state) {
     assert_chosen(&(struct votes){"DDD--", {0, 0x07, 0x07, 0x07}, 0}, 0x0e, true);
 }
 
-/* Then a later try is for any other. */
+/* Without a quorum, a later try is for any other permit. */
 static void test_without_a_quorum_none_is_promising(void **state) {
     (void)state;
     static const struct votes rows[] = {
         {"DDDDD", {0, 0, 0, 0}, 0},        {"DDDDD", {0, 0x03, 0x11, 0x0a}, 0},
-        {"DUU", {0, 0x01, 0x01, 0x01}, 0}, /* free, but of a quorum two do not answer */
-        {"GGDUU", {0, 0, 0, 0}, 0},        /* nobody knows of one */
+        {"DUU", {0, 0x01, 0x01, 0x01}, 0}, /* free, but two nodes needed for a quorum do not answer
+                                            */
+        {"GGDUU", {0, 0, 0, 0}, 0},        /* no node knows of a free one */
         {"UUU", {0, 0, 0, 0}, 0},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

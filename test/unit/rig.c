@@ -20,7 +20,7 @@ struct lease_terms rig_terms(void) {
 
 #define TO(state) (1u << LEASE_##state)
 
-/* The arrows of core/lease.h; an event may also leave the state as it is. */
+/* Allowed changes of state, as in core/lease.h; an event may also leave the state as it is. */
 static const unsigned arrows[] = {
     [LEASE_ACQUIRING] = TO(HELD) | TO(RAISING) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
     [LEASE_RAISING] = TO(HELD) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
@@ -46,7 +46,7 @@ static void check_timer(const struct lease *lease) {
     bool waits = lease->state != LEASE_LOST && lease->state != LEASE_OVER;
     assert_int_equal(lease->wake_at != NANOS_NEVER, waits);
     if (is_held(lease->state)) {
-        assert_true(lease->wake_at <= lease->lost_at); /* the loss is never overslept */
+        assert_true(lease->wake_at <= lease->lost_at); /* the timer is never later than the loss */
         assert_true(lease->lost_at <= lease->validity_end);
     }
 }
@@ -76,8 +76,8 @@ static void count_news(struct rig *rig) {
 }
 
 /*
- * Nodes are topped up only while the lock is held, once a round, and only where it is gone or where
- * it was not asked for.
+ * Checks that nodes are topped up only while the lock is held, once a round, and only where the key
+ * is gone or was not asked for.
  */
 static void check_top_up(struct rig *rig, const struct round *before) {
     uint32_t nodes = rig->update.top_up;
@@ -110,7 +110,7 @@ static bool is_state_of(enum round_kind kind, enum lease_state state) {
     }
 }
 
-/* As lib/lock.c does it: an update is carried out once, right after the event. */
+/* Carries out an update once, right after the event, as lib/lock.c does. */
 static void carry_out(struct rig *rig, enum lease_state before) {
     const struct lease_update *update = &rig->update;
     enum lease_state after = rig->lease.state;
@@ -168,7 +168,7 @@ void rig_pass(struct rig *rig, uint64_t nanos) {
     rig->now += nanos;
 }
 
-/* What the nodes of the round have promised. */
+/* Notes the end of validity that the round's nodes have promised. */
 static void note_end(struct rig *rig) {
     const struct round *round = &rig->round;
     uint64_t end = validity_end(round->start, round->ttl, rig->lease.terms.drift);

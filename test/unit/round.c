@@ -1,6 +1,6 @@
 /*
- * The quorum collector, against an oracle that knows nothing of how it counts: it only looks at
- * what every possible rest of the votes would make of the round.
+ * Tests the quorum collector against an oracle that does not count votes: it looks at the outcomes
+ * that each possible rest of the votes would have.
  */
 #include "core/round.h"
 #include "unit.h"
@@ -10,14 +10,14 @@
 #define START MS(777)
 #define TTL MS(10000)
 
-/* Every vote that a node can cast. */
+/* All votes that a node can cast. */
 static const redlock_vote alphabet[] = {
     REDLOCK_VOTE_GRANTED,     REDLOCK_VOTE_DENIED,    REDLOCK_VOTE_WRONG_TYPE, REDLOCK_VOTE_MISSING,
     REDLOCK_VOTE_ERROR,       REDLOCK_VOTE_NO_EXPIRY, REDLOCK_VOTE_TIMEOUT,    REDLOCK_VOTE_BROKEN,
     REDLOCK_VOTE_UNREACHABLE, REDLOCK_VOTE_UNTRUSTED,
 };
 
-/* A mask of the first nodes. */
+/* Returns a mask of the first nodes. */
 static uint32_t first(uint32_t nodes) {
     return (uint32_t)((UINT64_C(1) << nodes) - 1);
 }
@@ -35,7 +35,7 @@ static struct round begin(enum round_kind kind, uint32_t nodes, uint32_t awaited
 
 /* ---- the oracle ---- */
 
-/* Which node casts the next vote: the order must not matter. */
+/* Returns the node that casts the next vote: the order must not matter. */
 typedef uint32_t node_order(uint32_t nodes, uint32_t cast);
 
 static uint32_t upwards(uint32_t nodes, uint32_t cast) {
@@ -50,7 +50,7 @@ static uint32_t downwards(uint32_t nodes, uint32_t cast) {
 /* The votes of one round, in the order in which they came. */
 struct history {
     enum round_kind kind;
-    struct quorum_lists lists; /* of the first `nodes` nodes */
+    struct quorum_lists lists; /* masks of the first `nodes` nodes */
     uint32_t nodes;
     node_order *order;
     uint32_t cast;
@@ -81,7 +81,7 @@ static uint32_t count_granted(const struct history *history, uint32_t list) {
     return count;
 }
 
-/* How many said that the key is not ours: another's, no lock at all, or not there. */
+/* Returns how many nodes said that the key is not ours: another's, no lock at all, or not there. */
 static uint32_t count_not_ours(const struct history *history, uint32_t list) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < history->cast; i++) {
@@ -97,7 +97,9 @@ static bool has_majority(const struct history *history, uint32_t list) {
     return 2 * count_granted(history, list) > size_of(history, list);
 }
 
-/* What these votes alone amount to: majorities did it, or the others are no majority, or neither.
+/*
+ * Returns the outcome of these votes alone: majorities did it, or the others are no majority, or
+ * neither.
  */
 static enum round_verdict outcome(const struct history *history) {
     uint32_t list = history->lists.now;
@@ -109,7 +111,7 @@ static enum round_verdict outcome(const struct history *history) {
     return 2 * (size - count_not_ours(history, list)) <= size ? ROUND_GONE : ROUND_NO;
 }
 
-/* A mask of the outcomes that are still possible, over every rest of the votes. */
+/* Returns a mask of the outcomes that are still possible, over each rest of the votes. */
 static unsigned possible_outcomes(const struct history *history) {
     static const redlock_vote rest[] = {REDLOCK_VOTE_GRANTED, REDLOCK_VOTE_MISSING,
                                         REDLOCK_VOTE_ERROR};
@@ -125,7 +127,7 @@ static unsigned possible_outcomes(const struct history *history) {
     return possible;
 }
 
-/* The earliest verdict. Who acquires is done as soon as yes is impossible, whatever else it is. */
+/* Returns the earliest verdict. An acquisition is over as soon as yes is impossible. */
 static enum round_verdict expected_verdict(const struct history *history) {
     unsigned possible = possible_outcomes(history);
     bool acquires = history->kind == ROUND_ACQUIRE || history->kind == ROUND_RAISE;
@@ -146,7 +148,7 @@ static enum round_verdict expected_verdict(const struct history *history) {
 
 /* ---- decisions ---- */
 
-/* Goes on with each possible next vote from `round`, which has seen `history`. */
+/* Continues with each possible next vote from `round`, which has seen `history`. */
 static void explore(const struct round *round, const struct history *history) {
     if (history->cast == history->nodes) {
         assert_int_equal(round->silent, 0);
@@ -206,7 +208,7 @@ static void test_every_sequence_of_votes_of_two_lists(void **state) {
     }
 }
 
-/* Majorities of both, whichever come first. */
+/* The order of the majorities of both lists does not matter. */
 static void test_whether_it_is_kept_is_the_lists_word_alone(void **state) {
     (void)state;
     struct round round = begin_at(ROUND_RENEW, (struct quorum_lists){0x07, 0x38}, 0);
@@ -223,11 +225,11 @@ static void test_whether_it_is_kept_is_the_lists_word_alone(void **state) {
         assert_false(round_vote(&round, i, i > 2 ? REDLOCK_VOTE_MISSING : REDLOCK_VOTE_GRANTED, 0));
     }
     assert_true(round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0));
-    assert_int_equal(round.verdict, ROUND_NO); /* not gone: nobody else can have it */
+    assert_int_equal(round.verdict, ROUND_NO); /* not gone: no other client can have it */
     assert_true(round_was_kept(&round));
 }
 
-/* Its votes are those of neither list. */
+/* Votes of a node that is in neither list do not count. */
 static void test_a_node_that_is_not_asked_has_no_vote(void **state) {
     (void)state;
     struct round round = begin_at(ROUND_ACQUIRE, (struct quorum_lists){0x05, 0x0c}, 0);
@@ -236,7 +238,7 @@ static void test_a_node_that_is_not_asked_has_no_vote(void **state) {
     assert_int_equal(round_voters(&round, REDLOCK_VOTE_GRANTED), 0);
     assert_int_equal(round_possible_holders(&round), 0x0d);
     struct round settling = begin_at(ROUND_SETTLE, (struct quorum_lists){0x05, 0}, 0x0a);
-    assert_int_equal(settling.verdict, ROUND_YES); /* none of those that are waited for is there */
+    assert_int_equal(settling.verdict, ROUND_YES); /* none of the awaited nodes is in the round */
 }
 
 static void test_every_sequence_of_votes_to_acquire(void **state) {
@@ -259,7 +261,7 @@ static void test_every_sequence_of_votes_to_release(void **state) {
     explore_kind(ROUND_RELEASE);
 }
 
-/* The quorum is of the nodes that are configured, not of those that can be reached. */
+/* The quorum is of the configured nodes, not of those that can be reached. */
 static void test_unreachable_nodes_count(void **state) {
     (void)state;
     for (uint32_t nodes = 1; nodes <= 9; nodes++) {
@@ -288,7 +290,7 @@ static void test_the_fence_is_the_largest_that_was_granted(void **state) {
     assert_int_equal(round_fence(&round), 7);
     assert_true(round_grant(&round, 1, 6));
     assert_int_equal(round.verdict, ROUND_YES);
-    round_grant(&round, 2, 8); /* late, and known all the same */
+    round_grant(&round, 2, 8); /* late, but noted */
     assert_int_equal(round_fence(&round), 8);
 }
 
@@ -336,7 +338,7 @@ static void test_votes_after_the_verdict_are_only_written_down(void **state) {
     assert_int_equal(round.other_ttl_ms[3], 77);
 }
 
-/* Only a timeout is replaced: it says nothing of the node but that it was slow. */
+/* Only a timeout is replaced: it only says that the node was slow. */
 static void test_a_node_votes_once(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(alphabet); i++) {
@@ -378,7 +380,8 @@ static void test_the_deadline_is_the_vote_of_the_silent(void **state) {
     assert_int_equal(round.verdict, ROUND_NO);
     assert_int_equal(round.silent, 0);
     assert_int_equal(round_voters(&round, REDLOCK_VOTE_TIMEOUT), 0x0e);
-    assert_false(round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0)); /* late: known, but a no stays */
+    assert_false(
+        round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0)); /* late: noted, but the no stays */
     assert_false(round_vote(&round, 2, REDLOCK_VOTE_GRANTED, 0));
     assert_int_equal(round.verdict, ROUND_NO);
     assert_int_equal(round_voters(&round, REDLOCK_VOTE_GRANTED), 0x01);
@@ -386,7 +389,7 @@ static void test_the_deadline_is_the_vote_of_the_silent(void **state) {
     assert_int_equal(round_possible_holders(&round), 0x0f);
 }
 
-/* Of a renewal they are as good as others; a list alone is no quorum of both. */
+/* A renewal may become a yes by late grants; a quorum of one list is no quorum of both. */
 static void test_late_grants_may_be_a_quorum(void **state) {
     (void)state;
     struct round round = begin(ROUND_RENEW, 5, 0);
@@ -415,7 +418,7 @@ static void test_the_deadline_decides_every_round(void **state) {
             struct round round = begin((enum round_kind)kind, nodes, 1);
             round_expire(&round);
             assert_int_equal(round.verdict, kind == ROUND_SETTLE ? ROUND_YES : ROUND_NO);
-            round_expire(&round); /* and once more changes nothing */
+            round_expire(&round); /* a second time, without effect */
             assert_int_equal(round_voters(&round, REDLOCK_VOTE_TIMEOUT), first(nodes));
         }
     }
@@ -432,7 +435,9 @@ static void test_a_timeout_is_no_proof_of_loss(void **state) {
 
 /* ---- settling ---- */
 
-/* Votes of the nodes that are still silent, in every order; over exactly when all awaited came. */
+/*
+ * Votes for the silent nodes in each order; the round is over exactly when all awaited votes came.
+ */
 static void settle_in_every_order(const struct round *round, uint32_t awaited) {
     for (uint32_t node = 0; node < round->tallies[0].size; node++) {
         if ((round->silent & 1u << node) == 0) {

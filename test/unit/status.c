@@ -1,4 +1,4 @@
-/* Statuses and the version: what each is called. Links the whole library. */
+/* Tests the names of statuses, and the version. Links the whole library. */
 #include "unit.h"
 
 #include <redlock.h>

@@ -1,4 +1,7 @@
-/* What nodes say of a key: who holds it, for how long, and whether a fence is the newest. */
+/*
+ * Tests the nodes' answers about a key: who holds it, for how long, and whether a fence is the
+ * newest.
+ */
 #include "core/survey.h"
 #include "unit.h"
 
@@ -10,8 +13,8 @@
 #define B "abcdefabcdefabcdefabcdefabcdefabcdefabcd"
 
 /*
- * A letter a node: a and b hold it with A and B, f free, x no lock; a space: silent. What is left
- * of the TTL is 10 times the node's number, from 1 on.
+ * Returns a survey with a letter for each node: a and b held with A and B, f free, x no lock; a
+ * space: silent. The rest of the TTL is 10 times the node's number, from 1 on.
  */
 static struct survey survey_of(const char *letters) {
     struct survey survey = {.lists = {(uint32_t)((UINT64_C(1) << strlen(letters)) - 1), 0}};
@@ -57,7 +60,7 @@ static void test_who_holds_it(void **state) {
     }
 }
 
-/* The one that is in force; the next one is being given the keys. */
+/* The list in force decides; the next list is being given the keys. */
 static void test_the_list_says_who_holds_it(void **state) {
     (void)state;
     struct survey survey = survey_of("aaabbb");
@@ -75,7 +78,7 @@ static void test_the_fence_that_a_quorum_has_reached(void **state) {
     for (size_t i = 0; i < 5; i++) {
         survey.answers[i].fence = fences[i];
     }
-    assert_int_equal(survey_decide(&survey).fence, 7); /* the 9 is a try's that failed */
+    assert_int_equal(survey_decide(&survey).fence, 7); /* the 9 is that of a failed try */
     survey.answers[0].fence = survey.answers[1].fence = 9;
     assert_int_equal(survey_decide(&survey).fence, 9);
 }
@@ -102,7 +105,7 @@ static void test_whether_a_fence_is_the_newest(void **state) {
         redlock_status status;
     } rows[] = {
         {"aaaaa", {8, 8, 8, 8, 8}, REDLOCK_OK},
-        {"aaaaa", {8, 8, 8, 9, 9}, REDLOCK_OK}, /* a try that failed */
+        {"aaaaa", {8, 8, 8, 9, 9}, REDLOCK_OK}, /* a failed try */
         {"bbbff", {9, 9, 9, 8, 8}, REDLOCK_ELOST},
         {"bbb  ", {9, 9, 9, 0, 0}, REDLOCK_ELOST},
         {"aaa  ", {8, 8, 8, 0, 0}, REDLOCK_OK},
@@ -120,7 +123,7 @@ static void test_whether_a_fence_is_the_newest(void **state) {
     }
 }
 
-/* A neighbour may have taken it by either list. */
+/* A client one step ahead may have taken the key by either list. */
 static void test_a_fence_is_looked_for_in_both_lists(void **state) {
     (void)state;
     struct survey survey = survey_of("aaaaaa");
@@ -160,7 +163,7 @@ static void test_owners(void **state) {
     }
 }
 
-/* However alike their owners look. */
+/* Different values are different holders, even with one owner label. */
 static void test_values_are_compared_byte_by_byte(void **state) {
     (void)state;
     static const struct {

@@ -1,4 +1,4 @@
-/* Time: arithmetic that saturates, the drift, and the end of validity, to the nanosecond. */
+/* Tests time: arithmetic that saturates, the drift, and the end of validity, to the nanosecond. */
 #include "base/nanos.h"
 #include "core/quorum.h"
 #include "core/validity.h"
@@ -47,7 +47,7 @@ static void test_milliseconds(void **state) {
     }
     assert_int_equal(nanos_to_ms(0), 0);
     assert_int_equal(nanos_to_ms(999999),
-                     0); /* down, never up: a validity is no promise too much */
+                     0); /* rounded down: a validity is never stated too long */
     assert_int_equal(nanos_to_ms(1000000), 1);
     assert_int_equal(nanos_to_ms(1999999), 1);
     assert_int_equal(nanos_to_ms(NANOS_NEVER), UINT64_C(18446744073709));
@@ -76,7 +76,7 @@ static void test_drift_to_the_nanosecond(void **state) {
         {4, 0.5, 2000002},
         {1, 0.001, 2000001},
         {NANOS_NEVER, 0, 2000000},
-        {NANOS_NEVER, 0.5, NANOS_NEVER}, /* what cannot be told exactly is told too large */
+        {NANOS_NEVER, 0.5, NANOS_NEVER}, /* an inexact result is rounded up */
         {NANOS_NEVER, 1, NANOS_NEVER},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -96,12 +96,12 @@ static void test_end_of_validity_to_the_nanosecond(void **state) {
         {MS(500), MS(10000), 0, MS(10498)},
         {7, MS(100), 0.01, MS(97) + 7},
         {0, MS(3), 0.01, 970000},
-        {5, MS(2), 0.01, 5}, /* the 2 ms alone leave nothing: never negative */
+        {5, MS(2), 0.01, 5}, /* the 2 ms alone leave no validity: never negative */
         {5, MS(1), 0.01, 5},
         {5, 0, 0.01, 5},
         {0, MS(4), 0.5, 0},
         {0, MS(5), 0.5, 500000},
-        {MS(500), NANOS_NEVER, 0, NANOS_NEVER}, /* past the end of time */
+        {MS(500), NANOS_NEVER, 0, NANOS_NEVER}, /* beyond the largest time */
         {NANOS_NEVER - 1, MS(10000), 0.01, NANOS_NEVER},
         {NANOS_NEVER, MS(10000), 0.01, NANOS_NEVER},
         {MS(500), NANOS_NEVER, 0.5, MS(500)},
@@ -111,7 +111,7 @@ static void test_end_of_validity_to_the_nanosecond(void **state) {
     }
 }
 
-/* Every usual TTL: what integers alone give. */
+/* Compares each usual TTL with integer arithmetic. */
 static void test_each_ttl_from_1_ms_to_30_s(void **state) {
     (void)state;
     const uint64_t start = MS(123456789);
@@ -149,7 +149,7 @@ static void test_majorities(void **state) {
     assert_int_equal(quorum_of(32), 17);
 }
 
-/* What a node is asked for, so that so much validity comes of it. */
+/* The TTL to ask for, so that a validity results from it. */
 static void test_the_ttl_of_a_validity(void **state) {
     (void)state;
     static const uint64_t validities[] = {0, 1, 999999, 5 * NANOS_PER_MS, 30000 * NANOS_PER_MS};

@@ -1,4 +1,4 @@
-/* Whose votes count: restarts, memory, roles and clocks, to the nanosecond. */
+/* Tests whose votes count: restarts, memory, roles and clocks, to the nanosecond. */
 #include "core/trust.h"
 #include "unit.h"
 
@@ -9,11 +9,11 @@
 #define DRIFT 0.01
 #define US_PER_S UINT64_C(1000000)
 
-/* When things happen, by our clock; and what the node's clock shows then. */
+/* Beginning of the tests by the client's clock; and the node's clock then. */
 #define START S(1000)
 #define WALL_US (UINT64_C(1700000000) * US_PER_S)
 
-/* Answers stay good for ever, but in the tests about their age. */
+/* Answers stay good for ever, except in the tests about their age. */
 static const struct trust_terms usual = {
     .guards = REDLOCK_GUARDS_ON, .max_ttl = MAX_TTL, .max_age = UINT64_MAX};
 
@@ -25,7 +25,10 @@ static struct trust begin(const struct trust_terms *terms) {
     return trust;
 }
 
-/* A node's clock that agrees with ours, a marker that is old; the answer takes no time. */
+/*
+ * Returns a beat of a node whose clock agrees with the client's, with an old marker; the answer
+ * takes no time.
+ */
 static struct trust_beat beat_at(uint64_t at) {
     return (struct trust_beat){.sent_at = at,
                                .received_at = at,
@@ -39,7 +42,7 @@ static bool feel(struct trust *trust, uint64_t at) {
     return trust_beat(trust, &beat);
 }
 
-/* All is well. */
+/* Gives answers without a fault. */
 static void answer_all(struct trust *trust, uint64_t at) {
     trust_server(trust, "run-1", 1000, at);
     trust_role(trust, true, at);
@@ -62,7 +65,7 @@ static void assert_view(const struct trust *trust, uint64_t now, enum trust_verd
 
 #define assert_sound(trust, now) assert_view(trust, now, TRUST_FULL, TRUST_NO_FAULT, 0)
 
-/* Young until then, and not one nanosecond longer. */
+/* Asserts that the node is young until then, and not one nanosecond longer. */
 static void assert_young(const struct trust *trust, enum trust_fault fault, uint64_t until) {
     assert_view(trust, until - 1, TRUST_YOUNG, fault, until);
     assert_sound(trust, until);
@@ -78,14 +81,14 @@ static void test_a_node_must_have_answered_everything(void **state) {
     assert_view(&trust, START, TRUST_NONE, TRUST_NOT_ASKED, 0);
     assert_true(feel(&trust, START));
     assert_sound(&trust, START);
-    trust_connected(&trust); /* another server may have taken its place */
+    trust_connected(&trust); /* another server may have taken the node's place */
     assert_view(&trust, START, TRUST_NONE, TRUST_NOT_ASKED, 0);
 }
 
 static void test_a_restart_is_over_after_max_ttl(void **state) {
     (void)state;
     static const struct {
-        uint64_t uptime_s, missing_s; /* of max_ttl, 30 s */
+        uint64_t uptime_s, missing_s; /* rest of max_ttl, 30 s */
     } rows[] = {{0, 30}, {1, 30}, {2, 29}, {30, 1}, {31, 0}, {32, 0}, {UINT64_MAX, 0}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct trust trust = begin(&usual);
@@ -102,7 +105,7 @@ static void test_a_restart_is_over_after_max_ttl(void **state) {
     }
 }
 
-/* Its seconds may be a hundredth shorter than ours. */
+/* A second of the server may be a hundredth shorter than one of the client. */
 static void test_its_clock_counts_for_no_more_than_drift_allows(void **state) {
     (void)state;
     struct trust_terms terms = usual;
@@ -122,7 +125,7 @@ static void test_the_same_run_does_not_grow_young(void **state) {
     struct trust trust = sound(&usual);
     trust_connected(&trust);
     answer_all(&trust, START + S(5));
-    trust_server(&trust, "run-1", 0, START + S(5)); /* whatever it says now */
+    trust_server(&trust, "run-1", 0, START + S(5)); /* whatever the uptime now */
     assert_sound(&trust, START + S(5));
 }
 
@@ -137,7 +140,7 @@ static void test_another_run_is_as_old_as_it_says(void **state) {
     assert_young(&trust, TRUST_RESTARTED, later + S(20));
 }
 
-/* It cannot have been up when we last heard of the run before. */
+/* A run cannot have been up when the client last heard of the run before. */
 static void test_another_run_that_lies_is_young(void **state) {
     (void)state;
     struct trust trust = sound(&usual);
@@ -148,7 +151,7 @@ static void test_another_run_that_lies_is_young(void **state) {
     assert_true(feel(&trust, later));
     assert_young(&trust, TRUST_RESTARTED, later + MAX_TTL);
     trust = sound(&usual);
-    trust_server(&trust, "run-2", 11, later); /* just possible */
+    trust_server(&trust, "run-2", 11, later); /* the longest possible uptime */
     assert_int_equal(trust.until[TRUST_RESTARTED], later + S(20));
 }
 
@@ -212,7 +215,7 @@ static void test_a_durable_node_may_be_young(void **state) {
     beat.age_us = 0;
     assert_true(trust_beat(&trust, &beat));
     assert_sound(&trust, START);
-    trust_role(&trust, false, START); /* but no replica, nor one of late */
+    trust_role(&trust, false, START); /* and no replica, now or lately */
     assert_view(&trust, START, TRUST_NONE, TRUST_REPLICA, 0);
     trust_role(&trust, true, START);
     assert_young(&trust, TRUST_PROMOTED, START + MAX_TTL);
@@ -222,7 +225,7 @@ static void test_a_replica_never_counts(void **state) {
     (void)state;
     struct trust trust = sound(&usual);
     trust_role(&trust, false, START + S(1));
-    trust_role(&trust, false, START + S(2)); /* it still is one */
+    trust_role(&trust, false, START + S(2)); /* still a replica */
     assert_view(&trust, START + S(100), TRUST_NONE, TRUST_REPLICA, 0);
     trust_role(&trust, true, START + S(200));
     assert_true(feel(&trust, START + S(200)));
@@ -276,13 +279,16 @@ static void test_what_is_forbidden_may_be_waived(void **state) {
         trust_refused(&trust, (enum trust_topic)topic, true, "NOPERM");
     }
     assert_sound(&trust, START);
-    trust_refused(&trust, TRUST_BEAT, false, "OOM"); /* it was not forbidden */
+    trust_refused(&trust, TRUST_BEAT, false, "OOM"); /* the beat was not forbidden */
     assert_view(&trust, START, TRUST_NONE, TRUST_REFUSED, 0);
 }
 
 /* ---- clocks ---- */
 
-/* A beat after `passed` of ours, in which the node's clock went on by `went`; `rtt` to answer. */
+/*
+ * Gives a beat after `passed` of the client's clock, in which the node's clock went on by
+ * `went_us`; the answer takes `rtt`.
+ */
 static bool pass(struct trust *trust, uint64_t passed, int64_t went_us, uint64_t rtt) {
     struct trust_beat beat = beat_at(START);
     beat.sent_at = START + passed;
@@ -332,7 +338,7 @@ static void test_what_drift_and_grain_allow_is_no_jump(void **state) {
         {S(1), 2002000, 0, true}, /* the grain */
         {S(1), 2002001, 0, false},     {S(1), 0, 0, true},
         {S(1), -2000, 0, true},        {S(1), -2001, 0, false},
-        {S(1), 22001, S(20), true}, /* read anywhen within twenty seconds */
+        {S(1), 22001, S(20), true}, /* read at any time within twenty seconds */
         {S(1), 42000000, S(20), true}, {0, 2000, 0, true},
         {0, 2001, 0, false},
     };
@@ -343,7 +349,7 @@ static void test_what_drift_and_grain_allow_is_no_jump(void **state) {
     }
 }
 
-/* Each second within the grain, but not all of them together. */
+/* Each second is within the grain, but not their sum. */
 static void test_a_rate_beyond_drift_adds_up(void **state) {
     (void)state;
     struct trust_terms terms = usual;
@@ -358,7 +364,7 @@ static void test_a_rate_beyond_drift_adds_up(void **state) {
     assert_false(is_good);
 }
 
-/* What slow answers leave open, quick ones decide. */
+/* Quick answers decide a question that slow answers leave open. */
 static void test_readings_narrow_each_other(void **state) {
     (void)state;
     struct trust trust = begin(&usual);
@@ -367,12 +373,12 @@ static void test_readings_narrow_each_other(void **state) {
     struct trust_beat beat = beat_at(START);
     beat.received_at = START + S(1);
     assert_true(trust_beat(&trust, &beat));
-    assert_true(pass(&trust, S(2), 1500000, MS(100))); /* between half a second behind, and 0.6 */
+    assert_true(pass(&trust, S(2), 1500000, MS(100))); /* between 0.5 s and 0.6 s behind */
     assert_false(pass(&trust, S(3), 3000000, 0));
     assert_int_equal(trust.clock_moved, MS(500));
 }
 
-/* It is the machine's clock that moves, whatever run of the server tells it. */
+/* The clock is the machine's, whichever run of the server tells it. */
 static void test_a_clock_outlives_the_run(void **state) {
     (void)state;
     struct trust trust = sound(&usual);
@@ -386,7 +392,7 @@ static void test_a_clock_outlives_the_run(void **state) {
     assert_false(pass(&trust, S(5), 99000000, 0));
 }
 
-/* Its operator promises that the server loses nothing over a restart, and nothing of its clock. */
+/* The operator promises that the server loses nothing over a restart, but nothing of its clock. */
 static void test_a_durable_node_has_a_clock_too(void **state) {
     (void)state;
     struct trust_terms terms = usual;
@@ -416,7 +422,7 @@ static void test_an_answer_ages_from_when_it_was_asked_for(void **state) {
     assert_view(&trust, START + S(3) + 1, TRUST_YOUNG, TRUST_STALE, 0);
     assert_true(feel(&trust, START + S(5)));
     assert_sound(&trust, START + S(8));
-    trust_refused(&trust, TRUST_BEAT, false, "ERR"); /* that is no answer */
+    trust_refused(&trust, TRUST_BEAT, false, "ERR"); /* an error is no answer */
     assert_true(trust.refused & 1U << TRUST_BEAT);
     assert_int_equal(trust_fresh_until(&trust), START + S(8));
 }

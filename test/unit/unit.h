@@ -1,4 +1,4 @@
-/* What every unit test needs: cmocka, and what its header wants to be included before it. */
+/* Includes cmocka, and the headers that its header needs before it. */
 #ifndef REDLOCK_TEST_UNIT_H
 #define REDLOCK_TEST_UNIT_H
 
@@ -11,7 +11,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Milliseconds as the nanoseconds that the library counts in. */
+/* Milliseconds in nanoseconds, the unit of the library. */
 #define MS(ms) (UINT64_C(1000000) * (uint64_t)(ms))
 
 #endif

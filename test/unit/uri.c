@@ -1,4 +1,7 @@
-/* URIs of nodes: every part of good ones, and what is said of bad ones without repeating them. */
+/*
+ * Tests URIs of nodes: each part of valid ones, and the messages about invalid ones, which must not
+ * repeat them.
+ */
 #include "core/uri.h"
 #include "unit.h"
 
@@ -21,7 +24,7 @@ static void assert_text(const char *text, const char *expected) {
     }
 }
 
-/* With storage of exactly the promised size, so that a sanitizer sees a byte too many. */
+/* Parses with storage of exactly the promised size, so that a sanitizer sees one byte too many. */
 static void check_good(const struct good *good) {
     redlock_error error = {REDLOCK_OK, ""};
     struct uri uri;
@@ -125,7 +128,7 @@ static void test_sockets(void **state) {
     }
 }
 
-/* A text of `length` times `c` between two others. */
+/* Returns `length` times `c` between two texts. */
 static const char *padded(const char *before, char c, size_t length, const char *after) {
     static char text[URI_MAX + 64];
     assert_true(strlen(before) + length + strlen(after) < sizeof(text));
@@ -169,7 +172,7 @@ static void test_the_longest_name_fits(void **state) {
     assert_string_equal(name + 255, ":]:65535");
 }
 
-/* What is wrong, and a part of what is said of it. */
+/* Invalid URIs, and a part of the message. */
 static const struct {
     const char *text, *message;
 } bad[] = {
@@ -258,7 +261,7 @@ static void test_bad_uris(void **state) {
     }
 }
 
-/* Mistakes around the login. S3cr3t, in any of its pieces, must not come up again. */
+/* Mistakes around the login. No piece of S3cr3t may stand in the message. */
 static const struct {
     const char *text, *message;
 } bad_logins[] = {
@@ -321,7 +324,7 @@ static void test_no_name_holds_a_login(void **state) {
     }
 }
 
-/* Which is the same server, and which is the same way to log in there. */
+/* Compares servers, and logins at one server. */
 static void test_which_are_the_same(void **state) {
     (void)state;
     static const struct {

@@ -1,4 +1,4 @@
-/* What is said to servers, byte for byte, and what their answers are taken for. */
+/* Tests the commands to servers, byte for byte, and the interpretation of their answers. */
 #include "heap.h"
 #include "unit.h"
 #include "wire/command.h"
@@ -15,7 +15,7 @@
 #define BULK_OF_MINE "$43\r\n" TOKEN "/me\r\n"
 #define BULK_OF_OTHER_TOKEN "$40\r\n" OTHER_TOKEN "\r\n"
 
-/* The length of a string literal that may hold NULs. */
+/* A string literal that may hold NULs, and its length. */
 #define LITERAL(text) (text), sizeof(text) - 1
 
 struct fixture {
@@ -58,7 +58,7 @@ static void test_words(void **state) {
                                   "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n"));
 }
 
-/* With NX, and with the expiry in the same command. */
+/* SET carries NX, and the expiry in the one command. */
 static void test_set(void **state) {
     struct fixture *f = *state;
     command_set(&f->out, LITERAL("orders:42"), TOKEN, "", 10000);
@@ -114,7 +114,7 @@ static void test_release_of_one_key(void **state) {
     assert_bytes(&f->out, expected, strlen(expected));
 }
 
-/* Keys first, then a token and a TTL for each: what a script finds in KEYS and ARGV. */
+/* Keys first, then a token and a TTL for each, as a script finds them in KEYS and ARGV. */
 #define THREE_KEYS                                                                                 \
     "$1\r\n3\r\n"                                                                                  \
     "$3\r\n\0\r\n\r\n$0\r\n\r\n$2\r\nk3\r\n" BULK_OF_TOKEN "$5\r\n10000\r\n" BULK_OF_OTHER_TOKEN   \
@@ -168,7 +168,7 @@ static void test_the_owner_stands_behind_the_token(void **state) {
                                   "$2\r\nNX\r\n$2\r\nPX\r\n$1\r\n1\r\n"));
 }
 
-/* Beside each key its counter. */
+/* Each key is followed by its counter. */
 static void test_fenced_locks(void **state) {
     struct fixture *f = *state;
     const struct script_name name = {"a\0b", 3};
@@ -252,7 +252,7 @@ static void test_keys_that_stay(void **state) {
     assert_bytes(&f->out, expected, strlen(expected));
 }
 
-/* Its counter, and the other permits, are found by its key. */
+/* The key of a permit gives the names of its counter and of the other permits. */
 static void test_permits(void **state) {
     struct fixture *f = *state;
     const struct script_name name = {"a:3", 3};
@@ -275,7 +275,7 @@ static void test_permits(void **state) {
     assert_bytes(&f->out, expected, (size_t)length);
 }
 
-/* Beside a key that is shared: the list of its readers, the note of a writer that waits. */
+/* A shared key is followed by the list of its readers and the note of a waiting writer. */
 static void test_shared_locks(void **state) {
     struct fixture *f = *state;
     const struct script_name name = {"k", 1};
@@ -347,7 +347,9 @@ static void encode_all(struct fixture *f) {
     command_script(&f->out, SCRIPT_RENEW, true, &f->call);
 }
 
-/* Encodes all with new buffers, while allocations fail from the n-th on, or only the n-th. */
+/*
+ * Encodes all commands with new buffers, while allocations fail from the n-th on, or only the n-th.
+ */
 static void fail_at(struct fixture *f, size_t n, bool once) {
     bytes_finish(&f->out);
     script_call_finish(&f->call);
@@ -358,7 +360,10 @@ static void fail_at(struct fixture *f, size_t n, bool once) {
     f->heap.fail_from = 0;
 }
 
-/* Each allocation fails in turn: the command says so, and a half one is never taken for whole. */
+/*
+ * Each allocation fails in turn: the command must say so, and half a command must not pass for a
+ * whole one.
+ */
 static void test_a_command_without_memory_has_failed(void **state) {
     struct fixture *f = *state;
     encode_all(f);
@@ -409,7 +414,7 @@ static void sha1_block(uint32_t hash[5], const unsigned char *block) {
     }
 }
 
-/* The SHA-1 of `text` in hexadecimal. */
+/* Writes the SHA-1 of `text` in hexadecimal. */
 static void sha1(const char *text, char digits[41]) {
     uint32_t hash[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
     static unsigned char padded[8192];
@@ -520,7 +525,7 @@ static void test_answers_of_scripts(void **state) {
             assert_int_equal(outcomes[k].vote, rows[i].outcomes[k].vote);
             assert_int_equal(outcomes[k].other_ttl_ms, rows[i].outcomes[k].other_ttl_ms);
         }
-        assert_int_equal(outcomes[rows[i].count].other_ttl_ms, 99); /* and not one more */
+        assert_int_equal(outcomes[rows[i].count].other_ttl_ms, 99); /* no outcome behind the last */
     }
 }
 
@@ -555,7 +560,7 @@ static void test_answers_with_fences(void **state) {
         uint64_t fence;
     } rows[] = {
         {"y1", true, 1},    {"y9007199254740991", true, (UINT64_C(1) << 53) - 1},
-        {"y", true, 0}, /* of a lock without a fence */
+        {"y", true, 0}, /* without a fence */
         {"y1.0", false, 0}, {"y-1", false, 0},
         {"m", true, 0},     {"m1", false, 0},
         {"h12", true, 0},
@@ -579,7 +584,7 @@ static void test_answers_with_fences(void **state) {
     assert_int_equal(outcomes[2].fence, 9);
 }
 
-/* A counter out of range is the error of its lock alone. */
+/* A counter out of range is an error of its lock alone. */
 static void test_counters_out_of_range(void **state) {
     (void)state;
     static const char *const counters[] = {"0", "00", "9007199254740992",
@@ -599,11 +604,12 @@ static void test_counters_out_of_range(void **state) {
             assert_int_equal(outcomes[2].vote, REDLOCK_VOTE_DENIED);
         }
         assert_ptr_equal(reply_combine(outcomes, 3), &outcomes[1]);
-        assert_false(reply_to_script(&reply, SCRIPT_RENEW, outcomes, 3)); /* it has none */
+        assert_false(
+            reply_to_script(&reply, SCRIPT_RENEW, outcomes, 3)); /* this script has no counters */
     }
 }
 
-/* However wrong a wall clock is, there is room for the fences that come after it. */
+/* However wrong a wall clock is, there is room for later fences. */
 static void test_hints(void **state) {
     (void)state;
     static const uint64_t most = (UINT64_C(1) << 53) - (UINT64_C(1) << 40);
@@ -617,7 +623,9 @@ static void test_hints(void **state) {
     assert_int_equal(fence_hint(UINT64_MAX), most);
 }
 
-/* A node has several keys only if it has each; who looks on wants to know what is in the way. */
+/*
+ * A node has several keys only if it has each; the reader of a report wants the cause of a denial.
+ */
 static void test_answers_for_several_keys(void **state) {
     (void)state;
     static const struct {
@@ -637,7 +645,7 @@ static void test_answers_for_several_keys(void **state) {
     struct reply fences = reply_of(REPLY_STRING, "y7y9y8");
     struct reply_outcome counted[3];
     assert_true(reply_to_script(&fences, SCRIPT_KEEP, counted, 3));
-    /* A fence that one is ahead of is none. */
+    /* The fence of several keys is the largest of theirs. */
     assert_int_equal(reply_combine(counted, 3)->fence, 9);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct reply reply = reply_of(REPLY_STRING, rows[i].text);
@@ -655,7 +663,7 @@ static void test_answers_about_permits(void **state) {
         const char *text;
         bool is_good;
         redlock_vote vote;
-        uint64_t number; /* the fence, or what the other has left */
+        uint64_t number; /* the fence, or the rest of the other's TTL */
         uint32_t free;   /* a mask */
     } rows[] = {
         {"y", true, REDLOCK_VOTE_GRANTED, 0, 0},
@@ -671,7 +679,7 @@ static void test_answers_about_permits(void **state) {
         {"h12fffffffff", true, REDLOCK_VOTE_DENIED, 12, UINT32_MAX},
         {"pf6", true, REDLOCK_VOTE_NO_EXPIRY, 0, 0x6},
         {"tfb", true, REDLOCK_VOTE_WRONG_TYPE, 0, 0xb},
-        {"h12", true, REDLOCK_VOTE_DENIED, 12, 0}, /* none is told to be free */
+        {"h12", true, REDLOCK_VOTE_DENIED, 12, 0}, /* none told to be free */
         {"p", true, REDLOCK_VOTE_NO_EXPIRY, 0, 0},
         {"h12f", true, REDLOCK_VOTE_DENIED, 12, 0},
         {"h12f1F", false, 0, 0, 0},
@@ -705,7 +713,8 @@ static void test_answers_about_permits(void **state) {
     assert_true(reply_says_free(&outcomes[2], 3));
     assert_int_equal(outcomes[3].fence, 9);
     reply = reply_of(REPLY_STRING, "h5f1");
-    assert_false(reply_to_script(&reply, SCRIPT_TAKE, outcomes, 1)); /* it has nothing to tell */
+    assert_false(
+        reply_to_script(&reply, SCRIPT_TAKE, outcomes, 1)); /* this script tells no free permits */
 }
 
 static void test_answers_of_inspections(void **state) {
@@ -868,7 +877,7 @@ static void test_classes_of_errors(void **state) {
         {"ERR unknown command", REPLY_ERROR_UNKNOWN},
         {"ERR", REPLY_ERROR_UNKNOWN},
         {"loading", REPLY_ERROR_UNKNOWN},
-        {"NOSCRIP", REPLY_ERROR_UNKNOWN}, /* shorter than what it resembles */
+        {"NOSCRIP", REPLY_ERROR_UNKNOWN}, /* shorter than the word that it resembles */
         {"", REPLY_ERROR_UNKNOWN},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
