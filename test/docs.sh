@@ -271,14 +271,11 @@ check_commands() { # PAGE
 
 # compile OUTPUT SOURCE: with the library that README's commands have installed
 compile() {
-    # The flags of pkg-config, and the compiler, are lists of words.
-    # shellcheck disable=SC2046,SC2086
-    PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig ${CC:-cc} -std=c11 -Wall -Wextra -Wno-unused -Werror \
-        -o "$1" "$2" $(PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig \
-            pkg-config --cflags --libs redlock libevent_core) 2>"$work/log" || {
-        cat "$work/log" >>"$work/problems"
-        return 1
-    }
+    flags=$(PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig pkg-config --cflags --libs redlock \
+        libevent_core 2>"$work/problems") || return 1
+    # The flags, and the compiler, are lists of words.
+    # shellcheck disable=SC2086
+    ${CC:-cc} -std=c11 -Wall -Wextra -Wno-unused -Werror -o "$1" "$2" $flags 2>"$work/problems"
 }
 
 wrap_fragment() { # BLOCK
