@@ -271,11 +271,32 @@ typedef struct redlock_options {
     uint64_t close_timeout_ms;
 } redlock_options;
 
+/*
+ * A value of REDLOCK_OPTIONS_INIT, labelled with its field. C99 and C++20 check the label; older
+ * C++ assigns by position, so the values stand in the order of the fields.
+ */
+#if !defined(__cplusplus) || __cplusplus >= 202002L
+#define REDLOCK_OPTION(field, value) .field = value
+#else
+#define REDLOCK_OPTION(field, value) value
+#endif
+
 #define REDLOCK_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        sizeof(redlock_options), NULL, 0, 50, 1000, 30000, 0.01, 200, 200, 50, 2000, 65536,        \
-            16u << 20, "redlock", NULL, NULL, REDLOCK_LOG_INFO, NULL, REDLOCK_GUARDS_ON, NULL,     \
-            NULL, NULL, NULL, UINT64_C(604800000), NULL, 5000                                      \
+        REDLOCK_OPTION(size, sizeof(redlock_options)), REDLOCK_OPTION(nodes, NULL),                \
+            REDLOCK_OPTION(node_count, 0), REDLOCK_OPTION(node_timeout_ms, 50),                    \
+            REDLOCK_OPTION(stall_timeout_ms, 1000), REDLOCK_OPTION(max_ttl_ms, 30000),             \
+            REDLOCK_OPTION(drift, 0.01), REDLOCK_OPTION(retry_delay_ms, 200),                      \
+            REDLOCK_OPTION(retry_delay_max_ms, 200), REDLOCK_OPTION(reconnect_delay_ms, 50),       \
+            REDLOCK_OPTION(reconnect_delay_max_ms, 2000), REDLOCK_OPTION(max_commands, 65536),     \
+            REDLOCK_OPTION(max_bytes, 16u << 20), REDLOCK_OPTION(name, "redlock"),                 \
+            REDLOCK_OPTION(log, NULL), REDLOCK_OPTION(log_arg, NULL),                              \
+            REDLOCK_OPTION(log_level, REDLOCK_LOG_INFO), REDLOCK_OPTION(allocator, NULL),          \
+            REDLOCK_OPTION(guards, REDLOCK_GUARDS_ON), REDLOCK_OPTION(tls_ca_file, NULL),          \
+            REDLOCK_OPTION(tls_ca_path, NULL), REDLOCK_OPTION(tls_cert_file, NULL),                \
+            REDLOCK_OPTION(tls_key_file, NULL),                                                    \
+            REDLOCK_OPTION(fence_idle_ms, UINT64_C(604800000)), REDLOCK_OPTION(owner, NULL),       \
+            REDLOCK_OPTION(close_timeout_ms, 5000)                                                 \
     }
 
 /*

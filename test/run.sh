@@ -9,7 +9,7 @@
 #     --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
 #     --valgrind      run each test under valgrind
 #     --suite NAME    only this suite: unit, integration, sim, worlds (of sim), mutants, model,
-#                     torture, fuzz, chaos, examples
+#                     torture, fuzz, chaos, examples, docs
 #
 # CC names the compiler, when the folder is new. TEST_ARGS is handed to `meson test`.
 # REDLOCK_SERVER is the server to test with: redis-server (default) or valkey-server.

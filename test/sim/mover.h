@@ -1,7 +1,8 @@
 /*
- * Replaces servers while clients run, as README tells operators to: all clients become joint, one
- * after the other and in any order; after one max_ttl all commit; then the next change begins. Now
- * and then a change is abandoned. A client that starts meanwhile is made as the step requires.
+ * Replaces servers while clients run, as lib/doc/operating.md tells operators to: all clients
+ * become joint, one after the other and in any order; after one max_ttl all commit; then comes the
+ * next change. Now and then a change is abandoned. A client that starts meanwhile is made as the
+ * step asks for.
  */
 #ifndef REDLOCK_SIM_MOVER_H
 #define REDLOCK_SIM_MOVER_H

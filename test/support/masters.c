@@ -313,12 +313,12 @@ static void finish_at_exit(void) {
     }
 }
 
-/* The user of README's ACL rule, and nothing beyond it. */
+/* Rights of the user for plain locks in lib/doc/operating.md. */
 static const char *const minimal_user[] = {
     "--user", "locker", "on",       ">secret", "~*",       "resetchannels", "+set",  "+get",
     "+del",   "+pttl",  "+pexpire", "+eval",   "+evalsha", "+info",         "+time", NULL};
 
-/* Rights that the ACL rule of README adds for readers and writers. */
+/* Rights that lib/doc/operating.md adds for readers and writers. */
 static const char *const reader_rights[] = {"+zadd",   "+zscore", "+zrem",      "+zremrangebyscore",
                                             "+zcount", "+zrange", "+pexpireat", NULL};
 

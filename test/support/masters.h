@@ -2,8 +2,8 @@
  * Throwaway Redis masters: real redis-server processes (or $REDLOCK_SERVER) on free ports, without
  * persistence unless asked for, in a temporary folder. They end with masters_finish, and at the
  * latest with the process that started them, however that ends. With REDLOCK_TEST_MINIMAL_USER in
- * the environment their URIs log in as a user who has no right beyond README's ACL rule; with its
- * value "readers", beyond that and what the rule adds for readers and writers. Everything
+ * the environment their URIs log in as a user who has only the rights for plain locks in
+ * lib/doc/operating.md; with its value "readers", also those for readers and writers. Everything
  * here blocks: it is for tests, the benchmark and the demo, not for use inside a running loop's
  * callbacks where time matters.
  */

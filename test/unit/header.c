@@ -1,6 +1,6 @@
 /*
- * Uses the public header alone, as C11 and as C++17: both initialisers, an enumerator of each enum,
- * each callback's type. Compiled with warnings as errors; the output is of no interest.
+ * Uses the public header alone, as C99 to C23 and as C++11 to C++20: both initialisers, an enumerator of
+ * each enum, each callback's type. Compiled with warnings as errors; the output is of no interest.
  */
 #include <redlock.h>
 
@@ -35,6 +35,20 @@ static int check_options(void) {
            options.log_level == REDLOCK_LOG_INFO && options.allocator == NULL;
 }
 
+/* Each default, by its name: in old C++ the initialiser goes by positions alone. */
+static int check_defaults(void) {
+    const redlock_options is = REDLOCK_OPTIONS_INIT;
+    return is.nodes == NULL && is.node_count == 0 && is.node_timeout_ms == 50 &&
+           is.stall_timeout_ms == 1000 && is.max_ttl_ms == 30000 && is.drift * 1000 > 9.9 &&
+           is.drift * 1000 < 10.1 && is.retry_delay_ms == 200 && is.retry_delay_max_ms == 200 &&
+           is.reconnect_delay_ms == 50 && is.reconnect_delay_max_ms == 2000 &&
+           is.max_commands == 65536 && is.max_bytes == 16777216 && is.name[0] == 'r' &&
+           is.log == NULL && is.log_arg == NULL && is.guards == REDLOCK_GUARDS_ON &&
+           is.tls_ca_file == NULL && is.tls_ca_path == NULL && is.tls_cert_file == NULL &&
+           is.tls_key_file == NULL && is.fence_idle_ms == 604800000 && is.owner == NULL &&
+           is.close_timeout_ms == 5000;
+}
+
 static int check_request(void) {
     redlock_request request = REDLOCK_REQUEST_INIT;
     redlock_cb *callback = on_status;
@@ -65,5 +79,7 @@ static int check_calls(void) {
 }
 
 int main(void) {
-    return check_options() && check_request() && check_calls() && calls == 3 ? 0 : 1;
+    return check_options() && check_defaults() && check_request() && check_calls() && calls == 3
+               ? 0
+               : 1;
 }

@@ -1,0 +1,400 @@
+#!/bin/sh
+# Checks all pages (*.md) of the repository, and prints TAP:
+#
+#     sh test/docs.sh BUILD_FOLDER
+#
+#   links     each relative link names a file that exists, each anchor a heading of its page
+#   words     README.md has at most 1,000
+#   numbers   each row of the table "Numbers" in test/README.md: the command prints the number, and
+#             no page says another number of these things
+#   commands  README.md: each `sh` block runs, in a copy of the sources, with a temporary folder in
+#             place of /opt/redlock and throwaway masters in place of ports 6379 to 6381. Three kinds
+#             of command do not run, because they need root or run all tests:
+#               sh examples/demo.sh, sh test/run.sh   must be steps of .ci/run
+#               apt-get install                       must name the packages of `build` in test/packages
+#             Other pages: each script, program and option that an `sh` block names exists.
+#   C blocks  "c program" is compiled, linked and run beside three masters; "c fragment" is compiled
+#             and linked inside a function with the variables `client` and `lock`, and the callbacks
+#             on_acquired, on_lost and on_view. A C block must be marked as one of these.
+set -eu
+export LC_ALL=C.UTF-8
+
+build=$(cd "$1" && pwd)
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+count=0
+failed=0
+
+# report NAME: `not ok` if $work/problems has a line, which is shown
+report() {
+    count=$((count + 1))
+    if [ -s "$work/problems" ]; then
+        failed=$((failed + 1))
+        printf 'not ok %d - %s\n' "$count" "$1"
+        sed 's/^/# /' "$work/problems"
+    else
+        printf 'ok %d - %s\n' "$count" "$1"
+    fi
+    : >"$work/problems"
+}
+
+problem() {
+    printf '%s\n' "$*" >>"$work/problems"
+}
+
+# list_files PATTERN: without git (a bare system, a tarball) all but those of build folders
+list_files() {
+    git ls-files --cached --others --exclude-standard "$1" 2>/dev/null ||
+        find . -type f -name "$1" ! -path './build*' ! -path './.*' | sed 's|^\./||' | sort
+}
+
+# ------------------------------------------------------------------------------------------ links
+
+# anchors_of PAGE: one for each heading, as GitHub makes them
+anchors_of() {
+    awk '
+        /^```/ { is_code = !is_code }
+        !is_code && /^#+ / {
+            sub(/^#+ +/, "")
+            while (match($0, /\[[^]]*\]\([^)]*\)/)) {
+                link = substr($0, RSTART, RLENGTH)
+                before = substr($0, 1, RSTART - 1)
+                after = substr($0, RSTART + RLENGTH)
+                sub(/^\[/, "", link)
+                sub(/\]\(.*/, "", link)
+                $0 = before link after
+            }
+            anchor = tolower($0)
+            gsub(/[^a-z0-9 _-]/, "", anchor)
+            gsub(/ /, "-", anchor)
+            print seen[anchor]++ ? anchor "-" (seen[anchor] - 1) : anchor
+        }' "$1"
+}
+
+# links_of PAGE: the target of each, one a line; code has none
+links_of() {
+    awk '
+        /^```/ { is_code = !is_code; next }
+        /^    / && was_empty { is_code_line = 1 }
+        !/^    / { is_code_line = 0 }
+        { was_empty = /^$/ }
+        !is_code && !is_code_line { text = text " " $0 }
+        END {
+            gsub(/`[^`]*`/, "", text)
+            while (match(text, /\]\([^)]*\)/)) {
+                target = substr(text, RSTART + 2, RLENGTH - 3)
+                gsub(/^ +| .*$/, "", target)
+                print target
+                text = substr(text, RSTART + RLENGTH)
+            }
+        }' "$1"
+}
+
+check_link() { # PAGE TARGET
+    case $2 in
+    http://* | https://*) return ;;
+    '') problem "an empty link" && return ;;
+    esac
+    file=${2%%#*}
+    case $file in
+    '') file=$1 ;;
+    *) file=$(dirname "$1")/$file ;;
+    esac
+    if [ ! -e "$file" ]; then
+        problem "$2: there is no $file"
+    elif [ "$2" != "${2#*#}" ] && ! anchors_of "$file" | grep -qxF -- "${2#*#}"; then
+        problem "$2: $file has no such heading"
+    fi
+}
+
+check_links() { # PAGE
+    links_of "$1" >"$work/links"
+    while read -r target; do
+        check_link "$1" "$target"
+    done <"$work/links"
+    report "links of $1"
+}
+
+# ----------------------------------------------------------------------------------------- blocks
+
+# blocks_of PAGE INFO FOLDER: writes each block whose info string begins with INFO to FOLDER/1 and
+# so on, and its info string and line to FOLDER/1.info
+blocks_of() {
+    rm -rf "$3"
+    mkdir "$3"
+    awk -v info="$2" -v folder="$3" '
+        /^```/ && is_inside { is_inside = 0; next }
+        /^```/ {
+            is_inside = 1
+            is_wanted = substr($0, 4) == info || index($0, "```" info " ") == 1
+            if (is_wanted) {
+                file = folder "/" ++count
+                print substr($0, 4) > (file ".info")
+                print NR > (file ".line")
+                printf "" > file
+            }
+            next
+        }
+        is_inside && is_wanted { print > file }' "$1"
+}
+
+# --------------------------------------------------------------------------------------- commands
+
+# lines_of BLOCK: one command a line, without comments
+lines_of() {
+    sed -e ':a' -e '/\\$/{N;s/ *\\\n */ /;ba' -e '}' -e 's/ *#.*//' -e '/^ *$/d' "$1"
+}
+
+# A command of README that CI runs itself.
+check_known() { # COMMAND
+    # A list of words.
+    # shellcheck disable=SC2086
+    set -- $1
+    [ -f "$2" ] || problem "$*: there is no $2"
+    grep -v '^ *#' .ci/run | grep -qF "sh $2" || problem "$*: .ci/run does not run $2"
+}
+
+check_packages() { # COMMAND
+    awk '$1 == "build" { for (i = 2; i <= NF; i++) print $i }' test/packages | sort >"$work/wanted"
+    printf '%s\n' "$1" | tr ' ' '\n' | sed -n '/^[a-z]/p' | grep -vx -e apt-get -e install | sort \
+        >"$work/named"
+    cmp -s "$work/wanted" "$work/named" ||
+        problem "$1: test/packages has other packages for \`build\`"
+}
+
+# Checks the commands of a block that do not run, and writes the others to $work/script.
+classify() { # BLOCK
+    lines_of "$1" >"$work/lines"
+    cat >"$work/script" <<'END'
+set -eu
+# The examples have the library's timeouts, which a busy machine may miss.
+attempt() {
+    for try in 1 2 3 4 5; do
+        "$@" && return 0
+    done
+    return 1
+}
+END
+    empty=$(wc -l <"$work/script")
+    while IFS= read -r line; do
+        case $line in
+        'sh examples/demo.sh'* | 'sh test/run.sh'*) check_known "$line" ;;
+        'apt-get install '*) check_packages "$line" ;;
+        *)
+            # The masters' addresses are known to the script, not here.
+            # shellcheck disable=SC2016
+            printf '%s\n' "$line" | sed -e "s|/opt/redlock|$work/prefix|g" -e 's|^\./|attempt ./|' \
+                -e 's|redis://127\.0\.0\.1:6379|${REDLOCK_NODES%% *}|' \
+                -e 's| redis://127\.0\.0\.1:63[0-9]*||g' >>"$work/script"
+            ;;
+        esac
+    done <"$work/lines"
+}
+
+copy_sources() {
+    mkdir "$work/copy"
+    list_files '*' | tar -cf - -T - | tar -xf - -C "$work/copy"
+}
+
+run_block() { # in the copy
+    (cd "$work/copy" && "$build/test/docs/docs-with-masters" "$1" sh "$work/script") \
+        >"$work/log" 2>&1 || {
+        problem "fails:"
+        tail -n 20 "$work/log" >>"$work/problems"
+    }
+}
+
+check_readme_commands() {
+    blocks_of README.md sh "$work/sh"
+    number=1
+    while [ -f "$work/sh/$number" ]; do
+        classify "$work/sh/$number"
+        if [ "$(wc -l <"$work/script")" -gt "$empty" ]; then
+            run_block 3
+        fi
+        report "commands of README.md, line $(cat "$work/sh/$number.line")"
+        number=$((number + 1))
+    done
+    [ "$number" -gt 1 ] || problem "README.md has no commands"
+    for command in 'sh examples/demo.sh' 'sh test/run.sh'; do
+        cat "$work"/sh/[0-9] | grep -q "^$command" || problem "README.md does not name \`$command\`"
+    done
+    report "README.md names both commands"
+}
+
+# text_of WORD: the options that a script or program knows are in this text
+text_of() {
+    case $1 in
+    *.sh) cat "$1" ;;
+    *) "$1" --help 2>&1 || true ;;
+    esac
+}
+
+# Of a page that is not README: that the scripts, programs and options which it names exist.
+check_line() { # COMMAND
+    program=
+    for word in $1; do
+        case $word in
+        build/*) word=$build/${word#build/} ;;
+        esac
+        case $word in
+        "$build"/*/* | */*.sh)
+            [ -f "$word" ] || problem "$1: there is no $word"
+            program=$word
+            ;;
+        --[a-z]*)
+            if [ -n "$program" ] && [ -f "$program" ]; then
+                text_of "$program" | grep -qe "${word%%=*}" || problem "$1: has no $word"
+            fi
+            ;;
+        esac
+    done
+}
+
+check_commands() { # PAGE
+    blocks_of "$1" sh "$work/sh"
+    number=1
+    while [ -f "$work/sh/$number" ]; do
+        lines_of "$work/sh/$number" >"$work/lines"
+        while IFS= read -r line; do
+            check_line "$line"
+        done <"$work/lines"
+        number=$((number + 1))
+    done
+    [ "$number" -eq 1 ] || report "commands of $1"
+}
+
+# --------------------------------------------------------------------------------------- C blocks
+
+# compile OUTPUT SOURCE: with the library that README's commands have installed
+compile() {
+    flags=$(PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig pkg-config --cflags --libs redlock \
+        libevent_core 2>"$work/problems") || return 1
+    # The flags, and the compiler, are lists of words.
+    # shellcheck disable=SC2086
+    ${CC:-cc} -std=c11 -Wall -Wextra -Wno-unused -Werror -o "$1" "$2" $flags 2>"$work/problems"
+}
+
+wrap_fragment() { # BLOCK
+    cat <<END
+#include <redlock.h>
+#include <stdio.h>
+
+void on_acquired(redlock_lock *lock, redlock_status status, void *arg);
+void on_lost(redlock_lock *lock, redlock_status status, void *arg);
+void on_view(redlock_status status, const redlock_view *view, void *arg);
+void fragment(redlock_client *client, redlock_lock *lock);
+void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {}
+void on_lost(redlock_lock *lock, redlock_status status, void *arg) {}
+void on_view(redlock_status status, const redlock_view *view, void *arg) {}
+void fragment(redlock_client *client, redlock_lock *lock) {
+#line 1 "block"
+END
+    cat "$1"
+    printf '}\nint main(void) { return 0; }\n'
+}
+
+check_program() { # BLOCK
+    cp "$1" "$work/block.c"
+    compile "$work/block" "$work/block.c" || return 0
+    # It has to end by itself.
+    LD_LIBRARY_PATH=$work/prefix/lib "$build/test/docs/docs-with-masters" 3 sh -c \
+        "timeout 60 $work/block \$REDLOCK_NODES" >"$work/log" 2>&1 || problem "the program fails"
+    grep -qx acquired "$work/log" || {
+        problem "the program does not print \"acquired\", but:"
+        cat "$work/log" >>"$work/problems"
+    }
+}
+
+check_c_blocks() { # PAGE
+    blocks_of "$1" c "$work/c"
+    number=1
+    while [ -f "$work/c/$number" ]; do
+        case $(cat "$work/c/$number.info") in
+        'c program') check_program "$work/c/$number" ;;
+        'c fragment')
+            wrap_fragment "$work/c/$number" >"$work/block.c"
+            compile "$work/block" "$work/block.c" || true
+            ;;
+        *) problem "mark the block as \`c program\` or \`c fragment\`" ;;
+        esac
+        report "C of $1, line $(cat "$work/c/$number.line")"
+        number=$((number + 1))
+    done
+}
+
+# ---------------------------------------------------------------------------------------- numbers
+
+# rows_of_numbers: "NUMBER<tab>THINGS<tab>COMMAND" of each row
+rows_of_numbers() {
+    awk '
+        /^#/ { is_inside = $0 == "## Numbers" }
+        is_inside && /^\| [0-9]/ {
+            gsub(/\\\|/, "\001")
+            split($0, cell, "|")
+            things = cell[2]
+            number = things + 0
+            sub(/^ *[0-9]+ */, "", things)
+            sub(/ *$/, "", things)
+            command = cell[3]
+            gsub(/^ *`|` *$/, "", command)
+            gsub(/\001/, "|", command)
+            print number "\t" things "\t" command
+        }' test/README.md
+}
+
+# Where a page says another number of these things; and how often the right one.
+find_number() { # NUMBER THINGS
+    found=0
+    for page in $pages; do
+        tr '\n' ' ' <"$page" | tr -s ' ' | grep -oE "[0-9][0-9,]* $2" >"$work/said" || continue
+        while read -r said rest; do
+            if [ "$said" = "$1" ]; then
+                found=$((found + 1))
+            else
+                problem "$page: $said $rest"
+            fi
+        done <"$work/said"
+    done
+    [ "$found" -gt 1 ] || problem "no page says it" # one is the table
+}
+
+check_numbers() {
+    rows_of_numbers >"$work/rows"
+    tab=$(printf '\t')
+    while IFS="$tab" read -r number things command; do
+        said=$(cd "$work/copy" && sh -c "$(printf '%s\n' "$command" | sed "s|build/|$build/|g")" \
+            2>"$work/log" </dev/null | tail -n 1)
+        [ "$((said + 0))" = "$number" ] || {
+            problem "$command: $said, not $number"
+            cat "$work/log" >>"$work/problems"
+        }
+        find_number "$number" "$things"
+        report "number: $number $things"
+    done <"$work/rows"
+    [ -s "$work/rows" ] || problem "test/README.md has no table of numbers"
+    report "there is a table of numbers"
+}
+
+# -------------------------------------------------------------------------------------------------
+
+: >"$work/problems"
+pages=$(list_files '*.md')
+copy_sources
+for page in $pages; do
+    check_links "$page"
+done
+words=$(wc -w <README.md)
+[ "$words" -le 1000 ] || problem "$words words"
+report "README.md has at most 1,000 words"
+check_readme_commands
+for page in $pages; do
+    [ "$page" = README.md ] || check_commands "$page"
+    check_c_blocks "$page"
+done
+check_numbers
+echo "1..$count"
+[ "$failed" -eq 0 ]
