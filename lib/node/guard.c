@@ -101,7 +101,6 @@ void guard_look_again(struct guard *guard) {
     }
 }
 
-
 /* ---- asking ---- */
 
 static bool ask(struct guard *guard, struct guard_asked *asked, uint64_t now, unsigned count,

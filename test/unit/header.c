@@ -1,6 +1,7 @@
 /*
- * Uses the public header alone, as C99 to C23 and as C++11 to C++20: both initialisers, an enumerator of
- * each enum, each callback's type. Compiled with warnings as errors; the output is of no interest.
+ * Uses the public header alone, as C99 to C23 and as C++11 to C++20: both initialisers, an
+ * enumerator of each enum, each callback's type. Compiled with warnings as errors; the output is of
+ * no interest.
  */
 #include <redlock.h>
 
