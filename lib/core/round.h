@@ -100,6 +100,9 @@ bool round_was_granted_late(const struct round *round);
  */
 bool round_needs_silent(const struct round *round);
 
+/* Returns whether `nodes`, a mask, include a quorum of the list, and of the next one. */
+bool round_has_quorum(const struct round *round, uint32_t nodes);
+
 /* A mask of the nodes that voted so. */
 uint32_t round_voters(const struct round *round, redlock_vote vote);
 
