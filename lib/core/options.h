@@ -2,7 +2,7 @@
 #ifndef REDLOCK_CORE_OPTIONS_H
 #define REDLOCK_CORE_OPTIONS_H
 
-#include "core/lease.h"
+#include "core/lease_state.h"
 
 #include <redlock.h>
 
