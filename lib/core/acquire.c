@@ -6,7 +6,7 @@
 #include "core/tries.h"
 #include "core/validity.h"
 
-/* Hops in a row: a request that loses each race for a permit had better pause. */
+/* Hops in a row before a pause: otherwise requests that compete for the last permit would spin. */
 #define HOPS_MAX 4
 
 static void try_once(struct lease *lease, uint64_t now, struct lease_update *update) {
@@ -54,7 +54,7 @@ static bool hop(struct lease *lease, const struct round *round, uint64_t now,
     return true;
 }
 
-/* `lease->may_hold` is a mask of the nodes that may hold the key for the try. */
+/* Undoes the failed try at the nodes of `lease->may_hold`, and goes on to the next try, if any. */
 static void try_failed(struct lease *lease, const struct round *round, uint64_t now,
                        struct lease_update *update) {
     uint64_t delay;

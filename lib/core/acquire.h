@@ -1,6 +1,6 @@
 /*
  * An acquisition: tries, until one is granted or none follows. In states ACQUIRING, RAISING,
- * BACKOFF and SETTLING; one that succeeds hands the lease over to core/hold.h.
+ * BACKOFF and SETTLING; a try that succeeds hands the lease over to core/hold.h.
  *
  * A try is granted when a quorum has granted it and a fresh reading of the clock leaves enough
  * validity. A fenced lock also needs the counters of a quorum to agree; otherwise a quorum is first
@@ -21,13 +21,13 @@
 /* Sends the first try of a lease that is filled in. */
 void acquire_begin(struct lease *lease, uint64_t now, struct lease_update *update);
 
-/* The round of ACQUIRING, or that of RAISING, is decided. */
+/* Take the verdict of the round of ACQUIRING, and of the round of RAISING. */
 void acquire_decided(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update);
 void acquire_raise_decided(struct lease *lease, const struct round *round, uint64_t now,
                            struct lease_update *update);
 
-/* The pause of BACKOFF is over: sends the next try, if the loop was not busy for too long. */
+/* Sends the next try after the pause of BACKOFF; fails if a busy loop came back too late for it. */
 void acquire_again(struct lease *lease, uint64_t now, struct lease_update *update);
 
 /* Ends the acquisition without success, and tells `status`. */

@@ -13,7 +13,7 @@ static void rest(struct lease *lease) {
 
 /* ---- validity ---- */
 
-/* Never shortens: an end that is no later keeps the margin of the round that gained the present. */
+/* Prolongs the validity, never shortens it: an end that is no later also leaves the margin. */
 static void set_validity(struct lease *lease, uint64_t end, uint64_t now) {
     if (end <= lease->validity_end) {
         return;
@@ -66,7 +66,7 @@ static void top_up_after(struct lease *lease, const struct round *round, uint64_
 void hold_top_up_joining(struct lease *lease, uint32_t joining, uint64_t now,
                          struct lease_update *update) {
     if (lease_is_held(lease) && now < lease->lost_at) {
-        lease->topped_up &= ~joining; /* it was another node then */
+        lease->topped_up &= ~joining; /* their slots were other nodes' then */
         top_up(lease, joining, lease->validity_end, now, update);
     }
 }
@@ -135,7 +135,10 @@ void hold_renewal_failed(struct lease *lease, uint64_t now) {
     rest(lease);
 }
 
-/* A round's silent nodes answer it first, if at all: until then another round is of no use. */
+/*
+ * Waits on for a renewal's round whose quorum needs silent nodes; returns whether it does. These
+ * nodes answer this round before any other: until then another round is of no use.
+ */
 static bool wait_on(struct lease *lease, const struct round *round, uint64_t now) {
     if (!lease_is_watchdog_renewing(lease) || round->verdict != ROUND_OPEN ||
         !round_needs_silent(round)) {

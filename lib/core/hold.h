@@ -17,13 +17,13 @@
 void hold_begin(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
                 struct lease_update *update);
 
-/* A renewal's or an extension's round is decided. */
+/* Takes the verdict of the round of a renewal or an extension. */
 void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
                   struct lease_update *update);
 
 /*
- * The timer has fired in HELD or RENEWING: loses the lock, renews it, or waits on for `round`.
- * Returns false if the round under way is to be expired instead; NULL: there is none.
+ * Takes the firing of the timer in HELD or RENEWING: loses the lock, renews it, or waits on for
+ * `round`, the round under way; NULL: there is none. Returns false if `round` is to be expired.
  */
 bool hold_woken(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update);
@@ -37,7 +37,8 @@ void hold_end_extension(struct lease *lease, redlock_status status, struct lease
 /* Goes on in HELD after a renewal that failed or could not be sent, and plans the next one. */
 void hold_renewal_failed(struct lease *lease, uint64_t now);
 
-/* lease_hurry, lease_late_votes and lease_move of a lock that is held, and of no other. */
+/* Carry out lease_hurry, lease_late_votes and lease_move; without effect unless the lock is held.
+ */
 void hold_hurry(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update);
 void hold_late_votes(struct lease *lease, const struct round *round, uint64_t now,

@@ -228,7 +228,7 @@ void lease_close(struct lease *lease, const struct round *round, uint64_t now,
     }
     bool was_held = lease_is_held(lease);
     if (lease_release(lease, now, update) != REDLOCK_OK) {
-        return; /* it is being released already, or over */
+        return; /* the release is under way, or over */
     }
     if (update->news & LEASE_EXTENDED) {
         update->extended = REDLOCK_ECLOSED;

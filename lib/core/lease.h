@@ -87,7 +87,7 @@ void lease_close(struct lease *lease, const struct round *round, uint64_t now,
 
 /*
  * Returns, while a try is under way, the time within which the next try reaches the nodes if this
- * one fails, at most a TTL; 0: it is the last one.
+ * one fails, at most a TTL; 0: no try follows.
  */
 uint64_t lease_next_try_within(const struct lease *lease, uint64_t now);
 

@@ -2,7 +2,7 @@
  * A lease as data: the terms of its request, its state, and the one thing that it waits for.
  *
  *   ACQUIRING  -> HELD        a quorum granted the key
- *              -> RAISING     a quorum granted it, but the counters of a fenced lock differ
+ *              -> RAISING     a quorum did, but the counters of a fenced lock differ
  *              -> ACQUIRING   the try failed and another permit is free: a hop
  *              -> BACKOFF     the try failed and another one will follow
  *              -> SETTLING    the last try failed and nodes denied it
@@ -35,6 +35,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Up to SETTLING the lock is being acquired (lease_is_acquiring). */
 enum lease_state {
     LEASE_ACQUIRING, /* a round asks for the key */
     LEASE_RAISING,   /* a quorum granted the key; a round makes its counters agree on the fence */

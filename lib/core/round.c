@@ -10,6 +10,7 @@ static struct tally tally_of(uint32_t members) {
 
 void round_begin(struct round *round, enum round_kind kind, struct quorum_lists lists,
                  uint64_t start, uint64_t ttl, uint32_t awaited) {
+    assert(lists.now != 0);
     bool is_joint = lists.next != 0 && kind != ROUND_RELEASE;
     round->kind = kind;
     round->start = start;
@@ -73,7 +74,7 @@ static void count(struct round *round, uint32_t node, redlock_vote vote) {
     }
 }
 
-/* Not twice; but one that comes late takes the place of its TIMEOUT. */
+/* Returns whether a vote is the node's first one, or comes after its TIMEOUT. */
 static bool may_vote(const struct round *round, uint32_t node) {
     return round->silent >> node & 1 || round->votes[node] == REDLOCK_VOTE_TIMEOUT;
 }
@@ -113,7 +114,7 @@ bool round_was_kept(const struct round *round) {
            quorum_is_reached(round->tallies[0].size, round->tallies[0].granted);
 }
 
-/* A mask of the nodes whose vote is one of `votes`, a mask as well. */
+/* Returns a mask of the nodes whose vote is one of `votes`, a mask of redlock_vote. */
 static uint32_t voters(const struct round *round, uint32_t votes) {
     uint32_t mask = 0;
     for (uint32_t rest = round->members; rest != 0; rest &= rest - 1) {

@@ -1,6 +1,6 @@
 /*
- * The update that one event of a lease leads to: what the lock has to do next. It does so in this
- * order: undo, send, top up, set the timer, tell.
+ * The update that one event of a lease leads to: the next actions of the lock, which carries
+ * them out in this order: undo, send, top up, set the timer, tell.
  */
 #ifndef REDLOCK_CORE_UPDATE_H
 #define REDLOCK_CORE_UPDATE_H
@@ -23,7 +23,7 @@ struct lease_update {
 
     uint32_t top_up;     /* mask: nodes at which to SET NX the current token */
     uint64_t top_up_ttl; /* the expiry of those keys */
-    bool top_up_later;   /* call lease_late_votes once the news are told: it tops up then */
+    bool top_up_later;   /* call lease_late_votes once the news are told, to top up then */
 
     unsigned news; /* mask of enum lease_news */
     redlock_status acquired;
