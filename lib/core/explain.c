@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Votes that mean the same are told together; what holders have left is told as the largest. */
+/* Returns whether two nodes are told together; of the TTLs of a group the largest is told. */
 static bool same_group(const redlock_node_report *a, const redlock_node_report *b) {
     return a->vote == b->vote && strcmp(a->detail, b->detail) == 0;
 }
@@ -57,7 +57,7 @@ static void describe(struct text *text, const redlock_node_report *report, uint6
         text_append(text, ": %s", report->detail);
         break;
     case REDLOCK_VOTE_BROKEN:
-    default: /* there are no others */
+    default: /* there is no other vote */
         text_append(text, "connection broke, outcome unknown: %s", report->detail);
         break;
     }

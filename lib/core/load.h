@@ -1,6 +1,6 @@
 /*
- * What a connection carries, commands sent and not answered, and the bounds of that. Who was
- * refused for want of room is told when there is plenty again: when half of it is free.
+ * The load of a connection, commands that are sent and not answered, and its bounds. A connection
+ * that refused commands for want of room reports when there is plenty again: when half is free.
  */
 #ifndef REDLOCK_CORE_LOAD_H
 #define REDLOCK_CORE_LOAD_H
@@ -14,22 +14,22 @@ struct load_bounds {
     size_t bytes;
 };
 
-/* What a command is for, and how much of the room is its. */
+/* The purpose of a command, and with it the share of the room that it may fill. */
 enum load_claim {
-    LOAD_NEW,  /* to take a lock, or to look at one: three quarters */
-    LOAD_HELD, /* to keep one that is held, or to give one back: all of it */
-    LOAD_OWN   /* the client's own question: no bound refuses it, and it is counted apart */
+    LOAD_NEW,  /* takes a lock, or looks at one: three quarters */
+    LOAD_HELD, /* keeps a held lock, or gives one back: all of the room */
+    LOAD_OWN   /* a question of the client: no bound refuses it, and it is counted apart */
 };
 
 struct load {
     uint32_t commands;
     size_t bytes;
-    bool has_refused; /* since there last was plenty of room */
+    bool has_refused; /* a command was refused since there last was plenty of room */
 };
 
 /*
- * Returns what such commands may fill. A crowd that wants locks must not keep those that are held
- * from being renewed. One that finds nothing before it may be as long as any.
+ * Returns the room that commands with this claim may fill: requests for locks must not keep held
+ * locks from being renewed. A command that finds an empty connection may fill all of it.
  */
 static inline struct load_bounds
 load_share(const struct load *load, const struct load_bounds *bounds, enum load_claim claim) {
@@ -39,7 +39,7 @@ load_share(const struct load *load, const struct load_bounds *bounds, enum load_
                                            .bytes = bounds->bytes - bounds->bytes / 4};
 }
 
-/* Whether one more command goes in. If not, that is remembered for load_remove. */
+/* Returns whether one more command has room; a refusal is noted for load_remove. */
 static inline bool load_has_room(struct load *load, const struct load_bounds *bounds,
                                  enum load_claim claim, size_t length) {
     struct load_bounds share = load_share(load, bounds, claim);
@@ -47,16 +47,17 @@ static inline bool load_has_room(struct load *load, const struct load_bounds *bo
         (load->commands < share.commands && load->bytes + length <= share.bytes)) {
         return true;
     }
-    load->has_refused = load->commands > 0; /* else it is too long, and waits for nothing */
+    load->has_refused = load->commands > 0; /* else the command is too long at any time */
     return false;
 }
 
+/* Adds a command that was sent. */
 static inline void load_add(struct load *load, size_t length) {
     load->commands++;
     load->bytes += length;
 }
 
-/* A command has ended. True when there is plenty of room again, after there had been none. */
+/* Removes a command that has ended; returns whether a refusal is over: there is plenty of room. */
 static inline bool load_remove(struct load *load, const struct load_bounds *bounds, size_t length) {
     load->commands--;
     load->bytes -= length;

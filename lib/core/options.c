@@ -5,20 +5,22 @@
 #include "core/validity.h"
 #include "wire/command.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Durations above a hundred years are taken for mistakes. */
+/* A hundred years: a longer duration is taken for a mistake. */
 #define DURATION_MAX_MS UINT64_C(3155760000000)
 
-/* No struct will ever be larger: a size beyond this was never set. */
+/* The largest size of any struct to come: a larger `size` is uninitialised memory. */
 #define SIZE_LIMIT 4096
 
 /*
- * Copies a struct that begins with its size, `given`, over the defaults in `mine`: an older,
- * smaller one leaves the defaults in the fields it lacks; a newer, larger one must not use what
- * this library does not know.
+ * Copies `given`, a struct that begins with its size, over the defaults in `mine`. An older,
+ * smaller struct leaves the defaults in the fields that it lacks; a newer, larger one must not set
+ * fields that this library does not know. `least` is the smallest valid size, `init` the
+ * initialiser.
  */
 static redlock_status copy_sized(const void *given, size_t given_size, void *mine, size_t my_size,
                                  size_t least, const char *init, redlock_error *error) {
@@ -78,8 +80,8 @@ static redlock_status check_durations(const redlock_options *options, redlock_er
 }
 
 /*
- * A counter that ends before a lock may would let the next fence be smaller. The default, which the
- * application may not even know of, follows a longer max_ttl_ms; any other value is refused.
+ * Refuses a counter that may end before a lock does: the next fence could be smaller. The default,
+ * `usual_ms`, of which the application may not know, follows a longer max_ttl_ms instead.
  */
 static redlock_status check_idle(redlock_options *options, uint64_t usual_ms,
                                  redlock_error *error) {
@@ -227,7 +229,7 @@ redlock_status options_check_key(const char *field, const char *key, size_t *len
     return REDLOCK_OK;
 }
 
-/* What shares a key knows of one key alone, and of no permits; and no reader's share stays. */
+/* Readers and writers have one key and no permits; readers have no fence, and no share stays. */
 static redlock_status check_mode(const redlock_request *request, redlock_error *error) {
     if (request->mode < REDLOCK_EXCLUSIVE || request->mode > REDLOCK_WRITER) {
         return error_set(error, REDLOCK_EINVAL, "mode: %d is not one of redlock_mode",
@@ -247,6 +249,7 @@ static redlock_status check_mode(const redlock_request *request, redlock_error *
 }
 
 const char *options_key(const redlock_request *request, size_t index, size_t *length) {
+    assert(index == 0 || index < request->key_count);
     if (request->key_count == 0) {
         *length = request->key_length;
         return request->key;
@@ -271,7 +274,7 @@ static redlock_status check_twice(const redlock_request *request, size_t index,
     return REDLOCK_OK;
 }
 
-/* Each permit has a key of its own, which is longer. */
+/* Leaves room in the key for the longer key of each permit. */
 static redlock_status check_permits(const redlock_request *request, redlock_error *error) {
     size_t room = strlen(":255");
     if (request->permits > 0 && request->key_count > 0) {
@@ -313,7 +316,7 @@ uint64_t options_wait_ms(const redlock_options *options) {
     return options->node_timeout_ms / 2 + 1;
 }
 
-/* A node that is busy with a WAIT is silent for as long, and must not be dropped for that. */
+/* Refuses a stall timeout that would drop a node while it is silent for a WAIT. */
 static redlock_status check_replicas(const redlock_request *request, const redlock_options *options,
                                      redlock_error *error) {
     if (request->wait_replicas > 0 && options->stall_timeout_ms < options->node_timeout_ms) {

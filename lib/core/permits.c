@@ -1,32 +1,25 @@
 #include "core/permits.h"
 
 #include "core/backoff.h"
-#include "core/quorum.h"
 
+#include <assert.h>
 #include <string.h>
 
 void permits_begin(struct permits *permits, uint32_t count) {
+    assert(count <= REDLOCK_MAX_PERMITS);
     permits->count = count;
     memset(permits->free_at, 0, count * sizeof(permits->free_at[0]));
 }
 
 void permits_note(struct permits *permits, uint32_t node, uint32_t permit) {
+    assert(node < REDLOCK_MAX_NODES && permit < permits->count);
     permits->free_at[permit] |= UINT32_C(1) << node;
 }
 
-static bool may_have_quorum(const struct round *round, uint32_t nodes) {
-    bool may = true;
-    for (unsigned i = 0; i < round->tally_count; i++) {
-        const struct tally *tally = &round->tallies[i];
-        may &= (uint32_t)__builtin_popcount(nodes & tally->members) >= quorum_of(tally->size);
-    }
-    return may;
-}
-
-/* At how many nodes it is known to be free; 0: it is of no use. */
+/* Returns at how many nodes a permit is known to be free; 0: no quorum can grant it. */
 static uint32_t worth(const struct round *round, uint32_t unknown, uint32_t permit) {
     uint32_t free_at = round->permits->free_at[permit] & round->members;
-    return may_have_quorum(round, free_at | unknown) ? (uint32_t)__builtin_popcount(free_at) : 0;
+    return round_has_quorum(round, free_at | unknown) ? (uint32_t)__builtin_popcount(free_at) : 0;
 }
 
 struct permit_choice permits_choose(const struct round *round, uint32_t tried, uint64_t *seed) {

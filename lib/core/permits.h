@@ -1,10 +1,10 @@
 /*
  * A semaphore of K permits is K locks, of which a request takes any one: permit i of the key "name"
- * is the lock of the key "name:i". No permit has two holders, so there are never more than K; what
- * is said here only helps to find one that is free.
+ * is the lock of the key "name:i". No permit has two holders, so there are never more than K
+ * holders; this module only helps to find a permit that is free.
  *
- * A node that cannot grant the permit that was asked for tells which are free there. When the try
- * has failed, the permit that is free at most nodes comes next.
+ * A node that cannot grant the permit asked for tells which permits are free there. After a try
+ * that failed, the permit that is free at most nodes comes next.
  */
 #ifndef REDLOCK_CORE_PERMITS_H
 #define REDLOCK_CORE_PERMITS_H
@@ -15,27 +15,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the nodes said in one try. */
+/* The free permits, as the nodes told them in one try. */
 struct permits {
     uint32_t count;
-    uint32_t free_at[REDLOCK_MAX_PERMITS]; /* masks: the nodes at which each is free */
+    uint32_t free_at[REDLOCK_MAX_PERMITS]; /* masks: the nodes at which each permit is free */
 };
 
 struct permit_choice {
     uint32_t permit;
-    bool is_promising; /* as far as it is known, a quorum may grant it now */
+    bool is_promising; /* a quorum may grant the permit now, as far as is known */
 };
 
+/* Begins a try for one of `count` permits, with none of them told to be free. */
 void permits_begin(struct permits *permits, uint32_t count);
 
-/* The permit is free at the node. */
+/* Notes that a permit is free at a node. */
 void permits_note(struct permits *permits, uint32_t node, uint32_t permit);
 
 /*
- * Which permit to try after `tried`, which the round did not get: one that is free at most nodes,
- * any of several, so that those who compete do not meet again. A node that has not answered, and
- * one that granted what was tried, have not said what else is free: it is taken to be. Of a round
- * that is not about permits: `tried`.
+ * Returns the permit to try after `tried`, which the round did not get: the one that is free at
+ * most nodes, drawn at random where there are several, so that competing requests do not meet
+ * again. Nodes that have not answered, and nodes that granted `tried`, have told nothing about the
+ * other permits, which are taken to be free there. Returns `tried` for a round without permits.
  */
 struct permit_choice permits_choose(const struct round *round, uint32_t tried, uint64_t *seed);
 

@@ -1,5 +1,6 @@
 #include "core/round.h"
 
+#include <assert.h>
 #include <string.h>
 
 static struct tally tally_of(uint32_t members) {
@@ -9,6 +10,7 @@ static struct tally tally_of(uint32_t members) {
 
 void round_begin(struct round *round, enum round_kind kind, struct quorum_lists lists,
                  uint64_t start, uint64_t ttl, uint32_t awaited) {
+    assert(lists.now != 0);
     bool is_joint = lists.next != 0 && kind != ROUND_RELEASE;
     round->kind = kind;
     round->start = start;
@@ -17,8 +19,11 @@ void round_begin(struct round *round, enum round_kind kind, struct quorum_lists 
     round->silent = round->members;
     round->awaited = awaited & round->members;
     round->tallies[0] = tally_of(lists.now);
-    round->tallies[1] = tally_of(lists.next);
-    round->tally_count = is_joint ? 2 : 1;
+    round->tally_count = 1;
+    if (is_joint) {
+        round->tallies[1] = tally_of(lists.next);
+        round->tally_count = 2;
+    }
     round->verdict = kind == ROUND_SETTLE && round->awaited == 0 ? ROUND_YES : ROUND_OPEN;
     memset(round->votes, REDLOCK_VOTE_NONE, sizeof(round->votes));
     memset(round->other_ttl_ms, 0, sizeof(round->other_ttl_ms));
@@ -30,10 +35,6 @@ static bool says_not_ours(redlock_vote vote) {
            vote == REDLOCK_VOTE_NO_EXPIRY || vote == REDLOCK_VOTE_MISSING;
 }
 
-static bool has_quorum(const struct tally *tally, uint32_t votes) {
-    return votes >= quorum_of(tally->size);
-}
-
 static enum round_verdict decide(const struct round *round) {
     if (round->kind == ROUND_SETTLE) {
         return (round->silent & round->awaited) == 0 ? ROUND_YES : ROUND_OPEN;
@@ -42,8 +43,8 @@ static enum round_verdict decide(const struct round *round) {
     bool may_be_yes = true;
     for (unsigned i = 0; i < round->tally_count; i++) {
         const struct tally *tally = &round->tallies[i];
-        is_yes &= has_quorum(tally, tally->granted);
-        may_be_yes &= has_quorum(tally, tally->granted + tally->silent);
+        is_yes &= quorum_is_reached(tally->size, tally->granted);
+        may_be_yes &= quorum_is_reached(tally->size, tally->granted + tally->silent);
     }
     if (is_yes) {
         return ROUND_YES;
@@ -52,10 +53,13 @@ static enum round_verdict decide(const struct round *round) {
     if (quorum_is_blocked(list->size, list->gone)) {
         return ROUND_GONE;
     }
-    /* Who acquires is done when it cannot be yes; a holder goes on to learn whether it is lost. */
+    if (may_be_yes) {
+        return ROUND_OPEN;
+    }
+    /* An acquisition that cannot be a yes is a no; a holder goes on, to learn of a loss. */
     bool is_held = round->kind == ROUND_RENEW || round->kind == ROUND_RELEASE;
-    bool may_be_gone = is_held && quorum_is_blocked(list->size, list->gone + list->silent);
-    return may_be_yes || may_be_gone ? ROUND_OPEN : ROUND_NO;
+    return is_held && quorum_is_blocked(list->size, list->gone + list->silent) ? ROUND_OPEN
+                                                                               : ROUND_NO;
 }
 
 static void count(struct round *round, uint32_t node, redlock_vote vote) {
@@ -70,12 +74,13 @@ static void count(struct round *round, uint32_t node, redlock_vote vote) {
     }
 }
 
-/* Not twice; but one that comes late takes the place of its TIMEOUT. */
+/* Returns whether a vote is the node's first one, or comes after its TIMEOUT. */
 static bool may_vote(const struct round *round, uint32_t node) {
     return round->silent >> node & 1 || round->votes[node] == REDLOCK_VOTE_TIMEOUT;
 }
 
 bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms) {
+    assert(node < REDLOCK_MAX_NODES);
     if (!may_vote(round, node)) {
         return false;
     }
@@ -106,15 +111,16 @@ void round_expire(struct round *round) {
 
 bool round_was_kept(const struct round *round) {
     return round->verdict != ROUND_OPEN &&
-           has_quorum(&round->tallies[0], round->tallies[0].granted);
+           quorum_is_reached(round->tallies[0].size, round->tallies[0].granted);
 }
 
-/* A mask of the nodes whose vote is one of `votes`, a mask as well. */
+/* Returns a mask of the nodes whose vote is one of `votes`, a mask of redlock_vote. */
 static uint32_t voters(const struct round *round, uint32_t votes) {
     uint32_t mask = 0;
     for (uint32_t rest = round->members; rest != 0; rest &= rest - 1) {
-        uint32_t node = (uint32_t)__builtin_ctz(rest);
-        mask |= (votes >> round->votes[node] & 1) << node;
+        if (votes >> round->votes[__builtin_ctz(rest)] & 1) {
+            mask |= rest & -rest; /* its lowest bit */
+        }
     }
     return mask;
 }
@@ -122,24 +128,25 @@ static uint32_t voters(const struct round *round, uint32_t votes) {
 #define VOTE(name) (UINT32_C(1) << REDLOCK_VOTE_##name)
 #define DENIALS (VOTE(DENIED) | VOTE(WRONG_TYPE) | VOTE(NO_EXPIRY))
 
-static bool is_quorum(const struct round *round, uint32_t nodes) {
-    bool is_one = true;
+bool round_has_quorum(const struct round *round, uint32_t nodes) {
+    bool has_quorum = true;
     for (unsigned i = 0; i < round->tally_count; i++) {
         const struct tally *tally = &round->tallies[i];
-        is_one &= has_quorum(tally, (uint32_t)__builtin_popcount(nodes & tally->members));
+        uint32_t count = (uint32_t)__builtin_popcount(nodes & tally->members);
+        has_quorum &= quorum_is_reached(tally->size, count);
     }
-    return is_one;
+    return has_quorum;
 }
 
 bool round_was_granted_late(const struct round *round) {
     return round->verdict == ROUND_NO &&
-           is_quorum(round, voters(round, VOTE(GRANTED) | VOTE(LATE)));
+           round_has_quorum(round, voters(round, VOTE(GRANTED) | VOTE(LATE)));
 }
 
 bool round_needs_silent(const struct round *round) {
     uint32_t others = voters(round, VOTE(GRANTED) | VOTE(ERROR) | VOTE(UNREACHABLE) | VOTE(BROKEN) |
                                         VOTE(UNTRUSTED));
-    return !is_quorum(round, others);
+    return !round_has_quorum(round, others);
 }
 
 uint32_t round_voters(const struct round *round, redlock_vote vote) {
@@ -171,5 +178,5 @@ bool round_agrees(const struct round *round, uint64_t fence) {
         uint32_t node = (uint32_t)__builtin_ctz(rest);
         agreeing |= (uint32_t)(round->fences[node] == fence) << node;
     }
-    return is_quorum(round, agreeing);
+    return round_has_quorum(round, agreeing);
 }

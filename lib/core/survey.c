@@ -16,12 +16,13 @@ void survey_note_value(struct survey_answer *answer, const char *bytes, size_t l
     }
 }
 
-/* Of values that were cut the length and the beginning are compared. */
+/* Compares the lengths, and as much of the values as was kept. */
 static bool is_same_value(const struct survey_answer *a, const struct survey_answer *b) {
     size_t kept = a->length < SURVEY_VALUE_MAX ? a->length : SURVEY_VALUE_MAX;
     return a->length == b->length && memcmp(a->value, b->value, kept) == 0;
 }
 
+/* Returns a mask of the nodes of the list whose answer is this one. */
 static uint32_t in_state(const struct survey *survey, uint32_t list, enum survey_state state) {
     uint32_t mask = 0;
     for (uint32_t rest = list; rest != 0; rest &= rest - 1) {
@@ -35,7 +36,7 @@ static uint32_t count(uint32_t mask) {
     return (uint32_t)__builtin_popcount(mask);
 }
 
-/* Who of the list holds what this node holds. */
+/* Returns a mask of the nodes of the list that hold the same value as `node`. */
 static uint32_t fellows(const struct survey *survey, uint32_t list, uint32_t node) {
     uint32_t mask = 0;
     for (uint32_t rest = in_state(survey, list, SURVEY_HELD); rest != 0; rest &= rest - 1) {
@@ -46,7 +47,7 @@ static uint32_t fellows(const struct survey *survey, uint32_t list, uint32_t nod
     return mask;
 }
 
-/* The node whose value most others have too. */
+/* Returns the node of the list whose value most nodes hold. */
 static uint32_t leader(const struct survey *survey, uint32_t list) {
     uint32_t best = 0;
     uint32_t most = 0;
@@ -71,7 +72,7 @@ static uint64_t readers_of(const struct survey_answer *answer) {
     return answer->readers;
 }
 
-/* The largest number that so many of the nodes reach. */
+/* Returns the largest number that is reached by `needed` of the nodes; 0: none is. */
 static uint64_t reached(const struct survey *survey, uint32_t nodes, uint32_t needed,
                         uint64_t (*number_of)(const struct survey_answer *)) {
     uint64_t best = 0;
@@ -104,7 +105,7 @@ struct survey_verdict survey_decide(const struct survey *survey) {
     };
 }
 
-/* Of one list: whoever takes the lock by it needs a quorum of it. */
+/* Compares the fence with one list: to take the lock, a client needs a quorum of each. */
 static redlock_status check_list(const struct survey *survey, uint32_t list, uint64_t fence) {
     uint32_t needed = quorum_of(count(list));
     uint32_t silent = count(in_state(survey, list, SURVEY_SILENT));

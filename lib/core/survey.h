@@ -1,10 +1,10 @@
 /*
- * What the nodes say of a key that is not ours to change: who holds it, and how far its counters
- * have come. Pure: the caller asks, and reads the answers.
+ * Inspection of a key that is not ours to change: its holder, and how far its counters have come,
+ * as the nodes tell them. Pure: the caller asks, and reads the answers.
  *
- * A quorum that holds the same value is a holder; where no value can reach a quorum, nobody is.
- * Whoever was told a fence has a quorum of counters that are at least as large; a try that failed
- * may leave larger ones on fewer nodes.
+ * A value that a quorum has is that of the holder; if no value can reach a quorum, there is none.
+ * Behind each fence that a holder was told stands a quorum of counters at least as large; a try
+ * that failed may leave larger ones on fewer nodes.
  */
 #ifndef REDLOCK_CORE_SURVEY_H
 #define REDLOCK_CORE_SURVEY_H
@@ -16,25 +16,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A token, '/', and an owner of 64. */
+/* The longest value of our own: a token, '/', and an owner of 64 bytes. */
 #define SURVEY_VALUE_MAX (40 + 1 + 64)
 #define SURVEY_OWNER_MAX 64
 
 enum survey_state {
     SURVEY_SILENT, /* no answer, yet or at all */
-    SURVEY_FREE,   /* the key is not there */
-    SURVEY_HELD,   /* it is, with a value */
-    SURVEY_NO_LOCK /* it is, but without expiry, or it is no string */
+    SURVEY_FREE,   /* no key */
+    SURVEY_HELD,   /* a key with a value and an expiry */
+    SURVEY_NO_LOCK /* a key without expiry, or one that is no string */
 };
 
 struct survey_answer {
     enum survey_state state;
-    size_t length;                    /* of the value: any bytes, another client's may be longer */
-    char value[SURVEY_VALUE_MAX];     /* cut */
-    char owner[SURVEY_OWNER_MAX + 1]; /* the part behind the token, as text; "" */
+    size_t length;                    /* of the whole value: other clients' values may be longer */
+    char value[SURVEY_VALUE_MAX];     /* the beginning of the value, any bytes */
+    char owner[SURVEY_OWNER_MAX + 1]; /* the part behind the token, as text; "": none */
     uint64_t ttl_ms;                  /* HELD */
     uint64_t fence;                   /* the counter; 0: none */
-    uint32_t readers;                 /* HELD: how many share it */
+    uint32_t readers;                 /* HELD: the number of readers that share the key */
 };
 
 struct survey {
@@ -43,23 +43,25 @@ struct survey {
 };
 
 struct survey_verdict {
-    bool is_certain; /* the nodes that are silent could not change it */
+    bool is_certain; /* the silent nodes could not change the verdict */
     bool is_held;
-    uint32_t node;    /* one of those that hold it */
-    uint64_t ttl_ms;  /* for how long a quorum holds it */
-    uint64_t fence;   /* what a quorum of the counters has reached */
-    uint32_t readers; /* so many a quorum has, of those that hold it */
+    uint32_t node;    /* one of the nodes that hold the key */
+    uint64_t ttl_ms;  /* the time for which a quorum holds the key */
+    uint64_t fence;   /* the largest number that a quorum of the counters has reached */
+    uint32_t readers; /* the number of readers that a quorum of the holding nodes has */
 };
 
+/* Decides who holds the key, by the list alone. */
 struct survey_verdict survey_decide(const struct survey *survey);
 
 /*
- * REDLOCK_OK: nobody was told a larger fence; REDLOCK_ELOST: a quorum of the counters is beyond it;
- * REDLOCK_ENOQUORUM: too few have answered to tell.
+ * Compares a fence with the counters. Returns REDLOCK_OK if no holder was told a larger fence,
+ * REDLOCK_ELOST if a quorum of the counters is beyond it, REDLOCK_ENOQUORUM if too few nodes have
+ * answered to decide.
  */
 redlock_status survey_check_fence(const struct survey *survey, uint64_t fence);
 
-/* Notes the value that a node has. */
+/* Notes the value of the key at a node, and the owner in it; both are copied, and cut if long. */
 void survey_note_value(struct survey_answer *answer, const char *bytes, size_t length);
 
 #endif

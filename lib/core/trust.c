@@ -2,6 +2,7 @@
 
 #include "base/nanos.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,14 +37,15 @@ static void answer(struct trust *trust, enum trust_topic topic, uint64_t at) {
 
 /* ---- restarts ---- */
 
-/* What its clock measures lasts at least so long by ours. */
+/* Returns a lower bound, on our clock, of a duration measured by the server's clock. */
 static uint64_t by_our_clock(const struct trust *trust, uint64_t theirs) {
     return theirs - (uint64_t)((double)theirs * trust->terms.drift);
 }
 
 /*
- * For how long it has certainly been up: its seconds are cut at both ends, so that one may be
- * missing. Who says that it was up before we last heard of the run before has a clock that jumped.
+ * Returns a lower bound of the server's uptime. Its seconds are cut at both ends, so that one may
+ * be missing. An uptime that reaches back before the last answer of the previous run is a lie of a
+ * clock that jumped, and counts as 0.
  */
 static uint64_t certain_uptime(const struct trust *trust, uint64_t uptime_s, uint64_t at) {
     uint64_t seconds = nanos_sub(nanos_min(uptime_s, UINT32_MAX), 1);
@@ -82,14 +84,15 @@ static void take_reading(struct trust *trust, int64_t low, int64_t high, uint64_
 }
 
 /*
- * By how much it may have gone ahead, or stayed behind: a validity of ttl * (1 - drift) by our
- * clock is safe as long as the node's clock does not count more than ttl meanwhile.
+ * Returns by how much the node's clock may have gone ahead or stayed behind in a time that passed:
+ * a validity of ttl * (1 - drift) by our clock is safe as long as the node's clock counts no more
+ * than ttl meanwhile.
  */
 static int64_t allowance(const struct trust *trust, uint64_t passed) {
     return (int64_t)((double)passed * trust->terms.drift / (1 - trust->terms.drift));
 }
 
-/* Whether a new reading fits into what the readings before allow now. */
+/* Takes a new reading; returns whether it fits into the range that earlier readings allow now. */
 static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
     int64_t time = (int64_t)beat->time_us * NANOS_PER_US;
     int64_t low = time - (int64_t)beat->received_at;
@@ -118,6 +121,7 @@ static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
 }
 
 bool trust_beat(struct trust *trust, const struct trust_beat *beat) {
+    assert(beat->sent_at <= beat->received_at);
     uint64_t age = by_our_clock(trust, nanos_sub(beat->age_us, 1) * NANOS_PER_US); /* cut */
     trust->until[TRUST_FORGETFUL] =
         nanos_add(beat->received_at, nanos_sub(trust->terms.max_ttl, age));
@@ -133,6 +137,7 @@ bool trust_beat(struct trust *trust, const struct trust_beat *beat) {
 
 void trust_refused(struct trust *trust, enum trust_topic topic, bool is_forbidden,
                    const char *why) {
+    assert(topic < TRUST_TOPIC_COUNT);
     if (is_forbidden && trust->terms.guards == REDLOCK_GUARDS_LENIENT) {
         trust->answered |= bit_of(topic);
         trust->is_beating = trust->is_beating && topic != TRUST_BEAT;
@@ -157,12 +162,12 @@ void trust_refused(struct trust *trust, enum trust_topic topic, bool is_forbidde
 
 /* ---- the verdict ---- */
 
-/* A mask of what it must have said. */
+/* Returns a mask of the topics that the node must have answered. */
 static uint32_t required(const struct trust *trust) {
     return is_guarded(trust) ? bit_of(TRUST_SERVER) | bit_of(TRUST_ROLE) | bit_of(TRUST_BEAT) : 0;
 }
 
-/* Faults that do not end by themselves. */
+/* Returns a fault that does not end by itself, or TRUST_NO_FAULT. */
 static enum trust_fault standing_fault(const struct trust *trust) {
     if (trust->twin != NULL) {
         return TRUST_TWIN;
@@ -241,7 +246,7 @@ void trust_describe(const struct trust *trust, enum trust_fault fault, struct te
         text_append(text, "it has not answered for too long what it is asked every second");
         break;
     case TRUST_FORGETFUL:
-    default: /* there are no others */
+    default: /* there is no other fault */
         text_append(text, "its memory is new: it was emptied, or no client came before");
         break;
     }

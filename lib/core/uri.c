@@ -11,7 +11,7 @@
 #define SOCKET_PATH_MAX 107 /* sun_path of Linux, less the NUL */
 #define DB_MAX 2147483647
 
-/* The parts of one URI as they stand in the text, still with their escapes. */
+/* One part of a URI as it stands in the text, with its escapes. */
 struct parts {
     const char *text, *end;
     bool present;
@@ -35,7 +35,7 @@ static int hex_digit(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Decodes one part into the storage; NULL when an escape is not right. */
+/* Decodes one part into the storage; returns NULL if an escape is not valid. */
 static const char *decode(struct parser *parser, struct parts part) {
     const char *start = parser->out;
     for (const char *p = part.text; p < part.end; p++) {
@@ -55,7 +55,7 @@ static const char *decode(struct parser *parser, struct parts part) {
     return start;
 }
 
-/* A decimal number of digits only, at most `max`. */
+/* Reads a decimal number of digits only; returns false if it is none, or above `max`. */
 static bool number(struct parts part, uint32_t max, uint32_t *value) {
     uint64_t sum = 0;
     if (part.text == part.end) {
@@ -74,7 +74,7 @@ static bool number(struct parts part, uint32_t max, uint32_t *value) {
     return true;
 }
 
-/* Splits at the first `separator`: `part` keeps what is before it, what is after it is returned. */
+/* Splits at the first `separator`: `part` keeps the text before it, the rest is returned. */
 static struct parts split(struct parts *part, char separator) {
     struct parts rest = {part->end, part->end, false};
     const char *found = memchr(part->text, separator, (size_t)(part->end - part->text));
@@ -177,7 +177,7 @@ static redlock_status parse_durable(struct parser *parser, struct parts value, s
     return REDLOCK_OK;
 }
 
-/* name=value, with '&' between them. A socket has no other place for its db. */
+/* Parses name=value pairs with '&' between them. A socket has no other place for its db. */
 static redlock_status parse_options(struct parser *parser, struct parts options, struct uri *uri) {
     while (options.present) {
         struct parts rest = split(&options, '&');

@@ -1,9 +1,9 @@
 /*
- * Where a node is and how to log in:
+ * The address and the login of a node:
  *     redis://[user[:password]@]host[:port][/db]       unix://[user[:password]@]/path[?db=n]
- *     rediss://..., the same as redis:// over TLS
+ *     rediss://..., redis:// over TLS
  * with %XX escapes (RFC 3986) and IPv6 addresses in brackets; ?durable=yes (or &durable=yes) says
- * that the server keeps what it was told over restarts.
+ * that the server keeps its data over restarts.
  */
 #ifndef REDLOCK_CORE_URI_H
 #define REDLOCK_CORE_URI_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct uri {
-    const char *host; /* a name or a number, without brackets; NULL for a socket */
+    const char *host; /* a name or an address, without brackets; NULL for a socket */
     uint16_t port;
     const char *path; /* of the socket; NULL for a host */
     const char *user; /* NULL: none given */
@@ -28,20 +28,22 @@ struct uri {
 
 /*
  * Parses `text`. The strings of `uri` lie in `storage`, which has room for strlen(text) + 3 bytes
- * and must live as long. On failure returns REDLOCK_EINVAL and `error` says what is wrong, in
- * words that begin with `where` and never repeat any part of the text, which may hold a password.
+ * and must live as long as `uri`. On failure returns REDLOCK_EINVAL, and `error` tells the mistake:
+ * it begins with `where`, and repeats no part of the text, which may hold a password.
  */
 redlock_status uri_parse(const char *text, const char *where, char *storage, struct uri *uri,
                          redlock_error *error);
 
-/* Whether both name the same database of the same server; and whether one logs in alike there. */
+/* Returns whether both name the same database of the same server. */
 bool uri_is_same_server(const struct uri *a, const struct uri *b);
+
+/* Returns whether logins, TLS and durability are the same. */
 bool uri_is_same_login(const struct uri *a, const struct uri *b);
 
 /* The longest name that uri_name writes, with the NUL. */
 #define URI_NAME_MAX 300
 
-/* What the node is called in logs and reports: "10.0.0.1:6379", "[::1]:6379", "/run/redis.sock". */
+/* Writes the node's name in logs and reports: "10.0.0.1:6379", "[::1]:6379", "/run/redis.sock". */
 void uri_name(const struct uri *uri, char name[URI_NAME_MAX]);
 
 #endif

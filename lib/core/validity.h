@@ -1,20 +1,23 @@
 /*
- * How long a lock is certain to be ours: what is left of its TTL, counted from before the first
- * byte was sent, less the drift ("Distributed Locks with Redis", The Redlock Algorithm, step 3
- * and the footnote on clock drift). All in nanoseconds.
+ * Validity: the time for which a lock is certain to be ours. It is the rest of the TTL, counted
+ * from before the first byte was sent, less the drift ("Distributed Locks with Redis", The Redlock
+ * Algorithm, step 3 and the footnote on clock drift). All times in nanoseconds.
  */
 #ifndef REDLOCK_CORE_VALIDITY_H
 #define REDLOCK_CORE_VALIDITY_H
 
 #include <stdint.h>
 
-/* ttl * drift + 2 ms, rounded up: 2 ms for Redis' expiry precision and that of small TTLs. */
+/*
+ * Returns ttl * drift + 2 ms, rounded up. The 2 ms are for the precision of expiries in Redis, and
+ * for small TTLs.
+ */
 uint64_t validity_drift(uint64_t ttl, double drift);
 
-/* The TTL that leaves a validity of so long, or a little more. */
+/* Returns the TTL that leaves this validity, or a little more. */
 uint64_t validity_ttl(uint64_t validity, double drift);
 
-/* The instant at which a lock whose round began at `start` stops being certain. */
+/* Returns the instant at which the validity of a lock ends whose round began at `start`. */
 uint64_t validity_end(uint64_t start, uint64_t ttl, double drift);
 
 #endif

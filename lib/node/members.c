@@ -34,11 +34,6 @@ static void list_add(struct node_list *list, uint32_t slot) {
     list->slots[list->count++] = (uint8_t)slot;
 }
 
-static bool has_quorum(uint32_t list, uint32_t nodes) {
-    uint32_t size = (uint32_t)__builtin_popcount(list);
-    return size == 0 || (uint32_t)__builtin_popcount(list & nodes) >= quorum_of(size);
-}
-
 uint32_t members_in_order(const struct members *members, struct node *nodes[REDLOCK_MAX_NODES]) {
     const struct node_list *lists[] = {&members->now, &members->next};
     uint32_t count = 0;
@@ -62,7 +57,7 @@ bool members_have_quorum(const struct members *members) {
     while ((node = members_take(members, &rest)) != NULL) {
         up |= node_is_up(node) ? node_bit(node) : 0;
     }
-    return has_quorum(members->now.mask, up) && has_quorum(members->next.mask, up);
+    return quorum_is_met(members->now.mask, up) && quorum_is_met(members->next.mask, up);
 }
 
 void members_beat(const struct members *members, uint64_t now, uint64_t ago) {

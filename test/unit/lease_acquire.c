@@ -540,6 +540,43 @@ static void test_without_memory(void **state) {
     assert_nothing_sent(&rig);
 }
 
+static void test_votes_that_come_late_change_why_a_try_failed(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    terms.retries = 1;
+    rig_start(&rig, &terms, 1);
+    rig_votes(&rig, "D");
+    rig_wake_on_time(&rig);
+    assert_state(&rig, LEASE_BACKOFF);
+    assert_int_equal(rig.lease.failure, REDLOCK_ENOQUORUM);
+    rig_votes(&rig, " DDD");
+    lease_reconsider(&rig.lease, &rig.round);
+    assert_int_equal(rig.lease.failure, REDLOCK_EHELD);
+    rig_wake_on_time(&rig);
+    assert_state(&rig, LEASE_ACQUIRING);
+    lease_reconsider(&rig.lease, &rig.round); /* this try has not failed */
+    assert_int_equal(rig.lease.failure, REDLOCK_EHELD);
+    struct round tried = rig.round;
+    begin_in(&rig, LEASE_SETTLING);
+    assert_int_equal(rig.lease.failure, REDLOCK_EHELD);
+    lease_reconsider(&rig.lease, &tried); /* which nobody has denied yet */
+    assert_int_equal(rig.lease.failure, REDLOCK_ENOQUORUM);
+}
+
+static void test_only_a_round_has_a_deadline_from_when_it_was_sent(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(pending); i++) {
+        struct rig rig;
+        begin_in(&rig, pending[i].state);
+        uint64_t wake_at = rig.lease.wake_at;
+        rig_pass(&rig, MS(1));
+        lease_sent(&rig.lease, rig.now);
+        bool is_pause = pending[i].state == LEASE_BACKOFF;
+        assert_int_equal(rig.lease.wake_at, is_pause ? wake_at : rig.now + MS(50));
+    }
+}
+
 static void test_what_only_a_held_lock_can_do(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(pending); i++) {
@@ -772,6 +809,8 @@ int main(void) {
         cmocka_unit_test(test_cancel_of_an_unsent_settling_round),
         cmocka_unit_test(test_close),
         cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_votes_that_come_late_change_why_a_try_failed),
+        cmocka_unit_test(test_only_a_round_has_a_deadline_from_when_it_was_sent),
         cmocka_unit_test(test_what_only_a_held_lock_can_do),
         cmocka_unit_test(test_a_fence_that_a_quorum_agrees_on_takes_one_round),
         cmocka_unit_test(test_a_fence_that_no_quorum_has_is_raised_first),

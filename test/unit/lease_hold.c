@@ -30,6 +30,17 @@ static void assert_extended(const struct rig *rig, redlock_status status) {
 
 /* ---- renewals ---- */
 
+static void test_a_renewal_that_was_not_sent_has_no_round_to_expire(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    rig_wake_on_time(&rig);
+    lease_woken(&rig.lease, NULL, rig.lease.wake_at, &rig.update);
+    assert_state(&rig, LEASE_RENEWING);
+    assert_nothing_sent(&rig);
+}
+
 static void test_a_watchdog_renews_every_third_of_the_ttl(void **state) {
     (void)state;
     struct rig rig;
@@ -1025,6 +1036,7 @@ static void test_why_not_by_two_lists(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_watchdog_renews_every_third_of_the_ttl),
+        cmocka_unit_test(test_a_renewal_that_was_not_sent_has_no_round_to_expire),
         cmocka_unit_test(test_without_a_watchdog_nothing_is_renewed),
         cmocka_unit_test(test_a_timer_that_is_early_renews_nothing),
         cmocka_unit_test(test_the_loss_is_told_before_the_validity_ends),

@@ -545,7 +545,12 @@ static void test_the_key(void **state) {
     request.key = "orders:fence"; /* allowed */
     assert_request_accepted(&request);
     request.key = "redlock:markee";
-    assert_int_equal(assert_request_accepted(&request).key_length, 14);
+    request = assert_request_accepted(&request);
+    assert_int_equal(request.key_length, 14);
+    size_t length;
+    assert_string_equal(options_key(&request, 0, &length), "redlock:markee");
+    assert_int_equal(length, 14);
+    request.key_length = 0;
     request.key = "a\0b";
     assert_int_equal(assert_request_accepted(&request).key_length, 1);
     request.key_length = 3;

@@ -1,6 +1,7 @@
 #include "rig.h"
 
 #include "base/nanos.h"
+#include "core/renewal.h"
 #include "core/validity.h"
 #include "unit.h"
 
@@ -288,7 +289,7 @@ void rig_close(struct rig *rig) {
 void rig_renew_at_the_end(struct rig *rig) {
     struct lease *lease = &rig->lease;
     uint64_t last = nanos_add(lease->acquired_at, lease->terms.max_hold);
-    lease->phase = rig->round.start + lease_interval(lease);
+    lease->phase = rig->round.start + renewal_interval(lease->terms.ttl);
     if (lease->terms.watchdog) {
         lease->renew_at = lease->phase <= last ? lease->phase : NANOS_NEVER;
         lease->wake_at = nanos_min(lease->renew_at, lease->lost_at);

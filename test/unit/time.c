@@ -149,6 +149,19 @@ static void test_majorities(void **state) {
     assert_int_equal(quorum_of(32), 17);
 }
 
+/* Nodes that are not in the list count neither way; an empty list asks for nothing. */
+static void test_a_quorum_of_a_list_is_met_by_its_own_nodes(void **state) {
+    (void)state;
+    for (uint32_t list = 0; list < 32; list++) {
+        uint32_t size = (uint32_t)__builtin_popcount(list);
+        for (uint32_t nodes = 0; nodes < 64; nodes++) {
+            uint32_t votes = (uint32_t)__builtin_popcount(list & nodes);
+            assert_int_equal(quorum_is_reached(size, votes), 2 * votes > size);
+            assert_int_equal(quorum_is_met(list, nodes), size == 0 || 2 * votes > size);
+        }
+    }
+}
+
 /* The TTL to ask for, so that a validity results from it. */
 static void test_the_ttl_of_a_validity(void **state) {
     (void)state;
@@ -174,6 +187,7 @@ int main(void) {
         cmocka_unit_test(test_each_ttl_from_1_ms_to_30_s),
         cmocka_unit_test(test_more_drift_never_leaves_more_validity),
         cmocka_unit_test(test_majorities),
+        cmocka_unit_test(test_a_quorum_of_a_list_is_met_by_its_own_nodes),
         cmocka_unit_test(test_the_ttl_of_a_validity),
     };
     return cmocka_run_group_tests_name("time", tests, NULL, NULL);

@@ -1,0 +1,132 @@
+#include "core/acquire.h"
+
+#include "core/backoff.h"
+#include "core/hold.h"
+#include "core/permits.h"
+#include "core/tries.h"
+#include "core/validity.h"
+
+/* Hops in a row before a pause: otherwise requests that compete for the last permit would spin. */
+#define HOPS_MAX 4
+
+static void try_once(struct lease *lease, uint64_t now, struct lease_update *update) {
+    const struct lease_terms *terms = &lease->terms;
+    lease_set_state(lease, LEASE_ACQUIRING);
+    lease->tries++;
+    update_send(update, ROUND_ACQUIRE, 0);
+    /* A quorum that comes after the validity is over would be of no use: do not wait for it. */
+    lease_await_round(lease, now,
+                      nanos_sub(validity_end(now, terms->ttl, terms->drift), terms->min_validity));
+}
+
+void acquire_begin(struct lease *lease, uint64_t now, struct lease_update *update) {
+    uint32_t permits = lease->terms.permits;
+    lease->hops_left = HOPS_MAX;
+    if (permits > 0) {
+        lease->permit = (uint32_t)(backoff_random(&lease->seed) % permits);
+    }
+    try_once(lease, now, update);
+}
+
+void acquire_fail(struct lease *lease, redlock_status status, uint64_t now,
+                  struct lease_update *update) {
+    assert(lease_is_acquiring(lease) && status != REDLOCK_OK);
+    lease_set_state(lease, LEASE_OVER);
+    lease->told_at = now;
+    lease->wake_at = NANOS_NEVER;
+    update_tell(update, LEASE_ACQUIRED, status);
+}
+
+/* Goes on to another permit if the nodes know of one that is free; returns whether it did. */
+static bool hop(struct lease *lease, const struct round *round, uint64_t now,
+                struct lease_update *update) {
+    struct permit_choice choice = permits_choose(round, lease->permit, &lease->seed);
+    lease->permit = choice.permit;
+    if (!choice.is_promising || round->verdict == ROUND_YES || lease->hops_left == 0 ||
+        now >= lease->terms.give_up_at) {
+        lease->hops_left = HOPS_MAX;
+        return false;
+    }
+    lease->hops++;
+    lease->hops_left--;
+    update->undo = lease->may_hold;
+    try_once(lease, now, update);
+    return true;
+}
+
+/* Undoes the failed try at the nodes of `lease->may_hold`, and goes on to the next try, if any. */
+static void try_failed(struct lease *lease, const struct round *round, uint64_t now,
+                       struct lease_update *update) {
+    uint64_t delay;
+    lease->failure = tries_failure(round);
+    if (hop(lease, round, now, update)) {
+        return;
+    }
+    if (tries_draw_delay(lease, now, &delay)) {
+        update->undo = lease->may_hold;
+        lease_set_state(lease, LEASE_BACKOFF);
+        lease->wake_at = nanos_add(now, delay);
+        return;
+    }
+    uint32_t deniers = round_deniers(round);
+    if (deniers == 0) {
+        update->undo = lease->may_hold;
+        acquire_fail(lease, lease->failure, now, update);
+        return;
+    }
+    lease_set_state(lease, LEASE_SETTLING);
+    lease_await_round(lease, now, NANOS_NEVER);
+    update_send(update, ROUND_SETTLE, deniers);
+}
+
+void acquire_again(struct lease *lease, uint64_t now, struct lease_update *update) {
+    assert(lease->state == LEASE_BACKOFF);
+    if (now >= lease->terms.give_up_at) {
+        acquire_fail(lease, lease->failure, now, update);
+    } else {
+        try_once(lease, now, update);
+    }
+}
+
+/* Raises the counters to the fence, within the time of the try, as often as needed. */
+static void raise_fence(struct lease *lease, uint64_t now, struct lease_update *update) {
+    lease_set_state(lease, LEASE_RAISING);
+    update_send(update, ROUND_RAISE, 0);
+    lease_await_round(lease, now, lease->useless_at);
+}
+
+void acquire_decided(struct lease *lease, const struct round *round, uint64_t now,
+                     struct lease_update *update) {
+    assert(round->kind == ROUND_ACQUIRE);
+    uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
+    lease->may_hold = round_possible_holders(round);
+    lease->fence = lease->terms.fenced ? round_fence(round) : 0;
+    if (round->verdict != ROUND_YES || !lease_leaves_validity(lease, end, now)) {
+        try_failed(lease, round, now, update);
+    } else if (lease->terms.fenced && !round_agrees(round, lease->fence)) {
+        raise_fence(lease, now, update);
+    } else {
+        hold_begin(lease, round, end, now, update);
+    }
+}
+
+/*
+ * A node that granted the key too late to be counted may be further than the others, perhaps
+ * because another lock had the key there meanwhile, with just this fence. So a node counts only if
+ * its counter is the fence; otherwise all are raised to the largest counter, and asked again.
+ */
+void acquire_raise_decided(struct lease *lease, const struct round *round, uint64_t now,
+                           struct lease_update *update) {
+    assert(round->kind == ROUND_RAISE);
+    uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
+    bool is_further = round->verdict == ROUND_YES && !round_agrees(round, lease->fence);
+    if (round->verdict != ROUND_YES || !lease_leaves_validity(lease, end, now) ||
+        (is_further && now >= lease->useless_at)) {
+        try_failed(lease, round, now, update);
+    } else if (is_further) {
+        lease->fence = round_fence(round);
+        raise_fence(lease, now, update);
+    } else {
+        hold_begin(lease, round, end, now, update);
+    }
+}

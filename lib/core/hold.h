@@ -1,0 +1,49 @@
+/*
+ * A lock that is held: its validity, its renewals, and its loss. In states HELD and RENEWING.
+ *
+ * A renewal waits as long as only silent nodes can complete its quorum: nodes answer in order, and
+ * would not answer another renewal earlier. Otherwise it has half of the time that is left; grants
+ * that come later still count, until there is another round. A renewal that failed is tried again
+ * (core/renewal.h), or at once when a node comes up. The lock is lost when so many nodes say that
+ * the key is not ours that no quorum has it, and at the latest just before its validity ends.
+ */
+#ifndef REDLOCK_CORE_HOLD_H
+#define REDLOCK_CORE_HOLD_H
+
+#include "core/lease_state.h"
+#include "core/update.h"
+
+/* Begins to hold a lock that `round` acquired, with a validity that ends at `end`, and tells it. */
+void hold_begin(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
+                struct lease_update *update);
+
+/* Takes the verdict of the round of a renewal or an extension. */
+void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
+                  struct lease_update *update);
+
+/*
+ * Takes the firing of the timer in HELD or RENEWING: loses the lock, renews it, or waits on for
+ * `round`, the round under way; NULL: there is none. Returns false if `round` is to be expired.
+ */
+bool hold_woken(struct lease *lease, const struct round *round, uint64_t now,
+                struct lease_update *update);
+
+/* Extends the lock by a round for `ttl`, which supersedes a renewal under way. */
+void hold_extend(struct lease *lease, uint64_t ttl, uint64_t now, struct lease_update *update);
+
+/* Ends an extension, if one is under way, and tells its status. */
+void hold_end_extension(struct lease *lease, redlock_status status, struct lease_update *update);
+
+/* Goes on in HELD after a renewal that failed or could not be sent, and plans the next one. */
+void hold_renewal_failed(struct lease *lease, uint64_t now);
+
+/* Carry out lease_hurry, lease_late_votes and lease_move; without effect unless the lock is held.
+ */
+void hold_hurry(struct lease *lease, const struct round *round, uint64_t now,
+                struct lease_update *update);
+void hold_late_votes(struct lease *lease, const struct round *round, uint64_t now,
+                     struct lease_update *update);
+void hold_top_up_joining(struct lease *lease, uint32_t joining, uint64_t now,
+                         struct lease_update *update);
+
+#endif

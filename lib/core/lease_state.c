@@ -1,0 +1,34 @@
+#include "core/lease_state.h"
+
+#define TO(state) (1u << LEASE_##state)
+
+const uint16_t lease_moves[LEASE_OVER + 1] = {
+    [LEASE_ACQUIRING] =
+        TO(ACQUIRING) | TO(RAISING) | TO(BACKOFF) | TO(SETTLING) | TO(HELD) | TO(OVER),
+    [LEASE_RAISING] = TO(RAISING) | TO(BACKOFF) | TO(SETTLING) | TO(HELD) | TO(OVER),
+    [LEASE_BACKOFF] = TO(ACQUIRING) | TO(OVER),
+    [LEASE_SETTLING] = TO(OVER),
+    [LEASE_HELD] = TO(HELD) | TO(RENEWING) | TO(LOST) | TO(RELEASING),
+    [LEASE_RENEWING] = TO(HELD) | TO(RENEWING) | TO(LOST) | TO(RELEASING),
+    [LEASE_LOST] = TO(RELEASING),
+    [LEASE_RELEASING] = TO(OVER),
+    [LEASE_OVER] = 0,
+};
+
+const char *lease_state_name(enum lease_state state) {
+    static const char *const names[] = {"acquiring", "raising", "backoff",   "settling", "held",
+                                        "renewing",  "lost",    "releasing", "over"};
+    return names[state];
+}
+
+/* A renewal is in less of a hurry than an acquisition; an application waits for its extension. */
+static uint64_t patience(const struct lease *lease, uint64_t now, uint64_t useless_at) {
+    return lease_is_watchdog_renewing(lease) ? nanos_sub(useless_at, now) / 2
+                                             : lease->terms.node_timeout;
+}
+
+void lease_await_round(struct lease *lease, uint64_t now, uint64_t useless_at) {
+    lease->useless_at = useless_at;
+    lease->patience = nanos_min(patience(lease, now, useless_at), nanos_sub(useless_at, now));
+    lease->wake_at = nanos_add(now, lease->patience);
+}

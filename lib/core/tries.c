@@ -1,0 +1,45 @@
+#include "core/tries.h"
+
+#include "core/backoff.h"
+#include "core/quorum.h"
+
+/* Returns the retries used: all tries but the first and the hops. */
+static uint32_t retries_used(const struct lease *lease) {
+    assert(lease->tries > lease->hops);
+    return lease->tries - 1 - lease->hops;
+}
+
+bool tries_may_go_on(const struct lease *lease, uint64_t now) {
+    return retries_used(lease) < lease->terms.retries && now < lease->terms.give_up_at;
+}
+
+uint64_t tries_longest_delay(const struct lease *lease, uint64_t now) {
+    const struct lease_terms *terms = &lease->terms;
+    uint64_t bound = backoff_bound(terms->retry_delay, terms->retry_delay_max, retries_used(lease));
+    return nanos_min(bound, nanos_sub(terms->give_up_at, now));
+}
+
+bool tries_draw_delay(struct lease *lease, uint64_t now, uint64_t *delay) {
+    if (!tries_may_go_on(lease, now)) {
+        return false;
+    }
+    *delay = backoff_draw(&lease->seed, tries_longest_delay(lease, now));
+    return *delay < lease->terms.give_up_at - now;
+}
+
+redlock_status tries_failure(const struct round *round) {
+    if (round->verdict == ROUND_YES) {
+        return REDLOCK_EEXPIRED;
+    }
+    uint32_t denied = round_deniers(round);
+    uint32_t voted = round->members & ~round->silent;
+    uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
+    uint32_t failed = voted & ~granted & ~denied; /* late votes are in all three */
+    bool held = denied != 0;
+    for (unsigned i = 0; i < round->tally_count; i++) {
+        const struct tally *tally = &round->tallies[i];
+        uint32_t count = (uint32_t)__builtin_popcount(tally->members & failed);
+        held = held && !quorum_is_blocked(tally->size, count);
+    }
+    return held ? REDLOCK_EHELD : REDLOCK_ENOQUORUM;
+}

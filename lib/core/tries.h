@@ -1,0 +1,27 @@
+/*
+ * Tries of an acquisition: whether another one follows, after which delay, and why one failed.
+ * Retries and time bound them; hops, the tries that go to another permit at once, use up no retry.
+ */
+#ifndef REDLOCK_CORE_TRIES_H
+#define REDLOCK_CORE_TRIES_H
+
+#include "core/lease_state.h"
+#include "core/round.h"
+
+/* Returns whether retries and time are left for another try. */
+bool tries_may_go_on(const struct lease *lease, uint64_t now);
+
+/* Returns the longest delay before the next try, if there is one. */
+uint64_t tries_longest_delay(const struct lease *lease, uint64_t now);
+
+/* Draws the delay before the next try; false when none follows, or it would come too late. */
+bool tries_draw_delay(struct lease *lease, uint64_t now, uint64_t *delay);
+
+/*
+ * Returns why a try did not acquire the lock, from its round: REDLOCK_EEXPIRED after a quorum,
+ * REDLOCK_EHELD if nodes denied and the failed nodes alone could not have prevented a quorum, else
+ * REDLOCK_ENOQUORUM.
+ */
+redlock_status tries_failure(const struct round *round);
+
+#endif

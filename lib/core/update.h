@@ -1,0 +1,53 @@
+/*
+ * The update that one event of a lease leads to: the next actions of the lock, which carries
+ * them out in this order: undo, send, top up, set the timer, tell.
+ */
+#ifndef REDLOCK_CORE_UPDATE_H
+#define REDLOCK_CORE_UPDATE_H
+
+#include "core/round.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The callbacks of the application that are due: a mask, with a status for each. */
+enum lease_news { LEASE_ACQUIRED = 1, LEASE_EXTENDED = 2, LEASE_LOSS = 4, LEASE_RELEASED = 8 };
+
+struct lease_update {
+    uint32_t undo; /* mask: nodes at which to release the failed try's token, unattended */
+
+    bool send;             /* begin `round` on all nodes; all but ACQUIRE carry the fence */
+    enum round_kind round; /* ACQUIRE takes a fresh token, for the lease's permit */
+    uint32_t awaited;      /* of SETTLE */
+
+    uint32_t top_up;     /* mask: nodes at which to SET NX the current token */
+    uint64_t top_up_ttl; /* the expiry of those keys */
+    bool top_up_later;   /* call lease_late_votes once the news are told, to top up then */
+
+    unsigned news; /* mask of enum lease_news */
+    redlock_status acquired;
+    redlock_status extended;
+    redlock_status loss;
+    redlock_status released;
+};
+
+/* Begins a round; `awaited` is for ROUND_SETTLE. */
+static inline void update_send(struct lease_update *update, enum round_kind round,
+                               uint32_t awaited) {
+    update->send = true;
+    update->round = round;
+    update->awaited = awaited;
+}
+
+static inline void update_tell(struct lease_update *update, enum lease_news news,
+                               redlock_status status) {
+    update->news |= news;
+    redlock_status *told = news == LEASE_ACQUIRED   ? &update->acquired
+                           : news == LEASE_EXTENDED ? &update->extended
+                           : news == LEASE_LOSS     ? &update->loss
+                                                    : &update->released;
+    *told = status;
+}
+
+#endif
