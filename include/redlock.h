@@ -107,7 +107,7 @@ typedef struct redlock_allocator {
 } redlock_allocator;
 
 typedef enum redlock_log_level {
-    REDLOCK_LOG_DEBUG = 0, /* each change of state of a lock */
+    REDLOCK_LOG_DEBUG = 0, /* each round, vote and change of state of a lock */
     REDLOCK_LOG_INFO = 1,  /* nodes that come and go */
     REDLOCK_LOG_WARN = 2,  /* losses of availability: a stalled node, a lost lock */
     REDLOCK_LOG_ERROR = 3  /* faults that an operator has to mend: wrong password, read-only node */

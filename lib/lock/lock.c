@@ -159,22 +159,16 @@ void lock_set_timer(redlock_lock *lock) {
     }
 }
 
-static void log_state(const redlock_lock *lock, enum lease_state before) {
-    const struct log *log = &lock->locks->context->log;
-    if (before == lock->lease.state) {
-        return;
-    }
-    redlock_log_level level =
-        lock->lease.state == LEASE_LOST ? REDLOCK_LOG_WARN : REDLOCK_LOG_DEBUG;
-    if (log_wants(log, level)) {
-        log_line(log, level, "lock %s: %s -> %s", lock->key->bytes, lease_state_name(before),
-                 lease_state_name(lock->lease.state));
+static void emit_change(const redlock_lock *lock, enum lease_state before) {
+    if (before != lock->lease.state) {
+        EMIT(&lock->locks->context->events, lock_changed, .key = lock->key->bytes, .before = before,
+             .after = lock->lease.state);
     }
 }
 
 void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum lease_state before,
                     uint64_t now) {
-    log_state(lock, before);
+    emit_change(lock, before);
     if (update->undo != 0) {
         undo(lock, update->undo, now);
     }
@@ -216,6 +210,14 @@ static void reconsider(redlock_lock *lock) {
     }
 }
 
+/* Emits the verdict of a round that was open, if its deadline has decided it. */
+static void emit_timeout(const redlock_lock *lock, bool was_open) {
+    if (was_open && open_flight(lock) == NULL) {
+        EMIT(&lock->locks->context->events, round_decided, .key = lock->key->bytes,
+             .round = lock->flight->round.kind, .verdict = lock->flight->round.verdict);
+    }
+}
+
 static void on_woken(redlock_lock *lock, struct lease_update *update) {
     enum lease_state before = lock->lease.state;
     if (open_flight(lock) != NULL && clock_now() >= lock->lease.wake_at) {
@@ -227,7 +229,9 @@ static void on_woken(redlock_lock *lock, struct lease_update *update) {
         lock->events &= ~(unsigned)LOCK_DECIDED;
         lease_decided(&lock->lease, &flight->round, now, update);
     } else {
+        bool was_open = open_flight(lock) != NULL;
         lease_woken(&lock->lease, flight != NULL ? &flight->round : NULL, now, update);
+        emit_timeout(lock, was_open);
     }
     lock_carry_out(lock, update, before, now);
 }

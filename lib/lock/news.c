@@ -1,5 +1,6 @@
 #include "lock/news.h"
 
+#include "base/nanos.h"
 #include "io/clock.h"
 
 void news_note(redlock_lock *lock, const struct lease_update *update) {
@@ -34,20 +35,29 @@ static void call(redlock_lock *lock, struct lock_callback callback, redlock_stat
     }
 }
 
+/* An event of a lock that the application is told of in the next moment. */
+#define EMIT_TOLD(lock, name, ...)                                                                 \
+    EMIT(&(lock)->locks->context->events, name, .key = (lock)->key->bytes, __VA_ARGS__)
+
 /* Looks at the clock again: commands were sent since the extension was decided. */
 static redlock_status fresh_extension(const redlock_lock *lock) {
     uint64_t end =
-        lock->lease.validity_end; /* 0: it was released or closed since, and is told so */
+        lock->lease.validity_end; /* 0: released or closed since, which is told by itself */
     bool is_over = lock->extended == REDLOCK_OK && end != 0 && clock_now() >= end;
     return is_over ? REDLOCK_EEXPIRED : lock->extended;
 }
 
 bool news_tell(redlock_lock *lock) {
     if (take(lock, LEASE_EXTENDED)) {
-        call(lock, lock->on_extended, fresh_extension(lock));
+        redlock_status status = fresh_extension(lock);
+        EMIT_TOLD(lock, lock_extended, .status = status);
+        call(lock, lock->on_extended, status);
     }
     if (take(lock, LEASE_ACQUIRED)) {
+        const struct lease *lease = &lock->lease;
         redlock_status status = lock->acquired;
+        EMIT_TOLD(lock, lock_acquired, .status = status, .tries = lease->tries,
+                  .waited = nanos_sub(lease->told_at, lease->begun_at));
         call(lock, lock->on_acquired, status);
         if (status != REDLOCK_OK) {
             return true;
@@ -57,9 +67,11 @@ bool news_tell(redlock_lock *lock) {
         return false; /* extended and closed inside a callback: it ends first, in the next turn */
     }
     if (take(lock, LEASE_LOSS)) {
+        EMIT_TOLD(lock, lock_lost, .status = lock->loss);
         call(lock, lock->on_lost, lock->loss);
     }
     if (take(lock, LEASE_RELEASED)) {
+        EMIT_TOLD(lock, lock_released, .status = lock->released);
         call(lock, lock->on_released, lock->released);
         return true;
     }

@@ -22,6 +22,8 @@ static void copy_options(struct context *context, const redlock_options *options
 static void init_parts(struct context *context, struct event_base *base) {
     const redlock_options *options = &context->options;
     context->seed = random_seed();
+    event_log_init(&context->event_log, &context->log);
+    events_add(&context->events, &context->event_log.sink);
     context->generation = fork_generation();
     context->loop = (struct loop){.base = base, .allocator = &context->allocator};
     const struct load_bounds bounds = {options->max_commands, options->max_bytes};

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "core/event_log.h"
 #include "io/loop.h"
 #include "io/net.h"
 #include "io/resolver.h"
@@ -24,6 +25,8 @@ struct context {
     char *name;              /* for CLIENT SETNAME; "": none */
     char *owner;             /* in the values of keys; "": none */
     struct log log;
+    struct events events;
+    struct event_log event_log;
     uint64_t seed; /* of jitter */
 
     struct loop loop;

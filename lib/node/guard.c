@@ -81,7 +81,7 @@ const char *guard_why(struct guard *guard) {
 }
 
 void guard_look_again(struct guard *guard) {
-    const struct log *log = &guard->uplink->context->log;
+    const struct events *events = &guard->uplink->context->events;
     uint64_t now = clock_now();
     struct trust_view view = trust_look(&guard->trust, now);
     bool is_sound = view.verdict == TRUST_FULL;
@@ -91,13 +91,10 @@ void guard_look_again(struct guard *guard) {
     }
     guard->was_told = !is_sound;
     if (is_sound) {
-        log_line(log, REDLOCK_LOG_INFO, "node %s: trusted", guard->uplink->name);
-    } else if (view.until == 0) {
-        log_line(log, REDLOCK_LOG_ERROR, "node %s: not trusted: %s", guard->uplink->name,
-                 guard_why(guard));
+        EMIT(events, node_trusted, .node = guard->uplink->name);
     } else {
-        log_line(log, REDLOCK_LOG_WARN, "node %s: not trusted for %" PRIu64 " ms more: %s",
-                 guard->uplink->name, nanos_to_ms(view.until - now), guard_why(guard));
+        EMIT(events, node_distrusted, .node = guard->uplink->name, .why = guard_why(guard),
+             .ends = view.until != 0, .ends_in = nanos_sub(view.until, now));
     }
 }
 

@@ -103,11 +103,6 @@ void uplink_finish(struct uplink *uplink) {
 
 /* ---- down, and up again ---- */
 
-/* Returns the level of the first failure after a good time, or that of the failures behind it. */
-static redlock_log_level level_of_failure(const struct uplink *uplink) {
-    return uplink->attempts == 1 ? REDLOCK_LOG_WARN : REDLOCK_LOG_DEBUG;
-}
-
 static uint64_t draw_delay(struct uplink *uplink, uint64_t now) {
     const redlock_options *options = &uplink->context->options;
     uint64_t longest = nanos_from_ms(options->reconnect_delay_max_ms);
@@ -135,9 +130,8 @@ static void go_down(struct uplink *uplink, const char *why) {
     uplink->disconnected++;
     note_reason(uplink, why);
     set_state(uplink, UPLINK_DOWN);
-    log_line(&uplink->context->log, level_of_failure(uplink),
-             "node %s: down: %s; next try in %" PRIu64 " ms", uplink->name, uplink->reason,
-             nanos_to_ms(delay));
+    EMIT(&uplink->context->events, node_down, .node = uplink->name, .reason = uplink->reason,
+         .retry_in = delay, .is_repeated = uplink->attempts > 1);
     wake_at(uplink, nanos_add(now, delay));
     uplink->listener->on_down(uplink, now);
 }
@@ -186,7 +180,7 @@ static void go_up(struct uplink *uplink) {
     set_state(uplink, UPLINK_UP);
     uplink->reason[0] = '\0';
     uplink->refusal[0] = '\0';
-    log_line(&uplink->context->log, REDLOCK_LOG_INFO, "node %s: connected", uplink->name);
+    EMIT(&uplink->context->events, node_up, .node = uplink->name);
     uplink->listener->on_up(uplink);
 }
 

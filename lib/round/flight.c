@@ -178,10 +178,23 @@ static void note_permits(const struct flight *flight, const struct node *node,
     }
 }
 
+static void emit_vote(const struct flight *flight, const struct node *node, redlock_vote vote,
+                      bool decided) {
+    const struct events *events = &flight->flights->context->events;
+    const struct round *round = &flight->round;
+    const char *key = flight->plan.key->bytes;
+    EMIT(events, vote_cast, .key = key, .round = round->kind, .node = node_name(node),
+         .vote = vote);
+    if (decided) {
+        EMIT(events, round_decided, .key = key, .round = round->kind, .verdict = round->verdict);
+    }
+}
+
 static void cast(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
                  const char *detail) {
     note_permits(flight, node, outcome);
     bool decided = count(&flight->round, node->index, outcome);
+    emit_vote(flight, node, outcome->vote, decided);
     if (detail != NULL && detail[0] != '\0') {
         note_detail(flight, node->index, detail);
     }

@@ -40,6 +40,8 @@ void round_send(struct rounds *rounds, struct flight *flight) {
     const struct flight_plan *plan = &flight->plan;
     struct batches *batches = &rounds->batches;
     enum script script = script_of(plan);
+    EMIT(&rounds->flights.context->events, round_sent, .key = plan->key->bytes,
+         .round = plan->round);
     if (script == SCRIPT_NONE) {
         send_set(rounds, flight);
     } else if (plan->round != ROUND_ACQUIRE) {
