@@ -88,13 +88,17 @@ static inline void events_add(struct events *events, struct event_sink *sink) {
     events->wanted |= sink->wanted;
 }
 
+static inline bool events_want(const struct events *events, enum event_kind kind) {
+    return __builtin_expect(events->wanted >> kind & 1, 0);
+}
+
 /* Hands an event to each sink that wants it. */
 void events_emit(const struct events *events, const struct event *event);
 
 /* EMIT(events, node_up, .node = name): the fields are not evaluated where no sink wants it. */
 #define EMIT(events, name, ...)                                                                    \
     do {                                                                                           \
-        if ((events)->wanted >> EVENT_##name & 1) {                                                \
+        if (events_want((events), EVENT_##name)) {                                                 \
             const struct event emitted = {.kind = EVENT_##name, .name = {__VA_ARGS__}};            \
             events_emit((events), &emitted);                                                       \
         }                                                                                          \

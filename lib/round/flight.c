@@ -178,8 +178,11 @@ static void note_permits(const struct flight *flight, const struct node *node,
     }
 }
 
-static void emit_vote(const struct flight *flight, const struct node *node, redlock_vote vote,
-                      bool decided) {
+#define VOTE_EVENTS (UINT32_C(1) << EVENT_vote_cast | UINT32_C(1) << EVENT_round_decided)
+
+/* Kept out of cast, which is called for each vote. */
+static __attribute__((noinline)) void
+emit_vote(const struct flight *flight, const struct node *node, redlock_vote vote, bool decided) {
     const struct events *events = &flight->flights->context->events;
     const struct round *round = &flight->round;
     const char *key = flight->plan.key->bytes;
@@ -194,7 +197,9 @@ static void cast(struct flight *flight, struct node *node, const struct reply_ou
                  const char *detail) {
     note_permits(flight, node, outcome);
     bool decided = count(&flight->round, node->index, outcome);
-    emit_vote(flight, node, outcome->vote, decided);
+    if (flight->flights->context->events.wanted & VOTE_EVENTS) {
+        emit_vote(flight, node, outcome->vote, decided);
+    }
     if (detail != NULL && detail[0] != '\0') {
         note_detail(flight, node->index, detail);
     }
