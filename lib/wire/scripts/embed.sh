@@ -12,7 +12,8 @@ root=$1
 output=$2
 folder=$root/lib/wire/scripts
 text=$output.text
-trap 'rm -f "$text"' EXIT
+table=$output.new
+trap 'rm -f "$text" "$table"' EXIT
 
 # embed FILE: prints its row of the table
 embed() {
@@ -38,4 +39,5 @@ embed() {
     done
     echo '};'
     echo "_Static_assert(SCRIPT_COUNT == $count, \"each script has its file\");"
-} >"$output"
+} >"$table"
+mv "$table" "$output"

@@ -1,6 +1,6 @@
-/* The members of a sorted set that the simulated master keeps. Scores are whole numbers. */
-#ifndef REDLOCK_SIM_SETS_H
-#define REDLOCK_SIM_SETS_H
+/* The members of a sorted set that a store keeps. Scores are whole numbers. */
+#ifndef REDLOCK_TEST_SETS_H
+#define REDLOCK_TEST_SETS_H
 
 #include "words.h"
 
@@ -22,21 +22,21 @@ struct set {
 
 void set_finish(struct set *set);
 
-/* NULL: it is not in it. */
+/* Returns the member; NULL when it is not in the set. */
 const struct member *set_find(const struct set *set, const struct word *name);
 
-/* True: it was not in it. */
+/* Adds a member, or changes its score. Returns whether it is new. */
 bool set_put(struct set *set, const struct word *name, int64_t score);
 
-/* True: it was in it. */
+/* Removes a member. Returns whether it was in the set. */
 bool set_remove(struct set *set, const struct word *name);
 
-/* Returns how many there were. */
+/* Removes all members with scores up to `score`. Returns their number. */
 unsigned set_remove_up_to(struct set *set, int64_t score);
 
 unsigned set_count_from(const struct set *set, int64_t score);
 
-/* The one with the largest score; NULL: it is empty. */
+/* Returns the member with the largest score; NULL when the set is empty. */
 const struct member *set_last(const struct set *set);
 
 #endif

@@ -1,6 +1,6 @@
 /* One command as a server reads it (RESP2: an array of bulk strings). */
-#ifndef REDLOCK_SIM_WORDS_H
-#define REDLOCK_SIM_WORDS_H
+#ifndef REDLOCK_TEST_WORDS_H
+#define REDLOCK_TEST_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #define WORDS_MAX 640
 
 struct word {
-    const char *text; /* inside the bytes that were read */
+    const char *text; /* points into the bytes that were read */
     size_t length;
 };
 
@@ -18,14 +18,14 @@ struct words {
     unsigned count;
 };
 
-/* The length of the first command in `bytes`; 0 when it is not a whole one, or none at all. */
+/* Reads the first command. Returns its length; 0 when it is incomplete, or no command. */
 size_t words_read(struct words *words, const char *bytes, size_t length);
 
 static inline bool word_is(const struct word *word, const char *text) {
     return word->length == strlen(text) && memcmp(word->text, text, word->length) == 0;
 }
 
-/* A decimal number; false when it is none. */
+/* Reads a decimal number. Returns false when the word is no number. */
 bool word_number(const struct word *word, long long *number);
 
 #endif
