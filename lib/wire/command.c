@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The longest that decimal() writes. */
+/* The most digits of a uint64_t. */
 #define DECIMAL_MAX 20
 
 /* Writes `value` at `out` and returns its length. */
@@ -17,7 +17,7 @@ static size_t decimal(char *out, uint64_t value) {
     return length;
 }
 
-/* "*count\r\n" or "$length\r\n". */
+/* Appends "*count\r\n" or "$length\r\n". */
 static void header(struct bytes *out, char kind, uint64_t value) {
     char *start = bytes_reserve(out, DECIMAL_MAX + 3);
     if (start == NULL) {
@@ -117,11 +117,11 @@ static void add_number(struct script_call *call, uint64_t number) {
     call->argument_count++;
 }
 
-/* What stands beside a lock's key, and what is said of it, in the order of wire/script.h. */
+/* The keys beside a lock's key, and the arguments, in the order of the contracts in scripts/. */
 static const struct {
-    const char *keys;      /* c: counter, r: readers, w: the writer that waits */
-    const char *arguments; /* v: value, t: TTL, k: how many keys, x: whether fenced, s: step,
-                              n: intent, f: fence, i: idle, p: permits */
+    const char *keys;      /* c: counter, r: readers, w: the note of a waiting writer */
+    const char *arguments; /* v: value, t: TTL, k: number of keys, x: whether fenced, s: step,
+                              n: intent, f: fence, i: TTL of the counter, p: permits */
 } forms[SCRIPT_COUNT] = {
     [SCRIPT_RELEASE] = {"", "v"},
     [SCRIPT_RENEW] = {"", "vt"},
@@ -192,7 +192,7 @@ static void add_keys(struct script_call *call, enum script script, const struct 
     }
 }
 
-/* All of a lock's keys, then their counters. */
+/* Adds all keys of a lock, then their counters. */
 static void add_keys_together(struct script_call *call, const struct script_lock *lock) {
     for (unsigned i = 0; i < lock->name_count; i++) {
         add_key(call, &lock->names[i], "");

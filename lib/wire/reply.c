@@ -80,7 +80,7 @@ static bool vote_of_letter(char letter, redlock_vote *vote) {
     }
 }
 
-/* Moves `p` past the digits at it; what is larger than `most` is as large as that. */
+/* Moves `p` past the digits there, and returns their number, or `most` if that is smaller. */
 static uint64_t take_number(const char **p, const char *end, uint64_t most) {
     uint64_t number = 0;
     for (; *p < end && **p >= '0' && **p <= '9'; (*p)++) {
@@ -90,7 +90,7 @@ static uint64_t take_number(const char **p, const char *end, uint64_t most) {
     return number;
 }
 
-/* A counter that is none concerns its lock alone, not the others of the call. */
+/* Reads a counter. One out of range concerns its lock alone, not the others of the call. */
 static void read_fence(const char **p, const char *end, struct reply_outcome *outcome) {
     uint64_t fence = take_number(p, end, FENCE_MAX + 1);
     if (fence > 0 && fence <= FENCE_MAX) {
@@ -104,7 +104,7 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Which permits are free; that it is not told is as good as none. */
+/* Reads the map of free permits. No map counts as none free. */
 static void read_map(const char **p, const char *end, struct reply_outcome *outcome) {
     if (*p == end || **p != 'f') {
         return;
@@ -166,8 +166,11 @@ bool reply_to_script(const struct reply *reply, enum script script, struct reply
     return p == end;
 }
 
-/* The worse of two keys: no answer to rely on, another's, then one that is gone; of two counters
-   the one that is ahead. */
+/*
+ * Tells whether one key's outcome is worse than another's: first an answer that cannot be relied
+ * on, then another's key, then a missing one. Of two DENIED the longer TTL is worse, of two GRANTED
+ * the larger counter.
+ */
 static bool is_worse(const struct reply_outcome *one, const struct reply_outcome *than) {
     static const unsigned char badness[] = {
         [REDLOCK_VOTE_GRANTED] = 0,   [REDLOCK_VOTE_MISSING] = 1,    [REDLOCK_VOTE_DENIED] = 2,
@@ -187,7 +190,7 @@ const struct reply_outcome *reply_combine(const struct reply_outcome *outcomes, 
     return worst;
 }
 
-/* Reads `count` numbers below 2^53 with a blank between them, and nothing else. */
+/* Reads `count` numbers below 2^53 with one blank between them. Returns false for anything else. */
 static bool read_numbers(const char *p, const char *end, uint64_t *numbers, unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         const char *start = p;

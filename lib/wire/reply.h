@@ -1,4 +1,4 @@
-/* What servers answer, and what it means. */
+/* Answers of servers, and their meaning. */
 #ifndef REDLOCK_WIRE_REPLY_H
 #define REDLOCK_WIRE_REPLY_H
 
@@ -11,58 +11,63 @@
 
 enum reply_type { REPLY_STATUS, REPLY_ERROR, REPLY_INTEGER, REPLY_NIL, REPLY_STRING };
 
-/* One answer; `text` is valid while it is being delivered. */
+/* One answer. `text` is valid only while the answer is delivered. */
 struct reply {
     enum reply_type type;
     const char *text; /* STATUS, ERROR, STRING: `length` bytes and a NUL */
     size_t length;
-    int64_t integer;
+    int64_t integer; /* INTEGER */
 };
 
-/* How an error answer is taken. Whatever it says, the command was not carried out. */
+/* Kinds of error answers. After each of them the command was not carried out. */
 enum reply_error {
     REPLY_ERROR_TRY_LATER,     /* loading, busy, out of memory, replica without master ... */
-    REPLY_ERROR_MISCONFIGURED, /* an operator has to mend it: wrong password, read-only ... */
+    REPLY_ERROR_MISCONFIGURED, /* for an operator to mend: wrong password, read-only ... */
     REPLY_ERROR_NO_SCRIPT,     /* EVALSHA of a script that the server does not have */
-    REPLY_ERROR_UNKNOWN        /* taken as TRY_LATER */
+    REPLY_ERROR_UNKNOWN        /* treated as TRY_LATER */
 };
 
+/* Classifies an ERROR by the first words of its text. */
 enum reply_error reply_classify(const struct reply *reply);
 
-/* Whether it says that the server does not have the script that was called. */
+/* Tells whether the server lacks the script that was called. */
 static inline bool reply_lacks_script(const struct reply *reply) {
     return reply->type == REPLY_ERROR && reply_classify(reply) == REPLY_ERROR_NO_SCRIPT;
 }
 
-/* Whether it is the status `text`, such as "OK". */
+/* Tells whether the reply is the status `text`, such as "OK". */
 bool reply_is_status(const struct reply *reply, const char *text);
 
-/* What one lock's part in the answer of a script says. */
+/* One item of a script's answer. */
 struct reply_outcome {
     redlock_vote vote;
-    uint32_t other_ttl_ms; /* DENIED: what the holder's key has left */
-    uint64_t fence;        /* GRANTED, of a fenced lock: its counter; 0: none */
-    const char *free;      /* of a permit that was not granted: see reply_says_free */
-    uint32_t free_length;
+    uint32_t other_ttl_ms; /* DENIED: the TTL left to the holder's key */
+    uint64_t fence;        /* GRANTED: the counter of a fenced lock; 0: none */
+    const char *free;      /* a refused permit: the map that reply_says_free reads, in the reply */
+    uint32_t free_length;  /* in digits; 0: no map */
 };
 
-/* The vote that the answer to SET ... NX is. */
+/* Reads the answer to SET ... NX: GRANTED, DENIED or ERROR. */
 struct reply_outcome reply_to_set(const struct reply *reply);
 
 /*
- * Reads the `count` items that `script` answers into `outcomes`. False when it is not of the form
- * that the script gives (wire/script.h). A counter out of range is an ERROR of its item alone.
+ * Reads the `count` items of a script's answer into `outcomes`. Returns false when the answer is
+ * not of the form of wire/script.h. A counter out of range is an ERROR of its item alone.
  */
 bool reply_to_script(const struct reply *reply, enum script script, struct reply_outcome *outcomes,
                      unsigned count);
 
-/* Which of a lock's keys counts: a node has the lock only where it has all of them. */
+/*
+ * Returns the worst of a lock's `count` outcomes, one of each key: a node has the lock only where
+ * the node has all of its keys.
+ */
 const struct reply_outcome *reply_combine(const struct reply_outcome *outcomes, unsigned count);
 
-/* Whether a permit of the semaphore is free at the node; while the reply is delivered. */
+/* Tells whether a permit of the semaphore is free at the node. Only while the reply is delivered.
+ */
 bool reply_says_free(const struct reply_outcome *outcome, uint32_t permit);
 
-/* The answer of SCRIPT_INSPECT. */
+/* States of an inspected key. */
 enum reply_view_kind {
     REPLY_VIEW_FREE,
     REPLY_VIEW_HELD,
@@ -74,27 +79,27 @@ struct reply_view {
     enum reply_view_kind kind;
     uint64_t ttl_ms;   /* HELD */
     uint64_t fence;    /* the counter; 0: none */
-    uint32_t readers;  /* how many share it */
-    const char *value; /* `length` bytes, valid while the reply is delivered */
+    uint32_t readers;  /* the number of readers that share the key */
+    const char *value; /* `length` bytes, valid only while the reply is delivered */
     size_t length;
 };
 
-/* False when it is not of that form. */
+/* Reads the answer of SCRIPT_INSPECT. Returns false when it is of another form. */
 bool reply_to_inspect(const struct reply *reply, struct reply_view *view);
 
 /* The answer of SCRIPT_BEAT, in microseconds. */
 struct reply_beat {
     uint64_t time_us; /* the server's clock */
     uint64_t age_us;  /* of the marker */
-    uint64_t last_us; /* when the marker was confirmed last */
+    uint64_t last_us; /* of the marker's last confirmation, by the server's clock */
 };
 
-/* False when it is not of that form. */
+/* Reads the answer of SCRIPT_BEAT. Returns false when it is of another form. */
 bool reply_to_beat(const struct reply *reply, struct reply_beat *beat);
 
 /*
- * A field of what INFO answers, such as "run_id"; copied into `value`, cut to its `capacity`. False
- * when it is not there.
+ * Copies a field of the answer of INFO, such as "run_id", into `value`, cut to `capacity` - 1 bytes
+ * and a NUL. Returns false when there is no such field.
  */
 bool reply_info(const struct reply *reply, const char *field, char *value, size_t capacity);
 

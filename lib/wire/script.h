@@ -1,53 +1,24 @@
 /*
- * The scripts that servers run for us. But for INSPECT and BEAT each is for many locks at once:
- * locks that renew or release in the same turn of the loop travel together, and each gets its own
- * answer.
+ * The Lua scripts that servers run for us. Each is a file, scripts/<name>.lua, whose first comment
+ * is its contract: what it does, its keys, arguments and answer. The build embeds the files, with
+ * their SHA-1 (scripts/embed.sh).
  *
- * Their answer is one string with an item per key, in order; of TAKE, with one per lock:
- *     y        done: the key had our token, or has it now
- *     y<n>     the same of a fenced lock: its counter is n now
+ * All but INSPECT and BEAT serve many locks in one call: locks that renew or release in one turn of
+ * the loop travel together. KEYS and ARGV then hold the keys and arguments of each key in order (of
+ * each lock, for TAKE), and the answer is one string with an item for each:
+ *     y        done: the key had our value, or has it now
+ *     y<n>     done, of a fenced lock: its counter is n now
  *     m        missing
  *     h<ms>    held by another, for so many milliseconds more
- *     p        there, but no lock: it never expires
- *     t        there, but no lock: it is not a string; or its counter cannot be counted on: it is
- *              no whole number, below 0, or not below 2^53 after this step
+ *     p        there, but no lock: the key never expires
+ *     t        there, but no lock: the key is not a string; or its counter is out of range: not a
+ *              whole number, below 0, or not below 2^53 after this step
  *     h<ms>f<map>, pf<map>, tf<map>
- *              the same of a permit, and which of its semaphore are free at the node: hexadecimal
- *              digits, four permits each, the first digit and its lowest bit for the first permit
+ *              a permit refused, and the permits of its semaphore that are free at the node:
+ *              hexadecimal digits, four permits each, the first digit and its lowest bit for the
+ *              first permit
  *
- * TAKE is for what SET cannot do. It takes all keys of a lock, or none. Beside each key of a fenced
- * lock stands its counter, which outlives the lock: TAKE sets all of them to the larger of `fence`
- * and what the largest is, or one more than that (`step`). KEEP renews a key, and raises its
- * counter to `fence`, or keeps one that is there already alive, which takes no memory; RENEW is for
- * keys without a counter. STAY gives a key back, but leaves it
- * there for so long, with a value that nobody has: zeros for the token.
- *
- * PERMIT takes a permit: as SET does, or, fenced, as TAKE with a step of 1. Its key is
- * "<name>:<i>", and those of the others, which it looks at when it cannot have that one, differ in
- * <i> alone. (They are not among its keys: 256 of them would be many to send.)
- *
- * SHARE, SHARE_KEEP and SHARE_END take, renew and release the share of a reader. The key holds
- * REDLOCK_SHARED_VALUE and the list of readers their values, each with its expiry by the server's
- * clock; key and list expire with the last of them. Who is listed and has not expired holds the key
- * there, as long as it has that value: a list without such a key is a stale one, and so is such a
- * key without a reader, which is left to its expiry. SHARE lets nobody in (step 1) while there is a
- * writer's note, but who is in and who is topped up (step 0).
- * WRITE takes the key as SET or TAKE do. Where it meets readers it leaves a note for `intent`
- * milliseconds, unless there is one that lasts longer.
- *
- * INSPECT only looks, and answers `<what> <ttl> <counter> <readers> <value>`: f free, h held, p
- * without expiry, t no string; the counter is 0 where it is none.
- *
- * BEAT reads the server's clock, and keeps the marker: a key of the value `<first>:<last>:<run_id>`
- * that says when a client found none, when one last confirmed it, and at which run of which server.
- * A marker that was confirmed last before the caller saw it confirmed is a restored one, and one of
- * another run came with the memory of another server (a replica's, promoted or not): either begins
- * anew. Where INFO is not permitted the run is not looked at. The marker is written at most once a
- * second. A server that is out of memory (OOM), or cannot save (MISCONF), does not write, and
- * answers all the same. The answer is `<clock> <age> <last>`: all in microseconds, the age of the
- * marker and the others by the server's clock. The age is 0 where there is no marker, or a restored
- * one, and neither could be begun anew; <last> is then what the caller knew, and always a time that
- * was written.
+ * A value is a token, or a token, '/' and the owner's label.
  */
 #ifndef REDLOCK_WIRE_SCRIPT_H
 #define REDLOCK_WIRE_SCRIPT_H
@@ -56,27 +27,26 @@
 #include <stddef.h>
 
 enum script {
-    SCRIPT_RELEASE, /* arguments: a token per key */
-    SCRIPT_RENEW,   /* arguments: a token and a TTL in milliseconds per key */
-    SCRIPT_BEAT,    /* one key, the marker; its last confirmation that the caller knows of, or 0 */
-    SCRIPT_TAKE, /* keys: all keys of a lock, all counters if it is fenced; arguments: token, TTL,
-                    how many keys, whether fenced, fence, step, the counters' TTL or 0 */
-    SCRIPT_KEEP, /* keys: key, counter; arguments: token, TTL, fence, the counter's TTL or 0 */
-    SCRIPT_STAY, /* arguments: a token and a time to stay in milliseconds per key */
-    SCRIPT_INSPECT, /* keys: key, readers, counter; for one lock */
-    SCRIPT_PERMIT,  /* arguments: token, TTL, fence or 0, counter's TTL or 0, number of permits */
-    SCRIPT_SHARE,   /* keys: key, readers, writer; arguments: value, TTL, step */
-    SCRIPT_SHARE_KEEP,   /* keys: key, readers; arguments: value, TTL */
-    SCRIPT_SHARE_END,    /* keys: key, readers; arguments: value */
-    SCRIPT_WRITE,        /* keys: key, readers, writer; arguments: value, TTL, intent */
-    SCRIPT_WRITE_FENCED, /* keys: and counter; arguments: and fence, counter's TTL or 0 */
+    SCRIPT_RELEASE,      /* deletes keys */
+    SCRIPT_RENEW,        /* raises the expiry of keys without a counter */
+    SCRIPT_BEAT,         /* reads the server's clock, and keeps the marker */
+    SCRIPT_TAKE,         /* takes all keys of a lock or none, and raises their counters */
+    SCRIPT_KEEP,         /* raises the expiry of a key, and its counter */
+    SCRIPT_STAY,         /* releases keys, but leaves them there for a while */
+    SCRIPT_INSPECT,      /* tells who holds a key */
+    SCRIPT_PERMIT,       /* takes a permit, or tells which are free */
+    SCRIPT_SHARE,        /* takes the share of a reader */
+    SCRIPT_SHARE_KEEP,   /* raises the expiry of a share */
+    SCRIPT_SHARE_END,    /* ends a share */
+    SCRIPT_WRITE,        /* takes a key for a writer, or leaves a note where readers hold the key */
+    SCRIPT_WRITE_FENCED, /* as WRITE, and raises the key's counter */
     SCRIPT_COUNT,
     SCRIPT_NONE = SCRIPT_COUNT /* no script, but the command SET */
 };
 
 /*
- * What stands behind the name of a key in that of its counter, if it is fenced; of the list of its
- * readers, and of the note of a writer that waits, if it is shared.
+ * Suffixes of a key's name: the key of its counter, if fenced; of the list of its readers and of
+ * the note of a writer that waits, if shared. (Scripts name them by these macros.)
  */
 #define COUNTER_SUFFIX "::fence"
 #define READERS_SUFFIX "::readers"
@@ -85,32 +55,45 @@ enum script {
 /* The hexadecimal digits of a script's SHA-1, without a NUL. */
 #define SCRIPT_SHA_LENGTH 40
 
-/* Scripts from this one on are not loaded ahead: the first call on a connection has the text. */
+/* The first of the scripts that the handshake does not load: their first call carries the text. */
 #define SCRIPT_FIRST_LAZY SCRIPT_BEAT
 
 /*
- * A call that has a server look at so many keys takes no further lock: this bounds for how long it
- * keeps the server from others. (Its last lock may have REDLOCK_MAX_KEYS more, or be a permit of
+ * Bounds for how long a call keeps the server from others: a call that has the server look at so
+ * many keys takes no further lock. (Its last lock may have REDLOCK_MAX_KEYS more, or be a permit of
  * REDLOCK_MAX_PERMITS.)
  */
 #define SCRIPT_MAX_KEYS 64
 
 /*
- * Whether it may make a key: what is released in the same turn is released first, and it is not
- * sent again for a lock that has moved on meanwhile.
+ * Tells whether the script may make a key. Such a call goes behind the releases of its turn, and is
+ * not sent again for a lock that has moved on meanwhile.
  */
 static inline bool script_takes(enum script script) {
     return script == SCRIPT_TAKE || script == SCRIPT_PERMIT || script == SCRIPT_SHARE ||
            script == SCRIPT_WRITE || script == SCRIPT_WRITE_FENCED;
 }
 
-/* Whether it tells the counter of what it has done, where there is one. */
+/* Tells whether the script answers y<n> for a fenced lock. */
 static inline bool script_counts(enum script script) {
     return script == SCRIPT_TAKE || script == SCRIPT_PERMIT || script == SCRIPT_KEEP ||
            script == SCRIPT_WRITE_FENCED;
 }
 
-const char *script_text(enum script script);
-const char *script_sha(enum script script);
+struct script_source {
+    const char *text;
+    const char *sha; /* of the text: SCRIPT_SHA_LENGTH digits and a NUL */
+};
+
+/* Made by scripts/embed.sh. */
+extern const struct script_source script_sources[SCRIPT_COUNT];
+
+static inline const char *script_text(enum script script) {
+    return script_sources[script].text;
+}
+
+static inline const char *script_sha(enum script script) {
+    return script_sources[script].sha;
+}
 
 #endif

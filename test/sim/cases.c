@@ -680,7 +680,7 @@ static struct reply ask_simulated(struct master *master, const char *const *step
         words.word[i].text = text_of(step[i]);
         words.word[i].length = strlen(words.word[i].text);
     }
-    master->commands++;
+    master->store.commands++;
     return master_run(master, &words);
 }
 
@@ -752,7 +752,7 @@ static bool matches(const struct reply *simulated, const redisReply *real) {
     case REPLY_NIL:
         return real->type == REDIS_REPLY_NIL;
     case REPLY_STRING: {
-        char text[MASTER_TEXT_MAX + 1];
+        char text[STORE_TEXT_MAX + 1];
         memcpy(text, simulated->text, simulated->length);
         text[simulated->length] = '\0';
         return real->type == REDIS_REPLY_STRING && texts_match(text, real->str);

@@ -553,7 +553,7 @@ static void check_left_readers(struct checker *checker, struct master *master, u
 }
 
 static void check_leftover(struct checker *checker, struct master *master, unsigned key) {
-    master->db = checker->db;
+    master->store.db = checker->db;
     const struct store_key *found =
         master_find(master, checker->keys[key], strlen(checker->keys[key]));
     if (check_is_shared(found)) {

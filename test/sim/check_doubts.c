@@ -69,7 +69,7 @@ void check_evicted(struct master *master, uint32_t keys) {
 static uint64_t kept_by(const struct checker *checker, struct master *master, uint32_t number,
                         unsigned key) {
     const char *name = checker->keys[key];
-    master->db = checker->db;
+    master->store.db = checker->db;
     const struct store_key *found = master_find(master, name, strlen(name));
     if (checker->tokens[number].is_reader) {
         int64_t listed_ms = check_listed(checker, master, number);

@@ -402,7 +402,7 @@ static unsigned keys_left(const struct crowd *crowd, struct master *master) {
     for (unsigned i = 0; i < plan->locks + plan->contenders + 1; i++) {
         char name[32];
         int length = snprintf(name, sizeof(name), "crowd%u:%u", crowd->process.index, i);
-        master->db = 0;
+        master->store.db = 0;
         const struct store_key *key = master_find(master, name, (size_t)length);
         left += key != NULL && key->value_length == 40;
     }

@@ -116,7 +116,7 @@ static unsigned count_beyond(struct checker *checker, uint32_t list, const struc
     unsigned beyond = 0;
     for (unsigned i = 0; i < checker->network->server_count; i++) {
         struct master *master = &checker->network->servers[i].master;
-        master->db = checker->db;
+        master->store.db = checker->db;
         const struct store_key *counter = check_beside(checker, master, look->key, COUNTER_SUFFIX);
         bool is_beyond =
             counter != NULL && strtoull(counter->value, NULL, 10) > look->fence; /* NUL: calloc */

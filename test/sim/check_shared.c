@@ -27,7 +27,7 @@ bool check_is_shared(const struct store_key *key) {
 int64_t check_listed(const struct checker *checker, struct master *master, uint32_t number) {
     const struct token *token = &checker->tokens[number];
     const char *name = checker->keys[token->key];
-    master->db = checker->db;
+    master->store.db = checker->db;
     const struct store_key *key = master_find(master, name, strlen(name));
     const struct store_key *readers = check_beside(checker, master, token->key, READERS_SUFFIX);
     if (!check_is_shared(key) || readers == NULL) {

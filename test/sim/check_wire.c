@@ -338,7 +338,7 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
         }
         return false;
     }
-    bool is_new = key->command == master->commands;
+    bool is_new = key->command == master->store.commands;
     int64_t left_ms = expires_ms - master_now_ms(master);
     check_ttl(checker, master, number, expires_ms);
     if (is_new) {

@@ -288,7 +288,7 @@ static void hold_for_another(struct load_world *load, struct server *server) {
         struct words words = {
             .count = 5,
             .word = {{"SET", 3}, {name, (size_t)length}, {"foreign", 7}, {"PX", 2}, {"600000", 6}}};
-        server->master.db = 0;
+        server->master.store.db = 0;
         master_run(&server->master, &words);
     }
 }

@@ -194,14 +194,15 @@ static uint32_t locks_of(const struct checker *checker, const struct store_key *
 /* Evicts any key: a lock, the marker, a counter, a list of readers, a writer's note. */
 static void evict(struct nemesis *nemesis, struct server *server) {
     struct master *master = &server->master;
-    if (master->key_count == 0) {
+    if (master->store.key_count == 0) {
         return;
     }
-    const struct store_key *key = master_nth(master, (unsigned)draw(nemesis, master->key_count));
+    struct store_key *key =
+        store_nth(&master->store, (unsigned)draw(nemesis, master->store.key_count));
     uint32_t locks = locks_of(nemesis->world->checker, key);
     TRACE(nemesis->world, "nemesis: node %u evicts %.*s", master->index, (int)key->name_length,
           key->name);
-    master_evict(master, key);
+    store_remove(&master->store, key);
     check_evicted(master, locks);
 }
 

@@ -150,13 +150,14 @@ static void refuse_logins(struct nemesis *nemesis) {
 }
 
 static void flush_scripts(struct nemesis *nemesis) {
-    any_server(nemesis)->master.scripts = 0;
+    any_server(nemesis)->master.store.scripts = 0;
 }
 
 static void lose_replicas(struct nemesis *nemesis) {
     struct master *master = &any_server(nemesis)->master;
-    master->replicas = (unsigned)draw(nemesis, REPLICAS_MAX + 1);
-    TRACE(nemesis->world, "nemesis: node %u has %u replicas", master->index, master->replicas);
+    master->store.replicas = (unsigned)draw(nemesis, REPLICAS_MAX + 1);
+    TRACE(nemesis->world, "nemesis: node %u has %u replicas", master->index,
+          master->store.replicas);
 }
 
 static void run_words(struct master *master, unsigned count, const char *const *text) {
@@ -164,15 +165,15 @@ static void run_words(struct master *master, unsigned count, const char *const *
     for (unsigned i = 0; i < count; i++) {
         words.word[i] = (struct word){text[i], strlen(text[i])};
     }
-    master->commands++;
-    master->db = master->world->checker->db;
+    master->store.commands++;
+    master->store.db = master->world->checker->db;
     master_run(master, &words);
 }
 
 /* Puts a key that is no lock, or that belongs to a client of another make. */
 static void put_foreign_key(struct nemesis *nemesis) {
     struct master *master = &any_server(nemesis)->master;
-    master->db = nemesis->plan->db;
+    master->store.db = nemesis->plan->db;
     const struct checker *checker = nemesis->world->checker;
     const char *key = checker->keys[draw(nemesis, checker->key_count)];
     switch (draw(nemesis, 3)) {
@@ -194,7 +195,7 @@ static void remove_foreign_keys(struct nemesis *nemesis) {
     const struct checker *checker = nemesis->world->checker;
     for (unsigned i = 0; i < nemesis->plan->nodes; i++) {
         struct master *master = &nemesis->network->servers[i].master;
-        master->db = nemesis->plan->db;
+        master->store.db = nemesis->plan->db;
         for (unsigned j = 0; j < checker->key_count; j++) {
             const char *name = checker->keys[j];
             const struct store_key *key = master_find(master, name, strlen(name));
@@ -333,7 +334,7 @@ void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *
     }
     for (unsigned j = 0; j < plan->nodes; j++) {
         network->servers[j].master.clock.ppm = some_rate(nemesis);
-        network->servers[j].master.replicas = REPLICAS_MAX;
+        network->servers[j].master.store.replicas = REPLICAS_MAX;
     }
     if (plan->fault_every > 0) {
         wait(nemesis);
@@ -351,7 +352,7 @@ void nemesis_heal(struct nemesis *nemesis) {
     for (unsigned j = 0; j < plan->nodes; j++) {
         struct server *server = &nemesis->network->servers[j];
         server->paused_until = server->slowness = 0;
-        server->master.replicas = REPLICAS_MAX;
+        server->master.store.replicas = REPLICAS_MAX;
         server->error_until = server->login_refused_until = 0;
         for (unsigned i = 0; i < plan->processes; i++) {
             struct path *path = &nemesis->network->paths[i][j];

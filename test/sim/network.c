@@ -304,10 +304,10 @@ static struct answer *run(struct link *link, const struct words *words) {
     if (server->error_until > now && is_lock_command(words)) {
         return refuse(server->error);
     }
-    master->db = link->db;
-    master->commands++;
+    master->store.db = link->db;
+    master->store.commands++;
     struct reply reply = master_run(master, words);
-    link->db = master->db;
+    link->db = master->store.db;
     struct answer *answer = answer_create(&reply);
     answer->at = now;
     answer->is_beat = check_is_beat(words);

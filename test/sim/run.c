@@ -72,7 +72,7 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
         app_init(&run->apps[i], plan, &run->checker, i);
     }
     for (unsigned i = 0; i < plan->nodes; i++) {
-        run->network.servers[i].master.is_reticent = plan->is_reticent;
+        run->network.servers[i].master.store.is_reticent = plan->is_reticent;
         master_seem_old(&run->network.servers[i].master, plan->db);
     }
     mover_init(&run->mover, &run->world, run->apps, plan);

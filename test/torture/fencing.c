@@ -43,7 +43,7 @@ static void fenced(struct app *app) {
 
 /* The others had the clock, and were raised. */
 static void fence_raised(struct app *app) {
-    masters_count(FIRST, FAR);
+    masters_count(FIRST, KEY, FAR);
     struct hold *hold = hold_fenced(app);
     if (hold != NULL) {
         uint64_t fence = redlock_fence(hold->lock);
@@ -56,7 +56,7 @@ static void fence_raised(struct app *app) {
 /* Begins to acquire KEY where the counters have to be raised; NULL when it was refused. */
 static struct hold *begin_raised(struct app *app) {
     redlock_request request = fenced_request();
-    masters_count(FIRST, FAR);
+    masters_count(FIRST, KEY, FAR);
     return open_connected(app) ? app_acquire(app, &request) : NULL;
 }
 
@@ -103,7 +103,7 @@ static void fenced_and_topped_up(struct app *app) {
         return;
     }
     masters_forget(FIRST, KEY);
-    masters_count(FIRST, 0);
+    masters_count(FIRST, KEY, 0);
     app_extend(hold, 0, true);
     wait_idle(app);
     world_pass_ms(2);

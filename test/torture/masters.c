@@ -3,6 +3,7 @@
 #include "command.h"
 #include "door.h"
 #include "port.h"
+#include "store.h"
 #include "wire/script.h"
 #include "world.h"
 
@@ -19,16 +20,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define VALUE_MAX 64
 #define ANOTHER "another"
 
-struct entry {
-    LIST_ENTRY(entry) link;
-    char *key;
-    size_t length;
-    char value[VALUE_MAX];
-    uint64_t expires;
-};
+/* The masters' age, longer than the longest TTL: guards trust them. Runs begin at 1000 s. */
+#define LONG_MS 500000
+
+/* The longest answer: a text, and its frame. */
+#define ANSWER_MAX (STORE_TEXT_MAX + 32)
 
 struct link {
     LIST_ENTRY(link) link;
@@ -46,10 +44,8 @@ struct master {
     int open_door, closed_door; /* lead to a socket that is listened on, and to one that is not */
     int door;                   /* one of the two: what the URI names */
     enum manner manner;
-    bool knows[SCRIPT_COUNT];
-    uint64_t counter; /* of all fenced locks */
+    struct store store;
     LIST_HEAD(, link) links;
-    LIST_HEAD(, entry) entries;
     char uris[ADDRESS_COUNT][96];
 };
 
@@ -113,12 +109,17 @@ const char *masters_name_server(void) {
     return name_server;
 }
 
+static uint64_t read_clock(const void *owner) {
+    (void)owner;
+    return world_now();
+}
+
 void masters_listen(void) {
     make_name_server();
     for (unsigned i = 0; i < MASTERS_COUNT; i++) {
         struct master *master = &masters[i];
         LIST_INIT(&master->links);
-        LIST_INIT(&master->entries);
+        store_init(&master->store, read_clock, NULL);
         master->reservation = new_socket(AF_INET, SOCK_STREAM);
         CHECK(port_reserve(master->reservation, &master->address) == 0);
         master->listener = listen_at(&master->address);
@@ -131,52 +132,6 @@ const char *masters_uri(unsigned master, enum address address) {
     return masters[master].uris[address];
 }
 
-/* ---- keys ---- */
-
-static void drop_entry(struct entry *entry) {
-    LIST_REMOVE(entry, link);
-    free(entry->key);
-    free(entry);
-}
-
-/* With this value, unless it is NULL. */
-static struct entry *find_as(struct master *master, const char *key, size_t length,
-                             const char *value) {
-    struct entry *entry;
-    LIST_FOREACH(entry, &master->entries, link) {
-        if (entry->length == length && memcmp(entry->key, key, length) == 0 &&
-            (value == NULL || strcmp(entry->value, value) == 0)) {
-            if (entry->expires > world_now()) {
-                return entry;
-            }
-            drop_entry(entry);
-            return NULL;
-        }
-    }
-    return NULL;
-}
-
-static struct entry *find(struct master *master, const char *key, size_t length) {
-    return find_as(master, key, length, NULL);
-}
-
-static uint64_t after_ms(uint64_t ms) {
-    return world_now() + ms * UINT64_C(1000000);
-}
-
-static void set(struct master *master, const char *key, size_t length, const char *value,
-                uint64_t ttl_ms) {
-    struct entry *entry = calloc(1, sizeof(*entry));
-    CHECK(entry != NULL);
-    entry->key = malloc(length);
-    CHECK(entry->key != NULL);
-    memcpy(entry->key, key, length);
-    entry->length = length;
-    snprintf(entry->value, sizeof(entry->value), "%s", value);
-    entry->expires = after_ms(ttl_ms);
-    LIST_INSERT_HEAD(&master->entries, entry, link);
-}
-
 /* ---- commands ---- */
 
 static void say(struct link *link, const char *text) {
@@ -187,320 +142,64 @@ static void say(struct link *link, const char *text) {
     (void)sent; /* an application that has gone hears no more */
 }
 
-static uint64_t number(const struct command *command, size_t index) {
-    char text[24];
-    command_text(command, index, text, sizeof(text));
-    return strtoull(text, NULL, 10);
+static void copy_words(struct words *words, const struct command *command) {
+    CHECK(command->count <= WORDS_MAX);
+    words->count = (unsigned)command->count;
+    for (unsigned i = 0; i < words->count; i++) {
+        words->word[i] = (struct word){command->arguments[i].bytes, command->arguments[i].length};
+    }
 }
 
-static const char *do_set(struct master *master, const struct command *command) {
-    const struct argument *key = &command->arguments[1];
-    char value[VALUE_MAX];
-    CHECK(command->count == 6);
-    if (find(master, key->bytes, key->length) != NULL) {
+/* Returns the answer as it is sent. */
+static const char *encode(const struct reply *reply) {
+    static char answer[ANSWER_MAX];
+    switch (reply->type) {
+    case REPLY_NIL:
         return "$-1\r\n";
+    case REPLY_INTEGER:
+        snprintf(answer, sizeof(answer), ":%" PRId64 "\r\n", reply->integer);
+        break;
+    case REPLY_STRING:
+        snprintf(answer, sizeof(answer), "$%zu\r\n%.*s\r\n", reply->length, (int)reply->length,
+                 reply->text);
+        break;
+    default:
+        snprintf(answer, sizeof(answer), "%c%.*s\r\n", reply->type == REPLY_STATUS ? '+' : '-',
+                 (int)reply->length, reply->text);
+        break;
     }
-    command_text(command, 2, value, sizeof(value));
-    set(master, key->bytes, key->length, value, number(command, 5));
-    return "+OK\r\n";
-}
-
-/* Returns the key's entry if another holder has it; NULL otherwise. */
-static const struct entry *other_holder(struct master *master, const struct argument *key,
-                                        const char *value) {
-    const struct entry *entry = find(master, key->bytes, key->length);
-    return entry != NULL && strcmp(entry->value, value) != 0 ? entry : NULL;
-}
-
-static int say_held(const struct entry *entry, char *item) {
-    return sprintf(item, "h%" PRIu64, (entry->expires - world_now()) / 1000000);
-}
-
-/* One counter is enough for all keys. */
-static int count_up(struct master *master, uint64_t fence, uint64_t step, char *item) {
-    master->counter += step;
-    master->counter = master->counter > fence ? master->counter : fence;
-    return sprintf(item, "y%" PRIu64, master->counter);
-}
-
-/* SCRIPT_TAKE: an item for each lock, of some keys and seven arguments. */
-static int do_takes(struct master *master, const struct command *command, char *items) {
-    size_t key = 3;
-    size_t first = 3 + command_keys(command);
-    int length = 0;
-    for (; first + 7 <= command->count; first += 7) {
-        size_t count = number(command, first + 2);
-        bool is_fenced = number(command, first + 3);
-        const struct argument *keys = &command->arguments[key];
-        const struct entry *other = NULL;
-        char value[VALUE_MAX];
-        command_text(command, first, value, sizeof(value));
-        for (size_t i = 0; i < count && other == NULL; i++) {
-            other = other_holder(master, &keys[i], value);
-        }
-        for (size_t i = 0; i < count && other == NULL; i++) {
-            if (find(master, keys[i].bytes, keys[i].length) == NULL) {
-                set(master, keys[i].bytes, keys[i].length, value, number(command, first + 1));
-            }
-        }
-        char *item = items + length;
-        length += other != NULL ? say_held(other, item)
-                  : is_fenced   ? count_up(master, number(command, first + 4),
-                                           number(command, first + 5), item)
-                                : sprintf(item, "y");
-        key += is_fenced ? 2 * count : count;
-    }
-    return length;
-}
-
-/* Writes a mask of the semaphore's free permits, four to a hexadecimal digit. */
-static int write_free(struct master *master, const struct argument *key, size_t permits,
-                      char *item) {
-    const char *colon = memrchr(key->bytes, ':', key->length);
-    int length = sprintf(item, "f");
-    unsigned digit = 0;
-    for (size_t i = 0; i < permits; i++) {
-        char name[64];
-        int size =
-            snprintf(name, sizeof(name), "%.*s:%zu", (int)(colon - key->bytes), key->bytes, i);
-        digit |= (unsigned)(find(master, name, (size_t)size) == NULL) << i % 4;
-        if (i % 4 == 3 || i + 1 == permits) {
-            length += sprintf(item + length, "%x", digit);
-            digit = 0;
-        }
-    }
-    return length;
-}
-
-/* SCRIPT_KEEP: key, counter; token, TTL, fence, the counter's TTL. */
-static int do_keep(struct master *master, enum script script, const struct command *command,
-                   size_t i, char *item) {
-    (void)script;
-    size_t first = 3 + command_keys(command) + 4 * i;
-    const struct argument *key = &command->arguments[3 + 2 * i];
-    struct entry *entry = find(master, key->bytes, key->length);
-    char value[VALUE_MAX];
-    command_text(command, first, value, sizeof(value));
-    const struct entry *other = other_holder(master, key, value);
-    if (entry == NULL || other != NULL) {
-        return other != NULL ? say_held(other, item) : sprintf(item, "m");
-    }
-    if (entry->expires < after_ms(number(command, first + 1))) {
-        entry->expires = after_ms(number(command, first + 1));
-    }
-    return count_up(master, number(command, first + 2), 0, item);
-}
-
-/* The item of a permit: key; token, TTL, fence or 0, counter's TTL, number of permits. */
-static int do_permit(struct master *master, enum script script, const struct command *command,
-                     size_t i, char *item) {
-    (void)script;
-    size_t first = 3 + command_keys(command) + 5 * i;
-    const struct argument *key = &command->arguments[3 + i];
-    uint64_t fence = number(command, first + 2);
-    char value[VALUE_MAX];
-    command_text(command, first, value, sizeof(value));
-    const struct entry *other = other_holder(master, key, value);
-    if (other != NULL) {
-        int length = say_held(other, item);
-        return length + write_free(master, key, number(command, first + 4), item + length);
-    }
-    if (find(master, key->bytes, key->length) == NULL) {
-        set(master, key->bytes, key->length, value, number(command, first + 1));
-    }
-    return fence == 0 ? sprintf(item, "y") : count_up(master, fence, 1, item);
-}
-
-/* Key, readers, writer, and counter if it is fenced; token, TTL, note, fence, counter's TTL. */
-static int do_write_item(struct master *master, enum script script, const struct command *command,
-                         size_t i, char *item) {
-    bool is_fenced = script == SCRIPT_WRITE_FENCED;
-    size_t first = 3 + command_keys(command) + (is_fenced ? 5 : 3) * i;
-    const struct argument *key = &command->arguments[3 + (is_fenced ? 4 : 3) * i];
-    const struct entry *entry = find(master, key->bytes, key->length);
-    char value[VALUE_MAX];
-    command_text(command, first, value, sizeof(value));
-    if (entry != NULL && strcmp(entry->value, value) != 0) {
-        return say_held(entry, item);
-    }
-    if (entry == NULL) {
-        set(master, key->bytes, key->length, value, number(command, first + 1));
-    }
-    if (!is_fenced) {
-        return sprintf(item, "y");
-    }
-    master->counter++;
-    master->counter =
-        master->counter > number(command, first + 3) ? master->counter : number(command, first + 3);
-    return sprintf(item, "y%" PRIu64, master->counter);
-}
-
-static void extend(struct entry *entry, uint64_t ttl_ms) {
-    entry->expires = entry->expires > after_ms(ttl_ms) ? entry->expires : after_ms(ttl_ms);
-}
-
-/* Each reader is an entry of its own under the name of the list, with its value. */
-static int end_share(struct master *master, const struct argument *readers, struct entry *key,
-                     struct entry *reader, char *item) {
-    drop_entry(reader);
-    if (find(master, readers->bytes, readers->length) == NULL) {
-        released++;
-        drop_entry(key);
-    }
-    return sprintf(item, "y");
-}
-
-/* Key, readers, and the writer for SCRIPT_SHARE; value, TTL, and the step for SCRIPT_SHARE. */
-static int do_shared_item(struct master *master, enum script script, const struct command *command,
-                          size_t i, char *item) {
-    bool is_share = script == SCRIPT_SHARE;
-    size_t arguments = is_share ? 3 : script == SCRIPT_SHARE_KEEP ? 2 : 1;
-    size_t first = 3 + command_keys(command) + arguments * i;
-    const struct argument *key = &command->arguments[3 + (is_share ? 3 : 2) * i];
-    const struct argument *readers = key + 1;
-    struct entry *entry = find(master, key->bytes, key->length);
-    char value[VALUE_MAX];
-    command_text(command, first, value, sizeof(value));
-    if (entry != NULL && strcmp(entry->value, REDLOCK_SHARED_VALUE) != 0) {
-        return say_held(entry, item);
-    }
-    struct entry *reader = find_as(master, readers->bytes, readers->length, value);
-    if (!is_share && (entry == NULL || reader == NULL)) {
-        return sprintf(item, "m");
-    }
-    if (script == SCRIPT_SHARE_END) {
-        return end_share(master, readers, entry, reader, item);
-    }
-    uint64_t ttl_ms = number(command, first + 1);
-    if (entry == NULL) {
-        set(master, key->bytes, key->length, REDLOCK_SHARED_VALUE, ttl_ms);
-        entry = find(master, key->bytes, key->length);
-    }
-    if (reader == NULL) {
-        set(master, readers->bytes, readers->length, value, ttl_ms);
-    } else {
-        extend(reader, ttl_ms);
-    }
-    extend(entry, ttl_ms);
-    return sprintf(item, "y");
-}
-
-/* The item of one key in a script's answer. */
-static int do_item(struct master *master, enum script script, const struct command *command,
-                   size_t i, char *item) {
-    size_t keys = command_keys(command);
-    size_t first = 3 + keys + (script == SCRIPT_RELEASE ? i : 2 * i);
-    const struct argument *key = &command->arguments[3 + i];
-    struct entry *entry = find(master, key->bytes, key->length);
-    char value[VALUE_MAX];
-    command_text(command, first, value, sizeof(value));
-    if (entry == NULL) {
-        return sprintf(item, "m");
-    }
-    if (strcmp(entry->value, value) != 0) {
-        return say_held(entry, item);
-    }
-    if (script == SCRIPT_RELEASE) {
-        released++;
-        drop_entry(entry);
-    } else if (script == SCRIPT_STAY) {
-        released++;
-        snprintf(entry->value, sizeof(entry->value), "nobody");
-        entry->expires = after_ms(number(command, first + 1));
-    } else if (entry->expires < after_ms(number(command, first + 1))) {
-        entry->expires = after_ms(number(command, first + 1));
-    }
-    return sprintf(item, "y");
-}
-
-static enum script script_of(const struct command *command) {
-    char text[4096];
-    command_text(command, 1, text, sizeof(text));
-    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
-        if (strncmp(text, script_sha(i), SCRIPT_SHA_LENGTH) == 0 ||
-            strcmp(text, script_text(i)) == 0) {
-            return i;
-        }
-    }
-    world_fail(__FILE__, __LINE__, "it is a script of the library's");
-}
-
-static int do_inspection(struct master *master, const struct command *command, char *item) {
-    const struct argument *key = &command->arguments[3];
-    const struct entry *entry = find(master, key->bytes, key->length);
-    uint64_t ttl_ms = entry != NULL ? (entry->expires - world_now()) / 1000000 : 0;
-    return sprintf(item, "%c %" PRIu64 " %" PRIu64 " 0 %s", entry != NULL ? 'h' : 'f', ttl_ms,
-                   master->counter, entry != NULL ? entry->value : "");
-}
-
-static int do_items(struct master *master, enum script script, const struct command *command,
-                    char *items) {
-    static const struct {
-        size_t keys; /* of each lock */
-        int (*run)(struct master *master, enum script script, const struct command *command,
-                   size_t i, char *item);
-    } forms[SCRIPT_COUNT] = {
-        [SCRIPT_RELEASE] = {1, do_item},
-        [SCRIPT_RENEW] = {1, do_item},
-        [SCRIPT_STAY] = {1, do_item},
-        [SCRIPT_KEEP] = {2, do_keep},
-        [SCRIPT_PERMIT] = {1, do_permit},
-        [SCRIPT_SHARE] = {3, do_shared_item},
-        [SCRIPT_SHARE_KEEP] = {2, do_shared_item},
-        [SCRIPT_SHARE_END] = {2, do_shared_item},
-        [SCRIPT_WRITE] = {3, do_write_item},
-        [SCRIPT_WRITE_FENCED] = {4, do_write_item},
-    };
-    int length = 0;
-    if (script == SCRIPT_INSPECT) {
-        return do_inspection(master, command, items);
-    }
-    if (script == SCRIPT_TAKE) {
-        return do_takes(master, command, items);
-    }
-    for (size_t i = 0; forms[script].run != NULL && i < command_keys(command) / forms[script].keys;
-         i++) {
-        length += forms[script].run(master, script, command, i, items + length);
-    }
-    return length;
-}
-
-static const char *do_script(struct master *master, const struct command *command) {
-    static char answer[2 * SCRIPT_MAX_KEYS * 24 + 16];
-    char items[2 * SCRIPT_MAX_KEYS * 24];
-    enum script script = script_of(command);
-    if (command_is(command, "EVAL", NULL)) {
-        master->knows[script] = true;
-    } else if (!master->knows[script]) {
-        return "-NOSCRIPT No matching script.\r\n";
-    }
-    int length = do_items(master, script, command, items);
-    snprintf(answer, sizeof(answer), "$%d\r\n%.*s\r\n", length, length, items);
     return answer;
 }
 
-/* It has been up, and marked, for long. */
-static const char *do_beat(void) {
-    static char answer[96];
-    char text[64];
-    int length = snprintf(text, sizeof(text), "%" PRIu64 " 900000000000 1", world_now() / 1000);
-    snprintf(answer, sizeof(answer), "$%d\r\n%s\r\n", length, text);
-    return answer;
+static bool calls(const struct words *words, enum script script) {
+    return (word_is(&words->word[0], "EVALSHA") && word_is(&words->word[1], script_sha(script))) ||
+           (word_is(&words->word[0], "EVAL") && word_is(&words->word[1], script_text(script)));
 }
 
-static const char *do_info(const struct master *master) {
-    static char answer[160];
-    char text[128];
-    int length = snprintf(text, sizeof(text),
-                          "run_id:run-of-%d\r\nuptime_in_seconds:900000\r\nrole:master\r\n"
-                          "maxmemory_policy:noeviction\r\n",
-                          (int)(master - masters));
-    snprintf(answer, sizeof(answer), "$%d\r\n%s\r\n", length, text);
-    return answer;
+/* Counts the keys that a call has given back: the items 'y' of its answer. */
+static unsigned count_released(const struct words *words, const struct reply *reply) {
+    unsigned count = 0;
+    bool is_release =
+        calls(words, SCRIPT_RELEASE) || calls(words, SCRIPT_STAY) || calls(words, SCRIPT_SHARE_END);
+    if (is_release && reply->type == REPLY_STRING) {
+        for (size_t i = 0; i < reply->length; i++) {
+            count += reply->text[i] == 'y';
+        }
+    }
+    return count;
 }
 
-static const char *do_other(struct master *master, struct link *link,
-                            const struct command *command) {
+/* Carries out a command that deals with keys or scripts. The library sends none that is wrong. */
+static const char *do_stored(struct master *master, const struct words *words) {
+    struct reply reply = store_run(&master->store, words);
+    CHECK(reply.type != REPLY_ERROR || strncmp(reply.text, "ERR", 3) != 0);
+    CHECK(!word_is(&words->word[0], "SET") || words->count == 6);
+    released += count_released(words, &reply);
+    return encode(&reply);
+}
+
+static const char *do_other(struct master *master, struct link *link, const struct command *command,
+                            const struct words *words) {
     if (command_is(command, "AUTH", NULL)) {
         char password[32];
         command_text(command, command->count - 1, password, sizeof(password));
@@ -508,25 +207,17 @@ static const char *do_other(struct master *master, struct link *link,
         link->is_known = master->manner != MANNER_LOCKED;
         return link->is_known ? "+OK\r\n" : "-WRONGPASS invalid username-password pair\r\n";
     }
-    if (command_is(command, "SCRIPT", "LOAD")) {
-        for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
-            master->knows[i] |= command->arguments[2].length == strlen(script_text(i)) &&
-                                memcmp(command->arguments[2].bytes, script_text(i),
-                                       command->arguments[2].length) == 0;
-        }
-        return "$2\r\nok\r\n";
+    if (command_is(command, "SELECT", "1") || command_is(command, "CLIENT", NULL)) {
+        return "+OK\r\n"; /* one database serves for all */
     }
-    if (command_is(command, "WAIT", NULL)) {
-        return ":1\r\n"; /* each has one replica */
-    }
-    CHECK(command_is(command, "SELECT", "1") || command_is(command, "CLIENT", NULL));
-    return "+OK\r\n";
+    return do_stored(master, words);
 }
 
 static void obey(struct master *master, struct link *link, const struct command *command) {
-    bool is_set = command_is(command, "SET", NULL);
-    bool is_beat = command_is_script(command) && script_of(command) == SCRIPT_BEAT;
-    bool is_request = is_set || (command_is_script(command) && !is_beat);
+    struct words words;
+    copy_words(&words, command);
+    bool is_script = command_is_script(command) && !calls(&words, SCRIPT_BEAT);
+    bool is_request = is_script || command_is(command, "SET", NULL);
     asked += is_request;
     if (is_request && master->manner == MANNER_ERROR) {
         say(link, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
@@ -535,11 +226,8 @@ static void obey(struct master *master, struct link *link, const struct command 
     } else if (is_request && master->manner == MANNER_LOCKED && !link->is_known) {
         say(link, "-NOAUTH Authentication required.\r\n");
     } else {
-        const char *answer = is_set                              ? do_set(master, command)
-                             : is_request                        ? do_script(master, command)
-                             : is_beat                           ? do_beat()
-                             : command_is(command, "INFO", NULL) ? do_info(master)
-                                                                 : do_other(master, link, command);
+        const char *answer =
+            is_request ? do_stored(master, &words) : do_other(master, link, command, &words);
         link->is_mute |= master->manner == MANNER_MUTE;
         say(link, answer);
     }
@@ -656,46 +344,58 @@ void masters_start(unsigned mask) {
 
 void masters_forget_scripts(unsigned mask) {
     FOR_EACH(master, mask) {
-        memset(master->knows, 0, sizeof(master->knows));
+        master->store.scripts = 0;
     }
 }
 
-void masters_count(unsigned mask, uint64_t counter) {
+void masters_count(unsigned mask, const char *key, uint64_t counter) {
+    char name[64], text[24];
+    snprintf(name, sizeof(name), "%s" COUNTER_SUFFIX, key);
+    snprintf(text, sizeof(text), "%" PRIu64, counter);
     FOR_EACH(master, mask) {
-        master->counter = counter;
+        store_put(&master->store, name, text, 0);
     }
 }
 
 void masters_forget(unsigned mask, const char *key) {
     FOR_EACH(master, mask) {
-        struct entry *entry = find(master, key, strlen(key));
-        if (entry != NULL) {
-            drop_entry(entry);
+        struct store_key *found = store_find(&master->store, key, strlen(key));
+        if (found != NULL) {
+            store_remove(&master->store, found);
         }
     }
 }
 
 void masters_occupy(unsigned mask, const char *key, unsigned ttl_ms) {
-    masters_forget(mask, key);
     FOR_EACH(master, mask) {
-        set(master, key, strlen(key), ANOTHER, ttl_ms);
+        store_put(&master->store, key, ANOTHER, ttl_ms);
     }
 }
 
 unsigned masters_having(const char *key) {
     unsigned count = 0;
     FOR_EACH(master, MASTERS_ALL) {
-        count += find(master, key, strlen(key)) != NULL;
+        count += store_find(&master->store, key, strlen(key)) != NULL;
     }
     return count;
+}
+
+/*
+ * Tells whether the key is a lock of the library's, or the list of its readers. (The marker never
+ * expires.)
+ */
+static bool is_held(const struct store *store, const struct store_key *key) {
+    bool is_another =
+        key->value_length == strlen(ANOTHER) && memcmp(key->value, ANOTHER, key->value_length) == 0;
+    return !is_another && key->expires_ms >= store_now_ms(store) &&
+           !store_key_ends(key, COUNTER_SUFFIX) && !store_key_ends(key, WRITER_SUFFIX);
 }
 
 unsigned masters_having_any(void) {
     unsigned count = 0;
     FOR_EACH(master, MASTERS_ALL) {
-        const struct entry *entry;
-        LIST_FOREACH(entry, &master->entries, link) {
-            count += strcmp(entry->value, ANOTHER) != 0 && entry->expires > world_now();
+        for (unsigned i = 0; i < master->store.key_count; i++) {
+            count += is_held(&master->store, store_nth(&master->store, i));
         }
     }
     return count;
@@ -709,17 +409,23 @@ unsigned masters_asked(void) {
     return asked;
 }
 
+/* Makes a server that has been up for long, without keys, and with one replica. */
+static void reset_store(struct store *store, unsigned index) {
+    store_forget(store, NULL);
+    snprintf(store->run_id, sizeof(store->run_id), "%040u", index);
+    store->started_ms = store_now_ms(store) - LONG_MS;
+    store->replicas = 1;
+    store_put_marker(store, store->run_id, LONG_MS);
+}
+
 void masters_reset(void) {
     asked = released = 0;
     FOR_EACH(master, MASTERS_ALL) {
         accept_all(master);
-        while (!LIST_EMPTY(&master->entries)) {
-            drop_entry(LIST_FIRST(&master->entries));
-        }
+        reset_store(&master->store, (unsigned)(master - masters));
     }
     masters_cut(MASTERS_ALL);
     masters_start(MASTERS_ALL);
     masters_behave(MASTERS_ALL, MANNER_WELL);
     masters_forget_scripts(MASTERS_ALL);
-    masters_count(MASTERS_ALL, 0);
 }

@@ -1,7 +1,7 @@
 /*
- * Three servers that do what Redis does with the few commands of the library: keys with a TTL, and
- * the two scripts. They live in the program, are asked once in each turn, and use no event, so that
- * nothing of theirs is counted among the library's requests.
+ * Three servers that do what Redis does with the few commands of the library, and run its scripts
+ * (support/store.h). They live in the program, are asked once in each turn, and use no event, nor
+ * the library's allocator, so that nothing of theirs is counted among the library's requests.
  */
 #ifndef REDLOCK_TORTURE_MASTERS_H
 #define REDLOCK_TORTURE_MASTERS_H
@@ -53,7 +53,7 @@ void masters_start(unsigned mask);
 void masters_cut(unsigned mask); /* connections break */
 void masters_forget_scripts(unsigned mask);
 void masters_forget(unsigned mask, const char *key);
-void masters_count(unsigned mask, uint64_t counter); /* sets the counters of fenced locks */
+void masters_count(unsigned mask, const char *key, uint64_t counter); /* sets a key's counter */
 
 /* Another client takes the key, and gives it back. */
 void masters_occupy(unsigned mask, const char *key, unsigned ttl_ms);
@@ -61,7 +61,7 @@ void masters_occupy(unsigned mask, const char *key, unsigned ttl_ms);
 /* How many of them have the key now. */
 unsigned masters_having(const char *key);
 
-/* How many keys of the library's they have, all in all. */
+/* How many keys of the library's they have, all in all, without counters, notes and markers. */
 unsigned masters_having_any(void);
 
 /* How often the library gave a key back, and had it. */

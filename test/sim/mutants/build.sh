@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds the simulator with one deliberate bug: edits a copy of the library's sources (mutate.awk),
-# compiles the files that the edits change, and links them in front of all others.
+# embeds its scripts anew, compiles the files that the edits change, and links them in front of all
+# others.
 #
 #     build.sh CC ROOT MUTANT OUTPUT FOLDER OBJECTS-AND-LIBRARIES...
 #
@@ -20,7 +21,11 @@ mkdir -p "$folder"
 cp -R "$root/lib" "$root/include" "$folder"
 # The sources are a list of words.
 # shellcheck disable=SC2046
-changed=$(cd "$folder" && awk -f "$here/mutate.awk" "$mutant" $(find lib -name '*.[ch]' | sort))
+changed=$(cd "$folder" && awk -f "$here/mutate.awk" "$mutant" \
+    $(find lib -name '*.[ch]' -o -name '*.lua' | sort))
+scripts=lib/wire/script_texts.c
+sh "$folder/lib/wire/scripts/embed.sh" "$folder" "$folder/$scripts"
+changed=$(echo "$changed" | sed "s|.*\.lua\$|$scripts|" | sort -u)
 case $changed in
 *.h*) # whoever includes it: all but the outside, which the simulator replaces
     changed=$(cd "$folder" && find lib -name '*.c' ! -path 'lib/io/*')

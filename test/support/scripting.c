@@ -6,10 +6,10 @@
 #include <lualib.h>
 #include <stdlib.h>
 
-/* One interpreter serves all masters of all worlds: scripts keep no state between calls. */
+/* One interpreter serves all stores: scripts keep no state between calls. */
 static lua_State *lua;
 static int compiled[SCRIPT_COUNT]; /* references to the scripts' functions */
-static struct master *current;
+static struct store *current;
 
 /* ---- redis.call and redis.pcall ---- */
 
@@ -53,7 +53,7 @@ static struct reply run_words(lua_State *state) {
             luaL_error(state, "Command arguments must be strings or integers");
         }
     }
-    return master_run(current, &words);
+    return store_run(current, &words);
 }
 
 /* ---- the answers that are lists ---- */
@@ -61,7 +61,7 @@ static struct reply run_words(lua_State *state) {
 /* Pushes the result of TIME: seconds and microseconds, as strings. */
 static void push_time(void) {
     char number[24];
-    uint64_t us = tempo_read(&current->clock, current->world->now) / 1000;
+    uint64_t us = current->clock(current->owner) / 1000;
     lua_createtable(lua, 2, 0);
     snprintf(number, sizeof(number), "%" PRIu64, us / 1000000);
     lua_pushstring(lua, number);
@@ -79,7 +79,7 @@ static void push_last(lua_State *state) {
     char number[24];
     size_t length;
     const char *name = luaL_checklstring(state, 2, &length);
-    const struct store_key *key = master_find(current, name, length);
+    const struct store_key *key = store_find(current, name, length);
     const struct member *last = key != NULL ? set_last(&key->set) : NULL;
     lua_createtable(state, 2, 0);
     if (last != NULL) {
@@ -146,53 +146,53 @@ static void set_list(const char *name, const struct word *words, unsigned count)
 
 /* ---- answers ---- */
 
-static struct reply text_reply(struct master *master, enum reply_type type, const char *text,
+static struct reply text_reply(struct store *store, enum reply_type type, const char *text,
                                size_t length) {
-    if (length > MASTER_TEXT_MAX) {
-        length = MASTER_TEXT_MAX;
+    if (length > STORE_TEXT_MAX) {
+        length = STORE_TEXT_MAX;
     }
-    memcpy(master->text, text, length);
-    master->text[length] = '\0';
-    return (struct reply){.type = type, .text = master->text, .length = length};
+    memcpy(store->text, text, length);
+    store->text[length] = '\0';
+    return (struct reply){.type = type, .text = store->text, .length = length};
 }
 
 /* Returns the error that a script threw, or returned: a table with its text, or the text alone. */
-static struct reply error_reply(struct master *master) {
+static struct reply error_reply(struct store *store) {
     if (lua_istable(lua, -1)) {
         lua_getfield(lua, -1, "err");
     }
     size_t length;
     const char *text = lua_tolstring(lua, -1, &length);
     text = text != NULL ? text : "ERR the script failed";
-    return text_reply(master, REPLY_ERROR, text, strlen(text));
+    return text_reply(store, REPLY_ERROR, text, strlen(text));
 }
 
-static struct reply result_reply(struct master *master) {
+static struct reply result_reply(struct store *store) {
     size_t length;
     const char *text;
     switch (lua_type(lua, -1)) {
     case LUA_TSTRING:
         text = lua_tolstring(lua, -1, &length);
-        return text_reply(master, REPLY_STRING, text, length);
+        return text_reply(store, REPLY_STRING, text, length);
     case LUA_TNUMBER:
         return (struct reply){.type = REPLY_INTEGER, .integer = (int64_t)lua_tonumber(lua, -1)};
     case LUA_TTABLE:
-        return error_reply(master);
+        return error_reply(store);
     default:
         return (struct reply){.type = REPLY_NIL};
     }
 }
 
-struct reply scripting_run(struct master *master, enum script script, const struct words *words,
+struct reply scripting_run(struct store *store, enum script script, const struct words *words,
                            unsigned keys) {
     if (lua == NULL) {
         start();
     }
-    current = master;
+    current = store;
     set_list("KEYS", &words->word[3], keys);
     set_list("ARGV", &words->word[3 + keys], words->count - 3 - keys);
     lua_rawgeti(lua, LUA_REGISTRYINDEX, compiled[script]);
-    struct reply reply = lua_pcall(lua, 0, 1, 0) == 0 ? result_reply(master) : error_reply(master);
+    struct reply reply = lua_pcall(lua, 0, 1, 0) == 0 ? result_reply(store) : error_reply(store);
     lua_settop(lua, 0);
     return reply;
 }

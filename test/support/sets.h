@@ -1,6 +1,6 @@
-/* The members of a sorted set that the simulated master keeps. Scores are whole numbers. */
-#ifndef REDLOCK_SIM_SETS_H
-#define REDLOCK_SIM_SETS_H
+/* The members of a sorted set that a store keeps. Scores are whole numbers. */
+#ifndef REDLOCK_TEST_SETS_H
+#define REDLOCK_TEST_SETS_H
 
 #include "words.h"
 

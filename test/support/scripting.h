@@ -1,16 +1,16 @@
 /* Runs the library's scripts on Lua 5.1, the version of Redis, with redis.call and redis.pcall. */
-#ifndef REDLOCK_SIM_SCRIPTING_H
-#define REDLOCK_SIM_SCRIPTING_H
+#ifndef REDLOCK_TEST_SCRIPTING_H
+#define REDLOCK_TEST_SCRIPTING_H
 
-#include "master.h"
+#include "store.h"
 
 #include "wire/script.h"
 
 /*
  * Runs a script for the call in `words` (EVAL or EVALSHA, text or SHA-1, number of keys, keys,
- * arguments). The answer is valid until the master's next.
+ * arguments). The answer is valid until the store's next.
  */
-struct reply scripting_run(struct master *master, enum script script, const struct words *words,
+struct reply scripting_run(struct store *store, enum script script, const struct words *words,
                            unsigned keys);
 
 #endif

@@ -1,6 +1,6 @@
 /* One command as a server reads it (RESP2: an array of bulk strings). */
-#ifndef REDLOCK_SIM_WORDS_H
-#define REDLOCK_SIM_WORDS_H
+#ifndef REDLOCK_TEST_WORDS_H
+#define REDLOCK_TEST_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,6 @@
+-- Settings for the scripts as servers are sent them: see test/scripts.sh.
+std = "lua51"
+read_globals = { "redis", "KEYS", "ARGV" }
+max_line_length = 100
+-- Functions of the parts (lib/wire/scripts/parts), which not every script calls.
+ignore = { "211/grant", "211/list", "211/listed", "211/raise" }

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Writes the scripts of this folder as C, each with its SHA-1: script_sources of wire/script.h.
+#
+#     sh embed.sh ROOT OUTPUT
+#
+# ROOT is the project's folder: its headers have the texts that scripts and C share. A script's file
+# is named like its enumerator: take.lua is SCRIPT_TAKE.
+set -eu
+export LC_ALL=C
+
+root=$1
+output=$2
+folder=$root/lib/wire/scripts
+text=$output.text
+table=$output.new
+trap 'rm -f "$text" "$table"' EXIT
+
+# embed FILE: prints its row of the table
+embed() {
+    awk -v folder="$folder" -f "$folder/assemble.awk" \
+        "$root/lib/wire/script.h" "$root/include/redlock.h" "$1" >"$text"
+    sum=$(sha1sum <"$text")
+    echo "    [SCRIPT_$(basename "$1" .lua | tr '[:lower:]' '[:upper:]')] ="
+    echo "        {"
+    sed 's/[\\"]/\\&/g; s/^/            "/; s/$/\\n"/' "$text"
+    echo "            , \"${sum%% *}\","
+    echo "        },"
+}
+
+{
+    echo '/* Made by lib/wire/scripts/embed.sh. */'
+    echo '#include "wire/script.h"'
+    echo
+    echo 'const struct script_source script_sources[SCRIPT_COUNT] = {'
+    count=0
+    for script in "$folder"/*.lua; do
+        embed "$script"
+        count=$((count + 1))
+    done
+    echo '};'
+    echo "_Static_assert(SCRIPT_COUNT == $count, \"each script has its file\");"
+} >"$table"
+mv "$table" "$output"

@@ -1,0 +1,41 @@
+-- KEEP renews each key of a fenced lock as RENEW does, and raises its counter to `fence`. A counter
+-- that is there already is only kept alive, which takes no memory: a full server renews the locks
+-- that it has.
+--
+-- keys:      key, counter
+-- arguments: value, TTL in ms, fence, TTL of the counter in ms or 0
+-- answer:    y<n>, m, h<ms>, p or t for each key
+--@include parts/otherwise.lua
+--@include parts/counters.lua
+
+-- Renews the counter's expiry; writes the counter only to take an expiry away.
+local function refresh(counter, count, idle)
+  if idle ~= '0' then
+    redis.call('pexpire', counter, idle)
+  elseif redis.call('pttl', counter) >= 0 then
+    raise(counter, count, idle)
+  end
+end
+
+for i = 1, #KEYS / 2 do
+  local key, counter, a = KEYS[2 * i - 1], KEYS[2 * i], 4 * i
+  local value, count = redis.pcall('get', key), count_of(counter, 0)
+  if not count then
+    answer[i] = 't'
+  elseif value == ARGV[a - 3] then
+    if redis.call('pttl', key) < tonumber(ARGV[a - 2]) then
+      redis.call('pexpire', key, ARGV[a - 2])
+    end
+    local fence = tonumber(ARGV[a - 1])
+    if count < fence then
+      count = fence
+      raise(counter, count, ARGV[a])
+    else
+      refresh(counter, count, ARGV[a])
+    end
+    answer[i] = grant(count)
+  else
+    answer[i] = otherwise(key, value)
+  end
+end
+return table.concat(answer)

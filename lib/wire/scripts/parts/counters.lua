@@ -1,0 +1,26 @@
+-- Defines the counters of fenced locks: count_of, raise, grant.
+
+-- Returns the counter's number plus `step`, or false where the key is no counter: a counter is a
+-- whole number, not below 0, and below 2^53 with the step. Above 2^53 Lua cannot count by one.
+local function count_of(counter, step)
+  local value = redis.pcall('get', counter)
+  local count = type(value) == 'string' and tonumber(value)
+  if value == false then count = 0 end
+  if not count or count < 0 or count % 1 ~= 0 then return false end
+  return count + step < 2 ^ 53 and count + step
+end
+
+-- Writes the counter, to expire after `idle` ms without use, or never if `idle` is '0'.
+local function raise(counter, count, idle)
+  local text = string.format('%.0f', count)
+  if idle == '0' then
+    redis.call('set', counter, text)
+  else
+    redis.call('set', counter, text, 'PX', idle)
+  end
+end
+
+-- Returns the item of a fenced lock that is granted.
+local function grant(count)
+  return 'y' .. string.format('%.0f', count)
+end

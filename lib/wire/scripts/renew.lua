@@ -1,0 +1,20 @@
+-- RENEW raises the expiry of each key that has the caller's value, and never lowers it (Redlock,
+-- "Making the algorithm more reliable: extending the lock"). For keys without a counter.
+--
+-- keys:      key
+-- arguments: value, TTL in ms
+-- answer:    y, m, h<ms>, p or t for each key
+--@include parts/otherwise.lua
+
+for i, key in ipairs(KEYS) do
+  local value = redis.pcall('get', key)
+  if value == ARGV[2 * i - 1] then
+    if redis.call('pttl', key) < tonumber(ARGV[2 * i]) then
+      redis.call('pexpire', key, ARGV[2 * i])
+    end
+    answer[i] = 'y'
+  else
+    answer[i] = otherwise(key, value)
+  end
+end
+return table.concat(answer)

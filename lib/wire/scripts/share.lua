@@ -1,0 +1,30 @@
+-- SHARE takes each key for a reader, beside other readers. The key then has the value
+-- '@REDLOCK_SHARED_VALUE@', and the sorted set `readers` lists each reader's value with its expiry
+-- in ms by the server's clock; key and list expire with the last reader. A reader that is in
+-- already stays in. While a writer's note stands, no other is let in by a step of 1.
+--
+-- keys:      key, readers, writer (the note)
+-- arguments: value, TTL in ms, step (1: an acquisition, 0: a top-up)
+-- answer:    y, h<ms>, p or t for each key; h<ms> of the note where the note refuses
+--@include parts/otherwise.lua
+--@include parts/sharing.lua
+--@include parts/keeping.lua
+
+for i = 1, #KEYS / 3 do
+  local key, readers, writer = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
+  local reader, ttl, step = ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
+  local value = redis.pcall('get', key)
+  local left = step == '1' and redis.call('pttl', writer) or -1
+  if value ~= false and not is_shared(key, value, readers) then
+    answer[i] = otherwise(key, value)
+  elseif left >= 0 and not (value and listed(readers, reader) > 0) then
+    answer[i] = 'h' .. text(left)
+  else
+    if not value then
+      redis.call('del', readers)
+      redis.call('set', key, '@REDLOCK_SHARED_VALUE@', 'PX', ttl)
+    end
+    answer[i] = list(key, readers, reader, ttl)
+  end
+end
+return table.concat(answer)

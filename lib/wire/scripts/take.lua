@@ -1,0 +1,45 @@
+-- TAKE takes all keys of each lock, or none, as SET NX PX takes one key. A key that has the
+-- caller's value already (a top-up that was sent twice) stays as it is. A fenced lock has a counter
+-- beside each key, which outlives the lock: TAKE sets all of its counters to one number, the
+-- largest of `fence` and each counter plus `step`.
+--
+-- keys:      all keys of a lock; then all of its counters, if fenced
+-- arguments: value, TTL in ms, number of keys, '1' if fenced, fence, step (1: an acquisition,
+--            0: a top-up), TTL of the counters in ms or 0
+-- answer:    y, h<ms>, p or t for each lock; y<n> if fenced
+--@include parts/otherwise.lua
+--@include parts/counters.lua
+
+-- Returns the item to answer of two keys of a lock: not h before h, and then the longer h.
+local function worse(one, other)
+  local a = one and string.match(one, '^h(%d+)')
+  local b = string.match(other, '^h(%d+)')
+  if one and (not a or (b and tonumber(a) >= tonumber(b))) then return one end
+  return other
+end
+
+local k, a = 1, 1
+while k <= #KEYS do
+  local token, n, fenced = ARGV[a], tonumber(ARGV[a + 2]), ARGV[a + 3] == '1'
+  local count, refusal = tonumber(ARGV[a + 4])
+  for i = k, k + n - 1 do
+    local value = redis.pcall('get', KEYS[i])
+    if value ~= false and value ~= token then
+      refusal = worse(refusal, otherwise(KEYS[i], value))
+    end
+    local counted = not fenced or count_of(KEYS[i + n], ARGV[a + 5])
+    if not counted then
+      refusal = worse(refusal, 't')
+    elseif fenced then
+      count = math.max(count, counted)
+    end
+  end
+  for i = k, k + n - 1 do
+    if refusal then break end
+    redis.call('set', KEYS[i], token, 'PX', ARGV[a + 1], 'NX')
+    if fenced then raise(KEYS[i + n], count, ARGV[a + 6]) end
+  end
+  answer[#answer + 1] = refusal or fenced and grant(count) or 'y'
+  k, a = k + n * (fenced and 2 or 1), a + 7
+end
+return table.concat(answer)

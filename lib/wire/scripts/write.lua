@@ -1,0 +1,9 @@
+-- WRITE takes each key for a writer, as SET NX PX does. Where readers hold the key, WRITE leaves a
+-- note for `intent` ms, unless a note that lasts longer is there: SHARE lets no new reader in
+-- meanwhile. Taking the key removes the note and a list of readers.
+--
+-- keys:      key, readers, writer (the note)
+-- arguments: value, TTL in ms, intent in ms or 0
+-- answer:    y, h<ms>, p or t for each key
+local n, m = 3, 3
+--@include parts/writes.lua
