@@ -7,7 +7,9 @@
  *   - no descriptor is left open, and no event of the library's is left in the base.
  *
  * Tests wait for conditions, never for time: `run_until` runs the loop until a condition holds,
- * and fails the test when that takes absurdly long.
+ * and fails the test when that takes absurdly long. Clients have timeouts that no delay of a busy
+ * machine reaches; a test about a timeout lets that time pass on its own clocks (clocks.h), when
+ * all that is to come before the timeout has come.
  */
 #ifndef REDLOCK_TEST_HARNESS_H
 #define REDLOCK_TEST_HARNESS_H
@@ -28,6 +30,9 @@
 
 /* A TTL so long that no key vanishes by expiry while a test waits for it to vanish. */
 #define LONG_TTL_MS 3000000
+
+/* A timeout that no delay reaches: unless a test lets as much time pass, it never ends. */
+#define PATIENT_MS 30000
 
 struct call;
 struct fixture;
@@ -131,6 +136,17 @@ size_t cycles_here(size_t cycles);
 /* Runs the loop until the condition holds; `what` completes "waited in vain until ...". */
 void run_until(struct fixture *f, bool (*condition)(void *arg), void *arg, const char *what);
 
+/*
+ * Lets time pass in steps, with some turns of the loop after each, until the condition holds. Waits
+ * before each step until the client's nodes have answered, but for those of the mask `silent`.
+ */
+void pass_until(struct fixture *f, redlock_client *client, uint32_t silent, uint64_t step_ms,
+                bool (*condition)(void *arg), void *arg, const char *what);
+
+/* Lets time pass in steps until the node, which is silent, is disconnected for the n-th time. */
+void pass_until_disconnected(struct fixture *f, redlock_client *client, size_t node,
+                             uint64_t step_ms, uint64_t times);
+
 /* Runs the loop until it has polled so many times: for what should have happened at once. */
 void run_turns(struct fixture *f, unsigned turns);
 
@@ -190,6 +206,9 @@ struct call *begin_acquire(struct fixture *f, redlock_client *client,
                            const redlock_request *request);
 struct call *begin_extend(struct fixture *f, redlock_lock *lock, uint64_t ttl_ms);
 struct call *begin_release(struct fixture *f, redlock_lock *lock);
+
+/* Runs the loop until the lock is valid for more than so long: it was renewed. */
+void wait_valid(struct fixture *f, const redlock_lock *lock, uint64_t above_ms);
 
 /* Runs the loop until the call's callback came; returns its status. */
 redlock_status await(struct fixture *f, struct call *call);
