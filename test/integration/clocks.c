@@ -112,15 +112,11 @@ static void an_acquisition_does_not_outlive_a_suspension(void **state) {
     proxies_create(f, proxies, uris);
     options = patient_options(f, uris, FIVE);
     client = connect_with(f, &options);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_replies(proxies[i]);
-    }
+    proxies_hold_replies(proxies, 0, FIVE);
     call = begin_acquire(f, client, &request);
     wait_holders(f, KEY, 5);
     set_suspended(HOUR);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_pass_replies(proxies[i]);
-    }
+    proxies_pass_replies(proxies, 0, FIVE);
     await(f, call);
     assert_true(call->status == REDLOCK_EEXPIRED || call->status == REDLOCK_ENOQUORUM);
     wait_connected(f, client, FIVE);

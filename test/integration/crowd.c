@@ -158,18 +158,6 @@ static void a_turn_deals_with_so_many_locks(void **state) {
 #define TTL_MS 60000
 #define NODE_TIMEOUT_MS 1000
 
-static void hold_replies(const struct detour *detour) {
-    for (size_t i = 0; i < THREE; i++) {
-        proxy_hold_replies(detour->proxies[i]);
-    }
-}
-
-static void pass_replies(const struct detour *detour) {
-    for (size_t i = 0; i < THREE; i++) {
-        proxy_pass_replies(detour->proxies[i]);
-    }
-}
-
 /* Each answer takes many times as long as a round for an acquisition would wait. */
 static void renewals_that_are_answered_late_count(void **state) {
     struct fixture *f = *state;
@@ -188,13 +176,13 @@ static void renewals_that_are_answered_late_count(void **state) {
     redlock_lock *lock = hold_for(f, client, &request);
     for (unsigned i = 0; i < 20; i++) {
         size_t sent = proxy_arrived(detour.proxies[0], "EVALSHA");
-        hold_replies(&detour);
+        proxies_hold_replies(detour.proxies, 0, THREE);
         pass_time(TTL_MS / 3);
         wait_arrived(f, detour.proxies[0], "EVALSHA", sent + 1);
         pass_time(10 * NODE_TIMEOUT_MS);
         run_turns(f, 3);
         assert_int_equal(loss->count, 0);
-        pass_replies(&detour);
+        proxies_pass_replies(detour.proxies, 0, THREE);
         wait_valid(f, lock, TTL_MS / 2);
     }
     assert_int_equal(loss->count, 0);

@@ -342,15 +342,11 @@ static void a_full_queue_hides_no_empty_memory(void **state) {
     struct proxy *proxies[THREE];
     redlock_client *client = short_of_room(f, proxies, TTL_MS);
 
-    for (unsigned i = 0; i < THREE; i++) {
-        proxy_hold_replies(proxies[i]);
-    }
+    proxies_hold_replies(proxies, 0, THREE);
     fill_queues(f, client);
     tell(f, 0, 2, "FLUSHALL");
     run_until(f, have_markers, f, "a beat that found no marker has set one");
-    for (unsigned i = 0; i < THREE; i++) {
-        proxy_pass_replies(proxies[i]);
-    }
+    proxies_pass_replies(proxies, 0, THREE);
     wait_distrusted(f, client, 0, "its memory is new");
     wait_distrusted(f, client, 1, "its memory is new");
     assert_int_not_equal(try_lock(f, client, KEY, TTL_MS), REDLOCK_OK);
@@ -362,15 +358,11 @@ static void trust_ages(void **state) {
     struct proxy *proxies[THREE];
     redlock_client *client = short_of_room(f, proxies, SHORT_TTL_MS);
 
-    for (unsigned i = 0; i < THREE; i++) {
-        proxy_hold_replies(proxies[i]);
-    }
+    proxies_hold_replies(proxies, 0, THREE);
     for (unsigned i = 0; i < THREE; i++) {
         wait_distrusted(f, client, i, "it has not answered for too long");
     }
-    for (unsigned i = 0; i < THREE; i++) {
-        proxy_pass_replies(proxies[i]);
-    }
+    proxies_pass_replies(proxies, 0, THREE);
     wait_trusted(f, client, THREE);
     assert_int_equal(let_go(f, hold_soon(f, client, SHORT_TTL_MS)), REDLOCK_OK);
 }

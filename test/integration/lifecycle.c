@@ -37,9 +37,7 @@ static void set_stage(struct fixture *f, struct stage *stage) {
 }
 
 static void hold_scripts(struct stage *stage) {
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_requests(stage->proxies[i], "EVALSHA");
-    }
+    proxies_hold_requests(stage->proxies, 0, FIVE, "EVALSHA");
 }
 
 static void pass_all(struct stage *stage) {
@@ -68,9 +66,7 @@ static void closed_while_it_acquires(void **state) {
     struct call *call;
 
     set_stage(f, &stage);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_replies(stage.proxies[i]);
-    }
+    proxies_hold_replies(stage.proxies, 0, FIVE);
     call = begin_acquire(f, stage.client, &stage.request);
     wait_holders(f, KEY, 5);
     member = begin_close(f, stage.client);

@@ -32,9 +32,7 @@ static void a_set_that_lands_late_is_undone(void **state) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *call;
 
-    for (size_t i = 0; i < 3; i++) {
-        proxy_hold_requests(detour.proxies[i], "SET");
-    }
+    proxies_hold_requests(detour.proxies, 0, 3, "SET");
     call = begin_acquire(f, detour.client, &request);
     await_without(f, &detour, 3, call);
     assert_ended(call, REDLOCK_ENOQUORUM);
@@ -53,18 +51,14 @@ static void a_grant_that_arrives_after_its_round_is_undone(void **state) {
     struct detour detour = take_detour(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
 
-    for (size_t i = 0; i < 3; i++) {
-        proxy_hold_replies(detour.proxies[i]);
-    }
+    proxies_hold_replies(detour.proxies, 0, 3);
     struct call *call = begin_acquire(f, detour.client, &request);
     for (size_t i = 0; i < FIVE; i++) {
         wait_executed(f, i, "set", 1);
     }
     assert_int_equal(await_without(f, &detour, 3, call), REDLOCK_ENOQUORUM);
     wait_released(f, KEY);
-    for (size_t i = 0; i < 3; i++) {
-        proxy_pass_replies(detour.proxies[i]);
-    }
+    proxies_pass_replies(detour.proxies, 0, 3);
     wait_all_answered(f, detour.client);
     for (size_t i = 0; i < FIVE; i++) {
         assert_int_equal(node_info(detour.client, i).disconnected, 0);
@@ -79,9 +73,7 @@ static void a_grant_whose_reply_is_lost_is_undone(void **state) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *call;
 
-    for (size_t i = 0; i < 3; i++) {
-        proxy_hold_replies(detour.proxies[i]);
-    }
+    proxies_hold_replies(detour.proxies, 0, 3);
     call = begin_acquire(f, detour.client, &request);
     wait_holders(f, KEY, 5);
     for (size_t i = 0; i < 3; i++) {
@@ -101,9 +93,7 @@ static void a_retry_after_broken_connections_succeeds(void **state) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *call;
 
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_replies(detour.proxies[i]);
-    }
+    proxies_hold_replies(detour.proxies, 0, FIVE);
     request.wait_ms = REDLOCK_FOREVER;
     call = begin_acquire(f, detour.client, &request);
     wait_holders(f, KEY, 5);
@@ -201,15 +191,11 @@ static void a_grant_that_comes_after_the_ttl_is_none(void **state) {
     redlock_request request = request_for(KEY, 1000);
     struct call *call;
 
-    for (size_t i = 0; i < 3; i++) {
-        proxy_hold_replies(detour.proxies[i]);
-    }
+    proxies_hold_replies(detour.proxies, 0, 3);
     call = begin_acquire(f, detour.client, &request);
     wait_executed(f, 0, "set", 1);
     wait_holders(f, KEY, 0);
-    for (size_t i = 0; i < 3; i++) {
-        proxy_pass_replies(detour.proxies[i]);
-    }
+    proxies_pass_replies(detour.proxies, 0, 3);
     await(f, call);
     assert_true(call->status == REDLOCK_EEXPIRED || call->status == REDLOCK_ENOQUORUM);
     assert_int_equal(try_lock(f, detour.client, KEY, LONG_TTL_MS), REDLOCK_OK);
@@ -263,14 +249,10 @@ static void an_extension_that_comes_after_the_ttl_is_none(void **state) {
     struct call *call;
 
     wait_holders(f, KEY, 5);
-    for (size_t i = 0; i < 3; i++) {
-        proxy_hold_replies(detour.proxies[i]);
-    }
+    proxies_hold_replies(detour.proxies, 0, 3);
     call = begin_extend(f, lock, 3000);
     wait_holders(f, KEY, 0);
-    for (size_t i = 0; i < 3; i++) {
-        proxy_pass_replies(detour.proxies[i]);
-    }
+    proxies_pass_replies(detour.proxies, 0, 3);
     assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
     assert_int_equal(await(f, call), REDLOCK_EEXPIRED);
     assert_int_equal(redlock_validity_ms(lock), 0);
@@ -285,16 +267,12 @@ static void too_little_validity_is_too_little(void **state) {
     struct call *call;
 
     request.min_validity_ms = 9000;
-    for (size_t i = 0; i < 3; i++) {
-        proxy_hold_replies(detour.proxies[i]);
-    }
+    proxies_hold_replies(detour.proxies, 0, 3);
     call = begin_acquire(f, detour.client, &request);
     wait_holders(f, KEY, 5);
     while (least_pttl(f, KEY) > 8900) {
     }
-    for (size_t i = 0; i < 3; i++) {
-        proxy_pass_replies(detour.proxies[i]);
-    }
+    proxies_pass_replies(detour.proxies, 0, 3);
     await(f, call);
     assert_true(call->status == REDLOCK_EEXPIRED || call->status == REDLOCK_ENOQUORUM);
     wait_released(f, KEY);
@@ -335,15 +313,11 @@ static void validity_counts_from_before_the_first_byte(void **state) {
     struct patience patience = {f, 28000};
     struct call *call;
 
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_replies(detour.proxies[i]);
-    }
+    proxies_hold_replies(detour.proxies, 0, FIVE);
     call = begin_acquire(f, detour.client, &request);
     wait_holders(f, KEY, 5);
     run_until(f, has_sunk, &patience, "two seconds of the TTL have passed");
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_pass_replies(detour.proxies[i]);
-    }
+    proxies_pass_replies(detour.proxies, 0, FIVE);
     await(f, call);
     assert_ended(call, REDLOCK_OK);
     assert_in_range(redlock_validity_ms(call->lock), 1, 28000 - 302);
@@ -361,16 +335,12 @@ static void an_extension_does_not_revive_a_lock(void **state) {
     struct call *call;
 
     wait_holders(f, KEY, 5);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_requests(detour.proxies[i], "EVALSHA");
-    }
+    proxies_hold_requests(detour.proxies, 0, FIVE, "EVALSHA");
     call = begin_extend(f, lock, LONG_TTL_MS);
     wait_arrived(f, detour.proxies[0], "EVALSHA", 1);
     rival_takes(f, 0, 5, KEY, LONG_TTL_MS);
     rival_frees(f, 0, 5, KEY);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_pass_requests(detour.proxies[i]);
-    }
+    proxies_pass_requests(detour.proxies, 0, FIVE);
     assert_int_equal(await(f, call), REDLOCK_ELOST);
     assert_int_equal(wait_lost(f, loss), REDLOCK_ELOST);
     wait_all_answered(f, detour.client);
@@ -387,17 +357,13 @@ static void a_retried_extension_creates_nothing(void **state) {
 
     wait_holders(f, KEY, 5);
     rival_frees(f, 0, 3, KEY);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_replies(detour.proxies[i]);
-    }
+    proxies_hold_replies(detour.proxies, 0, FIVE);
     struct call *call = begin_extend(f, lock, 0);
     for (size_t i = 0; i < FIVE; i++) {
         wait_arrived(f, detour.proxies[i], "EVALSHA", 1);
     }
     assert_int_equal(await_without(f, &detour, FIVE, call), REDLOCK_ENOQUORUM);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_pass_replies(detour.proxies[i]);
-    }
+    proxies_pass_replies(detour.proxies, 0, FIVE);
     wait_all_answered(f, detour.client);
     assert_int_equal(holders(f, KEY), 2);
     assert_int_equal(extend(f, lock, 0), REDLOCK_ELOST);
@@ -416,16 +382,12 @@ static void a_release_overtakes_an_extension(void **state) {
     struct call *release;
 
     wait_holders(f, KEY, 5);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_requests(detour.proxies[i], "EVALSHA");
-    }
+    proxies_hold_requests(detour.proxies, 0, FIVE, "EVALSHA");
     extension = begin_extend(f, lock, LONG_TTL_MS);
     wait_arrived(f, detour.proxies[4], "EVALSHA", 1);
     release = begin_release(f, lock);
     assert_int_equal(await(f, extension), REDLOCK_ECANCELED);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_pass_requests(detour.proxies[i]);
-    }
+    proxies_pass_requests(detour.proxies, 0, FIVE);
     assert_int_equal(await(f, release), REDLOCK_OK);
     wait_released(f, KEY);
 }
@@ -440,15 +402,11 @@ static void a_release_overtakes_the_watchdog(void **state) {
 
     request.watchdog = true;
     lock = hold_for(f, detour.client, &request);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_requests(detour.proxies[i], "EVALSHA");
-    }
+    proxies_hold_requests(detour.proxies, 0, FIVE, "EVALSHA");
     pass_time(20000); /* a third of the TTL */
     wait_arrived(f, detour.proxies[4], "EVALSHA", 1);
     release = begin_release(f, lock);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_pass_requests(detour.proxies[i]);
-    }
+    proxies_pass_requests(detour.proxies, 0, FIVE);
     assert_int_equal(await(f, release), REDLOCK_OK);
     assert_int_equal(loss->count, 0);
     wait_released(f, KEY);
@@ -462,9 +420,7 @@ static void a_renewal_that_lands_after_the_release_does_nothing(void **state) {
     struct call *extension;
 
     wait_holders(f, KEY, 5);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_requests(detour.proxies[i], NULL);
-    }
+    proxies_hold_requests(detour.proxies, 0, FIVE, NULL);
     extension = begin_extend(f, lock, LONG_TTL_MS);
     for (size_t i = 0; i < FIVE; i++) {
         wait_arrived(f, detour.proxies[i], "EVALSHA", 1);
@@ -524,17 +480,13 @@ static void scripts_forgotten_while_a_release_is_under_way(void **state) {
     struct call *release;
 
     wait_holders(f, KEY, 5);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_requests(detour.proxies[i], "EVALSHA");
-    }
+    proxies_hold_requests(detour.proxies, 0, FIVE, "EVALSHA");
     release = begin_release(f, lock);
     for (size_t i = 0; i < FIVE; i++) {
         wait_arrived(f, detour.proxies[i], "EVALSHA", 1);
     }
     tell(f, 0, 5, "SCRIPT FLUSH");
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_pass_requests(detour.proxies[i]);
-    }
+    proxies_pass_requests(detour.proxies, 0, FIVE);
     await(f, release);
     assert_ended(release, REDLOCK_OK);
     assert_int_equal(votes(release, REDLOCK_VOTE_ERROR), 0);
@@ -660,9 +612,7 @@ static void cancel_after(struct fixture *f, struct detour *detour, size_t replie
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *call;
 
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_replies(detour->proxies[i]);
-    }
+    proxies_hold_replies(detour->proxies, 0, FIVE);
     call = begin_acquire(f, detour->client, &request);
     wait_holders(f, KEY, 5);
     for (size_t i = 0; i < replies; i++) {
@@ -681,9 +631,7 @@ static void cancel_after(struct fixture *f, struct detour *detour, size_t replie
         assert_refused(detour->client, redlock_cancel(call->lock), REDLOCK_EINVAL, "acquire");
         begin_release(f, call->lock);
     }
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_pass_replies(detour->proxies[i]);
-    }
+    proxies_pass_replies(detour->proxies, 0, FIVE);
     wait_all_answered(f, detour->client);
     wait_released(f, KEY);
 }
@@ -720,9 +668,7 @@ static void a_request_canceled_with_its_sets_under_way_leaves_no_key(void **stat
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *call;
 
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_requests(detour.proxies[i], "SET");
-    }
+    proxies_hold_requests(detour.proxies, 0, FIVE, "SET");
     call = begin_acquire(f, detour.client, &request);
     wait_arrived(f, detour.proxies[4], "SET", 1);
     assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
@@ -781,9 +727,7 @@ static struct call *end_before_votes(struct fixture *f, size_t from, size_t to) 
     size_t scripts = proxy_arrived(detour.proxies[0], "EVALSHA");
     struct call *call;
 
-    for (size_t i = from; i < to; i++) {
-        proxy_hold_replies(detour.proxies[i]);
-    }
+    proxies_hold_replies(detour.proxies, from, to);
     proxy_hold_requests(detour.proxies[0], "EVALSHA");
     call = begin_acquire(f, detour.client, &request);
     for (size_t i = 0; i < FIVE; i++) {
