@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <redlock.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

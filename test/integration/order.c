@@ -746,30 +746,39 @@ static struct call *end_before_votes(struct fixture *f, size_t from, size_t to) 
     return call;
 }
 
-/* Four nodes granted it, and it was not the one that denied it that was in the way. */
-static void grants_that_come_too_late_are_told_as_such(void **state) {
+struct ending {
+    const char *name; /* of the test */
+    size_t rival_to;  /* another holds the key at the nodes up to this one */
+    size_t late_to;   /* the votes of nodes 1 up to this one come too late */
+    redlock_status status;
+    redlock_vote vote; /* of the others */
+    const char *words[2];
+};
+
+static const struct ending endings[] = {
+    /* Four nodes granted it, and it was not the one that denied it that was in the way. */
+    {"grants_that_come_too_late_are_told_as_such",
+     1,
+     FIVE,
+     REDLOCK_ENOQUORUM,
+     REDLOCK_VOTE_LATE,
+     {"1 held by another", "4 granted too late"}},
+    /* The status is of the votes that the report shows. */
+    {"denials_that_come_late_are_denials", 3, 3, REDLOCK_EHELD, REDLOCK_VOTE_GRANTED, {"", ""}},
+};
+
+static void votes_that_come_late_are_told(void **state) {
     struct fixture *f = *state;
-    struct call *call;
+    const struct ending *ending = f->row;
 
-    rival_takes(f, 0, 1, KEY, LONG_TTL_MS);
-    call = end_before_votes(f, 1, 5);
-    assert_ended(call, REDLOCK_ENOQUORUM);
-    assert_int_equal(votes(call, REDLOCK_VOTE_DENIED), 1);
-    assert_int_equal(votes(call, REDLOCK_VOTE_LATE), 4);
-    assert_explained(call, "1 held by another");
-    assert_explained(call, "4 granted too late");
-}
-
-/* The status is of the votes that the report shows. */
-static void denials_that_come_late_are_denials(void **state) {
-    struct fixture *f = *state;
-    struct call *call;
-
-    rival_takes(f, 0, 3, KEY, LONG_TTL_MS);
-    call = end_before_votes(f, 1, 3);
-    assert_ended(call, REDLOCK_EHELD);
-    assert_int_equal(votes(call, REDLOCK_VOTE_DENIED), 3);
-    assert_int_equal(votes(call, REDLOCK_VOTE_GRANTED), 2);
+    rival_takes(f, 0, ending->rival_to, KEY, LONG_TTL_MS);
+    struct call *call = end_before_votes(f, 1, ending->late_to);
+    assert_ended(call, ending->status);
+    assert_int_equal(votes(call, REDLOCK_VOTE_DENIED), ending->rival_to);
+    assert_int_equal(votes(call, ending->vote), FIVE - ending->rival_to);
+    for (size_t i = 0; i < 2; i++) {
+        assert_explained(call, ending->words[i]);
+    }
 }
 
 int main(void) {
@@ -805,8 +814,8 @@ int main(void) {
         ON_FIVE_MASTERS(a_request_canceled_in_the_same_turn_leaves_no_key),
         ON_FIVE_MASTERS(a_request_canceled_with_its_sets_under_way_leaves_no_key),
         ON_FIVE_MASTERS(releases_of_a_turn_travel_together_whatever_the_keys_length),
-        ON_FIVE_MASTERS(grants_that_come_too_late_are_told_as_such),
-        ON_FIVE_MASTERS(denials_that_come_late_are_denials),
+        ON_ROW(endings[0].name, votes_that_come_late_are_told, five_masters, &endings[0]),
+        ON_ROW(endings[1].name, votes_that_come_late_are_told, five_masters, &endings[1]),
     };
 
     return cmocka_run_group_tests_name("order", tests, NULL, NULL);

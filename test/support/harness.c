@@ -162,6 +162,7 @@ int start_fixture_with(void **state, size_t masters, const struct masters_option
     if (f == NULL) {
         return -1;
     }
+    f->row = *state;
     /* The peers and proxies of the tests write to sockets that the library may have closed. */
     signal(SIGPIPE, SIG_IGN);
     TAILQ_INIT(&f->calls);

@@ -87,6 +87,7 @@ struct member {
 struct duty;
 
 struct fixture {
+    const void *row; /* of the table that the test is in; NULL: it is in none */
     struct event_base *base;
     struct masters *masters; /* NULL: none */
     uint32_t frozen;         /* one bit for each master that was stopped by freeze() */
@@ -112,6 +113,11 @@ int start_fixture(void **state, size_t masters, const char *const *arguments);
 int start_fixture_with(void **state, size_t masters, const struct masters_options *options);
 /* The teardown. */
 int finish(void **state);
+
+/* Tests of one form, each a row of a table: the test's name, and what the fixture's row points to.
+ */
+#define ON_ROW(name, test, setup, row)                                                             \
+    { name, test, setup, finish, (void *)(uintptr_t)(row) }
 
 #define ON_NO_MASTERS(test) cmocka_unit_test_setup_teardown(test, no_masters, finish)
 #define ON_FIVE_MASTERS(test) cmocka_unit_test_setup_teardown(test, five_masters, finish)

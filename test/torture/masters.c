@@ -410,7 +410,7 @@ static enum script script_of(const struct command *command) {
             return i;
         }
     }
-    world_fail(__FILE__, __LINE__, "it is a script of the library's");
+    check_failed(__FILE__, __LINE__, "it is a script of the library's");
 }
 
 static int do_inspection(struct master *master, const struct command *command, char *item) {
