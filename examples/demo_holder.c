@@ -38,7 +38,8 @@ int main(int argc, char **argv) {
     }
     options.nodes = (const char *const *)argv + 4;
     options.node_count = (size_t)argc - 4;
-    options.node_timeout_ms = 500;
+    options.node_timeout_ms = 4000; /* generous: the machine may be busy */
+    options.stall_timeout_ms = 30000;
     options.guards = REDLOCK_GUARDS_OFF; /* the masters were started for the demo, a moment ago */
     options.owner = "holder";
     if (redlock_client_create(base, &options, &client, &error) != REDLOCK_OK) {

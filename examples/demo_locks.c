@@ -11,8 +11,8 @@
 
 #define KEY "demo:nightly-report"
 #define OTHER_KEY "demo:hourly-report"
-#define TTL_MS 2000
-#define SETTLE_LIMIT_MS 5000
+#define TTL_MS 3000
+#define SETTLE_LIMIT_MS 30000
 #define RECOVERY_LIMIT_MS 30000
 
 static double ms_since(uint64_t began_ns) {

@@ -13,13 +13,15 @@
 #define TICK_US 2000
 
 /*
- * Generous values, so that the demo shows the same story on a busy machine: a round may take half a
- * second, and a lock counts as lost a tenth of its TTL before the masters would drop the key.
+ * Generous values, so that the demo shows the same on a busy machine: a round may take seconds, a
+ * node be silent for half a minute, and a lock counts as lost a quarter of its TTL before the
+ * masters would let go of the key.
  */
-#define NODE_TIMEOUT_MS 500
-#define DRIFT 0.1
+#define NODE_TIMEOUT_MS 4000
+#define STALL_TIMEOUT_MS 30000
+#define DRIFT 0.25
 #define REQUEST_LIMIT_MS 60000
-#define CLOSE_LIMIT_MS 10000
+#define CLOSE_LIMIT_MS 60000
 
 uint64_t stage_now_ns(void) {
     struct timespec now;
@@ -229,6 +231,8 @@ static int create_program(struct stage *stage, struct program *program, const ch
     options.nodes = masters_uris(stage->masters);
     options.node_count = STAGE_MASTERS;
     options.node_timeout_ms = NODE_TIMEOUT_MS;
+    options.stall_timeout_ms = STALL_TIMEOUT_MS;
+    options.close_timeout_ms = STALL_TIMEOUT_MS;
     options.drift = DRIFT;
     options.name = "redlock-demo";
     options.owner = name;

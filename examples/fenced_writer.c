@@ -235,7 +235,8 @@ static bool create_client(struct writer *writer, struct event_base *base, char *
     options.nodes = (const char *const *)nodes;
     options.node_count = count;
     options.max_ttl_ms = TTL_MS;
-    options.node_timeout_ms = 500;
+    options.node_timeout_ms = 4000; /* generous: the machine may be busy */
+    options.stall_timeout_ms = 30000;
     if (redlock_client_create(base, &options, &writer->client, &error) != REDLOCK_OK) {
         fprintf(stderr, "fenced_writer: %s\n", error.message);
         return false;

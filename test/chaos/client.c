@@ -312,6 +312,7 @@ static int create_redlock(struct client *client) {
 
     options.nodes = client->role->uris;
     options.node_count = MASTERS;
+    options.node_timeout_ms = client->role->options->ttl_ms / 4; /* also on a busy machine */
     options.max_ttl_ms = client->role->options->ttl_ms;
     options.stall_timeout_ms = client->role->options->ttl_ms;
     options.retry_delay_ms = 20;

@@ -125,7 +125,7 @@ union request_room {
 
 static void refuse_memory(struct run *run) {
     unsigned kind = input_byte(&run->input);
-    struct heap *heap = &run->app.heap;
+    struct heap *heap = app_heap();
     heap->fail_once = kind & 1;
     heap->fail_from = kind < 2 ? 0 : heap->calls + kind / 2;
 }
@@ -139,7 +139,7 @@ static void create(struct run *run) {
     *options = (redlock_options)REDLOCK_OPTIONS_INIT;
     options->nodes = nodes;
     options->node_count = 1 + input_below(input, PEERS_MAX);
-    options->allocator = &run->app.heap.allocator;
+    options->allocator = &app_heap()->allocator;
     options->guards = REDLOCK_GUARDS_OFF;
     run->peers = (unsigned)options->node_count;
     for (unsigned i = 0; i < REDLOCK_MAX_NODES; i++) {
@@ -154,7 +154,7 @@ static void create(struct run *run) {
     }
     run->node_timeout_ms = options->size < sizeof(*options) ? 50 : options->node_timeout_ms;
     redlock_error error = {0};
-    app_create(&run->app, options, input_byte(input) & 1 ? &error : NULL);
+    app_make(&run->app, options, input_byte(input) & 1 ? &error : NULL);
 }
 
 /* ---- requests ---- */
@@ -248,7 +248,7 @@ static void call_with_null(struct run *run) {
     redlock_client *client = (redlock_client *)&run->app; /* is to be set to NULL */
     redlock_lock *lock = (redlock_lock *)&run->app;
     redlock_request request = REDLOCK_REQUEST_INIT;
-    CHECK(redlock_client_create(run->app.base, NULL, &client, NULL) == REDLOCK_EINVAL);
+    CHECK(redlock_client_create(app_loop(), NULL, &client, NULL) == REDLOCK_EINVAL);
     CHECK(client == NULL);
     CHECK(redlock_client_create(NULL, NULL, NULL, NULL) == REDLOCK_EINVAL);
     CHECK(redlock_acquire(NULL, &request, NULL, NULL, &lock) == REDLOCK_EINVAL && lock == NULL);
@@ -276,7 +276,7 @@ static void ask(struct run *run) {
     if (hold != NULL) {
         app_ask(hold, input_below(&run->input, 8));
     }
-    app_ask_client(&run->app, input_below(&run->input, 8));
+    app_ask_some(&run->app, input_below(&run->input, 8));
 }
 
 static void change_nodes(struct run *run) {
@@ -371,8 +371,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static struct run run;
     run.input = (struct input){data, size};
     app_begin(&run.app);
-    run.app.react = react;
-    run.app.react_arg = &run;
+    run.app.world.react = react;
+    run.app.world.react_arg = &run;
     create(&run);
     for (unsigned i = 0; i < DEEDS_MAX && run.input.left > 0 && run.app.client != NULL; i++) {
         deed(&run);

@@ -29,9 +29,9 @@ static void create(struct run *run) {
     options.max_bytes = more & 32 ? 4096 : 1 << 20;
     options.guards = kind / PEERS_MAX & 1 ? REDLOCK_GUARDS_ON : REDLOCK_GUARDS_OFF;
     options.log_level = more & 64 ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_WARN;
-    options.allocator = &run->app.heap.allocator;
+    options.allocator = &app_heap()->allocator;
     run->node_timeout_ms = options.node_timeout_ms;
-    CHECK(app_create(&run->app, &options, NULL) == REDLOCK_OK);
+    CHECK(app_make(&run->app, &options, NULL) == REDLOCK_OK);
     if (more & 128) {
         app_turn(&run->app); /* connected */
     }

@@ -4,6 +4,8 @@
 #include "target.h"
 
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The parser's storage, of exactly the size that it asks for, and what it made of the text. */

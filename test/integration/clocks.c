@@ -1,62 +1,49 @@
 /*
  * Clocks that jump: the wall clock, which must not matter, and a machine that was suspended, for
  * which the servers' time went on and the loop's timers did not.
- *
- * This program's own clock_gettime stands before libc's, also for the libraries, and so do
- * gettimeofday and time (support/older_clocks.c).
  */
-#define _GNU_SOURCE 1 /* syscall */
-
+#include "clocks.h"
 #include "harness.h"
 #include "look.h"
 #include "proxy.h"
 
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #define KEY "orders:42"
 #define FIVE 5
+#define TTL_MS 60000
 #define HOUR 3600
 #define CENTURIES ((time_t)300 * 365 * 24 * HOUR)
 
-static time_t wall_offset; /* seconds by which the wall clock is wrong */
-static time_t suspended;   /* seconds for which the machine was suspended */
-
-int clock_gettime(clockid_t clock, struct timespec *now) {
-    int result = (int)syscall(SYS_clock_gettime, clock, now);
-
-    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) {
-        now->tv_sec += wall_offset + suspended;
-    } else if (clock == CLOCK_BOOTTIME) {
-        now->tv_sec += suspended;
-    }
-    return result;
+static int set_clocks(void **state) {
+    set_wall_clock(0);
+    set_suspended(0);
+    return five_masters(state);
 }
 
-static int set_clocks(void **state) {
-    wall_offset = 0;
-    suspended = 0;
-    return five_masters(state);
+/* A third of the TTL passes, after which the watchdog renews. */
+static void renew(struct fixture *f, const redlock_lock *lock) {
+    pass_time(TTL_MS / 3);
+    wait_valid(f, lock, TTL_MS / 6 * 5);
 }
 
 static void the_wall_clock_may_jump(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, 3000);
+    redlock_request request = request_for(KEY, TTL_MS);
     struct loss *loss = watch_loss(f, &request);
     redlock_lock *lock;
 
     request.watchdog = true;
     lock = hold_for(f, client, &request);
-    wall_offset = HOUR;
-    assert_in_range(redlock_validity_ms(lock), 1, 3000);
-    wait_executed(f, 0, "evalsha", 2);
-    assert_in_range(redlock_validity_ms(lock), 1, 3000);
-    wall_offset = -HOUR;
-    wait_executed(f, 0, "evalsha", 4);
-    assert_in_range(redlock_validity_ms(lock), 1, 3000);
-    assert_int_equal(try_lock(f, client, "other", 3000), REDLOCK_OK);
+    set_wall_clock(HOUR);
+    assert_in_range(redlock_validity_ms(lock), 1, TTL_MS);
+    renew(f, lock);
+    renew(f, lock);
+    assert_in_range(redlock_validity_ms(lock), 1, TTL_MS);
+    set_wall_clock(-HOUR);
+    renew(f, lock);
+    renew(f, lock);
+    assert_in_range(redlock_validity_ms(lock), 1, TTL_MS);
+    assert_int_equal(try_lock(f, client, "other", TTL_MS), REDLOCK_OK);
     assert_int_equal(loss->count, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
@@ -69,27 +56,27 @@ static void a_wall_clock_centuries_ahead_ruins_no_fence(void **state) {
     uint64_t fence = 0;
 
     request.fenced = true;
-    wall_offset = CENTURIES;
+    set_wall_clock(CENTURIES);
     for (size_t i = 0; i < 6; i++) {
         redlock_lock *lock = hold_for(f, client, &request);
         assert_in_range(redlock_fence(lock), fence + 1, (UINT64_C(1) << 53) - 1);
         fence = redlock_fence(lock);
         assert_int_equal(let_go(f, lock), REDLOCK_OK);
         wait_holders(f, KEY, 0);
-        wall_offset = i < 2 ? CENTURIES : 0;
+        set_wall_clock(i < 2 ? CENTURIES : 0);
     }
 }
 
 static void a_lock_does_not_outlive_a_suspension(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, 9000);
+    redlock_request request = request_for(KEY, TTL_MS);
     struct loss *loss = watch_loss(f, &request);
     redlock_lock *lock;
 
     request.watchdog = true;
     lock = hold_for(f, client, &request);
-    suspended = HOUR;
+    set_suspended(HOUR);
     assert_int_equal(redlock_validity_ms(lock), 0);
     assert_int_equal(redlock_extend(lock, 0, NULL, NULL), REDLOCK_ELOST);
     assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
@@ -106,7 +93,7 @@ static void a_suspension_is_noticed_at_once(void **state) {
     struct loss *loss = watch_loss(f, &request);
     redlock_lock *lock = hold_for(f, client, &request);
 
-    suspended = HOUR;
+    set_suspended(HOUR);
     assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
     let_go(f, lock);
     wait_holders(f, KEY, 0);
@@ -125,15 +112,11 @@ static void an_acquisition_does_not_outlive_a_suspension(void **state) {
     proxies_create(f, proxies, uris);
     options = patient_options(f, uris, FIVE);
     client = connect_with(f, &options);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_replies(proxies[i]);
-    }
+    proxies_hold_replies(proxies, 0, FIVE);
     call = begin_acquire(f, client, &request);
     wait_holders(f, KEY, 5);
-    suspended = HOUR;
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_pass_replies(proxies[i]);
-    }
+    set_suspended(HOUR);
+    proxies_pass_replies(proxies, 0, FIVE);
     await(f, call);
     assert_true(call->status == REDLOCK_EEXPIRED || call->status == REDLOCK_ENOQUORUM);
     wait_connected(f, client, FIVE);

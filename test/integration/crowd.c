@@ -2,6 +2,7 @@
  * Many locks of one client, and what they must not do to each other, to the masters, or to the end
  * of the client. And the renewals of one, when its nodes are slow, away, or back.
  */
+#include "clocks.h"
 #include "detour.h"
 #include "harness.h"
 #include "look.h"
@@ -154,53 +155,35 @@ static void a_turn_deals_with_so_many_locks(void **state) {
 
 /* ------------------------------------------------------------------------------------- renewals */
 
-struct passing {
-    const redlock_lock *lock;
-    uint64_t below_ms;
-};
-
-static bool has_passed(void *arg) {
-    const struct passing *passing = arg;
-
-    return redlock_validity_ms(passing->lock) <= passing->below_ms;
-}
-
-/* Waits until so much of the lock's validity has gone by, or it has been renewed meanwhile. */
-static void pass_validity(struct fixture *f, const redlock_lock *lock, uint64_t ms) {
-    uint64_t now = redlock_validity_ms(lock);
-    struct passing passing = {lock, now > ms ? now - ms : 0};
-
-    run_until(f, has_passed, &passing, "some of the validity is over");
-}
-
-#define SHORT_TTL_MS 3000
+#define TTL_MS 60000
+#define NODE_TIMEOUT_MS 1000
 
 /* Each answer takes many times as long as a round for an acquisition would wait. */
 static void renewals_that_are_answered_late_count(void **state) {
     struct fixture *f = *state;
-    struct detour detour = take_detour(f, PATIENT);
+    struct detour detour = take_detour(f);
     const char *uris[THREE];
     for (size_t i = 0; i < THREE; i++) {
         uris[i] = proxy_uri(detour.proxies[i]);
     }
     redlock_options options = patient_options(f, uris, THREE);
-    options.node_timeout_ms = 5;
+    options.node_timeout_ms = NODE_TIMEOUT_MS;
     redlock_client *client = connect_with(f, &options);
-    redlock_request request = request_for(KEY, SHORT_TTL_MS);
+    redlock_request request = request_for(KEY, TTL_MS);
     struct loss *loss = watch_loss(f, &request);
     request.watchdog = true;
     request.wait_ms = REDLOCK_FOREVER;
     redlock_lock *lock = hold_for(f, client, &request);
     for (unsigned i = 0; i < 20; i++) {
-        for (size_t j = 0; j < THREE; j++) {
-            proxy_hold_replies(detour.proxies[j]);
-        }
-        pass_validity(f, lock, SHORT_TTL_MS / 5);
+        size_t sent = proxy_arrived(detour.proxies[0], "EVALSHA");
+        proxies_hold_replies(detour.proxies, 0, THREE);
+        pass_time(TTL_MS / 3);
+        wait_arrived(f, detour.proxies[0], "EVALSHA", sent + 1);
+        pass_time(10 * NODE_TIMEOUT_MS);
+        run_turns(f, 3);
         assert_int_equal(loss->count, 0);
-        for (size_t j = 0; j < THREE; j++) {
-            proxy_pass_replies(detour.proxies[j]);
-        }
-        run_turns(f, 2);
+        proxies_pass_replies(detour.proxies, 0, THREE);
+        wait_valid(f, lock, TTL_MS / 2);
     }
     assert_int_equal(loss->count, 0);
 }
@@ -220,26 +203,15 @@ static void without_a_quorum_renewals_are_few(void **state) {
     masters_kill(f->masters, 1);
     masters_kill(f->masters, 2);
     size_t before = executed(f, 0, "evalsha");
-    run_until(f, is_lost, loss, "the lock is lost");
+    pass_until(f, client, 0, 100, is_lost, loss, "the lock is lost");
     assert_int_equal(loss->status, REDLOCK_EEXPIRED);
     assert_in_range(executed(f, 0, "evalsha") - before, 2, 30); /* beats among them */
-}
-
-struct growth {
-    const redlock_lock *lock;
-    uint64_t above_ms;
-};
-
-static bool has_grown(void *arg) {
-    const struct growth *growth = arg;
-
-    return redlock_validity_ms(growth->lock) > growth->above_ms;
 }
 
 /* By its own time the next renewal would be minutes away. */
 static void a_node_that_comes_back_is_asked_at_once(void **state) {
     struct fixture *f = *state;
-    struct detour detour = take_detour(f, PATIENT);
+    struct detour detour = take_detour(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     request.watchdog = true;
     redlock_lock *lock = hold_for(f, detour.client, &request);
@@ -247,18 +219,18 @@ static void a_node_that_comes_back_is_asked_at_once(void **state) {
     go_away(f, &detour, 1);
     go_away(f, &detour, 2);
     assert_int_equal(extend(f, lock, 0), REDLOCK_ENOQUORUM);
-    pass_validity(f, lock, 2000);
-    struct growth growth = {lock, redlock_validity_ms(lock) + 500};
+    pass_time(2000);
+    run_turns(f, 3);
+    uint64_t before_ms = redlock_validity_ms(lock);
     proxy_accept(detour.proxies[1]);
-    run_until(f, has_grown, &growth, "the lock is renewed");
+    wait_valid(f, lock, before_ms + 500);
 }
 
 /* ------------------------------------------------------------------------------------- slowness */
 
-/* A server that answers one SET in each tenth of a second. */
+/* A server that answers SETs when it is told to. */
 struct slow {
     struct peer_link *link;
-    struct event *tick;
     unsigned waiting;
 };
 
@@ -273,40 +245,38 @@ static void answer_later(struct peer_link *link, const struct command *command, 
     }
 }
 
-static void answer_one(evutil_socket_t fd, short what, void *arg) {
-    struct slow *slow = arg;
+#define CALLS 30
+#define STALL_MS 20000
 
-    (void)fd;
-    (void)what;
-    if (slow->waiting > 0) {
-        slow->waiting--;
-        peer_say(slow->link, "+OK\r\n");
-    }
+static bool has_all_calls(void *arg) {
+    return ((const struct slow *)arg)->waiting == CALLS;
 }
 
 /* The last answer takes three times the stall timeout, and none is far from the one before. */
 static void who_answers_slowly_is_not_stalled(void **state) {
     struct fixture *f = *state;
-    struct slow slow = {NULL, NULL, 0};
+    struct slow slow = {NULL, 0};
     const char *uri = peer_uri(peer_create(f, answer_later, &slow));
     redlock_options options = patient_options(f, &uri, 1);
-    struct call *calls[30];
-    char key[30][16];
+    struct call *calls[CALLS];
+    char key[CALLS][16];
 
-    options.stall_timeout_ms = 1000;
+    options.node_timeout_ms = 10 * STALL_MS;
+    options.stall_timeout_ms = STALL_MS;
     redlock_client *client = connect_with(f, &options);
-    slow.tick = event_new(f->base, -1, EV_PERSIST, answer_one, &slow);
-    event_add(slow.tick, &(struct timeval){0, 100000});
-    for (unsigned i = 0; i < 30; i++) {
+    for (unsigned i = 0; i < CALLS; i++) {
         snprintf(key[i], sizeof(key[i]), "slow:%u", i);
         redlock_request request = request_for(key[i], LONG_TTL_MS);
         calls[i] = begin_acquire(f, client, &request);
     }
-    for (unsigned i = 0; i < 30; i++) {
+    run_until(f, has_all_calls, &slow, "the server has all calls");
+    for (unsigned i = 0; i < CALLS; i++) {
+        pass_time(STALL_MS / 10);
+        run_turns(f, 3);
+        peer_say(slow.link, "+OK\r\n");
         await(f, calls[i]);
         assert_ended(calls[i], REDLOCK_OK);
     }
-    event_free(slow.tick);
     assert_int_equal(node_info(client, 0).disconnected, 0);
 }
 

@@ -2,11 +2,11 @@
  * How long: requests that wait, locks that are renewed, TTLs from 1 ms on; and how many: ten
  * thousand at once.
  */
+#include "clocks.h"
 #include "harness.h"
 #include "look.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #define KEY "orders:42"
 #define FIVE 5
@@ -81,34 +81,52 @@ static void retries_ask_for_the_same_ttl(void **state) {
 /* ----------------------------------------------------------------------------------- the watchdog
  */
 
+#define TTL_MS 60000
+
+/* The watchdog renews when a third of the TTL is over. */
+static void pass_a_third(struct fixture *f, const redlock_lock *lock) {
+    pass_time(TTL_MS / 3);
+    wait_valid(f, lock, TTL_MS / 6 * 5);
+}
+
 static void the_watchdog_holds_a_lock_past_its_ttl(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, 3000);
+    redlock_request request = request_for(KEY, TTL_MS);
     struct loss *loss = watch_loss(f, &request);
     redlock_lock *lock;
 
     request.watchdog = true;
     lock = hold_for(f, client, &request);
-    wait_executed(f, 0, "evalsha", 5); /* each third of the TTL: past its end */
+    for (size_t i = 0; i < 5; i++) { /* past the end of the TTL */
+        pass_a_third(f, lock);
+        wait_all_answered(f, client);
+        assert_true(executed(f, 0, "evalsha") > i);
+    }
     assert_int_equal(loss->count, 0);
     assert_true(redlock_validity_ms(lock) > 0);
-    assert_in_range(least_pttl(f, KEY), 1, 3000);
+    assert_in_range(least_pttl(f, KEY), 1, TTL_MS);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_holders(f, KEY, 0);
+}
+
+static bool is_lost(void *arg) {
+    return ((const struct loss *)arg)->count > 0;
 }
 
 static void the_watchdog_ends_with_max_hold(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, 3000);
+    redlock_request request = request_for(KEY, TTL_MS);
     struct loss *loss = watch_loss(f, &request);
     redlock_lock *lock;
 
     request.watchdog = true;
-    request.max_hold_ms = 1500;
+    request.max_hold_ms = TTL_MS / 2;
     lock = hold_for(f, client, &request);
-    assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
+    pass_a_third(f, lock);
+    pass_until(f, client, 0, TTL_MS / 10, is_lost, loss, "the lock is lost");
+    assert_int_equal(loss->status, REDLOCK_EEXPIRED);
     assert_in_range(executed(f, 0, "evalsha"), 1, 2);
     let_go(f, lock);
     wait_holders(f, KEY, 0);
@@ -117,22 +135,19 @@ static void the_watchdog_ends_with_max_hold(void **state) {
 static void a_released_lock_is_renewed_no_more(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, 3000);
-    struct loss *loss;
+    redlock_request request = request_for(KEY, TTL_MS);
     redlock_lock *lock;
     size_t before;
 
     request.watchdog = true;
     lock = hold_for(f, client, &request);
-    wait_executed(f, 0, "evalsha", 1);
+    pass_a_third(f, lock);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_answered(f, client, 0);
     before = executed(f, 0, "evalsha");
-    /* A lock acquired now expires well after the next renewal would have come. */
-    request = request_for("clock", 3000);
-    loss = watch_loss(f, &request);
-    hold_for(f, client, &request);
-    wait_lost(f, loss);
+    pass_time(TTL_MS);
+    run_turns(f, 10);
+    wait_answered(f, client, 0);
     assert_int_equal(executed(f, 0, "evalsha"), before);
 }
 
@@ -213,14 +228,12 @@ static void ten_thousand_locks_at_once(void **state) {
 /* Requests are written when the loop runs again: the nodes have their time from then on. */
 static void nodes_have_their_time_after_a_busy_callback(void **state) {
     struct fixture *f = *state;
-    redlock_options options = patient_options(f, masters_uris(f->masters), 5);
+    redlock_client *client = connect_client(f);
 
-    options.node_timeout_ms = 400;
-    redlock_client *client = connect_with(f, &options);
     for (size_t i = 0; i < 3; i++) {
         redlock_request request = request_for(i % 2 == 0 ? "even" : "odd", LONG_TTL_MS);
         struct call *call = begin_acquire(f, client, &request);
-        usleep(600 * 1000); /* the application's own work, after the call */
+        pass_time(2 * PATIENT_MS); /* the application's own work, after the call */
         assert_int_equal(await(f, call), REDLOCK_OK);
         let_go(f, call->lock);
     }

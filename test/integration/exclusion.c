@@ -69,7 +69,7 @@ static void a_lock_that_is_not_renewed_expires(void **state) {
     struct fixture *f = *state;
     redlock_client *first = connect_client(f);
     redlock_client *second = connect_client(f);
-    redlock_request request = request_for(KEY, 2000);
+    redlock_request request = request_for(KEY, 5000);
     struct loss *loss = watch_loss(f, &request);
     redlock_lock *lock = hold_for(f, first, &request);
     redlock_request patient = request_for(KEY, LONG_TTL_MS);

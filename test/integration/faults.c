@@ -2,6 +2,7 @@
  * Nodes that die, or hang: what a quorum of the others still does, and what is said when there is
  * none.
  */
+#include "clocks.h"
 #include "cycles.h"
 #include "harness.h"
 #include "look.h"
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define KEY "orders:42"
 #define FIVE 5
@@ -179,6 +179,9 @@ static void look_at_stalled_node(struct cycles *cycles) {
     }
 }
 
+/* The node timeout is no longer. */
+#define STALL_MS PATIENT_MS
+
 static struct stall *new_stall(struct fixture *f) {
     struct stall *stall = calloc(1, sizeof(*stall));
 
@@ -187,7 +190,7 @@ static struct stall *new_stall(struct fixture *f) {
     stall->cycles.step = look_at_stalled_node;
     stall->options = patient_options(f, masters_uris(f->masters), FIVE);
     stall->options.log_level = REDLOCK_LOG_INFO;
-    stall->options.stall_timeout_ms = 1000;
+    stall->options.stall_timeout_ms = STALL_MS;
     stall->options.max_commands = 256;
     stall->options.max_bytes = 1 << 20;
     return stall;
@@ -211,8 +214,10 @@ static void a_stopped_node_costs_bounded_memory(void **state) {
     freeze(f, 2);
     cycles_run(&stall->cycles, f, client, 32, count / 2);
     early = gauge_mark(&f->gauge);
-    cycles_run(&stall->cycles, f, client, 32, count / 2);
-    wait_disconnected(f, client, 2, 1);
+    for (unsigned i = 1; i <= 4; i++) {
+        pass_until_disconnected(f, client, 2, STALL_MS, i);
+        cycles_run(&stall->cycles, f, client, 32, count / 8);
+    }
     wait_logged(f, "stall");
     assert_true(stall->most_debts <= 2 * stall->options.max_commands);
     assert_true(gauge_mark(&f->gauge) <= early + (1 << 20));
@@ -329,15 +334,21 @@ static void three_stopped_nodes_time_out(void **state) {
     redlock_client *client;
     struct call *call;
 
-    options.node_timeout_ms = 500;
+    options.node_timeout_ms = 12345;
     client = connect_with(f, &options);
     for (size_t i = 0; i < 3; i++) {
         freeze(f, i);
     }
-    call = acquire(f, client, &request);
+    call = begin_acquire(f, client, &request);
+    for (size_t i = 3; i < FIVE; i++) {
+        wait_answered(f, client, i);
+    }
+    assert_int_equal(call->ended, 0);
+    pass_time(12345);
+    await(f, call);
     assert_ended(call, REDLOCK_ENOQUORUM);
     assert_true(votes(call, REDLOCK_VOTE_TIMEOUT) >= 3);
-    assert_explained(call, "500 ms");
+    assert_explained(call, "12345 ms");
     for (size_t i = 0; i < 3; i++) {
         thaw(f, i);
         wait_executed(f, i, "set", 1);
@@ -346,6 +357,17 @@ static void three_stopped_nodes_time_out(void **state) {
 }
 
 /* Accepts connections and says nothing, in its handshake already. */
+struct revival {
+    const struct peer *peer;
+    size_t links;
+};
+
+static bool was_tried_again(void *arg) {
+    const struct revival *revival = arg;
+
+    return peer_links(revival->peer) >= revival->links;
+}
+
 static void a_node_that_accepts_and_stalls_costs_no_decision(void **state) {
     struct fixture *f = *state;
     const char *uris[FIVE];
@@ -359,12 +381,17 @@ static void a_node_that_accepts_and_stalls_costs_no_decision(void **state) {
         uris[i] = peer_uri(peers[i]);
     }
     options = patient_options(f, uris, FIVE);
-    options.stall_timeout_ms = 1000;
+    options.stall_timeout_ms = STALL_MS;
     client = create_client(f, &options);
     for (size_t i = cycles_here(20); i > 0; i--) {
         assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
     }
-    wait_peer_links(f, peers[0], 3); /* dropped as stalled, and tried again */
+    wait_answered(f, client, 2);
+    wait_answered(f, client, 3);
+    wait_answered(f, client, 4);
+    struct revival revival = {peers[0], 3};
+    pass_until(f, client, 3, STALL_MS, was_tried_again, &revival,
+               "the node was dropped as stalled, and tried again");
     assert_true(node_info(client, 0).disconnected >= 2);
     assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
     wait_released(f, KEY);
@@ -376,9 +403,9 @@ static void a_program_that_starts_slowly_finds_its_nodes(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), 5);
 
-    options.stall_timeout_ms = 1000;
+    options.stall_timeout_ms = STALL_MS;
     redlock_client *client = create_client(f, &options);
-    usleep(1200 * 1000); /* reads its configuration, opens its database, ... */
+    pass_time(STALL_MS + 1000); /* reads its configuration, opens its database, ... */
     assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
     assert_int_equal(node_info(client, 0).disconnected, 0);
 }
@@ -402,21 +429,27 @@ static void a_silent_node_that_is_owed_releases_is_dropped(void **state) {
     redlock_options options = patient_options(f, &uri, 1);
 
     mood = WELL;
-    options.node_timeout_ms = 50;
-    options.stall_timeout_ms = 200;
-    options.reconnect_delay_max_ms = 600000; /* the debt is to be paid in ten minutes */
+    options.stall_timeout_ms = STALL_MS;
+    options.reconnect_delay_ms = options.reconnect_delay_max_ms = 100 * STALL_MS;
     redlock_client *client = connect_with(f, &options);
     redlock_lock *lock = hold(f, client, "a", LONG_TTL_MS);
     mood = ERRORS;
     let_go(f, lock);
     wait_answered(f, client, 0);
     assert_int_equal(node_info(client, 0).release_debts, 1);
-    for (unsigned i = 0; i < 100; i++) { /* long enough for the timer to be the payment's */
-        run_turns(f, 1);
-        usleep(5000);
+    for (unsigned i = 0; i < 2; i++) { /* long enough for the timer to be the payment's */
+        pass_time(STALL_MS);
+        run_turns(f, 3);
+        wait_answered(f, client, 0);
     }
     mood = SILENT;
-    try_lock(f, client, "b", LONG_TTL_MS);
+    redlock_request request = request_for("b", LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+    run_turns(f, 3);
+    assert_int_equal(node_info(client, 0).commands, 1);
+    pass_time(STALL_MS);
+    await(f, call);
+    pass_time(STALL_MS); /* one silence that ends with a jump is excused */
     wait_disconnected(f, client, 0, 1);
 }
 

@@ -2,6 +2,7 @@
  * The life of a lock and of a client: closed and canceled in each state and from inside each
  * callback, and misused.
  */
+#include "clocks.h"
 #include "harness.h"
 #include "look.h"
 #include "proxy.h"
@@ -36,9 +37,7 @@ static void set_stage(struct fixture *f, struct stage *stage) {
 }
 
 static void hold_scripts(struct stage *stage) {
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_requests(stage->proxies[i], "EVALSHA");
-    }
+    proxies_hold_requests(stage->proxies, 0, FIVE, "EVALSHA");
 }
 
 static void pass_all(struct stage *stage) {
@@ -67,9 +66,7 @@ static void closed_while_it_acquires(void **state) {
     struct call *call;
 
     set_stage(f, &stage);
-    for (size_t i = 0; i < FIVE; i++) {
-        proxy_hold_replies(stage.proxies[i]);
-    }
+    proxies_hold_replies(stage.proxies, 0, FIVE);
     call = begin_acquire(f, stage.client, &stage.request);
     wait_holders(f, KEY, 5);
     member = begin_close(f, stage.client);
@@ -134,9 +131,10 @@ static void closed_while_it_renews(void **state) {
 
     set_stage(f, &stage);
     stage.request.watchdog = true;
-    stage.request.ttl_ms = 9000;
+    stage.request.ttl_ms = 60000;
     hold_for(f, stage.client, &stage.request);
     hold_scripts(&stage);
+    pass_time(20000); /* a third of the TTL */
     wait_arrived(f, stage.proxies[4], "EVALSHA", 1);
     member = begin_close(f, stage.client);
     pass_all(&stage);
@@ -192,19 +190,22 @@ static void closed_while_it_releases(void **state) {
 
 static void closed_while_nodes_hang(void **state) {
     struct fixture *f = *state;
-    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
-    redlock_client *client;
-    redlock_lock *lock;
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
     struct call *call;
+    struct member *member;
 
-    options.node_timeout_ms = 500;
-    client = connect_with(f, &options);
-    lock = hold(f, client, KEY, LONG_TTL_MS);
     for (size_t i = 0; i < 3; i++) {
         freeze(f, i);
     }
     call = begin_release(f, lock);
-    wait_closed(f, begin_close(f, client));
+    run_turns(f, 1);
+    member = begin_close(f, client);
+    for (size_t i = 3; i < FIVE; i++) {
+        wait_answered(f, client, i);
+    }
+    pass_time(PATIENT_MS);
+    wait_closed(f, member);
     assert_ended(call, REDLOCK_ENOQUORUM);
     for (size_t i = 0; i < 3; i++) {
         thaw(f, i);
@@ -617,13 +618,14 @@ static void release_in_loss(struct loss *loss, void *arg) {
 static void released_inside_on_lost(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, 2000);
+    redlock_request request = request_for(KEY, 60000);
     struct loss *loss = watch_loss(f, &request);
     struct call *release;
 
     loss->then = release_in_loss;
     loss->then_arg = f;
     hold_for(f, client, &request);
+    pass_time(60000);
     assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
     release = TAILQ_LAST(&f->calls, call_list);
     assert_string_equal(release->verb, "release");

@@ -2,6 +2,7 @@
  * Nodes that forget a lock, or fall silent: what is topped up, what is lost, and that the loss is
  * told in time.
  */
+#include "clocks.h"
 #include "harness.h"
 #include "look.h"
 #include "peer.h"
@@ -11,6 +12,7 @@
 
 #define KEY "orders:42"
 #define FIVE 5
+#define TTL_MS 60000
 
 static void kill_masters(struct fixture *f, size_t from, size_t to) {
     for (size_t i = from; i < to; i++) {
@@ -23,7 +25,7 @@ static void kill_masters(struct fixture *f, size_t from, size_t to) {
 static void an_empty_node_is_topped_up_after_the_next_renewal(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, 9000);
+    redlock_request request = request_for(KEY, TTL_MS);
     struct loss *loss = watch_loss(f, &request);
     redlock_lock *lock;
 
@@ -32,13 +34,16 @@ static void an_empty_node_is_topped_up_after_the_next_renewal(void **state) {
     wait_holders(f, KEY, 5);
     masters_kill(f->masters, 0);
     masters_restart(f->masters, 0);
+    wait_disconnected(f, client, 0, 1);
+    wait_connected(f, client, FIVE);
+    pass_time(TTL_MS / 3);
     wait_holders(f, KEY, 5);
     assert_string_equal(value_at(f, 0, KEY), value_at(f, 1, KEY));
-    assert_in_range(pttl_at(f, 0, KEY), 1, 9000);
+    assert_in_range(pttl_at(f, 0, KEY), 1, TTL_MS);
 
     /* From then on it counts: with two others gone it is needed for the quorum. */
     kill_masters(f, 3, 5);
-    assert_int_equal(extend(f, lock, 9000), REDLOCK_OK);
+    assert_int_equal(extend(f, lock, TTL_MS), REDLOCK_OK);
     assert_int_equal(loss->count, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_holders(f, KEY, 0);
@@ -82,7 +87,7 @@ static void a_lock_that_a_quorum_forgot_is_lost_not_revived(void **state) {
 static void the_watchdog_tells_that_a_quorum_forgot(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, 6000);
+    redlock_request request = request_for(KEY, TTL_MS);
     struct loss *loss = watch_loss(f, &request);
     redlock_lock *lock;
 
@@ -90,6 +95,7 @@ static void the_watchdog_tells_that_a_quorum_forgot(void **state) {
     lock = hold_for(f, client, &request);
     wait_holders(f, KEY, 5);
     tell(f, 0, 3, "FLUSHALL");
+    pass_time(TTL_MS / 3);
     assert_int_equal(wait_lost(f, loss), REDLOCK_ELOST);
     assert_ptr_equal(loss->lock, lock);
     assert_int_equal(let_go(f, lock), REDLOCK_ELOST);
@@ -162,19 +168,20 @@ static void stop_answering(struct peer_link *link, const struct command *command
 
 /*
  * Three of five fall silent after the acquisition. Two real masters keep the key, and were given
- * it no later than the lock was: when the loss is told, they must still hold it. A drift of 0.4
- * makes "in time" wide enough for any machine. (No watchdog: a renewal would prolong the key.)
+ * it no later than the lock was: when the loss is told, they must still hold it. The time is real
+ * here, and half of the TTL is drift, so that "in time" is wide enough for any machine. (No
+ * watchdog: a renewal would prolong the key.)
  */
 static void a_lock_without_quorum_is_lost_before_the_servers_forget_it(void **state) {
     struct fixture *f = *state;
     struct survivors survivors = {f, 0};
-    redlock_request request = request_for(KEY, 5000);
+    redlock_request request = request_for(KEY, 10000);
     struct loss *loss = watch_loss(f, &request);
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
     redlock_client *client;
     redlock_lock *lock;
 
-    options.drift = 0.4;
+    options.drift = 0.5;
     client = connect_with(f, &options);
     loss->then = measure_survivors;
     loss->then_arg = &survivors;
@@ -192,11 +199,14 @@ static void a_lock_without_quorum_is_lost_before_the_servers_forget_it(void **st
 static void the_watchdog_without_quorum_tells_the_loss(void **state) {
     struct fixture *f = *state;
     struct survivors survivors = {f, 0};
-    redlock_request request = request_for(KEY, 5000);
+    redlock_request request = request_for(KEY, 10000);
     struct loss *loss = watch_loss(f, &request);
-    redlock_client *client = connect_client(f);
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    redlock_client *client;
     redlock_lock *lock;
 
+    options.drift = 0.5;
+    client = connect_with(f, &options);
     request.watchdog = true;
     loss->then = measure_survivors;
     loss->then_arg = &survivors;
@@ -208,25 +218,34 @@ static void the_watchdog_without_quorum_tells_the_loss(void **state) {
     let_go(f, lock);
 }
 
+static bool is_lost(void *arg) {
+    return ((const struct loss *)arg)->count > 0;
+}
+
 static void renewals_that_are_never_answered_lose_the_lock(void **state) {
     struct fixture *f = *state;
-    redlock_request request = request_for(KEY, 3000);
+    redlock_request request = request_for(KEY, TTL_MS);
     struct loss *loss = watch_loss(f, &request);
     const char *uris[FIVE];
     redlock_options options;
     redlock_client *client;
     redlock_lock *lock;
+    struct call *release;
 
     for (size_t i = 0; i < FIVE; i++) {
         uris[i] = peer_uri(peer_create(f, stop_answering, NULL));
     }
     options = patient_options(f, uris, FIVE);
-    options.node_timeout_ms = 1000;
+    options.close_timeout_ms = 0; /* nor are releases */
     client = connect_with(f, &options);
     request.watchdog = true;
     lock = hold_for(f, client, &request);
-    assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
-    assert_int_equal(let_go(f, lock), REDLOCK_ENOQUORUM);
+    pass_until(f, client, UINT32_MAX, TTL_MS / 20, is_lost, loss, "the lock is lost");
+    assert_int_equal(loss->status, REDLOCK_EEXPIRED);
+    release = begin_release(f, lock);
+    run_turns(f, 3);
+    pass_time(PATIENT_MS);
+    assert_int_equal(await(f, release), REDLOCK_ENOQUORUM);
 }
 
 /* ------------------------------------------------------------------------------------ in words */
@@ -244,13 +263,14 @@ static void lose_and_note(struct fixture *f, redlock_request *request) {
 
     loss->then = note_words;
     hold_for(f, client, request);
+    pass_time(request->ttl_ms);
     assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
 }
 
 /* It tells of the end that the callback is about, not of the round before that. */
 static void an_end_is_explained(void **state) {
     struct fixture *f = *state;
-    redlock_request request = request_for(KEY, 1000);
+    redlock_request request = request_for(KEY, TTL_MS);
 
     lose_and_note(f, &request);
     assert_non_null(strstr(words, "lost: its validity ended, and nothing renewed it"));

@@ -118,6 +118,100 @@ static redlock_client *client_of(struct fixture *f, struct uris *uris, const cha
     return create_client(f, &options);
 }
 
+static void write_hosts(struct fixture *f, const char *text) {
+    if (hosts_path[0] == '\0') {
+        snprintf(hosts_path, sizeof(hosts_path), "%s/hosts", folder_for(f, "hosts"));
+    }
+    FILE *file = fopen(hosts_path, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* ------------------------------------------------------------------------- names that are found */
+
+struct found {
+    const char *name;         /* of the test */
+    const char *addresses[2]; /* what the name server says */
+    const char *hosts;        /* what the hosts file says; NULL: there is none */
+    bool is_silent, is_silent_on_ipv6;
+};
+
+static const struct found founds[] = {
+    /* As good as one that is right at the first try: nothing is told but in the debug log. */
+    {.name = "an_address_that_fails_is_no_failure_of_the_node", .addresses = {NOBODY, "127.0.0.1"}},
+    /* The other half is waited for, but not for long. */
+    {.name = "half_of_an_answer_is_enough", .addresses = {"127.0.0.1"}, .is_silent_on_ipv6 = true},
+    {.name = "the_hosts_file_counts",
+     .hosts = "# two addresses\n" NOBODY " db.test other.test\n127.0.0.1\tdb.test\n",
+     .is_silent = true},
+};
+
+static void a_name_is_found(void **state) {
+    struct fixture *f = *state;
+    const struct found *found = f->row;
+    struct uris uris;
+
+    at_finish(f, stop_server, NULL);
+    memcpy(server.addresses, found->addresses, sizeof(found->addresses));
+    server.is_silent = found->is_silent;
+    server.is_silent_on_ipv6 = found->is_silent_on_ipv6;
+    if (found->hosts != NULL) {
+        write_hosts(f, found->hosts);
+    }
+    redlock_client *client = client_of(f, &uris, "db.test");
+    wait_connected(f, client, FIVE);
+    assert_int_equal(node_info(client, 0).disconnected, 0);
+    assert_int_equal(server.questions > 0, found->hosts == NULL);
+}
+
+/* ------------------------------------------------------------------------ answers that change */
+
+static void say_by_server(struct fixture *f, const char *address) {
+    (void)f;
+    server.addresses[0] = address;
+}
+
+static void say_by_hosts(struct fixture *f, const char *address) {
+    char text[64];
+
+    server.is_silent = true;
+    snprintf(text, sizeof(text), "%s db.test\n", address);
+    write_hosts(f, text);
+}
+
+struct change {
+    const char *name; /* of the test */
+    void (*say)(struct fixture *f, const char *address);
+};
+
+static const struct change changes[] = {
+    {"an_answer_that_changes_is_followed", say_by_server},
+    {"a_hosts_file_that_changes_is_followed", say_by_hosts},
+};
+
+static void a_change_is_followed(void **state) {
+    struct fixture *f = *state;
+    const struct change *change = f->row;
+    struct uris uris;
+
+    at_finish(f, stop_server, NULL);
+    change->say(f, "127.0.0.1");
+    redlock_client *client = client_of(f, &uris, "db.test");
+    wait_connected(f, client, FIVE);
+    masters_kill(f->masters, 0);
+    change->say(f, NOBODY);
+    wait_disconnected(f, client, 0, 3); /* looked up again and again */
+    size_t questions = server.questions;
+    masters_restart(f->masters, 0);
+    wait_disconnected(f, client, 0, 5); /* and it is not tried at its old address */
+    assert_int_equal(server.questions > questions, change->say == say_by_server);
+    change->say(f, "127.0.0.1");
+    wait_connected(f, client, FIVE);
+}
+
+/* ---------------------------------------------------------------------------------- the others */
+
 static void all_addresses_of_a_name_are_tried(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -133,19 +227,6 @@ static void all_addresses_of_a_name_are_tried(void **state) {
     wait_connected(f, client, FIVE);
     hold(f, client, KEY, LONG_TTL_MS);
     wait_holders(f, KEY, FIVE);
-}
-
-/* It is as good as one that is right at the first try: nothing is told but in the debug log. */
-static void an_address_that_fails_is_no_failure_of_the_node(void **state) {
-    struct fixture *f = *state;
-    struct uris uris;
-
-    at_finish(f, stop_server, NULL);
-    server.addresses[0] = NOBODY;
-    server.addresses[1] = "127.0.0.1";
-    redlock_client *client = client_of(f, &uris, "second.test");
-    wait_connected(f, client, FIVE);
-    assert_int_equal(node_info(client, 0).disconnected, 0);
 }
 
 /* At one of the addresses there is nobody, at the other one somebody has something against us. */
@@ -167,35 +248,6 @@ static void the_reason_is_that_of_who_answered(void **state) {
         assert_non_null(strstr(node_info(client, 0).reason, "WRONGPASS"));
         close_client(f, client);
     }
-}
-
-static void an_answer_that_changes_is_followed(void **state) {
-    struct fixture *f = *state;
-    struct uris uris;
-
-    at_finish(f, stop_server, NULL);
-    server.addresses[0] = "127.0.0.1";
-    redlock_client *client = client_of(f, &uris, "moving.test");
-    wait_connected(f, client, FIVE);
-    masters_kill(f->masters, 0);
-    server.addresses[0] = NOBODY;
-    wait_disconnected(f, client, 0, 3); /* looked up again and again */
-    size_t questions = server.questions;
-    masters_restart(f->masters, 0);
-    wait_disconnected(f, client, 0, 5); /* and it is not tried at its old address */
-    assert_true(server.questions > questions);
-    server.addresses[0] = "127.0.0.1";
-    wait_connected(f, client, FIVE);
-}
-
-static void write_hosts(struct fixture *f, const char *text) {
-    if (hosts_path[0] == '\0') {
-        snprintf(hosts_path, sizeof(hosts_path), "%s/hosts", folder_for(f, "hosts"));
-    }
-    FILE *file = fopen(hosts_path, "we");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
 }
 
 /* Another name server, in the settings, while the client runs: the old one is not asked again. */
@@ -238,36 +290,6 @@ static void a_lookup_that_hangs_keeps_no_old_settings(void **state) {
     write_hosts(f, "127.0.0.1 db.test\n");
     wait_connected(f, client, 2);
     assert_true(server.questions > 0);
-}
-
-static void a_hosts_file_that_changes_is_followed(void **state) {
-    struct fixture *f = *state;
-    struct uris uris;
-
-    at_finish(f, stop_server, NULL);
-    server.is_silent = true;
-    write_hosts(f, "127.0.0.1 db.test\n");
-    redlock_client *client = client_of(f, &uris, "db.test");
-    wait_connected(f, client, FIVE);
-    masters_kill(f->masters, 0);
-    write_hosts(f, NOBODY " db.test\n");
-    wait_disconnected(f, client, 0, 3);
-    masters_restart(f->masters, 0);
-    wait_disconnected(f, client, 0, 5); /* it is not tried at its old address */
-    write_hosts(f, "127.0.0.1 db.test\n");
-    wait_connected(f, client, FIVE);
-}
-
-/* The other half is waited for, but not for long. */
-static void half_of_an_answer_is_enough(void **state) {
-    struct fixture *f = *state;
-    struct uris uris;
-
-    at_finish(f, stop_server, NULL);
-    server.addresses[0] = "127.0.0.1";
-    server.is_silent_on_ipv6 = true;
-    redlock_client *client = client_of(f, &uris, "half.test");
-    wait_connected(f, client, FIVE);
 }
 
 static bool is_asked(void *arg) {
@@ -317,33 +339,21 @@ static void a_silent_name_server_delays_nobody(void **state) {
     assert_int_equal(server.questions > 0, 1);
 }
 
-static void the_hosts_file_counts(void **state) {
-    struct fixture *f = *state;
-    struct uris uris;
-
-    at_finish(f, stop_server, NULL);
-    server.is_silent = true;
-    write_hosts(f, "# two addresses\n" NOBODY " db.test other.test\n127.0.0.1\tdb.test\n");
-    redlock_client *client = client_of(f, &uris, "db.test");
-    wait_connected(f, client, FIVE);
-    assert_int_equal(server.questions, 0);
-}
-
 #define ON_NAMES(test) cmocka_unit_test_setup_teardown(test, five_masters_and_names, finish)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_NAMES(all_addresses_of_a_name_are_tried),
-        ON_NAMES(an_address_that_fails_is_no_failure_of_the_node),
+        ON_ROW(founds[0].name, a_name_is_found, five_masters_and_names, &founds[0]),
         ON_NAMES(the_reason_is_that_of_who_answered),
-        ON_NAMES(an_answer_that_changes_is_followed),
+        ON_ROW(changes[0].name, a_change_is_followed, five_masters_and_names, &changes[0]),
         ON_NAMES(a_name_that_does_not_exist_is_named),
         ON_NAMES(a_silent_name_server_delays_nobody),
-        ON_NAMES(the_hosts_file_counts),
+        ON_ROW(founds[2].name, a_name_is_found, five_masters_and_names, &founds[2]),
         ON_NAMES(a_name_server_that_changes_is_followed),
-        ON_NAMES(a_hosts_file_that_changes_is_followed),
+        ON_ROW(changes[1].name, a_change_is_followed, five_masters_and_names, &changes[1]),
         ON_NAMES(a_lookup_that_hangs_keeps_no_old_settings),
-        ON_NAMES(half_of_an_answer_is_enough),
+        ON_ROW(founds[1].name, a_name_is_found, five_masters_and_names, &founds[1]),
         ON_NAMES(a_client_is_closed_between_the_halves),
     };
 

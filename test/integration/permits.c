@@ -2,6 +2,7 @@
  * Permits: so many hold a semaphore at once, and never one more. Each is a lock like any other once
  * it is held, and finding one that is free takes a second round trip at most.
  */
+#include "clocks.h"
 #include "detour.h"
 #include "harness.h"
 #include "look.h"
@@ -153,7 +154,7 @@ static struct counted *connect_counted(struct fixture *f) {
 
     assert_non_null(counted);
     at_finish(f, free, counted);
-    counted->way = take_detour(f, PATIENT);
+    counted->way = take_detour(f);
     for (size_t i = 0; i < masters_count(f->masters); i++) {
         proxy_watch(counted->way.proxies[i], count_tries, &counted->tries[i]);
     }
@@ -309,10 +310,11 @@ static void the_permit_of_a_dead_holder_becomes_free(void **state) {
     redlock_request request = permit_request(2);
 
     rival_takes(f, 0, FIVE, key_of(0), LONG_TTL_MS);
-    rival_takes(f, 0, FIVE, key_of(1), 700);
+    rival_takes(f, 0, FIVE, key_of(1), LONG_TTL_MS);
     assert_not_acquired(f, client, 2);
     request.wait_ms = REDLOCK_FOREVER;
     struct call *call = begin_acquire(f, client, &request);
+    rival_takes(f, 0, FIVE, key_of(1), 700);
     assert_int_equal(await(f, call), REDLOCK_OK);
     assert_int_equal(permit_of(call->lock), 1);
 }
@@ -394,12 +396,16 @@ static void the_watchdog_keeps_it(void **state) {
     redlock_request request = permit_request(2);
     redlock_lock *locks[2];
 
-    request.ttl_ms = 500;
+    request.ttl_ms = 60000;
     request.watchdog = true;
     for (size_t i = 0; i < 2; i++) {
         locks[i] = hold_for(f, client, &request);
     }
-    wait_executed(f, 0, "pexpire", 12); /* well past the first TTL of both */
+    for (size_t i = 0; i < 6; i++) { /* well past the first TTL of both */
+        pass_time(20000);
+        wait_valid(f, locks[0], 50000);
+        wait_valid(f, locks[1], 50000);
+    }
     assert_not_acquired(f, client, 2);
     for (size_t i = 0; i < 2; i++) {
         assert_true(redlock_validity_ms(locks[i]) > 0);

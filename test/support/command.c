@@ -1,7 +1,8 @@
 #include "command.h"
 
+#include "resp.h"
+
 #include <event2/buffer.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,49 +10,9 @@
 
 #define MOST_ARGUMENTS 1000000
 
-struct cursor {
-    const char *at;
-    const char *end;
-};
-
-/* Reads `mark`, a number and CRLF: 1, 0 (more bytes are needed) or -1. */
-static int read_number(struct cursor *cursor, char mark, size_t *number) {
-    const char *stop = memchr(cursor->at, '\n', (size_t)(cursor->end - cursor->at));
-
-    if (cursor->at < cursor->end && *cursor->at != mark) {
-        return -1;
-    }
-    if (stop == NULL) {
-        return 0;
-    }
-    *number = 0;
-    for (const char *digit = cursor->at + 1; digit < stop - 1; digit++) {
-        if (*digit < '0' || *digit > '9' || *number > SIZE_MAX / 100) {
-            return -1;
-        }
-        *number = *number * 10 + (size_t)(*digit - '0');
-    }
-    cursor->at = stop + 1;
-    return 1;
-}
-
-static int read_argument(struct cursor *cursor, struct argument *argument) {
-    int got = read_number(cursor, '$', &argument->length);
-
-    if (got <= 0) {
-        return got;
-    }
-    if ((size_t)(cursor->end - cursor->at) < argument->length + 2) {
-        return 0;
-    }
-    argument->bytes = cursor->at;
-    cursor->at += argument->length + 2;
-    return 1;
-}
-
 int command_read(struct command *command, struct evbuffer *buffer) {
     size_t size = evbuffer_get_length(buffer);
-    struct cursor cursor = {.at = (const char *)evbuffer_pullup(buffer, -1)};
+    struct resp_cursor cursor = {.at = (const char *)evbuffer_pullup(buffer, -1)};
     const char *start = cursor.at;
     int got;
 
@@ -60,7 +21,7 @@ int command_read(struct command *command, struct evbuffer *buffer) {
         return 0;
     }
     cursor.end = start + size;
-    got = read_number(&cursor, '*', &command->count);
+    got = resp_read_header(&cursor, '*', &command->count);
     if (got <= 0) {
         return got;
     }
@@ -72,12 +33,15 @@ int command_read(struct command *command, struct evbuffer *buffer) {
         return -1;
     }
     for (size_t i = 0; i < command->count; i++) {
-        got = read_argument(&cursor, &command->arguments[i]);
+        struct argument *argument = &command->arguments[i];
+
+        got = resp_read_bulk(&cursor, &argument->bytes, &argument->length);
         if (got <= 0) {
             command_finish(command);
             return got;
         }
     }
+    command->bytes = start;
     command->size = (size_t)(cursor.at - start);
     return 1;
 }

@@ -16,7 +16,8 @@ struct argument {
 };
 
 struct command {
-    size_t size; /* of the whole command, in bytes */
+    const char *bytes; /* the whole command, in the buffer */
+    size_t size;
     size_t count;
     struct argument *arguments; /* point into the buffer */
 };

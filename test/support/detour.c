@@ -1,6 +1,6 @@
 #include "detour.h"
 
-struct detour take_detour(struct fixture *f, uint64_t node_timeout_ms) {
+struct detour take_detour(struct fixture *f) {
     struct detour detour = {.client = NULL};
     const char *uris[DETOUR_MASTERS_MAX];
     size_t count = masters_count(f->masters);
@@ -9,7 +9,6 @@ struct detour take_detour(struct fixture *f, uint64_t node_timeout_ms) {
     assert_in_range(count, 1, DETOUR_MASTERS_MAX);
     proxies_create(f, detour.proxies, uris);
     options = patient_options(f, uris, count);
-    options.node_timeout_ms = node_timeout_ms;
     detour.client = connect_with(f, &options);
     return detour;
 }

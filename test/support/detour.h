@@ -15,12 +15,8 @@ struct detour {
     redlock_client *client;
 };
 
-/* How long it waits for a node: for ever, as tests go, or for something that is to be too late. */
-#define PATIENT 30000
-#define IMPATIENT 500
-
-/* It is connected to all of them. */
-struct detour take_detour(struct fixture *f, uint64_t node_timeout_ms);
+/* Makes a patient client that is connected to all of them. */
+struct detour take_detour(struct fixture *f);
 
 /* The node goes away: its connection breaks, and it refuses new ones until proxy_accept. */
 void go_away(struct fixture *f, const struct detour *detour, size_t node);

@@ -1,14 +1,28 @@
 /*
- * A way to a Unix socket that has no name: nothing is left in the file system however the process
- * ends.
+ * Unix sockets that have no name, so that nothing is left in the file system however the process
+ * ends: they are reached by /proc/self/fd/N.
  */
 #ifndef REDLOCK_TEST_DOOR_H
 #define REDLOCK_TEST_DOOR_H
 
+#include <stdbool.h>
+
+struct door {
+    int number;       /* the N that leads to the listener, or to a socket where nobody listens */
+    int listener;     /* connections arrive here */
+    int open, closed; /* what `number` is a copy of */
+};
+
 /*
- * Binds the socket to a name that is gone when this returns. Returns a descriptor N, closed on
- * exec, by which /proc/self/fd/N leads to the socket; -1: it could not be made.
+ * Makes a door that is open, of two new Unix sockets: one to listen at, one to refuse connections
+ * by. `number` is the descriptor to take, closed on exec; -1: any. Returns false on failure.
  */
-int door_make(int socket);
+bool door_make(struct door *door, int listener, int refuser, int number);
+
+/* Refuses connections from now on, or takes them again. Those that stand are not touched. */
+bool door_set(struct door *door, bool is_open);
+
+/* Returns the next connection, which does not block and is closed on exec; -1: none has come. */
+int door_accept(int listener);
 
 #endif

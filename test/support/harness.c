@@ -1,7 +1,8 @@
-#define _GNU_SOURCE 1 /* strcasestr */
+#define _GNU_SOURCE 1 /* strcasestr, syscall */
 
 #include "harness.h"
 
+#include "clocks.h"
 #include "folder.h"
 
 #include <dirent.h>
@@ -10,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 /* How long a condition may take to come true before the test is given up. */
 #define PATIENCE_MS 60000
@@ -43,11 +46,16 @@ size_t cycles_here(size_t cycles) {
 
 /* --------------------------------------------------------------------------------- the loop */
 
-static uint64_t now_ms(void) {
+/* By a clock that no test sets ahead. */
+static uint64_t real_ms(void) {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static uint64_t patience_ms(void) {
+    return (uint64_t)PATIENCE_MS * (under_valgrind() ? VALGRIND_FACTOR : 1);
 }
 
 static void turn(struct fixture *f) {
@@ -57,11 +65,10 @@ static void turn(struct fixture *f) {
 }
 
 void run_until(struct fixture *f, bool (*condition)(void *arg), void *arg, const char *what) {
-    uint64_t patience = (uint64_t)PATIENCE_MS * (under_valgrind() ? VALGRIND_FACTOR : 1);
-    uint64_t limit = now_ms() + patience;
+    uint64_t limit = real_ms() + patience_ms();
 
     while (!condition(arg)) {
-        if (now_ms() > limit) {
+        if (real_ms() > limit) {
             diary_show(&f->diary);
             fail_msg("waited in vain until %s", what);
         }
@@ -80,6 +87,25 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
     (void)fd;
     (void)what;
     (void)arg;
+}
+
+void pass_until(struct fixture *f, redlock_client *client, uint32_t silent, uint64_t step_ms,
+                bool (*condition)(void *arg), void *arg, const char *what) {
+    uint64_t limit = real_ms() + patience_ms();
+
+    while (!condition(arg)) {
+        if (real_ms() > limit) {
+            diary_show(&f->diary);
+            fail_msg("time passed in vain until %s", what);
+        }
+        for (size_t i = redlock_client_nodes(client, NULL, 0); i-- > 0;) {
+            if ((silent & (1u << i)) == 0) {
+                wait_answered(f, client, i);
+            }
+        }
+        pass_time(step_ms);
+        run_turns(f, 3);
+    }
 }
 
 struct search {
@@ -136,6 +162,7 @@ int start_fixture_with(void **state, size_t masters, const struct masters_option
     if (f == NULL) {
         return -1;
     }
+    f->row = *state;
     /* The peers and proxies of the tests write to sockets that the library may have closed. */
     signal(SIGPIPE, SIG_IGN);
     TAILQ_INIT(&f->calls);
@@ -265,9 +292,10 @@ redlock_options patient_options(struct fixture *f, const char *const *nodes, siz
 
     options.nodes = nodes;
     options.node_count = count;
-    options.node_timeout_ms = 30000;
-    options.stall_timeout_ms = 120000;
+    options.node_timeout_ms = PATIENT_MS;
+    options.stall_timeout_ms = 4 * PATIENT_MS;
     options.max_ttl_ms = LONG_TTL_MS;
+    options.close_timeout_ms = PATIENT_MS;
     options.guards = REDLOCK_GUARDS_OFF; /* the masters are new */
     options.retry_delay_ms = 5;
     options.retry_delay_max_ms = 40;
@@ -374,6 +402,14 @@ void wait_disconnected(struct fixture *f, redlock_client *client, size_t node, u
     struct question question = {client, node, times};
 
     run_until(f, has_disconnected, &question, "the node's connection has ended");
+}
+
+void pass_until_disconnected(struct fixture *f, redlock_client *client, size_t node,
+                             uint64_t step_ms, uint64_t times) {
+    struct question question = {client, node, times};
+
+    pass_until(f, client, 1u << node, step_ms, has_disconnected, &question,
+               "the node's connection has ended");
 }
 
 static bool has_no_debts(void *arg) {
@@ -633,6 +669,23 @@ struct call *begin_release(struct fixture *f, redlock_lock *lock) {
     struct call *call = new_call(f, "release", lock);
 
     return accept_call(call, redlock_release(lock, on_released, call));
+}
+
+struct growth {
+    const redlock_lock *lock;
+    uint64_t above_ms;
+};
+
+static bool has_grown(void *arg) {
+    const struct growth *growth = arg;
+
+    return redlock_validity_ms(growth->lock) > growth->above_ms;
+}
+
+void wait_valid(struct fixture *f, const redlock_lock *lock, uint64_t above_ms) {
+    struct growth growth = {lock, above_ms};
+
+    run_until(f, has_grown, &growth, "the lock is renewed");
 }
 
 static bool has_ended(void *arg) {

@@ -7,7 +7,9 @@
  *   - no descriptor is left open, and no event of the library's is left in the base.
  *
  * Tests wait for conditions, never for time: `run_until` runs the loop until a condition holds,
- * and fails the test when that takes absurdly long.
+ * and fails the test when that takes absurdly long. Clients have timeouts that no delay of a busy
+ * machine reaches; a test about a timeout lets that time pass on its own clocks (clocks.h), when
+ * all that is to come before the timeout has come.
  */
 #ifndef REDLOCK_TEST_HARNESS_H
 #define REDLOCK_TEST_HARNESS_H
@@ -28,6 +30,9 @@
 
 /* A TTL so long that no key vanishes by expiry while a test waits for it to vanish. */
 #define LONG_TTL_MS 3000000
+
+/* A timeout that no delay reaches: unless a test lets as much time pass, it never ends. */
+#define PATIENT_MS 30000
 
 struct call;
 struct fixture;
@@ -82,6 +87,7 @@ struct member {
 struct duty;
 
 struct fixture {
+    const void *row; /* of the table that the test is in; NULL: it is in none */
     struct event_base *base;
     struct masters *masters; /* NULL: none */
     uint32_t frozen;         /* one bit for each master that was stopped by freeze() */
@@ -108,6 +114,11 @@ int start_fixture_with(void **state, size_t masters, const struct masters_option
 /* The teardown. */
 int finish(void **state);
 
+/* Tests of one form, each a row of a table: the test's name, and what the fixture's row points to.
+ */
+#define ON_ROW(name, test, setup, row)                                                             \
+    { name, test, setup, finish, (void *)(uintptr_t)(row) }
+
 #define ON_NO_MASTERS(test) cmocka_unit_test_setup_teardown(test, no_masters, finish)
 #define ON_FIVE_MASTERS(test) cmocka_unit_test_setup_teardown(test, five_masters, finish)
 
@@ -130,6 +141,17 @@ size_t cycles_here(size_t cycles);
 
 /* Runs the loop until the condition holds; `what` completes "waited in vain until ...". */
 void run_until(struct fixture *f, bool (*condition)(void *arg), void *arg, const char *what);
+
+/*
+ * Lets time pass in steps, with some turns of the loop after each, until the condition holds. Waits
+ * before each step until the client's nodes have answered, but for those of the mask `silent`.
+ */
+void pass_until(struct fixture *f, redlock_client *client, uint32_t silent, uint64_t step_ms,
+                bool (*condition)(void *arg), void *arg, const char *what);
+
+/* Lets time pass in steps until the node, which is silent, is disconnected for the n-th time. */
+void pass_until_disconnected(struct fixture *f, redlock_client *client, size_t node,
+                             uint64_t step_ms, uint64_t times);
 
 /* Runs the loop until it has polled so many times: for what should have happened at once. */
 void run_turns(struct fixture *f, unsigned turns);
@@ -193,6 +215,9 @@ struct call *begin_acquire(struct fixture *f, redlock_client *client,
                            const redlock_request *request);
 struct call *begin_extend(struct fixture *f, redlock_lock *lock, uint64_t ttl_ms);
 struct call *begin_release(struct fixture *f, redlock_lock *lock);
+
+/* Runs the loop until the lock is valid for more than so long: it was renewed. */
+void wait_valid(struct fixture *f, const redlock_lock *lock, uint64_t above_ms);
 
 /* Runs the loop until the call's callback came; returns its status. */
 redlock_status await(struct fixture *f, struct call *call);

@@ -32,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ANSWER_TIMEOUT_S 10
+#define ANSWER_TIMEOUT_S 60
 #define POLL_INTERVAL_NS 2000000
 /* The kernel bounds the path of a socket. */
 #define PATH_SIZE sizeof(((struct sockaddr_un *)NULL)->sun_path)

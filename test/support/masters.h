@@ -75,7 +75,7 @@ void masters_continue_range(struct masters *masters, size_t from, size_t to);
  * arguments) and returns its answer as a string the caller frees: a bulk or status as it is, an
  * integer in decimal, nil as NULL, an error as "-TEXT", an array's elements separated by newlines.
  * `format` is that of hiredis' redisCommand. Exits the process with a message when the master
- * does not answer within 10 seconds.
+ * does not answer within a minute.
  */
 char *masters_query(struct masters *masters, size_t index, const char *format, ...);
 

@@ -2,6 +2,8 @@
 
 #include "peer.h"
 
+#include "seat.h"
+
 #include <arpa/inet.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -19,8 +21,8 @@ struct peer_link {
     LIST_ENTRY(peer_link) entry;
     struct peer *peer;
     struct bufferevent *stream;
-    struct evbuffer *said; /* not yet given to the stream */
-    const void *poured;    /* to be said over and over; NULL: nothing */
+    struct seat seat;   /* what was said is not yet given to the stream */
+    const void *poured; /* to be said over and over; NULL: nothing */
     size_t poured_length;
     bool reading; /* inside the answer callback */
     bool hung_up;
@@ -47,20 +49,20 @@ static void free_link(struct peer_link *link) {
     LIST_REMOVE(link, entry);
     link->peer->open--;
     bufferevent_free(link->stream);
-    evbuffer_free(link->said);
+    seat_finish(&link->seat);
     free(link);
 }
 
 /* Gives the stream the next piece. */
 static void pump(struct peer_link *link) {
     struct evbuffer *output = bufferevent_get_output(link->stream);
-    size_t waiting = evbuffer_get_length(link->said);
+    size_t waiting = seat_unsent(&link->seat);
 
     if (evbuffer_get_length(output) > 0) {
         return;
     }
     if (waiting > 0) {
-        evbuffer_remove_buffer(link->said, output,
+        evbuffer_remove_buffer(link->seat.outbox, output,
                                waiting < link->peer->chunk ? waiting : link->peer->chunk);
     } else if (link->poured != NULL) {
         evbuffer_add(output, link->poured, link->poured_length);
@@ -70,22 +72,24 @@ static void pump(struct peer_link *link) {
     }
 }
 
+static bool ask(const struct command *command, void *arg) {
+    struct peer_link *link = arg;
+
+    link->peer->commands++;
+    link->peer->answer(link, command, link->peer->arg);
+    return !link->hung_up;
+}
+
 static void read_commands(struct peer_link *link) {
-    struct evbuffer *input = bufferevent_get_input(link->stream);
-    struct command command;
-    int got = 0;
+    ssize_t served = 0;
 
+    evbuffer_add_buffer(link->seat.inbox, bufferevent_get_input(link->stream));
     link->reading = true;
-    while (!link->hung_up && (got = command_read(&command, input)) > 0) {
-        size_t size = command.size;
-
-        link->peer->commands++;
-        link->peer->answer(link, &command, link->peer->arg);
-        command_finish(&command);
-        evbuffer_drain(input, size);
+    if (!link->hung_up) {
+        served = seat_serve(&link->seat, SIZE_MAX, ask, link);
     }
     link->reading = false;
-    if (got < 0) {
+    if (served < 0) {
         fail_msg("the library sent something that is no command");
     }
     pump(link);
@@ -121,9 +125,8 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     }
     link->peer = peer;
-    link->said = evbuffer_new();
+    assert_true(seat_init(&link->seat));
     link->stream = bufferevent_socket_new(peer->fixture->base, fd, BEV_OPT_CLOSE_ON_FREE);
-    assert_non_null(link->said);
     assert_non_null(link->stream);
     LIST_INSERT_HEAD(&peer->links, link, entry);
     peer->accepted++;
@@ -246,17 +249,23 @@ void wait_peer_commands(struct fixture *f, struct peer *peer, size_t count) {
 
 /* -------------------------------------------------------------------------------------- answers */
 
+/* What is said inside the answer callback goes out after it. */
+static void said(struct peer_link *link) {
+    if (!link->reading) {
+        pump(link);
+    }
+}
+
 /* "y" for each key: each was there and is now released or renewed. */
 static void answer_script(struct peer_link *link, const struct command *command) {
     size_t keys = command_keys(command);
-    char head[32];
+    char *items = malloc(keys + 1);
 
-    snprintf(head, sizeof(head), "$%zu\r\n", keys);
-    peer_say(link, head);
-    for (size_t i = 0; i < keys; i++) {
-        peer_say(link, "y");
-    }
-    peer_say(link, "\r\n");
+    assert_non_null(items);
+    memset(items, 'y', keys);
+    seat_say_bulk(&link->seat, items, keys);
+    free(items);
+    said(link);
 }
 
 void peer_answer_well(struct peer_link *link, const struct command *command, void *arg) {
@@ -279,10 +288,8 @@ void peer_answer_nothing(struct peer_link *link, const struct command *command, 
 }
 
 void peer_send(struct peer_link *link, const void *bytes, size_t length) {
-    evbuffer_add(link->said, bytes, length);
-    if (!link->reading) {
-        pump(link);
-    }
+    seat_say(&link->seat, bytes, length);
+    said(link);
 }
 
 void peer_say(struct peer_link *link, const char *text) {
@@ -292,9 +299,7 @@ void peer_say(struct peer_link *link, const char *text) {
 void peer_pour(struct peer_link *link, const void *bytes, size_t length) {
     link->poured = bytes;
     link->poured_length = length;
-    if (!link->reading) {
-        pump(link);
-    }
+    said(link);
 }
 
 void peer_turn_away(struct peer_link *link) {
@@ -303,9 +308,7 @@ void peer_turn_away(struct peer_link *link) {
 
 void peer_hang_up(struct peer_link *link) {
     link->hung_up = true;
-    if (!link->reading) {
-        pump(link);
-    }
+    said(link);
 }
 
 void peer_drop_links(struct peer *peer) {

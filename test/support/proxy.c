@@ -321,6 +321,30 @@ void proxy_pass_replies(struct proxy *proxy) {
     }
 }
 
+void proxies_hold_requests(struct proxy *const *proxies, size_t from, size_t to, const char *name) {
+    for (size_t i = from; i < to; i++) {
+        proxy_hold_requests(proxies[i], name);
+    }
+}
+
+void proxies_pass_requests(struct proxy *const *proxies, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        proxy_pass_requests(proxies[i]);
+    }
+}
+
+void proxies_hold_replies(struct proxy *const *proxies, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        proxy_hold_replies(proxies[i]);
+    }
+}
+
+void proxies_pass_replies(struct proxy *const *proxies, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        proxy_pass_replies(proxies[i]);
+    }
+}
+
 void proxy_cut(struct proxy *proxy) {
     while (!LIST_EMPTY(&proxy->spans)) {
         free_span(LIST_FIRST(&proxy->spans));

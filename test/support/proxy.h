@@ -29,6 +29,12 @@ void proxy_pass_requests(struct proxy *proxy);
 void proxy_hold_replies(struct proxy *proxy);
 void proxy_pass_replies(struct proxy *proxy);
 
+/* Each does so for those from `from` to `to`, without the latter. */
+void proxies_hold_requests(struct proxy *const *proxies, size_t from, size_t to, const char *name);
+void proxies_pass_requests(struct proxy *const *proxies, size_t from, size_t to);
+void proxies_hold_replies(struct proxy *const *proxies, size_t from, size_t to);
+void proxies_pass_replies(struct proxy *const *proxies, size_t from, size_t to);
+
 /* Ends all connections, on both sides; what was held back is gone. */
 void proxy_cut(struct proxy *proxy);
 

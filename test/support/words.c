@@ -1,45 +1,17 @@
 #include "words.h"
 
-struct cursor {
-    const char *at, *end;
-};
-
-/* "<kind><number>\r\n" */
-static bool read_header(struct cursor *cursor, char kind, size_t *number) {
-    if (cursor->at == cursor->end || *cursor->at != kind) {
-        return false;
-    }
-    *number = 0;
-    for (cursor->at++; cursor->at < cursor->end && *cursor->at >= '0' && *cursor->at <= '9';
-         cursor->at++) {
-        *number = *number * 10 + (size_t)(*cursor->at - '0');
-    }
-    if (cursor->end - cursor->at < 2 || cursor->at[0] != '\r' || cursor->at[1] != '\n') {
-        return false;
-    }
-    cursor->at += 2;
-    return true;
-}
-
-static bool read_bulk(struct cursor *cursor, struct word *word) {
-    size_t length;
-    if (!read_header(cursor, '$', &length) || (size_t)(cursor->end - cursor->at) < length + 2) {
-        return false;
-    }
-    *word = (struct word){cursor->at, length};
-    cursor->at += length + 2;
-    return true;
-}
+#include "resp.h"
 
 size_t words_read(struct words *words, const char *bytes, size_t length) {
-    struct cursor cursor = {bytes, bytes + length};
+    struct resp_cursor cursor = {bytes, bytes + length};
     size_t count;
-    if (!read_header(&cursor, '*', &count) || count == 0 || count > WORDS_MAX) {
+    if (resp_read_header(&cursor, '*', &count) <= 0 || count == 0 || count > WORDS_MAX) {
         return 0;
     }
     words->count = (unsigned)count;
     for (unsigned i = 0; i < words->count; i++) {
-        if (!read_bulk(&cursor, &words->word[i])) {
+        struct word *word = &words->word[i];
+        if (resp_read_bulk(&cursor, &word->text, &word->length) <= 0) {
             return 0;
         }
     }

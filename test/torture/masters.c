@@ -3,12 +3,12 @@
 #include "command.h"
 #include "door.h"
 #include "port.h"
+#include "seat.h"
 #include "store.h"
 #include "wire/script.h"
 #include "world.h"
 
 #include <arpa/inet.h>
-#include <event2/buffer.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
@@ -30,19 +30,18 @@
 
 struct link {
     LIST_ENTRY(link) link;
+    struct master *master;
     int fd;
     bool is_known; /* has logged in */
     bool is_mute;  /* an answer was withheld: those that follow would be taken for it */
-    struct evbuffer *input;
+    struct seat seat;
 };
 
 struct master {
     struct sockaddr_in address;
     int reservation; /* keeps the port ours */
     int listener;    /* -1 while it is stopped */
-    int socket_listener;
-    int open_door, closed_door; /* lead to a socket that is listened on, and to one that is not */
-    int door;                   /* one of the two: what the URI names */
+    struct door door;
     enum manner manner;
     struct store store;
     LIST_HEAD(, link) links;
@@ -68,20 +67,9 @@ static int listen_at(const struct sockaddr_in *address) {
     return fd;
 }
 
-/* A socket that no name leads to any more, but *door. */
-static int make_socket(int *door) {
-    int fd = new_socket(AF_UNIX, SOCK_STREAM);
-    *door = door_make(fd);
-    CHECK(*door >= 0);
-    return fd;
-}
-
 static void listen_on_socket(struct master *master) {
-    master->socket_listener = make_socket(&master->open_door);
-    CHECK(listen(master->socket_listener, 64) == 0);
-    close(make_socket(&master->closed_door));
-    master->door = fcntl(master->open_door, F_DUPFD_CLOEXEC, 0);
-    CHECK(master->door >= 0);
+    CHECK(door_make(&master->door, new_socket(AF_UNIX, SOCK_STREAM),
+                    new_socket(AF_UNIX, SOCK_STREAM), -1));
 }
 
 static void write_uris(struct master *master) {
@@ -92,7 +80,7 @@ static void write_uris(struct master *master) {
     snprintf(master->uris[ADDRESS_ASKED], size, "redis://nobody.test:%u", port);
     snprintf(master->uris[ADDRESS_LOGIN], size, "redis://ali:" MASTERS_PASSWORD "@127.0.0.1:%u/1",
              port);
-    snprintf(master->uris[ADDRESS_SOCKET], size, "unix:///proc/self/fd/%d", master->door);
+    snprintf(master->uris[ADDRESS_SOCKET], size, "unix:///proc/self/fd/%d", master->door.number);
 }
 
 /* It takes whatever it is asked, and says nothing. */
@@ -138,8 +126,8 @@ static void say(struct link *link, const char *text) {
     if (link->is_mute) {
         return;
     }
-    ssize_t sent = send(link->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)sent; /* an application that has gone hears no more */
+    seat_say_text(&link->seat, text);
+    seat_send(&link->seat, link->fd, SIZE_MAX);
 }
 
 static void copy_words(struct words *words, const struct command *command) {
@@ -238,13 +226,13 @@ static void obey(struct master *master, struct link *link, const struct command 
 static void drop_link(struct link *link) {
     LIST_REMOVE(link, link);
     close(link->fd);
-    evbuffer_free(link->input);
+    seat_finish(&link->seat);
     free(link);
 }
 
 static bool accept_from(struct master *master, int listener) {
     int on = 1;
-    int fd = listener < 0 ? -1 : accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = listener < 0 ? -1 : door_accept(listener);
     if (fd < 0) {
         return false;
     }
@@ -252,43 +240,41 @@ static bool accept_from(struct master *master, int listener) {
     CHECK(link != NULL);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     link->fd = fd;
-    link->input = evbuffer_new();
-    CHECK(link->input != NULL);
+    link->master = master;
+    CHECK(seat_init(&link->seat));
     LIST_INSERT_HEAD(&master->links, link, link);
     return true;
 }
 
 static void accept_all(struct master *master) {
-    while (accept_from(master, master->listener) || accept_from(master, master->socket_listener)) {
+    while (accept_from(master, master->listener) || accept_from(master, master->door.listener)) {
     }
 }
 
+static bool answer(const struct command *command, void *arg) {
+    struct link *link = arg;
+    obey(link->master, link, command);
+    return true;
+}
+
 /* True when something had arrived. */
-static bool serve(struct master *master, struct link *link) {
-    struct command command;
-    int arrived = evbuffer_read(link->input, link->fd, -1);
-    int got;
+static bool serve(struct link *link) {
+    ssize_t arrived = seat_receive(&link->seat, link->fd, SIZE_MAX);
     if (arrived == 0) {
         drop_link(link);
         return true;
     }
-    while ((got = command_read(&command, link->input)) > 0) {
-        size_t size = command.size;
-        obey(master, link, &command);
-        command_finish(&command);
-        evbuffer_drain(link->input, size);
-    }
-    CHECK(got == 0);
+    CHECK(seat_serve(&link->seat, SIZE_MAX, answer, link) >= 0);
     return arrived > 0;
 }
 
 static bool master_turn(struct master *master) {
     struct link *link, *next;
     bool was_busy = accept_from(master, master->listener);
-    was_busy |= accept_from(master, master->socket_listener);
+    was_busy |= accept_from(master, master->door.listener);
     for (link = LIST_FIRST(&master->links); link != NULL; link = next) {
         next = LIST_NEXT(link, link);
-        was_busy |= master->manner != MANNER_DEAF && serve(master, link);
+        was_busy |= master->manner != MANNER_DEAF && serve(link);
     }
     return was_busy;
 }
@@ -327,7 +313,7 @@ void masters_stop(unsigned mask) {
             accept_all(master);
             close(master->listener);
             master->listener = -1;
-            CHECK(dup3(master->closed_door, master->door, O_CLOEXEC) >= 0);
+            CHECK(door_set(&master->door, false));
         }
     }
     masters_cut(mask);
@@ -337,7 +323,7 @@ void masters_start(unsigned mask) {
     FOR_EACH(master, mask) {
         if (master->listener < 0) {
             master->listener = listen_at(&master->address);
-            CHECK(dup3(master->open_door, master->door, O_CLOEXEC) >= 0);
+            CHECK(door_set(&master->door, true));
         }
     }
 }

@@ -22,7 +22,7 @@ static uint64_t random_state;
 static unsigned quiet;
 static unsigned descriptors;
 
-void world_fail(const char *file, int line, const char *condition) {
+void check_failed(const char *file, int line, const char *condition) {
     fflush(stdout);
     fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, condition);
     _exit(1);
@@ -118,7 +118,7 @@ void world_wait(bool (*condition)(const void *arg), const void *arg, const char 
     uint64_t deadline = now + PATIENCE_MS * NANOS_PER_MS;
     while (!condition(arg)) {
         if (now >= deadline) {
-            world_fail("waited in vain", PATIENCE_MS, what);
+            check_failed("waited in vain", PATIENCE_MS, what);
         }
         world_turn();
     }

@@ -8,20 +8,13 @@
 #ifndef REDLOCK_TORTURE_WORLD_H
 #define REDLOCK_TORTURE_WORLD_H
 
+#include "check.h"
+
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            world_fail(__FILE__, __LINE__, #condition);                                            \
-        }                                                                                          \
-    } while (0)
-
-_Noreturn void world_fail(const char *file, int line, const char *condition);
 
 /* Begins a run: the first one makes the loop. */
 void world_begin(void);

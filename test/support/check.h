@@ -1,15 +1,14 @@
-/* A property that does not hold ends the process: libFuzzer keeps the input, a test fails. */
-#ifndef REDLOCK_FUZZ_CHECK_H
-#define REDLOCK_FUZZ_CHECK_H
+/* A property that does not hold ends the process, in the way of the program that checks it. */
+#ifndef REDLOCK_TEST_CHECK_H
+#define REDLOCK_TEST_CHECK_H
 
-#include <stdio.h>
-#include <stdlib.h>
+/* Each program with such checks defines this. */
+_Noreturn void check_failed(const char *file, int line, const char *condition);
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);         \
-            abort();                                                                               \
+            check_failed(__FILE__, __LINE__, #condition);                                          \
         }                                                                                          \
     } while (0)
 
