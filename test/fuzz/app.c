@@ -14,7 +14,7 @@
 
 static struct heap heap;
 static struct event_base *base;
-static int first_fd; /* the descriptor that the system would give next, before anything began */
+static int first_fd; /* the lowest free descriptor, before the first run */
 
 struct heap *app_heap(void) {
     return &heap;
@@ -43,7 +43,7 @@ static void on_line(struct app *app, const char *line) {
 
 redlock_status app_make(struct app *app, redlock_options *options, redlock_error *error) {
     redlock_status status = app_create(app, base, options, error);
-    bool is_whole = options->size >= sizeof(*options); /* else the defaults count */
+    bool is_whole = options->size >= sizeof(*options); /* otherwise the defaults count */
     app->options = is_whole ? *options : (redlock_options)REDLOCK_OPTIONS_INIT;
     return status;
 }
@@ -109,7 +109,7 @@ unsigned app_pending(const struct app *app) {
 }
 
 /*
- * Waits for the requests to the nodes, which end when their time is over, whatever the nodes
+ * Waits for the requests to the nodes, which end with their time at the latest, whatever the nodes
  * answer.
  */
 static void wait_for_requests(struct app *app, uint64_t node_timeout_ms) {
@@ -130,7 +130,7 @@ static void check_holds(const struct app *app) {
     }
 }
 
-/* Releases end with node_timeout, the wait for those that nodes are owed with close_timeout. */
+/* Waits for the end: of releases by node_timeout, of the payment of debts by close_timeout. */
 static void wait_for_the_end(struct app *app, uint64_t node_timeout_ms) {
     uint64_t step = nanos_from_ms(nanos_max(node_timeout_ms, app->options.close_timeout_ms));
     for (unsigned i = 0; i < 16 && !app->is_closed; i++) {
@@ -155,7 +155,7 @@ void app_end(struct app *app, uint64_t node_timeout_ms) {
     }
     CHECK(heap.out == 0);
     peers_end();
-    world_turn(base); /* what the loop still has would touch what is freed */
+    world_turn(base); /* an event left in the loop would touch freed memory */
     CHECK(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED | EVENT_BASE_COUNT_ACTIVE) == 0);
     CHECK(next_fd() == first_fd);
     world_end();

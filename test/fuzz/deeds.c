@@ -60,7 +60,7 @@ static void say_phrase(struct run *run, unsigned peer) {
     }
 }
 
-/* An answer that is longer than any that is accepted. */
+/* Sends an answer that is longer than any that is accepted. */
 static void say_much(struct run *run, unsigned peer) {
     static char much[20000];
     static const char *const beginnings[] = {"+", "-", "$20000\r\n", "$100000\r\n", ""};
@@ -73,7 +73,7 @@ static void say_much(struct run *run, unsigned peer) {
     peers_say(peer, "\r\n", 2);
 }
 
-/* Every peer answers all that it was asked, until nothing more is asked. */
+/* Answers all commands of every peer, until no more come. */
 static void answer_all(struct run *run, enum manner manner) {
     unsigned answered = 1;
     for (unsigned i = 0; i < 6 && answered > 0; i++) {
@@ -106,7 +106,7 @@ void deed_of_world(struct run *run) {
         app_turn(&run->app);
         break;
     case 1:
-        say_bytes(run, peer); /* and something else in the same breath */
+        say_bytes(run, peer); /* with other bytes behind them */
         break;
     case 2:
         say_phrase(run, peer);

@@ -1,6 +1,6 @@
 /*
- * The deeds of the targets that have a client, one after the other, as the input says. A deed is a
- * byte that names it, and the bytes that it needs.
+ * The deeds of the targets that have a client, one after the other, as the input says: each is a
+ * byte that names the deed, and the bytes that the deed needs.
  */
 #ifndef REDLOCK_FUZZ_DEEDS_H
 #define REDLOCK_FUZZ_DEEDS_H
@@ -11,18 +11,18 @@
 struct run {
     struct app app;
     struct input input;
-    unsigned peers; /* how many nodes the client has */
+    unsigned peers; /* number of the client's nodes */
     uint64_t node_timeout_ms, max_ttl_ms;
     unsigned last; /* the newest lock: the deeds on a lock count back from it */
 };
 
-/* Deeds of the world: what nodes say, what becomes of connections, the passing of time. */
+/* Does a deed of the world: answers of nodes, ends of connections, the passing of time. */
 void deed_of_world(struct run *run);
 
-/* Deeds of an application that uses locks as one does. */
+/* Does a deed of an application that uses locks in the usual way. */
 void deed_of_lock(struct run *run);
 
-/* The lock that the next byte names; NULL when there is none that may be used. */
+/* Returns the lock that the next byte names; NULL when no lock may be used. */
 struct hold *deed_pick(struct run *run);
 
 #endif

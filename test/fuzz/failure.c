@@ -1,4 +1,4 @@
-/* libFuzzer keeps the input of a process that aborts, and a test fails. */
+/* Aborts on a failed check: libFuzzer then keeps the input, and a test fails. */
 #include "check.h"
 
 #include <stdio.h>

@@ -14,7 +14,7 @@
 
 #define DEEDS_MAX 300
 
-/* Texts that are given for names and keys. */
+/* Returns a text for a name or a key. */
 static const char *text_of(struct input *input) {
     static char long_text[REDLOCK_MAX_KEY + 2];
     static const char *const texts[] = {NULL, "", "a", "b", "two words", "\x01\xff", "a\nb"};
@@ -32,7 +32,7 @@ static const char *text_of(struct input *input) {
 
 /* ---- options ---- */
 
-/* Where nodes may be: none of them leaves this machine. */
+/* Returns the URI of a node, always on this machine. */
 static const char *node_of(struct input *input, unsigned index) {
     static const char *const others[] = {
         "redis://at-once:1",   "redis://later:1",
@@ -101,7 +101,8 @@ static void set_option(struct input *input, redlock_options *options) {
     case 14: {
         unsigned byte = input_byte(input);
         options->log_level = (redlock_log_level)((int)(byte % 8) - 2);
-        options->guards = (redlock_guards)((byte / 8 + REDLOCK_GUARDS_OFF) % 5); /* or no such */
+        options->guards =
+            (redlock_guards)((byte / 8 + REDLOCK_GUARDS_OFF) % 5); /* or no valid value */
         break;
     }
     case 15:
@@ -159,7 +160,7 @@ static void create(struct run *run) {
 
 /* ---- requests ---- */
 
-/* Any number of them, and some may be missing, empty, or there twice. */
+/* Sets any number of keys, of which some may be missing, empty, or there twice. */
 static void set_keys(struct input *input, redlock_request *request) {
     static const char *const names[8 + REDLOCK_MAX_KEYS] = {"ab", "c", "ab",       "",
                                                             NULL, "d", "e::fence", "f"};
@@ -232,7 +233,7 @@ static void acquire_anything(struct run *run) {
     if (kind >= 192) {
         request->permits = kind & 16 ? 3 : (uint32_t)input_number(input);
     }
-    request->mode = (redlock_mode)(kind % 7 % 4); /* 3 is none */
+    request->mode = (redlock_mode)(kind % 7 % 4); /* 3 is no mode */
     for (unsigned i = kind / 16 % 6; i > 0; i--) {
         set_field(input, request);
     }
@@ -245,7 +246,7 @@ static void acquire_anything(struct run *run) {
 /* ---- any call ---- */
 
 static void call_with_null(struct run *run) {
-    redlock_client *client = (redlock_client *)&run->app; /* is to be set to NULL */
+    redlock_client *client = (redlock_client *)&run->app; /* must be set to NULL */
     redlock_lock *lock = (redlock_lock *)&run->app;
     redlock_request request = REDLOCK_REQUEST_INIT;
     CHECK(redlock_client_create(app_loop(), NULL, &client, NULL) == REDLOCK_EINVAL);

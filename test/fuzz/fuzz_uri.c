@@ -1,4 +1,4 @@
-/* Any text at all is given to the parser of nodes' addresses. */
+/* Gives any text to the parser of nodes' addresses. */
 #include "check.h"
 #include "core/uri.h"
 #include "target.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The parser's storage, of exactly the size that it asks for, and what it made of the text. */
+/* The parser's storage, of exactly the size that the parser needs, and its result. */
 struct parsed {
     char *storage;
     struct uri uri;
@@ -27,7 +27,7 @@ static bool same(const char *a, const char *b) {
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-/* ---- what is refused ---- */
+/* ---- refused texts ---- */
 
 /*
  * Replaces each letter and digit of the login by another one. Escapes, and the characters that
@@ -52,8 +52,8 @@ static void disguise_login(char *text) {
 }
 
 /*
- * Checks that the error's message does not depend on the login's characters, so that it cannot tell
- * them.
+ * Checks that the error's message does not depend on the characters of the login, and so cannot
+ * contain them.
  */
 static void check_secrecy(const char *text, const struct parsed *parsed) {
     char *disguised = strdup(text);
@@ -72,7 +72,7 @@ static void check_refusal(const struct parsed *parsed) {
     CHECK(strlen(parsed->error.message) > 12);
 }
 
-/* ---- what is understood ---- */
+/* ---- accepted texts ---- */
 
 static void check_string(const char *string, const struct parsed *parsed, size_t size) {
     if (string != NULL) {
@@ -81,7 +81,7 @@ static void check_string(const char *string, const struct parsed *parsed, size_t
     }
 }
 
-/* Appends with every byte escaped. */
+/* Appends a string with every byte escaped. */
 static char *append_escaped(char *out, const char *string) {
     for (; *string != '\0'; string++) {
         out += sprintf(out, "%%%02x", (unsigned)(unsigned char)*string);
@@ -99,7 +99,7 @@ static char *append_login(char *out, const struct uri *uri) {
     return out;
 }
 
-/* Written again, from what was understood, it is understood in the same way. */
+/* Checks that a text written from the parsed parts is parsed into equal parts. */
 static void check_round_trip(const struct uri *uri) {
     static char text[4 * URI_MAX];
     char name[URI_NAME_MAX];

@@ -1,4 +1,4 @@
-/* The bytes that decide what a target does, taken one after the other. At their end come zeros. */
+/* The bytes that control a target, taken one after the other; zeros follow the last byte. */
 #ifndef REDLOCK_FUZZ_INPUT_H
 #define REDLOCK_FUZZ_INPUT_H
 
@@ -19,12 +19,12 @@ static inline uint8_t input_byte(struct input *input) {
     return *input->next++;
 }
 
-/* Less than `bound`, which is at most 256. */
+/* Returns a number below `bound`, which is at most 256. */
 static inline unsigned input_below(struct input *input, unsigned bound) {
     return input_byte(input) % bound;
 }
 
-/* Up to `most` bytes, as they stand. */
+/* Takes up to `most` bytes, uncopied. */
 static inline const char *input_take(struct input *input, size_t most, size_t *length) {
     const char *start = (const char *)input->next;
     *length = most < input->left ? most : input->left;
@@ -33,7 +33,7 @@ static inline const char *input_take(struct input *input, size_t most, size_t *l
     return start;
 }
 
-/* A number: small ones and the edges are as likely as all others together. */
+/* Returns a number: small ones and the edges are as likely as all others together. */
 static inline uint64_t input_number(struct input *input) {
     static const uint64_t edges[] = {0,
                                      1,

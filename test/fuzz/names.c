@@ -1,8 +1,8 @@
 /*
- * The names that there are. The first letter says when the answer comes: "at-once", from inside
- * the call; "later", an iteration on; any other never, until it is canceled. One that is canceled
- * ends an iteration later, as evdns has it. The last letter says what the answer is: "x", that
- * there is no such name; otherwise an address.
+ * A resolver whose names say the answer. The first letter says when the answer comes: "at-once",
+ * from inside the call; "later", an iteration on; with any other letter never, until the lookup is
+ * canceled. A canceled lookup ends an iteration later, as with evdns. The last letter says the
+ * answer: "x", that there is no such name; otherwise an address.
  */
 #include "base/memory.h"
 #include "check.h"
@@ -36,7 +36,7 @@ bool resolver_is_numeric(const char *host) {
     return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
 }
 
-/* Port 1 of this machine is asked for: nobody listens there. */
+/* Answers with this machine: the URIs name port 1, where no server listens. */
 static void answer(resolver_cb *on_done, void *arg, bool exists) {
     static const struct addresses addresses = {2, {"127.0.0.1", "::1"}};
     on_done(arg, exists ? &addresses : NULL, "no such name");

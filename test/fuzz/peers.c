@@ -1,7 +1,7 @@
 /*
- * A peer listens on a Unix socket whose name is gone: it is reached by /proc/self/fd, so nothing
- * is left in the file system however a run ends. Where that descriptor leads decides whether a
- * connection is taken or refused.
+ * A peer listens on a Unix socket whose name is gone and that is reached by /proc/self/fd, so that
+ * nothing is left in the file system however a run ends. The descriptor leads to one of two
+ * sockets, of which one takes connections and the other refuses them.
  */
 #include "peers.h"
 
@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The descriptor that leads to peer 0's socket; the others follow. Far above what is in use. */
+/* The descriptor that leads to peer 0's socket; the others follow. Far above those in use. */
 #define DOOR 200
 
 #define PASSWORD_SIZE (sizeof(PEERS_PASSWORD) - 1)
@@ -33,11 +33,11 @@
 
 struct peer {
     struct door door;
-    int socket; /* -1: nobody is connected */
+    int socket; /* -1: no client is connected */
     bool listens;
     struct seat seat;
-    enum manner manner;             /* of its answers now */
-    char newest[2 * PASSWORD_SIZE]; /* the last bytes that it said as the input has it */
+    enum manner manner;             /* the manner of the answers now */
+    char newest[2 * PASSWORD_SIZE]; /* the last bytes that the input had the peer say */
 };
 
 static struct peer peers[PEERS_MAX];
@@ -82,7 +82,7 @@ static void hang_up(struct peer *peer) {
     memset(peer->newest, 0, sizeof(peer->newest));
 }
 
-/* The newest counts: the client has one at a time. */
+/* Takes connections, of which the newest counts: the client has one at a time. */
 static void take_connections(struct peer *peer) {
     int fd;
     while ((fd = door_accept(peer->door.listener)) >= 0) {
@@ -124,7 +124,7 @@ void peers_cut(unsigned index) {
     hang_up(&peers[index]);
 }
 
-/* ---- what it is answered ---- */
+/* ---- answers ---- */
 
 static void say(struct peer *peer, const char *bytes, size_t length) {
     if (length <= OUTBOX_SIZE - seat_unsent(&peer->seat)) {
@@ -132,7 +132,7 @@ static void say(struct peer *peer, const char *bytes, size_t length) {
     }
 }
 
-/* Whether the newest bytes hold it; it may have been told in pieces. */
+/* Returns whether the newest bytes contain the password, which may have come in pieces. */
 static bool holds_password(struct peer *peer, const char *bytes, size_t length) {
     bool is_told = memmem(bytes, length, PEERS_PASSWORD, PASSWORD_SIZE) != NULL;
     size_t kept = length < PASSWORD_SIZE ? length : PASSWORD_SIZE;
@@ -157,7 +157,7 @@ static void say_text(struct peer *peer, const char *text) {
     say(peer, text, strlen(text));
 }
 
-/* As Redis does, with the words as it was told them. */
+/* Refuses an unknown command as Redis does, with the command's own words. */
 static void say_unknown(struct peer *peer, const struct command *command) {
     const char *end = command->bytes + (command->size < 500 ? command->size : 500);
     char verb[16];
@@ -181,12 +181,12 @@ static void say_items(struct peer *peer, const char *item, size_t count) {
     }
 }
 
-/* Whether this stands in it: such as a key with a suffix, and its end. */
+/* Returns whether the command contains the text, such as the suffix of a key. */
 static bool has_words(const struct command *command, const char *words) {
     return memmem(command->bytes, command->size, words, strlen(words)) != NULL;
 }
 
-/* INFO, and what a script says of the clock and the marker: nothing is wrong with it. */
+/* Answers INFO, and the beat: the peer is to be trusted. */
 static bool answer_about_itself(struct peer *peer, const struct command *command) {
     char info[160];
     if (command_is(command, "INFO", NULL)) {
@@ -201,14 +201,14 @@ static bool answer_about_itself(struct peer *peer, const struct command *command
     return true;
 }
 
-/* The counters of fenced locks agree, or do not, as the peers' numbers have it. */
+/* Sends items with counters, which agree or not by the numbers of the peers. */
 static void say_fenced_items(struct peer *peer, const char *item, size_t locks) {
     char granted[24];
     snprintf(granted, sizeof(granted), "y%u", 7 + (unsigned)(peer - peers) % 3);
     say_items(peer, strcmp(item, "y") == 0 ? granted : item, locks);
 }
 
-/* Each lock's key, and what stands beside it. */
+/* Sends an item for each lock of the call. */
 static void say_of_locks(struct peer *peer, const struct command *command, const char *item) {
     bool is_fenced = has_words(command, COUNTER_SUFFIX "\r\n");
     unsigned keys = 1u + is_fenced + has_words(command, READERS_SUFFIX "\r\n") +
@@ -220,8 +220,7 @@ static void say_of_locks(struct peer *peer, const struct command *command, const
     }
 }
 
-/* Those who cannot have a permit are told of others; who can, of a counter, if there is to be one.
- */
+/* Answers a call for permits: a refusal with the free permits, a grant with a counter if fenced. */
 static bool answer_about_permits(struct peer *peer, const struct command *command,
                                  const char *item) {
     char text[24];

@@ -1,4 +1,4 @@
-/* Random numbers that are the same in each run. */
+/* Random numbers that repeat in each run. */
 #include "io/random.h"
 
 #include "core/backoff.h"

@@ -44,6 +44,6 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         count += run_folder(argv[i]);
     }
-    CHECK(count > 0); /* an empty corpus would test nothing */
+    CHECK(count > 0); /* an empty corpus tests nothing */
     return 0;
 }

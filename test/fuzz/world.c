@@ -46,7 +46,7 @@ uint64_t clock_wall_us(void) {
     return clock_now() / 1000;
 }
 
-/* Never so far that it would come round. */
+/* Lets time pass, but never beyond the range of the clock. */
 void world_pass(uint64_t nanos) {
     now = nanos_min(nanos_add(now, nanos), UINT64_MAX - 1000 * NANOS_PER_MS);
 }
@@ -138,7 +138,7 @@ void world_turn(struct event_base *base) {
     TAILQ_FOREACH(alarm, &alarms, link) {
         alarm->is_due = alarm->timer->armed_at <= now;
     }
-    while ((alarm = next_due()) != NULL) { /* those that are armed meanwhile wait */
+    while ((alarm = next_due()) != NULL) { /* timers armed meanwhile wait */
         alarm->is_due = false;
         fire(alarm->timer);
     }

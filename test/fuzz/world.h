@@ -1,7 +1,7 @@
 /*
  * The library's surroundings, in the hands of the input: the clock, the timers, the names and the
- * random numbers (the headers of lib/io, implemented anew). Time passes when the target says so,
- * and at once; one input always has one effect. Sockets and the peers on them, hiredis and
+ * random numbers (the headers of lib/io, implemented anew). Time passes at once, and only when the
+ * target lets it; an input always has one effect. Sockets and the peers on them, hiredis and
  * libevent, are real.
  */
 #ifndef REDLOCK_FUZZ_WORLD_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* As at the beginning of each run. Nothing may be left of the run before. */
+/* Begins a run. Nothing may be left of the run before. */
 void world_begin(void);
 
 /* Asserts that no timer and no name lookup is left. */
@@ -20,20 +20,20 @@ void world_end(void);
 /* Lets time pass. */
 void world_pass(uint64_t nanos);
 
-/* One iteration of the loop: sockets, names, then the timers that are due. */
+/* Runs one iteration of the loop: sockets, names, then the timers that are due. */
 void world_turn(struct event_base *base);
 
-/* From the `after`th arming of a timer on, `count` of them fail for want of memory. */
+/* Makes `count` armings of timers fail for want of memory, from the `after`th on. */
 void world_refuse_timers(unsigned after, unsigned count);
 
-/* Whether there is a source of random numbers. */
+/* Sets whether there is a source of random numbers. */
 void world_has_random(bool has);
 
-/* For world_turn: answers the lookups that are due. Of names.c. */
+/* Answers the lookups that are due, for world_turn (names.c). */
 void names_turn(void);
 void names_end(void);
 
-/* Of random.c. */
+/* Restarts the random numbers (random.c). */
 void random_begin(void);
 
 #endif

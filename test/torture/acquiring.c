@@ -220,7 +220,7 @@ static void cancel_in_the_backoff(struct app *app) {
     }
 }
 
-/* The masters deny, and then say nothing of who holds it. */
+/* Cancels in the SETTLE: the masters deny, and then do not answer what they hold. */
 static void cancel_while_it_asks_who(struct app *app) {
     redlock_request request = app_request(KEY);
     masters_occupy(FIRST_TWO, KEY, 50000);
@@ -239,7 +239,7 @@ static void cancel_while_it_asks_who(struct app *app) {
     }
 }
 
-/* By a callback of another lock, in the turn in which it was denied. */
+/* Cancels the first lock, by a callback of another one, in the turn in which it was denied. */
 static void cancel_first(struct hold *hold) {
     struct hold *first = &hold->app->holds[0];
     if (first->stage == HOLD_ACQUIRING) {

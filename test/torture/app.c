@@ -73,7 +73,7 @@ redlock_status app_change_nodes(struct app *app, const char *const *uris, size_t
     return status;
 }
 
-/* Keys of a lock at a node that leaves the lists stay until their TTL is over. */
+/* Ends a change. Keys at a node that leaves the lists stay until their TTL is over. */
 static redlock_status end_change(struct app *app, redlock_status (*end)(redlock_client *client)) {
     app->calls++;
     redlock_status status = end(app->client);
@@ -100,7 +100,7 @@ static void on_any_loss(redlock_lock *lock, redlock_status status, void *arg) {
     (void)lock;
     (void)status;
     (void)arg;
-    CHECK(false); /* the driver has its own in the place of this */
+    CHECK(false); /* never called: the driver replaces on_lost */
 }
 
 redlock_request app_request(const char *key) {

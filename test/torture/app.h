@@ -5,35 +5,35 @@
 #include "driver.h"
 #include "masters.h"
 
-/* Options for all masters at this kind of address, and timeouts that are soon over. */
+/* Sets options for all masters at this kind of address, with short timeouts. */
 void app_init(struct app *app, enum address address);
 
-/* Makes the client; false when that was refused. */
+/* Makes the client. Returns false when that was refused. */
 bool app_open(struct app *app);
 
-/* A request for one try, with a TTL that no run outlasts, whose loss is told. */
+/* Returns a request for one try, with on_lost, and a TTL that no run outlasts. */
 redlock_request app_request(const char *key);
 
-/* NULL when it was refused. */
+/* Makes a request. Returns NULL when it was refused. */
 struct hold *app_acquire(struct app *app, const redlock_request *request);
 
-/* Acquires without a place for the handle: it is known from on_acquired on. */
+/* Acquires without a place for the handle, which is known from on_acquired on. */
 struct hold *app_acquire_blindly(struct app *app, const redlock_request *request);
 
 redlock_status app_change_nodes(struct app *app, const char *const *uris, size_t count);
 redlock_status app_commit_nodes(struct app *app);
 redlock_status app_abandon_nodes(struct app *app);
 
-/* How many nodes are connected. */
+/* Returns the number of connected nodes. */
 unsigned app_connected(struct app *app);
 
-/* How many releases the nodes are owed. */
+/* Returns the number of releases that are owed to the nodes. */
 size_t app_debts(struct app *app);
 
-/* Whether a callback is due, whatever happens: no lock that is merely held. */
+/* Returns whether a callback is due in any case: not for a lock merely held. */
 bool app_is_busy(const struct app *app);
 
-/* After on_closed, or when no client was made: all that was accepted has ended. */
+/* Checks that all accepted requests have ended, after on_closed, or if no client was made. */
 void app_check_end(const struct app *app);
 
 #endif

@@ -73,7 +73,7 @@ static void close_with_nodes_that_do_not_answer(struct app *app) {
         uint64_t begun = world_now();
         masters_behave(MASTERS_ALL, MANNER_DEAF);
         close_and_wait(app);
-        /* By the program's own clock: it waits until the nodes count as stalled, and no longer. */
+        /* By the program's clock: closing waits until the nodes count as stalled, and no longer. */
         EXPECT(world_now() - begun < 2 * app->options.stall_timeout_ms * 1000000);
         EXPECT(world_now() - begun < app->options.close_timeout_ms * 1000000);
     }

@@ -1,6 +1,6 @@
 /*
- * Services that the library asks others for, and that are refused at a chosen place: the n-th time
- * that it asks, and the times right after that. All of them are counted in the program itself: its
+ * Services that the library requests from others, and that fail at a chosen place: at the n-th
+ * request, and at the requests right after. The program itself counts all of them: the library's
  * own allocations come through the allocator hook, event_add and sodium_init are wrapped by the
  * linker, and the program defines the socket and connect that hiredis calls.
  */
@@ -21,16 +21,16 @@ enum fault {
     FAULT_COUNT
 };
 
-/* "alloc", "event_add", ... */
+/* Returns "alloc", "event_add", ... */
 const char *fault_name(enum fault fault);
 
-/* Why this one cannot be had here; NULL when it can. */
+/* Returns why this kind of fault is not available in this build; NULL: it is. */
 const char *fault_lack(enum fault fault);
 
-/* Once, before all else. */
+/* Sets the faults up; to be called once, before all else. */
 void faults_init(void);
 
-/* Counts anew from here: the n-th request (from 1; 0: none) and `count` - 1 after it fail. */
+/* Restarts the count of requests: the n-th (from 1; 0: none) and `count` - 1 after it fail. */
 void faults_arm(enum fault fault, unsigned n, unsigned count);
 void faults_disarm(void);
 
@@ -38,7 +38,7 @@ void faults_disarm(void);
 unsigned faults_struck(void);
 enum fault faults_kind(void);
 
-/* A hook that adds up in *out how many blocks are not freed. */
+/* Returns a hook that counts in *out the blocks that are not freed. */
 redlock_allocator faults_allocator(size_t *out);
 
 #endif

@@ -11,7 +11,7 @@ static redlock_request fenced_request(void) {
     return request;
 }
 
-/* By a client that is connected. */
+/* Acquires a fenced lock, by a connected client. */
 static struct hold *take_fenced(struct app *app) {
     redlock_request request = fenced_request();
     return hold_for(app, &request);
@@ -41,7 +41,7 @@ static void fenced(struct app *app) {
     }
 }
 
-/* The others had the clock, and were raised. */
+/* The counters of the other masters begin at the clock's hint, and are raised. */
 static void fence_raised(struct app *app) {
     masters_count(FIRST, KEY, FAR);
     struct hold *hold = hold_fenced(app);

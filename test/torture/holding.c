@@ -114,7 +114,7 @@ static void topped_up(struct app *app) {
         redlock_request another = app_request("another");
         masters_forget(FIRST, KEY);
         app_extend(hold, 0, true);
-        app_acquire(app, &another); /* takes what the library had to spare */
+        app_acquire(app, &another); /* takes the library's spare memory */
         wait_idle(app);
         if (faults_struck() == 0) {
             world_wait(is_on_all, KEY, "the node that forgot has the key again");
@@ -198,7 +198,7 @@ static void debts_for_an_error(struct app *app) {
     }
 }
 
-/* Two release it, one breaks before it answers. */
+/* Two nodes release the key, the third one breaks before it answers. */
 static void node_lost_in_a_release(struct app *app) {
     struct hold *hold = begin_held(app);
     if (hold != NULL) {

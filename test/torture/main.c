@@ -29,7 +29,7 @@ struct order {
 
 static struct progress *progress;
 
-/* Leaks are looked for at the end of each sweep, not once more at the end of a process. */
+/* Turns off the search for leaks at the end of a process: each sweep searches at its own end. */
 const char *__asan_default_options(void);
 const char *__lsan_default_options(void);
 
@@ -72,11 +72,11 @@ static void say_how(const struct scenario *scenario, enum fault fault, int statu
            fault_name(fault), progress->n, progress->form);
 }
 
-/* True when it passed. */
+/* Runs a case. Returns whether it passed. */
 static bool run_case(const struct scenario *scenario, enum fault fault, unsigned index) {
     int status = sweep_apart(scenario, fault, false);
     unsigned places = progress->places;
-    if (has_leaked(status)) { /* once more, to find in which run */
+    if (has_leaked(status)) { /* sweep again, to find the run */
         status = sweep_apart(scenario, fault, true);
     }
     bool passed = WIFEXITED(status) && WEXITSTATUS(status) == SWEEP_PASSED;
@@ -88,7 +88,7 @@ static bool run_case(const struct scenario *scenario, enum fault fault, unsigned
     return passed;
 }
 
-/* ---- all that is asked for ---- */
+/* ---- the command line ---- */
 
 static bool is_wanted(const char *wanted, const char *name) {
     return wanted == NULL || strcmp(wanted, name) == 0;
@@ -149,7 +149,7 @@ static int list(void) {
     return 0;
 }
 
-/* False when the arguments make no sense. */
+/* Parses the arguments. Returns false when they make no sense. */
 static bool read_order(int argc, char **argv, struct order *order) {
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;

@@ -33,13 +33,13 @@ struct link {
     struct master *master;
     int fd;
     bool is_known; /* has logged in */
-    bool is_mute;  /* an answer was withheld: those that follow would be taken for it */
+    bool is_mute;  /* an answer was withheld, so that a later one would be taken for it */
     struct seat seat;
 };
 
 struct master {
     struct sockaddr_in address;
-    int reservation; /* keeps the port ours */
+    int reservation; /* the socket that reserves the port */
     int listener;    /* -1 while it is stopped */
     struct door door;
     enum manner manner;
@@ -54,7 +54,7 @@ static char name_server[32];
 
 /* ---- listening ---- */
 
-/* Not by socket(): that is for the library's requests. */
+/* Makes a socket without socket(), which counts the library's requests. */
 static int new_socket(int family, int type) {
     int fd = (int)syscall(SYS_socket, family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     CHECK(fd >= 0);
@@ -83,7 +83,7 @@ static void write_uris(struct master *master) {
     snprintf(master->uris[ADDRESS_SOCKET], size, "unix:///proc/self/fd/%d", master->door.number);
 }
 
-/* It takes whatever it is asked, and says nothing. */
+/* Makes the name server, which takes all questions and answers none. */
 static void make_name_server(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof(address);
@@ -257,7 +257,7 @@ static bool answer(const struct command *command, void *arg) {
     return true;
 }
 
-/* True when something had arrived. */
+/* Answers the commands of a link. Returns whether bytes had arrived. */
 static bool serve(struct link *link) {
     ssize_t arrived = seat_receive(&link->seat, link->fd, SIZE_MAX);
     if (arrived == 0) {
@@ -367,7 +367,7 @@ unsigned masters_having(const char *key) {
 }
 
 /*
- * Tells whether the key is a lock of the library's, or the list of its readers. (The marker never
+ * Returns whether the key is a lock of the library's, or the list of its readers. (The marker never
  * expires.)
  */
 static bool is_held(const struct store *store, const struct store_key *key) {

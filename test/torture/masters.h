@@ -1,7 +1,7 @@
 /*
- * Three servers that do what Redis does with the few commands of the library, and run its scripts
- * (support/store.h). They live in the program, are asked once in each turn, and use no event, nor
- * the library's allocator, so that nothing of theirs is counted among the library's requests.
+ * Three servers that carry out the few commands of the library as Redis does, and run its scripts
+ * (support/store.h). They live in the program, answer once in each turn, and use neither events nor
+ * the library's allocator, so that none of their requests is counted as the library's.
  */
 #ifndef REDLOCK_TORTURE_MASTERS_H
 #define REDLOCK_TORTURE_MASTERS_H
@@ -11,42 +11,42 @@
 #include <stdint.h>
 
 #define MASTERS_COUNT 3
-#define MASTERS_ALL 7u /* mask of all */
+#define MASTERS_ALL 7u /* mask of all masters */
 #define MASTERS_PASSWORD "sesame-17"
 
 enum manner {
-    MANNER_WELL,    /* does what it is asked */
+    MANNER_WELL,    /* carries out commands, and answers */
     MANNER_ERROR,   /* refuses SET and scripts with an error */
-    MANNER_LOCKED,  /* refuses logins, and all else before one */
-    MANNER_MUTE,    /* does it, and says nothing, on this connection never again */
-    MANNER_DEAF,    /* does not even read */
-    MANNER_NONSENSE /* answers SET and scripts with what is no answer to that */
+    MANNER_LOCKED,  /* refuses logins, and all commands before a login */
+    MANNER_MUTE,    /* carries out commands, without answers for the rest of the connection */
+    MANNER_DEAF,    /* reads nothing */
+    MANNER_NONSENSE /* answers SET and scripts in a wrong form */
 };
 
 enum address {
     ADDRESS_NUMBER,
-    ADDRESS_NAME,  /* which is in the hosts file */
-    ADDRESS_ASKED, /* a name that the name server is asked for; it never answers */
+    ADDRESS_NAME,  /* a name in the hosts file */
+    ADDRESS_ASKED, /* a name for the name server, which never answers */
     ADDRESS_LOGIN,
     ADDRESS_SOCKET,
     ADDRESS_COUNT
 };
 
-/* Once in a process. */
+/* Begins to listen; to be called once in a process. */
 void masters_listen(void);
 
-/* All up and well, without links, keys and scripts. */
+/* Resets all masters: up and well, without links, keys and scripts. */
 void masters_reset(void);
 
-/* Does what has arrived; false when nothing had. */
+/* Carries out the commands that have arrived. Returns false when there were none. */
 bool masters_turn(void);
 
 const char *masters_uri(unsigned master, enum address address);
 
-/* The address of the only name server that there is. */
+/* Returns the address of the only name server. */
 const char *masters_name_server(void);
 
-/* Each takes a mask of masters. */
+/* Functions on a mask of masters. */
 void masters_behave(unsigned mask, enum manner manner);
 void masters_stop(unsigned mask); /* connections break, and are refused */
 void masters_start(unsigned mask);
@@ -55,19 +55,19 @@ void masters_forget_scripts(unsigned mask);
 void masters_forget(unsigned mask, const char *key);
 void masters_count(unsigned mask, const char *key, uint64_t counter); /* sets a key's counter */
 
-/* Another client takes the key, and gives it back. */
+/* Take the key as another client, and give it back. */
 void masters_occupy(unsigned mask, const char *key, unsigned ttl_ms);
 
-/* How many of them have the key now. */
+/* Returns the number of masters that have the key now. */
 unsigned masters_having(const char *key);
 
-/* How many keys of the library's they have, all in all, without counters, notes and markers. */
+/* Returns the number of the library's keys at all masters, without counters, notes and markers. */
 unsigned masters_having_any(void);
 
-/* How often the library gave a key back, and had it. */
+/* Returns how often the library has given back a key that it had. */
 unsigned masters_released(void);
 
-/* SETs and scripts that have arrived since the reset. */
+/* Returns the number of SETs and scripts that have arrived since the reset. */
 unsigned masters_asked(void);
 
 #endif

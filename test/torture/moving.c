@@ -4,7 +4,7 @@
 
 #define MAX_TTL_MS 60
 
-/* A connected client of the first two masters; false when it was refused. */
+/* Makes a connected client of the first two masters. Returns false when it was refused. */
 static bool open_two(struct app *app) {
     app->options.node_count = 2;
     app->options.max_ttl_ms = MAX_TTL_MS;
@@ -23,7 +23,7 @@ static struct hold *hold_at_two(struct app *app) {
     return open_two(app) ? hold_for(app, &request) : NULL;
 }
 
-/* To the last two. */
+/* Begins a change to the last two masters. */
 static bool change(struct app *app) {
     redlock_status status = app_change_nodes(app, app->uris + 1, 2);
     EXPECT(status == REDLOCK_OK);

@@ -1,11 +1,11 @@
-/* Permits: requests that go on to another key when the one that they tried is taken. */
+/* Permits: requests that go on to another key when the key that they tried is taken. */
 #include "scenarios.h"
 #include "steps.h"
 
 #define FIRST_PERMIT KEY ":0"
 #define SECOND_PERMIT KEY ":1"
 
-/* Long enough for a run. */
+/* A time longer than a run. */
 #define LONG_MS 50000
 
 static redlock_request permit_request(void) {
@@ -19,7 +19,7 @@ static struct hold *hold_permit(struct app *app) {
     return hold_for(app, &request);
 }
 
-/* Or the application was told that a key stays for as long as its TTL. */
+/* Returns whether all permits are free, or the application was told that a key stays. */
 static bool are_free(const void *arg) {
     const struct app *app = arg;
     return app->leaves_keys || masters_having(FIRST_PERMIT) + masters_having(SECOND_PERMIT) == 0;
@@ -136,7 +136,7 @@ static void closed_on_the_way_to_another(struct app *app) {
     }
 }
 
-/* Its fence, its renewals and its top-ups are those of a lock. */
+/* The permit's fence, renewals and top-ups are those of a lock. */
 static void fenced_permit_without_scripts(struct app *app) {
     redlock_request request = permit_request();
     request.fenced = true;

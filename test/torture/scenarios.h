@@ -9,7 +9,7 @@
 
 #include "app.h"
 
-/* The clients of a run: prepared for the scenario, not yet made. */
+/* The number of clients of a run, which are prepared for the scenario, and not made yet. */
 #define SCENARIO_APPS 2
 
 struct scenario {
@@ -34,7 +34,7 @@ struct theme {
 extern const struct theme theme_connecting, theme_acquiring, theme_holding, theme_closing,
     theme_inside, theme_moving, theme_fencing, theme_permits, theme_sharing, theme_guarded;
 
-/* All of them, by number; NULL when there are not so many. */
+/* Returns a scenario by number; NULL beyond the last one. */
 const struct scenario *scenario_at(unsigned index);
 
 #endif

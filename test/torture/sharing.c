@@ -23,7 +23,7 @@ static void shared(struct app *app) {
     wait_free(app);
 }
 
-/* Taken, let go and taken again in one turn of the loop. */
+/* The shares are taken, let go and taken again in one turn of the loop. */
 static void shared_by_many_at_once(struct app *app) {
     redlock_request request = app_request(KEY);
     struct hold *holds[4] = {NULL};

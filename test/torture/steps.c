@@ -55,7 +55,7 @@ void let_go(struct hold *hold) {
         unsigned before = masters_released();
         CHECK(app_release(hold, true) == REDLOCK_OK);
         wait_idle(hold->app);
-        if (hold->released == REDLOCK_ENOMEM) { /* which says that it could not be sent */
+        if (hold->released == REDLOCK_ENOMEM) { /* the release could not be sent */
             world_pass_ms(2);
             CHECK(masters_released() == before);
         }
@@ -104,7 +104,7 @@ void wait_asked(unsigned count) {
     }
 }
 
-/* Or the application was told that the key stays for as long as its TTL. */
+/* Returns whether the key is free, or the application was told that it stays. */
 static bool is_free(const void *arg) {
     return masters_having(KEY) == 0 || ((const struct app *)arg)->leaves_keys;
 }

@@ -23,31 +23,31 @@
 /* Asserts the outcome of a scenario in which nothing has failed. */
 #define EXPECT(condition) CHECK(faults_struck() > 0 || (condition))
 
-/* A client with all nodes connected; false when it was refused. */
+/* Makes a client with all nodes connected. Returns false when it was refused. */
 bool open_connected(struct app *app);
 void wait_connected(struct app *app);
 
 /* Turns until every callback that is due has come. */
 void wait_idle(struct app *app);
 
-/* Acquires, and waits for the end of it: NULL when it is not held. */
+/* Acquires, and waits for the end of the acquisition. Returns NULL when the lock is not held. */
 struct hold *hold_for(struct app *app, const redlock_request *request);
 struct hold *hold_key(struct app *app, const char *key);
 
-/* A connected client that holds KEY; NULL when it did not come to that. */
+/* Makes a connected client that holds KEY. Returns NULL when that has failed. */
 struct hold *begin_held(struct app *app);
 
-/* Begins to acquire KEY, however long it takes; NULL when it was refused. */
+/* Begins to acquire KEY, without a bound on the wait. Returns NULL when refused. */
 struct hold *begin(struct app *app);
 
-/* Acquires, expecting to end like this; gives back what is held against all expectation. */
+/* Acquires, and expects the status; releases a lock that is held against expectation. */
 void acquire_in_vain(struct app *app, const redlock_request *request, redlock_status expected);
 void try_in_vain(struct app *app, redlock_status expected);
 
-/* Whether the lock can still be given back. */
+/* Returns whether the lock can still be released. */
 bool is_ours(const struct hold *hold);
 
-/* Releases it, if it is ours, and waits for the end of it. */
+/* Releases a lock, if it is ours, and waits for the end of the release. */
 void let_go(struct hold *hold);
 
 void wait_lost(const struct hold *hold);
@@ -55,10 +55,10 @@ void wait_lost(const struct hold *hold);
 bool is_closed(const void *app); /* for world_wait */
 void close_and_wait(struct app *app);
 
-/* Turns until so many SETs and scripts have arrived; where something failed, a while. */
+/* Turns until `count` SETs and scripts have arrived; after a failure for a while only. */
 void wait_asked(unsigned count);
 
-/* Turns until no master has KEY, unless the application was told that one keeps it. */
+/* Turns until no master has KEY, unless the application was told that a master keeps it. */
 void wait_free(const struct app *app);
 
 #endif

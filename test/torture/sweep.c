@@ -5,10 +5,10 @@
 #include <sanitizer/lsan_interface.h>
 #include <unistd.h>
 
-/* A run takes milliseconds; one that takes so long hangs inside the loop, and is ended. */
+/* The time after which a run, which takes milliseconds, hangs inside the loop, and is ended. */
 #define PATIENCE_SECONDS 30
 
-/* More requests than any scenario makes. */
+/* A number of requests that no scenario reaches. */
 #define PLACES_MAX 20000
 
 const struct form sweep_forms[] = {{.count = 1}, {.count = 3}, {1, .closes_at_once = true}};
@@ -37,7 +37,10 @@ static void close_all(struct app *apps) {
     }
 }
 
-/* Nothing fails any more: what is asked is granted, at the latest when stalled nodes are back. */
+/*
+ * Asserts that requests are granted again after the failure, at the latest when stalled nodes are
+ * back.
+ */
 static void assert_works(struct app *app) {
     redlock_request request = app_request("afterwards");
     request.ttl_ms = app->options.max_ttl_ms;
@@ -75,7 +78,7 @@ static void assert_clients_work(struct app *apps) {
     }
 }
 
-/* The clients live, and none was told that a key is left to its TTL. */
+/* Returns whether all clients live, and none was told that a key is left to its TTL. */
 static bool owes_all_keys(const struct app *apps) {
     bool owes = true;
     for (unsigned i = 0; i < SCENARIO_APPS; i++) {
@@ -84,7 +87,7 @@ static bool owes_all_keys(const struct app *apps) {
     return owes;
 }
 
-/* Long before the TTL. */
+/* Asserts that all keys are released long before their TTL. */
 static void assert_no_key_is_left(const struct app *apps) {
     for (unsigned ms = 0; ms < 3000 && masters_having_any() > 0 && owes_all_keys(apps); ms++) {
         world_pass_ms(1);

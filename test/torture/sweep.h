@@ -1,6 +1,6 @@
 /*
- * A scenario over and over, each time with another request failing: the first, the second, and so
- * on until one is never made.
+ * Runs of a scenario, over and over, each time with another failing request: the first, the second,
+ * and so on until the request is never made.
  */
 #ifndef REDLOCK_TORTURE_SWEEP_H
 #define REDLOCK_TORTURE_SWEEP_H
@@ -10,19 +10,19 @@
 
 #include <stdbool.h>
 
-/* How a run fails, and how it ends. */
+/* The form of a run: its failure, and its end. */
 struct form {
-    unsigned count;      /* so many requests fail, one after the other */
-    bool closes_at_once; /* clients are closed before requests succeed again; else after */
+    unsigned count;      /* number of requests that fail, one after the other */
+    bool closes_at_once; /* clients are closed before requests succeed again; otherwise after */
 };
 
 extern const struct form sweep_forms[];
 extern const unsigned sweep_form_count;
 
-/* Where a sweep is: in memory that the parent sees. */
+/* The progress of a sweep, in memory that the parent sees. */
 struct progress {
     unsigned form, n;
-    unsigned places; /* requests that failed, each once, in the first form */
+    unsigned places; /* number of requests that failed, each once, in the first form */
 };
 
 enum sweep_result {
@@ -31,11 +31,13 @@ enum sweep_result {
     SWEEP_LEAKED
 };
 
-/* True when the n-th request was made, and so failed. Ends the process when a promise is broken. */
+/*
+ * Makes one run. Returns whether the n-th request was made; ends the process on a broken promise.
+ */
 bool sweep_run(const struct scenario *scenario, enum fault fault, const struct form *form,
                unsigned n);
 
-/* All runs. Looks for leaks after the last one, or after each, which takes long. */
+/* Makes all runs. Looks for leaks after the last one, or after each, which takes long. */
 enum sweep_result sweep_all(const struct scenario *scenario, enum fault fault,
                             struct progress *progress, bool looks_each_time);
 

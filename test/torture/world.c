@@ -10,10 +10,10 @@
 
 #define NANOS_PER_MS UINT64_C(1000000)
 
-/* Bound of every wait, much longer than any, whatever failed. */
+/* The bound of every wait, much longer than any wait after any failure. */
 #define PATIENCE_MS 20000
 
-/* After so many turns in which no master was asked anything, time passes faster. */
+/* The number of turns without a question to a master after which time passes faster. */
 #define QUIET_TURNS 3
 
 static struct event_base *loop;
@@ -34,7 +34,7 @@ uint64_t world_now(void) {
     return now;
 }
 
-/* In place of the C library's, also for libevent. Its clocks for time spans are ours. */
+/* Replaces the C library's function, also for libevent: the clocks for time spans are ours. */
 int clock_gettime(clockid_t clock, struct timespec *time) {
     if (clock != CLOCK_BOOTTIME && clock != CLOCK_MONOTONIC && clock != CLOCK_MONOTONIC_COARSE) {
         return (int)syscall(SYS_clock_gettime, clock, time);
@@ -58,7 +58,7 @@ void __wrap_randombytes_buf(void *bytes, size_t size) {
 
 int __wrap_evdns_base_resolv_conf_parse(struct evdns_base *base, int flags, const char *file);
 
-/* Not those of the machine: "localhost", and a server for all else. */
+/* Replaces the machine's settings: "localhost", and a server for all other names. */
 int __wrap_evdns_base_resolv_conf_parse(struct evdns_base *base, int flags, const char *file) {
     (void)flags;
     (void)file;

@@ -1,9 +1,9 @@
 /*
  * One run: a loop, the masters, and a clock. Time is the program's own, for the library, for
- * libevent and for the masters; it passes a little with each turn, and random numbers begin anew:
- * so a run takes as long as it has to work, and the n-th request is the same one each time.
+ * libevent and for the masters; it passes a little with each turn, and random numbers begin anew.
+ * So a run takes only the time of its work, and the n-th request is the same one each time.
  *
- * What does not hold ends the process: the parent says which run it was, and how to repeat it.
+ * A failed check ends the process: the parent names the run, and the command that repeats it.
  */
 #ifndef REDLOCK_TORTURE_WORLD_H
 #define REDLOCK_TORTURE_WORLD_H
@@ -16,24 +16,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Begins a run: the first one makes the loop. */
+/* Begins a run; the first run makes the loop. */
 void world_begin(void);
 
-/* Nothing of the library's may be left: no event and no descriptor. */
+/* Ends a run, and checks that no event and no descriptor of the library's is left. */
 void world_end(void);
 
 struct event_base *world_loop(void);
 
-/* Nanoseconds, by the clock of all. */
+/* Returns the time of the run, in nanoseconds. */
 uint64_t world_now(void);
 
-/* One iteration of the loop; before it the masters answer. */
+/* Runs one iteration of the loop, before which the masters answer. */
 void world_turn(void);
 
-/* Turns until the condition holds; when that takes absurdly long, `what` was waited for in vain. */
+/* Turns until the condition holds; fails, naming `what`, when that takes absurdly long. */
 void world_wait(bool (*condition)(const void *arg), const void *arg, const char *what);
 
-/* Lets about so much time pass. */
+/* Lets about `ms` milliseconds pass. */
 void world_pass_ms(unsigned ms);
 
 #endif
