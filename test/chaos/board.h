@@ -1,10 +1,10 @@
 /*
- * Memory that all processes share, outside of what the nemeses can reach.
+ * Memory that all processes share, out of the reach of the nemeses.
  *
  * The protected resource is a set for each key, as in Jepsen's lock-set workload: read it, sleep,
- * write it with one element more. What is stored is its newest element alone; each element's log
- * record names the one that was read before, so the set is the chain of them. A write that
- * overwrites another one therefore loses that one's element, as a copy of the whole set would.
+ * write it with one element more. Only the newest element of a set is stored; each element's log
+ * record names the element that was read before, so the set is the chain of elements. A write over
+ * another write therefore loses the other's element, as a copy of the whole set would.
  */
 #ifndef REDLOCK_CHAOS_BOARD_H
 #define REDLOCK_CHAOS_BOARD_H
@@ -15,7 +15,7 @@
 
 struct board {
     atomic_ullong newest[MAX_KEYS];
-    atomic_ullong acquired[MAX_CLIENTS]; /* how often each client got a lock */
+    atomic_ullong acquired[MAX_CLIENTS]; /* number of locks that each client has acquired */
 };
 
 #endif

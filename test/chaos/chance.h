@@ -11,7 +11,7 @@ static inline void chance_seed(uint64_t *random, uint64_t seed) {
     *random = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
 }
 
-/* 0 to below - 1. */
+/* Returns a number from 0 to below - 1. */
 static inline uint64_t chance_draw(uint64_t *random, uint64_t below) {
     *random ^= *random << 13;
     *random ^= *random >> 7;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A time during which a hold had something; none when it ends before it begins. */
+/* A span of a hold's time; empty when its end is before its beginning. */
 struct span {
     uint64_t from_ns;
     uint64_t to_ns;
@@ -19,14 +19,14 @@ struct hold {
     uint64_t parent; /* the element before it in the set */
     struct span valid;
     struct span use;
-    uint64_t until_ns; /* by the library's last word */
+    uint64_t until_ns; /* the end of validity that the library named last */
     uint32_t key;
     bool acquired;
-    bool adds;  /* its element may be in the set */
-    bool added; /* its writer knows that it was written */
+    bool adds;  /* the hold's element may be in the set */
+    bool added; /* the element was written, as its writer knows */
     bool in_set;
-    bool late;     /* it wrote after its validity */
-    bool met_late; /* so did somebody whose use overlapped with its own */
+    bool late;     /* the element was written after the validity */
+    bool met_late; /* the use overlapped with that of a late writer */
 };
 
 struct holds {
@@ -50,7 +50,7 @@ static struct hold *add_hold(struct holds *holds, const struct record *record) {
     return &holds->list[holds->count++];
 }
 
-/* Workers of one process take turns: the hold is among the client's last ones. */
+/* Finds or adds a record's hold. Workers of a process take turns: the hold is among the last. */
 static struct hold *hold_of(struct holds *holds, const struct record *record) {
     for (size_t i = holds->count, tries = 0; i > 0 && tries < 1024; i--, tries++) {
         if (holds->list[i - 1].number == record->hold) {
@@ -60,8 +60,7 @@ static struct hold *hold_of(struct holds *holds, const struct record *record) {
     return add_hold(holds, record);
 }
 
-/* ----------------------------------------------------------------------------------- the records
- */
+/* ------------------------------------------------------------------------------ the records */
 
 static void end_validity(struct hold *hold, uint64_t at_ns) {
     if (at_ns < hold->valid.to_ns) {
@@ -206,8 +205,8 @@ static void found_use(struct verdict *verdict, struct hold *first, struct hold *
 }
 
 /*
- * The list is sorted by key and the beginning of the spans. Those that may still overlap with the
- * next one are kept in `open`: few, when all is well.
+ * Finds the overlaps in a list sorted by key and the beginning of the spans. Spans that may overlap
+ * with the next one are kept in `open`: few, when all is well.
  */
 static int find_overlaps(struct verdict *verdict, const struct holds *holds, span_of *of,
                          found *tell) {
@@ -239,7 +238,7 @@ static int find_overlaps(struct verdict *verdict, const struct holds *holds, spa
 
 /* --------------------------------------------------------------------------------- lost updates */
 
-/* The list is sorted by number. */
+/* Marks the holds whose elements are in the set of a key. The list is sorted by number. */
 static int walk_set(const struct holds *holds, uint32_t key, uint64_t newest) {
     while (newest != 0) {
         const struct hold wanted = {.number = newest};

@@ -1,11 +1,12 @@
 /*
- * Reads what the clients logged, and finds what must not be.
+ * Reads the logs of the clients, and finds violations of the promises.
  *
- * Two measures. Overlaps of *validity*: two holds of one key that were both valid, by the library's
- * own word, at the same time: never, while the assumptions hold. Overlaps of *use*: the time from
- * reading the set to having written it; a process that is paused in between may write after its
- * validity, which no lock can prevent. So lost updates are told apart: those in which somebody
- * wrote after his validity, and those that happened within everybody's validity.
+ * There are two measures. Overlaps of *validity* are two holds of one key that were both valid at
+ * the same time, by the library's own account: there are none, while the assumptions hold. Overlaps
+ * of *use* concern the time from reading the set to having written it: a process that is paused in
+ * between may write after its validity, which no lock can prevent. So lost updates are counted
+ * apart: those in which a client wrote after its validity, and those within the validity of all
+ * clients.
  */
 #ifndef REDLOCK_CHAOS_CHECKER_H
 #define REDLOCK_CHAOS_CHECKER_H
@@ -14,7 +15,7 @@
 
 #include <stdint.h>
 
-#define STATUSES 16 /* more than there are; by the status's number without its sign */
+#define STATUSES 16 /* more than all statuses; the index is the status without its sign */
 #define MAX_EXAMPLES 5
 
 struct overlap {
@@ -29,17 +30,17 @@ struct verdict {
     uint64_t released[STATUSES];
     uint64_t lost[STATUSES];
     uint64_t failed[STATUSES];
-    uint64_t renewals; /* of the watchdog, and extensions, that were noticed */
+    uint64_t renewals; /* number of noticed renewals, by the watchdog or an extension */
     uint64_t overlaps; /* of validity */
     uint64_t use_overlaps;
-    uint64_t added;        /* elements whose writer knows that they are in the set */
-    uint64_t late_writes;  /* of them: written after the validity of their hold */
-    uint64_t lost_updates; /* of them: not in the set */
-    uint64_t lost_in_time; /* of them: nobody who touched the set meanwhile wrote late */
+    uint64_t added;        /* number of elements in the set, as their writers know */
+    uint64_t late_writes;  /* elements written after the validity of their hold */
+    uint64_t lost_updates; /* elements that are not in the set */
+    uint64_t lost_in_time; /* lost ones without a late writer of the set meanwhile */
     struct overlap examples[MAX_EXAMPLES]; /* of validity */
 };
 
-/* Reads the log of each client from `folder`. Other than 0: the logs make no sense; it said why. */
+/* Reads the log of each client from `folder`. Returns 0; or not 0, after a message: broken logs. */
 int checker_run(struct verdict *verdict, const char *folder, const struct options *options,
                 struct board *board);
 

@@ -1,9 +1,9 @@
 /*
  * Each worker goes round: acquire, read the set, sleep on the loop, write the set, release. Some
  * holds are renewed by the watchdog, some are extended once, some by neither, until they are lost.
- * A worker that is told the loss of its lock does not write any more. It does not ask again before
- * it writes, unless
- * --recheck: a process that was paused may write too late, and that is to be seen.
+ * A worker that is told the loss of its lock does not write any more. It does not check the lock
+ * again before it writes, unless with --recheck: a process that was paused may write too late, and
+ * the checker must see that.
  */
 #include "client.h"
 
@@ -27,14 +27,14 @@ struct worker {
     struct client *client;
     struct event *timer;
     redlock_lock *lock; /* NULL: none is held */
-    uint64_t hold;      /* its number */
-    uint64_t read;      /* the newest element when it was read */
+    uint64_t hold;      /* number of the hold */
+    uint64_t read;      /* the newest element of the set, as read */
     uint64_t until_ns;  /* the last end of validity that was logged */
-    uint64_t work_ms;   /* how long it sleeps between read and write */
+    uint64_t work_ms;   /* the sleep between read and write */
     uint64_t done_at_ns;
     uint64_t ttl_ms;
     uint32_t key;
-    bool extend; /* still to be done */
+    bool extend; /* the hold is still to be extended */
 };
 
 struct client {
@@ -69,7 +69,7 @@ static void note(struct worker *worker, enum record_kind kind, int status) {
     note_at(worker, boottime_ns(), kind, status);
 }
 
-/* The clock is read first: a pause in between must not make the validity look longer. */
+/* Reads the clock first: a pause in between must not make the validity look longer. */
 static uint64_t valid_until_ns(const struct worker *worker) {
     uint64_t now_ns = boottime_ns();
     uint64_t left_ms = redlock_validity_ms(worker->lock);
@@ -80,7 +80,7 @@ static uint64_t valid_until_ns(const struct worker *worker) {
 static void look_for_renewals(struct worker *worker) {
     uint64_t until_ns = valid_until_ns(worker);
 
-    /* By less it varies with the rounding to whole milliseconds. */
+    /* The rounding to whole milliseconds makes smaller differences. */
     if (until_ns > worker->until_ns + NS_PER_MS) {
         worker->until_ns = until_ns;
         note(worker, RECORD_VALID, 0);
@@ -210,7 +210,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     wait_ms(worker, 1);
 }
 
-/* Most are short; others last to the end of the validity and beyond, where it counts. */
+/* Draws a time of work: mostly short, else up to the end of the validity and beyond. */
 static uint64_t draw_work_ms(struct worker *worker, bool watchdog) {
     switch (draw(worker, 4)) {
     case 0:
@@ -274,8 +274,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg) {
     }
 }
 
-/* ------------------------------------------------------------------------------ begin and finish
- */
+/* ------------------------------------------------------------------------- begin and finish */
 
 static void on_closed(void *arg) {
     struct client *client = arg;

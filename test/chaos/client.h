@@ -8,10 +8,10 @@
 struct client_role {
     const struct options *options;
     struct board *board;
-    const char *const *uris; /* of the MASTERS nodes */
+    const char *const *uris; /* the URIs of the MASTERS nodes */
     uint32_t index;
-    uint32_t life; /* how many had its place before */
-    int log;       /* where its records go */
+    uint32_t life; /* number of clients that had this place before */
+    int log;       /* descriptor of the log for the records */
 };
 
 /* Runs until SIGTERM; returns the exit code. */

@@ -16,7 +16,7 @@ int hosts_enter(const struct hosts *hosts, size_t host) {
     return setns(hosts->each[host], CLONE_NEWNET);
 }
 
-/* In the child: becomes the command. */
+/* Turns a child into the command. */
 static _Noreturn void become(int namespace, char *line, bool quiet) {
     char *words[MAX_WORDS + 1] = {NULL};
     size_t count = 0;
@@ -77,7 +77,7 @@ static int try(int namespace, const char *format, ...) {
     return code;
 }
 
-/* A new namespace, as a descriptor; -1: errno says why not. The caller stays where it is. */
+/* Makes a namespace. Returns its descriptor, or -1 with errno set. The caller does not enter. */
 static int make_namespace(void) {
     int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     int made = -1;

@@ -23,13 +23,13 @@ struct hosts {
     char addresses[MAX_HOSTS][16];
 };
 
-/* Other than 0: it said what is missing. */
+/* Makes the hosts. Returns 0; or not 0, after a message that says what is missing. */
 int hosts_start(struct hosts *hosts, size_t count);
 
-/* The calling process enters; other than 0: errno says why it could not. */
+/* Moves the calling process into a host. Returns 0; or not 0, with errno set. */
 int hosts_enter(const struct hosts *hosts, size_t host);
 
-/* Alone, or on the far bridge together with others that are there. */
+/* Cuts a host off: alone, or on the far bridge together with the others there. */
 void hosts_cut(const struct hosts *hosts, size_t host, bool alone);
 
 /* Delays, or loses, the packets that the host sends: only with netem. */

@@ -1,4 +1,4 @@
-/* redlock-chaos: client processes and real masters, while anything goes wrong between them. */
+/* redlock-chaos: client processes and real masters, under faults of any kind. */
 #include "chance.h"
 #include "checker.h"
 #include "options.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* For how long nobody may get a lock when all is well again. */
+/* The longest time in which a client may get no lock once all is healed. */
 #define CALM_LIMIT_NS (60000 * NS_PER_MS)
 
 static volatile sig_atomic_t interrupted;
@@ -40,7 +40,7 @@ static const char *rage(struct storm *storm, struct stage *stage) {
     return NULL;
 }
 
-/* When all is healed, each client gets locks again. */
+/* Checks that each client gets locks again once all is healed. Returns NULL, or a failure. */
 static const char *calm_down(struct stage *stage) {
     uint64_t limit_ns = boottime_ns() + CALM_LIMIT_NS;
 
@@ -118,7 +118,7 @@ static int run(const struct options *options) {
     return report_print(&outcome) == 0 && outcome.failure == NULL ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* For what ends the process in the middle: a master that does not answer. Masters end by theirs. */
+/* Ends the stage if the process exits in the middle. Masters have an exit handler of their own. */
 static void finish_at_exit(void) {
     stage.masters = NULL;
     stage_finish(&stage);

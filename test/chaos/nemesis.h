@@ -1,4 +1,4 @@
-/* The faults of a run, and whether the promises' assumptions hold meanwhile. */
+/* The faults of a run, and whether the assumptions of the promises hold under them. */
 #ifndef REDLOCK_CHAOS_NEMESIS_H
 #define REDLOCK_CHAOS_NEMESIS_H
 
@@ -8,14 +8,14 @@
 enum nemesis {
     PAUSE_CLIENTS,     /* SIGSTOP, SIGCONT */
     PAUSE_MASTERS,     /* SIGSTOP, SIGCONT */
-    KILL_CLIENTS,      /* SIGKILL; another takes its place */
-    KILL_MASTERS,      /* SIGKILL; restarted with all that it had granted */
+    KILL_CLIENTS,      /* SIGKILL; another client takes the place */
+    KILL_MASTERS,      /* SIGKILL; restarted with all granted keys */
     KILL_MASTERS_LATE, /* SIGKILL; restarted empty, after the longest TTL */
     DELAY,             /* bytes arrive late */
     DROP,              /* bytes are swallowed, in one direction or both */
-    HALF_OPEN,         /* connections end on one side, and the other is not told */
+    HALF_OPEN,         /* connections end on one side, unknown to the other */
     RESET,             /* connections end at once, by RST */
-    CUT,               /* nothing passes; what was sent arrives when it is over, as TCP has it */
+    CUT,               /* nothing passes; sent bytes arrive after the cut, as with TCP */
     AMNESIA,           /* most masters killed, and restarted empty at once */
     CLOCKS,            /* the wall clocks of most masters jump */
     NEMESES
@@ -24,17 +24,17 @@ enum nemesis {
 struct nemesis_kind {
     const char *name;
     bool keeps_assumptions;
-    bool needs_proxy; /* a network of namespaces cannot do it */
+    bool needs_proxy; /* a network of namespaces has no such fault */
 };
 
 extern const struct nemesis_kind nemeses[NEMESES];
 
 #define NEMESIS_BIT(nemesis) (UINT32_C(1) << (nemesis))
 
-/* All that keep the assumptions. */
+/* Returns the mask of the nemeses that keep the assumptions. */
 uint32_t nemeses_by_default(bool hosts);
 
-/* The one of this name, or NEMESES. */
+/* Returns the nemesis of this name, or NEMESES. */
 enum nemesis nemesis_named(const char *name);
 
 #endif

@@ -130,7 +130,7 @@ static void parse_option(struct options *options, int option) {
     case 'h':
         print_help();
     default:
-        refuse("cannot use these arguments"); /* getopt has told which */
+        refuse("cannot use these arguments"); /* getopt has named the argument */
     }
 }
 

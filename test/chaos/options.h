@@ -15,17 +15,17 @@ struct options {
     uint32_t keys;
     uint64_t ttl_ms;
     uint64_t seed;
-    uint32_t nemeses; /* NEMESIS_BIT of each */
+    uint32_t nemeses; /* mask of NEMESIS_BIT */
     bool hosts;
     bool recheck;
     bool json;
     bool keep;
 };
 
-/* Ends the process with 2 and a message when they make no sense, with 0 for --help. */
+/* Parses the arguments. Exits with 2 and a message if they make no sense, with 0 for --help. */
 void options_parse(struct options *options, int argc, char **argv);
 
-/* Whether exclusion is promised under these nemeses. */
+/* Returns whether exclusion is promised under the chosen nemeses. */
 bool options_keep_assumptions(const struct options *options);
 
 #endif

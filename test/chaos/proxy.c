@@ -3,9 +3,9 @@
  * the other. Bytes wait in their lane until they are due: at once, after the delay, or, while the
  * link is cut, not before the cut is over. An end travels behind the bytes before it.
  *
- * Swallowing is for good: a connection that lost some bytes never passes any again, as the rest
- * would be no protocol. What is left of a connection of which one side is gone, and the other is
- * not told, lingers for a while.
+ * Swallowing is for good: a connection that lost some bytes never passes bytes again, since the
+ * rest would be no protocol. A side whose other side is gone, without its knowledge, lingers for a
+ * while.
  */
 #include "proxy.h"
 
@@ -39,10 +39,10 @@ struct pair;
 
 struct lane {
     struct pair *pair;
-    unsigned from; /* the side */
+    unsigned from; /* the side that the bytes come from */
     struct event *timer;
     bool swallows;
-    bool ended; /* the side it comes from is gone */
+    bool ended; /* the side that the bytes come from is gone */
     STAILQ_HEAD(, chunk) chunks;
 };
 
@@ -137,7 +137,7 @@ static void on_written(struct bufferevent *side, void *arg) {
 static void on_read(struct bufferevent *side, void *arg);
 static void on_event(struct bufferevent *side, short what, void *arg);
 
-/* All its bytes were handed on: the end follows as soon as they are written. */
+/* Passes the end on, as soon as the lane's last bytes are written. */
 static void pass_end(struct lane *lane) {
     struct pair *pair = lane->pair;
     struct bufferevent *to = pair->sides[!lane->from];
@@ -150,7 +150,7 @@ static void pass_end(struct lane *lane) {
     linger(pair);
 }
 
-/* May destroy the pair. */
+/* Passes on the bytes that are due; may destroy the pair. */
 static void flush(struct lane *lane) {
     struct pair *pair = lane->pair;
     struct chunk *chunk;
@@ -231,8 +231,8 @@ static void swallow(struct pair *pair, uint32_t from) {
 }
 
 /*
- * Ends one side. The other side stays, and is not told. Bytes that had come from the side that ends
- * are still passed.
+ * Ends one side; the other side stays, and does not learn it. Bytes that had come from the ended
+ * side are still passed.
  */
 static void half_open(struct pair *pair, uint32_t from) {
     unsigned side = from == FROM_MASTER;

@@ -22,18 +22,18 @@ enum link_fault { LINK_PASSES, LINK_DELAYS, LINK_DROPS, LINK_HALF_OPENS, LINK_RE
 struct link_order {
     uint32_t link; /* client * MASTERS + master */
     enum link_fault fault;
-    uint32_t from; /* DELAYS, DROPS: which directions; HALF_OPENS: which side ends */
+    uint32_t from; /* DELAYS, DROPS: the directions; HALF_OPENS: the side that ends */
     uint32_t delay_ms;
 };
 
 struct fault_proxy {
     pid_t pid;
-    int orders; /* the pipe's end to write to */
+    int orders; /* the pipe's end for writing */
     size_t links;
     char uris[MAX_LINKS][32];
 };
 
-/* Starts the process; `ports` are those of the masters. Other than 0: it said why not. */
+/* Starts the process; `ports` are the masters'. Returns 0; or not 0, after a message. */
 int fault_proxy_start(struct fault_proxy *proxy, uint32_t clients, const int ports[MASTERS]);
 
 void fault_proxy_order(struct fault_proxy *proxy, const struct link_order *order);

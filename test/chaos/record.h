@@ -2,8 +2,8 @@
  * The records that a client logs: of fixed size, in a file of its own, each appended by one write,
  * so that they survive its SIGKILL. Times are CLOCK_BOOTTIME, which all processes share.
  *
- * A hold is valid from the moment that the client was told until the end that the library named
- * (`until_ns`), or until the client let go of it or was told its loss, if that came first.
+ * A hold is valid from the moment at which the client was told until the end that the library named
+ * (`until_ns`), or until the client released the lock or was told its loss, if that came first.
  */
 #ifndef REDLOCK_CHAOS_RECORD_H
 #define REDLOCK_CHAOS_RECORD_H
@@ -17,9 +17,9 @@ enum record_kind {
     RECORD_VALID,      /* a renewal was noticed, with the new until_ns */
     RECORD_READ,       /* the set was read: `element` is its newest */
     RECORD_ADDING,     /* right before the set is written with this hold as its newest element */
-    RECORD_ADDED,      /* right after it */
+    RECORD_ADDED,      /* right after the set was written */
     RECORD_LETTING_GO, /* right before the release */
-    RECORD_RELEASED,   /* its callback came, with its status */
+    RECORD_RELEASED,   /* the release's callback came, with its status */
     RECORD_LOST        /* on_lost, with its status */
 };
 

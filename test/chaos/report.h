@@ -10,7 +10,7 @@ struct outcome {
     const struct storm *storm;
     const struct verdict *verdict;
     double seconds;
-    const char *failure; /* violation found; NULL: none */
+    const char *failure; /* the violation found; NULL: none */
 };
 
 int report_print(const struct outcome *outcome);

@@ -21,7 +21,7 @@
 
 /* ---------------------------------------------------------------------------------- the masters */
 
-/* Where Debian puts it, whatever the architecture. */
+/* Finds libfaketime where Debian has it, on any architecture. */
 static int find_fake_library(struct stage *stage) {
     glob_t found;
 
@@ -56,8 +56,9 @@ void stage_set_clock(struct stage *stage, uint32_t master, double offset_s) {
 }
 
 /*
- * The server's allocator asks for the time while it starts, when libfaketime cannot answer yet:
- * libc's allocator, named before it, takes its place.
+ * Preloads libfaketime into a server. The server's own allocator asks for the time during its
+ * start, when libfaketime cannot answer yet: libc's allocator, named before libfaketime, takes its
+ * place.
  */
 static int fake_clock(const struct stage *stage, size_t master) {
     char path[FOLDER_SIZE + 32];
@@ -266,8 +267,7 @@ int stage_end_clients(struct stage *stage) {
     return outcome;
 }
 
-/* ------------------------------------------------------------------------------ start and finish
- */
+/* ------------------------------------------------------------------------- start and finish */
 
 int stage_start(struct stage *stage, const struct options *options) {
     *stage = (struct stage){.options = options, .owner = getpid()};

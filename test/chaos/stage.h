@@ -1,4 +1,4 @@
-/* The processes of one run: masters, clients, and what is between them. */
+/* The processes of one run: masters, clients, and the proxy or hosts between them. */
 #ifndef REDLOCK_CHAOS_STAGE_H
 #define REDLOCK_CHAOS_STAGE_H
 
@@ -18,33 +18,33 @@ struct stage_client {
 struct stage {
     pid_t owner; /* 0: finished; a client must not end the stage */
     const struct options *options;
-    char folder[FOLDER_SIZE]; /* of the logs, and of the masters' clocks; "": none yet */
+    char folder[FOLDER_SIZE]; /* folder of the logs, and of the masters' clocks; "": none yet */
     struct board *board;
     struct masters *masters;
     struct fault_proxy proxy; /* without --hosts */
-    struct hosts hosts;       /* with */
+    struct hosts hosts;       /* with --hosts */
     const char *host_names[MASTERS];
-    char fake_library[128]; /* libfaketime; "": the clocks are the system's */
+    char fake_library[128]; /* path of libfaketime; "": masters have the system's clock */
     struct stage_client clients[MAX_CLIENTS];
     double clock_offsets_s[MASTERS];
 };
 
-/* Other than 0: it said why not; stage_finish all the same. */
+/* Starts all processes. Returns 0; or not 0, after a message. stage_finish is due in any case. */
 int stage_start(struct stage *stage, const struct options *options);
 
-/* Whether all clients, and the proxy, are alive; says who is not. */
+/* Returns whether all clients, and the proxy, are alive; names the dead ones on stderr. */
 bool stage_is_alive(struct stage *stage);
 
 void stage_kill_client(struct stage *stage, uint32_t client);
 int stage_start_client(struct stage *stage, uint32_t client);
 
-/* Sets how far the wall clock of a master is ahead of the system's. */
+/* Sets the lead of a master's wall clock over the system's. */
 void stage_set_clock(struct stage *stage, uint32_t master, double offset_s);
 
-/* Asks the clients to end, and waits. Other than 0: one did not, or did not end well. */
+/* Asks the clients to end, and waits. Returns 0; or not 0 if one did not end, or failed. */
 int stage_end_clients(struct stage *stage);
 
-/* Ends every process that is left, and removes the folder unless it is to be kept; once. */
+/* Ends all processes that are left, and removes the folder unless it is to be kept; once. */
 void stage_finish(struct stage *stage);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * A victim suffers one fault of a class at a time: processes are stopped or killed, the network
- * between them is harmed, clocks jump. Across the classes, anything may meet anything.
+ * between them is harmed, clocks jump. Faults of different classes may meet in any combination.
  */
 #include "storm.h"
 
@@ -31,7 +31,7 @@ static uint64_t draw(struct storm *storm, uint64_t below) {
     return chance_draw(&storm->random, below);
 }
 
-/* From 0.1 to 3 TTL; short ones as often as long ones. */
+/* Draws a duration from 0.1 to 3 TTL, short ones as often as long ones. */
 static uint64_t draw_duration_ns(struct storm *storm) {
     uint64_t tenth_ns = storm->stage->options->ttl_ms * NS_PER_MS / 10;
     uint64_t most = draw(storm, 2) == 0 ? 10 : 30;
@@ -54,7 +54,7 @@ static bool is_busy(const struct storm *storm, enum fault_class class, uint32_t 
     return false;
 }
 
-/* So many of `of`, as bits. */
+/* Draws `count` numbers below `of`, as a mask. */
 static uint64_t draw_some(struct storm *storm, uint64_t count, uint32_t of) {
     uint64_t some = 0;
 
@@ -86,8 +86,7 @@ static void draw_victims(struct storm *storm, struct fault *fault) {
     }
 }
 
-/* ------------------------------------------------------------------------- faults of the network
- */
+/* -------------------------------------------------------------------- faults of the network */
 
 static bool is_hit(const struct fault *fault, uint32_t client, uint32_t master) {
     return ((fault->clients >> client) & 1) != 0 || ((fault->masters >> master) & 1) != 0;
@@ -163,8 +162,7 @@ static void heal_network(struct storm *storm, const struct fault *fault) {
     }
 }
 
-/* ----------------------------------------------------------------------------- faults of processes
- */
+/* ---------------------------------------------------------------------- faults of processes */
 
 static void harm_client(struct storm *storm, enum nemesis nemesis, uint32_t client) {
     if (nemesis == PAUSE_CLIENTS) {
@@ -182,7 +180,7 @@ static int heal_client(struct storm *storm, enum nemesis nemesis, uint32_t clien
     return stage_start_client(storm->stage, client);
 }
 
-/* Forwards or back, up to 3 TTL. */
+/* Lets a master's clock jump forwards or back, by up to 3 TTL. */
 static void jump(struct storm *storm, uint32_t master) {
     double ttl_s = (double)storm->stage->options->ttl_ms / 1000;
     double offset_s = ((double)draw(storm, 6001) / 1000 - 3) * ttl_s;
@@ -219,8 +217,7 @@ static void heal_master(struct storm *storm, enum nemesis nemesis, uint32_t mast
     }
 }
 
-/* ------------------------------------------------------------------------------------ the schedule
- */
+/* ----------------------------------------------------------------------------- the schedule */
 
 static void harm(struct storm *storm, const struct fault *fault) {
     storm->counts[fault->nemesis]++;
@@ -270,7 +267,7 @@ static enum nemesis draw_nemesis(struct storm *storm) {
     return (enum nemesis)nemesis;
 }
 
-/* The time it lasts begins when it is complete: a late restart must not come a bit too early. */
+/* Sets a fault's end, counted from its completion: a late restart must not come too early. */
 static void set_end(struct storm *storm, struct fault *fault) {
     uint64_t now_ns = boottime_ns();
 
@@ -337,7 +334,7 @@ int storm_end(struct storm *storm) {
     for (size_t i = 0; i < STORM_FAULTS; i++) {
         struct fault *fault = &storm->faults[i];
 
-        /* The longest TTL is what a master that forgot has to stay out for. */
+        /* A master that forgot has to stay out for the longest TTL. */
         while (fault->heal_ns != 0 && fault->nemesis == KILL_MASTERS_LATE &&
                boottime_ns() < fault->heal_ns) {
             const struct timespec interval = {.tv_nsec = NS_PER_MS};

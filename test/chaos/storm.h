@@ -1,33 +1,33 @@
-/* The nemeses at work: a schedule drawn from the seed of which fault, on whom, and for how long. */
+/* The nemeses at work: a schedule of faults, victims and durations, drawn from the seed. */
 #ifndef REDLOCK_CHAOS_STORM_H
 #define REDLOCK_CHAOS_STORM_H
 
 #include "nemesis.h"
 #include "stage.h"
 
-#define STORM_FAULTS 4 /* at a time */
+#define STORM_FAULTS 4 /* the most faults at a time */
 
 struct fault {
     enum nemesis nemesis;
-    uint64_t heal_ns; /* 0: this place is free */
-    uint32_t masters; /* one bit each */
-    uint64_t clients; /* the same */
+    uint64_t heal_ns; /* the end of the fault; 0: the place is free */
+    uint32_t masters; /* mask of the victims */
+    uint64_t clients; /* mask of the victims */
 };
 
 struct storm {
     struct stage *stage;
     uint64_t random;
-    uint64_t next_ns; /* when the next fault is due */
+    uint64_t next_ns; /* the time of the next fault */
     struct fault faults[STORM_FAULTS];
     uint64_t counts[NEMESES];
 };
 
 void storm_begin(struct storm *storm, struct stage *stage);
 
-/* Does what is due. Other than 0: a process could not be started again. */
+/* Begins and ends the faults that are due. Returns 0; or not 0 if a process cannot be restarted. */
 int storm_turn(struct storm *storm);
 
-/* Heals all. */
+/* Heals all faults. */
 int storm_end(struct storm *storm);
 
 #endif

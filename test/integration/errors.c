@@ -340,8 +340,7 @@ static void errors_of_renewals_are_borne_while_validity_lasts(void **state) {
     wait_released(f, KEY);
 }
 
-/* ------------------------------------------------------------------------------ echoed arguments
- */
+/* ------------------------------------------------------------------------- echoed arguments */
 
 static int masters_without_scripts(void **state) {
     static const char *const arguments[] = {"--rename-command", "EVALSHA", "NEVER-CALLED", NULL};

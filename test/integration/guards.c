@@ -514,8 +514,7 @@ static void a_server_whose_clock_was_set_back_after_its_start_is_young(void **st
     wait_trusted(f, client, THREE);
 }
 
-/* ---------------------------------------------------------------------- who is who, and may speak
- */
+/* ---------------------------------------------------------------- who is who, and may speak */
 
 static void one_server_that_is_two_nodes_counts_once(void **state) {
     struct fixture *f = *state;

@@ -215,8 +215,7 @@ static void what_is_no_lock_is_named(void **state) {
     assert_int_equal(sight.nodes[2].fence, 0);
 }
 
-/* ----------------------------------------------------------------------- nodes that do not answer
- */
+/* ----------------------------------------------------------------- nodes that do not answer */
 
 /* Has the time of what was asked run out when all nodes but those of the mask have answered. */
 static void time_out_without(struct fixture *f, redlock_client *client, uint32_t silent) {

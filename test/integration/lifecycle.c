@@ -13,8 +13,7 @@
 #define KEY "orders:42"
 #define FIVE 5
 
-/* --------------------------------------------------------------------------- close, in each state
- */
+/* --------------------------------------------------------------------- close, in each state */
 
 /* A client behind proxies, by which its requests can be kept in a state. */
 struct stage {
@@ -309,8 +308,7 @@ static void handles_may_be_asked_until_on_closed(void **state) {
     wait_closed(f, member);
 }
 
-/* ----------------------------------------------------------------------- close, in each callback
- */
+/* ------------------------------------------------------------------ close, in each callback */
 
 static void close_in_call(struct call *call, void *arg) {
     begin_close(call->fixture, arg);
@@ -552,8 +550,7 @@ static void a_new_client_is_made_inside_on_closed(void **state) {
     await(f, TAILQ_LAST(&f->calls, call_list));
 }
 
-/* --------------------------------------------------------------------- requests, in each callback
- */
+/* --------------------------------------------------------------- requests, in each callback */
 
 static void release_in_call(struct call *call, void *arg) {
     (void)arg;

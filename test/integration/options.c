@@ -396,8 +396,7 @@ static void requests_of_other_headers_are_read_likewise(void **state) {
     assert_int_equal(let_go(f, hold_for(f, client, &request.known)), REDLOCK_OK);
 }
 
-/* ------------------------------------------------------------------------------ texts and numbers
- */
+/* ------------------------------------------------------------------------ texts and numbers */
 
 static void every_status_has_a_name_and_a_sentence(void **state) {
     (void)state;

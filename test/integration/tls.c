@@ -217,8 +217,7 @@ static void assert_lock_works(struct fixture *f, redlock_client *client, redlock
     assert_int_equal(let_go(f, hold(f, other, KEY, LONG_TTL_MS)), REDLOCK_OK);
 }
 
-/* ------------------------------------------------------------------------------- a lock over TLS
- */
+/* -------------------------------------------------------------------------- a lock over TLS */
 
 static void a_lock_lives_over_tls(void **state) {
     struct fixture *f = *state;

@@ -274,8 +274,7 @@ static int wait_until_up(struct master *master) {
     return 0;
 }
 
-/* ------------------------------------------------------------------------------ start and finish
- */
+/* ------------------------------------------------------------------------- start and finish */
 
 static void free_masters(struct masters *masters) {
     for (size_t i = 0; i < masters->count; i++) {
