@@ -1,6 +1,6 @@
 /*
- * The memory that a client takes from its allocator: none in a steady state, a bounded amount
- * however often it tries; and the status of a client that gets none.
+ * The memory that a client takes from its allocator: none in a steady state, a bounded amount for
+ * any number of tries; and the status of a client that gets none.
  */
 #include "cycles.h"
 #include "harness.h"
@@ -21,9 +21,9 @@ static redlock_client *quiet_client(struct fixture *f, uint64_t retry_delay_ms) 
 }
 
 /*
- * Runs the same work over and over, until once nothing was allocated: before that, the spare
- * objects grow to the number that the slowest node makes necessary. That one catches up in between:
- * on a busy machine it would be further behind each time.
+ * Repeats the same work until a repetition allocates nothing: before that, the spare objects grow
+ * to the number that the slowest node makes necessary. That node catches up in between: on a busy
+ * machine it would be further behind each time.
  */
 static void assert_settles(struct fixture *f, redlock_client *client,
                            void (*work)(struct fixture *f, void *arg), void *arg) {
@@ -61,7 +61,7 @@ static void run_100_permits(struct fixture *f, void *arg) {
     }
 }
 
-/* One of two is taken: in half of the cycles the first try is for that. */
+/* One of two permits is taken: in half of the cycles the first try is for that permit. */
 static void a_permit_in_the_steady_state_allocates_nothing(void **state) {
     struct fixture *f = *state;
     redlock_client *client = quiet_client(f, 5);
@@ -97,7 +97,7 @@ static void be_refused(struct fixture *f, redlock_client *client, size_t tries) 
  */
 static void fill_queue(struct fixture *f, redlock_client *client, size_t master) {
     for (size_t i = master; i < 5; i++) {
-        wait_answered(f, client, i); /* three full queues leave no quorum to refuse it */
+        wait_answered(f, client, i); /* three full queues would leave no quorum to refuse the key */
     }
     freeze(f, master);
     be_refused(f, client, MOST_COMMANDS);
@@ -193,7 +193,7 @@ static bool has_come(void *arg) {
     return ((const struct outcome *)arg)->came;
 }
 
-/* The n-th allocation from the call on fails: refused, or ended by one callback. True: it held. */
+/* Acquires with `served` allocations: refused, or ended by one callback. Returns whether held. */
 static bool acquire_with(struct fixture *f, redlock_client *client, size_t served) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct outcome outcome = {.f = f};
@@ -233,7 +233,7 @@ static void acquisition_without_memory_says_so(void **state) {
     fail_msg("no acquisition succeeded");
 }
 
-/* ---- what comes after a round that could not be sent ---- */
+/* ---- after a round that could not be sent ---- */
 
 static void a_release_that_was_sent_tells_its_own_result(void **state) {
     struct fixture *f = *state;
@@ -242,7 +242,7 @@ static void a_release_that_was_sent_tells_its_own_result(void **state) {
 
     wait_holders(f, "one", 5);
     wait_answered(f, client, 0);
-    for (int i = 0; i < 8; i++) { /* they use up what is spare */
+    for (int i = 0; i < 8; i++) { /* use up the spare objects */
         char name[16];
         snprintf(name, sizeof(name), "other:%d", i);
         hold(f, client, name, LONG_TTL_MS);
@@ -250,7 +250,7 @@ static void a_release_that_was_sent_tells_its_own_result(void **state) {
     f->gauge.refuse_after = 0;
     begin_extend(f, lock, 0); /* cannot be sent */
     f->gauge.refuse_after = SIZE_MAX;
-    struct call *release = begin_release(f, lock); /* can */
+    struct call *release = begin_release(f, lock); /* can be sent */
     assert_int_equal(await(f, release), REDLOCK_OK);
     wait_released(f, "one");
 }

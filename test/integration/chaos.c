@@ -1,10 +1,10 @@
 /*
- * Anything, in any order: clients acquire, extend, release, cancel and close at random, while
+ * Calls and faults in random order: clients acquire, extend, release, cancel and close, while
  * connections are cut, stranded, held back and refused, and masters hang.
  *
- * At all times: a client that is told that it holds a key is the only one for which that key's
- * validity has not ended. In the end, the fixture checks: one callback for each request, no memory,
- * descriptor or event left; and no key is left for long.
+ * At all times a client that is told that it holds a key is the only one for which the key's
+ * validity has not ended. In the end the fixture checks that each request had one callback, and
+ * that no memory, descriptor or event is left; and no key is left for long.
  *
  * The seeds are fixed; REDLOCK_TEST_SEED adds another. The scheduling of processes is not
  * repeatable.
@@ -131,7 +131,7 @@ static void extend_by_chance(struct game *game, struct slot *slot) {
     }
 }
 
-/* In vain when the verdict is in and only not yet told, or when it was canceled already. */
+/* Cancels; refused when the verdict is in and not yet told, or the request canceled already. */
 static void cancel(struct slot *slot) {
     if (redlock_cancel(slot->call->lock) == REDLOCK_OK) {
         slot->call->then = on_released;

@@ -19,7 +19,7 @@ static int set_clocks(void **state) {
     return five_masters(state);
 }
 
-/* A third of the TTL passes, after which the watchdog renews. */
+/* Lets a third of the TTL pass, after which the watchdog renews. */
 static void renew(struct fixture *f, const redlock_lock *lock) {
     pass_time(TTL_MS / 3);
     wait_valid(f, lock, TTL_MS / 6 * 5);
@@ -48,7 +48,7 @@ static void the_wall_clock_may_jump(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* The hint for lost counters is of this clock: it must leave room for all fences to come. */
+/* The hint for lost counters comes from the wall clock, and must leave room for later fences. */
 static void a_wall_clock_centuries_ahead_ruins_no_fence(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -99,7 +99,7 @@ static void a_suspension_is_noticed_at_once(void **state) {
     wait_holders(f, KEY, 0);
 }
 
-/* Suspended with the SETs granted and the replies unread: too late is too late. */
+/* The machine is suspended with the SETs granted and the replies unread. */
 static void an_acquisition_does_not_outlive_a_suspension(void **state) {
     struct fixture *f = *state;
     struct proxy *proxies[FIVE];

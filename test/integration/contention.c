@@ -1,8 +1,8 @@
 /*
- * Many want the same key: only one at a time has it, and each gets it in the end.
+ * Many clients want one key: only one client at a time has the key, and each gets it in the end.
  *
- * Four processes with four clients each split the votes over and over. Memory that they share says
- * who is inside.
+ * Four processes with four clients each split the votes over and over. Shared memory says which
+ * client is inside.
  */
 #include "contest.h"
 #include "crew.h"
@@ -18,14 +18,14 @@
 /* Memory that all processes share. */
 struct arena {
     atomic_int inside;
-    atomic_size_t intruders; /* acquisitions while another was inside */
+    atomic_size_t intruders; /* acquisitions while another client was inside */
     atomic_size_t turns[PROCESSES][CLIENTS];
-    size_t wanted;     /* turns of each */
-    size_t race_turns; /* above 0: a race, which ends after so many turns of all together */
+    size_t wanted;     /* turns of each client */
+    size_t race_turns; /* above 0: a race, which ends after this many turns of all */
     atomic_size_t told;
 };
 
-/* Over all contenders. */
+/* The spread of the turns of all contenders. */
 struct spread {
     size_t least, most;
 };
@@ -63,7 +63,7 @@ static bool is_over(void *memory) {
     return arena->told >= arena->race_turns || spread_of(arena).least >= arena->wanted;
 }
 
-/* One of the processes. A failed assertion ends it. */
+/* Runs one of the processes, which a failed assertion ends. */
 static int run_process(size_t process, void *memory, char **uris, size_t count) {
     struct arena *arena = memory;
     bool is_race = arena->race_turns > 0;
@@ -98,16 +98,17 @@ static void each_process_gets_the_lock_and_none_while_another_has_it(void **stat
             assert_int_equal(arena->turns[i][j], arena->wanted);
         }
     }
-    /* They were in each other's way: there were more tries than turns. */
+    /* The clients were in each other's way: there were more tries than turns. */
     assert_true(executed(f, 0, "set") > PROCESSES * CLIENTS * arena->wanted);
     wait_released(f, KEY);
     crew_finish(&crew);
 }
 
 /*
- * With the delays that clients have by default. A bound that grows with each try in vain serves
- * those who were served a moment ago: with one of two seconds some had a single turn while others
- * had thousands. It ends when each has had some hundred turns, or after so many that each should.
+ * Races with the default delays. A bound on delays that grows with each failed try favours clients
+ * that were served a moment ago: with a bound of two seconds some clients had a single turn while
+ * others had thousands. The race ends when each client has had some hundred turns, or after as many
+ * as should be enough for that.
  */
 static void nobody_starves_by_default(void **state) {
     struct fixture *f = *state;
@@ -135,7 +136,7 @@ static void let_go_in_call(struct call *call, void *arg) {
     begin_release(call->fixture, call->lock);
 }
 
-/* Clients of one loop, in step: without jitter they would split the votes for ever. */
+/* Clients of one loop start in step: without jitter they would split the votes for ever. */
 static void clients_that_start_in_step_do_not_stay_in_step(void **state) {
     struct fixture *f = *state;
     redlock_client *clients[CLIENTS];

@@ -1,6 +1,6 @@
 /*
- * Many locks of one client, and what they must not do to each other, to the masters, or to the end
- * of the client. And the renewals of one, when its nodes are slow, away, or back.
+ * Many locks of one client, which must not harm each other, the masters, or the end of the client.
+ * And the renewals of one lock, when nodes are slow, away, or back.
  */
 #include "clocks.h"
 #include "detour.h"
@@ -87,7 +87,7 @@ static void a_client_that_closes_undoes_what_is_under_way(void **state) {
     assert_empty(f);
 }
 
-/* Of those who are away it is told what may be left with them. */
+/* redlock_client_drain tells of the keys that may be left at nodes that are away. */
 static void what_a_dead_node_keeps_is_told(void **state) {
     struct fixture *f = *state;
     redlock_options options = options_with_queue(f, 65536);
@@ -129,7 +129,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
     ticks->told = 0;
 }
 
-/* Between two turns the application's own events have their time. */
+/* The application's own events get their time between two turns. */
 static void a_turn_deals_with_so_many_locks(void **state) {
     struct fixture *f = *state;
     redlock_options options = options_with_queue(f, 65536);
@@ -192,7 +192,7 @@ static bool is_lost(void *arg) {
     return ((const struct loss *)arg)->count > 0;
 }
 
-/* A node that is left is asked a few times until the lock is lost, not ten times a second. */
+/* The nodes that are left are asked a few times until the loss, not ten times a second. */
 static void without_a_quorum_renewals_are_few(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -208,7 +208,7 @@ static void without_a_quorum_renewals_are_few(void **state) {
     assert_in_range(executed(f, 0, "evalsha") - before, 2, 30); /* beats among them */
 }
 
-/* By its own time the next renewal would be minutes away. */
+/* The next renewal would be minutes away otherwise. */
 static void a_node_that_comes_back_is_asked_at_once(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
@@ -228,7 +228,7 @@ static void a_node_that_comes_back_is_asked_at_once(void **state) {
 
 /* ------------------------------------------------------------------------------------- slowness */
 
-/* A server that answers SETs when it is told to. */
+/* A server that answers SETs when the test says so. */
 struct slow {
     struct peer_link *link;
     unsigned waiting;
@@ -252,7 +252,7 @@ static bool has_all_calls(void *arg) {
     return ((const struct slow *)arg)->waiting == CALLS;
 }
 
-/* The last answer takes three times the stall timeout, and none is far from the one before. */
+/* The last answer takes three times the stall timeout, but each follows soon on the one before. */
 static void who_answers_slowly_is_not_stalled(void **state) {
     struct fixture *f = *state;
     struct slow slow = {NULL, 0};

@@ -1,6 +1,6 @@
 /*
- * How long: requests that wait, locks that are renewed, TTLs from 1 ms on; and how many: ten
- * thousand at once.
+ * Durations and numbers: requests that wait, locks that are renewed, TTLs from 1 ms on, and ten
+ * thousand locks at once.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -13,7 +13,7 @@
 
 /* -------------------------------------------------------------------------------------- waiting */
 
-/* One of the edges of wait_ms and retries: ends, and with how many tries? */
+/* Acquires in vain with these bounds. Returns the number of tries. */
 static size_t tries_with(struct fixture *f, uint64_t wait_ms, uint32_t retries) {
     redlock_client *client = connect_client(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
@@ -82,7 +82,7 @@ static void retries_ask_for_the_same_ttl(void **state) {
 
 #define TTL_MS 60000
 
-/* The watchdog renews when a third of the TTL is over. */
+/* Lets a third of the TTL pass, after which the watchdog renews. */
 static void pass_a_third(struct fixture *f, const redlock_lock *lock) {
     pass_time(TTL_MS / 3);
     wait_valid(f, lock, TTL_MS / 6 * 5);
@@ -224,7 +224,7 @@ static void ten_thousand_locks_at_once(void **state) {
     }
 }
 
-/* Requests are written when the loop runs again: the nodes have their time from then on. */
+/* Requests are written when the loop runs again, and the nodes' time counts from then on. */
 static void nodes_have_their_time_after_a_busy_callback(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

@@ -1,5 +1,5 @@
 /*
- * Nodes that answer with an error: it is that node's vote, nothing else, and it is named.
+ * Nodes that answer with an error, which is their vote and no more, and is named in the report.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -15,7 +15,7 @@
 
 /* ----------------------------------------------------------------------------- errors of a node */
 
-/* Asserts that this node, and no other, is said to have failed, with this text. */
+/* Asserts that the report blames this node, and no other, with this text. */
 static void assert_blamed(const struct call *call, size_t node, const char *text) {
     for (size_t i = 0; i < call->opinion_count; i++) {
         const struct opinion *opinion = &call->opinions[i];
@@ -92,7 +92,7 @@ static void a_replica_is_borne_and_named(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
 
-    /* Of a master that is not there, so that nothing is copied and only the role changes. */
+    /* The new master does not exist, so that only the role changes and nothing is copied. */
     tell(f, 0, 1, "REPLICAOF 127.0.0.1 1");
     assert_one_bad_node_is_borne(f, client, 0, "READONLY");
     wait_logged(f, "READONLY");
@@ -111,7 +111,7 @@ static int masters_with_password(void **state) {
     return result;
 }
 
-/* URIs for masters with a password: `bad` of them, the first, have `wrong` before the address. */
+/* URIs of masters with a password; the first `bad` ones have `wrong` before the address. */
 struct logins {
     char texts[FIVE][80];
     const char *uris[FIVE];
@@ -186,10 +186,10 @@ static void a_database_that_is_not_there_is_borne_and_named(void **state) {
 
 /* ------------------------------------------------------------- errors that only peers can make */
 
-/* The peers' present refusal. */
+/* The present refusal of the peers. */
 static struct refusal {
     const char *text;
-    bool everything; /* the handshake too, not only locks */
+    bool everything; /* the handshake is refused, too, not only locks */
 } refusal;
 
 static void refuse(struct peer_link *link, const struct command *command, void *arg) {
@@ -222,7 +222,7 @@ static const char *const refusals[] = {
     "",
 };
 
-/* `bad` of five nodes are peers that refuse, the first ones. */
+/* Makes a client of five nodes, of which the first `bad` are peers that refuse. */
 static redlock_client *with_refusers(struct fixture *f, size_t bad, struct peer **peers) {
     const char *uris[FIVE];
     redlock_options options;
@@ -287,7 +287,7 @@ static void an_error_to_the_first_command_is_the_vote_of_one_node(void **state) 
     }
 }
 
-/* A server that never has a script, whatever was loaded. */
+/* Answers like a server that has no script, whatever was loaded. */
 static void forget_scripts(struct peer_link *link, const struct command *command, void *arg) {
     if (command_is(command, "EVALSHA", NULL)) {
         peer_say(link, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
@@ -314,7 +314,7 @@ static void a_node_that_keeps_no_script_still_votes(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* An error in each renewal: neither a crash, nor a reason to give up while validity lasts. */
+/* Each renewal meets an error, which is no reason to give up while validity lasts. */
 static void errors_of_renewals_are_borne_while_validity_lasts(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -347,7 +347,7 @@ static int masters_without_scripts(void **state) {
     return start_fixture(state, FIVE, arguments);
 }
 
-/* A server repeats the arguments of a command that it does not know: our token is one of them. */
+/* A server repeats the arguments of an unknown command, our token among them. */
 static void an_unknown_command_is_named_but_not_its_arguments(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

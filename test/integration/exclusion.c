@@ -1,6 +1,6 @@
 /*
- * Holders of a key: at most one client at a time, told apart by the token alone; and the news to
- * the others.
+ * Holders of a key: at most one client at a time, distinguished by the token alone; and the reports
+ * to the other clients.
  */
 #include "harness.h"
 #include "look.h"
@@ -30,7 +30,7 @@ static void a_held_key_is_refused_until_it_is_released(void **state) {
     wait_released(f, KEY);
 }
 
-/* Counts what two requests for the same key, made in the same turn, came to. */
+/* Makes two requests for one key in one turn, and counts those that acquired it. */
 static size_t winners(struct fixture *f, redlock_client *first, redlock_client *second) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *calls[] = {begin_acquire(f, first, &request), begin_acquire(f, second, &request)};
@@ -80,7 +80,7 @@ static void a_lock_that_is_not_renewed_expires(void **state) {
     assert_int_equal(loss->status, REDLOCK_EEXPIRED);
     assert_int_equal(redlock_validity_ms(lock), 0);
     assert_int_equal(let_go(f, lock), REDLOCK_ELOST);
-    /* Keys end a little apart: the next one may have it on a bare quorum, and keeps that. */
+    /* Keys expire a little apart: the next holder may have a bare quorum, and keeps it. */
     assert_int_equal(let_go(f, next), REDLOCK_OK);
 }
 

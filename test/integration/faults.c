@@ -1,6 +1,6 @@
 /*
- * Nodes that die, or hang: what a quorum of the others still does, and what is said when there is
- * none.
+ * Nodes that die, or hang: the work that a quorum of the others still does, and the explanation
+ * when there is no quorum.
  */
 #include "clocks.h"
 #include "cycles.h"
@@ -15,7 +15,7 @@
 #define KEY "orders:42"
 #define FIVE 5
 
-/* Options under which waiting for any node's timeout would fail the test. */
+/* Returns options under which a wait for any node's timeout would fail the test. */
 static redlock_options endless_options(struct fixture *f, const char *const *nodes, size_t count) {
     redlock_options options = patient_options(f, nodes, count);
 
@@ -59,7 +59,7 @@ static void nodes_that_were_never_there_cost_nothing(void **state) {
 
     kill_masters(f, 3, 5);
     client = create_client(f, &options);
-    lock = hold(f, client, KEY, LONG_TTL_MS); /* at once, while it still connects */
+    lock = hold(f, client, KEY, LONG_TTL_MS); /* at once, while the client still connects */
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_connected(f, client, 3);
     wait_released(f, KEY);
@@ -90,7 +90,7 @@ static void three_killed_of_five_is_no_quorum_at_once(void **state) {
     wait_released(f, KEY);
 }
 
-/* A quorum is one of all configured nodes, not of those that can be reached. */
+/* Asserts that a quorum is one of all configured nodes, not of the reachable ones. */
 static void assert_quorum_of(struct fixture *f, size_t nodes, size_t killed) {
     redlock_options options = endless_options(f, masters_uris(f->masters), nodes);
     redlock_client *client = create_client(f, &options);
@@ -179,7 +179,7 @@ static void look_at_stalled_node(struct cycles *cycles) {
     }
 }
 
-/* The node timeout is no longer. */
+/* The stall timeout; the node timeout is no longer. */
 #define STALL_MS PATIENT_MS
 
 static struct stall *new_stall(struct fixture *f) {
@@ -196,10 +196,10 @@ static struct stall *new_stall(struct fixture *f) {
     return stall;
 }
 
-/* Half of them fill the queue with calls, of 32 releases each. */
+/* A number of cycles of which half fill the queue, with calls of 32 releases each. */
 #define STALL_CYCLES_LEAST ((size_t)20000)
 
-/* Far more cycles than the bounds let wait: what a hung node is owed must not pile up. */
+/* Far more cycles than the bounds let wait: the debts of a hung node must not pile up. */
 static void a_stopped_node_costs_bounded_memory(void **state) {
     struct fixture *f = *state;
     struct stall *stall = new_stall(f);
@@ -251,7 +251,7 @@ static void a_stopped_node_delays_no_decision(void **state) {
     wait_released(f, KEY);
 }
 
-/* Nor does a no: what the hung nodes would say cannot change it. */
+/* The votes of the hung nodes could not change the no. */
 static void a_stopped_node_delays_no_refusal(void **state) {
     struct fixture *f = *state;
     redlock_options options = endless_options(f, masters_uris(f->masters), FIVE);
@@ -301,7 +301,7 @@ static void a_full_queue_is_named(void **state) {
     wait_released(f, KEY);
 }
 
-/* A key that is left where the queue was full keeps its next holder out there. */
+/* A key left at a node whose queue was full would deny the next holder there. */
 static void what_a_full_queue_put_off_is_paid_when_there_is_room(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
@@ -309,7 +309,7 @@ static void what_a_full_queue_put_off_is_paid_when_there_is_room(void **state) {
     char names[32][16];
 
     options.max_commands = 16;
-    options.reconnect_delay_max_ms = 600000; /* what errors put off is paid in ten minutes */
+    options.reconnect_delay_max_ms = 600000; /* debts after errors are paid in ten minutes */
     redlock_client *client = connect_with(f, &options);
     freeze(f, 0);
     for (size_t i = 0; i < 32; i++) {
@@ -397,7 +397,7 @@ static void a_node_that_accepts_and_stalls_costs_no_decision(void **state) {
     wait_released(f, KEY);
 }
 
-/* ---- stalls, and what is none ---- */
+/* ---- stalls, and delays that are none ---- */
 
 static void a_program_that_starts_slowly_finds_its_nodes(void **state) {
     struct fixture *f = *state;
@@ -420,8 +420,7 @@ static void answer_by_mood(struct peer_link *link, const struct command *command
     }
 }
 
-/* A node has one timer: that a payment of debts is planned must not put off the look for a stall.
- */
+/* A planned payment of debts must not put off the check for a stall. */
 static void a_silent_node_that_is_owed_releases_is_dropped(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, answer_by_mood, NULL);
@@ -437,7 +436,7 @@ static void a_silent_node_that_is_owed_releases_is_dropped(void **state) {
     let_go(f, lock);
     wait_answered(f, client, 0);
     assert_int_equal(node_info(client, 0).release_debts, 1);
-    for (unsigned i = 0; i < 2; i++) { /* long enough for the timer to be the payment's */
+    for (unsigned i = 0; i < 2; i++) { /* long enough for a payment to be planned */
         pass_time(STALL_MS);
         run_turns(f, 3);
         wait_answered(f, client, 0);
@@ -453,7 +452,7 @@ static void a_silent_node_that_is_owed_releases_is_dropped(void **state) {
     wait_disconnected(f, client, 0, 1);
 }
 
-/* More at once than a small max_bytes lets go: what is over it becomes a debt, and is paid. */
+/* Releases beyond a small max_bytes become debts, and are paid. */
 static void a_small_max_bytes_puts_releases_off_but_loses_none(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), 5);
@@ -479,10 +478,10 @@ static void a_small_max_bytes_puts_releases_off_but_loses_none(void **state) {
     }
 }
 
-/* Keys as the peer is told to release them. */
+/* The keys in the order in which the peer is told to release them. */
 struct payments {
-    size_t next;  /* the number of the key that should be the next one */
-    size_t stray; /* how many were another */
+    size_t next;  /* number of the key that should come next */
+    size_t stray; /* number of other keys that came */
 };
 
 static void note_payments(struct peer_link *link, const struct command *command, void *arg) {
@@ -500,7 +499,7 @@ static void note_payments(struct peer_link *link, const struct command *command,
 
 #define TOGETHER 8 /* as many as max_commands = 16 lets acquire at once */
 
-/* Locks "orders:0" and on. */
+/* Acquires "orders:0" and on. */
 static void hold_many(struct fixture *f, redlock_client *client, redlock_lock **locks,
                       size_t count) {
     struct call *calls[TOGETHER];
@@ -520,7 +519,7 @@ static void hold_many(struct fixture *f, redlock_client *client, redlock_lock **
     }
 }
 
-/* Twice what goes into full queues, of sixteen calls for 64 locks each, and more. */
+/* More than twice the debts that a full queue of sixteen calls for 64 locks each takes. */
 #define DEBTS_LEAST ((size_t)4000)
 
 /* Far more debts than max_commands lets pay at once: each is taken once, the oldest first. */
@@ -538,7 +537,7 @@ static void many_debts_are_paid_in_order_and_without_detours(void **state) {
     assert_non_null(locks);
     at_finish(f, free, locks);
     options.max_commands = 16;
-    options.reconnect_delay_max_ms = 600000; /* no timer helps */
+    options.reconnect_delay_max_ms = 600000; /* no timer pays the debts */
     options.log_level = REDLOCK_LOG_INFO;
     redlock_client *client = connect_with(f, &options);
     hold_many(f, client, locks, count);

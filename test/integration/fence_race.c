@@ -18,19 +18,20 @@
 /* Above any wall clock: no hint helps the counters to agree. */
 #define FAR UINT64_C(8000000000000000)
 
-/* How long a node says no to everybody; and after how many acquisitions others do. */
+/* The time for which a node denies all clients; the acquisitions after which other nodes do. */
 #define REFUSAL_MS "5"
 #define REFUSAL_PERIOD 5
 
 /* One acquisition, written down while it was held. */
 struct entry {
     uint64_t fence;
-    uint32_t granted; /* mask of the nodes that were told to have granted it */
+    uint32_t granted; /* mask of the nodes that granted it, by the report */
 };
 
 struct ledger {
     atomic_size_t count;
-    atomic_size_t raised; /* rounds that raised counters: the others took one round trip */
+    atomic_size_t
+        raised; /* number of rounds that raised counters; other locks took one round trip */
     size_t wanted;
     struct entry entries[ACQUISITIONS + PROCESSES];
 };
@@ -92,11 +93,11 @@ static bool is_done(void *arg) {
 
 struct progress {
     const struct ledger *ledger;
-    const struct crew *crew; /* NULL: this is one of them */
+    const struct crew *crew; /* NULL in a member */
     size_t target;
 };
 
-/* Or one of the processes has ended, which is looked at later. */
+/* Returns true also when a process has ended, which is checked later. */
 static bool has_progressed(void *arg) {
     const struct progress *progress = arg;
 
@@ -104,7 +105,7 @@ static bool has_progressed(void *arg) {
            (progress->crew != NULL && !crew_is_at_work(progress->crew));
 }
 
-/* The library says at its lowest level what each lock does; the diary has the rest. */
+/* Counts the raises, which the library logs at its lowest level; the diary takes other lines. */
 static void count_raises(redlock_log_level level, const char *line, void *arg) {
     struct competitor *competitor = arg;
 
@@ -144,7 +145,7 @@ static int run_process(size_t process, void *memory, char **uris, size_t count) 
 
 /* ------------------------------------------------------------------------------------ the test */
 
-/* Two nodes of five say no for a while: what is written then is not written there. */
+/* Makes two nodes of five deny for a while, so that they miss the writes of that time. */
 static void refuse_somewhere(struct fixture *f, unsigned round) {
     for (unsigned i = 0; i < 2; i++) {
         size_t master = (round * 2 + i * (1 + round % 2)) % FIVE;
@@ -169,7 +170,7 @@ static void assert_fences_grow(const struct ledger *ledger) {
     }
 }
 
-/* How often the largest counter of those that granted it would not have been larger than before. */
+/* Counts the acquisitions whose largest counter among the grants was not larger than before. */
 static size_t count_naive_mistakes(const struct ledger *ledger) {
     uint64_t counters[FIVE] = {0};
     uint64_t last = 0;

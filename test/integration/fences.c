@@ -1,6 +1,6 @@
 /*
- * Fences: numbers that grow with each acquisition of a key, whoever gets it and whatever becomes of
- * validity. The counters that make them are driven apart here by hand.
+ * Fences: numbers that grow with each acquisition of a key, by any client, with validity or
+ * without. The tests drive the counters behind the fences apart by hand.
  */
 #include "clocks.h"
 #include "cycles.h"
@@ -41,7 +41,7 @@ static void set_counter(struct fixture *f, size_t master, uint64_t count) {
     free(answer);
 }
 
-/* On how many masters the counter is that number now. */
+/* Returns the number of masters whose counter is `fence` now. */
 static size_t agreeing(struct fixture *f, uint64_t fence) {
     size_t count = 0;
     for (size_t i = 0; i < FIVE; i++) {
@@ -65,10 +65,10 @@ static void a_fence_grows_with_each_acquisition(void **state) {
         assert_int_equal(let_go(f, lock), REDLOCK_OK);
     }
     wait_holders(f, KEY, 0);
-    assert_true(agreeing(f, last) >= 3); /* it outlives the lock */
+    assert_true(agreeing(f, last) >= 3); /* the counter outlives the lock */
 }
 
-/* Nobody else was there, so that all counters agree at once. */
+/* No other client was there, so that all counters agree at once. */
 static void without_contention_it_takes_one_round_trip(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -112,7 +112,7 @@ static void a_fence_is_told_to_the_end_of_the_handle(void **state) {
 
 /* ------------------------------------------------------------------------------ counters apart */
 
-/* The largest is not on a quorum: it is raised there before the lock is told. */
+/* The largest counter is not on a quorum, which is raised to it before the lock is told. */
 static void the_largest_counter_is_raised_on_a_quorum(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -125,7 +125,7 @@ static void the_largest_counter_is_raised_on_a_quorum(void **state) {
     assert_int_equal(diary_count(&f->diary, "acquiring -> raising"), 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 
-    /* A client that gets the key by any other quorum sees the counter. */
+    /* A client that acquires the key by any other quorum sees the counter. */
     rival_frees(f, 3, FIVE, KEY);
     rival_takes(f, 1, 3, KEY, LONG_TTL_MS);
     lock = hold_fenced(f, client);
@@ -133,7 +133,7 @@ static void the_largest_counter_is_raised_on_a_quorum(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* Where the key is somebody else's by now, its counter says nothing. */
+/* At a node where the key is another client's by now, the counter is not raised. */
 static void what_is_taken_meanwhile_is_not_raised(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -147,7 +147,7 @@ static void what_is_taken_meanwhile_is_not_raised(void **state) {
     assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
     wait_answered(f, client, 0);
     assert_int_equal(counter_at(f, 0), 1);
-    assert_int_equal(counter_at(f, 2), fence); /* a renewal carries it along */
+    assert_int_equal(counter_at(f, 2), fence); /* a renewal carries the fence along */
     let_go(f, lock);
 }
 
@@ -165,7 +165,7 @@ static void a_counter_that_is_none_is_named(void **state) {
 
 #define RUINED "ruined"
 
-/* Of several locks in one call, one has a counter that cannot be counted on. */
+/* Asserts that of several locks in one call only the one with a ruined counter fails. */
 static void assert_ruins_one_alone(struct fixture *f, redlock_client *client, const char *count) {
     static const char *const keys[] = {"one", RUINED, "two", "three"};
     redlock_request request = fenced_request();
@@ -204,7 +204,7 @@ static void a_ruined_counter_fails_its_lock_alone(void **state) {
     }
 }
 
-/* Renewals travel together too. */
+/* The renewals travel in one call, too. */
 static void a_counter_ruined_while_it_is_held_loses_its_lock_alone(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -264,7 +264,7 @@ static void scripts_that_were_forgotten_cost_nothing(void **state) {
     wait_holders(f, KEY, 0);
 }
 
-/* Refused as a call of many, each is asked for alone. */
+/* The call of many is refused, and each lock is then taken by a call of its own. */
 static void a_forbidden_key_does_not_hinder_others(void **state) {
     struct fixture *f = *state;
     char uris[FIVE][128];
@@ -343,7 +343,7 @@ static struct contender *next_winner(struct fixture *f, struct contest *contest)
     return contest->winner;
 }
 
-/* They want it all the time, while a minority of the nodes is taken by somebody else. */
+/* Clients contend all the time, while a rival holds the key at a minority of the nodes. */
 static void fences_of_contenders_grow_strictly(void **state) {
     struct fixture *f = *state;
     struct contest contest;
@@ -369,7 +369,10 @@ static void fences_of_contenders_grow_strictly(void **state) {
         last = redlock_fence(winner->call->lock);
         rival_frees(f, taken, taken + 1, KEY);
         redlock_status status = let_go(f, winner->call->lock);
-        /* Lost where one of just three nodes was the rival's: that is nothing to fences. */
+        /*
+         * A lock may be lost where the rival had one of just three nodes; fences do not depend on
+         * it.
+         */
         assert_true(status == REDLOCK_OK || status == REDLOCK_ELOST);
         winner->call = begin_acquire(f, winner->client, &request);
     }

@@ -1,6 +1,7 @@
 /*
- * A child of fork() has the memory of its parent, its clients and locks included, and would speak
- * over the same connections. It can do nothing with them, and make clients of its own.
+ * A child of fork() has the memory of its parent, clients and locks included, and would speak over
+ * the same connections. The library refuses all calls on the parent's clients and locks in the
+ * child, which may make clients of its own.
  */
 #include "harness.h"
 #include "look.h"
@@ -24,7 +25,7 @@
         }                                                                                          \
     } while (0)
 
-/* The state that a child inherits. */
+/* The parent's objects that a child inherits. */
 struct legacy {
     struct fixture *f;
     redlock_client *client;
@@ -45,7 +46,7 @@ static void run_child(bool (*work)(const struct legacy *legacy), const struct le
     assert_int_equal(WEXITSTATUS(result), EXIT_SUCCESS);
 }
 
-/* ---- the parent's ---- */
+/* ---- clients of the parent ---- */
 
 static void on_nothing(redlock_lock *lock, redlock_status status, void *arg) {
     (void)lock;
@@ -109,7 +110,7 @@ static bool memory_is_read(const struct legacy *legacy) {
 static bool is_powerless(const struct legacy *legacy) {
     HOLDS(locks_are_refused(legacy) && clients_are_refused(legacy) && memory_is_read(legacy));
     redlock_client_close(legacy->client, NULL, NULL);
-    HOLDS(locks_are_refused(legacy)); /* not for being closed */
+    HOLDS(locks_are_refused(legacy)); /* refused as inherited, not as closed */
     return true;
 }
 
@@ -123,7 +124,7 @@ static void a_child_can_do_nothing_with_its_parents_locks(void **state) {
     legacy.lock = hold_for(f, client, &request);
     wait_all_answered(f, client);
     request.wait_ms = REDLOCK_FOREVER;
-    struct call *call = begin_acquire(f, client, &request); /* nobody has let it go */
+    struct call *call = begin_acquire(f, client, &request); /* no process has released it */
     legacy.pending = call->lock;
     run_child(is_powerless, &legacy);
 
@@ -136,7 +137,7 @@ static void a_child_can_do_nothing_with_its_parents_locks(void **state) {
     wait_released(f, KEY);
 }
 
-/* ---- its own ---- */
+/* ---- clients of the child ---- */
 
 struct own {
     struct event_base *base;
@@ -151,7 +152,7 @@ static void on_own_lock(redlock_lock *lock, redlock_status status, void *arg) {
     if (status == REDLOCK_OK && redlock_validity_ms(lock) == 0) {
         own->status = REDLOCK_EEXPIRED;
     }
-    redlock_client_close(own->client, NULL, NULL); /* releases it, and the loop ends */
+    redlock_client_close(own->client, NULL, NULL); /* releases the lock, and the loop ends */
 }
 
 static bool makes_a_client(const struct legacy *legacy) {
@@ -171,7 +172,7 @@ static bool makes_a_client(const struct legacy *legacy) {
     return true;
 }
 
-/* Also a child of a child: neither what it was given nor what its parent made is its own. */
+/* A child of a child may use neither the clients that its parent inherited nor those it made. */
 static bool has_a_child_of_its_own(const struct legacy *legacy) {
     redlock_options options = patient_options(legacy->f, masters_uris(legacy->f->masters), 5);
     struct own own = {.base = event_base_new()};

@@ -1,6 +1,6 @@
 /*
- * Nodes that forget, lie about the time, or are not what they seem: whose votes count, and what the
- * application is told about the others.
+ * Nodes that forget, have wrong clocks, or are another server than they seem: which votes count,
+ * and the application's reports about the others.
  */
 #define _GNU_SOURCE 1 /* setenv */
 
@@ -23,13 +23,13 @@
 #define KEY "orders:42"
 #define THREE 3
 
-/* Long enough for what is done within one of it, also on a slow machine. */
+/* A TTL long enough for the work within it, also on a slow machine. */
 #define TTL_MS 6000
 
-/* Short enough to wait for its end more than once. */
+/* A TTL short enough to wait for its end more than once. */
 #define SHORT_TTL_MS 1500
 
-/* Short enough to wait for three of it. */
+/* A TTL short enough to wait for three of them. */
 #define FULL_TTL_MS 3000
 
 static int three_masters(void **state) {
@@ -45,7 +45,7 @@ static redlock_options guarded(struct fixture *f, const char *const *uris, size_
     return options;
 }
 
-/* A client that has come to trust all of its nodes. */
+/* Makes a client that has come to trust all of its nodes. */
 static redlock_client *create_trusting(struct fixture *f, const redlock_options *options) {
     redlock_client *client = create_client(f, options);
 
@@ -53,7 +53,7 @@ static redlock_client *create_trusting(struct fixture *f, const redlock_options 
     return client;
 }
 
-/* One of all masters, which were started for this test. */
+/* Makes a trusting client of all masters, which were started for the test. */
 static redlock_client *trusting_client(struct fixture *f, uint64_t max_ttl_ms) {
     size_t count = masters_count(f->masters);
     redlock_options options = guarded(f, masters_uris(f->masters), count, max_ttl_ms);
@@ -61,7 +61,7 @@ static redlock_client *trusting_client(struct fixture *f, uint64_t max_ttl_ms) {
     return create_trusting(f, &options);
 }
 
-/* Goes on trying: a TTL may be over before the votes are in. */
+/* Acquires, over and over: a TTL may be over before the votes are in. */
 static redlock_lock *hold_soon(struct fixture *f, redlock_client *client, uint64_t ttl_ms) {
     redlock_request request = request_for(KEY, ttl_ms);
 
@@ -69,7 +69,7 @@ static redlock_lock *hold_soon(struct fixture *f, redlock_client *client, uint64
     return hold_for(f, client, &request);
 }
 
-/* Killed, and started without its memory; until these clients (NULL: no second) have noticed. */
+/* Restarts a master without its memory; waits until these clients (NULL: none) have noticed. */
 static void restart_empty(struct fixture *f, size_t master, redlock_client *client,
                           redlock_client *second) {
     uint64_t ended = node_info(client, master).disconnected;
@@ -122,13 +122,13 @@ static void wait_untrusted(struct fixture *f, const redlock_client *client, size
     run_until(f, is_untrusted, &suspicion, "the node is not trusted");
 }
 
-/* Three URIs. */
+/* The URIs of three nodes. */
 struct uris {
     char text[THREE][160];
     const char *list[THREE];
 };
 
-/* The options of a client that is told that its nodes are durable. */
+/* Returns options of a client that is told that its nodes are durable. */
 static redlock_options durable(struct fixture *f, struct uris *uris, uint64_t max_ttl_ms) {
     for (size_t i = 0; i < THREE; i++) {
         snprintf(uris->text[i], sizeof(uris->text[i]), "%s?durable=yes",
@@ -140,7 +140,7 @@ static redlock_options durable(struct fixture *f, struct uris *uris, uint64_t ma
 
 /* ------------------------------------------------------------------------------------ restarts */
 
-/* Somebody holds a lock; two of three masters are killed, and restarted without their memory. */
+/* Acquires a lock, then restarts two of three masters without their memory. */
 static redlock_lock *hold_and_forget(struct fixture *f, redlock_client *holder,
                                      redlock_client *rival) {
     redlock_lock *lock = hold(f, holder, KEY, TTL_MS);
@@ -189,7 +189,7 @@ static void a_restarted_master_is_not_counted_until_max_ttl_has_passed(void **st
     assert_int_equal(redlock_validity_ms(lock), 0);
 }
 
-/* Old enough by its own words, but nobody has ever seen its memory. */
+/* The server is old enough by its uptime, but no client has seen its memory before. */
 static void the_first_client_of_all_waits_for_max_ttl(void **state) {
     struct fixture *f = *state;
     redlock_options options = guarded(f, masters_uris(f->masters), THREE, SHORT_TTL_MS);
@@ -203,7 +203,7 @@ static void the_first_client_of_all_waits_for_max_ttl(void **state) {
         assert_int_equal(pttl_at(f, i, REDLOCK_MARKER_KEY), -1);
     }
     size_t new_memories = diary_count(&f->diary, "its memory is new");
-    create_trusting(f, &options); /* to which they are known */
+    create_trusting(f, &options); /* knows the masters */
     assert_int_equal(diary_count(&f->diary, "its memory is new"), new_memories);
 }
 
@@ -213,7 +213,7 @@ static void a_minority_in_quarantine_goes_unnoticed(void **state) {
 
     restart_empty(f, 1, client, NULL);
     redlock_lock *lock = hold(f, client, KEY, TTL_MS);
-    wait_holders(f, KEY, THREE); /* it is told all the same */
+    wait_holders(f, KEY, THREE); /* the SETs are sent all the same */
     assert_false(node_info(client, 1).trusted);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_released(f, KEY);
@@ -229,7 +229,7 @@ static void a_held_lock_survives_one_restart_after_the_other(void **state) {
 
     for (size_t i = 0; i < THREE; i++) {
         restart_empty(f, i, client, NULL);
-        assert_int_equal(extend(f, lock, 0), REDLOCK_OK); /* and tops up */
+        assert_int_equal(extend(f, lock, 0), REDLOCK_OK); /* and tops nodes up */
         wait_holders(f, KEY, THREE);
     }
     assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
@@ -258,7 +258,7 @@ static void a_flushed_node_sits_out(void **state) {
     wait_distrusted(f, client, 0, "its memory is new");
     wait_distrusted(f, client, 1, "its memory is new");
     struct call *call = acquire(f, client, &request);
-    if (call->status != REDLOCK_OK) { /* unless the machine took so long */
+    if (call->status != REDLOCK_OK) { /* it may succeed if the machine took longer than max_ttl */
         assert_ended(call, REDLOCK_ENOQUORUM);
         assert_explained(call, "its memory is new");
     }
@@ -273,7 +273,7 @@ static bool is_confirmed(void *arg) {
     return strncmp(value, strchr(value, ':') + 1, strcspn(value, ":")) != 0;
 }
 
-/* The marker is there, but from before: what came after it is forgotten. */
+/* The marker is there, but old: the node has forgotten all later keys. */
 static void a_restored_snapshot_is_noticed(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);
@@ -307,7 +307,7 @@ static void a_marker_that_is_none_is_told(void **state) {
 
 #define LEAST_QUEUE 16
 
-/* A client behind proxies that trusts its masters, and takes the fewest commands at once. */
+/* Makes a client behind proxies that trusts its masters, with the least max_commands. */
 static redlock_client *short_of_room(struct fixture *f, struct proxy **proxies,
                                      uint64_t max_ttl_ms) {
     const char *uris[THREE];
@@ -315,11 +315,11 @@ static redlock_client *short_of_room(struct fixture *f, struct proxy **proxies,
     proxies_create(f, proxies, uris);
     redlock_options options = guarded(f, uris, THREE, max_ttl_ms);
     options.max_commands = LEAST_QUEUE;
-    options.node_timeout_ms = 2000; /* answers are too old after two seconds and this */
+    options.node_timeout_ms = 2000; /* answers are too old after two seconds and this time */
     return create_trusting(f, &options);
 }
 
-/* As many requests as there is room for, and some more; none of them is answered. */
+/* Makes more requests than there is room for; none is answered. */
 static void fill_queues(struct fixture *f, redlock_client *client) {
     for (unsigned i = 0; i < 2 * LEAST_QUEUE; i++) {
         char key[32];
@@ -336,7 +336,7 @@ static bool have_markers(void *arg) {
            value_at(arg, 1, REDLOCK_MARKER_KEY) != NULL;
 }
 
-/* The beat is no command of the application's: a full queue does not keep it from being sent. */
+/* A full queue does not keep the beat, a command of the client itself, from being sent. */
 static void a_full_queue_hides_no_empty_memory(void **state) {
     struct fixture *f = *state;
     struct proxy *proxies[THREE];
@@ -352,7 +352,7 @@ static void a_full_queue_hides_no_empty_memory(void **state) {
     assert_int_not_equal(try_lock(f, client, KEY, TTL_MS), REDLOCK_OK);
 }
 
-/* Nobody knows what has happened at a node since it last told its time. */
+/* A node's state is unknown since its last answer to a beat. */
 static void trust_ages(void **state) {
     struct fixture *f = *state;
     struct proxy *proxies[THREE];
@@ -391,7 +391,7 @@ static char clock_folder[FOLDER_SIZE];
 static char clock_file[FOLDER_SIZE + 16];
 static struct fake_clock *clock_settings;
 
-/* The first master's wall clock is so far ahead from now on, and runs so much too fast. */
+/* Sets the lead and the rate of the first master's wall clock from now on. */
 static void set_clock(int64_t ahead_s, int64_t ppm) {
     struct timespec now;
 
@@ -449,7 +449,7 @@ static void a_clock_that_jumps_is_noticed(void **state) {
     wait_trusted(f, client, THREE);
 }
 
-/* A tenth faster than ours: no single reading shows it. */
+/* The clock runs a tenth faster than ours, which no single reading shows. */
 static void a_clock_that_runs_fast_is_noticed(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);
@@ -468,7 +468,7 @@ static void start_again_ahead(struct fixture *f, redlock_client *client, int64_t
     wait_connected(f, client, THREE);
 }
 
-/* Its operator vouches for its memory, and not for its clock. */
+/* The operator vouches for the node's memory, and not for its clock. */
 static void a_durable_node_that_restarts_is_asked_for_its_clock(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -483,7 +483,7 @@ static void a_durable_node_that_restarts_is_asked_for_its_clock(void **state) {
     wait_trusted(f, client, THREE);
 }
 
-/* A marker of the run that it is in, from long ago. */
+/* Writes a marker of the master's run, from long ago. */
 static void seem_old(struct fixture *f, size_t master) {
     char *info = masters_query(f->masters, master, "INFO server");
     const char *run = strstr(info, "run_id:") + strlen("run_id:");
@@ -498,8 +498,7 @@ static bool has_negative_uptime(void *arg) {
     return master_number(arg, 0, "uptime_in_seconds") < 0;
 }
 
-/* Redis then says that it has been up for a negative time; its memory is from before the restart.
- */
+/* Redis then tells a negative uptime. The server's memory is from before the restart. */
 static void a_server_whose_clock_was_set_back_after_its_start_is_young(void **state) {
     struct fixture *f = *state;
 
@@ -573,7 +572,7 @@ static void a_replica_never_counts(void **state) {
     redlock_client *client = connect_with(f, &options);
     wait_distrusted(f, client, 2, "it is a replica");
     redlock_request request = request_for(KEY, SHORT_TTL_MS);
-    request.wait_ms = REDLOCK_FOREVER; /* its master may come first, and then it has the key */
+    request.wait_ms = REDLOCK_FOREVER; /* the master's key may be at the replica before the SET */
     struct call *call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_OK);
     assert_int_not_equal(call->opinions[2].vote, REDLOCK_VOTE_GRANTED);
@@ -593,8 +592,8 @@ static bool has_synced(void *arg) {
 }
 
 /*
- * For a moment only, on connections that stand: it has the memory of its master from then on, with
- * a marker that is as old as its own, and nothing of what it had granted.
+ * A master becomes a replica for a moment, on connections that stand. From then on it has the
+ * memory of its master, with a marker as old as its own, and none of the keys that it had granted.
  */
 static void a_master_that_was_a_replica_for_a_moment_is_noticed(void **state) {
     struct fixture *f = *state;
@@ -611,7 +610,7 @@ static void a_master_that_was_a_replica_for_a_moment_is_noticed(void **state) {
     wait_trusted(f, rival, THREE);
 }
 
-/* On a connection that stands: nothing but the beat tells. */
+/* On a connection that stands only the beat tells of the change. */
 static void a_master_that_becomes_a_replica_is_noticed(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -628,7 +627,7 @@ static void say_read_only(struct peer_link *link, const struct command *command,
     peer_say(link, "-READONLY You can't write against a read only replica.\r\n");
 }
 
-/* Its answer to the question whether it is a replica leads to the same question. */
+/* Each READONLY, also to the question for the role, asks for the role again. */
 static void a_server_that_says_nothing_but_read_only_is_asked_now_and_then(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, say_read_only, NULL);
@@ -638,7 +637,7 @@ static void a_server_that_says_nothing_but_read_only_is_asked_now_and_then(void 
 
     wait_trusted(f, client, 2);
     size_t before = peer_commands(peer);
-    wait_peer_commands(f, peer, before + 2); /* it is asked still */
+    wait_peer_commands(f, peer, before + 2); /* the server is still asked */
     before = peer_commands(peer);
     for (unsigned i = 0; i < 100; i++) {
         assert_int_equal(let_go(f, hold_soon(f, client, SHORT_TTL_MS)), REDLOCK_OK);
@@ -675,7 +674,7 @@ static void whoever_may_not_be_asked_is_not_trusted(void **state) {
     struct call *call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_ENOQUORUM);
     assert_explained(call, "its user needs +info");
-    allow(f, "+info"); /* it is asked again */
+    allow(f, "+info"); /* the refused questions are asked again */
     wait_trusted(f, client, THREE);
     allow(f, "-time");
     wait_distrusted(f, client, 0, "its user needs +time");
@@ -697,7 +696,7 @@ static void whoever_may_not_be_asked_is_trusted_if_so_wished(void **state) {
 
 /* ------------------------------------------------------------------------------------ the beat */
 
-/* Nothing is asked of it, and it is noticed. */
+/* The client sends no commands of locks, and notices the node that hangs. */
 static void an_idle_client_notices_who_hangs(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -726,7 +725,7 @@ static void scripts_may_be_flushed(void **state) {
 
 /* -------------------------------------------------------- masters that may not write just now */
 
-/* Two of three refuse whatever takes memory. */
+/* Makes two of three masters refuse commands that take memory. */
 static void fill_a_quorum(struct fixture *f) {
     tell(f, 0, 2, "CONFIG SET maxmemory-policy noeviction");
     tell(f, 0, 2, "CONFIG SET maxmemory 1");
@@ -758,14 +757,14 @@ static size_t lost_of(const struct stamina *stamina) {
     return count;
 }
 
-/* A key that nobody renews tells the time. */
+/* Returns whether a key that is not renewed has expired, or the lock was lost. */
 static bool has_passed_or_lost(void *arg) {
     const struct stamina *stamina = arg;
 
     return lost_of(stamina) > 0 || value_at(stamina->f, 2, "hourglass") == NULL;
 }
 
-/* A master that is full can renew the keys it has, and do nothing else. */
+/* A full master can renew the keys that it has, and nothing else. */
 static void full_masters_keep_what_they_have(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, FULL_TTL_MS);
@@ -794,7 +793,7 @@ static void full_masters_keep_what_they_have(void **state) {
     }
 }
 
-/* It cannot note since when it has kept what it was told: young for as long as it is full. */
+/* The master cannot write its marker, and is young for as long as it is full. */
 static void a_full_master_without_a_marker_is_young(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, FULL_TTL_MS);
@@ -816,7 +815,7 @@ static void a_full_master_without_a_marker_is_young(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* It cannot begin the marker anew, so that it shows an old one at every beat. */
+/* The master cannot begin its marker anew, and shows an old one at every beat. */
 static void a_snapshot_restored_to_a_full_master_is_not_forgotten(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);
@@ -849,7 +848,7 @@ static bool has_failed_to_save(void *arg) {
     return has_failed;
 }
 
-/* Where a snapshot should go there is a folder: Redis writes no more until it could save. */
+/* Puts a folder in the place of the snapshot: Redis refuses writes until it can save. */
 static void fail_to_save(struct fixture *f) {
     char *place = masters_query(f->masters, 0, "CONFIG GET dir");
     char *name = masters_query(f->masters, 0, "CONFIG GET dbfilename");

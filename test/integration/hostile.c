@@ -1,6 +1,6 @@
 /*
- * Servers that are broken, or evil: the process survives whatever one of them says, the other
- * nodes go on, and the bad one is dropped and tried again, not too often.
+ * Servers that are broken, or hostile: the process survives any bytes of such a server, the other
+ * nodes go on, and the bad node is dropped and tried again, not too often.
  *
  * Four of five nodes are real masters; the fifth is a peer that plays a trick: to every new
  * connection at once, in answer to its first command, or in answer to locks and scripts only.
@@ -22,8 +22,8 @@ struct trick {
     const char *name;
     const char *bytes;
     size_t length;
-    size_t repeat; /* of the bytes, 0: once */
-    bool endless;  /* then "x" for ever */
+    size_t repeat; /* number of repetitions of the bytes; 0: once */
+    bool endless;  /* then sends "x" for ever */
     bool hang_up;
 };
 
@@ -76,7 +76,7 @@ static const struct trick tricks[] = {
 static struct {
     const struct trick *trick;
     enum moment moment;
-    bool played; /* at least once */
+    bool played; /* the trick was played at least once */
 } now;
 
 static char endless[65536];
@@ -186,7 +186,7 @@ static void a_bad_answer_to_a_script_is_survived(void **state) {
     survive_all(*state, ON_SCRIPT);
 }
 
-/* An unasked reply, an unbounded one and nested arrays end the connection; and it comes again. */
+/* Unasked, unbounded and nested replies end the connection, which is then made anew. */
 static void a_bad_node_is_dropped_and_tried_again(void **state) {
     struct fixture *f = *state;
     const size_t dropped[] = {0, 1, 5, 6, 10, 11};
@@ -369,8 +369,7 @@ static void an_error_before_any_command_is_the_reason(void **state) {
     use_the_other_nodes(f, client);
 }
 
-/* Reconnecting backs off: with delays that grow to hours here, not once in every turn of the loop.
- */
+/* Reconnecting backs off, with delays that grow to hours here: not once in every turn. */
 static void a_node_that_hangs_up_at_once_is_not_hurried_to(void **state) {
     struct fixture *f = *state;
     static const struct trick the_end = {"the end", REST(""), 0, false, true};

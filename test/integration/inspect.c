@@ -1,6 +1,6 @@
 /*
- * Inspection of locks: who holds a key, for how long, and whether a fence is still the newest. The
- * answers are compared with those of the servers.
+ * Inspection of locks: the holder of a key, the rest of its time, and whether a fence is still the
+ * newest. The answers are compared with those of the servers.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -50,7 +50,7 @@ static struct sight look(struct fixture *f, redlock_client *client) {
     struct sight sight = {.f = f};
 
     assert_int_equal(redlock_inspect(client, KEY, 0, on_view, &sight), REDLOCK_OK);
-    assert_int_equal(sight.told, 0); /* never before it has returned */
+    assert_int_equal(sight.told, 0); /* never before the call has returned */
     run_until(f, was_told, &sight, "the inspection was told");
     assert_int_equal(sight.told, 1);
     return sight;
@@ -120,7 +120,7 @@ static void a_holder_is_told(void **state) {
     assert_int_equal(sight.status, REDLOCK_OK);
     assert_false(sight.view.held);
     assert_string_equal(sight.owner, "");
-    assert_true(sight.view.fence > 0); /* it outlives the lock */
+    assert_true(sight.view.fence > 0); /* the counter outlives the lock */
 }
 
 static void an_inspection_changes_nothing(void **state) {
@@ -133,7 +133,7 @@ static void an_inspection_changes_nothing(void **state) {
     }
 }
 
-/* A lock of another make, and of no owner. */
+/* Locks of another library, and without an owner. */
 static void others_are_told_too(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -171,7 +171,7 @@ static void take_with_bytes(struct fixture *f, size_t from, size_t to, const cha
     }
 }
 
-/* An application may print the owner. */
+/* A foreign owner is cleaned, since an application may print it. */
 static void a_foreign_owner_is_cleaned(void **state) {
     struct fixture *f = *state;
     static const char value[] = ZEROS "/a\x1b[31mb\r\n\t\x7f\x80\xff~ c\0\x1b";
@@ -187,7 +187,7 @@ static void a_foreign_owner_is_cleaned(void **state) {
     assert_string_equal(sight.owners[4], "");
 }
 
-/* Values are compared as they are, not as they are shown. */
+/* Values are compared in full, not in their printable form. */
 static void owners_that_look_alike_are_not_one(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -217,7 +217,7 @@ static void what_is_no_lock_is_named(void **state) {
 
 /* ----------------------------------------------------------------- nodes that do not answer */
 
-/* Has the time of what was asked run out when all nodes but those of the mask have answered. */
+/* Lets the inspection time out when all nodes but those of the mask have answered. */
 static void time_out_without(struct fixture *f, redlock_client *client, uint32_t silent) {
     for (size_t i = 0; i < FIVE; i++) {
         if ((silent & (1u << i)) == 0) {
@@ -269,11 +269,11 @@ static void a_minority_need_not_answer(void **state) {
     thaw(f, 2);
 }
 
-/* Its word is as little worth as its vote. */
+/* The answer of an untrusted node counts as little as its vote. */
 static void who_is_not_trusted_does_not_count(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
-    options.guards = REDLOCK_GUARDS_ON; /* and servers that have just been started */
+    options.guards = REDLOCK_GUARDS_ON; /* with servers that were just started */
     redlock_client *client = connect_with(f, &options);
 
     struct sight sight = look(f, client);
@@ -307,14 +307,14 @@ static void the_newest_fence_is_known(void **state) {
     assert_int_equal(check_fence(f, client, fence), REDLOCK_OK);
     assert_int_equal(check_fence(f, client, fence - 1), REDLOCK_ELOST);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    assert_int_equal(check_fence(f, client, fence), REDLOCK_OK); /* nobody came after it */
+    assert_int_equal(check_fence(f, client, fence), REDLOCK_OK); /* no acquisition came after it */
     lock = hold_fenced(f, client);
     assert_int_equal(check_fence(f, client, fence), REDLOCK_ELOST);
     assert_int_equal(check_fence(f, client, redlock_fence(lock)), REDLOCK_OK);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* It has counted where the key was free, and lost all the same. */
+/* The try has raised counters where the key was free, and failed all the same. */
 static void a_try_that_failed_makes_no_fence_old(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

@@ -1,6 +1,6 @@
 /*
- * Other Redlock clients on the same keys: what the library writes is what any of them writes and
- * understands, and both exclude each other. The other client is played by hand: SET NX PX.
+ * Other Redlock clients on the same keys: the library writes keys that any of them writes and
+ * understands, and both exclude each other. The test plays the other client: SET NX PX.
  */
 #include "harness.h"
 #include "look.h"
@@ -12,7 +12,7 @@
 #define KEY "orders:42"
 #define TTL_MS 60000
 
-/* Redlock as anyone would write it: how many masters granted it. */
+/* Tries once as a plain Redlock client. Returns the number of masters that granted the key. */
 static size_t plain_client_tries(struct fixture *f, size_t from, size_t to) {
     size_t granted = 0;
 
@@ -54,7 +54,7 @@ static void a_lock_is_a_string_of_40_hex_digits_that_expires(void **state) {
     }
 }
 
-/* Plain and fenced, renewed, topped up and released: it is the same value everywhere. */
+/* The value is equal for plain and fenced locks, renewed, topped up and released. */
 static void an_owner_stands_behind_the_token(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), 5);
@@ -118,7 +118,7 @@ static void we_are_refused_what_a_plain_client_holds(void **state) {
     wait_holders(f, KEY, 3);
     request.wait_ms = REDLOCK_FOREVER;
     call = begin_acquire(f, client, &request);
-    wait_executed(f, 0, "set", 3); /* it tries again and again */
+    wait_executed(f, 0, "set", 3); /* the client tries again and again */
     assert_int_equal(call->ended, 0);
     rival_frees(f, 1, 4, KEY);
     await(f, call);

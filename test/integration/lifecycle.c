@@ -15,7 +15,7 @@
 
 /* --------------------------------------------------------------------- close, in each state */
 
-/* A client behind proxies, by which its requests can be kept in a state. */
+/* A client behind proxies, which keep its requests in a state. */
 struct stage {
     struct proxy *proxies[FIVE];
     redlock_client *client;
@@ -272,8 +272,8 @@ static bool has_one_node_to_wait_for(void *arg) {
 }
 
 /*
- * An application without on_lost cannot know that the lock is gone already. There are more locks
- * than the library keeps spare memory for, so that a sanitizer sees a use after their end.
+ * An application without on_lost cannot know that the lock has ended. There are more locks than
+ * spare objects of the library, so that a sanitizer sees a use after their end.
  */
 static void handles_may_be_asked_until_on_closed(void **state) {
     static redlock_lock *locks[4200];
@@ -440,7 +440,7 @@ static void closed_inside_on_lost(void **state) {
     wait_released(f, KEY);
 }
 
-/* One of many callbacks of the same turn closes: the others are told, once each. */
+/* One of many callbacks of a turn closes the client: the other locks are told, once each. */
 static void closed_inside_one_of_many_callbacks(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -488,7 +488,7 @@ static void note_in_call(struct call *call, void *arg) {
     }
 }
 
-/* One acquisition, with a watchdog, that lasts until the client closes itself. True: it did. */
+/* Acquires, with a watchdog, until the listener closes the client. Returns whether it did. */
 static bool live_until_line(struct fixture *f, size_t line) {
     struct listener listener = {.f = f, .fatal = line};
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
@@ -510,7 +510,7 @@ static bool live_until_line(struct fixture *f, size_t line) {
     }
     if (listener.lines <= line) {
         redlock_client *client = listener.client;
-        listener.client = NULL; /* a line that comes now comes too late */
+        listener.client = NULL; /* a later line is too late */
         close_client(f, client);
         return false;
     }

@@ -1,6 +1,6 @@
 /*
- * Nodes that forget a lock, or fall silent: what is topped up, what is lost, and that the loss is
- * told in time.
+ * Nodes that forget a lock, or fall silent: the lock is topped up, or lost, and the loss is told in
+ * time.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -41,7 +41,7 @@ static void an_empty_node_is_topped_up_after_the_next_renewal(void **state) {
     assert_string_equal(value_at(f, 0, KEY), value_at(f, 1, KEY));
     assert_in_range(pttl_at(f, 0, KEY), 1, TTL_MS);
 
-    /* From then on it counts: with two others gone it is needed for the quorum. */
+    /* The node counts from then on: with two others gone it is needed for the quorum. */
     kill_masters(f, 3, 5);
     assert_int_equal(extend(f, lock, TTL_MS), REDLOCK_OK);
     assert_int_equal(loss->count, 0);
@@ -49,7 +49,7 @@ static void an_empty_node_is_topped_up_after_the_next_renewal(void **state) {
     wait_holders(f, KEY, 0);
 }
 
-/* Denied at first, free now: the bare quorum becomes whole. */
+/* Nodes that denied at first are free now, and the bare quorum becomes whole. */
 static void a_bare_quorum_is_topped_up_when_nodes_come_free(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -149,7 +149,7 @@ static void forgotten_scripts_cost_no_release_of_many(void **state) {
 
 struct survivors {
     struct fixture *fixture;
-    long long pttl; /* the shortest on any master when the loss was told */
+    long long pttl; /* the shortest PTTL on any master when the loss was told */
 };
 
 static void measure_survivors(struct loss *loss, void *arg) {
@@ -167,8 +167,8 @@ static void stop_answering(struct peer_link *link, const struct command *command
 }
 
 /*
- * Three of five fall silent after the acquisition. Two real masters keep the key, and were given
- * it no later than the lock was: when the loss is told, they must still hold it. The time is real
+ * Three of five nodes fall silent after the acquisition. Two real masters keep the key, and got it
+ * no later than the lock was told: when the loss is told, they must still have it. The time is real
  * here, and half of the TTL is drift, so that "in time" is wide enough for any machine. (No
  * watchdog: a renewal would prolong the key.)
  */
@@ -195,7 +195,7 @@ static void a_lock_without_quorum_is_lost_before_the_servers_forget_it(void **st
     let_go(f, lock);
 }
 
-/* The watchdog tries in vain: its renewals must not hide the loss. */
+/* The renewals of the watchdog fail, and must not hide the loss. */
 static void the_watchdog_without_quorum_tells_the_loss(void **state) {
     struct fixture *f = *state;
     struct survivors survivors = {f, 0};
@@ -267,7 +267,7 @@ static void lose_and_note(struct fixture *f, redlock_request *request) {
     assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
 }
 
-/* It tells of the end that the callback is about, not of the round before that. */
+/* The explanation is about the end that the callback tells, not about the round before. */
 static void an_end_is_explained(void **state) {
     struct fixture *f = *state;
     redlock_request request = request_for(KEY, TTL_MS);

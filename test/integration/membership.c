@@ -1,6 +1,6 @@
 /*
- * The list of nodes changes while clients run: who is one step apart excludes each other, locks
- * that are held move along, and what is refused changes nothing.
+ * The list of nodes changes while clients run: clients one step apart exclude each other, held
+ * locks move along, and a refused call changes nothing.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -12,7 +12,7 @@
 
 #define KEY "orders:42"
 
-/* The longest TTL where a test lets so much time pass that a change may be committed. */
+/* The longest TTL in tests that let enough time pass for a change to be committed. */
 #define MAX_TTL_MS 60000
 
 #define FIVE 5
@@ -47,7 +47,7 @@ static redlock_client *joint_client(struct fixture *f, size_t from, size_t to, s
     return client;
 }
 
-/* Commits as soon as it may be; until then it is refused, and says for how long. */
+/* Commits as soon as that is allowed; until then the refusal says for how long. */
 static bool has_committed(void *arg) {
     redlock_client *client = arg;
     redlock_status status = redlock_client_commit_nodes(client);
@@ -61,7 +61,7 @@ static void commit(struct fixture *f, redlock_client *client) {
     run_until(f, has_committed, client, "the change could be committed");
 }
 
-/* A third of the TTL passes, after which the watchdog renews. */
+/* Lets a third of the TTL pass, after which the watchdog renews. */
 static void renew(struct fixture *f, const redlock_lock *lock) {
     pass_time(MAX_TTL_MS / 3);
     wait_valid(f, lock, MAX_TTL_MS / 6 * 5);
@@ -76,7 +76,7 @@ static void assert_excluded(struct fixture *f, redlock_client *holder, redlock_c
     wait_released(f, KEY);
 }
 
-/* Of 1, 2, 3 and 3, 4, 5: quorums of the two lists need not meet. */
+/* The lists are 1, 2, 3 and 3, 4, 5, whose quorums need not meet. */
 static void neighbouring_steps_exclude_each_other(void **state) {
     struct fixture *f = *state;
     redlock_client *old = client_on(f, 0, 3, LONG_TTL_MS);
@@ -99,7 +99,7 @@ static void clients_two_steps_apart_do_not(void **state) {
 
     hold(f, old, KEY, LONG_TTL_MS);
     wait_holders(f, KEY, 3);
-    hold(f, new, KEY, LONG_TTL_MS); /* at 4 and 5: it has it too */
+    hold(f, new, KEY, LONG_TTL_MS); /* at 4 and 5: both clients hold the key */
 }
 
 static void a_joint_client_needs_a_quorum_of_both(void **state) {
@@ -119,7 +119,7 @@ static void a_joint_client_needs_a_quorum_of_both(void **state) {
     wait_connected(f, client, 4);
     assert_ended(acquire(f, client, &request), REDLOCK_ENOQUORUM);
 
-    /* Back to where it was: the old list is well. */
+    /* The old list, which works, is in force again. */
     assert_int_equal(redlock_client_abandon_nodes(client), REDLOCK_OK);
     assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
 }
@@ -137,7 +137,7 @@ static void a_held_lock_lives_through_a_change(void **state) {
     lock = hold_for(f, client, &request);
     wait_holders(f, KEY, FIVE);
     change(f, client, 1, SIX);
-    wait_holders(f, KEY, SIX); /* the joining one is given the key */
+    wait_holders(f, KEY, SIX); /* the joining node is given the key */
     assert_string_equal(value_at(f, 5, KEY), value_at(f, 1, KEY));
     for (size_t i = 0; i < 3; i++) {
         assert_false(has_committed(client));
@@ -145,10 +145,10 @@ static void a_held_lock_lives_through_a_change(void **state) {
     }
     assert_true(has_committed(client));
     wait_all_answered(f, client);
-    rival_frees(f, 0, 1, KEY); /* as if it had expired at the one that was left */
+    rival_frees(f, 0, 1, KEY); /* as if the key had expired at the node that left */
     renew(f, lock);
     wait_all_answered(f, client);
-    assert_null(value_at(f, 0, KEY)); /* which is not given it again */
+    assert_null(value_at(f, 0, KEY)); /* which is not given the key again */
     assert_int_equal(holders(f, KEY), FIVE);
     masters_kill(f->masters, 0);
     masters_kill(f->masters, 1);
@@ -158,7 +158,7 @@ static void a_held_lock_lives_through_a_change(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* All of them at once, with a lock that is held all the time and others that come and go. */
+/* All masters are replaced at once, while one lock is held and others come and go. */
 static void all_masters_are_replaced_under_load(void **state) {
     struct fixture *f = *state;
     redlock_client *client = client_on(f, 0, 3, MAX_TTL_MS);
@@ -192,7 +192,7 @@ static bool is_lost(void *arg) {
     return ((const struct loss *)arg)->count > 0;
 }
 
-/* Where the next list has no quorum, the lock that the old one still keeps is lost in time. */
+/* Without a quorum of the next list a lock that the old list keeps is lost, in time. */
 static void a_lock_without_a_quorum_of_both_is_lost(void **state) {
     struct fixture *f = *state;
     redlock_client *client = client_on(f, 0, 3, LONG_TTL_MS);
@@ -206,7 +206,7 @@ static void a_lock_without_a_quorum_of_both_is_lost(void **state) {
     change(f, client, 3, SIX);
     pass_until(f, client, 0, MAX_TTL_MS / 20, is_lost, loss, "the lock is lost");
     assert_int_equal(loss->status, REDLOCK_EEXPIRED);
-    assert_int_equal(let_go(f, lock), REDLOCK_OK); /* the old list had it to the end */
+    assert_int_equal(let_go(f, lock), REDLOCK_OK); /* the old list had the key to the end */
 }
 
 /* The joining nodes cannot be reached at first: later renewals give them the key. */
@@ -227,14 +227,15 @@ static void nodes_that_join_late_are_given_the_key(void **state) {
         masters_restart(f->masters, i);
     }
     wait_connected(f, client, SIX);
-    assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_ENOQUORUM); /* they lack it: yet */
+    assert_int_equal(extend(f, lock, LONG_TTL_MS),
+                     REDLOCK_ENOQUORUM); /* they lack the key, as yet */
     wait_holders(f, KEY, SIX);
     assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_released(f, KEY);
 }
 
-/* Its round began with the old list, and ends after the change. */
+/* The lock's round began with the old list, and ends after the change. */
 static void a_lock_that_was_being_acquired_moves_along(void **state) {
     struct fixture *f = *state;
     redlock_client *client = client_on(f, 0, 3, LONG_TTL_MS);
@@ -262,9 +263,9 @@ static void what_is_under_way_at_a_node_that_leaves_ends(void **state) {
     wait_connected(f, client, 4);
     lock = hold(f, client, KEY, MAX_TTL_MS);
     freeze(f, 0);
-    begin_release(f, lock); /* its answer will not come, and is owed no more */
+    begin_release(f, lock); /* not answered, and no debt of a node that has left */
     call = begin_acquire(f, client, &request);
-    run_turns(f, 2); /* both are written */
+    run_turns(f, 2); /* both commands are written */
     pass_time(MAX_TTL_MS);
     commit(f, client);
     await(f, call);
@@ -275,7 +276,7 @@ static void what_is_under_way_at_a_node_that_leaves_ends(void **state) {
     for (size_t i = 0; i < 20; i++) {
         try_lock(f, client, KEY, MAX_TTL_MS);
     }
-    /* It may have executed what it had been sent; and this question. */
+    /* The node may have executed the commands sent before, and this question. */
     assert_in_range(master_number(f, 0, "total_commands_processed"), before, before + 8);
     assert_int_equal(executed(f, 0, "set"), 1 + 1);
 }

@@ -1,7 +1,7 @@
 /*
- * Hosts that are names: all of their addresses are tried, answers that change are followed, and a
- * name server that is silent delays nobody. The name server is this test's own: libevent asks where
- * to find one, and is told here instead of in /etc/resolv.conf.
+ * Hosts that are names: all of their addresses are tried, changed answers are followed, and a
+ * silent name server delays no other node. The name server is the test's own: libevent gets its
+ * address from this test instead of /etc/resolv.conf.
  */
 #include "folder.h"
 #include "harness.h"
@@ -25,17 +25,17 @@
 static struct {
     struct evdns_server_port *ports[2];
     size_t port_count;
-    char where[32]; /* of the newest one's socket, what the settings name; "": there is none */
+    char where[32]; /* address of the newest socket, for the settings; "": there is none */
     const char *addresses[3];
     bool is_silent;
     bool is_silent_on_ipv6;
     size_t questions;
-    size_t old_questions; /* those that came to the first one when there was a second one */
+    size_t old_questions; /* questions to the first server after the second one began */
 } server;
 
 static char hosts_path[FOLDER_SIZE + 16];
 
-/* In place of libevent's, which would read the machine's settings. */
+/* Replaces libevent's function, which would read the machine's settings. */
 int evdns_base_resolv_conf_parse(struct evdns_base *base, int flags, const char *filename) {
     (void)flags;
     (void)filename;
@@ -102,7 +102,7 @@ static void stop_server(void *nothing) {
     }
 }
 
-/* The masters' URIs; the first has a name for a host. */
+/* The masters' URIs, of which the first has a name for a host. */
 struct uris {
     char named[96];
     const char *list[FIVE];
@@ -132,13 +132,13 @@ static void write_hosts(struct fixture *f, const char *text) {
 
 struct found {
     const char *name;         /* of the test */
-    const char *addresses[2]; /* what the name server says */
-    const char *hosts;        /* what the hosts file says; NULL: there is none */
+    const char *addresses[2]; /* the name server's answer */
+    const char *hosts;        /* the text of the hosts file; NULL: there is none */
     bool is_silent, is_silent_on_ipv6;
 };
 
 static const struct found founds[] = {
-    /* As good as one that is right at the first try: nothing is told but in the debug log. */
+    /* Only the debug log tells of the failed address. */
     {.name = "an_address_that_fails_is_no_failure_of_the_node", .addresses = {NOBODY, "127.0.0.1"}},
     /* The other half is waited for, but not for long. */
     {.name = "half_of_an_answer_is_enough", .addresses = {"127.0.0.1"}, .is_silent_on_ipv6 = true},
@@ -201,10 +201,10 @@ static void a_change_is_followed(void **state) {
     wait_connected(f, client, FIVE);
     masters_kill(f->masters, 0);
     change->say(f, NOBODY);
-    wait_disconnected(f, client, 0, 3); /* looked up again and again */
+    wait_disconnected(f, client, 0, 3); /* the name is looked up again and again */
     size_t questions = server.questions;
     masters_restart(f->masters, 0);
-    wait_disconnected(f, client, 0, 5); /* and it is not tried at its old address */
+    wait_disconnected(f, client, 0, 5); /* and not connected to at its old address */
     assert_int_equal(server.questions > questions, change->say == say_by_server);
     change->say(f, "127.0.0.1");
     wait_connected(f, client, FIVE);
@@ -221,7 +221,7 @@ static void all_addresses_of_a_name_are_tried(void **state) {
     server.addresses[1] = "127.0.0.3";
     server.addresses[2] = NULL;
     redlock_client *client = client_of(f, &uris, "many.test");
-    wait_disconnected(f, client, 0, 1); /* all of them were tried: each refused */
+    wait_disconnected(f, client, 0, 1); /* all addresses were tried, and each refused */
     wait_logged(f, "not at " NOBODY);
     server.addresses[1] = "127.0.0.1";
     wait_connected(f, client, FIVE);
@@ -229,7 +229,7 @@ static void all_addresses_of_a_name_are_tried(void **state) {
     wait_holders(f, KEY, FIVE);
 }
 
-/* At one of the addresses there is nobody, at the other one somebody has something against us. */
+/* At one address there is no server, at the other one a server refuses the client. */
 static void the_reason_is_that_of_who_answered(void **state) {
     static const char *const orders[][2] = {{NOBODY, "127.0.0.1"}, {"127.0.0.1", NOBODY}};
     struct fixture *f = *state;
@@ -250,7 +250,7 @@ static void the_reason_is_that_of_who_answered(void **state) {
     }
 }
 
-/* Another name server, in the settings, while the client runs: the old one is not asked again. */
+/* The settings name another name server while the client runs: the old one is asked no more. */
 static void a_name_server_that_changes_is_followed(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -267,7 +267,7 @@ static void a_name_server_that_changes_is_followed(void **state) {
     assert_int_equal(server.old_questions, 0);
 }
 
-/* Also while another name is being looked up by the old settings, without an answer. */
+/* New settings also count while a lookup by the old settings is unanswered. */
 static void a_lookup_that_hangs_keeps_no_old_settings(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -286,7 +286,7 @@ static void a_lookup_that_hangs_keeps_no_old_settings(void **state) {
     write_hosts(f, NOBODY " db.test\n");
     wait_disconnected(f, client, 1, 2);
     masters_restart(f->masters, 0);
-    wait_disconnected(f, client, 1, 4); /* it is not tried at its old address */
+    wait_disconnected(f, client, 1, 4); /* not connected to at its old address */
     write_hosts(f, "127.0.0.1 db.test\n");
     wait_connected(f, client, 2);
     assert_true(server.questions > 0);
@@ -328,7 +328,8 @@ static void a_silent_name_server_delays_nobody(void **state) {
     at_finish(f, stop_server, NULL);
     server.is_silent = true;
     redlock_client *client = client_of(f, &uris, "silent.test");
-    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS); /* at once, while it is looked up */
+    redlock_lock *lock =
+        hold(f, client, KEY, LONG_TTL_MS); /* at once, while the name is looked up */
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     assert_int_equal(node_info(client, 0).disconnected, 0);
     wait_connected(f, client, FIVE - 1);

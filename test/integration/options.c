@@ -460,7 +460,7 @@ static void strings_may_be_freed_when_the_call_returns(void **state) {
     assert_string_equal(node_info(client, 0).node, masters_address(f->masters, 0));
 }
 
-/* A program that starts another must not hand the connections on. */
+/* A program that starts another one must not pass its connections on. */
 static void connections_are_closed_on_exec(void **state) {
     struct fixture *f = *state;
     bool open_before[1024] = {false};
@@ -530,7 +530,7 @@ static void databases_are_apart(void **state) {
     assert_int_equal(try_lock(f, connect_client(f), KEY, LONG_TTL_MS), REDLOCK_OK);
 }
 
-/* Names are resolved without holding up the loop, and requests may be made before that is done. */
+/* Names are resolved without holding up the loop; requests may be made before the end of that. */
 static void hosts_may_be_names(void **state) {
     struct fixture *f = *state;
     char texts[5][64];
@@ -639,7 +639,7 @@ static void a_user_without_permission_is_named(void **state) {
     assert_explained(call, "set"); /* the command that was refused */
 }
 
-/* The bounds are those of the application's commands: the client's own need no room in them. */
+/* The bounds concern the commands of locks: the client's own commands need no room in them. */
 static void the_least_bounds_leave_room_for_the_handshake(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), 5);

@@ -1,7 +1,7 @@
 /*
- * Commands and replies that arrive late, or never, or in an order of their own. Proxies hold back
- * and cut, so that each test plays one exact order of events. Keys live for so long that a key that
- * is gone was released, not expired, unless a test is about expiry.
+ * Commands and replies that arrive late, or never, or in another order. Proxies hold back and cut,
+ * so that each test plays one exact order of events. Keys live so long that a missing key was
+ * released, not expired, unless a test is about expiry.
  */
 #include "clocks.h"
 #include "detour.h"
@@ -16,7 +16,7 @@
 
 /* ------------------------------------------------------------------------- late, and lost, SETs */
 
-/* Has a round time out when all nodes but the first few, from which nothing comes, have voted. */
+/* Lets a round time out when all nodes but the first, silent ones have voted. */
 static redlock_status await_without(struct fixture *f, const struct detour *detour, size_t silent,
                                     struct call *call) {
     for (size_t i = silent; i < FIVE; i++) {
@@ -78,7 +78,7 @@ static void a_grant_whose_reply_is_lost_is_undone(void **state) {
     wait_holders(f, KEY, 5);
     for (size_t i = 0; i < 3; i++) {
         proxy_cut(detour.proxies[i]);
-        proxy_pass_replies(detour.proxies[i]); /* those of the connections to come */
+        proxy_pass_replies(detour.proxies[i]); /* of later connections */
     }
     await(f, call);
     assert_ended(call, REDLOCK_ENOQUORUM);
@@ -166,7 +166,7 @@ static void a_retry_survives_the_loss_of_a_release(void **state) {
     call = begin_acquire(f, detour.client, &request);
     wait_arrived(f, detour.proxies[4], "EVALSHA", 1);
     wait_executed(f, 4, "set", 1);
-    proxy_strand(detour.proxies[4]); /* what was held back stays under way */
+    proxy_strand(detour.proxies[4]); /* held requests stay under way */
     rival_frees(f, 0, 3, KEY);
     await(f, call);
     assert_ended(call, REDLOCK_OK);
@@ -179,7 +179,7 @@ static void a_retry_survives_the_loss_of_a_release(void **state) {
 
 /* ------------------------------------------------------------------------------ validity */
 
-/* A process that does not run while its lock is granted and expires: a paused one. */
+/* Stops the loop, as for a paused process, until a granted lock has expired. */
 static void sleep_until_expired(struct fixture *f) {
     while (holders(f, KEY) > 0) {
     }
@@ -289,10 +289,12 @@ static void validity_counts_from_the_try_that_won(void **state) {
     call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_OK);
     wait_all_answered(f, client);
-    for (size_t i = 3; i < FIVE; i++) { /* at the others the rival's key may be about to expire */
+    for (size_t i = 3; i < FIVE;
+         i++) { /* at the other nodes the rival's key may be about to expire */
         assert_in_range(redlock_validity_ms(call->lock), 1, pttl_at(f, i, KEY));
     }
-    assert_true(redlock_validity_ms(call->lock) > 20000 - 5000); /* for which it waited */
+    assert_true(redlock_validity_ms(call->lock) >
+                20000 - 5000); /* the time that the request waited */
 }
 
 struct patience {
@@ -349,7 +351,7 @@ static void an_extension_does_not_revive_a_lock(void **state) {
     assert_int_equal(holders(f, KEY), 0);
 }
 
-/* The first answers of a renewal are lost: its retry must not count what it may have created. */
+/* The first answers of a renewal are lost; its retry must not count keys that it created. */
 static void a_retried_extension_creates_nothing(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
@@ -560,7 +562,7 @@ static void a_late_release_spares_the_next_holder(void **state) {
     assert_string_equal(value_at(f, 0, KEY), RIVAL);
 }
 
-/* The key is acquired anew, by the same client, while the release of the last time is owed. */
+/* The client acquires the key anew while the release of the last lock is owed. */
 static void a_release_of_the_last_time_spares_this_time(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
@@ -607,7 +609,7 @@ static void a_lock_is_held_once_across_lost_connections(void **state) {
 
 /* ------------------------------------------------------------------------------ cancellations */
 
-/* Cancels after `replies` of five have been read, or (from the third on) is too late to. */
+/* Cancels after `replies` of five have been read; from the third on that is refused. */
 static void cancel_after(struct fixture *f, struct detour *detour, size_t replies) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *call;
@@ -683,7 +685,7 @@ static void a_request_canceled_with_its_sets_under_way_leaves_no_key(void **stat
 
 #define LOCKS_OF_A_TURN 60
 
-/* How many calls of the release script a turn needs that releases many keys, and takes as many. */
+/* Returns the number of calls of the release script in a turn that releases and takes many keys. */
 static size_t calls_for(struct fixture *f, redlock_client *client, const char *prefix) {
     redlock_lock *locks[LOCKS_OF_A_TURN];
     struct call *last = NULL, *released = NULL;
@@ -707,7 +709,7 @@ static size_t calls_for(struct fixture *f, redlock_client *client, const char *p
     return executed(f, 0, "evalsha") - before;
 }
 
-/* A SET has calls sent first that may be about its key: which keys those are must be told apart. */
+/* Calls that may name a SET's key are sent before it: the filter must tell keys apart. */
 static void releases_of_a_turn_travel_together_whatever_the_keys_length(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -718,8 +720,8 @@ static void releases_of_a_turn_travel_together_whatever_the_keys_length(void **s
 /* ------------------------------------------------------------------- votes that come too late */
 
 /*
- * A try whose round ends before these nodes' votes have come; they come while the first node, which
- * denied it, is asked what it holds.
+ * Ends a try's round before the votes of these nodes have come; they come while the first node,
+ * which denied the key, is asked what it holds.
  */
 static struct call *end_before_votes(struct fixture *f, size_t from, size_t to) {
     struct detour detour = take_detour(f);
@@ -748,22 +750,22 @@ static struct call *end_before_votes(struct fixture *f, size_t from, size_t to) 
 
 struct ending {
     const char *name; /* of the test */
-    size_t rival_to;  /* another holds the key at the nodes up to this one */
+    size_t rival_to;  /* a rival holds the key at the nodes up to this one */
     size_t late_to;   /* the votes of nodes 1 up to this one come too late */
     redlock_status status;
-    redlock_vote vote; /* of the others */
+    redlock_vote vote; /* the vote of the other nodes */
     const char *words[2];
 };
 
 static const struct ending endings[] = {
-    /* Four nodes granted it, and it was not the one that denied it that was in the way. */
+    /* Four nodes granted the key: the single denial did not prevent the quorum. */
     {"grants_that_come_too_late_are_told_as_such",
      1,
      FIVE,
      REDLOCK_ENOQUORUM,
      REDLOCK_VOTE_LATE,
      {"1 held by another", "4 granted too late"}},
-    /* The status is of the votes that the report shows. */
+    /* The status follows from the votes that the report shows. */
     {"denials_that_come_late_are_denials", 3, 3, REDLOCK_EHELD, REDLOCK_VOTE_GRANTED, {"", ""}},
 };
 

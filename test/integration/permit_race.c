@@ -1,6 +1,7 @@
 /*
- * Many want one of a few permits: never more than so many have one at a time, and each gets one in
- * the end. Processes with several clients each contend; memory that they share says who is inside.
+ * Many clients want one of a few permits: there are never more holders than permits, and each
+ * client gets a permit in the end. Processes with several clients each contend; shared memory says
+ * which clients are inside.
  */
 #include "contest.h"
 #include "crew.h"
@@ -20,16 +21,16 @@
 /* Memory that all processes share. */
 struct arena {
     atomic_int inside;
-    atomic_int with[PERMITS];  /* how many have each permit */
-    atomic_size_t intruders;   /* acquisitions while as many were inside as may be */
-    atomic_size_t doubles;     /* and while another had the same permit */
-    atomic_size_t most;        /* that were inside at once */
+    atomic_int with[PERMITS];  /* number of holders of each permit */
+    atomic_size_t intruders;   /* acquisitions while all permits were held */
+    atomic_size_t doubles;     /* acquisitions while another client held the permit */
+    atomic_size_t most;        /* the most clients inside at once */
     atomic_size_t by_tries[4]; /* acquisitions: by the first try, the second, the third, later */
     atomic_size_t turns[PROCESSES][CLIENTS];
-    size_t wanted; /* turns of each */
+    size_t wanted; /* turns of each client */
 };
 
-/* "acquired after 2 tries in 1 ms, ..." */
+/* Reads the tries from "acquired after 2 tries in 1 ms, ...". */
 static size_t tries_of(const struct call *call) {
     const char *after = strstr(call->why, "after ");
 
@@ -44,7 +45,7 @@ static void note_most(struct arena *arena, size_t inside) {
     }
 }
 
-/* How many have the same permit. */
+/* Returns the number of holders of a lock's permit. */
 static atomic_int *with(struct arena *arena, const struct call *call) {
     size_t length;
     unsigned permit = (unsigned)(redlock_key(call->lock, &length)[strlen(KEY) + 1] - '0');
@@ -71,7 +72,7 @@ static void go_out(struct call *call, void *memory) {
     atomic_fetch_sub(&arena->inside, 1);
 }
 
-/* One of the processes. A failed assertion ends it. */
+/* Runs one of the processes, which a failed assertion ends. */
 static int run_process(size_t process, void *memory, char **uris, size_t count) {
     struct arena *arena = memory;
     struct contest contest = {
@@ -100,7 +101,7 @@ static void no_more_than_there_are_permits_have_one(void **state) {
     assert_int_equal(arena->intruders, 0);
     assert_int_equal(arena->doubles, 0);
     assert_int_equal(arena->inside, 0);
-    assert_int_equal(arena->most, PERMITS); /* and they were in each other's way */
+    assert_int_equal(arena->most, PERMITS); /* and the clients were in each other's way */
     for (size_t i = 0; i < PROCESSES; i++) {
         for (size_t j = 0; j < CLIENTS; j++) {
             assert_int_equal(arena->turns[i][j], arena->wanted);

@@ -1,6 +1,6 @@
 /*
- * Permits: so many hold a semaphore at once, and never one more. Each is a lock like any other once
- * it is held, and finding one that is free takes a second round trip at most.
+ * Permits: a semaphore never has more holders than permits. A held permit is a lock like any other,
+ * and finding a free one takes a second round trip at most.
  */
 #include "clocks.h"
 #include "detour.h"
@@ -15,7 +15,7 @@
 #define KEY "pool:7"
 #define FIVE 5
 #define THREE 3
-#define MOST 4 /* permits of a test */
+#define MOST 4 /* the number of permits in most tests */
 
 static int three_masters(void **state) {
     return start_fixture(state, THREE, NULL);
@@ -34,14 +34,14 @@ static redlock_lock *hold_permit(struct fixture *f, redlock_client *client, uint
     return hold_for(f, client, &request);
 }
 
-/* The key of one permit. */
+/* Returns the key of one permit. */
 static const char *key_of(uint32_t permit) {
     static const char *const keys[] = {KEY ":0", KEY ":1", KEY ":2", KEY ":3"};
     assert_in_range(permit, 0, MOST - 1);
     return keys[permit];
 }
 
-/* Which permit a lock is. */
+/* Returns the number of a lock's permit. */
 static uint32_t permit_of(const redlock_lock *lock) {
     size_t length;
     const char *key = redlock_key(lock, &length);
@@ -65,7 +65,7 @@ static void wait_all_free(struct fixture *f) {
 
 /* ---------------------------------------------------------------------------------- how many */
 
-/* And each has one of its own. */
+/* Each holder has a permit of its own. */
 static void so_many_hold_it_at_once_and_no_more(void **state) {
     struct fixture *f = *state;
     redlock_client *clients[2] = {connect_client(f), connect_client(f)};
@@ -137,13 +137,13 @@ static void a_lock_of_the_same_name_is_another(void **state) {
 
 /* ------------------------------------------------------------------------------ round trips */
 
-/* A client whose tries are counted on their way, as long as there is a client. */
+/* A client whose tries the proxies count. */
 struct counted {
     struct detour way;
-    size_t tries[FIVE]; /* calls for permits so far */
+    size_t tries[FIVE]; /* number of calls for permits so far */
 };
 
-/* One key, five arguments: for one permit. */
+/* Counts the tries of a call, which has one key and five arguments for each permit. */
 static void count_tries(const struct command *command, void *arg) {
     *(size_t *)arg +=
         command_is_script(command) && command_keys(command) == 1 && command->count == 3 + 1 + 5;
@@ -161,7 +161,7 @@ static struct counted *connect_counted(struct fixture *f) {
     return counted;
 }
 
-/* How many round trips an acquisition takes that is to be one try, at the nodes from `first` on. */
+/* Acquires at the nodes from `first` on. Returns the number of round trips. */
 static size_t round_trips(struct fixture *f, struct counted *counted, size_t first,
                           bool is_fenced) {
     size_t count = masters_count(f->masters);
@@ -178,7 +178,7 @@ static size_t round_trips(struct fixture *f, struct counted *counted, size_t fir
     return counted->tries[first];
 }
 
-#define ROUNDS 80 /* by chance none is by the first: one in ten thousand million runs */
+#define ROUNDS 80 /* in one of ten thousand million runs no first try succeeds */
 
 static void without_others_it_takes_one_round_trip(void **state) {
     struct fixture *f = *state;
@@ -189,7 +189,7 @@ static void without_others_it_takes_one_round_trip(void **state) {
     }
 }
 
-/* And mostly does: three of four are taken, and the first try is for any. */
+/* Mostly two are needed: three of four permits are taken, and the first try is for any. */
 static void where_one_is_free_a_second_round_trip_is_enough(void **state) {
     struct fixture *f = *state;
     redlock_client *other = connect_client(f);
@@ -210,7 +210,7 @@ static void where_one_is_free_a_second_round_trip_is_enough(void **state) {
     assert_true(seen[1] > 0 && seen[2] > 0);
 }
 
-/* Also while a minority cannot be reached. */
+/* A minority of the nodes cannot be reached. */
 static void a_second_round_trip_is_enough_for_the_nodes_that_are_left(void **state) {
     struct fixture *f = *state;
     redlock_client *other = connect_client(f);
@@ -230,7 +230,7 @@ static void a_second_round_trip_is_enough_for_the_nodes_that_are_left(void **sta
 
 /* ------------------------------------------------------------------ why holders are not counted */
 
-/* A client that cannot reach one of three masters. */
+/* Makes a client that cannot reach one of three masters. */
 static struct counted *connect_past(struct fixture *f, size_t unreachable) {
     struct counted *counted = connect_counted(f);
 
@@ -244,8 +244,8 @@ static bool is_let_in_by_count(struct fixture *f, size_t master) {
 }
 
 /*
- * A and B, B and C, A and C: each is let in by two of three masters that count to two, and three
- * are in.
+ * Three clients reach the masters A and B, B and C, A and C: two of three masters that count to two
+ * would let each client in, and three would be in.
  */
 static void where_counting_lets_three_in_only_two_get_a_permit(void **state) {
     struct fixture *f = *state;
@@ -271,7 +271,7 @@ static void where_counting_lets_three_in_only_two_get_a_permit(void **state) {
     assert_int_not_equal(permit_of(calls[0]->lock), permit_of(calls[1]->lock));
     assert_ended(calls[2], REDLOCK_EHELD);
 
-    /* A client that holds none still gets the first free permit. */
+    /* A client without a permit still gets the first free one. */
     request.wait_ms = REDLOCK_FOREVER;
     struct call *waits = begin_acquire(f, clients[2]->way.client, &request);
     uint32_t left = permit_of(calls[0]->lock);
@@ -344,7 +344,7 @@ static void plain_clients_are_respected(void **state) {
     redlock_client *client = connect_client(f);
 
     rival_takes(f, 0, FIVE, key_of(0), LONG_TTL_MS);
-    rival_takes(f, 1, 4, key_of(1), LONG_TTL_MS); /* a quorum of it is enough */
+    rival_takes(f, 1, 4, key_of(1), LONG_TTL_MS); /* at a quorum, which is enough */
     for (size_t i = 0; i < 10; i++) {
         redlock_lock *lock = hold_permit(f, client, 3);
         assert_int_equal(permit_of(lock), 2);
@@ -431,7 +431,7 @@ static bool was_told(void *arg) {
     return ((const struct sight *)arg)->told > 0;
 }
 
-/* A fence for each permit, by which it is looked up as well. */
+/* Each permit has a fence, by which it can be checked. */
 static void it_is_fenced_and_inspected(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
@@ -476,7 +476,7 @@ static void scripts_that_were_forgotten_cost_nothing(void **state) {
     }
 }
 
-/* All of a turn travel together, and each has its own answer. */
+/* All requests of a turn travel in one call, and each has its own answer. */
 static void many_requests_of_one_turn(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -502,14 +502,14 @@ static void many_requests_of_one_turn(void **state) {
 
 /* ------------------------------------------------------------------------- the work of one call */
 
-/* The most keys that a call for permits has the server look at, if none can be had. */
+/* The most keys that a server looks at for a call for permits, when none is free. */
 struct work {
     size_t calls;
     size_t locks;
     size_t most;
 };
 
-/* Five arguments a lock, the last of which says how many permits there are. */
+/* Notes a call's work: of five arguments for a lock the last is the number of permits. */
 static void note_work(struct peer_link *link, const struct command *command, void *arg) {
     struct work *work = arg;
     size_t keys = command_keys(command);
@@ -543,7 +543,7 @@ static struct work work_of(struct fixture *f, uint32_t permits) {
     return work;
 }
 
-/* A server does nothing else meanwhile. */
+/* A server does nothing else during a call, which must be short. */
 static void a_call_has_the_server_look_at_few_keys(void **state) {
     struct fixture *f = *state;
     struct work work = work_of(f, 256);

@@ -1,4 +1,4 @@
-/* Masters with replicas: a grant counts when enough of them have confirmed it. */
+/* Masters with replicas: a grant counts when enough replicas have confirmed it. */
 #include "harness.h"
 #include "look.h"
 
@@ -17,7 +17,7 @@ static void end_replicas(void *none) {
     replicas = NULL;
 }
 
-/* Whether each master has a replica that follows it. */
+/* Returns whether each master has a replica that follows it. */
 static bool are_followed(void *arg) {
     struct fixture *f = arg;
     size_t followed = 0;
@@ -48,13 +48,13 @@ static redlock_request request_for_replicas(uint32_t count) {
     return request;
 }
 
-/* A WAIT for replicas, and the master that has been asked it. */
+/* A WAIT for replicas, and the master that got it. */
 struct vain {
     struct fixture *f;
     size_t master;
 };
 
-/* Has the client that is blocked by its WAIT, if there is one, told that its time is over. */
+/* Unblocks the client that its WAIT blocks, if any, as by the end of the WAIT's time. */
 static bool has_ended_wait(void *arg) {
     const struct vain *vain = arg;
     char *clients = masters_query(vain->f->masters, vain->master, "CLIENT LIST");
@@ -73,8 +73,8 @@ static bool has_ended_wait(void *arg) {
 }
 
 /*
- * Ends the WAITs that these masters have been asked, as the end of their time does: half of the
- * node timeout, which is so long here that it never ends by itself.
+ * Ends the WAITs at these masters, as by the end of their time, which is half of the node timeout:
+ * so long here that no WAIT ends by itself.
  */
 static void end_waits(struct fixture *f, size_t from, size_t to) {
     for (size_t i = from; i < to; i++) {
@@ -83,7 +83,7 @@ static void end_waits(struct fixture *f, size_t from, size_t to) {
     }
 }
 
-/* On how many replicas the key is now: nobody waits for it to come there. */
+/* Returns the number of replicas that have the key now, without waiting for it to arrive. */
 static size_t replicated(void) {
     size_t count = 0;
     for (size_t i = 0; i < THREE; i++) {
@@ -106,7 +106,7 @@ static void what_is_told_is_replicated(void **state, bool fenced) {
     wait_executed(f, 0, "wait", 2);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_released(f, KEY);
-    assert_int_equal(executed(f, 0, "wait"), 2); /* a release waits for nobody */
+    assert_int_equal(executed(f, 0, "wait"), 2); /* a release waits for no replica */
 }
 
 static void a_lock_is_replicated_when_it_is_told(void **state) {
@@ -177,7 +177,7 @@ static void a_renewal_needs_them_too(void **state) {
 static void others_go_on(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for_replicas(2); /* more than there are */
+    redlock_request request = request_for_replicas(2); /* more replicas than there are */
 
     start_replicas(f);
     struct call *waiting = begin_acquire(f, client, &request);

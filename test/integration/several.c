@@ -1,4 +1,4 @@
-/* Several keys in one lock: all of them or none at each master, for everybody else keys as any. */
+/* Several keys in one lock: all or none at each master, and plain keys for other clients. */
 #include "harness.h"
 #include "look.h"
 
@@ -51,7 +51,7 @@ static void one_token_holds_all_of_them(void **state) {
     }
 }
 
-/* In one command: nobody ever sees half of them. */
+/* One command takes all keys: no client ever sees half of them. */
 static void it_takes_one_command(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -75,9 +75,9 @@ static void a_key_of_another_is_in_the_way_of_all(void **state) {
     rival_takes(f, 0, FIVE, "c", 70000);
     struct call *call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_EHELD);
-    size_t deniers = 0; /* the others may not have said yet for how long */
+    size_t deniers = 0; /* other nodes may not have told the rest of the TTL yet */
     for (size_t i = 0; i < FIVE; i++) {
-        if (call->opinions[i].ttl_ms > 0) { /* of the one that is held longest */
+        if (call->opinions[i].ttl_ms > 0) { /* the TTL of the key that is held longest */
             assert_in_range(call->opinions[i].ttl_ms, 40001, 70000);
             deniers++;
         }
@@ -103,7 +103,7 @@ static void plain_locks_are_excluded_by_each_of_them(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* Where one is lost the lock is; a minority of such masters is topped up by a renewal. */
+/* A master that lost one key has lost the lock; a renewal tops up a minority of such masters. */
 static void each_of_them_counts(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -161,8 +161,8 @@ static void the_fence_is_above_those_of_all(void **state) {
 struct philosopher {
     struct fixture *f;
     redlock_client *client;
-    const char *forks[2]; /* of "a", "b", "c" */
-    bool *is_taken;       /* of all forks */
+    const char *forks[2]; /* two of "a", "b", "c" */
+    bool *is_taken;       /* for each of all forks */
     redlock_lock *lock;
     unsigned meals;
 };
@@ -220,7 +220,7 @@ static bool have_eaten(void *arg) {
            philosophers[2].meals == MEALS;
 }
 
-/* Each names the left fork first: taken one by one, all would wait for ever. */
+/* Each philosopher names the left fork first: taken one by one, all would wait for ever. */
 static void philosophers_do_not_starve(void **state) {
     struct fixture *f = *state;
     bool is_taken[THREE] = {false};

@@ -1,6 +1,6 @@
 /*
- * Readers and writers of a key on real servers: whom they let in, what becomes of those who die,
- * and that plain clients of any make see a key that is taken.
+ * Readers and writers of a key on real servers: which clients they let in, the end of shares whose
+ * reader died, and that plain clients of other libraries see a key that is taken.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -28,7 +28,7 @@ static redlock_lock *hold_as(struct fixture *f, redlock_client *client, redlock_
     return hold_for(f, client, &request);
 }
 
-/* A share so short that it lapses while the test waits: on a busy machine not at the first try. */
+/* Takes a share that lapses while the test waits; on a busy machine after several tries. */
 static redlock_lock *hold_briefly(struct fixture *f, redlock_client *client) {
     redlock_request request = request_as(REDLOCK_READER, 300);
     request.wait_ms = REDLOCK_FOREVER;
@@ -40,7 +40,7 @@ static struct call *acquire_as(struct fixture *f, redlock_client *client, redloc
     return acquire(f, client, &request);
 }
 
-/* A client that tries again soon. */
+/* Makes a client that tries again soon. */
 static redlock_client *eager_client(struct fixture *f) {
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
     options.retry_delay_ms = 5;
@@ -48,7 +48,7 @@ static redlock_client *eager_client(struct fixture *f) {
     return connect_with(f, &options);
 }
 
-/* A server that is still loading what it has persisted says so: -1. */
+/* Returns the number of listed readers; -1: the server is still loading. */
 static long long listed_at(struct fixture *f, size_t master) {
     char *answer = masters_query(f->masters, master, "ZCARD " READERS);
     long long count = answer[0] == '-' ? -1 : strtoll(answer, NULL, 10);
@@ -116,7 +116,7 @@ static void readers_keep_out_who_wants_it_alone(void **state) {
     for (size_t i = 0; i < FIVE; i++) {
         bool has_denied = call->opinions[i].vote == REDLOCK_VOTE_DENIED;
         assert_in_range(call->opinions[i].ttl_ms, has_denied, TTL_MS);
-        assert_int_equal(pttl_at(f, i, NOTE), -2); /* it has no more tries to come */
+        assert_int_equal(pttl_at(f, i, NOTE), -2); /* its last try leaves no note */
     }
     assert_int_equal(let_go(f, reader), REDLOCK_OK);
     wait_holders(f, KEY, 0);
@@ -165,7 +165,7 @@ static void other_makes_are_excluded_and_exclude(void **state) {
     }
 }
 
-/* Nobody put it there to be shared. */
+/* A key of the value `shared` without a list is no share. */
 static void a_key_of_that_value_that_is_no_lock_stays(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -197,7 +197,7 @@ static void one_of_several_is_released(void **state) {
     assert_true(least_pttl(f, KEY) > TTL_MS);
     assert_int_equal(let_go(f, longer), REDLOCK_OK);
     wait_listed(f, 1);
-    for (size_t i = 0; i < FIVE; i++) { /* it holds up nobody any more */
+    for (size_t i = 0; i < FIVE; i++) { /* the note holds up no reader any more */
         assert_in_range(pttl_at(f, i, KEY), 1, TTL_MS);
     }
     assert_ended(acquire_as(f, client, REDLOCK_EXCLUSIVE), REDLOCK_EHELD);
@@ -214,9 +214,9 @@ static void a_dead_reader_lapses(void **state) {
     while (redlock_validity_ms(dead) > 0) {
         run_turns(f, 10);
     }
-    wait_listed(f, 2); /* nobody has asked since */
+    wait_listed(f, 2); /* no reader has asked since */
     struct listing listing = {f, 1};
-    while (!lists_so_many(&listing)) { /* whoever comes by drops it, once its time is over */
+    while (!lists_so_many(&listing)) { /* the next reader drops the entry, once its time is over */
         assert_int_equal(extend(f, living, 0), REDLOCK_OK);
     }
     assert_int_equal(let_go(f, living), REDLOCK_OK);
@@ -235,7 +235,9 @@ static void the_last_one_dies(void **state) {
     wait_holders(f, READERS, 0);
 }
 
-/* Of two shares one is released while a master is away, which then returns. The other one. */
+/*
+ * Releases one of two shares while a master is away, which then returns. Returns the other share.
+ */
 static redlock_lock *owe_a_release(struct fixture *f, redlock_client *client) {
     redlock_lock *first = hold_as(f, client, REDLOCK_READER, TTL_MS);
     redlock_lock *second = hold_as(f, client, REDLOCK_READER, TTL_MS);
@@ -256,7 +258,7 @@ static void a_release_is_owed(void **state) {
     redlock_lock *second = owe_a_release(f, connect_client(f));
 
     /* The master is empty: there is nothing to pay with, and no harm done. */
-    assert_int_equal(extend(f, second, 0), REDLOCK_OK); /* and is topped up there */
+    assert_int_equal(extend(f, second, 0), REDLOCK_OK); /* tops the share up there */
     wait_listed(f, 1);
     assert_int_equal(let_go(f, second), REDLOCK_OK);
     wait_holders(f, KEY, 0);
@@ -271,7 +273,7 @@ static void a_release_is_paid(void **state) {
     struct fixture *f = *state;
     redlock_lock *second = owe_a_release(f, connect_client(f));
 
-    wait_listed(f, 1); /* the other one has come through */
+    wait_listed(f, 1); /* the release of the other one has come through */
     assert_int_equal(let_go(f, second), REDLOCK_OK);
     wait_holders(f, KEY, 0);
 }
@@ -312,7 +314,7 @@ static void a_share_is_topped_up(void **state) {
     wait_holders(f, KEY, FIVE);
     assert_true(least_pttl(f, KEY) > TTL_MS);
 
-    /* Also past the note of a writer: it was in before. */
+    /* A writer's note does not keep out a reader that was in before. */
     request.wait_ms = REDLOCK_FOREVER;
     struct call *writer = begin_acquire(f, eager_client(f), &request);
     wait_holders(f, NOTE, FIVE);
@@ -363,8 +365,8 @@ static void scripts_that_were_forgotten_cost_nothing(void **state) {
 /* ------------------------------------------------------------------------------------ writers */
 
 /*
- * There always is a reader: each leaves when the next one is in, or has been turned away. So who
- * only asks now and then never finds the key free, unless the next one is turned away.
+ * There always is a reader: each leaves when the next one is in, or has been turned away. So a
+ * client that only asks now and then finds the key free only after a reader was turned away.
  */
 static bool readers_make_way(struct fixture *f, redlock_client *client, redlock_lock *older,
                              const struct call *waiting) {
@@ -381,7 +383,7 @@ static bool readers_make_way(struct fixture *f, redlock_client *client, redlock_
     return false;
 }
 
-/* Where it was let in, it has taken its note back. */
+/* Asserts that the writer's note is gone where the writer was let in. */
 static void assert_no_notes(struct fixture *f, redlock_client *client) {
     wait_all_answered(f, client);
     for (size_t i = 0; i < FIVE; i++) {
@@ -391,7 +393,7 @@ static void assert_no_notes(struct fixture *f, redlock_client *client) {
     }
 }
 
-/* Where a reader was still in at its last try its note is left, to lapse. */
+/* Removes notes, which are left to lapse where a reader was in at the writer's last try. */
 static void remove_notes(struct fixture *f, redlock_client *client) {
     wait_all_answered(f, client);
     rival_frees(f, 0, FIVE, NOTE);
@@ -413,7 +415,7 @@ static void a_writer_is_not_starved(void **state) {
     }
     struct call *turned_away = acquire_as(f, client, REDLOCK_READER);
     assert_ended(turned_away, REDLOCK_EHELD);
-    assert_int_equal(extend(f, first, 0), REDLOCK_OK); /* who is in stays in */
+    assert_int_equal(extend(f, first, 0), REDLOCK_OK); /* a reader that is in stays in */
     assert_int_equal(let_go(f, first), REDLOCK_OK);
     assert_int_equal(await(f, writer), REDLOCK_OK);
     wait_all_answered(f, client);
@@ -443,7 +445,7 @@ static void nor_by_readers_that_keep_coming(void **state) {
     assert_int_equal(let_go(f, first), REDLOCK_OK);
 }
 
-/* Its note lapses, and the readers come in again. */
+/* The writer's note lapses, and readers come in again. */
 static void a_writer_that_gives_up_is_forgotten(void **state) {
     struct fixture *f = *state;
     redlock_client *client = eager_client(f);
@@ -558,7 +560,7 @@ static void readers_are_counted(void **state) {
     assert_int_equal(let_go(f, writer), REDLOCK_OK);
 }
 
-/* Their list is written for that: full masters permit it, for it does not grow. */
+/* A renewal writes the list of readers, which full masters permit, since it does not grow. */
 static void full_masters_renew_a_share(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

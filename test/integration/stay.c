@@ -39,7 +39,7 @@ static void an_early_release_leaves_the_key(void **state) {
     assert_int_equal(try_lock(f, connect_client(f), KEY, 1000), REDLOCK_EHELD);
 }
 
-/* As soon as it was held for so long, by the client's clock, a release is one as any. */
+/* After min_hold, by the client's clock, a release is like any other. */
 static void a_late_release_frees_it(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -53,7 +53,7 @@ static void a_late_release_frees_it(void **state) {
     wait_released(f, KEY);
 }
 
-/* It is over when it is over, and then anybody may have it. */
+/* The stay ends by itself, and then any client may have the key. */
 static void it_ends(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -66,7 +66,7 @@ static void it_ends(void **state) {
     wait_holders(f, KEY, 0);
 }
 
-/* The release owed to a master makes the key stay, for the rest of its time. */
+/* The release that is owed to a master makes the key stay there, for the rest of the time. */
 static void a_release_that_is_owed_leaves_it_too(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
@@ -84,7 +84,7 @@ static void a_release_that_is_owed_leaves_it_too(void **state) {
     assert_in_range(pttl_at(f, 0, KEY), 900000, 1020000);
 }
 
-/* Another's key does not stay for our sake. */
+/* Another client's key is left as it is. */
 static void what_is_not_ours_is_left_alone(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -140,7 +140,7 @@ static void an_extension_counts_the_delay_too(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* A holder that is told its loss, and is silent: the next one comes when the delay is over. */
+/* After the loss of a holder that vanished, the next one comes when the delay is over. */
 static void a_holder_that_vanished_delays_the_next(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -153,7 +153,7 @@ static void a_holder_that_vanished_delays_the_next(void **state) {
     wait_holders(f, KEY, FIVE);
     struct call *call = acquire(f, connect_client(f), &request);
     assert_ended(call, REDLOCK_EHELD);
-    size_t deniers = 0; /* the others may not have said yet for how long */
+    size_t deniers = 0; /* other nodes may not have told the rest of the TTL yet */
     for (size_t i = 0; i < call->opinion_count; i++) {
         if (call->opinions[i].ttl_ms > 0) {
             assert_in_range(call->opinions[i].ttl_ms, 900000, 1060000);

@@ -1,6 +1,6 @@
 /*
- * Nodes at rediss://: whom a client trusts, what it says when it does not, and that a lock over
- * TLS is a lock. Where the build has no TLS: that it says so.
+ * Nodes at rediss://: the servers that a client trusts, its reasons when it does not, and locks
+ * over TLS. In a build without TLS: the refusal.
  */
 #include "harness.h"
 
@@ -27,7 +27,7 @@ static void assert_options_refused(struct fixture *f, const redlock_options *opt
 
 #if !HAS_TLS
 
-/* Never is such a node taken for one at redis://. */
+/* A node at rediss:// is never taken for one at redis://. */
 static void a_node_is_refused(void **state) {
     struct fixture *f = *state;
     const char *uris[] = {"redis://127.0.0.1:1", "rediss://:" PASSWORD "@127.0.0.1:1"};
@@ -76,7 +76,7 @@ int main(void) {
 
 static char folder[FOLDER_SIZE];
 
-/* One of the last few paths that were asked for. */
+/* Returns a path, valid for the next few calls. */
 static const char *path_of(const char *name) {
     static char paths[8][FOLDER_SIZE + 32];
     static unsigned next;
@@ -135,7 +135,7 @@ static int remove_certificates(void **state) {
 
 #define ARGUMENTS_MAX 16
 
-/* How redis-server is told which certificate to show, and whatever comes after that. */
+/* Writes the arguments of redis-server for the certificate to show, and `more` behind them. */
 static void write_arguments(const char *arguments[ARGUMENTS_MAX], const char *name,
                             const char *const *more) {
     static char paths[3][FOLDER_SIZE + 32];
@@ -158,7 +158,7 @@ static void write_arguments(const char *arguments[ARGUMENTS_MAX], const char *na
     arguments[count] = NULL;
 }
 
-/* Masters over TLS that show this certificate. */
+/* Starts masters over TLS that show this certificate. */
 static int start_tls(void **state, size_t count, const char *name, const char *const *more) {
     const char *arguments[ARGUMENTS_MAX];
     const struct masters_options options = {.arguments = arguments, .tls = true};
@@ -263,7 +263,7 @@ static void thousands_of_cycles(void **state) {
     cycles_run(&cycles, f, connect_trusting(f), 64, cycles_here(4000));
 }
 
-/* Begins as many acquisitions, of keys so long; the calls end with free. */
+/* Begins `count` acquisitions, of keys of `length` bytes; the caller frees the array. */
 static struct call **begin_many(struct fixture *f, redlock_client *client, size_t count,
                                 size_t length) {
     struct call **calls = calloc(count, sizeof(*calls));
@@ -290,7 +290,7 @@ static void assert_all_ok(struct fixture *f, struct call **calls, size_t count) 
     }
 }
 
-/* Far more in one turn than a socket takes, and more answers than a record of TLS holds. */
+/* Acquires more in one turn than a socket takes, with more answers than a TLS record holds. */
 static void acquire_many(struct fixture *f, redlock_client *client, size_t count, size_t length) {
     struct call **calls = begin_many(f, client, count, length);
 
@@ -330,7 +330,7 @@ static void a_server_that_restarts_is_found_again(void **state) {
     assert_lock_works(f, client, connect_trusting(f));
 }
 
-/* The application's own way with SIGPIPE is to die of it. */
+/* The application has the default action for SIGPIPE: to die. */
 static void no_sigpipe_reaches_the_host(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_trusting(f);
@@ -341,7 +341,8 @@ static void no_sigpipe_reaches_the_host(void **state) {
         struct call *first, *second;
 
         masters_kill(f->masters, 0);
-        first = begin_acquire(f, client, &request); /* the first write is taken, the second not */
+        first =
+            begin_acquire(f, client, &request); /* the first write succeeds, the second does not */
         second = begin_acquire(f, client, &request);
         await(f, first);
         await(f, second);
@@ -360,7 +361,8 @@ static void a_stalled_server_is_dropped(void **state) {
     lock = hold(f, client, KEY, LONG_TTL_MS);
     pass_until_disconnected(f, client, 2, PATIENT_MS, 1);
     ASSERT_REASON(client, 2, "stalled");
-    pass_until_disconnected(f, client, 2, PATIENT_MS, 2); /* its port accepts, and says nothing */
+    pass_until_disconnected(f, client, 2, PATIENT_MS,
+                            2); /* the node's port accepts, and sends nothing */
     ASSERT_REASON(client, 2, "in the TLS handshake");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     thaw(f, 2);
@@ -371,7 +373,7 @@ static void a_stalled_server_is_dropped(void **state) {
 
 /* ------------------------------------------------------------------------------ pieces and jams */
 
-/* A client on the fixture's one master, through a relay. */
+/* Makes a client of the fixture's one master, through a relay. */
 static redlock_client *connect_through(struct fixture *f, struct relay *relay) {
     char text[64];
     const char *uris[] = {text};
@@ -381,7 +383,7 @@ static redlock_client *connect_through(struct fixture *f, struct relay *relay) {
     return connect_with(f, &options);
 }
 
-/* Handshake and answers come byte by byte: at each there is too little to go on with. */
+/* Handshake and answers come byte by byte, so that each read finds too little to go on with. */
 static void everything_may_come_in_pieces(void **state) {
     static const size_t chunks[] = {1, 2, 7, 100};
     struct fixture *f = *state;
@@ -425,10 +427,10 @@ static void a_jam_clears(void **state) {
 
 /* ------------------------------------------------------------------------------- whom it trusts */
 
-/* How the fixture's first master is called, and what is said when it is not to be trusted. */
+/* The name of the fixture's first master, and the reason for which it is not trusted. */
 struct doubt {
     const char *host;
-    const char *ca_file; /* NULL: those of the system */
+    const char *ca_file; /* NULL: the system's */
     const char *reason;  /* NULL: it is trusted */
 };
 
@@ -462,7 +464,7 @@ static void assert_doubts(struct fixture *f, const struct doubt *doubts, size_t 
             size_t logins = executed(f, 0, "auth");
 
             assert_doubted(f, client, doubts[i].reason);
-            /* No password was sent, but by who asks for the number. */
+            /* No password was sent but by the test itself, which asks for the number. */
             assert_int_equal(executed(f, 0, "auth"), logins + 1);
         }
         close_client(f, client);
@@ -565,7 +567,7 @@ static void one_bad_server_is_borne(void **state) {
     masters_finish(stranger);
 }
 
-/* The authorities may stand in a folder. */
+/* The authorities' certificates may be in a folder. */
 static void authorities_may_be_in_a_folder(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), 5);
@@ -595,7 +597,7 @@ static int one_that_asks_13(void **state) {
     return one_that_asks(state, "TLSv1.3");
 }
 
-/* Why the server did not want the client; or, when a reset overtook what it said, what may be. */
+/* Asserts the server's reason to refuse the client, or a guess if a reset overtook the alert. */
 static void assert_unwanted(struct fixture *f, const redlock_options *options, const char *reason) {
     redlock_client *client = create_client(f, options);
 
@@ -649,7 +651,7 @@ static int one_plain(void **state) {
     return start_fixture(state, 1, NULL);
 }
 
-/* It takes the handshake for a command, or for the beginning of one. */
+/* A plain server takes the handshake for a command, or for the beginning of one. */
 static void a_plain_server_is_told_from_one_with_tls(void **state) {
     struct fixture *f = *state;
     char text[64];
@@ -695,7 +697,7 @@ static void greet(struct peer_link *link, void *arg) {
 
 #define ALERT "\x15\x03\x03\x00\x02\x02\x28" /* fatal: handshake_failure */
 
-/* A client of one server that greets so. */
+/* Makes a client of one server with this greeting. */
 static redlock_client *meet(struct fixture *f, const char *scheme, struct greeting *greeting) {
     struct peer *peer = peer_create(f, peer_answer_nothing, greeting);
     char uri[64];
@@ -710,7 +712,7 @@ static redlock_client *meet(struct fixture *f, const char *scheme, struct greeti
     return client;
 }
 
-/* Whatever the server says, or does not, before its certificate. */
+/* The server sends other bytes, or none, instead of its certificate. */
 static void a_handshake_that_breaks_is_named(void **state) {
     static struct greeting greetings[] = {
         {"", 0}, {"HTTP/1.1 400 Bad Request\r\n", 26}, {"\x16\x03", 2}, {ALERT, 7}};
@@ -772,7 +774,7 @@ static void files_are_checked_at_once(void **state) {
     }
 }
 
-/* A key that stands in the same file as its certificate. */
+/* The key is in one file with its certificate. */
 static void a_key_may_stand_beside_its_certificate(void **state) {
     struct fixture *f = *state;
     const char *uris[] = {"redis://127.0.0.1:1"};
