@@ -121,7 +121,6 @@ static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
 }
 
 bool trust_beat(struct trust *trust, const struct trust_beat *beat) {
-    assert(beat->sent_at <= beat->received_at);
     uint64_t age = by_our_clock(trust, nanos_sub(beat->age_us, 1) * NANOS_PER_US); /* cut */
     trust->until[TRUST_FORGETFUL] =
         nanos_add(beat->received_at, nanos_sub(trust->terms.max_ttl, age));
