@@ -1,14 +1,14 @@
 /*
- * Everything of a client happens in turns of the loop. Replies, timers and the application's calls
- * make locks ready and wake a turn. A turn deals with ready locks (which tells the application and
- * collects what is to be sent), sends the script calls that were collected, and writes to all
- * sockets once. What becomes ready meanwhile, or is more than TURN_LOCKS_MAX, waits for the loop's
- * next iteration, so that neither a crowd of locks nor an application that answers every callback
- * with a call keeps the loop from other work.
+ * The happy path: everything of a client happens in turns of the loop. Replies, timers and the
+ * application's calls make locks ready and wake a turn. A turn deals with ready locks, which tells
+ * the application and collects commands; then it sends the collected script calls, and writes to
+ * all sockets once. Locks that become ready meanwhile, or that are more than TURN_LOCKS_MAX, wait
+ * for the loop's next iteration, so that neither a crowd of locks nor an application that answers
+ * every callback with a call keeps the loop from other work.
  *
- * A client that closes ends its locks, as many in a turn; then it waits until nodes that answer
- * have been sent all releases and have confirmed them, no longer than close_timeout, and is freed
- * at the end of a turn, where nothing of it is in use any more.
+ * The end: a closing client ends its locks, TURN_LOCKS_MAX in a turn. Then it waits until all
+ * releases have been sent to the nodes that answer, and been confirmed, at most close_timeout_ms.
+ * It is freed at the end of a turn, where no function uses it any more.
  */
 #include "base/error.h"
 #include "base/memory.h"
@@ -26,7 +26,7 @@
 #include "round/payment.h"
 #include "round/send.h"
 
-/* One of the two, or none. */
+/* The application's callback for the end: one of the two, or none. */
 struct close_listener {
     redlock_closed_cb *on_closed;
     redlock_drained_cb *on_drained;
@@ -39,8 +39,8 @@ struct redlock_client {
     struct rounds rounds;
     struct locks locks;
     struct inspections inspections;
-    struct timer pulse;    /* once a second */
-    struct timer farewell; /* when a closing client stops waiting for replies */
+    struct timer pulse;    /* fires once a second */
+    struct timer farewell; /* fires when a closing client stops waiting for replies */
     uint64_t pulsed_at;
     struct close_listener listener;
 };
@@ -59,14 +59,14 @@ static void client_free(redlock_client *client) {
     memory_free(&allocator, client);
 }
 
-/* What is still under way ends without an answer, which ends the locks that wait for it. */
+/* Ends all commands under way without an answer, which ends the locks that wait for them. */
 static void on_farewell(void *arg) {
     redlock_client *client = arg;
     members_stop(&client->members);
     context_wake(&client->context);
 }
 
-/* Whether nothing is owed to nodes that answer, and no answer is to come. */
+/* Returns whether no debt is being paid, and no reply is to come. */
 static bool is_drained(const redlock_client *client) {
     uint32_t rest = members_all(&client->members);
     const struct node *node;
@@ -77,7 +77,7 @@ static bool is_drained(const redlock_client *client) {
     return !is_owed && client->rounds.flights.out == 0 && client->inspections.out == 0;
 }
 
-/* Whether a closing client has nothing left to wait for. */
+/* Returns whether the client is closing and has nothing left to wait for. */
 static bool may_end(const redlock_client *client) {
     if (!client->context.is_closing || !TAILQ_EMPTY(&client->locks.all) ||
         !TAILQ_EMPTY(&client->inspections.all)) {
@@ -86,7 +86,7 @@ static bool may_end(const redlock_client *client) {
     return client->farewell.at == NANOS_NEVER || is_drained(client);
 }
 
-/* Returns how many releases no node has confirmed: their keys stay until their TTL. */
+/* Counts releases not confirmed, one for each node and lock; those keys stay until their TTL. */
 static uint64_t count_unreleased(const struct members *members) {
     uint64_t count = 0;
     uint32_t rest = members_all(members);
@@ -100,7 +100,7 @@ static uint64_t count_unreleased(const struct members *members) {
 static void end(redlock_client *client) {
     struct context *context = &client->context;
     const struct close_listener listener = client->listener;
-    members_stop(&client->members);      /* flights that are still out end here */
+    members_stop(&client->members);      /* ends the flights that are still out */
     if (context->resolver.pending > 0) { /* canceled lookups end in the loop's next iterations */
         if (!timer_set(&context->turn, nanos_add(clock_now(), NANOS_PER_MS))) {
             context_wake(context);
@@ -123,7 +123,7 @@ static void begin_to_close(redlock_client *client, const struct close_listener *
     uint64_t timeout = nanos_from_ms(client->context.options.close_timeout_ms);
     client->context.is_closing = true;
     client->listener = *listener;
-    timer_set(&client->farewell, nanos_add(clock_now(), timeout)); /* refused: it waits for none */
+    timer_set(&client->farewell, nanos_add(clock_now(), timeout)); /* failed: no waiting */
     context_wake(&client->context);
 }
 
@@ -160,8 +160,9 @@ static void on_turn(void *arg) {
 /* ---- the pulse ---- */
 
 /*
- * The loop's clock stands still while the system is suspended, and its timers are late by as much.
- * The pulse is late too, but by no more than its period: then the locks look at the clock.
+ * The lateness of a pulse that shows that the loop was away. While the system is suspended the
+ * loop's clock stands still, and its timers are late by as much; the pulse is late by its period at
+ * the most, and then has all locks look at the clock.
  */
 #define LATE (100 * NANOS_PER_MS)
 
@@ -188,9 +189,9 @@ static void on_pulse(void *arg) {
     set_pulse(client, now);
 }
 
-/* ---- what the nodes tell ---- */
+/* ---- events of the nodes ---- */
 
-/* Renews the locks that could not be renewed, if there is a quorum to renew them. */
+/* Renews the locks that could not be renewed, if the nodes that are up make a quorum. */
 static void on_up(void *arg) {
     redlock_client *client = arg;
     if (members_have_quorum(&client->members)) {
@@ -262,13 +263,13 @@ redlock_status redlock_client_create(struct event_base *base, const redlock_opti
     return error_set(error, REDLOCK_OK, "%s", redlock_strerror(REDLOCK_OK));
 }
 
-/* ---- requests, and what is known of a client ---- */
+/* ---- requests, and the state of a client ---- */
 
 static redlock_status refuse(redlock_client *client, redlock_status status, const char *why) {
     return error_set(&client->context.refusal, status, "%s", why);
 }
 
-/* What every call on a client checks first. */
+/* Refuses a call on NULL, and on a client that begins nothing any more (context_check). */
 static redlock_status check_client(redlock_client *client) {
     return client != NULL ? context_check(&client->context) : REDLOCK_EINVAL;
 }
@@ -326,7 +327,7 @@ size_t redlock_client_nodes(const redlock_client *client, redlock_node_info *inf
     return count;
 }
 
-/* ---- other nodes ---- */
+/* ---- the change of nodes ---- */
 
 redlock_status redlock_client_change_nodes(redlock_client *client, const char *const *nodes,
                                            size_t node_count) {
@@ -341,7 +342,7 @@ redlock_status redlock_client_change_nodes(redlock_client *client, const char *c
     return status;
 }
 
-/* Ends a change. Calls that were collected for nodes that leave go out before. */
+/* Ends a change. Sends the collected calls first, since some may be for nodes that leave. */
 static redlock_status end_change(redlock_client *client,
                                  redlock_status (*may_finish)(const struct members *,
                                                               redlock_error *),

@@ -1,4 +1,4 @@
-/* What an application may do with a handle: each call goes into the lease, or is refused. */
+/* Calls of the application on a handle: each goes into the lease as an event, or is refused. */
 #include "handle.h"
 
 #include "base/error.h"
@@ -41,7 +41,7 @@ uint64_t redlock_fence(const redlock_lock *lock) {
     return lock != NULL && lock->lease.acquired_at != 0 ? lock->lease.fence : 0;
 }
 
-/* What every call on a handle checks first. */
+/* Refuses a call on NULL, and on a client that begins nothing any more (context_check). */
 static redlock_status check_handle(redlock_lock *lock) {
     return lock != NULL ? context_check(lock->locks->context) : REDLOCK_EINVAL;
 }
@@ -103,8 +103,7 @@ redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released, void
     if (lease_release(&lock->lease, now, &update) != REDLOCK_OK) {
         return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is neither held nor lost");
     }
-    lock->news &=
-        ~(unsigned)LEASE_LOSS; /* it was to be told in this turn: the release tells it now */
+    lock->news &= ~(unsigned)LEASE_LOSS; /* the release tells a loss that was not told yet */
     lock->on_released = (struct lock_callback){on_released, arg};
     lock_carry_out(lock, &update, before, now);
     return REDLOCK_OK;

@@ -1,4 +1,4 @@
-/* The beginning of a handle; its other calls are redlock.h's. */
+/* The creation of a handle; the calls on a handle are declared in redlock.h. */
 #ifndef REDLOCK_HANDLE_H
 #define REDLOCK_HANDLE_H
 
@@ -6,7 +6,10 @@
 
 #include <redlock.h>
 
-/* Carries out redlock_acquire, on a client that may begin something: context_check. */
+/*
+ * Carries out redlock_acquire, once context_check has found that the client may begin requests.
+ * `handle` may be NULL. After a failure, whose sentence is in the context, no handle exists.
+ */
 redlock_status handle_acquire(struct locks *locks, const redlock_request *request,
                               redlock_cb *on_acquired, void *arg, redlock_lock **handle);
 

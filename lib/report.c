@@ -1,4 +1,4 @@
-/* Why it went so: what the nodes said in a lock's last round, as structs and as a sentence. */
+/* Reports on a lock's last round: the votes of the nodes, as structs and as a sentence. */
 #include "base/nanos.h"
 #include "core/explain.h"
 #include "core/validity.h"
@@ -13,14 +13,17 @@ static bool says_why_denied(redlock_vote vote) {
            vote == REDLOCK_VOTE_NO_EXPIRY;
 }
 
-/* A try that was denied was settled: there the nodes said what it is that they hold. */
+/*
+ * Returns the flight to report a node's vote from. Behind a SETTLE stands the try that failed: a
+ * node that told in the SETTLE what it holds is reported from there, any other one from the try.
+ */
 static const struct flight *source_of(const redlock_lock *lock, uint32_t node) {
     bool settled = lock->tried != NULL && lock->flight != NULL &&
                    says_why_denied((redlock_vote)lock->flight->round.votes[node]);
     return lock->tried != NULL && !settled ? lock->tried : lock->flight;
 }
 
-/* For a vote whose words were not noted. */
+/* Returns a detail for a vote that none was noted for. */
 static const char *spare_detail(const struct node *node, redlock_vote vote) {
     switch (vote) {
     case REDLOCK_VOTE_UNREACHABLE:
@@ -84,7 +87,7 @@ static const char *what_became_of_release(const struct round *round) {
                                           : "being released";
 }
 
-/* The state comes first: a lock may be lost without a round. */
+/* Returns the head of the sentence. The state goes first: a lock may be lost without a round. */
 static const char *what_happened(const redlock_lock *lock) {
     const struct lease *lease = &lock->lease;
     const struct round *round = lock->flight != NULL ? &lock->flight->round : NULL;
@@ -102,13 +105,16 @@ static const char *what_happened(const redlock_lock *lock) {
                                    : "not acquired yet";
 }
 
-/* Whether the last round was for the lock's acquisition, so that its tries are told. */
+/* Returns whether the last round was for the lock's acquisition, so that its tries are told. */
 static bool is_about_acquisition(const redlock_lock *lock) {
     enum round_kind kind = lock->flight != NULL ? lock->flight->round.kind : ROUND_ACQUIRE;
     return lock->lease.state != LEASE_LOST && kind != ROUND_RENEW && kind != ROUND_RELEASE;
 }
 
-/* How long the last round waited; behind a SETTLE stands a try: no longer than it had validity. */
+/*
+ * Returns for how long the last round waited. For an acquisition that is the patience of a try,
+ * also behind a SETTLE: the node timeout, but no longer than a grant would have been valid.
+ */
 static uint64_t patience_ms(const redlock_lock *lock) {
     const struct lease_terms *terms = &lock->lease.terms;
     uint64_t validity = validity_end(0, terms->ttl, terms->drift);

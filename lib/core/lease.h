@@ -3,7 +3,7 @@
  *
  * A lease waits for one thing at a time: the verdict of a round, or the instant `wake_at`, which is
  * also the round's deadline. The lease never reads a clock, sends nothing and allocates nothing;
- * the lock (lib/lock.c) carries out the update that each event returns.
+ * the lock (lib/lock/lock.c) carries out the update that each event returns.
  *
  * core/lease_state.h draws the states. core/acquire.h decides until the lock is held, core/hold.h
  * while it is held; this module takes the events, and ends a lease.

@@ -1,6 +1,6 @@
 /*
  * Trust decides whether a node's votes count: a node's answers about itself go in, a verdict comes
- * out. Pure: the guard (lib/guard.c) asks the node, and reads the clock. The checks:
+ * out. Pure: the guard (lib/node/guard.c) asks the node, and reads the clock. The checks:
  *
  *  - Restarts ("Distributed Locks with Redis", section "Performance, crash recovery and fsync":
  *    delayed restarts, here enforced by the client). A server that has been up for less than

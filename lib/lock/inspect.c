@@ -1,10 +1,10 @@
 /*
  * The happy path: inspections_ask sends one script call to each node; each answer goes into the
- * survey (core/survey.h); when all have answered, or the rest could not change what was asked, or
- * node_timeout is over, the next turn tells the application.
+ * survey (core/survey.h); when all nodes have answered, or the missing answers could not change the
+ * check of a fence, or node_timeout is over, the next turn tells the application.
  *
- * An answer counts as a vote would: not from a node that has forgotten, and a server that is two
- * nodes is one. Replies may come after the telling: the inspection lives until the last of them.
+ * Failures: an answer counts as a grant would, only from a node that is fully trusted and no twin.
+ * Replies may come after the application was told: the inspection lives until the last of them.
  */
 #include "lock/inspect.h"
 
@@ -32,9 +32,9 @@ struct inspection {
     struct timer timer;
     struct key *key;
     uint64_t fence;
-    unsigned references; /* replies to come, and the list */
-    uint32_t waiting;    /* mask: nodes whose answer may come */
-    bool is_over;        /* node_timeout is */
+    unsigned references; /* number of replies to come, and one for the list */
+    uint32_t waiting;    /* mask: nodes whose answer is waited for */
+    bool is_over;        /* node_timeout has passed */
     struct survey survey;
     char details[REDLOCK_MAX_NODES][DETAIL_MAX];
 };
@@ -100,7 +100,7 @@ static void take_answer(struct inspection *inspection, struct node *node,
     }
 }
 
-/* Sends the call to a node, with the script's text where the node lacks it. */
+/* Sends the call to a node, with the text if the node lacks the script; false: it was not sent. */
 static bool send_to(struct inspection *inspection, struct node *node) {
     struct context *context = inspection->inspections->context;
     struct bytes *command = &context->scratch;
@@ -174,7 +174,7 @@ static struct inspection *create(struct inspections *inspections, const char *ke
         return NULL;
     }
     inspection->request.on_reply = on_reply;
-    inspection->request.length = 2 * key_length; /* roughly: it counts for all nodes alike */
+    inspection->request.length = 2 * key_length; /* an estimate, for all nodes alike */
     inspection->inspections = inspections;
     inspection->call = (struct call){.script = SCRIPT_INSPECT};
     inspection->references = 1;
@@ -246,7 +246,7 @@ static redlock_node_view view_of(const struct inspection *inspection, const stru
     };
 }
 
-/* While the client closes, nothing else is told. */
+/* Returns `status`, but REDLOCK_ECLOSED while the client is closing. */
 static redlock_status unless_closing(const struct inspection *inspection, redlock_status status) {
     return inspection->inspections->context->is_closing ? REDLOCK_ECLOSED : status;
 }
@@ -295,7 +295,7 @@ void inspections_init(struct inspections *inspections, struct context *context,
     TAILQ_INIT(&inspections->all);
 }
 
-/* A callback may ask for more: those wait for the next turn. */
+/* Inspections that callbacks begin are behind `last`, and wait for the next turn. */
 void inspections_turn(struct inspections *inspections) {
     struct inspection *last = TAILQ_LAST(&inspections->all, inspection_list);
     struct inspection *inspection = TAILQ_FIRST(&inspections->all);
@@ -306,7 +306,7 @@ void inspections_turn(struct inspections *inspections) {
         if (is_decided(inspection)) {
             TAILQ_REMOVE(&inspections->all, inspection, link);
             tell(inspection);
-            inspection->waiting = 0; /* what still comes is not looked at */
+            inspection->waiting = 0; /* answers that still come are not looked at */
             drop(inspection);
         }
         inspection = next;

@@ -1,4 +1,4 @@
-/* Questions to the nodes about a key, for the application: nothing is taken, nothing changed. */
+/* Questions of the application to the nodes about a key, which is neither taken nor changed. */
 #ifndef REDLOCK_LOCK_INSPECT_H
 #define REDLOCK_LOCK_INSPECT_H
 
@@ -18,7 +18,7 @@ struct inspections {
     struct context *context;
     const struct members *members;
     struct inspection_list all;
-    unsigned out; /* inspections that wait for a reply, or have not been told */
+    unsigned out; /* number of inspections that wait for a reply, or were not told */
 };
 
 /* The callback of the application: one of the two. */
@@ -31,11 +31,14 @@ struct inspection_listener {
 void inspections_init(struct inspections *inspections, struct context *context,
                       const struct members *members);
 
-/* Asks all nodes. `fence` is for on_fence. REDLOCK_ENOMEM: the listener is not called. */
+/*
+ * Asks all nodes about a key, which is copied; `fence` is for on_fence. The callback is called from
+ * a later turn, once. Returns REDLOCK_ENOMEM when out of memory: then the callback is not called.
+ */
 redlock_status inspections_ask(struct inspections *inspections, const char *key, size_t key_length,
                                uint64_t fence, const struct inspection_listener *listener);
 
-/* Tells the inspections that are answered, or over; all of them when the client closes. */
+/* Tells the inspections that are answered, or out of time; all while the client is closing. */
 void inspections_turn(struct inspections *inspections);
 
 #endif

@@ -1,11 +1,15 @@
 /*
- * A call of the application, a verdict, or the timer goes into the lease; lock_carry_out does as
- * the update says: rounds are sent, the timer is set, news are noted. News are told in the lock's
- * next turn, after all else, and never from inside a call of the application.
+ * The happy path: a call of the application, a verdict, or the timer goes into the lease;
+ * lock_carry_out does as the update says: rounds are sent, the timer is set, news are noted. News
+ * are told in the lock's next turn, after all else, and never from inside a call of the
+ * application.
  *
- * A callback may do anything: release the lock, close the client, acquire again. So before each
- * call the bookkeeping is finished, and after it only the lock's own state is looked at again; a
- * lock whose handle has ended is freed when its last callback has returned.
+ * Failures: without memory for a round the lease is told so in the next turn; without a timer the
+ * lock looks at the clock in each turn. Before a round times out all sockets are read.
+ *
+ * A callback may do anything: release the lock, close the client, acquire again. So the bookkeeping
+ * is finished before each callback, and only the lock's own state is looked at after it; a lock
+ * whose handle has ended is freed when its last callback has returned.
  */
 #include "lock/lock.h"
 
@@ -15,7 +19,10 @@
 #include "lock/news.h"
 #include "wire/fence.h"
 
-/* Whether a vote behind the verdict matters: it tells of a missing key, or makes up for a no. */
+/*
+ * Returns whether a vote behind the verdict matters: a missing key, to be topped up, or a grant
+ * that turns a renewal's no into a yes.
+ */
 static bool is_of_use(const struct round *round, redlock_vote vote) {
     return vote == REDLOCK_VOTE_MISSING
                ? round_was_kept(round)
@@ -34,7 +41,7 @@ static void on_vote(void *owner, bool decided, redlock_vote vote) {
 
 /* ---- rounds ---- */
 
-/* Puts the key of the permit that is to be tried in place. False when out of memory. */
+/* Changes the key to that of the permit to be tried, if any. Returns false when out of memory. */
 static bool change_key(redlock_lock *lock) {
     uint32_t permit = lock->lease.permit;
     if (lock->name == NULL || (lock->key != lock->name && lock->permit == permit)) {
@@ -49,7 +56,7 @@ static bool change_key(redlock_lock *lock) {
     return key != NULL;
 }
 
-/* Returns the plan of a round of any kind, of the lock as it is. */
+/* Returns the plan of a round, as far as it is common to all kinds of rounds. */
 static struct flight_plan plan_round(const redlock_lock *lock, enum round_kind round, uint64_t ttl,
                                      uint64_t now) {
     const struct lease *lease = &lock->lease;
@@ -64,7 +71,7 @@ static struct flight_plan plan_round(const redlock_lock *lock, enum round_kind r
                                 .fence = lease->fence};
 }
 
-/* Adds to the plan of a try. */
+/* Completes the plan of a try. */
 static void plan_try(const redlock_lock *lock, struct flight_plan *plan) {
     const struct lease_terms *terms = &lock->lease.terms;
     plan->is_new = true;
@@ -73,11 +80,11 @@ static void plan_try(const redlock_lock *lock, struct flight_plan *plan) {
         plan->intent_ms = nanos_to_ms(lease_next_try_within(&lock->lease, plan->now));
     }
     if (terms->fenced) {
-        plan->fence = fence_hint(clock_wall_us()); /* counters that were lost begin above it */
+        plan->fence = fence_hint(clock_wall_us()); /* a lost counter begins above the hint */
     }
 }
 
-/* Adds to the plan of a release, or of the release that settles a failed try. */
+/* Completes the plan of a release, or of the release that settles a failed try. */
 static void plan_release(const redlock_lock *lock, uint32_t awaited, struct flight_plan *plan) {
     const struct lease *lease = &lock->lease;
     plan->awaited = awaited;
@@ -100,7 +107,7 @@ static struct flight_plan plan_of(const redlock_lock *lock, const struct lease_u
     return plan;
 }
 
-/* Makes a flight the lock's latest one; events of the one before are void. */
+/* Makes a flight the lock's latest one, and drops the events of the one before. */
 static void adopt(redlock_lock *lock, struct flight *flight) {
     if (flight->plan.round == ROUND_SETTLE) {
         lock->flight->listener = FLIGHT_UNATTENDED;
@@ -113,7 +120,7 @@ static void adopt(redlock_lock *lock, struct flight *flight) {
     locks_note_sent(lock);
 }
 
-/* Begins the round of an update. False when out of memory. */
+/* Begins the round of an update. Returns false when out of memory. */
 static bool begin_round(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
     struct rounds *rounds = lock->locks->rounds;
     if (update->round == ROUND_ACQUIRE) {
@@ -132,7 +139,7 @@ static bool begin_round(redlock_lock *lock, const struct lease_update *update, u
     return true;
 }
 
-/* Sets the key at nodes that lack it, for the rest of the lock's time. */
+/* Sets the key at the nodes that lack it, for the rest of its time; in vain below 1 ms. */
 static void top_up(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
     struct flight_plan plan = plan_round(lock, ROUND_ACQUIRE, update->top_up_ttl, now);
     plan.nodes = update->top_up;
@@ -155,7 +162,7 @@ static void undo(redlock_lock *lock, uint32_t nodes, uint64_t now) {
 
 void lock_set_timer(redlock_lock *lock) {
     if (!timer_set(&lock->timer, lock->lease.wake_at)) {
-        locks_raise(lock, LOCK_WOKEN); /* without a timer the lock asks every turn */
+        locks_raise(lock, LOCK_WOKEN); /* without a timer: wake the lease in each turn */
     }
 }
 
@@ -189,8 +196,7 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
 
 /* ---- events ---- */
 
-/* Reads all sockets, once a turn, before a round times out: a reply that has arrived is not late.
- */
+/* Reads all sockets before a round times out, once a turn: a reply that has arrived is not late. */
 static void read_arrived(struct locks *locks) {
     if (!locks->has_read) {
         locks->has_read = true;

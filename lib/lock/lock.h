@@ -1,4 +1,4 @@
-/* One lock: its lease's decisions are carried out, and its events dealt with. */
+/* One lock: carries out the decisions of its lease, and deals with its events. */
 #ifndef REDLOCK_LOCK_LOCK_H
 #define REDLOCK_LOCK_LOCK_H
 
@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Does as the lease, which was in the state `before`, has decided. */
+/* Carries out an update of the lease, whose state was `before` when the event came. */
 void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum lease_state before,
                     uint64_t now);
 
@@ -17,7 +17,7 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
  */
 void lock_turn(redlock_lock *lock);
 
-/* Sets the timer to when the lease is to be woken. */
+/* Sets the timer to the instant at which the lease is to be woken. */
 void lock_set_timer(redlock_lock *lock);
 
 #endif

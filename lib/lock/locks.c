@@ -1,3 +1,12 @@
+/*
+ * The happy path: locks_create takes a lock from the pool and puts it in the list of all; an event
+ * puts it in a queue and wakes a turn, which takes it out; locks_end takes it out of all lists, and
+ * back to the pool. A lock is in one queue at the most: a verdict moves it to `decided`.
+ *
+ * While the client closes, locks that were closed go to the end of the list of all, behind the open
+ * ones; a handle that has ended is kept in `ended` until locks_finish, since its holder may still
+ * use it.
+ */
 #include "lock/locks.h"
 
 #include "core/options.h"

@@ -1,6 +1,6 @@
 /*
- * The locks of a client: each handle, and the lists in which it waits for its turn. What becomes of
- * a lock is decided by its lease (core/lease.h), and carried out by lock.c.
+ * The locks of a client: each handle, and the lists in which it waits for its turn. A lock's lease
+ * (core/lease.h) decides, and lock.c carries the decisions out.
  */
 #ifndef REDLOCK_LOCK_LOCKS_H
 #define REDLOCK_LOCK_LOCKS_H
@@ -52,10 +52,10 @@ struct locks {
     struct lock_list all;       /* handles that have not ended */
     struct lock_list ended;     /* while the client closes: handles that may still be asked */
     struct lock_list sent;      /* locks whose round is written at the end of this turn */
-    struct lock_queue decided;  /* locks with a verdict: its validity is running out */
+    struct lock_queue decided;  /* locks with a verdict, whose validity is running out */
     struct lock_queue ready;    /* locks with any other event, or news, to deal with */
     struct lock_list unrenewed; /* locks whose last renewal failed */
-    bool has_read;              /* in this turn all replies that had arrived were read */
+    bool has_read;              /* the replies that had arrived were read in this turn */
     char explanation[LOCKS_EXPLANATION_MAX];
 };
 
@@ -64,18 +64,18 @@ struct redlock_lock {
     struct lease lease;
     struct timer timer;
     const struct kind *kind;
-    struct key *name; /* of the semaphore; NULL: the lock is no permit */
+    struct key *name; /* the semaphore's; NULL: the lock is no permit */
     uint32_t permit;  /* the number of the permit whose key `key` is */
     struct key *key;
     char token[TOKEN_LENGTH + 1];
     uint32_t replicas;        /* the number of a node's replicas that must confirm a grant */
-    struct flight *flight;    /* the latest round; while it is open its verdict is waited for */
+    struct flight *flight;    /* the latest round, whose verdict is waited for while it is open */
     struct flight *tried;     /* the failed try that a SETTLE explains, for the report; or NULL */
     unsigned events;          /* mask of enum lock_event */
-    struct lock_queue *queue; /* that the lock is in; or NULL */
-    bool is_unrenewed;        /* in locks->unrenewed */
-    bool is_closed;           /* by its client: at the end of locks->all */
-    bool is_sent;             /* in locks->sent */
+    struct lock_queue *queue; /* the queue that the lock is in, or NULL */
+    bool is_unrenewed;        /* the lock is in locks->unrenewed */
+    bool is_closed;           /* closed by its client, and at the end of locks->all */
+    bool is_sent;             /* the lock is in locks->sent */
     TAILQ_ENTRY(redlock_lock) all_link;
     TAILQ_ENTRY(redlock_lock) ready_link;
     TAILQ_ENTRY(redlock_lock) sent_link;
@@ -90,13 +90,13 @@ void locks_init(struct locks *locks, struct context *context, const struct membe
                 struct rounds *rounds);
 void locks_finish(struct locks *locks);
 
-/* Returns a lock that is not under way yet, from a checked request; NULL when out of memory. */
+/* Creates a lock from a checked request; its lease is not begun. Returns NULL without memory. */
 redlock_lock *locks_create(struct locks *locks, const redlock_request *request,
                            redlock_cb *on_acquired, void *arg);
 
 /*
- * Ends a handle whose last callback has returned. While the client closes the handle may still be
- * asked, until on_closed: a holder does not know that the client gave up the lock by itself.
+ * Ends a handle whose last callback has returned. While the client closes the handle stays valid,
+ * until on_closed: a holder does not know that the client gave up the lock by itself.
  */
 void locks_end(redlock_lock *lock);
 
@@ -109,10 +109,10 @@ void locks_raise(redlock_lock *lock, enum lock_event event);
 /* Takes a lock out of the queue that it is in, if any. */
 void locks_unqueue(redlock_lock *lock);
 
-/* Keeps locks->unrenewed as the lease of a lock has it. */
+/* Puts a lock in locks->unrenewed, or takes it out, by its lease's is_unrenewed. */
 void locks_note_unrenewed(redlock_lock *lock);
 
-/* Notes that a lock's round is written at the end of this turn. */
+/* Notes that a lock's round is written at the end of this turn: turn_sent starts its deadline. */
 void locks_note_sent(redlock_lock *lock);
 
 /* Returns the first lock that has not been closed by its client; NULL: there is none. */
@@ -124,7 +124,7 @@ static inline redlock_lock *locks_first_open(const struct locks *locks) {
 /* Marks a lock as closed by its client. */
 void locks_note_closed(redlock_lock *lock);
 
-/* Lets go of a flight, whose votes do not concern the lock any more. */
+/* Drops the lock's reference to `*flight`, if any, and takes no more of its votes. */
 static inline void locks_let_go(struct flight **flight) {
     if (*flight != NULL) {
         (*flight)->listener = FLIGHT_UNATTENDED;

@@ -1,3 +1,12 @@
+/*
+ * The happy path: news_note collects the news of updates; news_tell takes them off the lock, one
+ * after the other, emits the event of each and calls the application. A piece of news is off the
+ * lock before its callback is called, so that it is told once.
+ *
+ * A callback may release or extend the lock, or close the client, which notes further news. An
+ * extension that ends so is told before the end of the lock, in the next turn. A failed
+ * acquisition, or a release, is the last piece of news of its handle.
+ */
 #include "lock/news.h"
 
 #include "base/nanos.h"
@@ -22,7 +31,7 @@ void news_note(redlock_lock *lock, const struct lease_update *update) {
     }
 }
 
-/* Takes one piece of news off a lock. False when it is not due. */
+/* Takes one piece of news off a lock. Returns whether it was due. */
 static bool take(redlock_lock *lock, enum lease_news news) {
     bool is_due = lock->news & news;
     lock->news &= ~(unsigned)news;
@@ -35,14 +44,14 @@ static void call(redlock_lock *lock, struct lock_callback callback, redlock_stat
     }
 }
 
-/* An event of a lock that the application is told of in the next moment. */
+/* Emits an event of which the application is told right after. */
 #define EMIT_TOLD(lock, name, ...)                                                                 \
     EMIT(&(lock)->locks->context->events, name, .key = (lock)->key->bytes, __VA_ARGS__)
 
-/* Looks at the clock again: commands were sent since the extension was decided. */
+/* Returns the extension's status by a fresh clock: commands were sent since it was decided. */
 static redlock_status fresh_extension(const redlock_lock *lock) {
     uint64_t end =
-        lock->lease.validity_end; /* 0: released or closed since, which is told by itself */
+        lock->lease.validity_end; /* 0: released or closed since, of which other news tell */
     bool is_over = lock->extended == REDLOCK_OK && end != 0 && clock_now() >= end;
     return is_over ? REDLOCK_EEXPIRED : lock->extended;
 }
@@ -64,7 +73,7 @@ bool news_tell(redlock_lock *lock) {
         }
     }
     if (lock->news & LEASE_EXTENDED) {
-        return false; /* extended and closed inside a callback: it ends first, in the next turn */
+        return false; /* a callback extended and closed: the end of that is told first */
     }
     if (take(lock, LEASE_LOSS)) {
         EMIT_TOLD(lock, lock_lost, .status = lock->loss);

@@ -1,4 +1,4 @@
-/* What the application is told of a lock: callbacks, from the lock's turn and nowhere else. */
+/* News of a lock: the application's callbacks, called in the lock's turn and nowhere else. */
 #ifndef REDLOCK_LOCK_NEWS_H
 #define REDLOCK_LOCK_NEWS_H
 
@@ -11,8 +11,8 @@
 void news_note(redlock_lock *lock, const struct lease_update *update);
 
 /*
- * Tells the news that are due. True when the last callback of the handle has returned: the handle
- * has ended. A callback may do anything with the lock and the client.
+ * Tells the news that are due. Returns true when the handle has ended: its last callback has
+ * returned. A callback may do anything with the lock and the client.
  */
 bool news_tell(redlock_lock *lock);
 

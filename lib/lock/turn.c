@@ -2,6 +2,10 @@
  * The happy path: locks with a verdict come first, since validity is running out; then all others.
  * Both queues are dealt with in slices, so that neither a crowd of locks nor an application that
  * answers every callback with a call keeps the loop from other work.
+ *
+ * A closing client closes its locks in slices, too. An event that concerns many locks at once is
+ * passed on to each of them: a loop that was away (turn_wake), a node that has come up
+ * (turn_hurry), a change of the nodes (turn_move).
  */
 #include "lock/turn.h"
 
@@ -9,7 +13,7 @@
 #include "io/clock.h"
 #include "lock/lock.h"
 
-/* Closes locks. Each holder is told before its release leaves, at the end of the turn. */
+/* Closes a slice of the locks. Each holder is told before the release leaves, at the turn's end. */
 static void close_some(const struct locks *locks) {
     redlock_lock *lock;
     for (unsigned i = 0; i < TURN_LOCKS_MAX && (lock = locks_first_open(locks)) != NULL; i++) {
@@ -17,6 +21,7 @@ static void close_some(const struct locks *locks) {
     }
 }
 
+/* Returns the number of a queue's locks that this turn deals with. */
 static unsigned due_in(const struct lock_queue *queue) {
     return queue->count < TURN_LOCKS_MAX ? queue->count : TURN_LOCKS_MAX;
 }

@@ -38,7 +38,7 @@ static bool asks_for_tls(const redlock_options *options) {
            options->tls_cert_file != NULL;
 }
 
-/* Copies a label; NULL stands for "". False when out of memory. */
+/* Copies a label; NULL is copied as "". Returns false when out of memory. */
 static bool copy_label(const struct context *context, const char *label, char **copy) {
     label = label != NULL ? label : "";
     *copy = memory_copy(&context->allocator, label, strlen(label));

@@ -1,6 +1,6 @@
 /*
- * The surroundings of one client, which its parts share: options, hooks, the outside, and the turn
- * of the loop in which everything is sent. No part's state is in here.
+ * The surroundings of one client, shared by its parts: options, hooks, the outside, and the turn of
+ * the loop in which everything is sent. The state of a part is the part's own, and not in here.
  */
 #ifndef REDLOCK_NODE_CONTEXT_H
 #define REDLOCK_NODE_CONTEXT_H
@@ -34,38 +34,45 @@ struct context {
     struct resolver resolver;
     struct tls *tls; /* NULL until an option or a node asks for TLS */
     struct keys keys;
-    struct bytes scratch; /* the command that is being encoded */
+    struct bytes scratch; /* buffer for the command under encoding */
 
     struct timer turn;
     bool in_turn;
     bool is_woken;   /* a turn is due */
-    bool is_closing; /* nothing new is begun */
+    bool is_closing; /* no request is begun any more */
 
     unsigned generation;   /* of the process that made the client: io/fork.h */
-    redlock_error refusal; /* of the last refused call */
+    redlock_error refusal; /* the error of the last refused call */
 };
 
 /*
- * Copies checked options, and sets up everything above. `on_turn` does the work of a turn. Returns
- * a status, with a sentence in `error`; context_finish is due after a failure, too.
+ * Sets up a context from checked options, which are copied. `on_turn` is called, with `arg`, to do
+ * the work of a turn. Returns a status, with a sentence in `error`; context_finish is due after a
+ * failure, too.
  */
 redlock_status context_init(struct context *context, struct event_base *base,
                             const redlock_options *options, void (*on_turn)(void *arg), void *arg,
                             redlock_error *error);
 
-/* Creates the client's TLS where there is none; the system's authorities are the default. */
+/*
+ * Creates the client's TLS, unless it exists; without options for TLS the system's authorities are
+ * trusted. Returns a status, with a sentence in `error`.
+ */
 redlock_status context_need_tls(struct context *context, redlock_error *error);
 
-/* Whether this process is a child (fork) of the one that made the client. */
+/* Returns whether this process is a child (fork) of the one that made the client. */
 bool context_is_inherited(const struct context *context);
 
-/* Refuses a call that begins something: in such a child, or while the client is closing. */
+/*
+ * Returns REDLOCK_OK if a call may begin something; REDLOCK_EINVAL in a child (fork), and
+ * REDLOCK_ECLOSED while the client is closing, with the error in `refusal`.
+ */
 redlock_status context_check(struct context *context);
 
-/* Frees everything above; the nodes, flights and locks have been freed. */
+/* Frees the fields; the caller has freed nodes, flights and locks before. */
 void context_finish(struct context *context);
 
-/* Has a turn run soon: an event is to be dealt with, or a command to be sent. */
+/* Schedules a turn: an event is to be dealt with, or a command to be sent. */
 void context_wake(struct context *context);
 
 #endif

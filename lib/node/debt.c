@@ -1,3 +1,12 @@
+/*
+ * The happy path: debts_add appends a copy of a release; a payment (round/payment.c) takes the
+ * first debt, sends the release, and drops the debt. So each debt is paid once, the oldest first.
+ *
+ * Failures: a release that fails again is added again, at the end. Beyond a bound, or without
+ * memory, a release is refused. Expired debts are swept out to make room, seldom, because a sweep
+ * looks at all debts: when a bound is reached or their number has doubled since the last sweep, and
+ * only if the first of them may have expired.
+ */
 #include "node/debt.h"
 
 #include "base/memory.h"
@@ -5,7 +14,7 @@
 
 #include <string.h>
 
-/* Fewer than this are not worth a sweep. */
+/* The least number of debts that is worth a sweep. */
 #define SWEEP_LEAST 64
 
 void debts_init(struct debts *debts, const redlock_allocator *allocator, size_t max_bytes) {

@@ -1,7 +1,7 @@
 /*
  * The happy path: guard_connected asks for the server's run_id and uptime, its role and its memory
  * policy, and sends the first beat; guard_beat sends another one each second. Each answer goes into
- * the trust, and the log is told when the verdict changes.
+ * the trust, and an event tells that the verdict has changed.
  *
  * Failures: a question that is refused (ACL, an error) is a fault until it is answered; a server
  * that answers READONLY is asked for its role, no more often than once a second, since the answer
@@ -52,7 +52,7 @@ void guard_init(struct guard *guard, struct uplink *uplink,
     }
 }
 
-/* ---- what is wrong, in the log ---- */
+/* ---- the verdict ---- */
 
 static struct trust_view look(const struct guard *guard, uint64_t now) {
     if (now < guard->sound_until) {
@@ -112,7 +112,7 @@ static bool ask(struct guard *guard, struct guard_asked *asked, uint64_t now, un
     return asked->is_pending;
 }
 
-/* Asks a question that is not under way. False when it could not be sent. */
+/* Asks a question, unless it is under way. Returns false when it could not be sent. */
 static bool ask_info(struct guard *guard, enum guard_question question, const char *section,
                      uint64_t now) {
     struct guard_asked *asked = &guard->asked[question];
@@ -124,7 +124,7 @@ static bool ask_role(struct guard *guard, uint64_t now) {
     return ask_info(guard, GUARD_REPLICATION, "replication", now);
 }
 
-/* Returns a beat that is not under way, or NULL. */
+/* Returns a beat that is not under way; NULL: all are. */
 static struct guard_asked *spare_beat(struct guard *guard) {
     struct guard_asked *beat = &guard->asked[GUARD_BEAT];
     struct guard_asked *end = &guard->asked[GUARD_ASKED_MAX];
@@ -183,8 +183,8 @@ void guard_beat(struct guard *guard, uint64_t now, uint64_t ago) {
 /* ---- answers ---- */
 
 /*
- * Reads a number of seconds: digits and nothing else. Redis tells a negative uptime when its clock
- * was set back after its start.
+ * Reads a number of seconds: digits and nothing else; returns false for any other text. Redis tells
+ * a negative uptime when its clock was set back after its start.
  */
 static bool read_seconds(const char *text, uint64_t *seconds) {
     size_t length = strspn(text, "0123456789");
@@ -243,7 +243,7 @@ static void on_beat(struct guard *guard, const struct guard_asked *asked, const 
                               .age_us = said.age_us,
                               .last_us = said.last_us};
     if (!trust_beat(&guard->trust, &beat)) {
-        guard->was_told = false; /* a jump of the clock is logged, whatever was wrong before */
+        guard->was_told = false; /* a jump of the clock is told, whatever fault was told before */
     }
 }
 
@@ -254,12 +254,12 @@ static void on_refusal(struct guard *guard, enum guard_question question, const 
         [GUARD_REPLICATION] = TRUST_ROLE,
         [GUARD_BEAT] = TRUST_BEAT,
     };
-    /* From inside a script: Redis 7.0, and later ones. */
+    /* The texts of refusals from inside a script: Redis 7.0, and later versions. */
     bool is_forbidden = strncmp(reply->text, "NOPERM", 6) == 0 ||
                         strstr(reply->text, "can't run this command") != NULL ||
                         strstr(reply->text, "ACL failure") != NULL;
     trust_refused(&guard->trust, topics[question], is_forbidden, reply->text);
-    /* INFO may be answered READONLY, too: the role is asked for no more often than once a beat. */
+    /* INFO may be answered READONLY, too: ask for the role no more often than once a beat. */
     if (strstr(reply->text, "READONLY") != NULL &&
         nanos_sub(now, guard->asked_role_at) >= GUARD_BEAT_NANOS) {
         ask_role(guard, now);
@@ -267,7 +267,7 @@ static void on_refusal(struct guard *guard, enum guard_question question, const 
     }
 }
 
-/* Sends a beat again, with its script's text. False when the answer does not ask for that. */
+/* Sends a beat again, with the script's text. Returns false when none was asked for, or sent. */
 static bool send_again(struct guard *guard, const struct guard_asked *asked,
                        const struct reply *reply, uint64_t now) {
     if (asked->question != GUARD_BEAT ||

@@ -18,7 +18,7 @@
 /* The time between two beats. */
 #define GUARD_BEAT_NANOS (1000 * NANOS_PER_MS)
 
-/* The most beats that may wait for their answers: a slow server is asked all the same. */
+/* The most beats that may wait for their answers, so that a slow server is asked as often. */
 #define GUARD_BEATS_MAX 8
 
 struct uplink;
@@ -31,7 +31,7 @@ enum guard_question {
     GUARD_QUESTION_COUNT
 };
 
-/* One of each question, and more beats. */
+/* The most questions under way: one of each kind, and further beats. */
 #define GUARD_ASKED_MAX (GUARD_BEAT + GUARD_BEATS_MAX)
 
 struct guard_asked {
@@ -44,25 +44,28 @@ struct guard_asked {
 
 struct guard {
     struct uplink *uplink;
-    void (*on_identity)(struct guard *guard); /* the server is another one than before */
+    void (*on_identity)(struct guard *guard); /* callback for a change of the run_id */
     struct trust trust;
-    uint64_t sound_until;   /* until then, or until the next answer, nothing is wrong */
-    bool was_told;          /* the log says that the server is not trusted */
-    bool has_warned;        /* of the server's eviction policy */
-    uint64_t beaten_at;     /* when the last beat was sent */
-    uint64_t asked_role_at; /* when the server was last asked for its role */
+    uint64_t sound_until;   /* instant up to which, or up to the next answer, nothing is wrong */
+    bool was_told;          /* the last event said that the node is distrusted */
+    bool has_warned;        /* the server's eviction policy was logged */
+    uint64_t beaten_at;     /* the time at which the last beat was sent */
+    uint64_t asked_role_at; /* the time of the last question for the role */
     char why[192];
     struct guard_asked asked[GUARD_ASKED_MAX];
 };
 
-/* `uplink` has been set up; `on_identity` is called from replies. */
+/* Begins with no answers. `uplink` has been set up; `on_identity` is called from replies. */
 void guard_init(struct guard *guard, struct uplink *uplink,
                 void (*on_identity)(struct guard *guard));
 
-/* Asks all questions on a new connection; closes it where they cannot be sent. */
+/* Asks all questions on a new connection, and drops the connection if one cannot be sent. */
 void guard_connected(struct guard *guard, uint64_t now);
 
-/* Sends a beat if the last one was sent at least `ago` nanoseconds ago. The uplink is UP. */
+/*
+ * Sends a beat if the last one was sent at least `ago` nanoseconds ago, and asks the questions
+ * again that were refused. The uplink is UP.
+ */
 void guard_beat(struct guard *guard, uint64_t now, uint64_t ago);
 
 /* Returns the server's run_id; "" before the first answer. */
@@ -70,28 +73,37 @@ static inline const char *guard_identity(const struct guard *guard) {
     return guard->trust.run_id;
 }
 
-/* Names another node that is the same server and counts instead of this one; NULL: none is. */
+/*
+ * Notes that the node `name` is the same server and counts instead of this one; NULL: no node is.
+ * `name` is not copied.
+ */
 static inline void guard_set_twin(struct guard *guard, const char *name) {
     guard->trust.twin = name;
 }
 
+/* Returns the name that guard_set_twin has noted, or NULL. */
 static inline const char *guard_twin(const struct guard *guard) {
     return guard->trust.twin;
 }
 
-/* Looks at the trust after a change, and logs a change of the verdict. Answers are such changes. */
+/*
+ * Works out the verdict after a change of the trust, and emits an event when it has changed. After
+ * an answer the guard calls this function itself.
+ */
 void guard_look_again(struct guard *guard);
 
 /* Returns the verdict on the server's votes now. */
 struct trust_view guard_look(const struct guard *guard);
 
-/* Returns the verdict on the vote that is being delivered, as of the instant of its arrival. */
+/* Returns the verdict on the vote under delivery, as of the instant of its arrival. */
 struct trust_view guard_judge(const struct guard *guard);
 
-/* Returns the milliseconds until distrust ends, rounded up; 0 where time does not mend it. */
+/* Returns the milliseconds until distrust ends, rounded up; 0: it does not end by itself. */
 uint64_t guard_distrust_ms(const struct trust_view *view);
 
-/* Returns why votes do not count; "" when they do. Valid until the next call, or guard's end. */
+/*
+ * Returns why votes do not count; "" when they do. Valid until the next call, or the guard's end.
+ */
 const char *guard_why(struct guard *guard);
 
 #endif

@@ -1,3 +1,15 @@
+/*
+ * The happy path: handshake_begin queues all steps in order; each reply takes one off steps_left,
+ * and the last one calls on_done.
+ *
+ * Failures: a refused AUTH or SELECT is fatal: on_refusal says so, and on_done is never called,
+ * because the step is never through. Any other refused step is through, since old servers and
+ * narrow ACLs may refuse it. on_refusal still reports the refusal if it may be the cause of the
+ * connection's end (the server is loading), or if an operator has to mend it (SCRIPT LOAD is
+ * forbidden); a script that was not loaded goes with its first call instead. Without memory the
+ * connection is closed. At the end of the connection the steps' NULL replies are passed over: the
+ * connection's owner is told of the end by io/net.h.
+ */
 #include "node/handshake.h"
 
 #include "wire/command.h"
@@ -5,7 +17,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Where the steps of one handshake go. */
+/* The handshake that is being queued, and its connection. */
 struct course {
     struct handshake *handshake;
     struct conn *conn;
@@ -13,6 +25,7 @@ struct course {
     uint64_t now;
 };
 
+/* Returns whether the listener hears of a refusal. */
 static bool is_of_weight(enum handshake_need need, const struct reply *reply) {
     enum reply_error meaning = reply_classify(reply);
     return need == HANDSHAKE_REQUIRED || meaning == REPLY_ERROR_TRY_LATER ||
@@ -32,7 +45,7 @@ static void on_step_reply(struct conn_request *request, void *owner, const struc
         bool is_fatal = step->need == HANDSHAKE_REQUIRED;
         handshake->listener->on_refusal(owner, reply, is_fatal);
         if (is_fatal) {
-            return; /* a step is left for ever: it is never done */
+            return; /* steps_left never gets to 0 */
         }
     }
     if (--handshake->steps_left == 0) {
@@ -60,7 +73,7 @@ static bool add_step(const struct course *course, enum handshake_need need, unsi
         return false;
     }
     if (!conn_send(course->conn, &step->request, course->scratch->data, course->scratch->length)) {
-        return false; /* it was out of memory, and the connection says so */
+        return false; /* out of memory: the connection ends for that reason */
     }
     handshake->steps_left++;
     return true;

@@ -1,6 +1,6 @@
 /*
- * What is said first on each connection, all at once: AUTH, SELECT, CLIENT SETNAME, CLIENT
- * SETINFO, SCRIPT LOAD. Replies come in order, so commands may follow without waiting for it.
+ * The first commands on each connection, queued all at once: AUTH, SELECT, CLIENT SETNAME, CLIENT
+ * SETINFO, SCRIPT LOAD. Replies come in order, so that other commands may follow at once.
  */
 #ifndef REDLOCK_HANDSHAKE_H
 #define REDLOCK_HANDSHAKE_H
@@ -16,10 +16,10 @@
 /* AUTH, SELECT, CLIENT SETNAME, CLIENT SETINFO twice, SCRIPT LOAD for each script but BEAT. */
 #define HANDSHAKE_STEPS_MAX (5 + SCRIPT_BEAT)
 
-/* What it means when a step is refused. */
+/* The consequence of a step's refusal. */
 enum handshake_need {
-    HANDSHAKE_OPTIONAL, /* nothing: old servers and narrow ACLs refuse it */
-    HANDSHAKE_USEFUL,   /* something to complain about */
+    HANDSHAKE_OPTIONAL, /* none: old servers and narrow ACLs refuse such steps */
+    HANDSHAKE_USEFUL,   /* a complaint, if the server is misconfigured */
     HANDSHAKE_REQUIRED  /* the connection is of no use */
 };
 
@@ -29,27 +29,32 @@ struct handshake_step {
     struct conn_request request;
     struct handshake *handshake;
     enum handshake_need need;
-    enum script script; /* that the step loads; or SCRIPT_NONE */
+    enum script script; /* the script that the step loads, or SCRIPT_NONE */
 };
 
-/* Who is told; called from replies. */
+/* Callbacks to the owner of the connection, from replies. */
 struct handshake_listener {
+    /* All steps have been answered, and no required one was refused. */
     void (*on_done)(void *owner);
-    /* The server said no, of weight: it may go on, but if the connection ends now, that is why. */
+    /*
+     * A refusal of weight: the handshake may go on, but if the connection ends now, the refusal is
+     * the cause. `is_fatal`: a required step, so that the connection is of no use.
+     */
     void (*on_refusal)(void *owner, const struct reply *reply, bool is_fatal);
-    /* It does not load scripts ahead of their first call. */
+    /* The server has refused to load a script: its first call must carry the text. */
     void (*on_script_refused)(void *owner, enum script script);
 };
 
 struct handshake {
     const struct handshake_listener *listener;
-    unsigned steps_left;
+    unsigned steps_left; /* steps that are not through yet */
     struct handshake_step steps[HANDSHAKE_STEPS_MAX];
 };
 
 /*
- * Queues the handshake on a connection whose owner is the listener's. `name` may be "";
- * `scratch` is used during the call. Without memory the connection is closed.
+ * Queues the handshake on a connection, whose owner is passed to the callbacks of `listener`.
+ * `name`, the client's, may be ""; `scratch` is overwritten. Without memory the connection is
+ * closed.
  */
 void handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
                      struct conn *conn, const struct uri *uri, const char *name,

@@ -3,12 +3,12 @@
  * nodes of the servers that are new, in free slots, and puts the next list beside the present one;
  * members_commit puts it in its place, and stops the nodes that are in no list any more.
  *
- * The operator knows when to do which, except for one bound that a client can check by itself: a
- * lock that was acquired before the change is known to the present list alone for up to max_ttl.
+ * The operator decides when a change ends. The client checks only one bound: a lock that was
+ * acquired before the change is known to the present list alone for up to max_ttl.
  *
- * Two nodes may turn out to be one server. The node that said so first counts, the other one is its
- * twin, whose votes count no more. Votes come behind the answer that identifies a server, so that
- * never two of them count.
+ * Two nodes may turn out to be one server. The node whose answer came first counts; the other node
+ * is its twin, and its votes do not count. Votes come behind the answer that identifies the server,
+ * so that two votes of one server never count.
  */
 #include "node/members.h"
 
@@ -83,7 +83,7 @@ static bool is_same_server(const struct node *node, const struct node *other) {
     return identity[0] != '\0' && strcmp(guard_identity(&other->guard), identity) == 0;
 }
 
-/* Makes a node the twin of another one that counts and is the same server, or of none. */
+/* Makes a node the twin of the node that is the same server and counts, or of none. */
 static void find_twin(const struct members *members, struct node *node) {
     uint32_t rest = members_all(members);
     const char *twin = NULL;
@@ -96,7 +96,7 @@ static void find_twin(const struct members *members, struct node *node) {
     guard_set_twin(&node->guard, twin);
 }
 
-/* Looks anew at the nodes that are twins of a node, which has left or become another server. */
+/* Looks anew for a twin of each twin of `node`, which has left or become another server. */
 static void find_twins_of(const struct members *members, const struct node *node) {
     uint32_t rest = members_all(members);
     struct node *other;
@@ -108,7 +108,7 @@ static void find_twins_of(const struct members *members, const struct node *node
     }
 }
 
-/* ---- what the nodes tell ---- */
+/* ---- events of the nodes ---- */
 
 static void on_identity(void *arg, struct node *node) {
     struct members *members = arg;
@@ -140,7 +140,7 @@ static void destroy_node(struct node *node) {
     memory_free(&allocator, node);
 }
 
-/* `position` is its place in the application's list. */
+/* Creates a node, not started; `position` is the URI's place in the application's list. */
 static redlock_status create_node(struct members *members, uint32_t position, const char *uri,
                                   struct node **created, redlock_error *error) {
     struct context *context = members->context;
@@ -203,7 +203,10 @@ void members_finish(struct members *members) {
     }
 }
 
-/* Stops a node: its commands under way end without an answer. */
+/*
+ * Stops a node that has left the lists, and drops its debts. Its commands under way end without an
+ * answer. It is kept until members_finish: a lookup of its name may be pending.
+ */
 static void leave(struct members *members, struct node *node) {
     node_stop(node, "it is in no list any more");
     node_forgive(node);
@@ -213,7 +216,7 @@ static void leave(struct members *members, struct node *node) {
     log_line(&members->context->log, REDLOCK_LOG_INFO, "node %s: left", node_name(node));
 }
 
-/* Puts one list in the place of both. */
+/* Makes `list` the only list; all nodes outside of it leave. */
 static void settle_on(struct members *members, const struct node_list *list) {
     uint32_t leaving = members_all(members) & ~list->mask;
     struct node *node;
@@ -227,11 +230,11 @@ static void settle_on(struct members *members, const struct node_list *list) {
 
 /* ---- the next list ---- */
 
-/* The nodes of a list that is not in force yet; those that are new have no slot among members. */
+/* A list that is not in force yet. Its new nodes have slots, but are not among the members. */
 struct draft {
     struct node_list list;
-    uint32_t coming; /* mask */
-    struct node *nodes[REDLOCK_MAX_NODES];
+    uint32_t coming;                       /* mask: the slots of new nodes */
+    struct node *nodes[REDLOCK_MAX_NODES]; /* the new ones, by slot */
 };
 
 static struct node *find_node(const struct members *members, const struct draft *draft,
@@ -256,7 +259,7 @@ static bool find_slot(struct members *members, const struct draft *draft, uint32
     return false;
 }
 
-/* A server that is a node already keeps its connection, its trust and its slot. */
+/* Adds a server that is a node already, and keeps its connection, its trust and its slot. */
 static redlock_status draft_known(struct draft *draft, uint32_t position, const struct node *known,
                                   const struct node *given, redlock_error *error) {
     if (draft->list.mask >> known->index & 1) {
@@ -301,7 +304,7 @@ static redlock_status draft_node(struct members *members, struct draft *draft, u
     return status;
 }
 
-/* The members' nodes are not among them yet. */
+/* Destroys the new nodes of a draft that is not adopted. */
 static void drop_draft(const struct draft *draft) {
     for (uint32_t rest = draft->coming; rest != 0; rest &= rest - 1) {
         destroy_node(draft->nodes[__builtin_ctz(rest)]);

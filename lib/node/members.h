@@ -1,6 +1,6 @@
 /*
- * The nodes that a client asks: its list, and while that is being changed, the next list too. Each
- * node has a slot, its bit in the masks of rounds and locks; a server in both lists is one node.
+ * The nodes that a client asks: its list and, during a change, the next list. Each node has a slot,
+ * its bit in the masks of rounds and locks; a server in both lists is one node.
  */
 #ifndef REDLOCK_NODE_MEMBERS_H
 #define REDLOCK_NODE_MEMBERS_H
@@ -28,7 +28,7 @@ struct node_list {
 struct members_listener {
     /* A node takes commands again. */
     void (*on_up)(void *arg);
-    /* A node can be sent releases that it is owed: node_room. */
+    /* A node has room for releases that are owed to it (node_room). */
     void (*on_debts_due)(void *arg, struct node *node);
 };
 
@@ -38,39 +38,57 @@ struct members {
     void *listener_arg;
     struct node *nodes[REDLOCK_MAX_NODES]; /* by slot; NULL: free */
     struct node_list now;
-    struct node_list next;  /* empty unless the list is being changed */
+    struct node_list next;  /* empty but during a change */
     struct node_stack left; /* stopped nodes; a lookup of their names may be under way */
-    uint64_t changed_at;    /* when the change began */
-    uint32_t cursor;        /* where the search for a free slot begins: slots are reused late */
+    uint64_t changed_at;    /* the start of the change */
+    uint32_t cursor;        /* start of the search for a free slot, so that slots are reused late */
 };
 
-/* Begins with no nodes. */
+/* Begins without nodes. `arg` goes to the callbacks of the listener. */
 void members_init(struct members *members, struct context *context,
                   const struct members_listener *listener, void *arg);
 
-/* Creates the nodes of the first list; members_finish is due after a failure, too. */
+/*
+ * Creates the nodes of the first list. Returns a status, with a sentence in `error`; members_finish
+ * is due after a failure, too.
+ */
 redlock_status members_create(struct members *members, const char *const *uris, uint32_t count,
                               redlock_error *error);
+
+/* Begins to connect all nodes. */
 void members_start(struct members *members);
+
+/*
+ * Stops all nodes, because the client closes: commands under way get NULL replies inside this call.
+ */
 void members_stop(struct members *members);
+
+/* Frees all nodes, those that have left included. */
 void members_finish(struct members *members);
 
-/* Begins a change: both lists count from now on. After a failure nothing has changed. */
+/*
+ * Begins a change: both lists count from now on. Returns a status, with a sentence in `error`:
+ * REDLOCK_EBUSY during another change. After a failure nothing has changed.
+ */
 redlock_status members_change(struct members *members, const char *const *uris, size_t count,
                               redlock_error *error);
 
-/* Checks whether a change may end with the next list, or with the present one, now. */
+/*
+ * Check whether the change may end now, with the next list (commit) or the present one (abandon).
+ * Return REDLOCK_EINVAL when there is no change, and for a commit REDLOCK_EBUSY until max_ttl after
+ * the change's start, with a sentence in `error`.
+ */
 redlock_status members_may_commit(const struct members *members, redlock_error *error);
 redlock_status members_may_abandon(const struct members *members, redlock_error *error);
 
 /*
- * Ends a change that may end so. Commands that are meant for the nodes of both lists have been
- * sent: the slots of nodes that leave are free afterwards.
+ * End a change that may end so. The caller has sent all commands meant for the nodes of both lists:
+ * the slots of nodes that leave are free afterwards.
  */
 void members_commit(struct members *members);
 void members_abandon(struct members *members);
 
-/* Returns the mask of all nodes. */
+/* Returns the mask of all nodes of both lists. */
 static inline uint32_t members_all(const struct members *members) {
     return members->now.mask | members->next.mask;
 }
@@ -80,7 +98,7 @@ static inline struct quorum_lists members_lists(const struct members *members) {
     return (struct quorum_lists){members->now.mask, members->next.mask};
 }
 
-/* Takes the lowest node out of a mask of members; NULL when none is left. */
+/* Takes the lowest node out of `mask`, a mask of members; returns NULL when the mask is empty. */
 static inline struct node *members_take(const struct members *members, uint32_t *mask) {
     if (*mask == 0) {
         return NULL;
@@ -90,16 +108,16 @@ static inline struct node *members_take(const struct members *members, uint32_t 
     return node;
 }
 
-/* Fills in all nodes, in the order in which reports name them; returns their number. */
+/* Fills in all nodes, in the order of their lists, as in reports; returns their number. */
 uint32_t members_in_order(const struct members *members, struct node *nodes[REDLOCK_MAX_NODES]);
 
-/* Whether the nodes that are up include a quorum of each list. */
+/* Returns whether the nodes that are up include a quorum of each list. */
 bool members_have_quorum(const struct members *members);
 
 /* Sends a beat to each node that was not sent one in the last `ago` nanoseconds. */
 void members_beat(const struct members *members, uint64_t now, uint64_t ago);
 
-/* Reads all replies that have arrived. */
+/* Reads all replies that have arrived, without waiting for the loop to notice. */
 void members_read(const struct members *members);
 
 #endif

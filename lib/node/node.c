@@ -1,11 +1,12 @@
 /*
- * The uplink comes up, goes down and makes room; the guard hears who the server is. The node turns
- * these events into payments of debts, and passes the rest on to its owner.
+ * The happy path: the uplink comes up, goes down and makes room; the guard learns the identity of
+ * the server. The node turns these events into payments of debts, and passes the others on to its
+ * owner. Debts are due when the node comes UP, and when the queue that refused a release has room.
+ * Then the owner sends as many as fit (node_room) and reports each outcome (node_paid); behind the
+ * last one the rest is due.
  *
- * Debts are due when the node comes UP, and when the queue that refused a release has room. Then
- * the owner sends as many as fit (node_room) and reports each outcome (node_paid); behind the last
- * one the rest is due. After an error, or without any room, the payday is set: debts are tried
- * again after reconnect_delay_max.
+ * Failures: after an error, or without any room, the payday is set: debts are tried again after
+ * reconnect_delay_max. A release that cannot be remembered is counted, and left to the key's TTL.
  */
 #include "node/node.h"
 
@@ -28,7 +29,7 @@ static void pay_later(struct node *node, uint64_t now) {
     }
 }
 
-/* Pays as many debts as there is room for; the others follow behind these, or later. */
+/* Pays as many debts as there is room for; the rest follows behind them, or at the payday. */
 static void pay(struct node *node) {
     timer_clear(&node->payday);
     node->listener->on_debts_due(node->listener_arg, node);
@@ -74,7 +75,7 @@ struct node_room node_room(const struct node *node) {
     };
 }
 
-/* A release that failed is owed again: then the rest waits for the payday, too. */
+/* Pays the rest behind a success. A failure has set the payday, for which the rest waits. */
 void node_paid(struct node *node, redlock_vote vote) {
     bool was_done = vote != REDLOCK_VOTE_UNREACHABLE && vote != REDLOCK_VOTE_BROKEN &&
                     vote != REDLOCK_VOTE_ERROR;
@@ -117,11 +118,11 @@ static void on_down(struct uplink *uplink, uint64_t now) {
     timer_clear(&node->payday);
     debts_drop_expired(&node->debts, now);
     if (uplink->context->is_closing) {
-        context_wake(uplink->context); /* the end may have waited for this node */
+        context_wake(uplink->context); /* the client may have waited for this node */
     }
 }
 
-/* A command that was not sent for want of room may be a debt. */
+/* Pays debts: a command that was refused for want of room may have become one. */
 static void on_room(struct uplink *uplink) {
     struct node *node = node_of(uplink);
     if (node_is_up(node) && node->debts.count > 0) {
@@ -184,7 +185,7 @@ void node_start(struct node *node) {
 
 void node_stop(struct node *node, const char *why) {
     uplink_stop(&node->uplink, why);
-    timer_clear(&node->payday); /* a NULL reply may have set it */
+    timer_clear(&node->payday); /* a NULL reply may have set the timer */
 }
 
 void node_finish(struct node *node) {

@@ -1,5 +1,5 @@
 /*
- * One node: the uplink to one master, the trust in its votes, and the releases that it is owed.
+ * One node: the uplink to one master, the trust in its votes, and the releases that are owed to it.
  */
 #ifndef REDLOCK_NODE_NODE_H
 #define REDLOCK_NODE_NODE_H
@@ -21,10 +21,11 @@ struct node;
 
 /* Callbacks to the owner of the nodes, from the loop; `arg` is node_init's. */
 struct node_listener {
-    /* The server is another one than before: guard_identity. */
+    /* The server's run_id has changed (guard_identity). */
     void (*on_identity)(void *arg, struct node *node);
+    /* The node takes commands again. */
     void (*on_up)(void *arg);
-    /* The node has room for releases that it is owed: node_room. */
+    /* The node has room for releases that are owed to it (node_room). */
     void (*on_debts_due)(void *arg, struct node *node);
 };
 
@@ -38,9 +39,9 @@ struct node {
     struct guard guard;
 
     struct debts debts;
-    struct timer payday; /* set: debts are to be paid then, unless room comes earlier */
-    uint32_t payments;   /* releases that were owed, under way */
-    uint64_t unreleased; /* releases that are remembered nowhere; their keys' TTL frees them */
+    struct timer payday; /* the next payment of debts, unless room comes earlier */
+    uint32_t payments;   /* number of owed releases that are under way */
+    uint64_t unreleased; /* number of releases given up, whose keys are left to their TTL */
 
     uint32_t complaints; /* mask of enum reply_error: logged since the node was last up */
 };
@@ -54,12 +55,16 @@ redlock_status node_init(struct node *node, struct context *context,
                          const struct node_listener *listener, void *arg, uint32_t position,
                          const char *text, redlock_error *error);
 
-/* uplink_start, uplink_stop; after node_stop, node_finish. */
+/* Begins to connect: uplink_start. */
 void node_start(struct node *node);
+
+/* Drops the connection, for good, with `why` as the reason: uplink_stop. */
 void node_stop(struct node *node, const char *why);
+
+/* Frees a node's parts, after node_stop or node_init; debts are dropped. */
 void node_finish(struct node *node);
 
-/* Returns the node of an uplink: of the owner of a reply. */
+/* Returns the node of an uplink, which is the owner of a reply. */
 static inline struct node *node_of(void *uplink) {
     return uplink;
 }
@@ -77,8 +82,8 @@ static inline bool node_is_up(const struct node *node) {
 }
 
 /*
- * Sends a command, if the uplink takes commands. False when it was not sent: the vote is
- * UNREACHABLE.
+ * Sends a command, if the uplink takes commands. Returns false when the command was not sent: the
+ * vote is UNREACHABLE.
  */
 static inline bool node_send(struct node *node, struct conn_request *request, const char *data,
                              size_t length) {
@@ -86,25 +91,25 @@ static inline bool node_send(struct node *node, struct conn_request *request, co
            uplink_send(&node->uplink, request, data, length);
 }
 
-/* Asks an UP node for its time and its marker, if the last beat was `ago` nanoseconds ago. */
+/* Sends a beat to an UP node, if the last one was sent at least `ago` nanoseconds ago. */
 static inline void node_beat(struct node *node, uint64_t now, uint64_t ago) {
     if (node_is_up(node)) {
         guard_beat(&node->guard, now, ago);
     }
 }
 
-/* Whether the server is another node already. */
+/* Returns whether the server is another node, too, which counts instead of this one. */
 static inline bool node_is_twin(const struct node *node) {
     return guard_twin(&node->guard) != NULL;
 }
 
-/* Logs an error reply, once for each class of error until the node has connected anew. */
+/* Logs an error reply, once for each class of error until the node comes UP again. */
 void node_complain(struct node *node, const struct reply *reply);
 
-/* Remembers a release that did not reach the node: it is sent again until the key has expired. */
+/* Remembers a release that did not reach the node, to be sent again until the key has expired. */
 void node_owe(struct node *node, const struct owed *owed);
 
-/* Counts a release that is not sent again: its key's TTL frees it. */
+/* Counts a release that is not sent again: its key is left to the TTL. */
 void node_give_up(struct node *node);
 
 /* The commands and bytes that can be sent to a node now. */
@@ -113,15 +118,16 @@ struct node_room {
     size_t bytes;
 };
 
+/* Returns the free room of a node; none without a connection. */
 struct node_room node_room(const struct node *node);
 
 /* Notes the outcome of a release that was owed; behind the last one the rest becomes due. */
 void node_paid(struct node *node, redlock_vote vote);
 
-/* Whether debts are under way, or wait for room behind commands that are. */
+/* Returns whether an UP node's debts are under way, or wait for room behind other commands. */
 bool node_is_being_paid(const struct node *node);
 
-/* Drops all debts. */
+/* Drops all debts, unpaid. */
 void node_forgive(struct node *node);
 
 #endif

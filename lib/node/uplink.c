@@ -31,7 +31,7 @@ static void set_state(struct uplink *uplink, enum uplink_state state) {
     uplink->state_since = clock_now();
 }
 
-/* Sets the timer. One that libevent has no memory for fires at once: late is worse than early. */
+/* Sets the timer; without memory it fires at once, since early is better than never. */
 static void wake_at(struct uplink *uplink, uint64_t at) {
     if (!timer_set(&uplink->timer, at)) {
         timer_soon(&uplink->timer);
@@ -91,7 +91,7 @@ void uplink_stop(struct uplink *uplink, const char *why) {
         uplink->conn = NULL;
     }
     set_state(uplink, UPLINK_DOWN);
-    timer_clear(&uplink->timer); /* a NULL reply may have set it */
+    timer_clear(&uplink->timer); /* a NULL reply may have set the timer */
     snprintf(uplink->reason, sizeof(uplink->reason), "%s", why);
 }
 
@@ -284,11 +284,12 @@ static void connect_now(struct uplink *uplink) {
 /* ---- watching ---- */
 
 /*
- * A timer that is so late was kept waiting by the loop: commands that were queued before may have
- * been written only just now. The oldest command gets its time anew, once.
+ * The lateness of a timer that shows that the loop was away: commands that were queued before may
+ * have been written only just now.
  */
 #define LATE (50 * NANOS_PER_MS)
 
+/* Grants the oldest command its time anew, once, after a late timer. */
 static bool excuse(struct uplink *uplink, uint64_t oldest, uint64_t late) {
     if (late < LATE || uplink->excused == oldest) {
         return false;
@@ -301,7 +302,7 @@ static void check_progress(struct uplink *uplink, uint64_t now) {
     uint64_t stall = stall_timeout(uplink);
     conn_read(uplink->conn); /* the loop may have been away: replies that have arrived count */
     uint64_t oldest = conn_oldest(uplink->conn);
-    /* Any reply shows that the server goes on with the commands before the oldest. */
+    /* Any reply shows that the server is working through the commands before the oldest. */
     uint64_t due = nanos_add(nanos_max(oldest, conn_heard_at(uplink->conn)), stall);
     if (due <= now && excuse(uplink, oldest, now - due)) {
         due = nanos_add(now, stall);

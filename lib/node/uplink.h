@@ -1,5 +1,5 @@
 /*
- * A connection to one server, kept up for as long as the client lives: looked up, made, greeted
+ * A connection to one server, kept up from uplink_start to uplink_stop: looked up, made, greeted
  * (handshake.h), watched, and made anew after its end.
  */
 #ifndef REDLOCK_NODE_UPLINK_H
@@ -31,6 +31,7 @@ struct uplink;
 struct uplink_listener {
     /* A new connection has been begun, and its handshake queued. Questions may follow at once. */
     void (*on_connecting)(struct uplink *uplink, uint64_t now);
+    /* The handshake is through: commands are taken. */
     void (*on_up)(struct uplink *uplink);
     /* The connection has ended, or could not be made. */
     void (*on_down)(struct uplink *uplink, uint64_t now);
@@ -44,7 +45,7 @@ struct uplink {
     struct context *context;
     const struct uplink_listener *listener;
     struct uri uri;
-    char *storage; /* of the uri's strings */
+    char *storage; /* the bytes that the strings of `uri` point to */
     char name[URI_NAME_MAX];
 
     enum uplink_state state;
@@ -55,10 +56,10 @@ struct uplink {
     uint32_t attempts;          /* to connect, since the uplink was last up for a while */
     struct addresses addresses; /* of the name, as last looked up */
     unsigned address;           /* index of the address that is tried */
-    bool was_accepted;          /* in this attempt a server accepted, at one of the addresses */
-    char failure[192];          /* of this attempt, while addresses are left to try */
+    bool was_accepted;          /* a server accepted in this attempt, at one of the addresses */
+    char failure[192];          /* the reason why this attempt may fail, while addresses are left */
     uint64_t disconnected;      /* number of connections that ended, or could not be made */
-    char reason[192];           /* why the uplink is not UP; "" */
+    char reason[192];           /* the reason why the uplink is not UP; "" */
     char refusal[128];          /* the first refused step of this handshake; "" */
 
     struct handshake handshake;
@@ -74,7 +75,7 @@ redlock_status uplink_init(struct uplink *uplink, struct context *context,
                            const struct uplink_listener *listener, uint32_t position,
                            const char *text, redlock_error *error);
 
-/* Begins to connect; the uplink takes care of itself from then on. Not from inside a reply. */
+/* Begins to connect, and connects anew after each failure. Not from inside a reply. */
 void uplink_start(struct uplink *uplink);
 
 /*
@@ -83,18 +84,18 @@ void uplink_start(struct uplink *uplink);
  */
 void uplink_stop(struct uplink *uplink, const char *why);
 
-/* After uplink_stop, or uplink_init. */
+/* Frees the timer and the strings, after uplink_stop or uplink_init. */
 void uplink_finish(struct uplink *uplink);
 
-/* Whether commands of locks are sent: it is UP, or on its way up for the first time. */
+/* Returns whether commands of locks are sent: when UP, or connecting for the first time. */
 static inline bool uplink_takes_commands(const struct uplink *uplink) {
     return uplink->state == UPLINK_UP ||
            (uplink->state == UPLINK_CONNECTING && uplink->disconnected == 0);
 }
 
 /*
- * Sends a command on the connection, which there is. False when a bound or want of memory refused
- * it. The reply's owner is the uplink.
+ * Sends a command on the connection, which must exist. Returns false when a bound or want of memory
+ * refuses the command. The owner that on_reply is called with is the uplink.
  */
 bool uplink_send(struct uplink *uplink, struct conn_request *request, const char *data,
                  size_t length);
@@ -105,13 +106,15 @@ void uplink_read(struct uplink *uplink);
 /* Closes the connection, if there is one; on_down follows from the loop. */
 void uplink_drop(struct uplink *uplink, const char *why);
 
-/* For a NULL reply: whether the connection stood, so that the command may have been carried out. */
+/*
+ * Returns, for a NULL reply, whether the command may have been carried out: the connection stood.
+ */
 bool uplink_was_reached(const struct uplink *uplink);
 
-/* Returns when the latest reply was read: conn_heard_at. There is a connection. */
+/* Returns when the latest reply was read (conn_heard_at). The connection must exist. */
 uint64_t uplink_heard_at(const struct uplink *uplink);
 
-/* Commands sent and not answered, and their bytes: conn_commands, conn_bytes. */
+/* Return the number, and the bytes, of commands sent and not answered; 0 without a connection. */
 uint32_t uplink_commands(const struct uplink *uplink);
 size_t uplink_bytes(const struct uplink *uplink);
 

@@ -20,20 +20,20 @@
 #include <stddef.h>
 #include <string.h>
 
-/* A call that has grown beyond this takes no further lock. */
+/* The bytes from which on a call takes no further lock. */
 #define BATCH_BYTES_MAX (64 * 1024)
 
 struct batch {
     struct conn_request request;
-    struct conn_request wait; /* of the WAIT behind the call, where replicas confirm it */
+    struct conn_request wait; /* the WAIT behind the call, where replicas must confirm grants */
     struct batches *batches;
     struct call call;
-    uint32_t nodes;      /* mask: where the call goes */
+    uint32_t nodes;      /* mask: the nodes that the call goes to */
     uint32_t replicas;   /* the number of a node's replicas that must confirm a grant */
-    uint32_t references; /* replies to come, and one while the batch is open */
-    unsigned count;      /* of flights */
-    unsigned key_count;  /* of all flights */
-    unsigned reads;      /* keys that the server may have to look at for all flights */
+    uint32_t references; /* number of replies to come, and one until the batch is sent */
+    unsigned count;      /* number of flights */
+    unsigned key_count;  /* number of keys of all flights */
+    unsigned reads;      /* number of keys that the server may have to look at for all flights */
     struct flight *flights[SCRIPT_MAX_KEYS];
     struct script_call arguments;
     STAILQ_ENTRY(batch) link;
@@ -130,7 +130,7 @@ static struct batch *find_batch(struct batches *batches, enum script script, uin
     return open_batch(batches, script, nodes, replicas);
 }
 
-/* Where a key's bit stands in the filter over open batches. */
+/* Returns the index of the word that a key's bit stands in, in the filter over collected calls. */
 static size_t filter_word(const struct key *key) {
     return key->hash % BATCHES_KEY_BITS / 64;
 }
@@ -153,7 +153,7 @@ static void note_keys(struct batches *batches, const struct key *keys) {
     }
 }
 
-/* Returns for how long the nodes keep the key: for its TTL, or as long as it stays. */
+/* Returns the nanoseconds for which nodes keep the key: for its TTL, or as long as it stays. */
 static uint64_t node_ttl(enum script script, const struct flight *flight) {
     const struct flight_plan *plan = &flight->plan;
     if (script != SCRIPT_STAY) {
@@ -191,7 +191,7 @@ static void add_flight(struct batch *batch, struct flight *flight) {
     struct batches *batches = batch->batches;
     collect(batch, flight);
     note_keys(batches, flight->plan.key);
-    if (!has_room(batch)) { /* find_batch need not look at it */
+    if (!has_room(batch)) { /* out of find_batch's sight */
         STAILQ_REMOVE(&batches->open, batch, batch, link);
         STAILQ_INSERT_TAIL(&batches->full, batch, link);
     }
@@ -232,7 +232,9 @@ static size_t encode(struct batch *batch, bool with_text) {
     return length;
 }
 
-/* Sends a call of this length, and the WAIT behind it, as encoded. */
+/*
+ * Sends the encoded call, of `length` bytes, and the WAIT. Returns false if the call was not sent.
+ */
 static bool send_to(struct batch *batch, struct node *node, size_t length) {
     const struct bytes *command = &batch->batches->context->scratch;
     if (command->failed || !node_send(node, &batch->request, command->data, length)) {
@@ -258,14 +260,14 @@ static bool takes(const struct batch *batch) {
 /* The most items of an answer: all locks but the last have less than SCRIPT_MAX_KEYS keys. */
 #define ITEMS_MAX (SCRIPT_MAX_KEYS + REDLOCK_MAX_KEYS)
 
-/* False when the reply is no answer to this call. */
+/* Reads the outcomes of all items. Returns false when the reply is no answer to this call. */
 static bool read_items(const struct batch *batch, const struct reply *reply,
                        struct reply_outcome *outcomes) {
     unsigned count = script_items(batch->call.script, batch->count, batch->key_count);
     return reply_to_script(reply, batch->call.script, outcomes, count);
 }
 
-/* Whether an outcome fits its lock: a grant has a counter if and only if its lock is fenced. */
+/* Returns whether an outcome fits: a grant has a counter if and only if its lock is fenced. */
 static bool is_fit(const struct batch *batch, const struct flight *flight,
                    const struct reply_outcome *outcome) {
     enum script script = batch->call.script;
@@ -307,20 +309,20 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
     }
 }
 
-/* Whether the ACL forbids one of the keys of many: Redis refuses the whole call then. */
+/* Returns whether the ACL forbids one key of many, for which Redis refuses the whole call. */
 static bool is_about_one_key(const struct batch *batch, const struct reply *reply) {
     return batch->count > 1 && reply->type == REPLY_ERROR && strncmp(reply->text, "NOPERM", 6) == 0;
 }
 
 /*
- * Whether a flight may be in a call that is sent once more. A try that was given up meanwhile has
- * been released at the node already, and must not take the key again.
+ * Returns whether a flight may be in a call that is sent once more. A try that was given up
+ * meanwhile has been released at the node already, and must not take the key again.
  */
 static bool may_repeat(const struct batch *batch, const struct flight *flight) {
     return !takes(batch) || flight_is_waited_for(flight);
 }
 
-/* Sends the calls of this turn, if one of them may release a key that the batch takes. */
+/* Sends the collected calls, if one of them may release a key that the batch takes. */
 static void send_what_goes_before(const struct batch *batch) {
     bool is_due = false;
     for (unsigned i = 0; i < batch->count && takes(batch); i++) {
@@ -338,12 +340,12 @@ static void send_now(struct batch *batch) {
     batch_drop(batch);
 }
 
-/* Returns an empty batch like another one, for one node; NULL when out of memory. */
+/* Returns an empty batch of the same script, for one node; NULL when out of memory. */
 static struct batch *new_batch_like(const struct batch *batch, const struct node *node) {
     return new_batch(batch->batches, batch->call.script, node_bit(node), batch->replicas);
 }
 
-/* Sends each lock in a call of its own: the others have nothing to do with the one at fault. */
+/* Sends each lock in a call of its own, so that only the lock of the forbidden key fails. */
 static void split(struct batch *batch, struct node *node, const struct reply *reply) {
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
@@ -373,7 +375,7 @@ static void take_again(struct batch *batch, struct node *node, const struct repl
     }
 }
 
-/* Sends the whole call once more. True when the node will answer again. */
+/* Sends the whole call once more. Returns whether it was sent, so that the node answers again. */
 static bool send_again(struct batch *batch, struct node *node) {
     bool with_text = call_takes_text(&batch->call, &node->uplink, node->index);
     context_wake(batch->batches->context);
@@ -413,7 +415,9 @@ static void vote_unreachable(struct batch *batch, struct node *node, const char 
     }
 }
 
-/* Sends one form of the call: to nodes that know the script, or to nodes that are due its text. */
+/*
+ * Sends one form of the call: by SHA-1 to nodes that know the script, or with the text to others.
+ */
 static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
     const struct batches *batches = batch->batches;
     size_t length = encode(batch, with_text);
@@ -488,7 +492,7 @@ void batches_send(struct batches *batches) {
     struct batch_list last = STAILQ_HEAD_INITIALIZER(last);
     while (!STAILQ_EMPTY(&batches->full)) {
         struct batch *batch = STAILQ_FIRST(&batches->full);
-        if (takes(batch)) { /* a key that is released in this turn can be taken in it */
+        if (takes(batch)) { /* a key released in this turn can be taken in it */
             STAILQ_REMOVE_HEAD(&batches->full, link);
             STAILQ_INSERT_TAIL(&last, batch, link);
         } else {

@@ -27,33 +27,39 @@ struct batches {
     struct context *context;
     const struct members *members;
     struct pool pool;
-    struct batch_list open;               /* calls that are being collected in this turn */
+    struct batch_list open;               /* calls of this turn that take further locks */
     struct batch_list full;               /* calls of this turn that take no further lock */
-    uint64_t keys[BATCHES_KEY_BITS / 64]; /* by hash: keys that calls of this turn may name */
+    uint64_t keys[BATCHES_KEY_BITS / 64]; /* filter, by hash, of the keys of these calls */
 };
 
 void batches_init(struct batches *batches, struct context *context, const struct members *members);
 void batches_finish(struct batches *batches);
 
-/* Has a script called for a flight at those of `nodes` that are members, in this turn. */
+/*
+ * Adds a flight to a call of `script`, sent at the end of this turn to those of `nodes` that are
+ * members. Without memory those nodes vote UNREACHABLE inside this call.
+ */
 void batches_add(struct batches *batches, enum script script, uint32_t nodes,
                  struct flight *flight);
 
-/* Has a script called for a flight in a call of its own, now. */
+/*
+ * Sends a call of `script` for this flight alone, now, to those of `nodes` that are members. Votes
+ * may be cast inside this call.
+ */
 void batches_send_alone(struct batches *batches, enum script script, uint32_t nodes,
                         struct flight *flight);
 
 /*
- * Whether a call for one of these keys may be waiting to be sent; true without need, rarely. Then
- * it is to be sent before another command for the key: a key is released before it is acquired
- * again. (A node that lacks the script is sent the call once more, and is the exception.)
+ * Returns whether a collected call may name one of these keys; in rare cases true without need.
+ * Collected calls go before another command for the key: a key is released before it is acquired
+ * again. (The exception is a node that lacks the script, and is sent the call once more.)
  */
 bool batches_may_hold(const struct batches *batches, const struct key *keys);
 
-/* Whether a call that looks at so many keys, and has so many bytes, takes no further lock. */
+/* Returns whether a call that looks at `reads` keys, with `bytes` bytes, takes no further lock. */
 bool batches_are_full(const struct batches *batches, unsigned reads, size_t bytes);
 
-/* Sends the calls that were collected: those that take keys go last. */
+/* Sends the collected calls; those that take keys go last. */
 void batches_send(struct batches *batches);
 
 #endif

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The longest detail that is kept. */
+/* Bytes of a detail, with its NUL; longer ones are cut. */
 #define DETAIL_MAX 160
 
 struct flight_detail {
@@ -106,7 +106,7 @@ void flight_drop(struct flight *flight) {
     pool_put(&flights->pool, flight);
     flights->out--;
     if (context->is_closing) {
-        context_wake(context); /* the end may have waited for this flight */
+        context_wake(context); /* the client may have waited for this flight */
     }
 }
 
@@ -144,7 +144,7 @@ static bool was_not_done(redlock_vote vote) {
            vote == REDLOCK_VOTE_ERROR;
 }
 
-/* Remembers a failed release. A closing client does not wait for a server that refuses. */
+/* Remembers a failed release. A closing client gives up one that the server refuses. */
 static void owe(const struct flight *flight, struct node *node, redlock_vote vote) {
     const struct flight_plan *plan = &flight->plan;
     if (flight->flights->context->is_closing && vote == REDLOCK_VOTE_ERROR) {
@@ -180,7 +180,7 @@ static void note_permits(const struct flight *flight, const struct node *node,
 
 #define VOTE_EVENTS (UINT32_C(1) << EVENT_vote_cast | UINT32_C(1) << EVENT_round_decided)
 
-/* Kept out of cast, which is called for each vote. */
+/* Emits a vote, and the verdict that it decided. Kept out of cast, which runs for each vote. */
 static __attribute__((noinline)) void
 emit_vote(const struct flight *flight, const struct node *node, redlock_vote vote, bool decided) {
     const struct events *events = &flight->flights->context->events;
@@ -212,7 +212,7 @@ static void cast(struct flight *flight, struct node *node, const struct reply_ou
     }
 }
 
-/* Whether a grant counts. One that does not may stand at the node all the same. */
+/* Returns whether a grant counts. Otherwise the key may stand at the node all the same. */
 static bool is_counted(const struct flight *flight, const struct trust_view *view) {
     return view->verdict == TRUST_FULL ||
            (view->verdict == TRUST_YOUNG && flight->round.kind == ROUND_RENEW);
@@ -274,7 +274,7 @@ static void vote_confirmed(struct flight *flight, struct node *node, int64_t con
 void flight_confirm(struct flight *flight, struct node *node, const struct reply *reply) {
     uint32_t bit = node_bit(node);
     if (!(flight->unconfirmed & bit)) {
-        return; /* it was no grant */
+        return; /* the node did not grant */
     }
     flight->unconfirmed &= ~bit;
     if (reply == NULL) {
@@ -315,7 +315,7 @@ uint32_t flight_prepare_take(struct flight *flight) {
     /* Answers come in order: the trust of each node is current before the node can grant. */
     members_beat(members, flight->round.start, GUARD_BEAT_NANOS);
     while ((node = members_take(members, &rest)) != NULL) {
-        if (node_is_twin(node)) { /* our own key would deny it */
+        if (node_is_twin(node)) { /* the key that we take at its twin would deny the command */
             vote_untrusted(flight, node, guard_look(&node->guard));
         } else if (flight->plan.nodes & node_bit(node)) {
             takers |= node_bit(node);

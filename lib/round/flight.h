@@ -27,65 +27,70 @@ struct flights {
     struct context *context;
     const struct members *members;
     struct pool pool;
-    struct pool permits; /* beside each flight for a permit */
-    uint32_t out;        /* flights that wait for a reply, or that a lock looks at */
+    struct pool permits; /* of struct permits: one for each flight for a permit */
+    uint32_t out;        /* number of flights that wait for a reply, or are held by a lock */
 };
 
-/* The taker of the verdict; `on_vote` is NULL where nobody waits, or nobody any more. */
+/*
+ * The owner of a round and its callback; `on_vote` is NULL when no owner waits, or none any more.
+ */
 struct flight_listener {
-    /* A vote has come in; `decided`: this vote decided the round. From replies. */
+    /* A vote was cast, from a reply or inside round_send; `decided`: it decided the round. */
     void (*on_vote)(void *owner, bool decided, redlock_vote vote);
     void *owner;
 };
 
-/* For flights whose votes nobody waits for. */
+/* The listener of flights whose votes no owner waits for. */
 #define FLIGHT_UNATTENDED ((struct flight_listener){NULL, NULL})
 
-/* A round as it is wanted: of which kind, for which lock, at which nodes. */
+/* The order for a round: its kind, its lock, its nodes. Times and durations in nanoseconds. */
 struct flight_plan {
     enum round_kind round;
     const struct kind *kind;
     struct key *key;
     const char *token;
     uint64_t now;
-    uint32_t nodes;    /* mask: the nodes that are sent the command */
-    uint64_t ttl;      /* counts for the validity */
-    uint64_t node_ttl; /* how long nodes keep the key: the TTL, and the lock delay behind it */
+    uint32_t nodes;    /* mask: the nodes to send the command to */
+    uint64_t ttl;      /* the TTL that the validity is worked out from */
+    uint64_t node_ttl; /* the time for which nodes keep the key: the TTL and the lock delay */
 
     bool is_new;         /* ACQUIRE: a new acquisition; otherwise a top-up of a held lock */
     uint32_t permits;    /* ACQUIRE of a permit: the number of permits; otherwise 0 */
-    uint64_t intent_ms;  /* ACQUIRE by a writer: for how long readers it meets make room */
-    uint64_t fence;      /* fenced: the least that counters are raised to */
+    uint64_t intent_ms;  /* ACQUIRE by a writer: the time for which readers make room */
+    uint64_t fence;      /* fenced: the least value that counters are raised to */
     uint32_t replicas;   /* the number of a node's replicas that must confirm a grant */
     uint32_t awaited;    /* SETTLE: mask of the nodes whose answers are waited for */
     uint32_t may_hold;   /* releases: mask of the nodes that may hold the key for us */
-    uint64_t keep_until; /* releases: when the key has expired at every node */
-    uint64_t stay_until; /* releases: until when the key is to stay; 0: not at all */
+    uint64_t keep_until; /* releases: the instant at which the key has expired at every node */
+    uint64_t stay_until; /* releases: the instant up to which the key stays; 0: none */
 };
 
 struct flight {
-    struct conn_request request; /* of a SET, for set.c; a script's is its batch's */
-    struct conn_request wait;    /* of the WAIT behind the SET */
+    struct conn_request request; /* the SET (set.c); the request of a script is in its batch */
+    struct conn_request wait;    /* the WAIT behind the SET */
     struct round round;
     struct flights *flights;
     struct flight_listener listener;
-    struct flight_plan plan; /* its key is held; its token is the next field */
+    struct flight_plan plan; /* holds a reference to the key; its token is the next field */
     char token[TOKEN_LENGTH + 1];
-    uint32_t references;  /* replies to come, and the lock that looks at the votes */
+    uint32_t references;  /* number of replies to come, and of other holders of the flight */
     uint32_t asked;       /* mask: nodes whose replicas were asked */
     uint32_t unconfirmed; /* mask: nodes whose grant waits for its replicas */
-    bool is_void;         /* the try was given up: a command that was not sent need not be */
+    bool is_void;         /* the try was given up: a command not sent yet is left out */
     struct flight_detail *details;
 };
 
 void flights_init(struct flights *flights, struct context *context, const struct members *members);
 void flights_finish(struct flights *flights);
 
-/* Returns a flight with one reference, the caller's, and copies the plan; NULL: out of memory. */
+/*
+ * Creates a flight from a copy of `plan`, and begins its round; sends nothing. Returns the flight
+ * with one reference, the caller's; NULL when out of memory.
+ */
 struct flight *flight_create(struct flights *flights, struct flight_listener listener,
                              const struct flight_plan *plan);
 
-/* Whether the verdict is still to come, and somebody waits for it. */
+/* Returns whether the verdict is still to come, and an owner waits for it. */
 static inline bool flight_is_waited_for(const struct flight *flight) {
     return !flight->is_void && flight->listener.on_vote != NULL &&
            flight->round.verdict == ROUND_OPEN;
@@ -94,36 +99,42 @@ static inline bool flight_is_waited_for(const struct flight *flight) {
 /* Adds a reference, and returns the flight. */
 struct flight *flight_hold(struct flight *flight);
 
-/* Drops a reference; the last one frees the flight. Takes NULL. */
+/* Drops a reference, the last of which frees the flight; `flight` may be NULL. */
 void flight_drop(struct flight *flight);
 
 /*
- * Before a command that takes the key is sent to the plan's nodes: beats the nodes whose trust is
- * old, and votes for the nodes that are not to be sent the command: twins, and nodes outside the
- * plan. Returns the mask of the others.
+ * Prepares a command that takes the key: beats every node not beaten for a second, and casts the
+ * votes of nodes that are not sent the command, which are twins and nodes outside the plan. Returns
+ * the mask of the nodes to send the command to.
  */
 uint32_t flight_prepare_take(struct flight *flight);
 
 /* An outcome that says no more than the vote's name. */
 #define PLAIN_VOTE(name) ((struct reply_outcome){.vote = REDLOCK_VOTE_##name})
 
-/* Casts one node's vote; `detail` (may be NULL) is copied. */
+/*
+ * Casts one node's vote; `detail` (may be NULL) is copied. A grant, unless of a release, is cast as
+ * UNTRUSTED if the node is not trusted, and waits for flight_confirm if replicas were asked.
+ */
 void flight_vote(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
                  const char *detail);
 
-/* Notes that a WAIT was sent behind the command: a grant of the node counts when confirmed. */
+/* Notes that a WAIT was sent behind the command: a grant of the node counts once confirmed. */
 void flight_asks_replicas(struct flight *flight, const struct node *node);
 
-/* Casts the vote of a node whose replicas were asked, by the reply to the WAIT; or NULL. */
+/*
+ * Casts the vote of a node whose replicas were asked, by the reply to the WAIT (may be NULL). Does
+ * nothing if the node did not grant.
+ */
 void flight_confirm(struct flight *flight, struct node *node, const struct reply *reply);
 
-/* Casts the vote that the end of the connection is. */
+/* Casts the vote for a NULL reply: BROKEN if the connection stood, otherwise UNREACHABLE. */
 void flight_vote_without_answer(struct flight *flight, struct node *node);
 
-/* Casts the vote that an error reply is, or a reply that makes no sense. */
+/* Casts ERROR for an error reply, or for a reply that makes no sense. */
 void flight_vote_error(struct flight *flight, struct node *node, const struct reply *reply);
 
-/* Returns the detail of a node's vote; "". */
+/* Returns the detail of a node's vote, or ""; valid as long as the flight. */
 const char *flight_detail(const struct flight *flight, uint32_t node);
 
 #endif

@@ -1,6 +1,12 @@
 /*
- * The debts of one node become calls of release scripts, which many share; the bounds on a payment
- * keep half of the node's room free for locks, and a turn short.
+ * The happy path: payment_send takes debts from the front, and makes each a round of its own; the
+ * calls of release scripts are shared by many. Each vote is reported to the node (node_paid), which
+ * has the rest paid behind the last one. The bounds on a payment keep half of the node's room free
+ * for locks, and a turn short.
+ *
+ * Failures: a release that fails again becomes a debt again (flight.c). Without memory for its
+ * round a debt is dropped, and its key left to the TTL. A first release that is longer than half of
+ * the room is sent alone, so that it does not stay in the way of the others.
  */
 #include "round/payment.h"
 
@@ -9,10 +15,10 @@
 
 #include <string.h>
 
-/* The most calls of a payment: a turn must not take long. */
+/* The most calls of a payment, so that a turn does not take long. */
 #define PAYMENT_CALLS_MAX 64
 
-/* More than the release of a key takes beside its names: the token, and all headers. */
+/* An upper bound on the bytes of one key's release beside its names: the token, and all headers. */
 #define RELEASE_BYTES 128
 
 /* The calls and bytes that may still be sent, and the load of the last call of each script. */
@@ -25,7 +31,7 @@ struct payment {
     } last[SCRIPT_COUNT];
 };
 
-/* Takes half of the free room: the rest is for locks. */
+/* Begins a payment that may take half of the free room: the rest is for locks. */
 static void payment_init(struct payment *payment, const struct node *node) {
     struct node_room room = node_room(node);
     *payment =
@@ -35,6 +41,7 @@ static void payment_init(struct payment *payment, const struct node *node) {
     }
 }
 
+/* Returns an upper bound on the bytes that the release of a list of keys adds to a call. */
 static size_t length_of(const struct rounds *rounds, enum script script, const struct key *first) {
     size_t owner = strlen(rounds->flights.context->owner);
     size_t length = 0;
@@ -44,7 +51,7 @@ static size_t length_of(const struct rounds *rounds, enum script script, const s
     return length;
 }
 
-/* Counts a release in, unless it goes beyond what may be sent. */
+/* Counts a release in. Returns false if the release goes beyond the calls or bytes left. */
 static bool payment_takes(struct payment *payment, const struct rounds *rounds, enum script script,
                           const struct key *key) {
     unsigned keys = payment->last[script].keys;

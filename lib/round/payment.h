@@ -1,4 +1,4 @@
-/* Releases that nodes are owed, on their way. */
+/* The payment of debts: releases that are owed to a node. */
 #ifndef REDLOCK_ROUND_PAYMENT_H
 #define REDLOCK_ROUND_PAYMENT_H
 
@@ -6,8 +6,8 @@
 #include "round/send.h"
 
 /*
- * Sends a node the releases that it is owed, the oldest first, as many as half of its free room
- * carries. A release that fails again is owed again; node_paid is told of each outcome.
+ * Sends a node the releases that are owed to it, the oldest first, as many as half of its free room
+ * carries. A release that fails again is owed again; node_paid is called for each outcome.
  */
 void payment_send(struct rounds *rounds, struct node *node);
 

@@ -1,3 +1,13 @@
+/*
+ * The happy path: round_plan makes a flight of a plan; round_send picks the command, by the kind of
+ * the lock and of the round. A SET goes out at once, behind the calls of this turn if one of them
+ * may name its key. A script's call is collected, to be shared by many locks, and goes out at the
+ * end of the turn; only a top-up goes out at once, alone.
+ *
+ * Failures: without memory for a flight nothing is sent. A node that cannot be sent the command
+ * votes UNREACHABLE at once; a release that does not reach a node becomes a debt of the node
+ * (flight.c).
+ */
 #include "round/send.h"
 
 #include "round/set.h"
@@ -28,7 +38,7 @@ static enum script script_of(const struct flight_plan *plan) {
     }
 }
 
-/* Sends a SET now, behind the calls of this turn that may be about the same key. */
+/* Sends a SET now, behind the calls of this turn if one of them may name the key. */
 static void send_set(struct rounds *rounds, struct flight *flight) {
     if (batches_may_hold(&rounds->batches, flight->plan.key)) {
         batches_send(&rounds->batches);

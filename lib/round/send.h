@@ -1,6 +1,6 @@
 /*
- * The door into the rounds of a client: a plan goes in, votes come out. Which command carries a
- * plan, and whether it goes now or at the end of the turn, is decided here.
+ * The door into the rounds of a client: a plan goes in, votes come out. This module chooses the
+ * command for a plan, and whether the command goes now or at the end of the turn.
  */
 #ifndef REDLOCK_ROUND_SEND_H
 #define REDLOCK_ROUND_SEND_H
@@ -20,7 +20,8 @@ void rounds_init(struct rounds *rounds, struct context *context, const struct me
 void rounds_finish(struct rounds *rounds);
 
 /*
- * Returns a flight that is not sent yet, with one reference, the caller's; NULL when out of memory.
+ * Creates a flight from a copy of `plan`; sends nothing. Returns the flight with one reference, the
+ * caller's; NULL when out of memory.
  */
 static inline struct flight *round_plan(struct rounds *rounds, struct flight_listener listener,
                                         const struct flight_plan *plan) {
@@ -33,20 +34,20 @@ static inline struct flight *round_plan(struct rounds *rounds, struct flight_lis
  */
 void round_send(struct rounds *rounds, struct flight *flight);
 
-/* Plans and sends a round whose votes nobody waits for. False when out of memory. */
+/* Plans and sends a round whose votes no owner waits for. Returns false when out of memory. */
 bool round_send_unattended(struct rounds *rounds, const struct flight_plan *plan);
 
-/* Returns the script that releases a key of this kind, which is to stay until then (0: not). */
+/* Returns the script that releases a key; before `stay_until` (0: never), one that leaves it. */
 enum script round_release_script(const struct kind *kind, uint64_t stay_until, uint64_t now);
 
 /*
- * Plans and sends the release of a token at `nodes`. Where it does not get through it becomes a
- * debt of the node, until the key has expired. False, and logged, when out of memory.
+ * Plans and sends the release of a token at `nodes`. A release that does not get through becomes a
+ * debt of the node, until the key has expired. Returns false, and logs, when out of memory.
  */
 bool round_send_release(struct rounds *rounds, struct flight_listener listener,
                         const struct owed *owed, uint32_t nodes, uint64_t now);
 
-/* Sends all that was collected in this turn. */
+/* Sends the calls that were collected in this turn. */
 static inline void rounds_send(struct rounds *rounds) {
     batches_send(&rounds->batches);
 }

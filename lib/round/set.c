@@ -1,6 +1,9 @@
 /*
- * One SET of the flight's key and token is encoded, and sent to each node; behind it a WAIT, where
- * replicas have to confirm the grant. Each reply is a vote.
+ * The happy path: one SET of the flight's key and token is encoded, and sent to each node; behind
+ * it a WAIT, where replicas have to confirm the grant. Each reply is a vote.
+ *
+ * Failures: a node that cannot be sent the SET votes UNREACHABLE at once. A grant whose WAIT could
+ * not be sent does not count (flight_vote). A NULL reply is a vote, too.
  */
 #include "round/set.h"
 
@@ -53,7 +56,7 @@ static void encode(struct flight *flight, struct bytes *command) {
                                          .claim = LOAD_NEW};
 }
 
-/* Sends what was encoded. False when the SET could not be sent. */
+/* Sends the encoded commands to a node. Returns false when the SET could not be sent. */
 static bool send_to(struct flight *flight, struct node *node, const struct bytes *command) {
     size_t set_length = flight->request.length;
     if (command->failed || !node_send(node, &flight->request, command->data, set_length)) {

@@ -4,7 +4,7 @@
 
 #include "round/flight.h"
 
-/* Sends a flight's SET, now; nodes that cannot be sent it vote UNREACHABLE at once. */
+/* Sends a flight's SET now; nodes that cannot be sent the SET vote UNREACHABLE inside this call. */
 void set_send(struct flight *flight);
 
 #endif

@@ -10,7 +10,7 @@
 #include <redlock.h>
 #include <stdbool.h>
 
-/* What a request asks for: a mask. Shared locks are READER or WRITER. */
+/* The features that a request asks for: a mask. Shared locks are READER or WRITER. */
 enum kind_feature {
     KIND_FENCED = 1,
     KIND_SEVERAL = 2, /* keys */

@@ -1,8 +1,8 @@
-/* A property that does not hold ends the process, in the way of the program that checks it. */
+/* Checks that end the process when a property does not hold, in the way of the program. */
 #ifndef REDLOCK_TEST_CHECK_H
 #define REDLOCK_TEST_CHECK_H
 
-/* Each program with such checks defines this. */
+/* Ends the process after a failed check; each program with checks defines the function. */
 _Noreturn void check_failed(const char *file, int line, const char *condition);
 
 #define CHECK(condition)                                                                           \

@@ -23,22 +23,22 @@ struct command {
 };
 
 /*
- * Reads the first command without taking it off the buffer: 1, and command_finish is due before
- * the buffer changes; 0: it has not arrived whole; -1: that is no command.
+ * Reads the first command without taking it off the buffer. Returns 1, and command_finish is due
+ * before the buffer changes; 0: the command has not arrived whole; -1: the bytes are no command.
  */
 int command_read(struct command *command, struct evbuffer *buffer);
 void command_finish(struct command *command);
 
-/* Whether the command's first argument is `name`, and (unless NULL) its second `second`. */
+/* Returns whether the first argument is `name`, and (unless NULL) the second one `second`. */
 bool command_is(const struct command *command, const char *name, const char *second);
 
-/* Whether it is EVALSHA or EVAL. */
+/* Returns whether the command is EVALSHA or EVAL. */
 bool command_is_script(const struct command *command);
 
-/* For these two: the number of keys. Otherwise 0. */
+/* Returns the number of keys of EVALSHA or EVAL; 0 for other commands. */
 size_t command_keys(const struct command *command);
 
-/* Copies an argument into `text`, cut to its size; "" when there are fewer. */
+/* Copies an argument into `text`, cut to `size`; "" when the command has fewer. */
 void command_text(const struct command *command, size_t index, char *text, size_t size);
 
 #endif

@@ -7,7 +7,7 @@ struct contestant {
     const struct contest *contest;
     redlock_client *client;
     atomic_size_t *done;
-    struct call *call; /* its latest acquisition; NULL: it has had all of its turns */
+    struct call *call; /* the latest acquisition; NULL: the client has had all of its turns */
     unsigned stay;
 };
 
@@ -83,7 +83,7 @@ static void join(struct contestant *contestant, char **uris, size_t uri_count) {
     contestant->client = connect_with(contestant->f, &options);
 }
 
-/* How far they have come, all together. */
+/* The turns of all clients together. */
 struct progress {
     const struct contestant *contestants;
     size_t count;

@@ -13,7 +13,7 @@
 /* PROGRAM MEMBER DESCRIPTOR URI... */
 #define ARGUMENTS_BEFORE_URIS 3
 
-static const char *program; /* this one's path */
+static const char *program; /* the path of this program */
 
 static void *map(int descriptor, size_t size) {
     return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);

@@ -1,6 +1,6 @@
 /*
- * More processes of a test program, which share memory with the test that starts them. Each is the
- * program itself, started anew: main() asks crew_member whether it is one.
+ * More processes of a test program, which share memory with the test that starts them. Each process
+ * is the program itself, started anew: main() asks crew_member whether it is a member.
  */
 #ifndef REDLOCK_TEST_CREW_H
 #define REDLOCK_TEST_CREW_H
@@ -12,25 +12,25 @@
 struct crew {
     size_t members;
     pid_t pids[CREW_MAX];
-    void *memory; /* zeros at first */
+    void *memory; /* shared by all members; zeros at first */
     size_t size;
     int descriptor;
 };
 
 void crew_init(struct crew *crew, size_t size);
 
-/* Starts so many members, which are told the URIs of the fixture's masters. */
+/* Starts `members` processes, which are told the URIs of the fixture's masters. */
 void crew_start(struct crew *crew, struct fixture *f, size_t members);
 
-/* Whether none has ended yet. */
+/* Returns whether no member has ended yet. */
 bool crew_is_at_work(const struct crew *crew);
 
-/* Waits until all have ended, and asserts that they ended well. */
+/* Waits until all members have ended, and asserts that they ended well. */
 void crew_wait(struct crew *crew);
 
 void crew_finish(struct crew *crew);
 
-/* The work of a member, in place of the tests. Returns its exit status. */
+/* Does a member's work, in place of the tests. Returns the exit status. */
 typedef int crew_work(size_t member, void *memory, char **uris, size_t count);
 
 /*

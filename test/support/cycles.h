@@ -24,25 +24,25 @@ struct cycles {
     redlock_client *client;
     const char *prefix; /* of the keys */
     uint64_t ttl_ms;
-    size_t wanted;  /* cycles, all in all */
-    size_t started; /* of them */
+    size_t wanted;  /* number of cycles */
+    size_t started; /* number of cycles begun */
     size_t done;
-    size_t failed;          /* acquisitions or releases that were not OK */
-    redlock_status failure; /* the last one's */
-    char why[1024];         /* its explanation */
+    size_t failed;          /* number of acquisitions and releases that failed */
+    redlock_status failure; /* status of the last failure */
+    char why[1024];         /* explanation of the last failure */
     size_t in_flight;
-    /* Called after each cycle; NULL: not. */
+    /* Called after each cycle, unless NULL. */
     void (*step)(struct cycles *cycles);
     struct cycle slots[CYCLES_MOST_IN_FLIGHT];
 };
 
-/* Begins; the struct must stay until all `wanted` cycles are done. */
+/* Begins the cycles; the struct must stay until all `wanted` ones are done. */
 void cycles_start(struct cycles *cycles, struct fixture *f, redlock_client *client,
                   size_t in_flight, size_t wanted);
 
 void cycles_wait(struct cycles *cycles);
 
-/* Starts, waits, and asserts that none failed. */
+/* Begins the cycles, waits for all of them, and asserts that none failed. */
 void cycles_run(struct cycles *cycles, struct fixture *f, redlock_client *client, size_t in_flight,
                 size_t wanted);
 

@@ -1,6 +1,6 @@
 /*
- * A client that reaches each of the fixture's masters through a proxy, so that a test says what
- * arrives there, and when; and which of them are away.
+ * A client that reaches each of the fixture's masters through a proxy, so that a test decides which
+ * commands arrive, and when, and which masters are away.
  */
 #ifndef REDLOCK_TEST_DETOUR_H
 #define REDLOCK_TEST_DETOUR_H
@@ -15,10 +15,10 @@ struct detour {
     redlock_client *client;
 };
 
-/* Makes a patient client that is connected to all of them. */
+/* Makes a patient client that is connected to all proxies. */
 struct detour take_detour(struct fixture *f);
 
-/* The node goes away: its connection breaks, and it refuses new ones until proxy_accept. */
+/* Breaks a node's connection, and refuses new ones until proxy_accept. */
 void go_away(struct fixture *f, const struct detour *detour, size_t node);
 
 #endif

@@ -12,7 +12,7 @@
 #define TOKEN_DIGITS 40
 #define SHOWN_LINES 80
 
-/* Servers name the script that failed in their error: "script: <40 digits>". */
+/* Returns whether 40 digits are a script's name, as in servers' errors: "script: <40 digits>". */
 static bool is_script_name(const char *text, const char *at) {
     const char before[] = "script: ";
     size_t length = sizeof(before) - 1;

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Binds the socket to a name that is gone when this returns. The way to it; -1: none. */
+/* Binds a socket to a name that is gone on return. Returns a descriptor of the file, or -1. */
 static int way_to(int socket) {
     char folder[FOLDER_SIZE];
     struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 struct door {
-    int number;       /* the N that leads to the listener, or to a socket where nobody listens */
-    int listener;     /* connections arrive here */
-    int open, closed; /* what `number` is a copy of */
+    int number;       /* the N that leads to the listener, or to a socket without one */
+    int listener;     /* the socket at which connections arrive */
+    int open, closed; /* the descriptors of which `number` is a copy in turn */
 };
 
 /*
@@ -19,7 +19,7 @@ struct door {
  */
 bool door_make(struct door *door, int listener, int refuser, int number);
 
-/* Refuses connections from now on, or takes them again. Those that stand are not touched. */
+/* Takes connections from now on, or refuses them. Connections that stand are not touched. */
 bool door_set(struct door *door, bool is_open);
 
 /* Returns the next connection, which does not block and is closed on exec; -1: none has come. */

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* More than a client asks of a node for itself at once: the handshake with its scripts, and guards.
+/*
+ * More than the client's own commands at a node: the handshake with its scripts, and the guard's.
  */
 #define OWN_COMMANDS 64
 #define OWN_BYTES ((size_t)64 << 10)
@@ -19,7 +20,7 @@ static bool may_lack_memory(const struct app *app) {
 /* ---- callbacks ---- */
 
 static void enter(struct hold *hold, redlock_status status) {
-    CHECK(hold->app->calls == 0); /* from the loop, never from inside a call */
+    CHECK(hold->app->calls == 0); /* callbacks come from the loop, never from inside a call */
     CHECK(!hold->app->is_closed);
     CHECK(status <= REDLOCK_OK && status >= REDLOCK_ESYSTEM);
     CHECK(status != REDLOCK_ENOMEM || may_lack_memory(hold->app));
@@ -190,7 +191,7 @@ redlock_status app_ask_for(struct app *app, redlock_request *request, bool wants
                            struct hold **asked) {
     CHECK(app->count < APP_HOLDS_MAX);
     struct hold *hold = *asked = &app->holds[app->count++];
-    bool is_whole = request->size >= sizeof(*request); /* else the last fields are not looked at */
+    bool is_whole = request->size >= sizeof(*request); /* otherwise the last fields are not read */
     *hold = (struct hold){.app = app,
                           .is_tried_once = request->wait_ms == 0 && request->retries == 0,
                           .hears_of_loss = request->on_lost != NULL && is_whole,
@@ -238,7 +239,7 @@ redlock_status app_release(struct hold *hold, bool with_callback) {
         CHECK(!app->is_closing && (hold->stage == HOLD_HELD || hold->stage == HOLD_LOST));
         hold->stage = HOLD_RELEASING;
         hold->hears_of_release = with_callback;
-        app->leaves_keys |= !with_callback && may_lack_memory(app); /* it would not hear of it */
+        app->leaves_keys |= !with_callback && may_lack_memory(app); /* ENOMEM is not told then */
     } else {
         app_check_refusal(app, status);
         CHECK(app->is_closing || (hold->stage != HOLD_HELD && hold->stage != HOLD_LOST));

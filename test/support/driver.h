@@ -1,8 +1,8 @@
 /*
- * An application of the library, and what it is promised, whatever nodes say and whatever fails:
- * exactly one callback for each accepted request, none for a refused one, never before its call has
- * returned, none after on_closed, and no memory left then. All calls of the API go through here, so
- * that this is checked (check.h). The torture and the fuzzers drive it.
+ * An application of the library that checks (check.h) the promises of the API, whatever nodes
+ * answer and whatever fails: exactly one callback for each accepted request, none for a refused
+ * one, none before its call has returned, none after on_closed, and no memory left then. All calls
+ * of the API go through this module. The torture test and the fuzzers drive the application.
  */
 #ifndef REDLOCK_TEST_DRIVER_H
 #define REDLOCK_TEST_DRIVER_H
@@ -14,16 +14,16 @@
 
 struct event_base;
 
-/* The most locks that one run asks for. */
+/* The most requests for locks in one run. */
 #define APP_HOLDS_MAX 128
 
-/* What the application knows of a lock that it asked for. */
+/* The state of a requested lock, as the application knows it. */
 enum hold_stage {
-    HOLD_REFUSED,   /* the request was: there is no handle */
+    HOLD_REFUSED,   /* the request was refused: there is no handle */
     HOLD_ACQUIRING, /* on_acquired has not come */
     HOLD_HELD,
     HOLD_LOST,      /* on_lost has come */
-    HOLD_RELEASING, /* given back: on_released has not come */
+    HOLD_RELEASING, /* released: on_released has not come */
     HOLD_GONE       /* the handle has ended */
 };
 
@@ -33,77 +33,77 @@ struct hold {
     struct app *app;
     redlock_lock *lock;
     enum hold_stage stage;
-    bool is_extending;                                 /* on_extended has not come */
-    bool is_tried_once;                                /* neither a wait nor retries */
-    bool hears_of_loss;                                /* on_lost is set */
-    bool hears_of_release;                             /* on_released is set */
-    bool in_callback;                                  /* of it: it may be asked at any stage */
-    uint64_t min_validity_ms;                          /* when it is acquired */
-    uint64_t valid_until;                              /* if tried once: by Redlock step 3 */
-    redlock_status acquired, extended, lost, released; /* as last told */
-    unsigned losses, extensions;                       /* told so far */
+    bool is_extending;        /* on_extended has not come */
+    bool is_tried_once;       /* the request had neither a wait nor retries */
+    bool hears_of_loss;       /* on_lost is set */
+    bool hears_of_release;    /* on_released is set */
+    bool in_callback;         /* in a callback of the lock, which may be asked at any stage */
+    uint64_t min_validity_ms; /* the least validity when the lock is acquired */
+    uint64_t valid_until;     /* if is_tried_once: the end of validity, by Redlock step 3 */
+    redlock_status acquired, extended, lost, released; /* the statuses last told */
+    unsigned losses, extensions;                       /* numbers of callbacks so far */
 
     void (*then)(struct hold *hold); /* runs inside each callback; NULL: nothing */
 };
 
-/* What the program around the application knows, and does. Each but `blocks` may be NULL. */
+/* The program around the application: facts and callbacks. Each but `blocks` may be NULL. */
 struct app_world {
-    const size_t *blocks;          /* that the library has not given back */
-    bool (*may_lack_memory)(void); /* ENOMEM is an answer now; NULL: at any time */
-    void (*on_line)(struct app *app, const char *line);           /* of the log */
-    void (*react)(struct app *app, struct hold *hold, void *arg); /* inside each callback */
+    const size_t *blocks;          /* number of blocks that the library has not freed */
+    bool (*may_lack_memory)(void); /* ENOMEM is a right status now; NULL: at any time */
+    void (*on_line)(struct app *app, const char *line); /* called for each line of the log */
+    void (*react)(struct app *app, struct hold *hold, void *arg); /* called inside each callback */
     void *react_arg;
 };
 
 struct app {
     struct app_world world;
-    redlock_options options; /* as they were given; pointers may be gone */
-    redlock_client *client;  /* NULL: not made, or gone */
+    redlock_options options; /* as given to the library; pointers may be invalid */
+    redlock_client *client;  /* NULL: not created, or closed */
     bool is_closing, is_closed;
-    bool leaves_keys;    /* it was told that a key is left to its TTL, or cannot be told */
-    unsigned calls;      /* of the API that have not returned: 0 or 1 */
-    unsigned looks;      /* inspections that have not been told */
-    redlock_status seen; /* how the last one ended */
+    bool leaves_keys;    /* a key is left to its TTL, as was told or could not be told */
+    unsigned calls;      /* calls of the API that have not returned: 0 or 1 */
+    unsigned looks;      /* number of inspections without their callback so far */
+    redlock_status seen; /* the status of the last inspection */
     unsigned count;
     struct hold holds[APP_HOLDS_MAX];
 
-    /* Kept for the options, by a program that has no other place for them. */
+    /* Storage for the options, for a program that has no other. */
     const char *uris[REDLOCK_MAX_NODES];
     redlock_allocator allocator;
-    size_t out; /* blocks that the library has not given back */
+    size_t out; /* number of blocks that the library has not freed */
 };
 
-/* Each call checks what it is promised; a status is that of the API. */
+/* Each function checks the promises of its call; a status is that of the API. */
 
 /* Makes the client, with the application's log. */
 redlock_status app_create(struct app *app, struct event_base *base, redlock_options *options,
                           redlock_error *error);
 
-/* A second call of the API, at once, is of no effect: it is made, too. */
+/* Closes the client, and closes it again at once, which must be of no effect. */
 void app_close(struct app *app);
 
-/* Has the loss of the lock told, if the request's `on_lost` is not NULL. */
+/* Makes a request, whose on_lost, unless NULL, is replaced by the application's own. */
 redlock_status app_ask_for(struct app *app, redlock_request *request, bool wants_handle,
                            struct hold **hold);
 redlock_status app_extend(struct hold *hold, uint64_t ttl_ms, bool with_callback);
 redlock_status app_release(struct hold *hold, bool with_callback);
 redlock_status app_cancel(struct hold *hold);
 
-/* Asks who holds the key, and whether the fence is the newest. */
+/* Ask for the holder of a key, and whether a fence is the newest. */
 redlock_status app_inspect(struct app *app, const char *key);
 redlock_status app_check_fence(struct app *app, const char *key, uint64_t fence);
 
-/* All that only asks a lock: explain, report, key, validity; and a client: nodes, error. */
+/* Makes all calls that only ask, of a lock (explain, report, key, validity) and of the client. */
 void app_ask(struct hold *hold, size_t capacity);
 size_t app_ask_client(struct app *app, redlock_node_info *infos, size_t capacity);
 
-/* That the API has refused a call for a good reason. */
+/* Checks that the API has refused a call for a good reason. */
 void app_check_refusal(const struct app *app, redlock_status status);
 
-/* Whether the handle may be used; then each call on it is answered, one way or another. */
+/* Returns whether the handle may be used: each call on the lock is then accepted or refused. */
 bool hold_is_usable(const struct hold *hold);
 
-/* Whether a callback is due, whatever happens: no lock that is merely held or acquired. */
+/* Returns whether a callback is due in any case: not for a lock merely held or being acquired. */
 bool hold_is_awaited(const struct hold *hold);
 
 #endif

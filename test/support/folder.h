@@ -4,15 +4,13 @@
 #ifndef REDLOCK_TEST_FOLDER_H
 #define REDLOCK_TEST_FOLDER_H
 
-/* Of a folder's path: it leaves room for the name of a Unix socket, whose path the kernel bounds.
- */
+/* The size of a folder's path, so that a Unix socket in the folder is within the kernel's bound. */
 #define FOLDER_SIZE 72
 
-/* Makes "redlock-NAME-XXXXXX" there. Other than 0: it said why on stderr, and the path is "". */
+/* Makes "redlock-NAME-XXXXXX". Returns 0, or after a message on stderr not 0, with "" as path. */
 int folder_make(char path[FOLDER_SIZE], const char *name);
 
-/* Removes the folder and all that is in it, but not what links in it lead to. Other than 0: errno.
- */
+/* Removes the folder and its content, without following links. Returns 0 or errno. */
 int folder_remove(const char *path);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* In front of each block: its size, in a place that keeps the block aligned. */
+/* The size of a block, in front of the block, which stays aligned. */
 union header {
     size_t size;
     max_align_t align;
@@ -56,7 +56,7 @@ static void *gauge_realloc(void *memory, size_t size, void *context) {
     }
     header = realloc(count_out(context, memory), sizeof(*header) + size);
     if (header == NULL) {
-        abort(); /* the real memory is gone: no test of ours */
+        abort(); /* the machine's memory is exhausted: no failure of the library */
     }
     return count_in(context, header, size);
 }

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a condition may take to come true before the test is given up. */
+/* The time in which a condition must come true before the test is given up. */
 #define PATIENCE_MS 60000
 #define VALGRIND_FACTOR 10
 #define TICK_US 2000
@@ -46,7 +46,7 @@ size_t cycles_here(size_t cycles) {
 
 /* --------------------------------------------------------------------------------- the loop */
 
-/* By a clock that no test sets ahead. */
+/* Returns milliseconds by a clock that no test sets ahead. */
 static uint64_t real_ms(void) {
     struct timespec now;
 
@@ -343,7 +343,7 @@ redlock_node_info node_info(const redlock_client *client, size_t node) {
     return infos[node];
 }
 
-/* How many of a client's nodes are to be so. */
+/* The number of a client's nodes that must have a property. */
 struct tally {
     const redlock_client *client;
     bool (*is_so)(const redlock_node_info *info);
@@ -385,7 +385,7 @@ void wait_trusted(struct fixture *f, redlock_client *client, size_t count) {
     wait_tally(f, (struct tally){client, is_trusted, count}, "trusted");
 }
 
-/* A question about one node. */
+/* A condition on one node. */
 struct question {
     const redlock_client *client;
     size_t node;
@@ -572,7 +572,7 @@ static struct call *new_call(struct fixture *f, const char *verb, redlock_lock *
     return call;
 }
 
-/* Enters a call into the books, or fails the test because it was refused. */
+/* Registers an accepted call, or fails the test because the call was refused. */
 static struct call *accept_call(struct call *call, redlock_status status) {
     struct fixture *f = call->fixture;
 

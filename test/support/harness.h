@@ -1,15 +1,15 @@
 /*
  * One test's world: an event base, the masters, the clients that the test made on them, and every
- * request that was accepted. `finish`, the teardown, closes what is still open and then asserts
- * what must hold after any test:
+ * request that was accepted. `finish`, the teardown, closes clients that are still open and then
+ * asserts the following, which must hold after any test:
  *   - every accepted request had exactly one callback, after its call had returned;
- *   - the allocator hook got back all that it gave;
+ *   - the allocator hook got back all blocks;
  *   - no descriptor is left open, and no event of the library's is left in the base.
  *
- * Tests wait for conditions, never for time: `run_until` runs the loop until a condition holds,
- * and fails the test when that takes absurdly long. Clients have timeouts that no delay of a busy
- * machine reaches; a test about a timeout lets that time pass on its own clocks (clocks.h), when
- * all that is to come before the timeout has come.
+ * Tests wait for conditions, never for time: `run_until` runs the loop until a condition holds, and
+ * fails the test when that takes absurdly long. Clients have timeouts that no delay of a busy
+ * machine reaches; a test about a timeout lets the time pass on its own clocks (clocks.h), after
+ * all events that must come before the timeout.
  */
 #ifndef REDLOCK_TEST_HARNESS_H
 #define REDLOCK_TEST_HARNESS_H
@@ -31,7 +31,7 @@
 /* A TTL so long that no key vanishes by expiry while a test waits for it to vanish. */
 #define LONG_TTL_MS 3000000
 
-/* A timeout that no delay reaches: unless a test lets as much time pass, it never ends. */
+/* A timeout that no delay reaches: it only ends if a test lets as much time pass. */
 #define PATIENT_MS 30000
 
 struct call;
@@ -49,15 +49,15 @@ struct call {
     TAILQ_ENTRY(call) link;
     struct fixture *fixture;
     const char *verb;   /* "acquire", "extend" or "release" */
-    redlock_lock *lock; /* NULL when the handle has ended */
-    bool returned;      /* the call that made the request did */
+    redlock_lock *lock; /* NULL once the handle has ended */
+    bool returned;      /* the call that made the request has returned */
     size_t ended;       /* callbacks so far */
     redlock_status status;
-    char *why; /* redlock_explain, once it has ended */
+    char *why; /* redlock_explain's sentence, once the call has ended */
     size_t opinion_count;
-    struct opinion *opinions; /* redlock_report, once it has ended */
+    struct opinion *opinions; /* redlock_report's entries, once the call has ended */
 
-    /* Runs inside the callback, after all of the above is set; may do anything. NULL: nothing. */
+    /* Runs inside the callback, unless NULL, after the fields above are set; may do anything. */
     void (*then)(struct call *call, void *arg);
     void *then_arg;
 };
@@ -83,19 +83,19 @@ struct member {
     void *then_arg;
 };
 
-/* Something to be destroyed after the clients were closed. */
+/* An object to be destroyed after the clients were closed. */
 struct duty;
 
 struct fixture {
-    const void *row; /* of the table that the test is in; NULL: it is in none */
+    const void *row; /* row of a table of tests; NULL: the test has none */
     struct event_base *base;
     struct masters *masters; /* NULL: none */
-    uint32_t frozen;         /* one bit for each master that was stopped by freeze() */
+    uint32_t frozen;         /* mask of the masters that freeze() has stopped */
     struct gauge gauge;
     struct diary diary;
     size_t accepted; /* requests */
     size_t ended;    /* their callbacks */
-    int descriptors; /* open when the test began */
+    int descriptors; /* number of descriptors open when the test began */
     struct event *tick;
     TAILQ_HEAD(call_list, call) calls;
     TAILQ_HEAD(, loss) losses;
@@ -108,32 +108,31 @@ struct fixture {
 /* cmocka setup functions; *state becomes the fixture. */
 int no_masters(void **state);
 int five_masters(void **state);
-/* For other numbers of masters, or with arguments of redis-server. */
+/* Sets up a fixture with any number of masters, and with arguments of redis-server. */
 int start_fixture(void **state, size_t masters, const char *const *arguments);
 int start_fixture_with(void **state, size_t masters, const struct masters_options *options);
-/* The teardown. */
+/* Ends the test, as described above: cmocka's teardown function. */
 int finish(void **state);
 
-/* Tests of one form, each a row of a table: the test's name, and what the fixture's row points to.
- */
+/* A test of a table: the test's name, and the row that the fixture's `row` points to. */
 #define ON_ROW(name, test, setup, row)                                                             \
     { name, test, setup, finish, (void *)(uintptr_t)(row) }
 
 #define ON_NO_MASTERS(test) cmocka_unit_test_setup_teardown(test, no_masters, finish)
 #define ON_FIVE_MASTERS(test) cmocka_unit_test_setup_teardown(test, five_masters, finish)
 
-/* Has `destroy(object)` called after all clients were closed, the newest first. */
+/* Registers an object to be destroyed after all clients were closed, the newest first. */
 void at_finish(struct fixture *f, void (*destroy)(void *object), void *object);
 
-/* A temporary folder of the test's own (folder.h), which ends with the fixture. */
+/* Makes a temporary folder (folder.h), which is removed with the fixture. */
 const char *folder_for(struct fixture *f, const char *name);
 
-/* Whether this process runs under valgrind, which makes it ten to fifty times slower. */
+/* Returns whether this process runs under valgrind, ten to fifty times slower. */
 bool under_valgrind(void);
 
 /*
- * How many cycles a test that repeats itself `cycles` times shall do here: fewer under valgrind,
- * never more than the environment variable REDLOCK_TEST_CYCLES says.
+ * Returns the number of cycles for a test that repeats itself `cycles` times: fewer under valgrind,
+ * and never more than the environment variable REDLOCK_TEST_CYCLES.
  */
 size_t cycles_here(size_t cycles);
 
@@ -153,41 +152,41 @@ void pass_until(struct fixture *f, redlock_client *client, uint32_t silent, uint
 void pass_until_disconnected(struct fixture *f, redlock_client *client, size_t node,
                              uint64_t step_ms, uint64_t times);
 
-/* Runs the loop until it has polled so many times: for what should have happened at once. */
+/* Runs the loop until it has polled `turns` times: for events that are due at once. */
 void run_turns(struct fixture *f, unsigned turns);
 
 void wait_logged(struct fixture *f, const char *text);
 
 /* ------------------------------------------------------------------------------------ clients */
 
-/* Options that never cut short a slow machine, and that log to the diary, all levels. */
+/* Returns options whose timeouts no slow machine reaches, and that log all levels to the diary. */
 redlock_options patient_options(struct fixture *f, const char *const *nodes, size_t count);
 
-/* A client on these options; asserts that they are accepted. */
+/* Makes a client with these options, and asserts that they are accepted. */
 redlock_client *create_client(struct fixture *f, const redlock_options *options);
 
 /* Makes a client as create_client does, connected to all of its nodes. */
 redlock_client *connect_with(struct fixture *f, const redlock_options *options);
 
-/* A patient client on all of the fixture's masters, connected to all. */
+/* Makes a patient client of all of the fixture's masters, connected to all. */
 redlock_client *connect_client(struct fixture *f);
 
-/* Runs the loop until exactly so many nodes are connected. */
+/* Runs the loop until exactly `count` nodes are connected. */
 void wait_connected(struct fixture *f, redlock_client *client, size_t count);
 
-/* Runs the loop until exactly so many nodes are trusted. */
+/* Runs the loop until exactly `count` nodes are trusted. */
 void wait_trusted(struct fixture *f, redlock_client *client, size_t count);
 
 /* Returns the node's entry of redlock_client_nodes now. */
 redlock_node_info node_info(const redlock_client *client, size_t node);
 
-/* Runs the loop until connections to the node failed or ended so many times or more. */
+/* Runs the loop until connections to the node failed or ended at least `times` times. */
 void wait_disconnected(struct fixture *f, redlock_client *client, size_t node, uint64_t times);
 
-/* Runs the loop until the node owes no release. */
+/* Runs the loop until no release is owed to the node. */
 void wait_no_debts(struct fixture *f, redlock_client *client, size_t node);
 
-/* Runs the loop until the node has answered all that it was sent. */
+/* Runs the loop until the node has answered all commands. */
 void wait_answered(struct fixture *f, redlock_client *client, size_t node);
 
 /*
@@ -203,41 +202,41 @@ void close_client(struct fixture *f, redlock_client *client); /* and waits */
 
 /* ------------------------------------------------------------------------------------ requests */
 
-/* A request for one try, without watchdog. */
+/* Returns a request for one try, without watchdog. */
 redlock_request request_for(const char *key, uint64_t ttl_ms);
 
-/* Sets the request's on_lost, and returns where it will be written down. */
+/* Sets the request's on_lost, and returns the record that the news will go into. */
 struct loss *watch_loss(struct fixture *f, redlock_request *request);
 redlock_status wait_lost(struct fixture *f, struct loss *loss);
 
-/* Each asserts that the request is accepted. */
+/* Make a request, and assert that it is accepted. */
 struct call *begin_acquire(struct fixture *f, redlock_client *client,
                            const redlock_request *request);
 struct call *begin_extend(struct fixture *f, redlock_lock *lock, uint64_t ttl_ms);
 struct call *begin_release(struct fixture *f, redlock_lock *lock);
 
-/* Runs the loop until the lock is valid for more than so long: it was renewed. */
+/* Runs the loop until the lock is valid for more than `above_ms`: it was renewed. */
 void wait_valid(struct fixture *f, const redlock_lock *lock, uint64_t above_ms);
 
 /* Runs the loop until the call's callback came; returns its status. */
 redlock_status await(struct fixture *f, struct call *call);
 
-/* begin_..., then await. */
+/* Make a request as begin_... does, and await its callback. */
 struct call *acquire(struct fixture *f, redlock_client *client, const redlock_request *request);
 redlock_status try_lock(struct fixture *f, redlock_client *client, const char *key,
                         uint64_t ttl_ms);
 redlock_status extend(struct fixture *f, redlock_lock *lock, uint64_t ttl_ms);
 redlock_status let_go(struct fixture *f, redlock_lock *lock);
 
-/* Acquires in one try, and asserts that it could. */
+/* Acquires in one try, and asserts success. */
 redlock_lock *hold(struct fixture *f, redlock_client *client, const char *key, uint64_t ttl_ms);
-/* The same for a whole request. */
+/* hold() for a whole request. */
 redlock_lock *hold_for(struct fixture *f, redlock_client *client, const redlock_request *request);
 
-/* How many nodes gave this vote in the call's last round. */
+/* Returns the number of nodes that gave this vote in the call's last round. */
 size_t votes(const struct call *call, redlock_vote vote);
 
-/* Asserts the status; when it is another, shows the explanation. */
+/* Asserts the status of a call; shows the explanation of another status. */
 void assert_ended(const struct call *call, redlock_status status);
 
 /* Asserts that the text occurs in the call's explanation. */

@@ -22,7 +22,7 @@ size_t holders(struct fixture *f, const char *key) {
 struct expectation {
     struct fixture *f;
     size_t master;
-    const char *name; /* of a key, or of a command */
+    const char *name; /* the name of a key, or of a command */
     size_t count;
 };
 
@@ -103,7 +103,7 @@ void tell(struct fixture *f, size_t from, size_t to, const char *command) {
     }
 }
 
-/* The number behind "name" in INFO's answer; 0 when it is not there. */
+/* Returns the number behind "name" in INFO's answer; 0 when the answer has none. */
 static long long number_in_info(struct fixture *f, size_t master, const char *section,
                                 const char *name) {
     char *info = masters_query(f->masters, master, "INFO %s", section);

@@ -1,10 +1,10 @@
 /*
- * Each master is a child process in a folder of our own: its log, its Unix socket and whatever it
- * writes lie there, so that ending the child and removing the folder leaves nothing behind.
+ * Each master is a child process with a folder of its own, for its log, its Unix socket and all
+ * files that it writes, so that nothing is left once the child has ended and the folder is removed.
  *
- * Its port stays reserved for as long as the masters live, also while it is killed.
+ * A master's port stays reserved for as long as the masters live, also while the master is killed.
  *
- * Pings and queries go over the Unix socket. Nobody else can answer there.
+ * Pings and queries go over the Unix socket, where no other process can answer.
  */
 #define _GNU_SOURCE 1 /* close_range */
 
@@ -40,19 +40,19 @@
 struct master {
     pid_t pid; /* 0: not running */
     int port;
-    int reservation; /* the socket that keeps the port ours; -1: none */
+    int reservation; /* the socket that reserves the port; -1: none */
     char address[64];
     char uri[96];
     char socket_path[PATH_SIZE];
     char unix_uri[PATH_SIZE + 32];
     char log_path[PATH_SIZE];
-    char data_path[PATH_SIZE]; /* the folder of what it writes */
+    char data_path[PATH_SIZE]; /* the folder of the server's files */
     const char *host;
 };
 
 struct masters {
     LIST_ENTRY(masters) link;
-    pid_t owner; /* a fork of the test must not end the masters of its parent */
+    pid_t owner; /* the process that may end the masters: no fork of it */
     size_t count;
     struct master *list;
     const char **uris;
@@ -62,7 +62,7 @@ struct masters {
     char folder[FOLDER_SIZE];
 };
 
-/* All that were started and not finished: what exit() has to clean up. */
+/* All masters that were started and not finished, which exit() has to clean up. */
 static LIST_HEAD(, masters) unfinished = LIST_HEAD_INITIALIZER(unfinished);
 
 static _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -115,7 +115,7 @@ static int reserve_port(struct master *master) {
     return 0;
 }
 
-/* In the child: becomes the server. Returns only when that is impossible, with errno set. */
+/* Turns a child into the server. Returns only when that is impossible, with errno set. */
 static void become_server(const struct masters *masters, const struct master *master,
                           const char **argv) {
     int null = open("/dev/null", O_RDONLY);
@@ -134,14 +134,14 @@ static void become_server(const struct masters *masters, const struct master *ma
             0) {
         return;
     }
-    /* The test's own connections must not stay open in here. */
+    /* The test's own connections must not stay open in the server. */
     if (close_range(STDERR_FILENO + 1, ~0U, 0) != 0) {
         return;
     }
     execvp(argv[0], (char *const *)argv);
 }
 
-/* redis-server, or whatever is to be tested in its place. */
+/* Returns the name of redis-server, or of the program to test in its place. */
 static const char *server_program(void) {
     const char *chosen = getenv("REDLOCK_SERVER");
     return chosen != NULL && chosen[0] != '\0' ? chosen : "redis-server";
@@ -149,25 +149,26 @@ static const char *server_program(void) {
 
 static int start_process(const struct masters *masters, struct master *master) {
     char port[16];
-    const char *fixed[] = {server_program(),
-                           "--bind",
-                           master->host,
-                           "--port",
-                           masters->options.tls ? "0" : port,
-                           "--unixsocket",
-                           master->socket_path,
-                           "--dir",
-                           master->data_path,
-                           "--daemonize",
-                           "no",
-                           "--save",
-                           "",
-                           "--appendonly",
-                           masters->options.persistent ? "yes" : "no",
-                           "--appendfsync",
-                           "always",
-                           "--tls-port", /* with TLS only: a server may be built without */
-                           port};
+    const char *fixed[] = {
+        server_program(),
+        "--bind",
+        master->host,
+        "--port",
+        masters->options.tls ? "0" : port,
+        "--unixsocket",
+        master->socket_path,
+        "--dir",
+        master->data_path,
+        "--daemonize",
+        "no",
+        "--save",
+        "",
+        "--appendonly",
+        masters->options.persistent ? "yes" : "no",
+        "--appendfsync",
+        "always",
+        "--tls-port", /* with TLS only: a server without TLS does not know the option */
+        port};
     size_t fixed_count = sizeof(fixed) / sizeof(fixed[0]) - (masters->options.tls ? 0 : 2);
     const char **argv = allocate(fixed_count + masters->argument_count + 1, sizeof(*argv));
 
@@ -222,7 +223,7 @@ static redisContext *connect_to(const struct master *master) {
     return context;
 }
 
-/* Any reply counts: a server that wants a password answers with an error. */
+/* Returns whether any reply comes: a server that wants a password answers with an error. */
 static bool answers_ping(const struct master *master) {
     redisContext *context = connect_to(master);
     redisReply *reply = context->err == 0 ? redisCommand(context, "PING") : NULL;
@@ -322,7 +323,7 @@ static const char *const minimal_user[] = {
 static const char *const reader_rights[] = {"+zadd",   "+zscore", "+zrem",      "+zremrangebyscore",
                                             "+zcount", "+zrange", "+pexpireat", NULL};
 
-/* Whether URIs are to log in as that user. */
+/* Returns whether URIs are to log in as the minimal user. */
 static bool wants_minimal_user(void) {
     return getenv("REDLOCK_TEST_MINIMAL_USER") != NULL;
 }
@@ -586,7 +587,7 @@ static char *reply_to_string(const redisReply *reply) {
     }
 }
 
-/* An error in the answer to AUTH is no concern here: the query's own answer will show it. */
+/* Sends AUTH, if there is a password. A refusal shows in the answer to the query itself. */
 static void authenticate(const struct masters *masters, redisContext *context) {
     const char *password = password_of(masters);
 

@@ -2,10 +2,10 @@
  * Throwaway Redis masters: real redis-server processes (or $REDLOCK_SERVER) on free ports, without
  * persistence unless asked for, in a temporary folder. They end with masters_finish, and at the
  * latest with the process that started them, however that ends. With REDLOCK_TEST_MINIMAL_USER in
- * the environment their URIs log in as a user who has only the rights for plain locks in
- * lib/doc/operating.md; with its value "readers", also those for readers and writers. Everything
- * here blocks: it is for tests, the benchmark and the demo, not for use inside a running loop's
- * callbacks where time matters.
+ * the environment their URIs log in as a user with only the rights for plain locks in
+ * lib/doc/operating.md; with the value "readers", also those for readers and writers. All functions
+ * block: they are for tests, the benchmark and the demo, not for callbacks of a running loop in
+ * which time matters.
  */
 #ifndef REDLOCK_TEST_MASTERS_H
 #define REDLOCK_TEST_MASTERS_H
@@ -18,55 +18,55 @@
 struct masters;
 
 /*
- * Starts `count` masters and waits until each answers PING (or an error: a password that it
- * wants). `arguments` is a NULL-terminated list of further redis-server arguments for all of them,
- * such as {"--requirepass", "secret", NULL}; NULL for none. Returns NULL, after a message on
+ * Starts `count` masters and waits until each answers PING (also with an error: it may want a
+ * password). `arguments` is a NULL-terminated list of further redis-server arguments for all of
+ * them, such as {"--requirepass", "secret", NULL}; NULL for none. Returns NULL, after a message on
  * stderr, when they could not be started.
  */
 struct masters *masters_start(size_t count, const char *const *arguments);
 
-/* What differs from plain masters; what is zero is as usual. */
+/* The differences from plain masters; a field of zero makes none. */
 struct masters_options {
     const char *const *arguments; /* as above */
-    const char *const *hosts;     /* an address for each to listen on; NULL: 127.0.0.1 for all */
-    bool tls;        /* the port speaks TLS alone; the URIs are rediss://; `arguments` say how */
-    bool persistent; /* each writes an append-only file, synced at every write: restarts keep it */
+    const char *const *hosts;     /* an address for each master to listen on; NULL: 127.0.0.1 */
+    bool tls;        /* the port speaks only TLS; URIs are rediss://; `arguments` say how */
+    bool persistent; /* an append-only file, synced at every write, keeps data over restarts */
 
     /*
      * Runs in each child before it becomes the server, at every start: to enter a namespace, to
-     * set the environment. Other than 0, with errno set: it cannot be started.
+     * set the environment. Returns 0; or not 0, with errno set, when the server cannot be started.
      */
     int (*prepare)(size_t index, void *arg);
     void *prepare_arg;
 };
 
-/* The same; `hosts` must live as long as the masters. */
+/* Starts masters as masters_start does; `hosts` must live as long as the masters. */
 struct masters *masters_start_with(size_t count, const struct masters_options *options);
 
-/* Ends all of them, by pid, waits for them, and removes the folder. Takes NULL. */
+/* Ends all masters, by pid, waits for their end, and removes the folder. Takes NULL. */
 void masters_finish(struct masters *masters);
 
 size_t masters_count(const struct masters *masters);
 int masters_port(const struct masters *masters, size_t index);
 pid_t masters_pid(const struct masters *masters, size_t index); /* 0 when killed */
 
-/* "127.0.0.1:PORT" */
+/* Returns "127.0.0.1:PORT". */
 const char *masters_address(const struct masters *masters, size_t index);
 
-/* "redis://127.0.0.1:PORT", and an array of all of them; both live as long as the masters. */
+/* Return "redis://127.0.0.1:PORT", and an array of all; both live as long as the masters. */
 const char *masters_uri(const struct masters *masters, size_t index);
 const char *const *masters_uris(const struct masters *masters);
 
-/* "unix:///tmp/.../master-0.sock": every master also listens on a socket. */
+/* Returns "unix:///tmp/.../master-0.sock": every master also listens on a socket. */
 const char *masters_unix_uri(const struct masters *masters, size_t index);
 
-void masters_kill(struct masters *masters, size_t index);    /* SIGKILL, and waits for its end */
+void masters_kill(struct masters *masters, size_t index);    /* by SIGKILL; waits for its end */
 void masters_restart(struct masters *masters, size_t index); /* same port; waits for PING */
-/* Removes what a killed master has persisted, so that it restarts empty, as others always do. */
+/* Removes the persisted data of a killed master, so that it restarts empty, as others do. */
 void masters_forget(struct masters *masters, size_t index);
 void masters_stop(struct masters *masters, size_t index); /* SIGSTOP, and waits for it to stop */
 void masters_continue(struct masters *masters, size_t index); /* SIGCONT */
-/* The same of those from `from` to `to`, without the latter. */
+/* masters_stop and masters_continue, for masters `from` to `to - 1`. */
 void masters_stop_range(struct masters *masters, size_t from, size_t to);
 void masters_continue_range(struct masters *masters, size_t from, size_t to);
 
@@ -79,7 +79,7 @@ void masters_continue_range(struct masters *masters, size_t from, size_t to);
  */
 char *masters_query(struct masters *masters, size_t index, const char *format, ...);
 
-/* The same for answers that are integers. */
+/* masters_query for answers that are integers. */
 long long masters_query_integer(struct masters *masters, size_t index, const char *format, ...);
 
 #endif

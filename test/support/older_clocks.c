@@ -1,6 +1,6 @@
 /*
- * gettimeofday and time as clock_gettime has it: for a program, or a module loaded into one, that
- * has put a clock_gettime of its own before libc's.
+ * gettimeofday and time by clock_gettime, for a program, or a module loaded into one, that replaces
+ * libc's clock_gettime by its own.
  */
 #include <sys/time.h>
 #include <time.h>

@@ -21,8 +21,8 @@ struct peer_link {
     LIST_ENTRY(peer_link) entry;
     struct peer *peer;
     struct bufferevent *stream;
-    struct seat seat;   /* what was said is not yet given to the stream */
-    const void *poured; /* to be said over and over; NULL: nothing */
+    struct seat seat;   /* bytes said stay in its outbox until the stream takes them */
+    const void *poured; /* bytes to be said over and over; NULL: none */
     size_t poured_length;
     bool reading; /* inside the answer callback */
     bool hung_up;
@@ -249,14 +249,14 @@ void wait_peer_commands(struct fixture *f, struct peer *peer, size_t count) {
 
 /* -------------------------------------------------------------------------------------- answers */
 
-/* What is said inside the answer callback goes out after it. */
+/* Sends said bytes, but inside the answer callback leaves that to its caller. */
 static void said(struct peer_link *link) {
     if (!link->reading) {
         pump(link);
     }
 }
 
-/* "y" for each key: each was there and is now released or renewed. */
+/* Answers "y" for each key: the key was there, and is released or renewed. */
 static void answer_script(struct peer_link *link, const struct command *command) {
     size_t keys = command_keys(command);
     char *items = malloc(keys + 1);

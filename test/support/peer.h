@@ -1,6 +1,6 @@
 /*
- * A server that only looks like Redis: it lives on the test's own loop, and a callback decides
- * what it answers to each command, whether well, late, wrongly or without end.
+ * A server that only looks like Redis, on the test's own loop: a callback decides on the answer to
+ * each command, whether right, late, wrong or without end.
  */
 #ifndef REDLOCK_TEST_PEER_H
 #define REDLOCK_TEST_PEER_H
@@ -11,7 +11,7 @@
 struct peer;
 struct peer_link; /* one accepted connection */
 
-/* Decides what to say to a command. The link is valid until the callback has hung up. */
+/* Answers a command. The link is valid until the callback has hung up. */
 typedef void peer_answer(struct peer_link *link, const struct command *command, void *arg);
 
 /* Listens on a free port of 127.0.0.1. Ends with the fixture, after the clients. */
@@ -22,20 +22,20 @@ struct peer *peer_create_unix(struct fixture *f, peer_answer *answer, void *arg)
 
 const char *peer_uri(const struct peer *peer);
 
-/* Has `greet` called for each new connection, before anything was read from it. */
+/* Sets the callback for each new connection, called before anything is read from it. */
 void peer_greet(struct peer *peer, void (*greet)(struct peer_link *link, void *arg));
 
-/* From now on at most so many bytes at once, each piece in a turn of the loop of its own. */
+/* Sends at most `bytes` bytes at once from now on, each piece in a turn of the loop of its own. */
 void peer_set_chunk(struct peer *peer, size_t bytes);
 
 size_t peer_links(const struct peer *peer);      /* connections accepted so far */
-size_t peer_open_links(const struct peer *peer); /* of them, open now */
+size_t peer_open_links(const struct peer *peer); /* connections open now */
 size_t peer_poured(const struct peer *peer);     /* bytes of peer_pour that were taken */
 size_t peer_commands(const struct peer *peer);   /* commands read so far */
 
-/* Runs the loop until so many connections were accepted, all in all. */
+/* Runs the loop until `count` connections were accepted in all. */
 void wait_peer_links(struct fixture *f, struct peer *peer, size_t count);
-/* Runs the loop until so many commands were read, all in all. */
+/* Runs the loop until `count` commands were read in all. */
 void wait_peer_commands(struct fixture *f, struct peer *peer, size_t count);
 
 /* Answers (a peer_answer) like a Redis that grants, renews and releases every lock. */

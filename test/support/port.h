@@ -7,14 +7,14 @@
 #include <netinet/in.h>
 
 /*
- * Binds the socket to a port of the kernel's choice, told in `address`. As long as it stays open,
- * and never listens, whoever sets SO_REUSEADDR and names the port can listen there; but nobody else
- * is given it, neither to listen nor as the source of a connection (which, to that very port, would
- * connect to itself). 0, or -1 with errno set.
+ * Binds the socket to a port of the kernel's choice, and stores the port in `address`. As long as
+ * the socket stays open, and never listens, a process that sets SO_REUSEADDR and names the port can
+ * listen there; but no other process is given the port, neither to listen nor as the source of a
+ * connection (which, to that very port, would connect to itself). Returns 0, or -1 with errno set.
  */
 int port_reserve(int socket, struct sockaddr_in *address);
 
-/* Has the socket listen beside the one that reserves the address. 0, or -1 with errno set. */
+/* Listens at a reserved address, on another socket. Returns 0, or -1 with errno set. */
 int port_listen(int socket, const struct sockaddr_in *address);
 
 #endif

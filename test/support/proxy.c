@@ -1,10 +1,10 @@
 /*
- * A span is one connection of the client and the one to the master that belongs to it. Requests
- * are taken apart into commands on their way, so that they can be counted and held from a named
- * one on; replies are passed on as they come.
+ * A span is one connection of the client and the connection to the master that belongs to it.
+ * Requests are taken apart into commands on their way, so that commands can be counted, and held
+ * from a named one on; replies are passed on as they come.
  *
- * When the client's side ends first, what it sent is still delivered before the master's side is
- * ended, as a network would.
+ * When the client's side ends first, the bytes that it sent are still delivered before the master's
+ * side is ended, as by a network.
  */
 #define _GNU_SOURCE 1
 
@@ -31,12 +31,12 @@
 struct span {
     LIST_ENTRY(span) entry;
     struct proxy *proxy;
-    struct bufferevent *client; /* NULL: has ended */
+    struct bufferevent *client; /* NULL: ended */
     struct bufferevent *server;
     struct evbuffer *requests; /* not yet passed on */
     bool hold_requests;
     bool hold_replies;
-    bool shut; /* the server was told that no more will come */
+    bool shut; /* the server was told the end of the requests */
 };
 
 struct tally {
@@ -47,8 +47,8 @@ struct tally {
 struct proxy {
     struct fixture *fixture;
     size_t master;
-    struct evconnlistener *listener; /* NULL: refuses */
-    int reservation;                 /* keeps the port ours */
+    struct evconnlistener *listener; /* NULL: connections are refused */
+    int reservation;                 /* the socket that reserves the port */
     struct sockaddr_in address;
     LIST_HEAD(, span) spans;
     bool hold_requests; /* for new connections */
@@ -93,7 +93,7 @@ static void pass_replies(struct span *span) {
     }
 }
 
-/* Once the client is gone and all is delivered, the master may end its side as well. */
+/* Tells the master the end of the requests, once the client is gone and all is delivered. */
 static void shut_when_delivered(struct span *span) {
     if (span->client == NULL && !span->shut && evbuffer_get_length(span->requests) == 0 &&
         evbuffer_get_length(bufferevent_get_output(span->server)) == 0) {

@@ -1,7 +1,7 @@
 /*
- * A proxy in front of a master, on the test's own loop, that can hold back what passes, in either
- * direction, and break connections. Direct calls control it, so that a test decides in which order
- * things happen.
+ * A proxy in front of a master, on the test's own loop, that can hold back requests and replies,
+ * and break connections. Direct calls control the proxy, so that a test decides on the order of
+ * events.
  */
 #ifndef REDLOCK_TEST_PROXY_H
 #define REDLOCK_TEST_PROXY_H
@@ -14,7 +14,7 @@ struct proxy;
 /* Listens on a free port of 127.0.0.1. Ends with the fixture, after the clients. */
 struct proxy *proxy_create(struct fixture *f, size_t master);
 
-/* One in front of each of the fixture's masters, and their URIs. */
+/* Makes a proxy in front of each of the fixture's masters, and fills in their URIs. */
 void proxies_create(struct fixture *f, struct proxy **proxies, const char **uris);
 
 const char *proxy_uri(const struct proxy *proxy);
@@ -29,13 +29,13 @@ void proxy_pass_requests(struct proxy *proxy);
 void proxy_hold_replies(struct proxy *proxy);
 void proxy_pass_replies(struct proxy *proxy);
 
-/* Each does so for those from `from` to `to`, without the latter. */
+/* The functions above for proxies `from` to `to - 1`. */
 void proxies_hold_requests(struct proxy *const *proxies, size_t from, size_t to, const char *name);
 void proxies_pass_requests(struct proxy *const *proxies, size_t from, size_t to);
 void proxies_hold_replies(struct proxy *const *proxies, size_t from, size_t to);
 void proxies_pass_replies(struct proxy *const *proxies, size_t from, size_t to);
 
-/* Ends all connections, on both sides; what was held back is gone. */
+/* Ends all connections, on both sides; bytes held back are lost. */
 void proxy_cut(struct proxy *proxy);
 
 /*
@@ -43,19 +43,19 @@ void proxy_cut(struct proxy *proxy);
  * that are still under way when their sender is gone. New connections pass everything.
  */
 void proxy_strand(struct proxy *proxy);
-/* Delivers them, and runs the loop until the master has executed them. */
+/* Delivers the stranded requests, and runs the loop until the master has executed them. */
 void proxy_deliver(struct proxy *proxy);
 
-/* Refuses connections, as a host without that server does; accepts them again. */
+/* Refuses connections, as a host without a server does; accepts them again. */
 void proxy_refuse(struct proxy *proxy);
 void proxy_accept(struct proxy *proxy);
 
-/* How many commands of a name have arrived so far, whether held back or not. */
+/* Returns the number of commands of a name that have arrived so far, held back or not. */
 size_t proxy_arrived(const struct proxy *proxy, const char *name);
-/* Runs the loop until so many have. */
+/* Runs the loop until `count` commands of a name have arrived. */
 void wait_arrived(struct fixture *f, struct proxy *proxy, const char *name, size_t count);
 
-/* Has `watch` called for each command that arrives, also while the fixture is taken down. */
+/* Sets the callback for each command that arrives, also while the fixture is taken down. */
 void proxy_watch(struct proxy *proxy, void (*watch)(const struct command *command, void *arg),
                  void *arg);
 

@@ -1,6 +1,6 @@
 /*
- * A hop is a client's connection and the one to the port. What arrives is passed on by a timer
- * that fires in every turn of the loop in which something waits.
+ * A hop is a client's connection and the connection to the port. Bytes that arrive are passed on by
+ * a timer that fires in every turn of the loop in which bytes wait.
  */
 #include "relay.h"
 
@@ -38,7 +38,7 @@ static void free_hop(struct hop *hop) {
     free(hop);
 }
 
-/* True when more is left. */
+/* Passes one piece on. Returns whether more is left. */
 static bool pass_piece(struct hop *hop, struct bufferevent *from, struct bufferevent *to) {
     struct evbuffer *input = bufferevent_get_input(from);
 

@@ -14,10 +14,10 @@ struct relay *relay_create(struct fixture *f, int port);
 
 int relay_port(const struct relay *relay);
 
-/* From now on at most so many bytes at once, each piece in a turn of the loop of its own. */
+/* Passes at most `bytes` bytes at once from now on, each piece in a turn of its own. */
 void relay_set_chunk(struct relay *relay, size_t bytes);
 
-/* Takes nothing from the client, so that its socket fills; and goes on. */
+/* Takes no bytes from the client, so that its socket fills; and goes on. */
 void relay_hold(struct relay *relay);
 void relay_pass(struct relay *relay);
 

@@ -8,7 +8,7 @@
 
 /*
  * Runs a script for the call in `words` (EVAL or EVALSHA, text or SHA-1, number of keys, keys,
- * arguments). The answer is valid until the store's next.
+ * arguments). The answer is valid until the store's next one.
  */
 struct reply scripting_run(struct store *store, enum script script, const struct words *words,
                            unsigned keys);

@@ -46,16 +46,16 @@ struct store {
     uint64_t commands;  /* number of commands carried out so far, which the owner counts */
     int64_t started_ms; /* instant of the server's start, by its clock */
     unsigned replicas;  /* number of replicas that confirm */
-    bool is_reticent;   /* whether its scripts may not ask for INFO */
+    bool is_reticent;   /* scripts may not call INFO */
     char run_id[STORE_RUN_ID_LENGTH + 1];
-    char text[STORE_TEXT_MAX + 1]; /* of the last answer */
+    char text[STORE_TEXT_MAX + 1]; /* the text of the last answer */
 };
 
 /* Makes an empty store. `owner` is handed to `clock`. */
 void store_init(struct store *store, uint64_t (*clock)(const void *owner), const void *owner);
 void store_finish(struct store *store);
 
-/* Carries out one command. The answer is valid until the next. */
+/* Carries out one command. The answer is valid until the next command. */
 struct reply store_run(struct store *store, const struct words *words);
 
 /* Returns the key in the current database; NULL when it is not there or has expired. */
@@ -78,7 +78,7 @@ void store_put(struct store *store, const char *name, const char *value, uint64_
 /* Returns the time of the store's clock, in ms. */
 int64_t store_now_ms(const struct store *store);
 
-/* Tells whether the key's name ends like this. */
+/* Returns whether the key's name ends in `suffix`. */
 bool store_key_ends(const struct store_key *key, const char *suffix);
 
 /*

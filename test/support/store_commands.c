@@ -250,7 +250,7 @@ static struct reply run_select(struct store *store, const struct words *words) {
     return status("OK");
 }
 
-/* Answers WAIT: its replicas have confirmed everything, or are away. */
+/* Answers WAIT: the store's replicas have confirmed everything, or are away. */
 static struct reply run_wait(struct store *store, const struct words *words) {
     (void)words;
     return integer(store->replicas);
