@@ -65,7 +65,7 @@ keep_busy() {
 busy=
 tests=
 end_all() {
-    [ -z "$tests" ] || kill -INT "$tests" 2>/dev/null || true
+    [ -z "$tests" ] || kill -TERM "$tests" 2>/dev/null || true
     for pid in $busy; do
         kill "$pid" 2>/dev/null || true
     done

@@ -2,14 +2,16 @@
 # Builds everything and runs all tests. The last line is "N passed, N failed"; ends with 0 only if
 # none failed and at least one passed.
 #
-#     sh test/run.sh [--build FOLDER] [--werror] [--sanitize] [--valgrind] [--suite NAME]...
+#     sh test/run.sh [--build FOLDER] [--werror] [--sanitize] [--coverage] [--valgrind]
+#                    [--suite NAME]...
 #
 #     --build FOLDER  where to build (default: build); one folder for each kind of build
 #     --werror        warnings are errors
 #     --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
+#     --coverage      with gcc: measure what the tests reach; `sh test/coverage.sh --of FOLDER` tells
 #     --valgrind      run each test under valgrind
-#     --suite NAME    only this suite: unit, integration, sim, worlds (of sim), mutants, model,
-#                     torture, fuzz, chaos, examples, docs
+#     --suite NAME    only this suite: unit, integration, memcheck (of integration), sim, worlds (of
+#                     sim), mutants, model, torture, fuzz, chaos, examples, docs
 #
 # CC names the compiler, when the folder is new. TEST_ARGS is handed to `meson test`.
 # REDLOCK_SERVER is the server to test with: redis-server (default) or valkey-server.
@@ -21,6 +23,8 @@ cd "$(dirname "$0")/.."
 build=build
 setup='-Dtests=enabled -Dbench=enabled -Dexamples=enabled -Dmutants=true'
 run=${TEST_ARGS:-}
+sanitize=no
+coverage=no
 valgrind='valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
 wrapper=
 
@@ -32,9 +36,14 @@ while [ $# -gt 0 ]; do
         ;;
     --werror) setup="$setup --werror" ;;
     --sanitize)
+        sanitize=yes
         setup="$setup -Db_sanitize=address,undefined -Db_lundef=false"
         export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0
         export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+        ;;
+    --coverage)
+        coverage=yes
+        setup="$setup -Db_coverage=true --buildtype=debug"
         ;;
     --valgrind)
         wrapper=$valgrind
@@ -51,6 +60,13 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+
+# These checks of UndefinedBehaviorSanitizer, unlike its others, are branches to gcov, of which no
+# test would ever take both sides.
+if [ "$sanitize$coverage" = yesyes ]; then
+    unmeasured=bool,builtin,float-cast-overflow,integer-divide-by-zero,nonnull-attribute,shift
+    setup="$setup -Dc_args=-fno-sanitize=$unmeasured"
+fi
 
 sh test/install.sh build "${REDLOCK_SERVER:-redis-server}" test
 
@@ -79,6 +95,7 @@ if ! compile; then
 fi
 
 rm -f "$build"/meson-logs/testlog*.json
+find "$build" -name '*.gcda' -delete
 status=0
 if [ -n "$wrapper" ]; then
     # shellcheck disable=SC2086

@@ -120,12 +120,23 @@ static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
     return true;
 }
 
-bool trust_beat(struct trust *trust, const struct trust_beat *beat) {
-    assert(beat->sent_at <= beat->received_at);
+/*
+ * Notes when the memory of the node will be old enough. Of beats that tell of the same memory the
+ * earliest instant counts: each is a proof, and drift makes later ones weaker.
+ */
+static void note_memory(struct trust *trust, const struct trust_beat *beat) {
+    uint64_t *until = &trust->until[TRUST_FORGETFUL];
     uint64_t age = by_our_clock(trust, nanos_sub(beat->age_us, 1) * NANOS_PER_US); /* cut */
-    trust->until[TRUST_FORGETFUL] =
-        nanos_add(beat->received_at, nanos_sub(trust->terms.max_ttl, age));
+    uint64_t proven = nanos_add(beat->received_at, nanos_sub(trust->terms.max_ttl, age));
+    uint64_t first_us = nanos_sub(beat->time_us, beat->age_us);
+    bool is_known = trust->last_us != 0 && first_us == trust->first_us;
+    *until = is_known ? nanos_min(*until, proven) : proven;
+    trust->first_us = first_us;
     trust->last_us = beat->last_us;
+}
+
+bool trust_beat(struct trust *trust, const struct trust_beat *beat) {
+    note_memory(trust, beat);
     trust->beaten_at =
         trust->is_beating ? nanos_max(trust->beaten_at, beat->sent_at) : beat->sent_at;
     trust->is_beating = true;

@@ -80,6 +80,7 @@ struct trust {
     uint64_t clock_at;                 /* ... as of this instant of ours */
     int64_t clock_moved;               /* the last movement beyond drift, in nanoseconds */
     uint64_t clock_took;               /* the time within which that happened */
+    uint64_t first_us;                 /* the beginning of the marker, by the node's clock */
     uint64_t last_us;                  /* the newest time of the node's marker */
 };
 

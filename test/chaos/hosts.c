@@ -64,7 +64,7 @@ static int run(int namespace, const char *format, ...) {
     return code;
 }
 
-/* Runs a command as `run` does, but one that may fail. */
+/* Runs a command as `run` does, but quietly: the command may fail. */
 static int try(int namespace, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static int try(int namespace, const char *format, ...) {

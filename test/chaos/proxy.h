@@ -1,6 +1,6 @@
 /*
  * The fault proxy: a process of its own between the clients and the masters. Each pair of a client
- * and a master is a link with a port of its own, so that each can be harmed alone.
+ * and a master is a link with a port of its own, so that each link can be harmed alone.
  */
 #ifndef REDLOCK_CHAOS_PROXY_H
 #define REDLOCK_CHAOS_PROXY_H

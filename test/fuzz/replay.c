@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Larger than any input that is worth keeping. */
+/* A size larger than any input that is worth keeping. */
 #define FILE_MAX (64 * 1024)
 
 static void run_file(const char *path) {

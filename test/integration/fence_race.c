@@ -97,7 +97,7 @@ struct progress {
     size_t target;
 };
 
-/* Returns true also when a process has ended, which is checked later. */
+/* Returns whether the target is reached, or a process has ended, which is checked later. */
 static bool has_progressed(void *arg) {
     const struct progress *progress = arg;
 

@@ -16,7 +16,7 @@
 #define KEY "orders:42"
 #define OTHER_KEY "orders:43"
 
-/* In a child nothing of cmocka's may run: the first line that does not hold is its exit status. */
+/* Returns false after the first condition that does not hold: cmocka may not run in a child. */
 #define HOLDS(condition)                                                                           \
     do {                                                                                           \
         if (!(condition)) {                                                                        \

@@ -61,7 +61,10 @@ static redlock_client *trusting_client(struct fixture *f, uint64_t max_ttl_ms) {
     return create_trusting(f, &options);
 }
 
-/* Acquires, over and over: a TTL may be over before the votes are in. */
+/*
+ * Acquires, over and over: a TTL may be over before the votes are in, and a node that has become
+ * trusted may be distrusted again for some milliseconds, when its next answer took longer.
+ */
 static redlock_lock *hold_soon(struct fixture *f, redlock_client *client, uint64_t ttl_ms) {
     redlock_request request = request_for(KEY, ttl_ms);
 
@@ -143,7 +146,7 @@ static redlock_options durable(struct fixture *f, struct uris *uris, uint64_t ma
 /* Acquires a lock, then restarts two of three masters without their memory. */
 static redlock_lock *hold_and_forget(struct fixture *f, redlock_client *holder,
                                      redlock_client *rival) {
-    redlock_lock *lock = hold(f, holder, KEY, TTL_MS);
+    redlock_lock *lock = hold_soon(f, holder, TTL_MS);
 
     wait_holders(f, KEY, THREE);
     restart_empty(f, 1, holder, rival);
@@ -212,7 +215,7 @@ static void a_minority_in_quarantine_goes_unnoticed(void **state) {
     redlock_client *client = trusting_client(f, TTL_MS);
 
     restart_empty(f, 1, client, NULL);
-    redlock_lock *lock = hold(f, client, KEY, TTL_MS);
+    redlock_lock *lock = hold_soon(f, client, TTL_MS);
     wait_holders(f, KEY, THREE); /* the SETs are sent all the same */
     assert_false(node_info(client, 1).trusted);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
@@ -225,6 +228,7 @@ static void a_held_lock_survives_one_restart_after_the_other(void **state) {
     redlock_client *client = trusting_client(f, TTL_MS);
     redlock_request request = request_for(KEY, TTL_MS / 2);
     struct loss *loss = watch_loss(f, &request);
+    request.wait_ms = REDLOCK_FOREVER;
     redlock_lock *lock = hold_for(f, client, &request);
 
     for (size_t i = 0; i < THREE; i++) {
@@ -738,6 +742,7 @@ static redlock_lock *hold_watched(struct fixture *f, redlock_client *client, con
     redlock_request request = request_for(key, FULL_TTL_MS);
 
     request.watchdog = true;
+    request.wait_ms = REDLOCK_FOREVER;
     request.fenced = kind == FENCED;
     *loss = watch_loss(f, &request);
     return hold_for(f, client, &request);

@@ -20,7 +20,7 @@ struct sight {
     struct fixture *f;
     size_t told;
     redlock_status status;
-    redlock_view view; /* but for `nodes`: */
+    redlock_view view; /* the view; its `nodes` are the next field */
     redlock_node_view nodes[FIVE];
     char owner[80];
     char owners[FIVE][80];

@@ -24,7 +24,7 @@ static int six_masters(void **state) {
 
 #define ON_SIX_MASTERS(test) cmocka_unit_test_setup_teardown(test, six_masters, finish)
 
-/* The URIs of the masters `from` to `to - 1`. */
+/* Returns the URIs of the masters from `from` on. */
 static const char *const *uris(struct fixture *f, size_t from) {
     return masters_uris(f->masters) + from;
 }
@@ -437,7 +437,7 @@ static void two_lists_have_32_nodes_at_most(void **state) {
     const char *nodes[REDLOCK_MAX_NODES];
 
     for (int i = 0; i < REDLOCK_MAX_NODES; i++) {
-        snprintf(text[i], sizeof(text[i]), "redis://127.0.0.1:%d", i + 1); /* nobody is there */
+        snprintf(text[i], sizeof(text[i]), "redis://127.0.0.1:%d", i + 1); /* no server is there */
         nodes[i] = text[i];
     }
     assert_change_refused(client, nodes, REDLOCK_MAX_NODES - 2, "more than 32 in both lists");

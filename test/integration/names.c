@@ -19,7 +19,7 @@
 
 #define KEY "orders:42"
 #define FIVE 5
-#define NOBODY "127.0.0.2" /* where connections are refused: the masters are at 127.0.0.1 */
+#define NOBODY "127.0.0.2" /* refuses connections: the masters are at 127.0.0.1 */
 
 /* The name server's answers; each question is counted. A second name server may take its place. */
 static struct {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #define TOKEN_DIGITS 40
-#define SHOWN_LINES 40
+#define SHOWN_LINES 80
 
 /* Returns whether 40 digits are a script's name, as in servers' errors: "script: <40 digits>". */
 static bool is_script_name(const char *text, const char *at) {

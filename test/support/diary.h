@@ -10,7 +10,7 @@
 
 #include "redlock.h"
 
-#define DIARY_LINES 256
+#define DIARY_LINES 4096
 #define DIARY_LINE_SIZE 320
 
 struct diary {

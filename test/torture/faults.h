@@ -34,7 +34,7 @@ void faults_init(void);
 void faults_arm(enum fault fault, unsigned n, unsigned count);
 void faults_disarm(void);
 
-/* How many requests have failed since faults_arm, and of which kind. */
+/* Return the number of requests that have failed since faults_arm, and the kind armed. */
 unsigned faults_struck(void);
 enum fault faults_kind(void);
 

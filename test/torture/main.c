@@ -37,7 +37,7 @@ const char *__asan_default_options(void) {
     return "detect_leaks=1:leak_check_at_exit=0:quarantine_size_mb=8";
 }
 
-/* Where coverage is measured. */
+/* Repeats the option for LeakSanitizer, which reads it where coverage is measured. */
 const char *__lsan_default_options(void) {
     return "leak_check_at_exit=0";
 }

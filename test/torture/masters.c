@@ -177,7 +177,7 @@ static unsigned count_released(const struct words *words, const struct reply *re
     return count;
 }
 
-/* Carries out a command that deals with keys or scripts. The library sends none that is wrong. */
+/* Carries out a command on keys or scripts, and checks that the library sends no wrong one. */
 static const char *do_stored(struct master *master, const struct words *words) {
     struct reply reply = store_run(&master->store, words);
     CHECK(reply.type != REPLY_ERROR || strncmp(reply.text, "ERR", 3) != 0);

@@ -44,7 +44,7 @@ static void permit(struct app *app) {
     wait_all_free(app);
 }
 
-/* Each of the two that it may have is the first try of some. */
+/* Some requests try either of the two permits first. */
 static void permit_by_a_second_try(struct app *app) {
     masters_occupy(MASTERS_ALL, FIRST_PERMIT, LONG_MS);
     if (!open_connected(app)) {

@@ -190,6 +190,50 @@ static void test_a_memory_is_as_old_as_its_marker(void **state) {
     }
 }
 
+/* Returns a beat of a node whose marker was begun at `begun`. */
+static struct trust_beat beat_of_memory(uint64_t at, uint64_t begun) {
+    struct trust_beat beat = beat_at(at);
+    beat.age_us = (at - begun) / 1000;
+    beat.last_us = beat.time_us;
+    return beat;
+}
+
+/* Drift weakens what later beats prove; what an earlier one has proven stands. */
+static void test_a_memory_that_is_old_enough_stays_so(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.drift = 0.01;
+    struct trust trust = begin(&terms);
+    trust_server(&trust, "run-1", 1000, START);
+    trust_role(&trust, true, START);
+    for (uint64_t at = START; at < START + 2 * MAX_TTL; at += S(1)) {
+        struct trust_beat beat = beat_of_memory(at, START);
+        assert_true(trust_beat(&trust, &beat));
+        assert_int_equal(trust_look(&trust, at).verdict,
+                         at < START + MAX_TTL ? TRUST_YOUNG : TRUST_FULL);
+    }
+    uint64_t emptied = START + 2 * MAX_TTL;
+    struct trust_beat beat = beat_of_memory(emptied + S(1), emptied);
+    assert_true(trust_beat(&trust, &beat));
+    assert_true(trust_look(&trust, emptied + S(1)).until > emptied + MAX_TTL);
+}
+
+/* A marker that began at the same instant proves nothing for another run. */
+static void test_another_run_proves_its_memory_anew(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.drift = 0.01;
+    struct trust trust = begin(&terms);
+    trust_server(&trust, "run-1", 1000, START);
+    trust_role(&trust, true, START);
+    struct trust_beat first = beat_of_memory(START, START);
+    assert_true(trust_beat(&trust, &first));
+    trust_server(&trust, "run-2", 1000, START + S(1));
+    struct trust_beat second = beat_of_memory(START + S(20), START);
+    assert_true(trust_beat(&trust, &second));
+    assert_true(trust_look(&trust, START + S(20)).until > START + MAX_TTL);
+}
+
 static void test_the_longest_fault_is_told(void **state) {
     (void)state;
     struct trust trust = begin(&usual);
@@ -494,6 +538,8 @@ int main(void) {
         cmocka_unit_test(test_another_run_that_lies_is_young),
         cmocka_unit_test(test_a_long_run_id_is_cut_and_still_known),
         cmocka_unit_test(test_a_memory_is_as_old_as_its_marker),
+        cmocka_unit_test(test_a_memory_that_is_old_enough_stays_so),
+        cmocka_unit_test(test_another_run_proves_its_memory_anew),
         cmocka_unit_test(test_the_longest_fault_is_told),
         cmocka_unit_test(test_a_durable_node_may_be_young),
         cmocka_unit_test(test_a_replica_never_counts),
