@@ -163,16 +163,22 @@ bool hold_woken(struct lease *lease, const struct round *round, uint64_t now,
     return round == NULL || wait_on(lease, round, now);
 }
 
-static bool may_hurry(const struct lease *lease, const struct round *round, uint64_t now) {
+/*
+ * A round under way is superseded only where the nodes that are up make it succeed without those
+ * that it still waits for: these may be slow, and would be asked once more for each node that comes
+ * up.
+ */
+static bool may_hurry(const struct lease *lease, const struct round *round, uint32_t up,
+                      uint64_t now) {
     bool is_stuck = lease_is_watchdog_renewing(lease) && round->verdict == ROUND_OPEN &&
-                    !round_needs_silent(round);
+                    round_is_completed_by(round, up);
     return lease->is_unrenewed && (lease->state == LEASE_HELD || is_stuck) &&
            lease->hurried < (uint32_t)__builtin_popcount(lease->members) && now < lease->lost_at;
 }
 
-void hold_hurry(struct lease *lease, const struct round *round, uint64_t now,
+void hold_hurry(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
                 struct lease_update *update) {
-    if (may_hurry(lease, round, now)) {
+    if (may_hurry(lease, round, up, now)) {
         lease->hurried++;
         renew_unless_too_late(lease, now, update);
     }

@@ -39,7 +39,7 @@ void hold_renewal_failed(struct lease *lease, uint64_t now);
 
 /* Carry out lease_hurry, lease_late_votes and lease_move; without effect unless the lock is held.
  */
-void hold_hurry(struct lease *lease, const struct round *round, uint64_t now,
+void hold_hurry(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
                 struct lease_update *update);
 void hold_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update);

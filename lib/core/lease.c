@@ -157,10 +157,10 @@ void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update 
     }
 }
 
-void lease_hurry(struct lease *lease, const struct round *round, uint64_t now,
+void lease_hurry(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
                  struct lease_update *update) {
     *update = (struct lease_update){0};
-    hold_hurry(lease, round, now, update);
+    hold_hurry(lease, round, up, now, update);
 }
 
 void lease_move(struct lease *lease, uint32_t members, uint64_t now, struct lease_update *update) {

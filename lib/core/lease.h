@@ -50,10 +50,11 @@ void lease_late_votes(struct lease *lease, const struct round *round, uint64_t n
                       struct lease_update *update);
 
 /*
- * Renews at once a lock that could not be renewed: a node has come up. `round` is the latest one.
+ * Renews at once a lock that could not be renewed: a node has come up. `round` is the latest one,
+ * `up` the mask of the nodes that take commands.
  * Between two renewals that succeed this happens at most as often as there are nodes.
  */
-void lease_hurry(struct lease *lease, const struct round *round, uint64_t now,
+void lease_hurry(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
                  struct lease_update *update);
 
 /*

@@ -143,10 +143,16 @@ bool round_was_granted_late(const struct round *round) {
            round_has_quorum(round, voters(round, VOTE(GRANTED) | VOTE(LATE)));
 }
 
+/* Votes that tell nothing of the key: another time the node may grant it. */
+#define FAILURES (VOTE(ERROR) | VOTE(UNREACHABLE) | VOTE(BROKEN) | VOTE(UNTRUSTED))
+
 bool round_needs_silent(const struct round *round) {
-    uint32_t others = voters(round, VOTE(GRANTED) | VOTE(ERROR) | VOTE(UNREACHABLE) | VOTE(BROKEN) |
-                                        VOTE(UNTRUSTED));
-    return !round_has_quorum(round, others);
+    return !round_has_quorum(round, voters(round, VOTE(GRANTED) | FAILURES));
+}
+
+bool round_is_completed_by(const struct round *round, uint32_t up) {
+    uint32_t failed = voters(round, FAILURES) & up;
+    return round_has_quorum(round, voters(round, VOTE(GRANTED)) | failed);
 }
 
 uint32_t round_voters(const struct round *round, redlock_vote vote) {

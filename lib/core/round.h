@@ -98,6 +98,13 @@ bool round_was_granted_late(const struct round *round);
  */
 bool round_needs_silent(const struct round *round);
 
+/*
+ * Returns whether nodes that have granted it, and those of `up` whose vote was no answer about the
+ * key (ERROR, UNREACHABLE, BROKEN, UNTRUSTED), include a quorum (of each list): a round that is
+ * sent now may have what this one lacks.
+ */
+bool round_is_completed_by(const struct round *round, uint32_t up);
+
 /* Returns whether `nodes`, a mask, include a quorum of each list that counts. */
 bool round_has_quorum(const struct round *round, uint32_t nodes);
 

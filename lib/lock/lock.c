@@ -254,7 +254,8 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
     if (event == LOCK_DECIDED) {
         lease_decided(&lock->lease, &lock->flight->round, now, &update);
     } else if (event == LOCK_HURRIED) {
-        lease_hurry(&lock->lease, &lock->flight->round, now, &update);
+        lease_hurry(&lock->lease, &lock->flight->round, members_up(lock->locks->members), now,
+                    &update);
     } else if (event == LOCK_LATE_VOTE) {
         lease_late_votes(&lock->lease, &lock->flight->round, now, &update);
     } else {

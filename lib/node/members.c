@@ -50,13 +50,18 @@ uint32_t members_in_order(const struct members *members, struct node *nodes[REDL
     return count;
 }
 
-bool members_have_quorum(const struct members *members) {
+uint32_t members_up(const struct members *members) {
     uint32_t rest = members_all(members);
     uint32_t up = 0;
     const struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
         up |= node_is_up(node) ? node_bit(node) : 0;
     }
+    return up;
+}
+
+bool members_have_quorum(const struct members *members) {
+    uint32_t up = members_up(members);
     return quorum_is_met(members->now.mask, up) && quorum_is_met(members->next.mask, up);
 }
 

@@ -111,6 +111,9 @@ static inline struct node *members_take(const struct members *members, uint32_t 
 /* Fills in all nodes, in the order of their lists, as in reports; returns their number. */
 uint32_t members_in_order(const struct members *members, struct node *nodes[REDLOCK_MAX_NODES]);
 
+/* Returns the mask of the nodes that are UP. */
+uint32_t members_up(const struct members *members);
+
 /* Returns whether the nodes that are up include a quorum of each list. */
 bool members_have_quorum(const struct members *members);
 

@@ -291,6 +291,26 @@ static void test_a_renewal_that_waits_is_hurried_too(void **state) {
     assert_state(&rig, LEASE_HELD);
 }
 
+/* Of nodes that come up one by one only those that can complete the quorum hurry a renewal. */
+static void test_a_renewal_under_way_is_not_sent_for_each_node(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GUUUU");
+    assert_state(&rig, LEASE_HELD);
+    rig_hurry_by(&rig, 0x7);
+    assert_sent(&rig, ROUND_RENEW);
+    rig_votes(&rig, "G  UU"); /* slow: 1 and 2 have not answered */
+    rig_hurry_by(&rig, 0xf);  /* 0 and 3 alone are no quorum */
+    assert_nothing_sent(&rig);
+    rig_hurry_by(&rig, 0x1f);
+    assert_sent(&rig, ROUND_RENEW);
+    rig_votes(&rig, "GGG");
+    assert_false(rig.lease.is_unrenewed);
+}
+
 /* The timer and the verdict come at once: the round is over, whichever nodes are silent. */
 static void test_a_verdict_is_not_waited_for(void **state) {
     (void)state;
@@ -1054,6 +1074,7 @@ int main(void) {
         cmocka_unit_test(test_a_renewal_is_waited_for_to_the_end),
         cmocka_unit_test(test_a_renewal_has_half_of_what_is_left),
         cmocka_unit_test(test_a_renewal_that_waits_is_hurried_too),
+        cmocka_unit_test(test_a_renewal_under_way_is_not_sent_for_each_node),
         cmocka_unit_test(test_a_renewal_that_succeeds_at_last_saves_the_lock),
         cmocka_unit_test(test_a_lock_that_a_quorum_lost_is_lost_at_once),
         cmocka_unit_test(test_what_is_not_known_is_not_lost),

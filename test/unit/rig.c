@@ -253,8 +253,12 @@ void rig_out_of_memory(struct rig *rig) {
 }
 
 void rig_hurry(struct rig *rig) {
+    rig_hurry_by(rig, UINT32_MAX);
+}
+
+void rig_hurry_by(struct rig *rig, uint32_t up) {
     enum lease_state before = rig->lease.state;
-    lease_hurry(&rig->lease, &rig->round, rig->now, &rig->update);
+    lease_hurry(&rig->lease, &rig->round, up, rig->now, &rig->update);
     carry_out(rig, before);
 }
 

@@ -68,7 +68,8 @@ void rig_wake_on_time(struct rig *rig);
 void rig_out_of_memory(struct rig *rig);
 
 /* Tells the lease that a node has come up. */
-void rig_hurry(struct rig *rig);
+void rig_hurry(struct rig *rig); /* all nodes are up */
+void rig_hurry_by(struct rig *rig, uint32_t up);
 
 redlock_status rig_cancel(struct rig *rig);
 redlock_status rig_extend(struct rig *rig, uint64_t ttl);
