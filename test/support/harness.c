@@ -163,6 +163,8 @@ int start_fixture_with(void **state, size_t masters, const struct masters_option
         return -1;
     }
     f->row = *state;
+    memset(f->diary.lines, ' ',
+           sizeof(f->diary.lines)); /* memory of the tests, not of the library */
     /* The peers and proxies of the tests write to sockets that the library may have closed. */
     signal(SIGPIPE, SIG_IGN);
     TAILQ_INIT(&f->calls);
