@@ -74,6 +74,13 @@ bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t 
 /* round_vote for REDLOCK_VOTE_GRANTED, with the value of the lock's counter at the node. */
 bool round_grant(struct round *round, uint32_t node, uint64_t fence);
 
+/* Returns whether a vote leaves its command undone, or perhaps undone: a release is sent again. */
+static inline bool round_vote_leaves_undone(redlock_vote vote) {
+    const uint32_t undone = UINT32_C(1) << REDLOCK_VOTE_UNREACHABLE |
+                            UINT32_C(1) << REDLOCK_VOTE_BROKEN | UINT32_C(1) << REDLOCK_VOTE_ERROR;
+    return undone >> vote & 1;
+}
+
 /* Returns the largest counter of the nodes that granted; 0: none. */
 uint64_t round_fence(const struct round *round);
 

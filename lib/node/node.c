@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/nanos.h"
+#include "core/round.h"
 #include "io/clock.h"
 
 static void on_payday(void *arg);
@@ -77,16 +78,14 @@ struct node_room node_room(const struct node *node) {
 
 /* Pays the rest behind a success. A failure has set the payday, for which the rest waits. */
 void node_paid(struct node *node, redlock_vote vote) {
-    bool was_done = vote != REDLOCK_VOTE_UNREACHABLE && vote != REDLOCK_VOTE_BROKEN &&
-                    vote != REDLOCK_VOTE_ERROR;
     bool is_last = --node->payments == 0;
     if (!is_last || node->debts.count == 0 || !node_is_up(node) || node->payday.at != NANOS_NEVER) {
         return;
     }
-    if (was_done) {
-        pay(node);
-    } else {
+    if (round_vote_leaves_undone(vote)) {
         pay_later(node, clock_now());
+    } else {
+        pay(node);
     }
 }
 

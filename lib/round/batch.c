@@ -267,13 +267,16 @@ static bool read_items(const struct batch *batch, const struct reply *reply,
     return reply_to_script(reply, batch->call.script, outcomes, count);
 }
 
-/* Returns whether an outcome fits: a grant has a counter if and only if its lock is fenced. */
+/* Returns whether a grant carries the lock's counter: releases of fenced locks do not. */
+static bool is_counted(const struct batch *batch, const struct flight *flight) {
+    return kind_is_fenced(flight->plan.kind) && script_counts(batch->call.script);
+}
+
+/* Returns whether an outcome fits: a grant has a counter if and only if it is to carry one. */
 static bool is_fit(const struct batch *batch, const struct flight *flight,
                    const struct reply_outcome *outcome) {
-    enum script script = batch->call.script;
-    bool is_release = script == SCRIPT_RELEASE || script == SCRIPT_STAY;
-    bool is_counted = kind_is_fenced(flight->plan.kind) && !is_release;
-    return outcome->vote != REDLOCK_VOTE_GRANTED || is_counted == (outcome->fence > 0);
+    return outcome->vote != REDLOCK_VOTE_GRANTED ||
+           is_counted(batch, flight) == (outcome->fence > 0);
 }
 
 /* Returns the detail of a vote, or NULL. */
@@ -282,8 +285,7 @@ static const char *words_for(const struct batch *batch, const struct flight *fli
     if (outcome->vote == REDLOCK_VOTE_ERROR) {
         return "its counter is out of range";
     }
-    bool is_counted = kind_is_fenced(flight->plan.kind) && script_counts(batch->call.script);
-    bool may_be_its_counter = is_counted && outcome->vote == REDLOCK_VOTE_WRONG_TYPE;
+    bool may_be_its_counter = outcome->vote == REDLOCK_VOTE_WRONG_TYPE && is_counted(batch, flight);
     return may_be_its_counter ? "it is not a string, or its counter is out of range" : NULL;
 }
 

@@ -139,11 +139,6 @@ static bool is_release(const struct flight *flight) {
     return flight->round.kind == ROUND_RELEASE || flight->round.kind == ROUND_SETTLE;
 }
 
-static bool was_not_done(redlock_vote vote) {
-    return vote == REDLOCK_VOTE_UNREACHABLE || vote == REDLOCK_VOTE_BROKEN ||
-           vote == REDLOCK_VOTE_ERROR;
-}
-
 /* Remembers a failed release. A closing client gives up one that the server refuses. */
 static void owe(const struct flight *flight, struct node *node, redlock_vote vote) {
     const struct flight_plan *plan = &flight->plan;
@@ -203,7 +198,7 @@ static void cast(struct flight *flight, struct node *node, const struct reply_ou
     if (detail != NULL && detail[0] != '\0') {
         note_detail(flight, node->index, detail);
     }
-    if (is_release(flight) && was_not_done(outcome->vote) &&
+    if (is_release(flight) && round_vote_leaves_undone(outcome->vote) &&
         (flight->plan.may_hold & node_bit(node))) {
         owe(flight, node, outcome->vote);
     }

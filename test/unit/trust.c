@@ -198,14 +198,20 @@ static struct trust_beat beat_of_memory(uint64_t at, uint64_t begun) {
     return beat;
 }
 
-/* Drift weakens what later beats prove; what an earlier one has proven stands. */
-static void test_a_memory_that_is_old_enough_stays_so(void **state) {
-    (void)state;
+/* Returns the trust in a node that has said who it is, and was not sent a beat yet. */
+static struct trust introduced(double drift) {
     struct trust_terms terms = usual;
-    terms.drift = 0.01;
+    terms.drift = drift;
     struct trust trust = begin(&terms);
     trust_server(&trust, "run-1", 1000, START);
     trust_role(&trust, true, START);
+    return trust;
+}
+
+/* Drift weakens what later beats prove; what an earlier one has proven stands. */
+static void test_a_memory_that_is_old_enough_stays_so(void **state) {
+    (void)state;
+    struct trust trust = introduced(0.01);
     for (uint64_t at = START; at < START + 2 * MAX_TTL; at += S(1)) {
         struct trust_beat beat = beat_of_memory(at, START);
         assert_true(trust_beat(&trust, &beat));
@@ -221,11 +227,7 @@ static void test_a_memory_that_is_old_enough_stays_so(void **state) {
 /* A marker that began at the same instant proves nothing for another run. */
 static void test_another_run_proves_its_memory_anew(void **state) {
     (void)state;
-    struct trust_terms terms = usual;
-    terms.drift = 0.01;
-    struct trust trust = begin(&terms);
-    trust_server(&trust, "run-1", 1000, START);
-    trust_role(&trust, true, START);
+    struct trust trust = introduced(0.01);
     struct trust_beat first = beat_of_memory(START, START);
     assert_true(trust_beat(&trust, &first));
     trust_server(&trust, "run-2", 1000, START + S(1));
