@@ -79,7 +79,7 @@ void batch_drop(struct batch *batch) {
 /* Returns the nanoseconds for which nodes keep the key: for its TTL, or as long as it stays. */
 static uint64_t node_ttl(enum script script, const struct flight *flight) {
     const struct flight_plan *plan = &flight->plan;
-    if (script != SCRIPT_STAY) {
+    if (!script_infos[script].stays) {
         return plan->node_ttl;
     }
     uint64_t left = nanos_sub(plan->stay_until, plan->now);
@@ -107,7 +107,7 @@ void batch_add(struct batch *batch, struct flight *flight) {
     batch->flights[batch->count++] = flight_hold(flight);
     batch->key_count += plan->key->count;
     batch->reads += plan->key->count;
-    batch->reads += script == SCRIPT_PERMIT ? plan->permits : 0;
+    batch->reads += script_infos[script].tells_free ? plan->permits : 0;
 }
 
 /* ---- to one node ---- */
