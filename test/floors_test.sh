@@ -4,27 +4,27 @@ set -eu
 export LC_ALL=C
 
 here=$(cd "$(dirname "$0")" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-trap 'exit 130' INT TERM
+# shellcheck source=test/tap.sh
+. "$here/tap.sh"
 
-count=0
+# says STATUS EXPECTED: whether floors.sh ended and printed as check expects
+says() {
+    if [ -z "$2" ]; then
+        [ "$1" -eq 0 ] && [ ! -s "$folder/said" ]
+    else
+        [ "$1" -ne 0 ] && grep -qF "$2" "$folder/said"
+    fi
+}
+
 # check NAME FILE LINE EXPECTED: floors.sh must print EXPECTED once LINE stands in FILE; an empty
 # EXPECTED: it must print nothing, and end with 0
 check() {
-    count=$((count + 1))
-    rm -rf "$folder/lib"
+    rm -rf "${folder:?}/lib"
     cp -R "$here/../lib" "$folder"
     echo "$3" >>"$folder/$2"
     status=0
     sh "$here/floors.sh" --root "$folder" >"$folder/said" 2>&1 || status=$?
-    if { [ -z "$4" ] && [ $status -eq 0 ] && [ ! -s "$folder/said" ]; } ||
-        { [ -n "$4" ] && [ $status -ne 0 ] && grep -qF "$4" "$folder/said"; }; then
-        echo "ok $count - $1"
-    else
-        echo "not ok $count - $1"
-        sed 's/^/# /' "$folder/said"
-    fi
+    tap_check "$1" says "$status" "$4"
 }
 
 check 'the library as it is' lib/client.c '' ''
@@ -40,4 +40,4 @@ check 'a pure floor' lib/core/round.c '#include <unistd.h>' \
     'lib/core/round.c: core is pure and must not include <unistd.h>'
 check 'a clock' lib/node/node.c 'static long now(void) { return time(NULL); }' \
     'lib/node/node.c: only lib/io reads a clock'
-echo "1..$count"
+tap_end

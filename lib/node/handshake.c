@@ -109,11 +109,13 @@ static bool introduce(const struct course *course, const char *name) {
 
 static void load_scripts(const struct course *course) {
     bool has_room = true;
-    for (unsigned i = 0; i < SCRIPT_FIRST_LAZY && has_room; i++) {
+    for (unsigned i = 0; i < SCRIPT_COUNT && has_room; i++) {
         struct handshake_step *step = &course->handshake->steps[course->handshake->steps_left];
-        const char *text = script_text((enum script)i);
-        has_room = add_step(course, HANDSHAKE_USEFUL, WORDS("SCRIPT", "LOAD", text));
-        step->script = (enum script)i;
+        if (script_infos[i].is_loaded) {
+            const char *text = script_text((enum script)i);
+            has_room = add_step(course, HANDSHAKE_USEFUL, WORDS("SCRIPT", "LOAD", text));
+            step->script = (enum script)i;
+        }
     }
 }
 

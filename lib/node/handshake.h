@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* AUTH, SELECT, CLIENT SETNAME, CLIENT SETINFO twice, SCRIPT LOAD for each script but BEAT. */
-#define HANDSHAKE_STEPS_MAX (5 + SCRIPT_BEAT)
+/* AUTH, SELECT, CLIENT SETNAME, CLIENT SETINFO twice, SCRIPT LOAD of all scripts at the most. */
+#define HANDSHAKE_STEPS_MAX (5 + SCRIPT_COUNT)
 
 /* The consequence of a step's refusal. */
 enum handshake_need {

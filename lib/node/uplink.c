@@ -217,9 +217,18 @@ static const struct handshake_listener handshake_listener = {
 
 /* ---- connecting ---- */
 
+/* Returns the mask of the scripts that the handshake does not load. */
+static uint32_t scripts_not_loaded(void) {
+    uint32_t mask = 0;
+    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+        mask |= (uint32_t)!script_infos[i].is_loaded << i;
+    }
+    return mask;
+}
+
 static void greet(struct uplink *uplink) {
     struct context *context = uplink->context;
-    uplink->lacks = ~((UINT32_C(1) << SCRIPT_FIRST_LAZY) - 1);
+    uplink->lacks = scripts_not_loaded();
     handshake_begin(&uplink->handshake, &handshake_listener, uplink->conn, &uplink->uri,
                     context->name, &context->scratch, uplink->state_since);
     uplink->listener->on_connecting(uplink, uplink->state_since);

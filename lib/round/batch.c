@@ -1,7 +1,7 @@
 /*
- * The happy path: batches_add appends a lock's keys and arguments to the open batch of the same
- * script and nodes; at the end of the turn the call is encoded once and sent to each of its nodes;
- * each reply becomes a vote in the round of each lock.
+ * The happy path: batch_add appends a lock's keys and arguments to the call; batch_send encodes the
+ * call once, and sends it to each of its nodes; each reply becomes a vote in the round of each
+ * lock.
  *
  * Failures: a node that lacks the script is sent the call once more, with the text (node/call.h);
  * the rounds do not notice. A script that takes keys is repeated only for the tries that are still
@@ -20,25 +20,6 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The bytes from which on a call takes no further lock. */
-#define BATCH_BYTES_MAX (64 * 1024)
-
-struct batch {
-    struct conn_request request;
-    struct conn_request wait; /* the WAIT behind the call, where replicas must confirm grants */
-    struct batches *batches;
-    struct call call;
-    uint32_t nodes;      /* mask: the nodes that the call goes to */
-    uint32_t replicas;   /* the number of a node's replicas that must confirm a grant */
-    uint32_t references; /* number of replies to come, and one until the batch is sent */
-    unsigned count;      /* number of flights */
-    unsigned key_count;  /* number of keys of all flights */
-    unsigned reads;      /* number of keys that the server may have to look at for all flights */
-    struct flight *flights[SCRIPT_MAX_KEYS];
-    struct script_call arguments;
-    STAILQ_ENTRY(batch) link;
-};
-
 static bool set_up(void *object, void *context) {
     struct batch *batch = object;
     const struct context *shared = context;
@@ -54,41 +35,27 @@ static void take_down(void *object) {
 static const struct pool_kind batch_kind = {
     .size = sizeof(struct batch), .max_spares = 256, .set_up = set_up, .take_down = take_down};
 
-void batches_init(struct batches *batches, struct context *context, const struct members *members) {
-    *batches = (struct batches){.context = context, .members = members};
-    pool_init(&batches->pool, &context->allocator, &batch_kind, context);
-    STAILQ_INIT(&batches->open);
-    STAILQ_INIT(&batches->full);
-}
-
-void batches_finish(struct batches *batches) {
-    pool_finish(&batches->pool);
-}
-
 static void on_reply(struct conn_request *request, void *owner, const struct reply *reply);
 static void on_wait_reply(struct conn_request *request, void *owner, const struct reply *reply);
-static void batch_send(struct batch *batch);
 
-static void batch_drop(struct batch *batch) {
-    if (--batch->references > 0) {
-        return;
-    }
-    for (unsigned i = 0; i < batch->count; i++) {
-        flight_drop(batch->flights[i]);
-    }
-    pool_put(&batch->batches->pool, batch);
+void batch_shared_init(struct batch_shared *shared, struct context *context,
+                       const struct members *members, struct batch_listener listener) {
+    *shared = (struct batch_shared){.context = context, .members = members, .listener = listener};
+    pool_init(&shared->pool, &context->allocator, &batch_kind, context);
 }
 
-/* ---- collecting ---- */
+void batch_shared_finish(struct batch_shared *shared) {
+    pool_finish(&shared->pool);
+}
 
-static struct batch *new_batch(struct batches *batches, enum script script, uint32_t nodes,
-                               uint32_t replicas) {
-    struct batch *batch = pool_take(&batches->pool);
+struct batch *batch_create(struct batch_shared *shared, enum script script, uint32_t nodes,
+                           uint32_t replicas) {
+    struct batch *batch = pool_take(&shared->pool);
     if (batch != NULL) {
         batch->request.on_reply = on_reply;
         batch->wait.on_reply = on_wait_reply;
         batch->request.claim = batch->wait.claim = script_takes(script) ? LOAD_NEW : LOAD_HELD;
-        batch->batches = batches;
+        batch->shared = shared;
         batch->call = (struct call){.script = script};
         batch->nodes = nodes;
         batch->replicas = replicas;
@@ -99,72 +66,28 @@ static struct batch *new_batch(struct batches *batches, enum script script, uint
     return batch;
 }
 
-static struct batch *open_batch(struct batches *batches, enum script script, uint32_t nodes,
-                                uint32_t replicas) {
-    struct batch *batch = new_batch(batches, script, nodes, replicas);
-    if (batch != NULL) {
-        STAILQ_INSERT_TAIL(&batches->open, batch, link);
+void batch_drop(struct batch *batch) {
+    if (--batch->references > 0) {
+        return;
     }
-    return batch;
-}
-
-bool batches_are_full(const struct batches *batches, unsigned reads, size_t bytes) {
-    size_t sendable = batches->context->options.max_bytes / 2;
-    size_t most = sendable < BATCH_BYTES_MAX ? sendable : BATCH_BYTES_MAX;
-    return reads >= SCRIPT_MAX_KEYS || bytes >= most;
-}
-
-static bool has_room(const struct batch *batch) {
-    return !batch->arguments.keys.failed && !batch->arguments.arguments.failed &&
-           !batches_are_full(batch->batches, batch->reads, script_call_length(&batch->arguments));
-}
-
-static struct batch *find_batch(struct batches *batches, enum script script, uint32_t nodes,
-                                uint32_t replicas) {
-    struct batch *batch;
-    STAILQ_FOREACH(batch, &batches->open, link) {
-        if (batch->call.script == script && batch->nodes == nodes && batch->replicas == replicas) {
-            return batch;
-        }
+    for (unsigned i = 0; i < batch->count; i++) {
+        flight_drop(batch->flights[i]);
     }
-    return open_batch(batches, script, nodes, replicas);
-}
-
-/* Returns the index of the word that a key's bit stands in, in the filter over collected calls. */
-static size_t filter_word(const struct key *key) {
-    return key->hash % BATCHES_KEY_BITS / 64;
-}
-
-static uint64_t filter_bit(const struct key *key) {
-    return UINT64_C(1) << key->hash % 64;
-}
-
-bool batches_may_hold(const struct batches *batches, const struct key *keys) {
-    bool may_hold = false;
-    for (const struct key *key = keys; key != NULL; key = key->next) {
-        may_hold |= (batches->keys[filter_word(key)] & filter_bit(key)) != 0;
-    }
-    return may_hold;
-}
-
-static void note_keys(struct batches *batches, const struct key *keys) {
-    for (const struct key *key = keys; key != NULL; key = key->next) {
-        batches->keys[filter_word(key)] |= filter_bit(key);
-    }
+    pool_put(&batch->shared->pool, batch);
 }
 
 /* Returns the nanoseconds for which nodes keep the key: for its TTL, or as long as it stays. */
 static uint64_t node_ttl(enum script script, const struct flight *flight) {
     const struct flight_plan *plan = &flight->plan;
-    if (script != SCRIPT_STAY) {
+    if (!script_infos[script].stays) {
         return plan->node_ttl;
     }
     uint64_t left = nanos_sub(plan->stay_until, plan->now);
     return validity_ttl(left, flight->flights->context->options.drift);
 }
 
-static void collect(struct batch *batch, struct flight *flight) {
-    const struct context *context = batch->batches->context;
+void batch_add(struct batch *batch, struct flight *flight) {
+    const struct context *context = batch->shared->context;
     const struct flight_plan *plan = &flight->plan;
     enum script script = batch->call.script;
     struct script_name names[REDLOCK_MAX_KEYS];
@@ -184,44 +107,15 @@ static void collect(struct batch *batch, struct flight *flight) {
     batch->flights[batch->count++] = flight_hold(flight);
     batch->key_count += plan->key->count;
     batch->reads += plan->key->count;
-    batch->reads += script == SCRIPT_PERMIT ? plan->permits : 0;
-}
-
-static void add_flight(struct batch *batch, struct flight *flight) {
-    struct batches *batches = batch->batches;
-    collect(batch, flight);
-    note_keys(batches, flight->plan.key);
-    if (!has_room(batch)) { /* out of find_batch's sight */
-        STAILQ_REMOVE(&batches->open, batch, batch, link);
-        STAILQ_INSERT_TAIL(&batches->full, batch, link);
-    }
-}
-
-static void vote_out_of_memory(const struct batches *batches, uint32_t nodes,
-                               struct flight *flight) {
-    struct node *node;
-    while ((node = members_take(batches->members, &nodes)) != NULL) {
-        flight_vote(flight, node, &PLAIN_VOTE(UNREACHABLE), "out of memory");
-    }
-}
-
-void batches_add(struct batches *batches, enum script script, uint32_t nodes,
-                 struct flight *flight) {
-    uint32_t rest = nodes & members_all(batches->members);
-    struct batch *batch = find_batch(batches, script, rest, flight->plan.replicas);
-    if (batch != NULL) {
-        add_flight(batch, flight);
-    } else {
-        vote_out_of_memory(batches, rest, flight);
-    }
+    batch->reads += script_infos[script].tells_free ? plan->permits : 0;
 }
 
 /* ---- to one node ---- */
 
 /* Encodes the call, and behind it the WAIT, if any. Returns the call's length. */
 static size_t encode(struct batch *batch, bool with_text) {
-    const struct context *context = batch->batches->context;
-    struct bytes *command = &batch->batches->context->scratch;
+    const struct context *context = batch->shared->context;
+    struct bytes *command = &batch->shared->context->scratch;
     bytes_clear(command);
     command_script(command, batch->call.script, with_text, &batch->arguments);
     size_t length = command->length;
@@ -236,7 +130,7 @@ static size_t encode(struct batch *batch, bool with_text) {
  * Sends the encoded call, of `length` bytes, and the WAIT. Returns false if the call was not sent.
  */
 static bool send_to(struct batch *batch, struct node *node, size_t length) {
-    const struct bytes *command = &batch->batches->context->scratch;
+    const struct bytes *command = &batch->shared->context->scratch;
     if (command->failed || !node_send(node, &batch->request, command->data, length)) {
         call_not_sent(&batch->call, &node->uplink, node->index);
         return false;
@@ -249,10 +143,6 @@ static bool send_to(struct batch *batch, struct node *node, size_t length) {
         }
     }
     return true;
-}
-
-static bool takes(const struct batch *batch) {
-    return script_takes(batch->call.script);
 }
 
 /* ---- replies ---- */
@@ -321,30 +211,18 @@ static bool is_about_one_key(const struct batch *batch, const struct reply *repl
  * meanwhile has been released at the node already, and must not take the key again.
  */
 static bool may_repeat(const struct batch *batch, const struct flight *flight) {
-    return !takes(batch) || flight_is_waited_for(flight);
-}
-
-/* Sends the collected calls, if one of them may release a key that the batch takes. */
-static void send_what_goes_before(const struct batch *batch) {
-    bool is_due = false;
-    for (unsigned i = 0; i < batch->count && takes(batch); i++) {
-        is_due |= batches_may_hold(batch->batches, batch->flights[i]->plan.key);
-    }
-    if (is_due) {
-        batches_send(batch->batches);
-    }
-}
-
-static void send_now(struct batch *batch) {
-    send_what_goes_before(batch);
-    batch_send(batch);
-    context_wake(batch->batches->context);
-    batch_drop(batch);
+    return !batch_takes(batch) || flight_is_waited_for(flight);
 }
 
 /* Returns an empty batch of the same script, for one node; NULL when out of memory. */
 static struct batch *new_batch_like(const struct batch *batch, const struct node *node) {
-    return new_batch(batch->batches, batch->call.script, node_bit(node), batch->replicas);
+    return batch_create(batch->shared, batch->call.script, node_bit(node), batch->replicas);
+}
+
+/* Has a new batch sent in place of this one, or of a part of it. */
+static void repeat(struct batch *batch) {
+    const struct batch_listener *listener = &batch->shared->listener;
+    listener->on_repeat(listener->owner, batch);
 }
 
 /* Sends each lock in a call of its own, so that only the lock of the forbidden key fails. */
@@ -355,8 +233,8 @@ static void split(struct batch *batch, struct node *node, const struct reply *re
         if (alone == NULL) {
             flight_vote_error(flight, node, reply);
         } else {
-            collect(alone, flight);
-            send_now(alone);
+            batch_add(alone, flight);
+            repeat(alone);
         }
     }
 }
@@ -367,20 +245,20 @@ static void take_again(struct batch *batch, struct node *node, const struct repl
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
         if (again != NULL && may_repeat(batch, flight)) {
-            collect(again, flight);
+            batch_add(again, flight);
         } else {
             flight_vote_error(flight, node, reply);
         }
     }
     if (again != NULL) {
-        send_now(again);
+        repeat(again);
     }
 }
 
 /* Sends the whole call once more. Returns whether it was sent, so that the node answers again. */
 static bool send_again(struct batch *batch, struct node *node) {
     bool with_text = call_takes_text(&batch->call, &node->uplink, node->index);
-    context_wake(batch->batches->context);
+    context_wake(batch->shared->context);
     return send_to(batch, node, encode(batch, with_text));
 }
 
@@ -388,10 +266,10 @@ static void on_reply(struct conn_request *request, void *owner, const struct rep
     struct batch *batch = (struct batch *)request;
     struct node *node = node_of(owner);
     bool is_asked_again = call_is_asked_again(&batch->call, &node->uplink, node->index, reply);
-    if (is_asked_again && !takes(batch) && send_again(batch, node)) {
+    if (is_asked_again && !batch_takes(batch) && send_again(batch, node)) {
         return;
     }
-    if (is_asked_again && takes(batch)) {
+    if (is_asked_again && batch_takes(batch)) {
         take_again(batch, node, reply);
     } else if (reply != NULL && is_about_one_key(batch, reply)) {
         split(batch, node, reply);
@@ -421,15 +299,14 @@ static void vote_unreachable(struct batch *batch, struct node *node, const char 
  * Sends one form of the call: by SHA-1 to nodes that know the script, or with the text to others.
  */
 static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
-    const struct batches *batches = batch->batches;
+    const struct batch_shared *shared = batch->shared;
     size_t length = encode(batch, with_text);
     struct node *node;
-    while ((node = members_take(batches->members, &nodes)) != NULL) {
+    while ((node = members_take(shared->members, &nodes)) != NULL) {
         if (send_to(batch, node, length)) {
             batch->references++;
         } else {
-            vote_unreachable(batch, node,
-                             batches->context->scratch.failed ? "out of memory" : NULL);
+            vote_unreachable(batch, node, shared->context->scratch.failed ? "out of memory" : NULL);
         }
     }
 }
@@ -442,7 +319,7 @@ static void prune(struct batch *batch) {
     for (unsigned i = 0; i < count; i++) {
         struct flight *flight = batch->flights[i];
         if (!flight->is_void) {
-            collect(batch, flight);
+            batch_add(batch, flight);
         }
         flight_drop(flight);
     }
@@ -450,13 +327,13 @@ static void prune(struct batch *batch) {
 
 static bool has_void(const struct batch *batch) {
     bool found = false;
-    for (unsigned i = 0; i < batch->count && takes(batch); i++) {
+    for (unsigned i = 0; i < batch->count && batch_takes(batch); i++) {
         found |= batch->flights[i]->is_void;
     }
     return found;
 }
 
-static void batch_send(struct batch *batch) {
+void batch_send(struct batch *batch) {
     if (has_void(batch)) {
         prune(batch);
     }
@@ -466,7 +343,7 @@ static void batch_send(struct batch *batch) {
     uint32_t rest = batch->nodes;
     uint32_t lacking = 0;
     struct node *node;
-    while ((node = members_take(batch->batches->members, &rest)) != NULL) {
+    while ((node = members_take(batch->shared->members, &rest)) != NULL) {
         bool lacks = call_takes_text(&batch->call, &node->uplink, node->index);
         lacking |= lacks ? node_bit(node) : 0;
     }
@@ -475,45 +352,4 @@ static void batch_send(struct batch *batch) {
     if (lacking != 0) {
         send_form(batch, lacking, true);
     }
-}
-
-/* Sends the first call of a list. */
-static void send_first(struct batch_list *list) {
-    struct batch *batch = STAILQ_FIRST(list);
-    STAILQ_REMOVE_HEAD(list, link);
-    batch_send(batch);
-    batch_drop(batch);
-}
-
-void batches_send(struct batches *batches) {
-    STAILQ_CONCAT(&batches->full, &batches->open);
-    if (STAILQ_EMPTY(&batches->full)) {
-        return;
-    }
-    memset(batches->keys, 0, sizeof(batches->keys));
-    struct batch_list last = STAILQ_HEAD_INITIALIZER(last);
-    while (!STAILQ_EMPTY(&batches->full)) {
-        struct batch *batch = STAILQ_FIRST(&batches->full);
-        if (takes(batch)) { /* a key released in this turn can be taken in it */
-            STAILQ_REMOVE_HEAD(&batches->full, link);
-            STAILQ_INSERT_TAIL(&last, batch, link);
-        } else {
-            send_first(&batches->full);
-        }
-    }
-    while (!STAILQ_EMPTY(&last)) {
-        send_first(&last);
-    }
-}
-
-void batches_send_alone(struct batches *batches, enum script script, uint32_t nodes,
-                        struct flight *flight) {
-    uint32_t rest = nodes & members_all(batches->members);
-    struct batch *batch = new_batch(batches, script, rest, flight->plan.replicas);
-    if (batch == NULL) {
-        vote_out_of_memory(batches, nodes, flight);
-        return;
-    }
-    collect(batch, flight);
-    send_now(batch);
 }

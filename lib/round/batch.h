@@ -1,65 +1,85 @@
 /*
- * Calls of a script that are collected during a turn of the loop: the releases, or renewals, of
- * many locks go to a node as one command. Each lock's answer is a vote in its own round.
+ * A call of a script for many locks of a client: their releases, or renewals, go to a node as one
+ * command. Each lock's answer is a vote in its own round.
  */
 #ifndef REDLOCK_ROUND_BATCH_H
 #define REDLOCK_ROUND_BATCH_H
 
 #include "base/pool.h"
+#include "io/net.h"
+#include "node/call.h"
 #include "node/context.h"
 #include "node/members.h"
 #include "round/flight.h"
+#include "wire/command.h"
 #include "wire/script.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
-/* Bits of the filter over the keys of open batches. */
-#define BATCHES_KEY_BITS 4096
-
 struct batch;
-STAILQ_HEAD(batch_list, batch);
 
-/* The batches of a client. */
-struct batches {
-    struct context *context;
-    const struct members *members;
-    struct pool pool;
-    struct batch_list open;               /* calls of this turn that take further locks */
-    struct batch_list full;               /* calls of this turn that take no further lock */
-    uint64_t keys[BATCHES_KEY_BITS / 64]; /* filter, by hash, of the keys of these calls */
+/* The owner of a client's batches and its callback. */
+struct batch_listener {
+    /*
+     * A node must be asked once more, by a new batch, whose one reference goes to the owner. Called
+     * from a reply; the owner may send the batch at once.
+     */
+    void (*on_repeat)(void *owner, struct batch *batch);
+    void *owner;
 };
 
-void batches_init(struct batches *batches, struct context *context, const struct members *members);
-void batches_finish(struct batches *batches);
+/* The parts that all batches of a client share. */
+struct batch_shared {
+    struct context *context;
+    const struct members *members;
+    struct batch_listener listener;
+    struct pool pool;
+};
+
+struct batch {
+    struct conn_request request;
+    struct conn_request wait; /* the WAIT behind the call, where replicas must confirm grants */
+    struct batch_shared *shared;
+    struct call call;
+    uint32_t nodes;      /* mask: the nodes that the call goes to */
+    uint32_t replicas;   /* the number of a node's replicas that must confirm a grant */
+    uint32_t references; /* number of replies to come, and of other holders of the batch */
+    unsigned count;      /* number of flights */
+    unsigned key_count;  /* number of keys of all flights */
+    unsigned reads;      /* number of keys that the server may have to look at for all flights */
+    struct flight *flights[SCRIPT_MAX_KEYS];
+    struct script_call arguments;
+    STAILQ_ENTRY(batch) link;
+};
+
+void batch_shared_init(struct batch_shared *shared, struct context *context,
+                       const struct members *members, struct batch_listener listener);
+void batch_shared_finish(struct batch_shared *shared);
 
 /*
- * Adds a flight to a call of `script`, sent at the end of this turn to those of `nodes` that are
- * members. Without memory those nodes vote UNREACHABLE inside this call.
+ * Creates a call of `script` without locks, for `nodes`, which are members. Returns the batch with
+ * one reference, the caller's; NULL when out of memory.
  */
-void batches_add(struct batches *batches, enum script script, uint32_t nodes,
-                 struct flight *flight);
+struct batch *batch_create(struct batch_shared *shared, enum script script, uint32_t nodes,
+                           uint32_t replicas);
+
+/* Adds a flight, one of SCRIPT_MAX_KEYS at the most. */
+void batch_add(struct batch *batch, struct flight *flight);
 
 /*
- * Sends a call of `script` for this flight alone, now, to those of `nodes` that are members. Votes
- * may be cast inside this call.
+ * Sends the call, once, without the tries that were given up since they were added. Nodes that
+ * cannot be sent the call vote UNREACHABLE inside this call.
  */
-void batches_send_alone(struct batches *batches, enum script script, uint32_t nodes,
-                        struct flight *flight);
+void batch_send(struct batch *batch);
 
-/*
- * Returns whether a collected call may name one of these keys; in rare cases true without need.
- * Collected calls go before another command for the key: a key is released before it is acquired
- * again. (The exception is a node that lacks the script, and is sent the call once more.)
- */
-bool batches_may_hold(const struct batches *batches, const struct key *keys);
+/* Drops a reference, the last of which frees the batch. */
+void batch_drop(struct batch *batch);
 
-/* Returns whether a call that looks at `reads` keys, with `bytes` bytes, takes no further lock. */
-bool batches_are_full(const struct batches *batches, unsigned reads, size_t bytes);
-
-/* Sends the collected calls; those that take keys go last. */
-void batches_send(struct batches *batches);
+/* Returns whether the call may make a key: such a call goes behind the releases of its turn. */
+static inline bool batch_takes(const struct batch *batch) {
+    return script_takes(batch->call.script);
+}
 
 #endif

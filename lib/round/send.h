@@ -5,7 +5,7 @@
 #ifndef REDLOCK_ROUND_SEND_H
 #define REDLOCK_ROUND_SEND_H
 
-#include "round/batch.h"
+#include "round/batches.h"
 #include "round/flight.h"
 
 #include <stdbool.h>

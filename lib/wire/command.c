@@ -117,31 +117,6 @@ static void add_number(struct script_call *call, uint64_t number) {
     call->argument_count++;
 }
 
-/* The keys beside a lock's key, and the arguments, in the order of the contracts in scripts/. */
-static const struct {
-    const char *keys;      /* c: counter, r: readers, w: the note of a waiting writer */
-    const char *arguments; /* v: value, t: TTL, k: number of keys, x: whether fenced, s: step,
-                              n: intent, f: fence, i: TTL of the counter, p: permits */
-} forms[SCRIPT_COUNT] = {
-    [SCRIPT_RELEASE] = {"", "v"},
-    [SCRIPT_RENEW] = {"", "vt"},
-    [SCRIPT_BEAT] = {"", ""},
-    [SCRIPT_TAKE] = {"", "vtkxfsi"},
-    [SCRIPT_KEEP] = {"c", "vtfi"},
-    [SCRIPT_STAY] = {"", "vt"},
-    [SCRIPT_PERMIT] = {"", "vtfip"},
-    [SCRIPT_INSPECT] = {"rc", ""},
-    [SCRIPT_SHARE] = {"rw", "vts"},
-    [SCRIPT_SHARE_KEEP] = {"r", "vt"},
-    [SCRIPT_SHARE_END] = {"r", "v"},
-    [SCRIPT_WRITE] = {"rw", "vtn"},
-    [SCRIPT_WRITE_FENCED] = {"rwc", "vtnfi"},
-};
-
-unsigned script_names(enum script script) {
-    return 1 + (unsigned)strlen(forms[script].keys);
-}
-
 static void add_argument(struct script_call *call, char what, const struct script_lock *lock) {
     switch (what) {
     case 'v':
@@ -177,14 +152,14 @@ static void add_argument(struct script_call *call, char what, const struct scrip
 
 static void add_arguments(struct script_call *call, enum script script,
                           const struct script_lock *lock) {
-    for (const char *p = forms[script].arguments; *p != '\0'; p++) {
+    for (const char *p = script_infos[script].arguments; *p != '\0'; p++) {
         add_argument(call, *p, lock);
     }
 }
 
 static void add_keys(struct script_call *call, enum script script, const struct script_name *name) {
     add_key(call, name, "");
-    for (const char *p = forms[script].keys; *p != '\0'; p++) {
+    for (const char *p = script_infos[script].keys; *p != '\0'; p++) {
         add_key(call, name,
                 *p == 'c'   ? COUNTER_SUFFIX
                 : *p == 'r' ? READERS_SUFFIX
@@ -203,7 +178,7 @@ static void add_keys_together(struct script_call *call, const struct script_lock
 }
 
 void script_call_add(struct script_call *call, enum script script, const struct script_lock *lock) {
-    if (script == SCRIPT_TAKE) {
+    if (script_infos[script].by_lock) {
         add_keys_together(call, lock);
         add_arguments(call, script, lock);
         return;

@@ -67,14 +67,6 @@ void script_call_clear(struct script_call *call);
 /* Adds the keys and arguments of a lock. */
 void script_call_add(struct script_call *call, enum script script, const struct script_lock *lock);
 
-/* Returns the number of items in the answer for `locks` locks with `names` keys together. */
-static inline unsigned script_items(enum script script, unsigned locks, unsigned names) {
-    return script == SCRIPT_TAKE ? locks : names;
-}
-
-/* Returns how many names a call has for each key of a lock: the key, and those beside it. */
-unsigned script_names(enum script script);
-
 /* Returns the length in bytes of the keys and arguments as they are sent. */
 static inline size_t script_call_length(const struct script_call *call) {
     return call->keys.length + call->arguments.length;

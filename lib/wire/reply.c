@@ -136,7 +136,7 @@ static bool read_outcome(const char **p, const char *end, enum script script,
             return false;
         }
     }
-    if (script == SCRIPT_PERMIT) {
+    if (script_infos[script].tells_free) {
         read_map(p, end, outcome);
     }
     return true;

@@ -1,7 +1,7 @@
 /*
  * The Lua scripts that servers run for us. Each is a file, scripts/<name>.lua, whose first comment
  * is its contract: what it does, its keys, arguments and answer. The build embeds the files, with
- * their SHA-1 (scripts/embed.sh).
+ * their SHA-1 (scripts/embed.sh). All else that C knows of a script is its row in script.c.
  *
  * All but INSPECT and BEAT serve many locks in one call: locks that renew or release in one turn of
  * the loop travel together. KEYS and ARGV then hold the keys and arguments of each key in order (of
@@ -25,6 +25,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 enum script {
     SCRIPT_RELEASE,      /* deletes keys */
@@ -55,9 +56,6 @@ enum script {
 /* The hexadecimal digits of a script's SHA-1, without a NUL. */
 #define SCRIPT_SHA_LENGTH 40
 
-/* The first of the scripts that the handshake does not load: their first call carries the text. */
-#define SCRIPT_FIRST_LAZY SCRIPT_BEAT
-
 /*
  * Bounds for how long a call keeps the server from others: a call that has the server look at so
  * many keys takes no further lock. (Its last lock may have REDLOCK_MAX_KEYS more, or be a permit of
@@ -65,19 +63,48 @@ enum script {
  */
 #define SCRIPT_MAX_KEYS 64
 
+/* The form of a script's calls and answers, and the handling of its calls. */
+struct script_info {
+    /* names beside a lock's key: c: counter, r: readers, w: the note of a waiting writer */
+    const char *keys;
+    /*
+     * arguments: v: value, t: TTL, k: number of keys, x: whether fenced, s: step, n: intent,
+     * f: fence, i: TTL of the counter, p: permits
+     */
+    const char *arguments;
+    bool by_lock;    /* whether arguments and items are for each lock, not for each key */
+    bool is_loaded;  /* whether the handshake loads the script; else its first call has the text */
+    bool takes;      /* whether the script may make a key */
+    bool counts;     /* whether the script answers y<n> for a fenced lock */
+    bool tells_free; /* whether the script looks at all permits of a semaphore, and tells which are
+                        free */
+    bool stays;      /* whether the TTL is the time for which a key that is given back stays */
+};
+
+/* One row for each script but SCRIPT_NONE. */
+extern const struct script_info script_infos[SCRIPT_COUNT];
+
 /*
  * Tells whether the script may make a key. Such a call goes behind the releases of its turn, and is
  * not sent again for a lock that has moved on meanwhile.
  */
 static inline bool script_takes(enum script script) {
-    return script == SCRIPT_TAKE || script == SCRIPT_PERMIT || script == SCRIPT_SHARE ||
-           script == SCRIPT_WRITE || script == SCRIPT_WRITE_FENCED;
+    return script_infos[script].takes;
 }
 
 /* Tells whether the script answers y<n> for a fenced lock. */
 static inline bool script_counts(enum script script) {
-    return script == SCRIPT_TAKE || script == SCRIPT_PERMIT || script == SCRIPT_KEEP ||
-           script == SCRIPT_WRITE_FENCED;
+    return script_infos[script].counts;
+}
+
+/* Returns the number of items in the answer for `locks` locks with `names` keys together. */
+static inline unsigned script_items(enum script script, unsigned locks, unsigned names) {
+    return script_infos[script].by_lock ? locks : names;
+}
+
+/* Returns how many names a call has for each key of a lock: the key, and those beside it. */
+static inline unsigned script_names(enum script script) {
+    return 1 + (unsigned)strlen(script_infos[script].keys);
 }
 
 struct script_source {

@@ -329,9 +329,26 @@ static void test_what_scripts_do(void **state) {
                                               [SCRIPT_PERMIT] = true,
                                               [SCRIPT_KEEP] = true,
                                               [SCRIPT_WRITE_FENCED] = true};
+    static const bool is_loaded[SCRIPT_COUNT] = {[SCRIPT_RELEASE] = true, [SCRIPT_RENEW] = true};
     for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
         assert_int_equal(script_takes((enum script)i), takes[i]);
         assert_int_equal(script_counts((enum script)i), counts[i]);
+        assert_int_equal(script_infos[i].is_loaded, is_loaded[i]);
+        assert_int_equal(script_items((enum script)i, 2, 5), i == SCRIPT_TAKE ? 2 : 5);
+        assert_int_equal(script_infos[i].tells_free, i == SCRIPT_PERMIT);
+        assert_int_equal(script_infos[i].stays, i == SCRIPT_STAY);
+    }
+}
+
+/* Guards against a script without a row, and against letters that C would take for others. */
+static void test_each_script_has_a_row(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+        const struct script_info *info = &script_infos[i];
+        assert_non_null(info->keys);
+        assert_non_null(info->arguments);
+        assert_int_equal(strspn(info->keys, "crw"), strlen(info->keys));
+        assert_int_equal(strspn(info->arguments, "vtkxsnfip"), strlen(info->arguments));
     }
 }
 
@@ -904,6 +921,7 @@ int main(void) {
         WITH_BUFFERS(test_permits),
         WITH_BUFFERS(test_shared_locks),
         cmocka_unit_test(test_what_scripts_do),
+        cmocka_unit_test(test_each_script_has_a_row),
         WITH_BUFFERS(test_a_script_the_server_lacks_is_sent_as_text),
         WITH_BUFFERS(test_a_command_without_memory_has_failed),
         cmocka_unit_test(test_the_written_sha_is_that_of_the_text),

@@ -1,15 +1,17 @@
 #!/bin/sh
-# Writes the scripts of this folder as C, each with its SHA-1: script_sources of wire/script.h.
+# Writes scripts as C, each with its SHA-1: script_sources of wire/script.h.
 #
-#     sh embed.sh ROOT OUTPUT
+#     sh embed.sh ROOT OUTPUT SCRIPT...
 #
 # ROOT is the project's folder: its headers have the texts that scripts and C share. A script's file
-# is named like its enumerator: take.lua is SCRIPT_TAKE.
+# is named like its enumerator: take.lua is SCRIPT_TAKE. OUTPUT compiles only if each enumerator has
+# a file, and each file an enumerator.
 set -eu
 export LC_ALL=C
 
 root=$1
 output=$2
+shift 2
 folder=$root/lib/wire/scripts
 text=$output.text
 table=$output.new
@@ -32,12 +34,10 @@ embed() {
     echo '#include "wire/script.h"'
     echo
     echo 'const struct script_source script_sources[SCRIPT_COUNT] = {'
-    count=0
-    for script in "$folder"/*.lua; do
+    for script in "$@"; do
         embed "$script"
-        count=$((count + 1))
     done
     echo '};'
-    echo "_Static_assert(SCRIPT_COUNT == $count, \"each script has its file\");"
+    echo "_Static_assert(SCRIPT_COUNT == $#, \"each script has its file\");"
 } >"$table"
 mv "$table" "$output"

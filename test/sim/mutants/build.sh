@@ -24,7 +24,8 @@ cp -R "$root/lib" "$root/include" "$folder"
 changed=$(cd "$folder" && awk -f "$here/mutate.awk" "$mutant" \
     $(find lib -name '*.[ch]' -o -name '*.lua' | sort))
 scripts=lib/wire/script_texts.c
-sh "$folder/lib/wire/scripts/embed.sh" "$folder" "$folder/$scripts"
+sh "$folder/lib/wire/scripts/embed.sh" "$folder" "$folder/$scripts" \
+    "$folder"/lib/wire/scripts/*.lua
 changed=$(echo "$changed" | sed "s|.*\.lua\$|$scripts|" | sort -u)
 case $changed in
 *.h*) # whoever includes it: all but the outside, which the simulator replaces

@@ -4,24 +4,16 @@ set -eu
 export LC_ALL=C
 
 here=$(cd "$(dirname "$0")" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-trap 'exit 130' INT TERM
+# shellcheck source=test/tap.sh
+. "$here/../../tap.sh"
 
-count=0
 # check NAME EXPECTED: applies $folder/mutant to two sources; EXPECTED is in what is printed
 check() {
-    count=$((count + 1))
     printf 'one\ntwo\ntwo\nthree\n' >"$folder/a.c"
     printf 'four\n  one\nfive\n' >"$folder/b.c"
     awk -f "$here/mutate.awk" "$folder/mutant" "$folder/a.c" "$folder/b.c" >"$folder/said" 2>&1 ||
         true
-    if grep -qF "$2" "$folder/said"; then
-        echo "ok $count - $1"
-    else
-        echo "not ok $count - $1"
-        sed 's/^/# /' "$folder/said"
-    fi
+    tap_check "$1" grep -qF "$2" "$folder/said"
 }
 
 printf 'A bug.\n\n@@\n-four\n+for\n' >"$folder/mutant"
@@ -42,4 +34,4 @@ printf 'A bug.\n\n@@\n-four\n+for\n\n@@\n-six\n+sicks\n' >"$folder/mutant"
 check 'the second of two edits' 'edit 2: its old text stands in 0 places'
 printf 'A bug.\n\n@@\nfour\n' >"$folder/mutant"
 check 'a line without a mark' 'line 4: an edit'
-echo "1..$count"
+tap_end
