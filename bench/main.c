@@ -2,6 +2,7 @@
  * redlock-bench: measures uncontended cycles of acquire and release on independent Redis masters,
  * or many locks that are held on them.
  */
+#include "clock.h"
 #include "held.h"
 #include "load.h"
 #include "masters.h"
@@ -19,23 +20,6 @@ static void on_interrupt(evutil_socket_t signal_number, short what, void *arg) {
     (void)what;
     (void)arg;
     exit(128 + (int)signal_number);
-}
-
-/* Makes a base with precise timers: those of libevent's default clock are exact to 4 ms only. */
-static struct event_base *create_base(void) {
-    struct event_config *config = event_config_new();
-    struct event_base *base = NULL;
-
-    if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) {
-        base = event_base_new_with_config(config);
-    }
-    if (config != NULL) {
-        event_config_free(config);
-    }
-    if (base == NULL) {
-        fputs("redlock-bench: cannot make an event loop\n", stderr);
-    }
-    return base;
 }
 
 static int measure_and_report(struct event_base *base, const struct options *options,
@@ -113,7 +97,7 @@ int main(int argc, char **argv) {
     /* A master that goes away shows as an error of the write to it. */
     signal(SIGPIPE, SIG_IGN);
 
-    base = create_base();
+    base = clock_create_base();
     if (base != NULL) {
         interrupt = evsignal_new(base, SIGINT, on_interrupt, NULL);
         termination = evsignal_new(base, SIGTERM, on_interrupt, NULL);
