@@ -1,8 +1,9 @@
 /*
  * redlock-bench: measures uncontended cycles of acquire and release on independent Redis masters,
- * or many locks that are held on them.
+ * many locks that are held on them, or keys that many contenders want.
  */
 #include "clock.h"
+#include "contend.h"
 #include "held.h"
 #include "load.h"
 #include "masters.h"
@@ -58,6 +59,31 @@ static int hold_and_report(struct event_base *base, const struct options *option
     return reported == 0 && result.errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int contend_and_report(struct event_base *base, const struct options *options,
+                              const struct masters *masters) {
+    const struct contend_settings settings = {
+        .nodes = masters != NULL ? masters_uris(masters) : options->nodes,
+        .node_count = masters != NULL ? masters_count(masters) : options->node_count,
+        .clients = options->clients,
+        .processes = options->processes,
+        .keys = options->keys,
+        .hold_us = options->hold_us,
+        .ttl_ms = options->ttl_ms,
+        .fenced = options->fenced,
+        .duration_s = options->duration_s,
+    };
+    struct contend_result result;
+    int reported;
+
+    if (contend_run(base, &settings, &result) != 0) {
+        return EXIT_FAILURE;
+    }
+    reported = options->json ? report_contend_json(&settings, &result)
+                             : report_contend_text(&settings, &result);
+    return reported == 0 && result.errors == 0 && result.acquisitions > 0 ? EXIT_SUCCESS
+                                                                          : EXIT_FAILURE;
+}
+
 static int cycle_and_report(struct event_base *base, const struct options *options,
                             const struct masters *masters) {
     const struct measure_settings settings = {
@@ -80,8 +106,13 @@ static int run(struct event_base *base, const struct options *options) {
             return EXIT_FAILURE;
         }
     }
-    outcome = options->held > 0 ? hold_and_report(base, options, masters)
-                                : cycle_and_report(base, options, masters);
+    if (options->contend) {
+        outcome = contend_and_report(base, options, masters);
+    } else if (options->held > 0) {
+        outcome = hold_and_report(base, options, masters);
+    } else {
+        outcome = cycle_and_report(base, options, masters);
+    }
     masters_finish(masters);
     return outcome;
 }
