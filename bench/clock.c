@@ -21,6 +21,22 @@ double clock_cpu_us(void) {
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
+struct event_base *clock_create_base(void) {
+    struct event_config *config = event_config_new();
+    struct event_base *base = NULL;
+
+    if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) {
+        base = event_base_new_with_config(config);
+    }
+    if (config != NULL) {
+        event_config_free(config);
+    }
+    if (base == NULL) {
+        fputs("redlock-bench: cannot make an event loop\n", stderr);
+    }
+    return base;
+}
+
 void clock_arm(struct event *timer, double seconds) {
     struct timeval delay = {.tv_sec = (time_t)seconds};
 

@@ -5,12 +5,19 @@
 #include <stdint.h>
 
 struct event;
+struct event_base;
 
-/* Returns CLOCK_MONOTONIC, in ns. */
+/* Returns CLOCK_MONOTONIC, which all processes of the machine share, in ns. */
 uint64_t clock_now_ns(void);
 
 /* Returns the user and system time of this process, without its children, in us. */
 double clock_cpu_us(void);
+
+/*
+ * Makes an event loop with precise timers: those of libevent's default clock are exact to 4 ms
+ * only. Returns NULL, after a message on stderr, on failure.
+ */
+struct event_base *clock_create_base(void);
 
 /* Adds a timer. Ends the process, after a message on stderr, when libevent refuses. */
 void clock_arm(struct event *timer, double seconds);

@@ -6,6 +6,7 @@
  * A round lives until its last reply, which may come long after the quorum, so that a late reply to
  * one round is never counted in the next.
  */
+#include "address.h"
 #include "load.h"
 
 #include <event2/event.h>
@@ -20,7 +21,6 @@
 
 #define TOKEN_BYTES 20
 #define SHA_LENGTH 40
-#define DEFAULT_PORT 6379
 #define TEXT(value) TEXT_OF(value)
 #define TEXT_OF(value) #value
 
@@ -195,32 +195,16 @@ static void on_script_loaded(redisAsyncContext *context, void *answer, void *arg
     node->ready = true;
 }
 
-/* Begins to connect. Only redis://HOST[:PORT] and unix:///PATH are understood. */
+/* Begins to connect. */
 static redisAsyncContext *start_connecting(const char *uri) {
-    char host[256];
-    long port = DEFAULT_PORT;
-    char *colon;
+    struct address address;
+    const char *problem = address_parse(&address, uri);
 
-    if (strncmp(uri, "unix://", 7) == 0) {
-        return redisAsyncConnectUnix(uri + 7);
+    if (problem != NULL) {
+        die(uri, problem);
     }
-    if (strncmp(uri, "redis://", 8) != 0 || strpbrk(uri + 8, "@/[") != NULL) {
-        die(uri, "the floor takes only redis://HOST[:PORT] and unix:///PATH");
-    }
-    if (snprintf(host, sizeof(host), "%s", uri + 8) >= (int)sizeof(host)) {
-        die(uri, "the host is too long");
-    }
-    colon = strchr(host, ':');
-    if (colon != NULL) {
-        char *end;
-
-        *colon = '\0';
-        port = strtol(colon + 1, &end, 10);
-        if (end == colon + 1 || *end != '\0' || port < 1 || port > 65535) {
-            die(uri, "the port is not a number from 1 to 65535");
-        }
-    }
-    return redisAsyncConnect(host, (int)port);
+    return address.path != NULL ? redisAsyncConnectUnix(address.path)
+                                : redisAsyncConnect(address.host, address.port);
 }
 
 static void connect_node(struct node *node, struct event_base *base) {

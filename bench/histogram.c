@@ -41,6 +41,16 @@ void histogram_record(struct histogram *histogram, uint64_t value) {
     }
 }
 
+void histogram_add(struct histogram *histogram, const struct histogram *other) {
+    for (size_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
+        histogram->buckets[bucket] += other->buckets[bucket];
+    }
+    histogram->count += other->count;
+    if (other->max > histogram->max) {
+        histogram->max = other->max;
+    }
+}
+
 uint64_t histogram_quantile(const struct histogram *histogram, double share) {
     double rank = share * (double)histogram->count;
     uint64_t passed = 0;

@@ -23,6 +23,9 @@ struct histogram {
 void histogram_init(struct histogram *histogram);
 void histogram_record(struct histogram *histogram, uint64_t value);
 
+/* Adds all values of another histogram. */
+void histogram_add(struct histogram *histogram, const struct histogram *other);
+
 /*
  * Returns the value that `share` (0 to 1) of the recorded values do not exceed; 0 when there are
  * none.

@@ -1,7 +1,9 @@
 /*
  * redlock-bench: measures uncontended cycles of acquire and release on independent Redis masters,
- * or many locks that are held on them.
+ * many locks that are held on them, or keys that many contenders want.
  */
+#include "clock.h"
+#include "contend.h"
 #include "held.h"
 #include "load.h"
 #include "masters.h"
@@ -19,23 +21,6 @@ static void on_interrupt(evutil_socket_t signal_number, short what, void *arg) {
     (void)what;
     (void)arg;
     exit(128 + (int)signal_number);
-}
-
-/* Makes a base with precise timers: those of libevent's default clock are exact to 4 ms only. */
-static struct event_base *create_base(void) {
-    struct event_config *config = event_config_new();
-    struct event_base *base = NULL;
-
-    if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) {
-        base = event_base_new_with_config(config);
-    }
-    if (config != NULL) {
-        event_config_free(config);
-    }
-    if (base == NULL) {
-        fputs("redlock-bench: cannot make an event loop\n", stderr);
-    }
-    return base;
 }
 
 static int measure_and_report(struct event_base *base, const struct options *options,
@@ -74,6 +59,31 @@ static int hold_and_report(struct event_base *base, const struct options *option
     return reported == 0 && result.errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int contend_and_report(struct event_base *base, const struct options *options,
+                              const struct masters *masters) {
+    const struct contend_settings settings = {
+        .nodes = masters != NULL ? masters_uris(masters) : options->nodes,
+        .node_count = masters != NULL ? masters_count(masters) : options->node_count,
+        .clients = options->clients,
+        .processes = options->processes,
+        .keys = options->keys,
+        .hold_us = options->hold_us,
+        .ttl_ms = options->ttl_ms,
+        .fenced = options->fenced,
+        .duration_s = options->duration_s,
+    };
+    struct contend_result result;
+    int reported;
+
+    if (contend_run(base, &settings, &result) != 0) {
+        return EXIT_FAILURE;
+    }
+    reported = options->json ? report_contend_json(&settings, &result)
+                             : report_contend_text(&settings, &result);
+    return reported == 0 && result.errors == 0 && result.acquisitions > 0 ? EXIT_SUCCESS
+                                                                          : EXIT_FAILURE;
+}
+
 static int cycle_and_report(struct event_base *base, const struct options *options,
                             const struct masters *masters) {
     const struct measure_settings settings = {
@@ -96,8 +106,13 @@ static int run(struct event_base *base, const struct options *options) {
             return EXIT_FAILURE;
         }
     }
-    outcome = options->held > 0 ? hold_and_report(base, options, masters)
-                                : cycle_and_report(base, options, masters);
+    if (options->contend) {
+        outcome = contend_and_report(base, options, masters);
+    } else if (options->held > 0) {
+        outcome = hold_and_report(base, options, masters);
+    } else {
+        outcome = cycle_and_report(base, options, masters);
+    }
     masters_finish(masters);
     return outcome;
 }
@@ -113,7 +128,7 @@ int main(int argc, char **argv) {
     /* A master that goes away shows as an error of the write to it. */
     signal(SIGPIPE, SIG_IGN);
 
-    base = create_base();
+    base = clock_create_base();
     if (base != NULL) {
         interrupt = evsignal_new(base, SIGINT, on_interrupt, NULL);
         termination = evsignal_new(base, SIGTERM, on_interrupt, NULL);

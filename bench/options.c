@@ -16,17 +16,23 @@
 #define MAX_DURATION_S 3600
 #define MAX_HELD 10000000
 #define MAX_TTL_MS 3600000
+#define MAX_CLIENTS 100000
+#define MAX_PROCESSES 256
+#define MAX_HOLD_US 60000000
 
 #define DEFAULT_IN_FLIGHT 64
 #define DEFAULT_TTL_MS 10000
+#define DEFAULT_CLIENTS 16
+#define DEFAULT_HOLD_US 1000
 
 static const char help[] =
     "Usage: redlock-bench --spawn N | --nodes URI,URI,... [options]\n"
     "       redlock-bench --spawn N --held LOCKS [options]\n"
+    "       redlock-bench --spawn N | --nodes URI,URI,... --contend [options]\n"
     "\n"
     "Measures uncontended cycles of acquire and release, each lock on a key of its own; or what "
     "it\n"
-    "costs to hold many locks that renew themselves.\n"
+    "costs to hold many locks that renew themselves; or how keys that many want are handed over.\n"
     "\n"
     "  --spawn N         start N throwaway masters on this machine\n"
     "  --nodes URI,...   use these masters; a comma within a URI is written %2C\n"
@@ -43,7 +49,15 @@ static const char help[] =
     "  --ttl MS          their TTL (default 10000)\n"
     "  --fenced          they have fences\n"
     "  --busy MS         a third into the time, keep the loop busy for so long, once\n"
-    "  --stop K          a third into the time, stop K of the masters for good\n";
+    "  --stop K          a third into the time, stop K of the masters for good\n"
+    "\n"
+    "Contention:\n"
+    "  --contend         contenders acquire, hold and release keys, over and over\n"
+    "  --clients M       contenders in all, spread evenly over processes and keys (default 16)\n"
+    "  --processes P     processes, each with one client (default 1)\n"
+    "  --keys K          keys (default 1)\n"
+    "  --hold-us H       hold each for H microseconds (default 1000)\n"
+    "  --ttl, --fenced   as above\n";
 
 static const struct option known[] = {
     {"spawn", required_argument, NULL, 's'},
@@ -56,6 +70,11 @@ static const struct option known[] = {
     {"busy", required_argument, NULL, 'b'},
     {"stop", required_argument, NULL, 'k'},
     {"fenced", no_argument, NULL, 'F'},
+    {"contend", no_argument, NULL, 'C'},
+    {"clients", required_argument, NULL, 'm'},
+    {"processes", required_argument, NULL, 'p'},
+    {"keys", required_argument, NULL, 'K'},
+    {"hold-us", required_argument, NULL, 'u'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -153,6 +172,21 @@ static void parse_option(struct options *options, int option) {
     case 'F':
         options->fenced = true;
         break;
+    case 'C':
+        options->contend = true;
+        break;
+    case 'm':
+        options->clients = parse_count("--clients", optarg, MAX_CLIENTS);
+        break;
+    case 'p':
+        options->processes = parse_count("--processes", optarg, MAX_PROCESSES);
+        break;
+    case 'K':
+        options->keys = parse_count("--keys", optarg, MAX_CLIENTS);
+        break;
+    case 'u':
+        options->hold_us = parse_count("--hold-us", optarg, MAX_HOLD_US);
+        break;
     case 'j':
         options->json = true;
         break;
@@ -164,29 +198,47 @@ static void parse_option(struct options *options, int option) {
     }
 }
 
-static void refuse_with_held(const char *option, bool given) {
-    if (given) {
-        refuse("%s does not go with --held", option);
+/* The modes, as bits. */
+enum mode { CYCLES = 1, HELD = 2, CONTEND = 4 };
+
+static const char *modes_in_words(unsigned modes) {
+    switch (modes) {
+    case HELD:
+        return "--held";
+    case CONTEND:
+        return "--contend";
+    default:
+        return "--held or --contend";
     }
 }
 
-static void refuse_without_held(const char *option, bool given) {
-    if (given) {
-        refuse("%s goes with --held alone", option);
+/* Refuses an option that was given, and that the mode does not have. */
+static void check_use(enum mode mode, const char *option, bool given, unsigned modes) {
+    if (!given || (modes & mode) != 0) {
+        return;
     }
+    if (mode == CYCLES) {
+        refuse("%s goes with %s alone", option, modes_in_words(modes));
+    }
+    refuse("%s does not go with %s", option, modes_in_words(mode));
 }
 
-static void check_cycles(const struct options *options) {
-    refuse_without_held("--ttl", options->ttl_ms > 0);
-    refuse_without_held("--busy", options->busy_ms > 0);
-    refuse_without_held("--stop", options->stop > 0);
-    refuse_without_held("--fenced", options->fenced);
+static void check_uses(const struct options *options, enum mode mode) {
+    check_use(mode, "--nodes", options->nodes != NULL, CYCLES | CONTEND);
+    check_use(mode, "--in-flight", options->in_flight > 0, CYCLES);
+    check_use(mode, "--floor", options->floor, CYCLES);
+    check_use(mode, "--held", options->held > 0, HELD);
+    check_use(mode, "--ttl", options->ttl_ms > 0, HELD | CONTEND);
+    check_use(mode, "--fenced", options->fenced, HELD | CONTEND);
+    check_use(mode, "--busy", options->busy_ms > 0, HELD);
+    check_use(mode, "--stop", options->stop > 0, HELD);
+    check_use(mode, "--clients", options->clients > 0, CONTEND);
+    check_use(mode, "--processes", options->processes > 0, CONTEND);
+    check_use(mode, "--keys", options->keys > 0, CONTEND);
+    check_use(mode, "--hold-us", options->hold_us > 0, CONTEND);
 }
 
 static void check_held(const struct options *options) {
-    refuse_with_held("--nodes", options->nodes != NULL);
-    refuse_with_held("--in-flight", options->in_flight > 0);
-    refuse_with_held("--floor", options->floor);
     if (options->busy_ms > 0 && options->stop > 0) {
         refuse("--busy does not go with --stop");
     }
@@ -196,6 +248,37 @@ static void check_held(const struct options *options) {
     if ((double)options->busy_ms / 1e3 >= options->duration_s * 2 / 3) {
         refuse("--busy: %" PRIu64 " ms are not over within --duration", options->busy_ms);
     }
+}
+
+/* Every process and every key has a contender. */
+static void check_contend(const struct options *options) {
+    if (options->processes > options->clients) {
+        refuse("--processes: %zu are more than the %zu of --clients", options->processes,
+               options->clients);
+    }
+    if (options->keys > options->clients) {
+        refuse("--keys: %zu are more than the %zu of --clients", options->keys, options->clients);
+    }
+}
+
+static size_t or_default(size_t value, size_t otherwise) {
+    return value > 0 ? value : otherwise;
+}
+
+static void set_defaults(struct options *options) {
+    options->in_flight = or_default(options->in_flight, DEFAULT_IN_FLIGHT);
+    options->ttl_ms = or_default(options->ttl_ms, DEFAULT_TTL_MS);
+    options->clients = or_default(options->clients, DEFAULT_CLIENTS);
+    options->processes = or_default(options->processes, 1);
+    options->keys = or_default(options->keys, 1);
+    options->hold_us = or_default(options->hold_us, DEFAULT_HOLD_US);
+}
+
+static enum mode mode_of(const struct options *options) {
+    if (options->contend) {
+        return CONTEND;
+    }
+    return options->held > 0 ? HELD : CYCLES;
 }
 
 void options_parse(struct options *options, int argc, char **argv) {
@@ -211,13 +294,13 @@ void options_parse(struct options *options, int argc, char **argv) {
     if ((options->spawn > 0) == (options->nodes != NULL)) {
         refuse("give either --spawn or --nodes");
     }
-    if (options->held > 0) {
+    check_uses(options, mode_of(options));
+    set_defaults(options);
+    if (options->contend) {
+        check_contend(options);
+    } else if (options->held > 0) {
         check_held(options);
-    } else {
-        check_cycles(options);
     }
-    options->in_flight = options->in_flight > 0 ? options->in_flight : DEFAULT_IN_FLIGHT;
-    options->ttl_ms = options->ttl_ms > 0 ? options->ttl_ms : DEFAULT_TTL_MS;
 }
 
 void options_finish(struct options *options) {

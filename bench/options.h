@@ -16,11 +16,17 @@ struct options {
     bool json;
     bool floor;
 
-    size_t held; /* number of locks to hold; 0: measure cycles */
+    size_t held; /* number of locks to hold; 0: another mode */
     uint64_t ttl_ms;
     uint64_t busy_ms; /* 0: none */
     size_t stop;      /* number of masters to stop; 0: none */
     bool fenced;
+
+    bool contend;
+    size_t clients; /* number of contenders */
+    size_t processes;
+    size_t keys;
+    uint64_t hold_us;
 };
 
 /* Parses the command line. Exits: after --help with 0, after a mistake, named on stderr, with 2. */

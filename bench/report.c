@@ -4,7 +4,9 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static double cycles_per_s(const struct measure_result *result) {
     return (double)result->cycles / result->duration_s;
@@ -119,6 +121,50 @@ int report_held_json(const struct held_settings *settings, const struct held_res
     return print_json(held_to_json(settings, result));
 }
 
+/* Returns a number; null for one that there is not. */
+static json_t *real_or_null(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *waits_to_json(const struct contend_result *result) {
+    return json_pack("{s:o, s:o, s:f, s:o}", "p50", real_or_null(result->wait_p50_us), "p99",
+                     real_or_null(result->wait_p99_us), "max", result->wait_max_us, "ideal",
+                     real_or_null(result->wait_ideal_us));
+}
+
+static json_t *contest_to_json(const struct contend_settings *settings) {
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:f}", "kind", "contend", "nodes",
+                     (json_int_t)settings->node_count, "clients", (json_int_t)settings->clients,
+                     "processes", (json_int_t)settings->processes, "keys",
+                     (json_int_t)settings->keys, "hold_us", (json_int_t)settings->hold_us, "fenced",
+                     settings->fenced, "ttl_ms", (json_int_t)settings->ttl_ms, "duration_s",
+                     settings->duration_s);
+}
+
+static json_t *contend_to_json(const struct contend_settings *settings,
+                               const struct contend_result *result) {
+    json_t *numbers = json_pack(
+        "{s:I, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:I}", "acquisitions",
+        (json_int_t)result->acquisitions, "acquisitions_per_s",
+        (double)result->acquisitions / settings->duration_s, "wait_us", waits_to_json(result),
+        "fairness", real_or_null(result->fairness), "commands_per_acquisition",
+        real_or_null(result->commands), "handoff_us", real_or_null(result->handoff_us),
+        "round_trip_us", real_or_null(result->round_trip_us), "quorum_round_trip_us",
+        real_or_null(result->quorum_trip_us), "longest_stall_ms", result->stall_ms, "errors",
+        (json_int_t)result->errors);
+
+    return merge(contest_to_json(settings), numbers);
+}
+
+int report_contend_json(const struct contend_settings *settings,
+                        const struct contend_result *result) {
+    return print_json(contend_to_json(settings, result));
+}
+
+static const char *null_in_words(const char *name) {
+    return strcmp(name, "fairness") == 0 ? "one got none" : "none";
+}
+
 static void print_field(const char *name, const char *part, const json_t *value) {
     char label[64];
 
@@ -127,13 +173,17 @@ static void print_field(const char *name, const char *part, const json_t *value)
         printf("  %-28s %12" JSON_INTEGER_FORMAT "\n", label, json_integer_value(value));
     } else if (json_is_real(value)) {
         printf("  %-28s %12.3f\n", label, json_real_value(value));
+    } else if (json_is_boolean(value)) {
+        printf("  %-28s %12s\n", label, json_is_true(value) ? "yes" : "no");
     } else {
-        printf("  %-28s %12s\n", label, json_string_value(value));
+        printf("  %-28s %12s\n", label,
+               json_is_null(value) ? null_in_words(name) : json_string_value(value));
     }
 }
 
-int report_held_text(const struct held_settings *settings, const struct held_result *result) {
-    json_t *object = held_to_json(settings, result);
+/* Prints and frees `object`, which may be NULL, otherwise as print_json. */
+static int print_text(json_t *object) {
+    int outcome = object != NULL ? 0 : -1;
     const char *name;
     const char *part;
     json_t *value;
@@ -148,11 +198,21 @@ int report_held_text(const struct held_settings *settings, const struct held_res
             print_field(name, "", value);
         }
     }
-    if (object == NULL || fflush(stdout) != 0) {
-        json_decref(object);
+    if (fflush(stdout) != 0) {
+        outcome = -1;
+    }
+    if (outcome != 0) {
         fputs("redlock-bench: cannot write the result\n", stderr);
-        return -1;
     }
     json_decref(object);
-    return 0;
+    return outcome;
+}
+
+int report_held_text(const struct held_settings *settings, const struct held_result *result) {
+    return print_text(held_to_json(settings, result));
+}
+
+int report_contend_text(const struct contend_settings *settings,
+                        const struct contend_result *result) {
+    return print_text(contend_to_json(settings, result));
 }

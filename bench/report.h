@@ -2,6 +2,7 @@
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
+#include "contend.h"
 #include "held.h"
 #include "measure.h"
 
@@ -18,5 +19,11 @@ int report_text(const char *kind, const struct measure_settings *settings,
 /* Print the result of a run with held locks, with the names that README.md explains. */
 int report_held_json(const struct held_settings *settings, const struct held_result *result);
 int report_held_text(const struct held_settings *settings, const struct held_result *result);
+
+/* Print the result of a run with contenders, with the names that README.md explains. */
+int report_contend_json(const struct contend_settings *settings,
+                        const struct contend_result *result);
+int report_contend_text(const struct contend_settings *settings,
+                        const struct contend_result *result);
 
 #endif

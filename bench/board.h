@@ -1,0 +1,109 @@
+/*
+ * The counts of contending processes, in memory that they share. The memory is made before
+ * the processes are forked, so that all of them have the board at one address.
+ *
+ * A key is entered by the contender that was told to hold it, and left right before the call that
+ * releases it, so that two contenders in one key at a time are two holders. Each contender either
+ * waits for its key or holds it: therefore a key that nobody is in is waited for.
+ */
+#ifndef BENCH_BOARD_H
+#define BENCH_BOARD_H
+
+#include "histogram.h"
+#include "load.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct board_shape {
+    size_t contenders; /* spread evenly over the processes, and over the keys */
+    size_t processes;
+    size_t keys;
+};
+
+struct board_key {
+    char name[LOAD_KEY_SIZE];
+    atomic_size_t holders;         /* number of contenders in the key; never above 1 */
+    _Atomic uint64_t free_from_ns; /* instant when the last holder left; 0: held */
+};
+
+struct board_contender {
+    _Atomic uint64_t served;          /* acquisitions within the measured stretch */
+    _Atomic uint64_t waiting_from_ns; /* 0: not waiting */
+};
+
+/* The numbers of one process, within the measured stretch unless they say otherwise. */
+struct board_process {
+    _Atomic uint64_t acquired; /* acquisitions since the start */
+    uint64_t stall_ns;        /* longest time for which a key that was then entered had been free */
+    struct histogram wait;    /* ns from the request to its callback */
+    struct histogram handoff; /* ns from a release to the callback of the next holder */
+};
+
+struct board {
+    struct board_shape shape;
+    size_t size;      /* bytes of the memory */
+    uint64_t from_ns; /* the measured stretch */
+    uint64_t to_ns;
+    atomic_size_t ready; /* number of processes whose nodes are connected */
+    _Atomic uint64_t errors;
+    atomic_bool has_first_error;
+    char first_error[512];
+    struct board_key *keys;
+    struct board_contender *contenders;
+    struct board_process *processes;
+};
+
+/* The numbers of all processes. */
+struct board_totals {
+    uint64_t served;
+    uint64_t served_least; /* by the contender that was served least */
+    uint64_t served_most;
+    uint64_t wait_max_ns; /* waits under way at the end of the stretch included */
+    uint64_t stall_ns;    /* likewise */
+    struct histogram wait;
+    struct histogram handoff;
+};
+
+/* Makes a board. Returns NULL, after a message on stderr, on failure. */
+struct board *board_create(const struct board_shape *shape);
+void board_destroy(struct board *board); /* takes NULL */
+
+/* Sets the measured stretch. From now on all keys are waited for. */
+void board_schedule(struct board *board, uint64_t from_ns, uint64_t to_ns);
+
+/* Returns the first contender of a process; of the process after the last: the end. */
+size_t board_first_contender(const struct board *board, size_t process);
+
+struct board_key *board_key_of(const struct board *board, size_t contender);
+
+/* Notes that a contender begins to wait. */
+void board_wait(struct board *board, size_t contender);
+
+/*
+ * Notes that a contender of the process holds its key. Counts an error when another contender does
+ * so, too.
+ */
+void board_enter(struct board *board, size_t process, size_t contender);
+
+/* Notes that a contender holds its key no longer. */
+void board_leave(struct board *board, size_t contender);
+
+/* Counts an error, and keeps the text of the first one. */
+void board_fail(struct board *board, const char *error);
+
+/* Returns the number of acquisitions of all processes since the start. */
+uint64_t board_acquired(const struct board *board);
+
+/*
+ * Adds what the end of the stretch cuts off: waits, and times for which keys have been free. To be
+ * called when the stretch is over and the processes still contend.
+ */
+void board_cut_off(const struct board *board, struct board_totals *totals);
+
+/* Adds the numbers of all processes. To be called when the processes have ended. */
+void board_add_up(const struct board *board, struct board_totals *totals);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * The contenders of one process: one client with as many requests at a time. Each contender
+ * acquires its key, holds it, releases it, and asks for it again at once.
+ */
+#ifndef BENCH_CONTENDERS_H
+#define BENCH_CONTENDERS_H
+
+#include "board.h"
+#include "workers.h"
+
+struct contenders_settings {
+    const char *const *nodes; /* URIs */
+    size_t node_count;
+    uint64_t ttl_ms;
+    uint64_t hold_us;
+    bool fenced;
+    struct board *board;
+};
+
+/*
+ * Runs the contenders of process `process`, from the order to begin to the order to end. Returns
+ * the exit status of the process; a failure follows a message on stderr.
+ */
+int contenders_run(const struct contenders_settings *settings, size_t process,
+                   struct workers_orders orders);
+
+#endif

@@ -1,0 +1,206 @@
+#include "probe.h"
+
+#include "address.h"
+#include "clock.h"
+#include "shares.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <redlock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+
+#define ANSWER_TIMEOUT_S 5
+
+struct probe {
+    const char *uri;
+    redisContext *context;
+};
+
+static void complain(const char *uri, const char *problem) {
+    fprintf(stderr, "redlock-bench: %s: %s\n", uri, problem);
+}
+
+static struct timeval interval_of(double seconds) {
+    struct timeval interval = {.tv_sec = (time_t)seconds};
+
+    interval.tv_usec = (suseconds_t)((seconds - (double)interval.tv_sec) * 1e6);
+    return interval;
+}
+
+struct probe *probe_open(const char *uri) {
+    struct address address;
+    const char *problem = address_parse(&address, uri);
+    struct probe *probe = problem == NULL ? calloc(1, sizeof(*probe)) : NULL;
+    struct timeval timeout = interval_of(ANSWER_TIMEOUT_S);
+
+    if (probe == NULL) {
+        complain(uri, problem != NULL ? problem : "out of memory");
+        return NULL;
+    }
+    probe->uri = uri;
+    probe->context = address.path != NULL
+                         ? redisConnectUnixWithTimeout(address.path, timeout)
+                         : redisConnectWithTimeout(address.host, address.port, timeout);
+    if (probe->context == NULL || probe->context->err != 0) {
+        complain(uri, probe->context != NULL ? probe->context->errstr : "out of memory");
+        probe_close(probe);
+        return NULL;
+    }
+    redisSetTimeout(probe->context, timeout);
+    return probe;
+}
+
+void probe_close(struct probe *probe) {
+    if (probe != NULL) {
+        if (probe->context != NULL) {
+            redisFree(probe->context);
+        }
+        free(probe);
+    }
+}
+
+/* Takes the next answer, of this type. Returns NULL after a message. */
+static redisReply *take_answer(struct probe *probe, int type) {
+    redisReply *reply = NULL;
+    void *answer;
+
+    if (redisGetReply(probe->context, &answer) != REDIS_OK) {
+        complain(probe->uri, probe->context->errstr);
+        return NULL;
+    }
+    reply = answer;
+    if (reply->type != type) {
+        complain(probe->uri, reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+        freeReplyObject(reply);
+        return NULL;
+    }
+    return reply;
+}
+
+/* Sends a command. Returns false after a message. */
+static bool send_command(struct probe *probe, const char *command) {
+    int done = 0;
+
+    if (redisAppendCommand(probe->context, command) != REDIS_OK) {
+        complain(probe->uri, "out of memory");
+        return false;
+    }
+    while (!done) {
+        if (redisBufferWrite(probe->context, &done) != REDIS_OK) {
+            complain(probe->uri, probe->context->errstr);
+            return false;
+        }
+    }
+    return true;
+}
+
+static redisReply *ask(struct probe *probe, const char *command, int type) {
+    return send_command(probe, command) ? take_answer(probe, type) : NULL;
+}
+
+bool probe_round_trips(struct probe *probe, size_t trips, struct histogram *times) {
+    for (size_t i = 0; i < trips; i++) {
+        uint64_t began_ns = clock_now_ns();
+        redisReply *reply = ask(probe, "PING", REDIS_REPLY_STATUS);
+
+        if (reply == NULL) {
+            return false;
+        }
+        histogram_record(times, clock_now_ns() - began_ns);
+        freeReplyObject(reply);
+    }
+    return true;
+}
+
+/* Waits until a quorum of the nodes has answered. Returns false after a message. */
+static bool wait_for_quorum(struct probe *const *probes, size_t count) {
+    struct pollfd polls[REDLOCK_MAX_NODES];
+    size_t answered = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        polls[i] = (struct pollfd){.fd = probes[i]->context->fd, .events = POLLIN};
+    }
+    while (answered < count / 2 + 1) {
+        int ready = poll(polls, count, ANSWER_TIMEOUT_S * 1000);
+
+        if (ready == 0 || (ready < 0 && errno != EINTR)) {
+            complain(probes[0]->uri, "no quorum of the nodes answers");
+            return false;
+        }
+        for (size_t i = 0; i < count && ready > 0; i++) {
+            if (polls[i].revents != 0) {
+                answered++;
+                polls[i].fd = -1; /* counted: poll ignores the entry */
+            }
+        }
+    }
+    return true;
+}
+
+static bool quorum_trip(struct probe *const *probes, size_t count, struct histogram *times) {
+    uint64_t began_ns = clock_now_ns();
+
+    for (size_t i = 0; i < count; i++) {
+        if (!send_command(probes[i], "PING")) {
+            return false;
+        }
+    }
+    if (!wait_for_quorum(probes, count)) {
+        return false;
+    }
+    histogram_record(times, clock_now_ns() - began_ns);
+    for (size_t i = 0; i < count; i++) {
+        redisReply *reply = take_answer(probes[i], REDIS_REPLY_STATUS);
+
+        if (reply == NULL) {
+            return false;
+        }
+        freeReplyObject(reply);
+    }
+    return true;
+}
+
+bool probe_quorum_trips(struct probe *const *probes, size_t count, size_t trips,
+                        struct histogram *times) {
+    for (size_t i = 0; i < trips; i++) {
+        if (!quorum_trip(probes, count, times)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool probe_count_commands(struct probe *probe, const struct shares *shares, double *count) {
+    redisReply *reply = ask(probe, "INFO commandstats", REDIS_REPLY_STRING);
+
+    if (reply == NULL) {
+        return false;
+    }
+    *count = shares_count(shares, reply->str);
+    freeReplyObject(reply);
+    return true;
+}
+
+bool probe_watch(struct probe *probe, double seconds, struct shares *shares) {
+    uint64_t until_ns = clock_now_ns() + (uint64_t)(seconds * 1e9);
+    redisReply *reply = ask(probe, "MONITOR", REDIS_REPLY_STATUS);
+    void *line;
+
+    if (reply == NULL) {
+        return false;
+    }
+    freeReplyObject(reply);
+    /* A silent node ends the wait for a line, and with the wait the watch. */
+    redisSetTimeout(probe->context, interval_of(seconds));
+    while (clock_now_ns() < until_ns && redisGetReply(probe->context, &line) == REDIS_OK) {
+        reply = line;
+        if (reply->type == REDIS_REPLY_STATUS) {
+            shares_note(shares, reply->str);
+        }
+        freeReplyObject(reply);
+    }
+    return true;
+}

@@ -1,0 +1,44 @@
+/* Runs redlock-bench, and reads what it prints. */
+#ifndef REDLOCK_TEST_BENCH_H
+#define REDLOCK_TEST_BENCH_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* Expects those above. */
+#include <cmocka.h>
+#include <jansson.h>
+#include <sys/types.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define BENCH_OUTPUT_SIZE 8192
+
+/* Runs redlock-bench, and stores all that it prints. Returns its exit code. */
+int bench_run(const char *arguments, char output[BENCH_OUTPUT_SIZE]);
+
+/*
+ * bench_run, with calls of `meanwhile`, some hundred in a second, until redlock-bench prints
+ * something or ends.
+ */
+int bench_run_beside(const char *arguments, char output[BENCH_OUTPUT_SIZE],
+                     void (*meanwhile)(void *arg), void *arg);
+
+/* Starts redlock-bench, without its output. Returns its process. */
+pid_t bench_start(const char *arguments);
+
+/* Runs, and parses what has to be one JSON object and nothing else. */
+json_t *bench_measure(const char *arguments);
+
+json_int_t bench_integer(const json_t *object, const char *name);
+double bench_real(const json_t *object, const char *name);
+
+/* Arguments that are refused, and a part of the message. */
+struct bench_refusal {
+    const char *arguments;
+    const char *message;
+};
+
+void bench_refuses(const struct bench_refusal *refusals, size_t count);
+
+#endif

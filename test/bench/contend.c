@@ -1,0 +1,308 @@
+/*
+ * redlock-bench where contenders want keys: what it counts, how it ends, and what it refuses. How
+ * fast the contenders are is not tested.
+ */
+#include "bench.h"
+
+#include "folder.h"
+#include "masters.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#define SCAN_INTERVAL_MS 5
+#define PROGRAM_SIZE 32
+
+/* Four contenders that hold for a second: in two seconds at least two of them get none. */
+#define STARVE "--spawn 3 --contend --clients 4 --hold-us 1000000 --duration 2"
+
+/* Two processes, and three masters, for longer than the test. */
+#define LONG_RUN "--spawn 3 --contend --clients 4 --processes 2 --duration 3600"
+
+static void check_waits(const json_t *object) {
+    const json_t *wait = json_object_get(object, "wait_us");
+    double ideal = bench_real(wait, "ideal") + (double)bench_integer(object, "hold_us");
+    double rate = bench_real(object, "acquisitions_per_s");
+
+    assert_true(bench_real(wait, "p50") > 0);
+    assert_true(bench_real(wait, "p50") <= bench_real(wait, "p99"));
+    assert_true(bench_real(wait, "p99") <= bench_real(wait, "max"));
+    /* The text of the numbers has seven digits. */
+    assert_true(ideal * rate > 0.99999e6 * (double)bench_integer(object, "clients"));
+    assert_true(ideal * rate < 1.00001e6 * (double)bench_integer(object, "clients"));
+}
+
+/* Within the time measured each key was held by one at a time, and for at least `hold_us`. */
+static void check_exclusion(const json_t *object) {
+    double held_us =
+        (double)bench_integer(object, "acquisitions") * (double)bench_integer(object, "hold_us");
+    double time_us = bench_real(object, "duration_s") * 1e6 * (double)bench_integer(object, "keys");
+
+    assert_true(bench_integer(object, "acquisitions") > 0);
+    assert_true(held_us <= time_us + (double)(bench_integer(object, "hold_us") *
+                                              bench_integer(object, "keys")));
+    assert_int_equal(bench_integer(object, "errors"), 0);
+}
+
+static void test_contenders_are_served_and_counted(void **state) {
+    static const char *const rows[] = {
+        "--clients 4 --keys 2",
+        "--clients 5 --processes 2 --hold-us 500",
+        "--clients 4 --processes 4 --keys 2 --fenced --ttl 60000",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char arguments[256];
+        json_t *object;
+        const json_t *fairness;
+
+        snprintf(arguments, sizeof(arguments), "--spawn 3 --contend --duration 1 --json %s",
+                 rows[i]);
+        object = bench_measure(arguments);
+        fairness = json_object_get(object, "fairness");
+        check_waits(object);
+        check_exclusion(object);
+        assert_true(json_is_null(fairness) || json_real_value(fairness) >= 1);
+        assert_true(bench_real(object, "commands_per_acquisition") > 0);
+        assert_true(bench_real(object, "round_trip_us") > 0);
+        assert_true(bench_real(object, "quorum_round_trip_us") > 0);
+        assert_true(bench_real(object, "handoff_us") > 0);
+        assert_true(bench_real(object, "handoff_us") / 1e3 <=
+                    bench_real(object, "longest_stall_ms"));
+        json_decref(object);
+    }
+}
+
+static void test_contenders_that_were_never_served_show(void **state) {
+    json_t *object = bench_measure(STARVE " --json");
+
+    (void)state;
+    check_exclusion(object);
+    assert_true(json_is_null(json_object_get(object, "fairness")));
+    assert_true(bench_real(json_object_get(object, "wait_us"), "max") >= 2e6);
+    json_decref(object);
+}
+
+static void test_the_text_has_the_same_names(void **state) {
+    static const char *const names[] = {
+        "acquisitions_per_s", "wait_us p50", "wait_us p99",      "wait_us max",
+        "wait_us ideal",      "fairness",    "one got none",     "commands_per_acquisition",
+        "handoff_us",         "errors",      "longest_stall_ms", "round_trip_us"};
+    char output[BENCH_OUTPUT_SIZE];
+
+    (void)state;
+    assert_int_equal(bench_run(STARVE, output), EXIT_SUCCESS);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        assert_non_null(strstr(output, names[i]));
+    }
+}
+
+static void empty_masters(void *arg) {
+    struct masters *masters = arg;
+
+    for (size_t i = 0; i < masters_count(masters); i++) {
+        free(masters_query(masters, i, "FLUSHALL"));
+    }
+}
+
+/* So long a TTL that nothing is renewed: masters that forgot show by the next contender first. */
+static void test_two_holders_at_a_time_are_an_error(void **state) {
+    struct masters *masters = masters_start(3, NULL);
+    char arguments[512];
+    char output[BENCH_OUTPUT_SIZE];
+
+    (void)state;
+    assert_non_null(masters);
+    snprintf(arguments, sizeof(arguments),
+             "--nodes %s,%s,%s --contend --clients 4 --hold-us 1000000 --ttl 3600000 --duration 1",
+             masters_uri(masters, 0), masters_uri(masters, 1), masters_uri(masters, 2));
+    assert_int_equal(bench_run_beside(arguments, output, empty_masters, masters), EXIT_FAILURE);
+    if (strstr(output, "two contenders hold a key at a time") == NULL) {
+        fail_msg("no overlap: %s", output);
+    }
+    masters_finish(masters);
+}
+
+/* ------------------------------------------------------------------------ the way a run ends */
+
+/* Returns the parent of a process, and stores its program; 0: it has ended. */
+static pid_t parent_of(pid_t pid, char program[PROGRAM_SIZE]) {
+    char path[64];
+    char line[512] = "";
+    const char *rest;
+    FILE *file;
+    int parent = 0;
+
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+    file = fopen(path, "re");
+    if (file == NULL) {
+        return 0;
+    }
+    if (fgets(line, sizeof(line), file) == NULL) {
+        line[0] = '\0';
+    }
+    fclose(file);
+    rest = strrchr(line, ')');
+    if (rest == NULL || sscanf(line, "%*d (%31[^)])", program) != 1 ||
+        sscanf(rest, ") %*c %d", &parent) != 1) {
+        return 0;
+    }
+    return parent;
+}
+
+/* Counts the children of a process, and stores one of those that run redlock-bench. */
+static size_t count_children(pid_t parent, pid_t *one) {
+    DIR *folder = opendir("/proc");
+    const struct dirent *entry;
+    size_t count = 0;
+
+    assert_non_null(folder);
+    while ((entry = readdir(folder)) != NULL) {
+        char program[PROGRAM_SIZE];
+        pid_t pid = (pid_t)atol(entry->d_name);
+
+        if (isdigit((unsigned char)entry->d_name[0]) && parent_of(pid, program) == parent) {
+            count++;
+            if (strcmp(program, "redlock-bench") == 0) {
+                *one = pid;
+            }
+        }
+    }
+    closedir(folder);
+    return count;
+}
+
+/*
+ * Starts the long run, and waits until its masters and processes are there. Stores one of the
+ * processes in *contender.
+ */
+static pid_t start_long_run(pid_t *contender) {
+    pid_t bench = bench_start(LONG_RUN);
+
+    while (count_children(bench, contender) < 3 + 2) {
+        assert_int_equal(waitpid(bench, NULL, WNOHANG), 0);
+        poll(NULL, 0, SCAN_INTERVAL_MS);
+    }
+    return bench;
+}
+
+/* Waits for the end of a process. Processes that it has left become children of this one. */
+static int wait_for(pid_t pid) {
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void check_no_process_is_left(void) {
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+static void test_an_interrupted_run_ends_its_processes(void **state) {
+    pid_t contender;
+    pid_t bench = start_long_run(&contender);
+    int status;
+
+    (void)state;
+    assert_int_equal(kill(bench, SIGTERM), 0);
+    status = wait_for(bench);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 128 + SIGTERM);
+    check_no_process_is_left();
+}
+
+static void test_a_process_that_dies_ends_the_run(void **state) {
+    pid_t contender;
+    pid_t bench = start_long_run(&contender);
+    int status;
+
+    (void)state;
+    assert_int_equal(kill(contender, SIGKILL), 0);
+    status = wait_for(bench);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), EXIT_FAILURE);
+    check_no_process_is_left();
+}
+
+/* Nobody removes the folder of a run that is killed, except this test. */
+static void test_a_run_that_is_killed_leaves_no_process(void **state) {
+    char folder[FOLDER_SIZE];
+    pid_t contender;
+    pid_t bench;
+
+    (void)state;
+    assert_int_equal(folder_make(folder, "bench"), 0);
+    assert_int_equal(setenv("TMPDIR", folder, 1), 0);
+    bench = start_long_run(&contender);
+    assert_int_equal(kill(bench, SIGKILL), 0);
+    wait_for(bench);
+    /* Those that it started end by themselves, as children of this process. */
+    while (waitpid(-1, NULL, 0) > 0) {
+    }
+    check_no_process_is_left();
+    assert_int_equal(folder_remove(folder), 0);
+}
+
+/* ------------------------------------------------------------------------------- the options */
+
+static void test_options_that_do_not_go_together_are_named(void **state) {
+    static const struct bench_refusal refusals[] = {
+        {"--spawn 3 --clients 4", "--clients goes with --contend alone"},
+        {"--spawn 3 --processes 4", "--processes goes with --contend alone"},
+        {"--spawn 3 --keys 4", "--keys goes with --contend alone"},
+        {"--spawn 3 --hold-us 4", "--hold-us goes with --contend alone"},
+        {"--spawn 3 --contend --in-flight 64", "--in-flight does not go with --contend"},
+        {"--spawn 3 --contend --floor", "--floor does not go with --contend"},
+        {"--spawn 3 --contend --held 10", "--held does not go with --contend"},
+        {"--spawn 3 --contend --busy 10", "--busy does not go with --contend"},
+        {"--spawn 3 --contend --stop 1", "--stop does not go with --contend"},
+        {"--spawn 3 --contend --clients 0", "--clients: \"0\" is not a number"},
+        {"--spawn 3 --contend --hold-us 1ms", "--hold-us: \"1ms\" is not a number"},
+        {"--spawn 3 --contend --clients 2 --processes 3", "--processes: 3 are more than the 2"},
+        {"--spawn 3 --contend --keys 17", "--keys: 17 are more than the 16 of --clients"},
+        {"--contend", "give either --spawn or --nodes"},
+    };
+
+    (void)state;
+    bench_refuses(refusals, COUNT_OF(refusals));
+}
+
+static void test_a_node_that_cannot_be_measured_is_named(void **state) {
+    char output[BENCH_OUTPUT_SIZE];
+
+    (void)state;
+    assert_int_equal(bench_run("--nodes redis://user:secret@127.0.0.1 --contend", output),
+                     EXIT_FAILURE);
+    assert_non_null(strstr(output, "only redis://HOST[:PORT] and unix:///PATH"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_contenders_are_served_and_counted),
+        cmocka_unit_test(test_contenders_that_were_never_served_show),
+        cmocka_unit_test(test_the_text_has_the_same_names),
+        cmocka_unit_test(test_two_holders_at_a_time_are_an_error),
+        cmocka_unit_test(test_an_interrupted_run_ends_its_processes),
+        cmocka_unit_test(test_a_process_that_dies_ends_the_run),
+        cmocka_unit_test(test_options_that_do_not_go_together_are_named),
+        cmocka_unit_test(test_a_node_that_cannot_be_measured_is_named),
+        /* The last one, since it moves the temporary folder. */
+        cmocka_unit_test(test_a_run_that_is_killed_leaves_no_process),
+    };
+
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+        perror("prctl");
+        return EXIT_FAILURE;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
