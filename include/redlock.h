@@ -161,9 +161,11 @@ typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
  *
  * The client checks a node before the first vote on each connection, and once a second. A FLUSHALL
  * or a jump of the clock can stay undetected for one second; on a slow connection for two seconds
- * and node_timeout_ms at the most. Two events are not detected: the eviction or deletion of a
+ * and node_timeout_ms at the most. Three events are not detected: the eviction or deletion of a
  * single key (the log warns of a maxmemory-policy that may evict keys); and, by a new client, which
- * has nothing to compare with, an earlier jump of a node's clock.
+ * has nothing to compare with, an earlier jump of a node's clock, and the return of an older
+ * snapshot of the same run of a server, as from a replica of its own that was master for a moment,
+ * if no client was running since then.
  *
  * "?durable=yes" in a node's URI waives the first two checks: the node's operator promises that the
  * server loses nothing (appendfsync always) and is not made a replica for a moment. Whatever the
@@ -344,8 +346,9 @@ REDLOCK_EXPORT void redlock_client_close(redlock_client *client, redlock_closed_
 /*
  * Tells that a client is closed, as redlock_closed_cb does, and whether keys are left. `unreleased`
  * counts the releases that were not confirmed, one for each node and lock: by nodes that were down,
- * refused, or did not answer within close_timeout_ms. At those nodes the keys may stay until their
- * TTL ends. 0: no key is left.
+ * refused, or did not answer within close_timeout_ms, or for which more releases were to be
+ * remembered than max_bytes allows. At those nodes the keys may stay until their TTL ends. 0: no
+ * key is left.
  */
 typedef void redlock_drained_cb(uint64_t unreleased, void *arg);
 

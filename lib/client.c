@@ -88,11 +88,12 @@ static bool may_end(const redlock_client *client) {
 
 /* Counts releases not confirmed, one for each node and lock; those keys stay until their TTL. */
 static uint64_t count_unreleased(const struct members *members) {
+    uint64_t now = clock_now();
     uint64_t count = 0;
     uint32_t rest = members_all(members);
-    const struct node *node;
+    struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
-        count += node->unreleased + node->debts.count;
+        count += node_unreleased(node, now);
     }
     return count;
 }

@@ -25,11 +25,15 @@ struct course {
     uint64_t now;
 };
 
-/* Returns whether the listener hears of a refusal. */
+/*
+ * Returns whether the listener hears of a refusal. That an ACL does not permit a useful step is the
+ * operator's choice: calls carry their scripts then.
+ */
 static bool is_of_weight(enum handshake_need need, const struct reply *reply) {
     enum reply_error meaning = reply_classify(reply);
+    bool is_forbidden = strncmp(reply->text, "NOPERM", 6) == 0;
     return need == HANDSHAKE_REQUIRED || meaning == REPLY_ERROR_TRY_LATER ||
-           (need == HANDSHAKE_USEFUL && meaning == REPLY_ERROR_MISCONFIGURED);
+           (need == HANDSHAKE_USEFUL && meaning == REPLY_ERROR_MISCONFIGURED && !is_forbidden);
 }
 
 static void on_step_reply(struct conn_request *request, void *owner, const struct reply *reply) {

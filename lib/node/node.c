@@ -15,6 +15,8 @@
 #include "core/round.h"
 #include "io/clock.h"
 
+#include <inttypes.h>
+
 static void on_payday(void *arg);
 
 static struct context *context_of(const struct node *node) {
@@ -46,23 +48,40 @@ static void on_payday(void *arg) {
     }
 }
 
+/* Logs how many releases were given up since the last such line, once a second at the most. */
+static void tell_given_up(struct node *node, uint64_t now) {
+    uint64_t news = node->unreleased - node->unreleased_told;
+    if (node->told_at != 0 && nanos_sub(now, node->told_at) < GUARD_BEAT_NANOS) {
+        return;
+    }
+    node->unreleased_told = node->unreleased;
+    node->told_at = now;
+    log_line(&context_of(node)->log, REDLOCK_LOG_WARN,
+             "node %s: no room to remember %" PRIu64 " more release%s; TTLs free the keys",
+             node_name(node), news, news == 1 ? "" : "s");
+}
+
 void node_owe(struct node *node, const struct owed *owed) {
     uint64_t now = clock_now();
     if (owed->until <= now) {
         return;
     }
     if (!debts_add(&node->debts, owed, now)) {
-        node_give_up(node);
-        log_line(&context_of(node)->log, REDLOCK_LOG_WARN,
-                 "node %s: a release cannot be remembered; the key's TTL frees it",
-                 node_name(node));
+        node_give_up(node, owed->until);
+        tell_given_up(node, now);
     } else if (node_is_up(node) && node->payday.at == NANOS_NEVER) {
         pay_later(node, now);
     }
 }
 
-void node_give_up(struct node *node) {
+void node_give_up(struct node *node, uint64_t until) {
     node->unreleased++;
+    node->unreleased_until = nanos_max(node->unreleased_until, until);
+}
+
+uint64_t node_unreleased(struct node *node, uint64_t now) {
+    debts_drop_expired(&node->debts, now);
+    return node->debts.count + (now < node->unreleased_until ? node->unreleased : 0);
 }
 
 struct node_room node_room(const struct node *node) {

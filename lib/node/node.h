@@ -41,7 +41,10 @@ struct node {
     struct debts debts;
     struct timer payday; /* the next payment of debts, unless room comes earlier */
     uint32_t payments;   /* number of owed releases that are under way */
-    uint64_t unreleased; /* number of releases given up, whose keys are left to their TTL */
+    uint64_t unreleased; /* number of releases given up, whose keys are left to their TTL ... */
+    uint64_t unreleased_until; /* ... the last of which ends then */
+    uint64_t unreleased_told;  /* number of those that the log told, and ... */
+    uint64_t told_at;          /* ... when it told them */
 
     uint32_t complaints; /* mask of enum reply_error: logged since the node was last up */
 };
@@ -109,8 +112,11 @@ void node_complain(struct node *node, const struct reply *reply);
 /* Remembers a release that did not reach the node, to be sent again until the key has expired. */
 void node_owe(struct node *node, const struct owed *owed);
 
-/* Counts a release that is not sent again: its key is left to the TTL. */
-void node_give_up(struct node *node);
+/* Counts a release that is not sent again: its key is left to the TTL, which ends at `until`. */
+void node_give_up(struct node *node, uint64_t until);
+
+/* Returns how many releases are owed to the node, or were given up, whose keys may still stand. */
+uint64_t node_unreleased(struct node *node, uint64_t now);
 
 /* The commands and bytes that can be sent to a node now. */
 struct node_room {

@@ -143,7 +143,7 @@ static bool is_release(const struct flight *flight) {
 static void owe(const struct flight *flight, struct node *node, redlock_vote vote) {
     const struct flight_plan *plan = &flight->plan;
     if (flight->flights->context->is_closing && vote == REDLOCK_VOTE_ERROR) {
-        node_give_up(node);
+        node_give_up(node, plan->keep_until);
         return;
     }
     node_owe(node, &(struct owed){.kind = plan->kind,

@@ -106,6 +106,37 @@ static void what_a_dead_node_keeps_is_told(void **state) {
     }
 }
 
+#define LONG_KEYS 100
+#define LONG_KEY 2000
+
+/* A node that is away is owed more than is remembered: told in one line, until the TTLs end. */
+static void releases_without_room_are_told_until_their_keys_are_gone(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = options_with_queue(f, 65536);
+    redlock_lock *locks[LONG_KEYS];
+
+    options.max_bytes = 65536;
+    redlock_client *client = connect_with(f, &options);
+    for (size_t i = 0; i < LONG_KEYS; i++) {
+        char key[LONG_KEY];
+        snprintf(key, sizeof(key), "%0*zu", LONG_KEY - 1, i);
+        locks[i] = hold(f, client, key, LONG_TTL_MS);
+    }
+    wait_all_answered(f, client);
+    masters_kill(f->masters, 2);
+    wait_connected(f, client, 2);
+    for (size_t i = 0; i < LONG_KEYS; i++) {
+        assert_int_equal(await(f, begin_release(f, locks[i])), REDLOCK_OK);
+    }
+    size_t debts = node_info(client, 2).release_debts;
+    assert_in_range(debts, 1, LONG_KEYS - 1);
+    assert_int_equal(diary_count(&f->diary, "no room to remember 1 more release"), 1);
+    pass_time(LONG_TTL_MS);
+    struct member *member = begin_drain(f, client);
+    wait_closed(f, member);
+    assert_int_equal(member->unreleased, 0);
+}
+
 /* ---------------------------------------------------------------------------------------- turns */
 
 struct ticks {
@@ -288,6 +319,7 @@ int main(void) {
         ON_THREE_MASTERS(a_client_that_closes_leaves_nothing),
         ON_THREE_MASTERS(a_client_that_closes_undoes_what_is_under_way),
         ON_THREE_MASTERS(what_a_dead_node_keeps_is_told),
+        ON_THREE_MASTERS(releases_without_room_are_told_until_their_keys_are_gone),
         ON_THREE_MASTERS(a_turn_deals_with_so_many_locks),
         ON_THREE_MASTERS(renewals_that_are_answered_late_count),
         ON_THREE_MASTERS(without_a_quorum_renewals_are_few),

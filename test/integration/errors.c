@@ -362,6 +362,29 @@ static void an_unknown_command_is_named_but_not_its_arguments(void **state) {
 
 static struct call *release_of_the_other;
 
+/* Where the ACL does not permit SCRIPT LOAD, calls carry their scripts: nothing is amiss. */
+static void a_user_who_may_not_load_scripts_hears_of_no_error(void **state) {
+    struct fixture *f = *state;
+    static char text[5][128];
+    const char *uris[5];
+
+    for (size_t i = 0; i < 5; i++) {
+        free(masters_query(f->masters, i,
+                           "ACL SETUSER app on >pw ~* +set +get +del +pttl +pexpire +eval +evalsha "
+                           "+info +time"));
+        snprintf(text[i], sizeof(text[i]), "redis://app:pw@127.0.0.1:%d",
+                 masters_port(f->masters, i));
+        uris[i] = text[i];
+    }
+    redlock_options options = patient_options(f, uris, 5);
+    redlock_client *client = connect_with(f, &options);
+    redlock_lock *lock = hold(f, client, "quiet:1", LONG_TTL_MS);
+    assert_int_equal(await(f, begin_release(f, lock)), REDLOCK_OK);
+    wait_released(f, "quiet:1");
+    assert_int_equal(f->diary.levels[REDLOCK_LOG_ERROR], 0);
+    assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 0);
+}
+
 static void let_the_other_go(struct call *call, void *arg) {
     assert_int_not_equal(call->status, REDLOCK_OK);
     release_of_the_other = begin_release(call->fixture, arg);
@@ -412,6 +435,7 @@ int main(void) {
         ON_FIVE_MASTERS(errors_of_renewals_are_borne_while_validity_lasts),
         cmocka_unit_test_setup_teardown(an_unknown_command_is_named_but_not_its_arguments,
                                         masters_without_scripts, finish),
+        ON_FIVE_MASTERS(a_user_who_may_not_load_scripts_hears_of_no_error),
         ON_FIVE_MASTERS(a_forbidden_key_does_not_hinder_the_release_of_another),
     };
 
