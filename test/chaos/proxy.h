@@ -18,7 +18,7 @@ enum link_fault { LINK_PASSES, LINK_DELAYS, LINK_DROPS, LINK_HALF_OPENS, LINK_RE
 #define FROM_CLIENT 1u
 #define FROM_MASTER 2u
 
-/* An order to one link, for the time from now on; sent through the pipe to the proxy. */
+/* An order to one link, for the time from now on; sent through the socket to the proxy. */
 struct link_order {
     uint32_t link; /* client * MASTERS + master */
     enum link_fault fault;
@@ -28,13 +28,13 @@ struct link_order {
 
 struct fault_proxy {
     pid_t pid;
-    int orders; /* the pipe's end for writing */
+    int orders; /* the socket to which orders are written */
     size_t links;
     char uris[MAX_LINKS][32];
 };
 
-/* Starts the process; `ports` are the masters'. Returns 0; or not 0, after a message. */
-int fault_proxy_start(struct fault_proxy *proxy, uint32_t clients, const int ports[MASTERS]);
+/* Starts the process; `masters` are the masters' ports. Returns 0; or not 0, after a message. */
+int fault_proxy_start(struct fault_proxy *proxy, uint32_t clients, const int masters[MASTERS]);
 
 void fault_proxy_order(struct fault_proxy *proxy, const struct link_order *order);
 

@@ -68,7 +68,7 @@ int main(void) {
 #include "folder.h"
 #include "look.h"
 #include "peer.h"
-#include "relay.h"
+#include "proxy.h"
 
 #include <signal.h>
 
@@ -373,27 +373,27 @@ static void a_stalled_server_is_dropped(void **state) {
 
 /* ------------------------------------------------------------------------------ pieces and jams */
 
-/* Makes a client of the fixture's one master, through a relay. */
-static redlock_client *connect_through(struct fixture *f, struct relay *relay) {
+/* Makes a client of the fixture's one master, through a proxy. */
+static redlock_client *connect_through(struct fixture *f, const struct proxy *proxy) {
     char text[64];
     const char *uris[] = {text};
     redlock_options options = trusting_options(f, uris, 1);
 
-    snprintf(text, sizeof(text), "rediss://127.0.0.1:%d", relay_port(relay));
+    snprintf(text, sizeof(text), "rediss://127.0.0.1:%d", proxy_port(proxy));
     return connect_with(f, &options);
 }
 
 /* Handshake and answers come byte by byte, so that each read finds too little to go on with. */
 static void everything_may_come_in_pieces(void **state) {
-    static const size_t chunks[] = {1, 2, 7, 100};
+    static const size_t pieces[] = {1, 2, 7, 100};
     struct fixture *f = *state;
-    struct relay *relay = relay_create(f, masters_port(f->masters, 0));
+    struct proxy *proxy = proxy_create_blind(f, 0);
 
-    for (size_t i = 0; i < sizeof(chunks) / sizeof(chunks[0]); i++) {
+    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
         redlock_client *client;
 
-        relay_set_chunk(relay, chunks[i]);
-        client = connect_through(f, relay);
+        proxy_set_piece(proxy, pieces[i]);
+        client = connect_through(f, proxy);
         assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
         wait_answered(f, client, 0);
         close_client(f, client);
@@ -407,16 +407,16 @@ static void everything_may_come_in_pieces(void **state) {
  */
 static void a_jam_clears(void **state) {
     struct fixture *f = *state;
-    struct relay *relay = relay_create(f, masters_port(f->masters, 0));
-    redlock_client *client = connect_through(f, relay);
+    struct proxy *proxy = proxy_create_blind(f, 0);
+    redlock_client *client = connect_through(f, proxy);
 
     for (unsigned i = 0; i < 3; i++) {
         struct call **calls;
 
-        relay_hold(relay);
+        proxy_jam_requests(proxy);
         calls = begin_many(f, client, JAM, REDLOCK_MAX_KEY);
         run_turns(f, 200);
-        relay_pass(relay);
+        proxy_pass_requests(proxy);
         assert_all_ok(f, calls, JAM);
         for (size_t k = 0; k < JAM; k++) {
             assert_int_equal(let_go(f, calls[k]->lock), REDLOCK_OK);

@@ -1,7 +1,7 @@
 /*
  * A proxy in front of a master, on the test's own loop, that can hold back requests and replies,
- * and break connections. Direct calls control the proxy, so that a test decides on the order of
- * events.
+ * pass them in pieces, and break connections. Direct calls control the proxy, so that a test
+ * decides on the order of events.
  */
 #ifndef REDLOCK_TEST_PROXY_H
 #define REDLOCK_TEST_PROXY_H
@@ -14,22 +14,31 @@ struct proxy;
 /* Listens on a free port of 127.0.0.1. Ends with the fixture, after the clients. */
 struct proxy *proxy_create(struct fixture *f, size_t master);
 
+/* Makes a proxy that counts no commands, for bytes that are none (TLS). */
+struct proxy *proxy_create_blind(struct fixture *f, size_t master);
+
 /* Makes a proxy in front of each of the fixture's masters, and fills in their URIs. */
 void proxies_create(struct fixture *f, struct proxy **proxies, const char **uris);
 
 const char *proxy_uri(const struct proxy *proxy);
+int proxy_port(const struct proxy *proxy);
 
 /*
  * Holds requests back: from now on, or from the next command of this name on (NULL: at once). New
  * connections are held as well until proxy_pass_requests.
  */
 void proxy_hold_requests(struct proxy *proxy, const char *from);
+/* Takes no requests from the client's socket, so that it fills, until proxy_pass_requests. */
+void proxy_jam_requests(struct proxy *proxy);
 void proxy_pass_requests(struct proxy *proxy);
 
 void proxy_hold_replies(struct proxy *proxy);
 void proxy_pass_replies(struct proxy *proxy);
 
-/* The functions above for proxies `from` to `to - 1`. */
+/* Passes at most `bytes` bytes at once from now on, each piece in a turn of its own. */
+void proxy_set_piece(struct proxy *proxy, size_t bytes);
+
+/* Hold and pass for proxies `from` to `to - 1`. */
 void proxies_hold_requests(struct proxy *const *proxies, size_t from, size_t to, const char *name);
 void proxies_pass_requests(struct proxy *const *proxies, size_t from, size_t to);
 void proxies_hold_replies(struct proxy *const *proxies, size_t from, size_t to);
