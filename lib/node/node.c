@@ -57,7 +57,7 @@ static void tell_given_up(struct node *node, uint64_t now) {
     node->unreleased_told = node->unreleased;
     node->told_at = now;
     log_line(&context_of(node)->log, REDLOCK_LOG_WARN,
-             "node %s: no room to remember %" PRIu64 " more release%s; TTLs free the keys",
+             "node %s: no room to remember %" PRIu64 " more release%s; each key's TTL frees it",
              node_name(node), news, news == 1 ? "" : "s");
 }
 
