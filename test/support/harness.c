@@ -438,13 +438,19 @@ void wait_answered(struct fixture *f, redlock_client *client, size_t node) {
     run_until(f, has_answered, &question, "the node has answered all that it was sent");
 }
 
-void wait_all_answered(struct fixture *f, redlock_client *client) {
+static bool have_all_answered(void *client) {
     redlock_node_info infos[REDLOCK_MAX_NODES];
     size_t nodes = redlock_client_nodes(client, infos, REDLOCK_MAX_NODES);
+    uint32_t commands = 0;
 
     for (size_t i = 0; i < nodes; i++) {
-        wait_answered(f, client, i);
+        commands += infos[i].commands;
     }
+    return commands == 0;
+}
+
+void wait_all_answered(struct fixture *f, redlock_client *client) {
+    run_until(f, have_all_answered, client, "all nodes have answered all that they were sent");
 }
 
 static void on_closed(void *arg) {
