@@ -255,7 +255,7 @@ static void on_refusal(struct guard *guard, enum guard_question question, const 
         [GUARD_BEAT] = TRUST_BEAT,
     };
     /* The texts of refusals from inside a script: Redis 7.0, and later versions. */
-    bool is_forbidden = strncmp(reply->text, "NOPERM", 6) == 0 ||
+    bool is_forbidden = reply_is_forbidden(reply) ||
                         strstr(reply->text, "can't run this command") != NULL ||
                         strstr(reply->text, "ACL failure") != NULL;
     trust_refused(&guard->trust, topics[question], is_forbidden, reply->text);

@@ -31,9 +31,9 @@ struct course {
  */
 static bool is_of_weight(enum handshake_need need, const struct reply *reply) {
     enum reply_error meaning = reply_classify(reply);
-    bool is_forbidden = strncmp(reply->text, "NOPERM", 6) == 0;
     return need == HANDSHAKE_REQUIRED || meaning == REPLY_ERROR_TRY_LATER ||
-           (need == HANDSHAKE_USEFUL && meaning == REPLY_ERROR_MISCONFIGURED && !is_forbidden);
+           (need == HANDSHAKE_USEFUL && meaning == REPLY_ERROR_MISCONFIGURED &&
+            !reply_is_forbidden(reply));
 }
 
 static void on_step_reply(struct conn_request *request, void *owner, const struct reply *reply) {

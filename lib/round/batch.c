@@ -203,7 +203,7 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
 
 /* Returns whether the ACL forbids one key of many, for which Redis refuses the whole call. */
 static bool is_about_one_key(const struct batch *batch, const struct reply *reply) {
-    return batch->count > 1 && reply->type == REPLY_ERROR && strncmp(reply->text, "NOPERM", 6) == 0;
+    return batch->count > 1 && reply_is_forbidden(reply);
 }
 
 /*

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum reply_type { REPLY_STATUS, REPLY_ERROR, REPLY_INTEGER, REPLY_NIL, REPLY_STRING };
 
@@ -33,6 +34,11 @@ enum reply_error reply_classify(const struct reply *reply);
 /* Tells whether the server lacks the script that was called. */
 static inline bool reply_lacks_script(const struct reply *reply) {
     return reply->type == REPLY_ERROR && reply_classify(reply) == REPLY_ERROR_NO_SCRIPT;
+}
+
+/* Tells whether the reply is an error by which the ACL refuses a command, or one of its keys. */
+static inline bool reply_is_forbidden(const struct reply *reply) {
+    return reply->type == REPLY_ERROR && strncmp(reply->text, "NOPERM", 6) == 0;
 }
 
 /* Tells whether the reply is the status `text`, such as "OK". */
