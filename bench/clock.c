@@ -37,10 +37,16 @@ struct event_base *clock_create_base(void) {
     return base;
 }
 
-void clock_arm(struct event *timer, double seconds) {
-    struct timeval delay = {.tv_sec = (time_t)seconds};
+struct timeval clock_interval(double seconds) {
+    struct timeval interval = {.tv_sec = (time_t)seconds};
 
-    delay.tv_usec = (suseconds_t)((seconds - (double)delay.tv_sec) * 1e6);
+    interval.tv_usec = (suseconds_t)((seconds - (double)interval.tv_sec) * 1e6);
+    return interval;
+}
+
+void clock_arm(struct event *timer, double seconds) {
+    struct timeval delay = clock_interval(seconds);
+
     if (event_add(timer, &delay) != 0) {
         fputs("redlock-bench: cannot add a timer\n", stderr);
         exit(EXIT_FAILURE);

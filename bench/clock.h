@@ -3,6 +3,7 @@
 #define BENCH_CLOCK_H
 
 #include <stdint.h>
+#include <sys/time.h>
 
 struct event;
 struct event_base;
@@ -18,6 +19,9 @@ double clock_cpu_us(void);
  * only. Returns NULL, after a message on stderr, on failure.
  */
 struct event_base *clock_create_base(void);
+
+/* Returns a duration as libevent and hiredis take it. */
+struct timeval clock_interval(double seconds);
 
 /* Adds a timer. Ends the process, after a message on stderr, when libevent refuses. */
 void clock_arm(struct event *timer, double seconds);

@@ -10,7 +10,6 @@
 #include <redlock.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/time.h>
 
 #define ANSWER_TIMEOUT_S 5
 
@@ -23,18 +22,11 @@ static void complain(const char *uri, const char *problem) {
     fprintf(stderr, "redlock-bench: %s: %s\n", uri, problem);
 }
 
-static struct timeval interval_of(double seconds) {
-    struct timeval interval = {.tv_sec = (time_t)seconds};
-
-    interval.tv_usec = (suseconds_t)((seconds - (double)interval.tv_sec) * 1e6);
-    return interval;
-}
-
 struct probe *probe_open(const char *uri) {
     struct address address;
     const char *problem = address_parse(&address, uri);
     struct probe *probe = problem == NULL ? calloc(1, sizeof(*probe)) : NULL;
-    struct timeval timeout = interval_of(ANSWER_TIMEOUT_S);
+    struct timeval timeout = clock_interval(ANSWER_TIMEOUT_S);
 
     if (probe == NULL) {
         complain(uri, problem != NULL ? problem : "out of memory");
@@ -194,7 +186,7 @@ bool probe_watch(struct probe *probe, double seconds, struct shares *shares) {
     }
     freeReplyObject(reply);
     /* A silent node ends the wait for a line, and with the wait the watch. */
-    redisSetTimeout(probe->context, interval_of(seconds));
+    redisSetTimeout(probe->context, clock_interval(seconds));
     while (clock_now_ns() < until_ns && redisGetReply(probe->context, &line) == REDIS_OK) {
         reply = line;
         if (reply->type == REDIS_REPLY_STATUS) {
