@@ -362,22 +362,28 @@ static void an_unknown_command_is_named_but_not_its_arguments(void **state) {
 
 static struct call *release_of_the_other;
 
-/* Where the ACL does not permit SCRIPT LOAD, calls carry their scripts: nothing is amiss. */
-static void a_user_who_may_not_load_scripts_hears_of_no_error(void **state) {
-    struct fixture *f = *state;
-    static char text[5][128];
+/* Connects to all masters as a user with just these rights. */
+static redlock_client *connect_as(struct fixture *f, const char *rights) {
+    char text[5][128];
     const char *uris[5];
+    char command[256];
 
+    snprintf(command, sizeof(command), "ACL SETUSER app on >pw %s", rights);
     for (size_t i = 0; i < 5; i++) {
-        free(masters_query(f->masters, i,
-                           "ACL SETUSER app on >pw ~* +set +get +del +pttl +pexpire +eval +evalsha "
-                           "+info +time"));
+        free(masters_query(f->masters, i, command));
         snprintf(text[i], sizeof(text[i]), "redis://app:pw@127.0.0.1:%d",
                  masters_port(f->masters, i));
         uris[i] = text[i];
     }
     redlock_options options = patient_options(f, uris, 5);
-    redlock_client *client = connect_with(f, &options);
+    return connect_with(f, &options);
+}
+
+/* Where the ACL does not permit SCRIPT LOAD, calls carry their scripts: nothing is amiss. */
+static void a_user_who_may_not_load_scripts_hears_of_no_error(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client =
+        connect_as(f, "~* +set +get +del +pttl +pexpire +eval +evalsha +info +time");
     redlock_lock *lock = hold(f, client, "quiet:1", LONG_TTL_MS);
     assert_int_equal(await(f, begin_release(f, lock)), REDLOCK_OK);
     wait_released(f, "quiet:1");
@@ -393,19 +399,8 @@ static void let_the_other_go(struct call *call, void *arg) {
 /* The undo of the forbidden key and the release of the other one travel in one call. */
 static void a_forbidden_key_does_not_hinder_the_release_of_another(void **state) {
     struct fixture *f = *state;
-    static char text[5][128];
-    const char *uris[5];
-
-    for (size_t i = 0; i < 5; i++) {
-        free(masters_query(f->masters, i,
-                           "ACL SETUSER app on >pw ~ok:* +set +get +del +pttl +pexpire +eval "
-                           "+evalsha +script|load"));
-        snprintf(text[i], sizeof(text[i]), "redis://app:pw@127.0.0.1:%d",
-                 masters_port(f->masters, i));
-        uris[i] = text[i];
-    }
-    redlock_options options = patient_options(f, uris, 5);
-    redlock_client *client = connect_with(f, &options);
+    redlock_client *client =
+        connect_as(f, "~ok:* +set +get +del +pttl +pexpire +eval +evalsha +script|load");
     redlock_lock *lock = hold(f, client, "ok:1", LONG_TTL_MS);
     wait_holders(f, "ok:1", 5);
     redlock_request forbidden = request_for("bad", LONG_TTL_MS);
