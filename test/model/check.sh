@@ -16,7 +16,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 #
 # EXPECTED: "holds", and then the search must have been exhaustive; or the property that must be
 # violated; a probe's is "unseen". With NAMED the search is breadth first, for the shortest trace,
-# and nodes and clients keep their names. With FENCES it is fences.pml, otherwise redlock.pml.
+# and nodes and clients keep their names. With FENCES it is fences.pml, with IN_LINE waiting.pml,
+# otherwise redlock.pml. With SERVED cycles are searched for, on which a waiter waits for ever.
 table() {
     cat <<'END'
 suite two_clients         holds       TTL=3 QUEUE=3 LOSSES RESTARTS AMNESIA_DELAYED
@@ -27,6 +28,13 @@ suite extensions_restarts holds       TTL=2 QUEUE=2 RENEWALS LOSSES RESTARTS AMN
 suite broken_connections  holds       TTL=2 QUEUE=2 STRANDING LOSSES NOT_CLEANED
 suite raising             holds       TTL=3 QUEUE=3 FENCED
 suite fences              holds       FENCES
+suite line                holds       IN_LINE TTL=3 CLAIM=2 QUEUE=2 DEATHS
+suite line_claims         holds       IN_LINE TTL=3 CLAIM=3 QUEUE=2
+suite line_losses         holds       IN_LINE TTL=2 CLAIM=2 QUEUE=2 CANCELS DEATHS LOSSES
+suite line_slow_node      holds       IN_LINE TTL=2 CLAIM=2 QUEUE=2 FREE=2
+suite served              holds       IN_LINE TTL=3 CLAIM=3 QUEUE=3 LIVE SERVED
+suite served_by_two       holds       IN_LINE TTL=3 CLAIM=3 QUEUE=3 LIVE SERVED ONE_DOWN LOSSES DEATHS CHANNELS
+suite line_in_order       holds       IN_LINE TTL=3 CLAIM=3 QUEUE=3 LIVE ONE_DOWN LOSSES DEATHS CHANNELS
 
 suite probe_holder_1      unseen      TTL=3 QUEUE=2 CLIENTS=3 PROBE=HOLDER_1 NAMED
 suite probe_holder_2      unseen      TTL=3 QUEUE=2 CLIENTS=3 PROBE=HOLDER_2 NAMED
@@ -51,6 +59,17 @@ suite probe_fence_of_the_next  unseen FENCES ONCE PROBE=NEXT_FENCE
 suite probe_fence_of_both      unseen FENCES ONCE PROBE=TWO_HOLDERS
 suite probe_fence_stale        unseen FENCES ONCE PROBE=STALE
 
+suite probe_line_holder_1        unseen IN_LINE QUEUE=2 PROBE=HOLDER_1
+suite probe_line_holder_2        unseen IN_LINE QUEUE=2 PROBE=HOLDER_2
+suite probe_line_next_holder     unseen IN_LINE QUEUE=2 PROBE=NEXT_HOLDER
+suite probe_pushed_quorum        unseen IN_LINE QUEUE=2 PROBE=PUSHED_QUORUM
+suite probe_pushed_while_held    unseen IN_LINE QUEUE=2 PROBE=PUSHED_WHILE_HELD
+suite probe_yielded              unseen IN_LINE QUEUE=2 PROBE=YIELDED
+suite probe_handed_over          unseen IN_LINE QUEUE=3 LIVE ONE_DOWN PROBE=PUSHED_QUORUM
+suite probe_split                unseen IN_LINE QUEUE=3 LIVE ONE_DOWN PROBE=SPLIT
+suite probe_passed_to_old        unseen IN_LINE QUEUE=3 LIVE ONE_DOWN PROBE=PASSED_TO_OLD
+suite probe_served_by_yield      unseen IN_LINE QUEUE=3 LIVE ONE_DOWN PROBE=SERVED_BY_YIELD
+
 suite mutant_quorum_of_one         exclusive   TTL=2 QUEUE=2 MUTANT_QUORUM_OF_ONE ONLY_EXCLUSIVE
 suite mutant_no_drift              exclusive   TTL=2 QUEUE=2 MUTANT_NO_DRIFT ONLY_EXCLUSIVE
 suite mutant_validity_from_reply   exclusive   TTL=2 QUEUE=2 MUTANT_VALIDITY_FROM_REPLY ONLY_EXCLUSIVE
@@ -71,6 +90,15 @@ suite mutant_raise_lowers   fences_differ FENCES ONCE MUTANT_RAISE_LOWERS
 suite mutant_hint_alone     fences_differ FENCES ONCE MUTANT_HINT_ALONE
 suite mutant_further_counts fences_differ FENCES ONCE MUTANT_FURTHER_COUNTS
 
+suite mutant_line_same_token    exclusive IN_LINE TTL=2 QUEUE=2 MUTANT_SAME_TOKEN ONLY_EXCLUSIVE
+suite mutant_stale_push_counts  exclusive IN_LINE TTL=2 QUEUE=2 MUTANT_STALE_PUSH_COUNTS ONLY_EXCLUSIVE
+suite mutant_claim_from_receipt exclusive IN_LINE TTL=2 QUEUE=2 MUTANT_CLAIM_FROM_RECEIPT ONLY_EXCLUSIVE
+suite mutant_lower_bound        exclusive IN_LINE TTL=2 QUEUE=2 MUTANT_LOWER_BOUND ONLY_EXCLUSIVE
+suite mutant_longest_grant      exclusive IN_LINE TTL=3 QUEUE=2 MUTANT_LONGEST_GRANT ONLY_EXCLUSIVE
+suite mutant_no_settle          served    IN_LINE TTL=3 CLAIM=3 QUEUE=3 LIVE SERVED ONE_DOWN MUTANT_NO_SETTLE
+suite mutant_late_settle        served    IN_LINE TTL=2 CLAIM=2 QUEUE=3 LIVE SERVED ONE_DOWN
+suite mutant_no_poll            served    IN_LINE TTL=3 CLAIM=3 QUEUE=3 LIVE SERVED ONE_DOWN LOSSES MUTANT_NO_POLL
+
 suite pause               exclusive   TTL=2 QUEUE=2 PAUSES NAMED
 suite amnesia             exclusive   TTL=2 QUEUE=2 AMNESIA ONLY_EXCLUSIVE NAMED
 suite clock_jump          exclusive   TTL=2 QUEUE=2 CLOCK_JUMPS ONLY_EXCLUSIVE NAMED
@@ -81,6 +109,8 @@ large extensions_all      holds       TTL=3 QUEUE=2 RENEWALS LOSSES RESTARTS AMN
 large late_tries_deep     holds       TTL=3 QUEUE=3 TOKENS=2 LOSSES
 large three_clients_deep  holds       TTL=3 QUEUE=2 CLIENTS=3 LOSSES
 large raising_deep        holds       TTL=3 QUEUE=3 FENCED LOSSES
+large stale_push          exclusive   IN_LINE TTL=2 QUEUE=2 MUTANT_SAME_TOKEN ONLY_EXCLUSIVE NAMED
+large served_by_three     holds       IN_LINE TTL=3 CLAIM=3 QUEUE=3 LIVE SERVED DEATHS
 large further_counts      fences_differ FENCES ONCE MUTANT_FURTHER_COUNTS NAMED
 END
 }
@@ -104,6 +134,7 @@ as_options() {
 model_of() {
     case " $* " in
     *' FENCES '*) echo fences.pml ;;
+    *' IN_LINE '*) echo waiting.pml ;;
     *) echo redlock.pml ;;
     esac
 }
@@ -117,14 +148,19 @@ search() {
     spin -a $(as_options "$@") "$here/$(model_of "$@")" >spin.log 2>&1 || return 1
     how='-O1'
     depth=-m3000000
+    kind=-DSAFETY
     case " $* " in
     *' NAMED '*)
         how='-O1 -DBFS'
         depth=
         ;;
+    *' SERVED '*)
+        depth="$depth -a"
+        kind=
+        ;;
     esac
     # shellcheck disable=SC2086
-    ${CC:-cc} -w -DSAFETY -DNOREDUCE -DNOBOUNDCHECK -DMEMLIM=6000 $how -o pan pan.c \
+    ${CC:-cc} -w $kind -DNOREDUCE -DNOBOUNDCHECK -DMEMLIM=6000 $how -o pan pan.c \
         >cc.log 2>&1 || return 1
     # shellcheck disable=SC2086
     ./pan -w24 $depth >report 2>&1
@@ -138,6 +174,8 @@ found() {
         echo 'truncated'
     elif grep -q 'assertion violated' report; then
         sed -n 's/.*assertion violated (*\([a-z_]*\).*/\1/p' report | head -n 1
+    elif grep -q 'acceptance cycle' report; then
+        echo 'served'
     elif grep -q 'errors: [1-9]' report; then
         echo 'another error'
     elif grep -q 'Search not completed\|out of memory\|memory limit' report; then
@@ -209,7 +247,7 @@ trace() {
     fi
     # shellcheck disable=SC2046
     spin -t -T -k "$model.trail" $(as_options "$@") "$here/$model" >replay
-    grep -E '^ *(client|node|the |a |A )' replay | awk '!/^ *A / { printf "%2d. ", ++step } { print }'
+    grep -E '^ *(client|node|the |a |A |<<<)' replay | awk '!/^ *A / { printf "%2d. ", ++step } { print }'
 }
 
 if [ $# -lt 1 ]; then
