@@ -25,6 +25,7 @@ static const struct demo demos[] = {
     {"stay", "keys that stay after an early release, or after their holder died", demo_stay},
     {"replicas", "masters whose replicas have to confirm a grant", demo_replicas},
     {"inspect", "who holds a key, and whether a fence is still the newest", demo_inspect},
+    {"waiting", "a line that goes on when a holder is killed, or stopped", demo_waiting},
 };
 
 #define DEMO_COUNT (sizeof(demos) / sizeof(demos[0]))

@@ -9,6 +9,7 @@
 #     sh examples/demo.sh stay       # keys that stay after a release, or after their holder died
 #     sh examples/demo.sh replicas   # masters whose replicas have to confirm a grant
 #     sh examples/demo.sh inspect    # who holds a key, and whether a fence is still the newest
+#     sh examples/demo.sh waiting    # a line that goes on when a holder is killed, or stopped
 #
 # Installs the packages that are missing: see test/packages.
 set -eu

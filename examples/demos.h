@@ -14,5 +14,6 @@ bool demo_permits(struct stage *stage);
 bool demo_stay(struct stage *stage);
 bool demo_replicas(struct stage *stage);
 bool demo_inspect(struct stage *stage);
+bool demo_waiting(struct stage *stage);
 
 #endif

@@ -137,12 +137,30 @@ typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
 #define REDLOCK_MAX_KEYS 64
 /* Maximum number of permits of a semaphore. */
 #define REDLOCK_MAX_PERMITS 256
+/* Maximum number of owners that an inspection tells of those who wait in line. */
+#define REDLOCK_MAX_QUEUE_OWNERS 8
 /* Key in each node's database that records since when the node's memory is sound. */
 #define REDLOCK_MARKER_KEY "redlock:marker"
 /* Value of a key while readers share it: see redlock_mode. */
 #define REDLOCK_SHARED_VALUE "shared"
 /* Value of redlock_request.wait_ms: no limit. */
 #define REDLOCK_FOREVER UINT64_MAX
+
+/*
+ * How a lock whose key the nodes have passed on becomes the next request's.
+ *
+ * The nodes keep a key that they have passed on for a second at the most, or for ttl_ms if that is
+ * less, until the lock is renewed. A request with a watchdog may have the lock at once, with what
+ * is certain to be left of that second by the nodes' clocks, as the guards know them; the renewal
+ * follows within a quarter of it. A callback that keeps the loop busy for longer than that second
+ * loses such a lock. Otherwise, and where min_hold_ms or lock_delay_ms is to keep the key for
+ * longer whatever happens, the lock is first renewed, and then told: one round trip later.
+ */
+typedef enum redlock_handover {
+    REDLOCK_HANDOVER_PUSH,   /* at once; without a watchdog, with the guards off, or with ttl_ms
+                                below 100, as CONFIRM */
+    REDLOCK_HANDOVER_CONFIRM /* only when it has been renewed */
+} redlock_handover;
 
 /*
  * The checks that decide whether a node's votes count. A node is only as good as its memory: a node
@@ -271,6 +289,14 @@ typedef struct redlock_options {
      * them; see redlock_client_close. 5000.
      */
     uint64_t close_timeout_ms;
+
+    /*
+     * How a lock is handed over to a request that waits in line (redlock_request.wait_ms), and how
+     * many requests of this client may be handed one lock in a row, inside the client, before the
+     * nodes pass it on to the next client; 0: none. REDLOCK_HANDOVER_PUSH, 64.
+     */
+    redlock_handover handover;
+    uint32_t max_local_handoffs;
 } redlock_options;
 
 /*
@@ -298,7 +324,9 @@ typedef struct redlock_options {
             REDLOCK_OPTION(tls_ca_path, NULL), REDLOCK_OPTION(tls_cert_file, NULL),                \
             REDLOCK_OPTION(tls_key_file, NULL),                                                    \
             REDLOCK_OPTION(fence_idle_ms, UINT64_C(604800000)), REDLOCK_OPTION(owner, NULL),       \
-            REDLOCK_OPTION(close_timeout_ms, 5000)                                                 \
+            REDLOCK_OPTION(close_timeout_ms, 5000),                                                \
+            REDLOCK_OPTION(handover, REDLOCK_HANDOVER_PUSH),                                       \
+            REDLOCK_OPTION(max_local_handoffs, 64)                                                 \
     }
 
 /*
@@ -489,7 +517,8 @@ typedef struct redlock_request {
 
     /*
      * Name of the resource, any bytes; the Redis key. Refused, because the library uses them:
-     * REDLOCK_MARKER_KEY, and names that end in "::fence", "::readers" or "::writer".
+     * REDLOCK_MARKER_KEY, "redlock:waiting", and names that end in "::fence", "::readers",
+     * "::writer" or "::queue".
      */
     const char *key;
     size_t key_length; /* bytes, 1 to REDLOCK_MAX_KEY; 0: `key` is a C string */
@@ -497,10 +526,24 @@ typedef struct redlock_request {
     uint64_t ttl_ms; /* time for which the nodes keep the key unless renewed; 10000 */
 
     /*
-     * Bounds on the tries. `wait_ms` bounds the time from the call to the last try
-     * (REDLOCK_FOREVER: no limit), `retries` the number of tries after the first. A bound that is
-     * 0 does not count; if both are 0, there is one try. The delay before each retry is random: see
-     * redlock_options.retry_delay_ms.
+     * Bounds on the waiting for a key that others hold. `wait_ms` bounds the time from the call to
+     * the last try (REDLOCK_FOREVER: no limit), `retries` the number of tries after the first. A
+     * bound that is 0 does not count; if both are 0, there is one try.
+     *
+     * With `retries`, tries follow each other after random delays: see
+     * redlock_options.retry_delay_ms. With `wait_ms` alone the request stands in line: each node
+     * keeps a queue of those who wait for the key, in the order of their calls, and a release gives
+     * the key to the first of them and tells it so. Nobody who came later is served before, unless
+     * a holder let the key expire, or the client that has the lock hands it to its own requests
+     * first, those that were waiting when it acquired the lock (max_local_handoffs). A request
+     * whose process has died is passed over; one that was given the key and hangs keeps it for a
+     * second at the most. Where a node or its ACL does not permit the queue (lib/doc/operating.md,
+     * Rights) the request polls it instead.
+     *
+     * Polled, and not queued, are also: several keys, permits, readers and writers, wait_replicas,
+     * and keys longer than 4096 bytes. A client of another make, or a request without wait_ms, may
+     * find the key free in between, and take it: one release in 128 leaves the key to anybody, for
+     * 1 to 100 ms, however many stand in line.
      */
     uint64_t wait_ms;
     uint32_t retries;
@@ -733,14 +776,16 @@ REDLOCK_EXPORT const char *redlock_key_at(const redlock_lock *lock, size_t index
 
 /* One node's answer about a key. The texts are valid until the callback returns. */
 typedef struct redlock_node_view {
-    const char *node;   /* "127.0.0.1:6379" */
-    bool answered;      /* whether the node answered, and can be trusted; if not, see `detail` */
-    bool held;          /* whether the key is there, with an expiry */
-    const char *owner;  /* redlock_options.owner of the holder, printable; "" */
-    uint64_t ttl_ms;    /* rest of the key's TTL */
-    uint64_t fence;     /* counter of the key; 0: none */
-    const char *detail; /* why there is no answer, or why the key is no lock; "" */
-    uint32_t readers;   /* number of readers that share the key; 0: free, or held alone */
+    const char *node;      /* "127.0.0.1:6379" */
+    bool answered;         /* whether the node answered, and can be trusted; if not, see `detail` */
+    bool held;             /* whether the key is there, with an expiry */
+    const char *owner;     /* redlock_options.owner of the holder, printable; "" */
+    uint64_t ttl_ms;       /* rest of the key's TTL */
+    uint64_t fence;        /* counter of the key; 0: none */
+    const char *detail;    /* why there is no answer, or why the key is no lock; "" */
+    uint32_t readers;      /* number of readers that share the key; 0: free, or held alone */
+    uint32_t queue_length; /* number of places in the key's queue; 0 also where the user may not
+                              look at the queue */
 } redlock_node_view;
 
 /* The answers of all nodes, and the result. The texts are valid until the callback returns. */
@@ -752,19 +797,34 @@ typedef struct redlock_view {
     const redlock_node_view *nodes; /* in the order of redlock_client_nodes */
     size_t node_count;
     uint32_t readers; /* number of readers that a quorum lists, when shared; `owner` is then "" */
+
+    /*
+     * Those who wait in line for the key (redlock_request.wait_ms). Requests of one client may have
+     * one place together. Nodes may differ, because places are taken and left at one node after the
+     * other. `queue_length` is the largest number of places that each node of a quorum has at
+     * least: the median, if all nodes have answered. `queue_owners` are the redlock_options.owner
+     * ("": none) of the places that a quorum has among its first eight, in the order in which they
+     * will be served. No node's order counts more than another's: places are ordered by their
+     * tickets, which are the same at all nodes. An owner with several places is told as often.
+     * `status` does not tell whether more answers could change these fields.
+     */
+    uint32_t queue_length;
+    const char *const *queue_owners;
+    size_t queue_owner_count; /* 0 to REDLOCK_MAX_QUEUE_OWNERS, and to `queue_length` */
 } redlock_view;
 
 /*
  * Tells the result of redlock_inspect. `view` is valid until the callback returns. Statuses:
- *   REDLOCK_OK         the nodes that did not answer could not change `view`
- *   REDLOCK_ENOQUORUM  the nodes that did not answer could change `view`
+ *   REDLOCK_OK         the nodes that did not answer could not change who holds the key
+ *   REDLOCK_ENOQUORUM  the nodes that did not answer could change who holds the key
  *   REDLOCK_ECLOSED
  */
 typedef void redlock_inspect_cb(redlock_status status, const redlock_view *view, void *arg);
 
 /*
- * Asks all nodes who holds a key, and calls `on_view` (required) within node_timeout_ms. For
- * operators and tests: the answer may be out of date when it is told. No token is told.
+ * Asks all nodes who holds a key and who waits for it, and calls `on_view` (required) within
+ * node_timeout_ms. For operators and tests: the answer may be out of date when it is told. No token
+ * is told.
  *
  * `key` has `key_length` bytes; 0: `key` is a C string.
  *

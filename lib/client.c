@@ -19,6 +19,7 @@
 #include "io/fork.h"
 #include "io/random.h"
 #include "lock/inspect.h"
+#include "lock/pushes.h"
 #include "lock/turn.h"
 #include "node/context.h"
 #include "node/members.h"
@@ -186,6 +187,7 @@ static void on_pulse(void *arg) {
         turn_wake(&client->locks);
     }
     members_beat(&client->members, now, GUARD_BEAT_NANOS / 2); /* pulses are not exact */
+    members_probe(&client->members, now);
     context_wake(context);
     set_pulse(client, now);
 }
@@ -205,9 +207,21 @@ static void on_debts_due(void *arg, struct node *node) {
     payment_send(&client->rounds, node);
 }
 
+static void on_listening(void *arg) {
+    redlock_client *client = arg;
+    turn_requeue(&client->locks);
+}
+
+static void on_push(void *arg, struct node *node, const char *text, size_t length) {
+    redlock_client *client = arg;
+    pushes_take(&client->locks, node, text, length);
+}
+
 static const struct members_listener members_listener = {
     .on_up = on_up,
     .on_debts_due = on_debts_due,
+    .on_listening = on_listening,
+    .on_push = on_push,
 };
 
 /* ---- the beginning ---- */

@@ -25,12 +25,11 @@ redlock_status handle_acquire(struct locks *locks, const redlock_request *reques
     if (lock == NULL) {
         return refuse(context, REDLOCK_ENOMEM, "out of memory");
     }
-    struct lease_update update;
     uint64_t now = clock_now();
     struct lease_terms terms = options_terms(&context->options, &checked, now);
-    lease_start(&lock->lease, &terms, members_all(locks->members), backoff_random(&context->seed),
-                now, &update);
-    lock_carry_out(lock, &update, LEASE_ACQUIRING, now);
+    terms.queues =
+        terms.queues && lock->kind->queue != SCRIPT_NONE && lock->key->length <= WAITERS_KEY_MAX;
+    lock_begin(lock, &terms, now);
     if (handle != NULL) {
         *handle = lock;
     }
@@ -80,7 +79,8 @@ redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms, redlock_cb *o
     if (status != REDLOCK_OK) {
         return status;
     }
-    status = lease_extend(&lock->lease, nanos_from_ms(ttl_ms), now, &update);
+    status = lock->is_parting ? REDLOCK_EINVAL
+                              : lease_extend(&lock->lease, nanos_from_ms(ttl_ms), now, &update);
     if (status != REDLOCK_OK) {
         return refuse(context, status,
                       status == REDLOCK_EBUSY   ? "another extension of the lock is under way"
@@ -100,6 +100,13 @@ redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released, void
     }
     uint64_t now = clock_now();
     enum lease_state before = lock->lease.state;
+    if (lock->is_parting) {
+        return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is released");
+    }
+    if (lock_part(lock, now)) {
+        lock->on_released = (struct lock_callback){on_released, arg};
+        return REDLOCK_OK;
+    }
     if (lease_release(&lock->lease, now, &update) != REDLOCK_OK) {
         return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is neither held nor lost");
     }
@@ -111,7 +118,8 @@ redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released, void
 
 uint64_t redlock_validity_ms(const redlock_lock *lock) {
     const struct context *context = lock != NULL ? lock->locks->context : NULL;
-    if (context == NULL || context->is_closing || context_is_inherited(context)) {
+    if (context == NULL || context->is_closing || context_is_inherited(context) ||
+        lock->is_parting) {
         return 0;
     }
     return nanos_to_ms(lease_validity(&lock->lease, clock_now()));

@@ -10,6 +10,7 @@
 
 #define NANOS_NEVER UINT64_MAX
 #define NANOS_PER_MS UINT64_C(1000000)
+#define NANOS_PER_US UINT64_C(1000)
 
 static inline uint64_t nanos_add(uint64_t a, uint64_t b) {
     return a > NANOS_NEVER - b ? NANOS_NEVER : a + b;

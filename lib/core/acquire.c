@@ -9,14 +9,26 @@
 /* Hops in a row before a pause: otherwise requests that compete for the last permit would spin. */
 #define HOPS_MAX 4
 
-static void try_once(struct lease *lease, uint64_t now, struct lease_update *update) {
+/* Returns the instant at which a round sent now leaves too little validity. */
+static uint64_t useless_at(const struct lease *lease, uint64_t now) {
     const struct lease_terms *terms = &lease->terms;
+    return nanos_sub(validity_end(now, terms->ttl, terms->drift), terms->min_validity);
+}
+
+void acquire_ask(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease_set_state(lease, LEASE_ACQUIRING);
-    lease->tries++;
-    update_send(update, ROUND_ACQUIRE, 0);
+    lease->asked_at = now;
+    lease->poll_at = NANOS_NEVER;
+    update_send(update, lease->terms.queues ? ROUND_QUEUE : ROUND_ACQUIRE, 0);
     /* A quorum that comes after the validity is over would be of no use: do not wait for it. */
-    lease_await_round(lease, now,
-                      nanos_sub(validity_end(now, terms->ttl, terms->drift), terms->min_validity));
+    lease_await_round(lease, now, useless_at(lease, now));
+}
+
+void acquire_try(struct lease *lease, uint64_t now, struct lease_update *update) {
+    lease->tries++;
+    lease->may_hold = 0;
+    lease->settle_at = NANOS_NEVER;
+    acquire_ask(lease, now, update);
 }
 
 void acquire_begin(struct lease *lease, uint64_t now, struct lease_update *update) {
@@ -25,7 +37,7 @@ void acquire_begin(struct lease *lease, uint64_t now, struct lease_update *updat
     if (permits > 0) {
         lease->permit = (uint32_t)(backoff_random(&lease->seed) % permits);
     }
-    try_once(lease, now, update);
+    acquire_try(lease, now, update);
 }
 
 void acquire_fail(struct lease *lease, redlock_status status, uint64_t now,
@@ -50,8 +62,22 @@ static bool hop(struct lease *lease, const struct round *round, uint64_t now,
     lease->hops++;
     lease->hops_left--;
     update->undo = lease->may_hold;
-    try_once(lease, now, update);
+    acquire_try(lease, now, update);
     return true;
+}
+
+void acquire_give_up(struct lease *lease, const struct round *round, uint64_t now,
+                     struct lease_update *update) {
+    uint32_t deniers = round_deniers(round);
+    lease->failure = tries_failure(round);
+    if (deniers == 0) {
+        update->undo = lease->may_hold;
+        acquire_fail(lease, lease->failure, now, update);
+        return;
+    }
+    lease_set_state(lease, LEASE_SETTLING);
+    lease_await_round(lease, now, NANOS_NEVER);
+    update_send(update, ROUND_SETTLE, deniers);
 }
 
 /* Undoes the failed try at the nodes of `lease->may_hold`, and goes on to the next try, if any. */
@@ -68,15 +94,7 @@ static void try_failed(struct lease *lease, const struct round *round, uint64_t 
         lease->wake_at = nanos_add(now, delay);
         return;
     }
-    uint32_t deniers = round_deniers(round);
-    if (deniers == 0) {
-        update->undo = lease->may_hold;
-        acquire_fail(lease, lease->failure, now, update);
-        return;
-    }
-    lease_set_state(lease, LEASE_SETTLING);
-    lease_await_round(lease, now, NANOS_NEVER);
-    update_send(update, ROUND_SETTLE, deniers);
+    acquire_give_up(lease, round, now, update);
 }
 
 void acquire_again(struct lease *lease, uint64_t now, struct lease_update *update) {
@@ -84,7 +102,8 @@ void acquire_again(struct lease *lease, uint64_t now, struct lease_update *updat
     if (now >= lease->terms.give_up_at) {
         acquire_fail(lease, lease->failure, now, update);
     } else {
-        try_once(lease, now, update);
+        lease->yields = 0;
+        acquire_try(lease, now, update);
     }
 }
 
@@ -95,13 +114,39 @@ static void raise_fence(struct lease *lease, uint64_t now, struct lease_update *
     lease_await_round(lease, now, lease->useless_at);
 }
 
+void acquire_confirm(struct lease *lease, uint64_t now, struct lease_update *update) {
+    lease->useless_at = useless_at(lease, now);
+    raise_fence(lease, now, update);
+}
+
+/* Takes a quorum of which some were pushed, whose nodes keep the key for a claim. */
+static void take_pushes(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
+                        struct lease_update *update) {
+    uint64_t until = round_certain_until(round, end);
+    bool agrees = !lease->terms.fenced || round_agrees(round, lease->fence);
+    if (lease->terms.trusts_pushes && agrees && lease_leaves_validity(lease, until, now)) {
+        hold_begin(lease, round, until, now, update);
+        hold_renew_at(lease, nanos_add(now, nanos_sub(until, now) / 4));
+    } else {
+        acquire_confirm(lease, now, update);
+    }
+}
+
+/* Returns whether no quorum granted at once, so that its validity does not count from the start. */
+static bool needed_pushes(const struct round *round) {
+    return round->pushed != 0 &&
+           !round_has_quorum(round, round_voters(round, REDLOCK_VOTE_GRANTED) & ~round->pushed);
+}
+
 void acquire_decided(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update) {
-    assert(round->kind == ROUND_ACQUIRE);
+    assert(round->kind == ROUND_ACQUIRE || round->kind == ROUND_QUEUE);
     uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
-    lease->may_hold = round_possible_holders(round);
+    lease->may_hold |= round_possible_holders(round);
     lease->fence = lease->terms.fenced ? round_fence(round) : 0;
-    if (round->verdict != ROUND_YES || !lease_leaves_validity(lease, end, now)) {
+    if (round->verdict == ROUND_YES && needed_pushes(round)) {
+        take_pushes(lease, round, end, now, update);
+    } else if (round->verdict != ROUND_YES || !lease_leaves_validity(lease, end, now)) {
         try_failed(lease, round, now, update);
     } else if (lease->terms.fenced && !round_agrees(round, lease->fence)) {
         raise_fence(lease, now, update);

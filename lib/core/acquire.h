@@ -1,11 +1,13 @@
 /*
  * An acquisition: tries, until one is granted or none follows. In states ACQUIRING, RAISING,
- * BACKOFF and SETTLING; a try that succeeds hands the lease over to core/hold.h.
+ * BACKOFF and SETTLING; a try that succeeds hands the lease over to core/hold.h. A try that asks
+ * for a place in line goes on in core/line.h as long as its round is open.
  *
  * A try is granted when a quorum has granted it and a fresh reading of the clock leaves enough
  * validity. A fenced lock also needs the counters of a quorum to agree; otherwise a quorum is first
  * raised to the largest of them (RAISING). Any later winner shares a node with that quorum, whose
- * counter was just the fence before the key left it.
+ * counter was just the fence before the key left it. Grants that were pushed are confirmed by the
+ * same round: nodes keep a key that they have pushed for the short time of a claim only.
  *
  * A try that failed is undone at each node that may have granted it, in the same step. The next one
  * comes after a random delay (core/tries.h); with permits at once, for another permit, as long as
@@ -26,6 +28,22 @@ void acquire_decided(struct lease *lease, const struct round *round, uint64_t no
                      struct lease_update *update);
 void acquire_raise_decided(struct lease *lease, const struct round *round, uint64_t now,
                            struct lease_update *update);
+
+/* Sends a try under a fresh token. */
+void acquire_try(struct lease *lease, uint64_t now, struct lease_update *update);
+
+/* Sends the round of a try. */
+void acquire_ask(struct lease *lease, uint64_t now, struct lease_update *update);
+
+/*
+ * Makes grants of a quorum, for the lease's token, last for a TTL from now on, and its counters
+ * agree on a fence, which is at least `lease->fence`.
+ */
+void acquire_confirm(struct lease *lease, uint64_t now, struct lease_update *update);
+
+/* Ends the tries, the last of which was `round`: asks the nodes that denied what they hold. */
+void acquire_give_up(struct lease *lease, const struct round *round, uint64_t now,
+                     struct lease_update *update);
 
 /* Sends the next try after the pause of BACKOFF; fails if a busy loop came back too late for it. */
 void acquire_again(struct lease *lease, uint64_t now, struct lease_update *update);

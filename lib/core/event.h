@@ -18,6 +18,7 @@
  * call of a sink. Durations are in nanoseconds unless their name says otherwise.
  *
  * node_*        an uplink changes state, or the verdict on a node's trust changes
+ * channel_*     a node's messages arrive, arrive no more, or are refused: once until they arrive
  * round_sent    a round's command is on its way, or will be at the end of the turn
  * vote_cast     a node's vote is counted in its round
  * round_decided a vote, or the deadline, has decided the round
@@ -31,6 +32,10 @@
     EVENT(node_trusted, FIELD(const char *, node))                                                 \
     EVENT(node_distrusted, FIELD(const char *, node) FIELD(const char *, why)                      \
                                FIELD(uint64_t, ends_in) FIELD(bool, ends))                         \
+    EVENT(channel_up, FIELD(const char *, node))                                                   \
+    EVENT(channel_down, FIELD(const char *, node) FIELD(const char *, reason)                      \
+                            FIELD(uint64_t, retry_in) FIELD(bool, is_repeated))                    \
+    EVENT(channel_refused, FIELD(const char *, node) FIELD(const char *, why))                     \
     EVENT(round_sent, FIELD(const char *, key) FIELD(enum round_kind, round))                      \
     EVENT(vote_cast, FIELD(const char *, key) FIELD(enum round_kind, round)                        \
                          FIELD(const char *, node) FIELD(redlock_vote, vote))                      \

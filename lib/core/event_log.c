@@ -6,8 +6,8 @@
 
 static const char *name_of_round(enum round_kind round) {
     static const char *const names[] = {
-        [ROUND_ACQUIRE] = "acquire", [ROUND_RAISE] = "raise",   [ROUND_RENEW] = "renew",
-        [ROUND_RELEASE] = "release", [ROUND_SETTLE] = "settle",
+        [ROUND_ACQUIRE] = "acquire", [ROUND_QUEUE] = "queue",     [ROUND_RAISE] = "raise",
+        [ROUND_RENEW] = "renew",     [ROUND_RELEASE] = "release", [ROUND_SETTLE] = "settle",
     };
     return names[round];
 }
@@ -62,6 +62,22 @@ static void log_node_distrusted(const struct log *log, const struct event *event
         log_line(log, REDLOCK_LOG_ERROR, "node %s: not trusted: %s", distrusted->node,
                  distrusted->why);
     }
+}
+
+static void log_channel_up(const struct log *log, const struct event *event) {
+    log_line(log, REDLOCK_LOG_INFO, "node %s: its messages arrive", event->channel_up.node);
+}
+
+static void log_channel_down(const struct log *log, const struct event *event) {
+    const struct event_channel_down *down = &event->channel_down;
+    log_line(log, down->is_repeated ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_INFO,
+             "node %s: no messages: %s; next try in %" PRIu64 " ms", down->node, down->reason,
+             nanos_to_ms(down->retry_in));
+}
+
+static void log_channel_refused(const struct log *log, const struct event *event) {
+    log_line(log, REDLOCK_LOG_WARN, "node %s: no messages: %s", event->channel_refused.node,
+             event->channel_refused.why);
 }
 
 static void log_round_sent(const struct log *log, const struct event *event) {
@@ -123,9 +139,10 @@ static void (*const writers[])(const struct log *log,
 
 /* The highest level of a kind's lines; DEBUG is the default. */
 static const redlock_log_level levels[EVENT_COUNT] = {
-    [EVENT_node_up] = REDLOCK_LOG_INFO,      [EVENT_node_down] = REDLOCK_LOG_WARN,
-    [EVENT_node_trusted] = REDLOCK_LOG_INFO, [EVENT_node_distrusted] = REDLOCK_LOG_ERROR,
-    [EVENT_lock_changed] = REDLOCK_LOG_WARN,
+    [EVENT_node_up] = REDLOCK_LOG_INFO,         [EVENT_node_down] = REDLOCK_LOG_WARN,
+    [EVENT_node_trusted] = REDLOCK_LOG_INFO,    [EVENT_node_distrusted] = REDLOCK_LOG_ERROR,
+    [EVENT_channel_up] = REDLOCK_LOG_INFO,      [EVENT_channel_down] = REDLOCK_LOG_INFO,
+    [EVENT_channel_refused] = REDLOCK_LOG_WARN, [EVENT_lock_changed] = REDLOCK_LOG_WARN,
 };
 
 static void on_event(struct event_sink *sink, const struct event *event) {

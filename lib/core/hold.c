@@ -75,13 +75,18 @@ void hold_top_up_joining(struct lease *lease, uint32_t joining, uint64_t now,
 
 void hold_begin(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
                 struct lease_update *update) {
+    uint64_t since = round->pushed != 0 ? now : round->start;
     lease->acquired_at = lease->told_at = now;
-    draw_phase(lease, round->start);
-    lease->stay_until =
-        lease->terms.min_hold != 0 ? nanos_add(round->start, lease->terms.min_hold) : 0;
+    draw_phase(lease, since);
+    lease->stay_until = lease->terms.min_hold != 0 ? nanos_add(since, lease->terms.min_hold) : 0;
     round_was_yes(lease, round, end, now);
     update->top_up_later = (lacking_after(round) & lease->members) != 0;
     update_tell(update, LEASE_ACQUIRED, REDLOCK_OK);
+}
+
+void hold_renew_at(struct lease *lease, uint64_t at) {
+    plan_renewal(lease, at);
+    rest(lease);
 }
 
 void hold_end_extension(struct lease *lease, redlock_status status, struct lease_update *update) {

@@ -17,6 +17,9 @@
 void hold_begin(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
                 struct lease_update *update);
 
+/* Plans the next renewal of a lock with a watchdog at `at`, if nothing else has been done since. */
+void hold_renew_at(struct lease *lease, uint64_t at);
+
 /* Takes the verdict of the round of a renewal or an extension. */
 void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
                   struct lease_update *update);

@@ -13,10 +13,11 @@
 
 #include "core/acquire.h"
 #include "core/hold.h"
+#include "core/line.h"
 #include "core/tries.h"
 
-void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t members,
-                 uint64_t seed, uint64_t now, struct lease_update *update) {
+static void init(struct lease *lease, const struct lease_terms *terms, uint32_t members,
+                 uint64_t seed, uint64_t now) {
     assert(members != 0 && terms->ttl > 0 && terms->permits <= REDLOCK_MAX_PERMITS);
     *lease = (struct lease){.terms = *terms,
                             .state = LEASE_ACQUIRING,
@@ -24,9 +25,30 @@ void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t 
                             .seed = seed,
                             .begun_at = now,
                             .renew_at = NANOS_NEVER,
+                            .settle_at = NANOS_NEVER,
+                            .poll_at = NANOS_NEVER,
                             .longest_ttl = nanos_add(terms->ttl, terms->lock_delay)};
+}
+
+void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t members,
+                 uint64_t seed, uint64_t now, struct lease_update *update) {
+    init(lease, terms, members, seed, now);
     *update = (struct lease_update){0};
     acquire_begin(lease, now, update);
+}
+
+void lease_wait(struct lease *lease, const struct lease_terms *terms, uint32_t members,
+                uint64_t seed, uint64_t now) {
+    init(lease, terms, members, seed, now);
+    lease_set_state(lease, LEASE_QUEUED);
+    lease->wake_at = terms->give_up_at;
+}
+
+void lease_contend(struct lease *lease, uint64_t now, struct lease_update *update) {
+    *update = (struct lease_update){0};
+    if (lease->state == LEASE_QUEUED) { /* else it has ended meanwhile */
+        acquire_begin(lease, now, update);
+    }
 }
 
 uint64_t lease_round_ttl(const struct lease *lease) {
@@ -69,6 +91,7 @@ static void dispatch_verdict(struct lease *lease, const struct round *round, uin
     assert(round->verdict != ROUND_OPEN);
     switch (lease->state) {
     case LEASE_ACQUIRING:
+    case LEASE_QUEUED:
         acquire_decided(lease, round, now, update);
         break;
     case LEASE_RAISING:
@@ -103,7 +126,11 @@ void lease_sent(struct lease *lease, uint64_t now) {
 void lease_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update) {
     *update = (struct lease_update){0};
-    hold_late_votes(lease, round, now, update);
+    if (line_is_waiting(lease, round)) {
+        line_votes(lease, round, now, update);
+    } else {
+        hold_late_votes(lease, round, now, update);
+    }
 }
 
 void lease_reconsider(struct lease *lease, const struct round *tried) {
@@ -124,9 +151,18 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
         acquire_again(lease, now, update);
         return;
     }
+    if (lease->state == LEASE_QUEUED) {
+        line_woken(lease, round, now, update);
+        return;
+    }
     bool is_done = lease_is_held(lease) ? hold_woken(lease, round, now, update) : round == NULL;
-    if (!is_done) {
-        round_expire(round);
+    if (is_done) {
+        return;
+    }
+    round_expire(round);
+    if (line_is_waiting(lease, round)) {
+        line_expired(lease, round, now);
+    } else {
         dispatch_verdict(lease, round, now, update);
     }
 }
@@ -135,8 +171,6 @@ void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update 
     *update = (struct lease_update){0};
     switch (lease->state) {
     case LEASE_ACQUIRING:
-        acquire_fail(lease, REDLOCK_ENOMEM, now, update);
-        break;
     case LEASE_RAISING:
         update->undo = lease->may_hold;
         acquire_fail(lease, REDLOCK_ENOMEM, now, update);
@@ -163,6 +197,14 @@ void lease_hurry(struct lease *lease, const struct round *round, uint32_t up, ui
     hold_hurry(lease, round, up, now, update);
 }
 
+void lease_requeue(struct lease *lease, const struct round *round, uint64_t now,
+                   struct lease_update *update) {
+    *update = (struct lease_update){0};
+    if (line_is_waiting(lease, round)) {
+        line_ask_again(lease, round, now, update);
+    }
+}
+
 void lease_move(struct lease *lease, uint32_t members, uint64_t now, struct lease_update *update) {
     uint32_t joining = members & ~lease->members;
     assert(members != 0);
@@ -179,8 +221,9 @@ redlock_status lease_cancel(struct lease *lease, const struct round *round, uint
     if (!lease_is_acquiring(lease)) {
         return REDLOCK_EINVAL;
     }
-    if (lease->state == LEASE_ACQUIRING && round != NULL) {
-        update->undo = round_possible_holders(round);
+    bool is_trying = lease->state == LEASE_ACQUIRING || lease->state == LEASE_QUEUED;
+    if (is_trying && round != NULL) {
+        update->undo = lease->may_hold | round_possible_holders(round);
     } else if (lease->state == LEASE_RAISING ||
                (lease->state == LEASE_SETTLING && round->kind != ROUND_SETTLE)) {
         update->undo = lease->may_hold; /* the SETTLE could not be sent: `round` is the try's */

@@ -5,8 +5,9 @@
  * also the round's deadline. The lease never reads a clock, sends nothing and allocates nothing;
  * the lock (lib/lock/lock.c) carries out the update that each event returns.
  *
- * core/lease_state.h draws the states. core/acquire.h decides until the lock is held, core/hold.h
- * while it is held; this module takes the events, and ends a lease.
+ * core/lease_state.h draws the states. core/acquire.h decides until the lock is held, core/line.h
+ * while it waits in line for that, core/hold.h while it is held; this module takes the events, and
+ * ends a lease.
  */
 #ifndef REDLOCK_CORE_LEASE_H
 #define REDLOCK_CORE_LEASE_H
@@ -22,6 +23,16 @@
 /* Begins to acquire at `members`, a mask of nodes. `seed` is for the jitter of this lease. */
 void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t members,
                  uint64_t seed, uint64_t now, struct lease_update *update);
+
+/*
+ * Begins to wait for another request of the client, which hands its lock over (core/handover.h), or
+ * until lease_contend; asks no node.
+ */
+void lease_wait(struct lease *lease, const struct lease_terms *terms, uint32_t members,
+                uint64_t seed, uint64_t now);
+
+/* Begins to acquire, after lease_wait, unless the lease has ended since. */
+void lease_contend(struct lease *lease, uint64_t now, struct lease_update *update);
 
 /*
  * Asks other nodes from now on. Those that are new get the key of a lock that is held, so that the
@@ -41,10 +52,10 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
                  struct lease_update *update);
 
 /*
- * Takes votes that came in for a decided round. Votes that complete the quorum of a renewal that
- * was given up make it succeed. Nodes that turn out to lack the key, while a quorum of the list has
- * it, are topped up. After an acquisition they are only topped up once it is told: a yes is as
- * fresh as the clock reading that decided it, and sending takes time.
+ * Takes votes that came in for a decided round, or pushes for one that is open. Votes that complete
+ * the quorum of a renewal that was given up make it succeed. Nodes that turn out to lack the key,
+ * while a quorum of the list has it, are topped up. After an acquisition they are only topped up
+ * once it is told: a yes is as fresh as the clock reading that decided it, and sending takes time.
  */
 void lease_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update);
@@ -56,6 +67,13 @@ void lease_late_votes(struct lease *lease, const struct round *round, uint64_t n
  */
 void lease_hurry(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
                  struct lease_update *update);
+
+/*
+ * Asks again for the place of a lease that waits in line, `round` being its latest round: the queue
+ * of a node may have begun anew.
+ */
+void lease_requeue(struct lease *lease, const struct round *round, uint64_t now,
+                   struct lease_update *update);
 
 /*
  * Reads anew from its round why the last try failed: votes may have come since. To be called before

@@ -4,7 +4,8 @@
 
 const uint16_t lease_moves[LEASE_OVER + 1] = {
     [LEASE_ACQUIRING] =
-        TO(ACQUIRING) | TO(RAISING) | TO(BACKOFF) | TO(SETTLING) | TO(HELD) | TO(OVER),
+        TO(ACQUIRING) | TO(RAISING) | TO(QUEUED) | TO(BACKOFF) | TO(SETTLING) | TO(HELD) | TO(OVER),
+    [LEASE_QUEUED] = TO(ACQUIRING) | TO(RAISING) | TO(BACKOFF) | TO(SETTLING) | TO(HELD) | TO(OVER),
     [LEASE_RAISING] = TO(RAISING) | TO(BACKOFF) | TO(SETTLING) | TO(HELD) | TO(OVER),
     [LEASE_BACKOFF] = TO(ACQUIRING) | TO(OVER),
     [LEASE_SETTLING] = TO(OVER),
@@ -16,8 +17,8 @@ const uint16_t lease_moves[LEASE_OVER + 1] = {
 };
 
 const char *lease_state_name(enum lease_state state) {
-    static const char *const names[] = {"acquiring", "raising", "backoff",   "settling", "held",
-                                        "renewing",  "lost",    "releasing", "over"};
+    static const char *const names[] = {"acquiring", "raising",  "queued", "backoff",   "settling",
+                                        "held",      "renewing", "lost",   "releasing", "over"};
     return names[state];
 }
 

@@ -4,11 +4,14 @@
  *   ACQUIRING  -> HELD        a quorum granted the key
  *              -> RAISING     a quorum did, but the counters of a fenced lock differ
  *              -> ACQUIRING   the try failed and another permit is free: a hop
+ *              -> QUEUED      the nodes have answered, and have a place for the waiter
  *              -> BACKOFF     the try failed and another one will follow
  *              -> SETTLING    the last try failed and nodes denied it
  *              -> OVER        the last try failed elsewise, was canceled, or found no memory
  *   RAISING    -> RAISING     a node's counter turned out to be larger
  *              -> HELD, BACKOFF, SETTLING, OVER as from ACQUIRING
+ *   QUEUED     -> ACQUIRING   the place is asked for again, or given up for a new one
+ *              -> HELD, RAISING, BACKOFF, SETTLING, OVER as from ACQUIRING
  *   BACKOFF    -> ACQUIRING   the delay is over
  *              -> OVER        the time to wait is over, or canceled
  *   SETTLING   -> OVER        the deniers have answered, are late, or canceled
@@ -39,6 +42,7 @@
 enum lease_state {
     LEASE_ACQUIRING, /* a round asks for the key */
     LEASE_RAISING,   /* a quorum granted the key; a round makes its counters agree on the fence */
+    LEASE_QUEUED,    /* places in the queues of nodes; their grants are waited for */
     LEASE_BACKOFF,   /* a try failed; the pause before the next one */
     LEASE_SETTLING,  /* the last try failed; a round asks the nodes that denied what they hold */
     LEASE_HELD,
@@ -63,6 +67,9 @@ struct lease_terms {
     bool fenced;
     uint64_t min_hold;   /* since the start of the round that acquired the lock */
     uint64_t lock_delay; /* time beyond the TTL for which nodes keep the key */
+    bool queues;         /* tries ask for a place in the queue of the key */
+    uint64_t claim;      /* queues: time for which a node keeps the key that it has pushed */
+    bool trusts_pushes;  /* queues: a quorum of pushes is told at once, and renewed soon */
     uint32_t permits;    /* the number of permits of the semaphore; 0: no semaphore */
 };
 
@@ -80,7 +87,11 @@ struct lease {
     uint32_t permit;    /* the permit tried or held; in BACKOFF, the one tried next */
     uint32_t hops;      /* tries without a pause before them, each for another permit */
     uint32_t hops_left; /* hops allowed before the next pause */
-    uint32_t may_hold;  /* mask: nodes that may hold the key under the current token */
+    uint32_t may_hold;  /* mask: nodes that may hold the key, or a place, for the current token */
+    uint32_t yields;    /* places given up for new ones, since the last try that was not */
+    uint64_t asked_at;  /* the instant at which the latest QUEUE was sent */
+    uint64_t settle_at; /* the instant at which grants of less than a quorum are given up */
+    uint64_t poll_at;   /* the instant at which the place is asked for again */
     uint64_t fence;     /* the counter that a quorum agrees on; 0: not fenced */
     uint32_t topped_up; /* mask: nodes topped up since the last round was sent */
     uint64_t begun_at;

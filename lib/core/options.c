@@ -162,6 +162,8 @@ redlock_status options_read(const redlock_options *given, redlock_options *optio
     if ((status = check_durations(options, error)) ||
         (status = check_idle(options, usual_idle_ms, error)) ||
         (status = check_range("max_commands", options->max_commands, 16, UINT32_MAX, error)) ||
+        (status = check_range("handover", options->handover, REDLOCK_HANDOVER_PUSH,
+                              REDLOCK_HANDOVER_CONFIRM, error)) ||
         (status = check_range("max_bytes", options->max_bytes, 4096, SIZE_MAX, error)) ||
         (status = check_tls(options, error))) {
         return status;
@@ -196,8 +198,12 @@ redlock_status options_check_ttl(const redlock_options *options, uint64_t ttl_ms
 
 static bool ends_with(const char *bytes, size_t length, const char *suffix) {
     size_t suffix_length = strlen(suffix);
-    return length >= suffix_length &&
+    return length >= suffix_length && bytes[length - 1] == suffix[suffix_length - 1] &&
            memcmp(bytes + length - suffix_length, suffix, suffix_length) == 0;
+}
+
+static bool is_name(const char *bytes, size_t length, const char *name) {
+    return length == strlen(name) && memcmp(bytes, name, length) == 0;
 }
 
 redlock_status options_check_key(const char *field, const char *key, size_t *length,
@@ -214,12 +220,17 @@ redlock_status options_check_key(const char *field, const char *key, size_t *len
     if (*length > REDLOCK_MAX_KEY) {
         return error_set(error, REDLOCK_EINVAL, "%s: longer than %d bytes", field, REDLOCK_MAX_KEY);
     }
-    if (*length == strlen(REDLOCK_MARKER_KEY) && memcmp(key, REDLOCK_MARKER_KEY, *length) == 0) {
+    if (is_name(key, *length, REDLOCK_MARKER_KEY)) {
         return error_set(error, REDLOCK_EINVAL, "%s: " REDLOCK_MARKER_KEY " is kept for nodes",
                          field);
     }
-    static const char *const kept[][2] = {
-        {COUNTER_SUFFIX, "counters"}, {READERS_SUFFIX, "readers"}, {WRITER_SUFFIX, "writers"}};
+    if (is_name(key, *length, WAITING_KEY)) {
+        return error_set(error, REDLOCK_EINVAL, "%s: " WAITING_KEY " is kept for queues", field);
+    }
+    static const char *const kept[][2] = {{COUNTER_SUFFIX, "counters"},
+                                          {READERS_SUFFIX, "readers"},
+                                          {WRITER_SUFFIX, "writers"},
+                                          {QUEUE_SUFFIX, "queues"}};
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         if (ends_with(key, *length, kept[i][0])) {
             return error_set(error, REDLOCK_EINVAL, "%s: what ends in %s is kept for %s", field,
@@ -378,6 +389,12 @@ struct lease_terms options_terms(const redlock_options *options, const redlock_r
         .min_hold = nanos_from_ms(request->min_hold_ms),
         .lock_delay = nanos_from_ms(request->lock_delay_ms),
         .permits = request->permits,
+        .queues = wait_ms != 0 && request->retries == 0 && request->wait_replicas == 0,
+        .trusts_pushes = options->handover == REDLOCK_HANDOVER_PUSH && request->watchdog &&
+                         options->guards != REDLOCK_GUARDS_OFF &&
+                         request->ttl_ms >= OPTIONS_PUSH_TTL_MS && request->min_hold_ms == 0 &&
+                         request->lock_delay_ms == 0,
+        .claim = nanos_from_ms(nanos_min(request->ttl_ms, OPTIONS_CLAIM_MS)),
         .max_hold = request->max_hold_ms == 0 ? NANOS_NEVER : nanos_from_ms(request->max_hold_ms),
     };
 }

@@ -1,5 +1,7 @@
 #include "core/round.h"
 
+#include "base/nanos.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@ void round_begin(struct round *round, enum round_kind kind, struct quorum_lists 
     round->members = lists.now | lists.next;
     round->silent = round->members;
     round->awaited = awaited & round->members;
+    round->placed = round->pushed = round->ahead = 0;
     round->tallies[0] = tally_of(lists.now);
     round->tally_count = 1;
     if (is_joint) {
@@ -62,6 +65,7 @@ static enum round_verdict decide(const struct round *round) {
                                                                                : ROUND_NO;
 }
 
+/* Counts a node's first vote. */
 static void count(struct round *round, uint32_t node, redlock_vote vote) {
     uint32_t is_granted = vote == REDLOCK_VOTE_GRANTED;
     uint32_t is_gone = says_not_ours(vote);
@@ -79,21 +83,113 @@ static bool may_vote(const struct round *round, uint32_t node) {
     return round->silent >> node & 1 || round->votes[node] == REDLOCK_VOTE_TIMEOUT;
 }
 
+/* Decides an open QUEUE by all votes: they change. A node with a place may still grant. */
+static bool decide_in_line(struct round *round) {
+    uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
+    uint32_t waiting = round->silent | round_voters(round, REDLOCK_VOTE_DENIED);
+    if (round_has_quorum(round, granted)) {
+        round->verdict = ROUND_YES;
+    } else if (!round_has_quorum(round, granted | waiting)) {
+        round->verdict = ROUND_NO;
+    }
+    return round->verdict != ROUND_OPEN;
+}
+
 bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms) {
     assert(node < REDLOCK_MAX_NODES);
     if (!may_vote(round, node)) {
         return false;
     }
-    bool is_late = vote == REDLOCK_VOTE_GRANTED && !(round->silent >> node & 1);
+    bool is_in_line = round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN;
+    bool is_late = vote == REDLOCK_VOTE_GRANTED && !(round->silent >> node & 1) && !is_in_line;
     round->silent &= ~(UINT32_C(1) << node);
     round->votes[node] = (uint8_t)(is_late ? REDLOCK_VOTE_LATE : vote);
     round->other_ttl_ms[node] = other_ttl_ms;
     if (round->verdict != ROUND_OPEN) {
         return false;
     }
+    if (is_in_line) {
+        return decide_in_line(round);
+    }
     count(round, node, vote);
     round->verdict = decide(round);
     return round->verdict != ROUND_OPEN;
+}
+
+void round_note_place(struct round *round, uint32_t node, uint32_t ahead) {
+    if (may_vote(round, node)) {
+        round->placed |= UINT32_C(1) << node;
+        round->ahead = ahead > round->ahead ? ahead : round->ahead;
+    }
+}
+
+bool round_awaits_push(const struct round *round, uint32_t node) {
+    return round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN &&
+           round->members >> node & 1 && round->votes[node] != REDLOCK_VOTE_GRANTED;
+}
+
+void round_note_open(struct round *round, uint32_t node, uint32_t open_ms) {
+    assert(round_awaits_push(round, node));
+    round->other_ttl_ms[node] = open_ms;
+    round->ahead = 0;
+}
+
+bool round_push(struct round *round, uint32_t node, uint64_t fence, uint64_t until) {
+    assert(round_awaits_push(round, node));
+    round->silent &= ~(UINT32_C(1) << node);
+    round->pushed |= UINT32_C(1) << node;
+    round->votes[node] = REDLOCK_VOTE_GRANTED;
+    round->other_ttl_ms[node] = 0;
+    round->fences[node] = fence;
+    round->stands_ms[node] =
+        (uint32_t)nanos_min(nanos_to_ms(nanos_sub(until, round->start)), UINT32_MAX);
+    return decide_in_line(round);
+}
+
+/* Returns the instant until which a node that granted is certain to keep the key. */
+static uint64_t certain_until(const struct round *round, uint32_t node, uint64_t end) {
+    bool is_pushed = round->pushed >> node & 1;
+    return is_pushed ? nanos_add(round->start, nanos_from_ms(round->stands_ms[node])) : end;
+}
+
+uint64_t round_certain_until(const struct round *round, uint64_t end) {
+    uint32_t keepers = round_voters(round, REDLOCK_VOTE_GRANTED);
+    uint64_t until = NANOS_NEVER;
+    while (round_has_quorum(round, keepers)) { /* without the one that keeps the key least long */
+        uint32_t first = (uint32_t)__builtin_ctz(keepers);
+        for (uint32_t rest = keepers & (keepers - 1); rest != 0; rest &= rest - 1) {
+            uint32_t node = (uint32_t)__builtin_ctz(rest);
+            bool is_less = certain_until(round, node, end) < certain_until(round, first, end);
+            first = is_less ? node : first;
+        }
+        until = certain_until(round, first, end);
+        keepers &= ~(UINT32_C(1) << first);
+    }
+    return until;
+}
+
+uint32_t round_free_in_ms(const struct round *round) {
+    const struct tally *list = &round->tallies[0];
+    uint32_t deniers = round_voters(round, REDLOCK_VOTE_DENIED) & list->members;
+    uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED) & list->members;
+    uint32_t free = (uint32_t)__builtin_popcount(granted);
+    uint32_t within = 0;
+    while (!quorum_is_reached(list->size, free)) {
+        uint32_t next = UINT32_MAX; /* the node whose key expires first */
+        for (uint32_t rest = deniers; rest != 0; rest &= rest - 1) {
+            uint32_t node = (uint32_t)__builtin_ctz(rest);
+            bool is_first =
+                next == UINT32_MAX || round->other_ttl_ms[node] < round->other_ttl_ms[next];
+            next = is_first ? node : next;
+        }
+        if (next == UINT32_MAX) {
+            return UINT32_MAX;
+        }
+        within = round->other_ttl_ms[next];
+        deniers &= ~(UINT32_C(1) << next);
+        free++;
+    }
+    return within;
 }
 
 bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
@@ -164,7 +260,8 @@ uint32_t round_deniers(const struct round *round) {
 }
 
 uint32_t round_possible_holders(const struct round *round) {
-    return voters(round, ~(DENIALS | VOTE(UNREACHABLE)));
+    uint32_t without = round->kind == ROUND_QUEUE ? 0 : DENIALS;
+    return voters(round, ~(without | VOTE(UNREACHABLE)));
 }
 
 /* ---- fences ---- */

@@ -23,6 +23,7 @@ struct permits;
 
 enum round_kind {
     ROUND_ACQUIRE, /* SET NX */
+    ROUND_QUEUE,   /* takes the key, or a place in its queue: a node that denied may push a grant */
     ROUND_RAISE,   /* compare, set the expiry, raise the counter of a fenced lock */
     ROUND_RENEW,   /* compare and set the expiry; for a fenced lock the command of RAISE */
     ROUND_RELEASE, /* compare and delete */
@@ -49,10 +50,15 @@ struct round {
     uint32_t members; /* mask: nodes asked */
     uint32_t silent;  /* mask: members that have not voted */
     uint32_t awaited; /* mask: the members that SETTLE waits for */
+    uint32_t placed;  /* mask: QUEUE: members that have a place for the waiter */
+    uint32_t pushed;  /* mask: QUEUE: members that granted by a push */
+    uint32_t ahead;   /* QUEUE: the most waiters ahead at a member */
     unsigned tally_count;
     struct tally tallies[2];                  /* of the list, and of the next list */
     uint8_t votes[REDLOCK_MAX_NODES];         /* redlock_vote */
     uint32_t other_ttl_ms[REDLOCK_MAX_NODES]; /* DENIED: the rest of the other holder's TTL */
+    uint32_t stands_ms[REDLOCK_MAX_NODES];    /* QUEUE, pushed: ms after `start` until which the
+                                                 node is certain to keep the key */
     uint64_t fences[REDLOCK_MAX_NODES];       /* GRANTED: the node's counter; 0: none told */
     struct permits *permits;                  /* ACQUIRE of a permit: the free ones; else NULL */
 };
@@ -73,6 +79,34 @@ bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t 
 
 /* round_vote for REDLOCK_VOTE_GRANTED, with the value of the lock's counter at the node. */
 bool round_grant(struct round *round, uint32_t node, uint64_t fence);
+
+/* Notes, before the DENIED of a QUEUE, that the waiter has a place at the node behind `ahead`. */
+void round_note_place(struct round *round, uint32_t node, uint32_t ahead);
+
+/* Returns whether the round is an open QUEUE, in which the node may still grant by a push. */
+bool round_awaits_push(const struct round *round, uint32_t node);
+
+/* Notes that a node from which a push is awaited leaves the key to anybody for `open_ms`. */
+void round_note_open(struct round *round, uint32_t node, uint32_t open_ms);
+
+/*
+ * Records a grant that a node pushed from which one is awaited, with the value of the lock's
+ * counter there (0: none) and the instant until which the node is certain to keep the key. Returns
+ * whether this decided the round.
+ */
+bool round_push(struct round *round, uint32_t node, uint64_t fence, uint64_t until);
+
+/*
+ * Returns the instant until which a quorum of each list is certain to keep the key, after a YES of
+ * QUEUE; `end` is the end of the grants that were given at once.
+ */
+uint64_t round_certain_until(const struct round *round, uint64_t end);
+
+/*
+ * Returns the ms, as told by the nodes that denied, after which so many keys have expired that a
+ * quorum of the list can grant; UINT32_MAX if that takes nodes that have told nothing.
+ */
+uint32_t round_free_in_ms(const struct round *round);
 
 /* Returns whether a vote leaves its command undone, or perhaps undone: a release is sent again. */
 static inline bool round_vote_leaves_undone(redlock_vote vote) {
@@ -123,7 +157,8 @@ uint32_t round_deniers(const struct round *round);
 
 /*
  * Returns a mask of the nodes that may hold the key after ACQUIRE: all nodes but those that denied
- * and those that the command was never sent to.
+ * and those that the command was never sent to. After QUEUE, denials included, of those that may
+ * hold the key or a place.
  */
 uint32_t round_possible_holders(const struct round *round);
 

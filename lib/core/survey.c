@@ -6,14 +6,27 @@
 
 #define TOKEN_DIGITS 40
 
+/* Writes the owner in a value, the part behind the token, as text. */
+static void write_owner(char owner[SURVEY_OWNER_MAX + 1], const char *bytes, size_t length) {
+    struct text text;
+    text_init(&text, owner, SURVEY_OWNER_MAX + 1);
+    if (length > TOKEN_DIGITS && bytes[TOKEN_DIGITS] == '/') {
+        text_append_foreign(&text, bytes + TOKEN_DIGITS + 1, length - TOKEN_DIGITS - 1);
+    }
+}
+
 void survey_note_value(struct survey_answer *answer, const char *bytes, size_t length) {
-    struct text owner;
     answer->length = length;
     memcpy(answer->value, bytes, length < SURVEY_VALUE_MAX ? length : SURVEY_VALUE_MAX);
-    text_init(&owner, answer->owner, sizeof(answer->owner));
-    if (length > TOKEN_DIGITS && bytes[TOKEN_DIGITS] == '/') {
-        text_append_foreign(&owner, bytes + TOKEN_DIGITS + 1, length - TOKEN_DIGITS - 1);
-    }
+    write_owner(answer->owner, bytes, length);
+}
+
+void survey_note_waiter(struct survey_places *places, uint64_t ticket, const char *bytes,
+                        size_t length) {
+    struct survey_waiter *waiter = &places->waiters[places->count++];
+    waiter->ticket = ticket;
+    waiter->length = length < SURVEY_VALUE_MAX ? length : SURVEY_VALUE_MAX;
+    memcpy(waiter->value, bytes, waiter->length);
 }
 
 /* Compares the lengths, and as much of the values as was kept. */
@@ -72,6 +85,10 @@ static uint64_t readers_of(const struct survey_answer *answer) {
     return answer->readers;
 }
 
+static uint64_t queue_length_of(const struct survey_answer *answer) {
+    return answer->queue_length;
+}
+
 /* Returns the largest number that is reached by `needed` of the nodes; 0: none is. */
 static uint64_t reached(const struct survey *survey, uint32_t nodes, uint32_t needed,
                         uint64_t (*number_of)(const struct survey_answer *)) {
@@ -104,6 +121,65 @@ struct survey_verdict survey_decide(const struct survey *survey) {
         .readers = (uint32_t)reached(survey, holders, needed, readers_of),
     };
 }
+
+/* ---- those who wait ---- */
+
+/* Compares two waiters as nodes do, by ticket and value. Returns 0 for one that is named twice. */
+static int compare(const struct survey_waiter *a, const struct survey_waiter *b) {
+    if (a->ticket != b->ticket) {
+        return a->ticket < b->ticket ? -1 : 1;
+    }
+    int order = memcmp(a->value, b->value, a->length < b->length ? a->length : b->length);
+    return order != 0 ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+/* Returns the number of the nodes that name the waiter. */
+static uint32_t count_naming(const struct survey *survey, uint32_t list,
+                             const struct survey_waiter *waiter) {
+    uint32_t nodes = 0;
+    for (uint32_t rest = list; rest != 0; rest &= rest - 1) {
+        const struct survey_places *places = &survey->places[__builtin_ctz(rest)];
+        bool is_named = false;
+        for (uint32_t i = 0; i < places->count; i++) {
+            is_named = is_named || compare(&places->waiters[i], waiter) == 0;
+        }
+        nodes += is_named;
+    }
+    return nodes;
+}
+
+/* Returns the next waiter behind `last` (NULL: the first) that a quorum of the list names. */
+static const struct survey_waiter *next_in_line(const struct survey *survey, uint32_t list,
+                                                const struct survey_waiter *last) {
+    const struct survey_waiter *next = NULL;
+    for (uint32_t rest = list; rest != 0; rest &= rest - 1) {
+        const struct survey_places *places = &survey->places[__builtin_ctz(rest)];
+        for (uint32_t i = 0; i < places->count; i++) {
+            const struct survey_waiter *waiter = &places->waiters[i];
+            if ((last == NULL || compare(waiter, last) > 0) &&
+                (next == NULL || compare(waiter, next) < 0) &&
+                count_naming(survey, list, waiter) >= quorum_of(count(list))) {
+                next = waiter;
+            }
+        }
+    }
+    return next;
+}
+
+void survey_line_up(const struct survey *survey, struct survey_line *line) {
+    uint32_t list = survey->lists.now;
+    const struct survey_waiter *waiter = NULL;
+    uint64_t length = reached(survey, list, quorum_of(count(list)), queue_length_of);
+    line->owner_count = 0;
+    while (line->owner_count < REDLOCK_MAX_QUEUE_OWNERS &&
+           (waiter = next_in_line(survey, list, waiter)) != NULL) {
+        write_owner(line->owners[line->owner_count++], waiter->value, waiter->length);
+    }
+    /* Each of three may be named by another two of three nodes that have two places each. */
+    line->length = length > line->owner_count ? (uint32_t)length : line->owner_count;
+}
+
+/* ---- fences ---- */
 
 /* Compares the fence with one list: to take the lock, a client needs a quorum of each. */
 static redlock_status check_list(const struct survey *survey, uint32_t list, uint64_t fence) {

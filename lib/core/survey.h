@@ -20,11 +20,24 @@
 #define SURVEY_VALUE_MAX (40 + 1 + 64)
 #define SURVEY_OWNER_MAX 64
 
+/* One of those who wait for the key. */
+struct survey_waiter {
+    uint64_t ticket;
+    size_t length;
+    char value[SURVEY_VALUE_MAX];
+};
+
 enum survey_state {
     SURVEY_SILENT, /* no answer, yet or at all */
     SURVEY_FREE,   /* no key */
     SURVEY_HELD,   /* a key with a value and an expiry */
     SURVEY_NO_LOCK /* a key without expiry, or one that is no string */
+};
+
+/* The first in line at a node. */
+struct survey_places {
+    uint32_t count;
+    struct survey_waiter waiters[REDLOCK_MAX_QUEUE_OWNERS];
 };
 
 struct survey_answer {
@@ -35,11 +48,13 @@ struct survey_answer {
     uint64_t ttl_ms;                  /* HELD */
     uint64_t fence;                   /* the counter; 0: none */
     uint32_t readers;                 /* HELD: the number of readers that share the key */
+    uint32_t queue_length;            /* the number of places in line */
 };
 
 struct survey {
     struct quorum_lists lists;
     struct survey_answer answers[REDLOCK_MAX_NODES];
+    struct survey_places *places; /* the caller's, for each node; NULL: nobody asks who waits */
 };
 
 struct survey_verdict {
@@ -54,6 +69,18 @@ struct survey_verdict {
 /* Decides who holds the key, by the list alone. */
 struct survey_verdict survey_decide(const struct survey *survey);
 
+struct survey_line {
+    uint32_t length; /* the largest number of places that a quorum has; at least `owner_count` */
+    uint32_t owner_count;
+    char owners[REDLOCK_MAX_QUEUE_OWNERS][SURVEY_OWNER_MAX + 1]; /* as text; "": none */
+};
+
+/*
+ * Tells who stands in line, by the list alone: the waiters that a quorum names, each once, by their
+ * tickets. `survey->places` must be there.
+ */
+void survey_line_up(const struct survey *survey, struct survey_line *line);
+
 /*
  * Compares a fence with the counters. Returns REDLOCK_OK if no holder was told a larger fence,
  * REDLOCK_ELOST if a quorum of the counters is beyond it, REDLOCK_ENOQUORUM if too few nodes have
@@ -63,5 +90,9 @@ redlock_status survey_check_fence(const struct survey *survey, uint64_t fence);
 
 /* Notes the value of the key at a node, and the owner in it; both are copied, and cut if long. */
 void survey_note_value(struct survey_answer *answer, const char *bytes, size_t length);
+
+/* Notes the next waiter at a node, of REDLOCK_MAX_QUEUE_OWNERS at most; the value is copied. */
+void survey_note_waiter(struct survey_places *places, uint64_t ticket, const char *bytes,
+                        size_t length);
 
 #endif

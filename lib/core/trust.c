@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NANOS_PER_US 1000
-
 /* Clocks are read in whole microseconds, and keys expire in whole milliseconds. */
 #define CLOCK_GRAIN ((int64_t)(2 * NANOS_PER_MS))
 
@@ -94,9 +92,10 @@ static int64_t allowance(const struct trust *trust, uint64_t passed) {
 
 /* Takes a new reading; returns whether it fits into the range that earlier readings allow now. */
 static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
-    int64_t time = (int64_t)beat->time_us * NANOS_PER_US;
-    int64_t low = time - (int64_t)beat->received_at;
-    int64_t high = time - (int64_t)beat->sent_at;
+    int64_t time = (int64_t)(beat->time_us * NANOS_PER_US);
+    int64_t aged = allowance(trust, beat->received_at - beat->sent_at); /* read any time between */
+    int64_t low = time - (int64_t)beat->received_at - aged;
+    int64_t high = time - (int64_t)beat->sent_at + aged;
     if (!trust->has_clock) {
         take_reading(trust, low, high, beat->received_at);
         return true;
@@ -142,6 +141,27 @@ bool trust_beat(struct trust *trust, const struct trust_beat *beat) {
     trust->is_beating = true;
     answer(trust, TRUST_BEAT, beat->received_at);
     return check_clock(trust, beat);
+}
+
+uint64_t trust_key_stands_until(const struct trust *trust, uint64_t expires_ms, uint64_t time_us,
+                                uint64_t now) {
+    if (!trust->has_clock) {
+        return 0;
+    }
+    int64_t ahead = trust->clock_high + allowance(trust, nanos_sub(now, trust->clock_at));
+    int64_t latest = (int64_t)now + ahead; /* the node's clock, at the most */
+    if ((int64_t)(time_us * NANOS_PER_US) > latest + CLOCK_GRAIN) {
+        return 0;
+    }
+    int64_t left = (int64_t)nanos_from_ms(expires_ms) - latest;
+    return left <= CLOCK_GRAIN ? 0
+                               : now + by_our_clock(trust, (uint64_t)left) - (uint64_t)CLOCK_GRAIN;
+}
+
+bool trust_clock(const struct trust *trust, uint64_t now, uint64_t *time) {
+    int64_t middle = trust->clock_low + (trust->clock_high - trust->clock_low) / 2;
+    *time = now + (uint64_t)middle;
+    return trust->has_clock;
 }
 
 /* ---- refusals ---- */

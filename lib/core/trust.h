@@ -133,6 +133,21 @@ struct trust_view trust_look(const struct trust *trust, uint64_t now);
  */
 uint64_t trust_fresh_until(const struct trust *trust);
 
+/*
+ * Tells the node's clock at `now` of ours, in nanoseconds, as well as it is known. Returns false
+ * before the first beat.
+ */
+bool trust_clock(const struct trust *trust, uint64_t now, uint64_t *time);
+
+/*
+ * Returns the instant, on our clock, until which a key is certain to stand at the node that expires
+ * there at `expires_ms`, told at `now`; 0 if that cannot be told. `time_us` is the node's clock
+ * when it set the expiry: if that is further ahead than beats and drift allow, the clock has jumped
+ * since the last beat.
+ */
+uint64_t trust_key_stands_until(const struct trust *trust, uint64_t expires_ms, uint64_t time_us,
+                                uint64_t now);
+
 /* Appends the fault in words: "it was restarted". */
 void trust_describe(const struct trust *trust, enum trust_fault fault, struct text *text);
 

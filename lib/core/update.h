@@ -1,6 +1,7 @@
 /*
  * The update that one event of a lease leads to: the next actions of the lock, which carries
- * them out in this order: undo, send, top up, set the timer, tell.
+ * them out in this order: undo, send, top up, set the timer, tell. But a QUEUE is sent before the
+ * undoing of the token that it replaces: a key that is given up goes to the first in line.
  */
 #ifndef REDLOCK_CORE_UPDATE_H
 #define REDLOCK_CORE_UPDATE_H
@@ -17,8 +18,9 @@ enum lease_news { LEASE_ACQUIRED = 1, LEASE_EXTENDED = 2, LEASE_LOSS = 4, LEASE_
 struct lease_update {
     uint32_t undo; /* mask: nodes at which to release the failed try's token, unattended */
 
-    bool send;             /* begin `round` on all nodes; all but ACQUIRE carry the fence */
-    enum round_kind round; /* ACQUIRE takes a fresh token, for the lease's permit */
+    bool send;             /* begin `round` on all nodes */
+    enum round_kind round; /* ACQUIRE and QUEUE take a fresh token, for the lease's permit */
+    bool keeps_token;      /* of QUEUE: asks again under the token that has a place */
     uint32_t awaited;      /* of SETTLE */
 
     uint32_t top_up;     /* mask: nodes at which to SET NX the current token */

@@ -10,6 +10,11 @@
  *
  * Replies of servers are not trusted: see io/reader.h.
  *
+ * A subscription is kept from hiredis, which would store the callback in a table: there want of
+ * memory leaves no callback, or NULL, unnoticed, and the next message aborts the process. Instead
+ * SUBSCRIBE is appended to the output as bytes without a callback. A callback alone is queued for
+ * the answer, and then, whenever it has run, for the next message.
+ *
  * With TLS (io/tls.h) reading may write and writing may read, and bytes may wait in OpenSSL instead
  * of in the socket. Therefore each read is guarded against SIGPIPE as writes are, continues until
  * OpenSSL holds no more bytes, and continues a handshake that is not done; and the write event is
@@ -50,7 +55,8 @@ struct conn {
     bool is_dirty;     /* whether in net->dirty */
     bool is_writing;   /* whether inside redisAsyncHandleWrite */
     bool awaits_writable;
-    struct load load, own_load; /* of the application, and of the client itself */
+    struct load load, own_load;       /* of the application, and of the client itself */
+    struct conn_request next_message; /* request for the message that may come, never due */
     TAILQ_ENTRY(conn) dirty_link;
     char why[128];
     struct reader reader;
@@ -61,6 +67,16 @@ struct conn {
 static struct load *load_of(struct conn *conn, const struct conn_request *request) {
     return request->claim == LOAD_OWN ? &conn->own_load : &conn->load;
 }
+
+static void note_heard(struct conn *conn) {
+    conn->has_answered = true;
+    if (!conn->is_timed) { /* once for all replies of one read from the socket */
+        conn->is_timed = true;
+        conn->heard_at = clock_now();
+    }
+}
+
+static void await_message(struct conn *conn);
 
 static void on_reply(redisAsyncContext *context, void *object, void *privdata) {
     struct conn *conn = context->data;
@@ -75,16 +91,32 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata) {
         request->on_reply(request, conn->owner, NULL);
         return;
     }
-    conn->has_answered = true;
-    if (!conn->is_timed) { /* once for all replies of one read from the socket */
-        conn->is_timed = true;
-        conn->heard_at = clock_now();
-    }
+    note_heard(conn);
     if (has_room) {
         conn->listener->on_room(conn->owner);
     }
+    if (conn->reader.is_confirmed) {
+        await_message(conn);
+    }
     struct reply reply = reader_reply(given);
     request->on_reply(request, conn->owner, &reply);
+}
+
+static void on_message(redisAsyncContext *context, void *object, void *privdata) {
+    (void)privdata;
+    struct conn *conn = context->data;
+    const redisReply *given = object;
+    conn->replies++;
+    if (given == NULL || conn->is_closing) {
+        return;
+    }
+    note_heard(conn);
+    if (given->type == REDIS_REPLY_ERROR) {
+        conn_close(conn, given->str);
+        return;
+    }
+    await_message(conn);
+    conn->listener->on_message(conn->owner, given->str, (size_t)given->len);
 }
 
 /* Returns whether the connection stands but its TLS handshake has not ended. */
@@ -313,7 +345,7 @@ void conn_read(struct conn *conn) {
     do {
         before = conn->replies;
         read_once(conn);
-    } while (conn->replies > before);
+    } while (conn->replies > before && conn->reader.channel == NULL);
 }
 
 static void on_readable(evutil_socket_t fd, short events, void *arg) {
@@ -335,12 +367,17 @@ static void del_read(void *arg) {
     (void)arg; /* the read event stays armed until the connection ends */
 }
 
+/* Returns whether bytes may wait to be written: a callback alone has none. */
+static bool has_output(const struct conn *conn) {
+    return conn->tls != NULL || sdslen(conn->context->c.obuf) > 0;
+}
+
 static void add_write(void *arg) {
     struct conn *conn = arg;
     bool socket_is_busy = conn->is_writing || !conn->is_open;
     if (socket_is_busy) {
         await_writable(conn);
-    } else if (!conn->awaits_writable && !conn->is_dirty) {
+    } else if (!conn->awaits_writable && !conn->is_dirty && has_output(conn)) {
         conn->is_dirty = true;
         TAILQ_INSERT_TAIL(&conn->net->dirty, conn, dirty_link);
     }
@@ -411,6 +448,7 @@ struct conn *conn_open(struct net *net, const struct conn_address *address,
     conn->net = net;
     conn->listener = listener;
     conn->owner = owner;
+    conn->next_message.sent_at = NANOS_NEVER;
     redisAsyncContext *context = begin_to_connect(address, error);
     if (context == NULL) {
         memory_free(net->loop->allocator, conn);
@@ -429,13 +467,9 @@ struct conn *conn_open(struct net *net, const struct conn_address *address,
     return conn;
 }
 
-bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
-    struct load *load = load_of(conn, request);
-    if (conn->is_closing || !load_has_room(load, &conn->net->bounds, request->claim, length)) {
-        return false;
-    }
-    redisAsyncContext *context = conn->context;
-    int status = redisAsyncFormattedCommand(context, on_reply, request, data, length);
+/* Returns whether a request is in hiredis' queue, by the status of that. If not, closes. */
+static bool is_queued(struct conn *conn, const struct conn_request *request, int status) {
+    const redisAsyncContext *context = conn->context;
     /* Out of memory, hiredis may queue the bytes without the callback: all later replies would
        go to the wrong requests. Bytes queued in this turn have not been written yet. */
     if (status != REDIS_OK || context->replies.tail == NULL ||
@@ -443,7 +477,49 @@ bool conn_send(struct conn *conn, struct conn_request *request, const char *data
         conn_close(conn, "out of memory");
         return false;
     }
+    return true;
+}
+
+/* Queues a callback alone, as for the answer to a command of which no byte is sent. */
+static bool queue_callback(struct conn *conn, redisCallbackFn *callback,
+                           struct conn_request *request) {
+    static const char no_command[] = "*1\r\n$1\r\n-\r\n"; /* hiredis looks for a name */
+    int status = redisAsyncFormattedCommand(conn->context, callback, request, no_command, 0);
+    return is_queued(conn, request, status);
+}
+
+static void await_message(struct conn *conn) {
+    queue_callback(conn, on_message, &conn->next_message);
+}
+
+bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
+    struct load *load = load_of(conn, request);
+    bool has_ended = conn->is_closing || conn->reader.channel != NULL;
+    if (has_ended || !load_has_room(load, &conn->net->bounds, request->claim, request->length)) {
+        return false;
+    }
+    int status = redisAsyncFormattedCommand(conn->context, on_reply, request, data, length);
+    if (!is_queued(conn, request, status)) {
+        return false;
+    }
     load_add(load, request->length);
+    return true;
+}
+
+bool conn_subscribe(struct conn *conn, struct conn_request *request, const char *channel,
+                    const char *data, size_t length) {
+    if (conn->is_closing || conn->reader.channel != NULL) {
+        return false;
+    }
+    if (redisAppendFormattedCommand(&conn->context->c, data, length) != REDIS_OK) {
+        conn_close(conn, "out of memory");
+        return false;
+    }
+    if (!queue_callback(conn, on_reply, request)) {
+        return false;
+    }
+    reader_subscribe(&conn->reader, channel);
+    load_add(load_of(conn, request), request->length);
     return true;
 }
 

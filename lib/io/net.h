@@ -5,6 +5,8 @@
  * Replies come in the order of the commands. However a connection ends - by the server, the
  * network, a broken reply, conn_close - each command without an answer gets a NULL reply, and then
  * on_closed is called, from the loop, never from inside another call.
+ *
+ * A connection may subscribe to one channel, and then sends nothing any more.
  */
 #ifndef REDLOCK_IO_NET_H
 #define REDLOCK_IO_NET_H
@@ -60,6 +62,11 @@ struct conn_listener {
      * the same turn.
      */
     void (*on_room)(void *owner);
+    /*
+     * A message of the channel: `length` bytes and a NUL, valid during the call. The connection may
+     * be closed here, but not destroyed. NULL where conn_subscribe is never called.
+     */
+    void (*on_message)(void *owner, const char *text, size_t length);
 };
 
 void net_init(struct net *net, const struct loop *loop, const struct load_bounds *bounds);
@@ -90,7 +97,19 @@ void conn_close(struct conn *conn, const char *why);
  */
 bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length);
 
-/* Reads all bytes that have arrived, without waiting for the loop to notice. */
+/*
+ * Queues the command SUBSCRIBE, of `length` bytes, for `channel`, which must live as long as the
+ * connection. The request gets one reply: an INTEGER when the server has subscribed the connection,
+ * an ERROR when it refuses. No other command can follow: conn_send returns false from now on.
+ * Returns false when there was a subscription before, memory is out, or the connection is ending.
+ */
+bool conn_subscribe(struct conn *conn, struct conn_request *request, const char *channel,
+                    const char *data, size_t length);
+
+/*
+ * Reads all bytes that have arrived, without waiting for the loop to notice; once subscribed, a
+ * part of them, because the server may send messages for ever.
+ */
 void conn_read(struct conn *conn);
 
 /*

@@ -13,6 +13,7 @@ bool random_init(void);
 /* Writes the hexadecimal digits of 20 random bytes, and a NUL, to `token`. */
 void random_token(char token[41]);
 
+/* Returns a number of which all bits are unpredictable. */
 uint64_t random_seed(void);
 
 #endif

@@ -23,11 +23,21 @@ static void *refuse(const redisReadTask *task, const char *why) {
     return NULL;
 }
 
+/* Returns whether the next reply is the subscription's: nothing is sent behind SUBSCRIBE. */
+static bool awaits_message(const struct reader *reader) {
+    const redisAsyncContext *context = reader->context;
+    return reader->channel != NULL && context->replies.head != NULL &&
+           context->replies.head == context->replies.tail;
+}
+
 static redisReply *accept_reply(const redisReadTask *task, int type) {
     struct reader *reader = reader_of(task);
     bool is_awaited = reader->context->replies.head != NULL;
     if (task->parent != NULL || (!is_awaited && type != REDIS_REPLY_ERROR)) {
         return refuse(task, "sent an answer that nobody asked for");
+    }
+    if (awaits_message(reader) && type != REDIS_REPLY_ERROR) {
+        return refuse(task, "sent a message that nobody asked for");
     }
     reader->reply = (redisReply){.type = type};
     return &reader->reply;
@@ -43,7 +53,67 @@ static size_t without_arguments(const char *text, size_t length) {
     return found != NULL ? (size_t)(found - text) : length;
 }
 
+static void *take_text(struct reader *reader, const char *text, size_t length) {
+    memcpy(reader->text, text, length);
+    reader->text[length] = '\0';
+    reader->reply.str = reader->text;
+    reader->reply.len = length;
+    return &reader->reply;
+}
+
+/* ---- a confirmation, or a message: [word, channel, number or text] ---- */
+
+enum { MESSAGE_WORD, MESSAGE_CHANNEL, MESSAGE_CONTENT, MESSAGE_LENGTH };
+
+static bool is_text(const char *expected, const char *text, size_t length) {
+    return strlen(expected) == length && memcmp(expected, text, length) == 0;
+}
+
+/* Begins a message. The object never has the type of an array, which hiredis would look into. */
+static void *create_message(const redisReadTask *task, array_size elements) {
+    struct reader *reader = reader_of(task);
+    if (task->parent != NULL || task->type != REDIS_REPLY_ARRAY || elements != MESSAGE_LENGTH) {
+        return refuse(task, "sent a message that nobody asked for");
+    }
+    reader->reply = (redisReply){
+        .type = reader->is_confirmed ? REDIS_REPLY_STRING : REDIS_REPLY_INTEGER,
+    };
+    return &reader->reply;
+}
+
+static void *add_text(const redisReadTask *task, const char *text, size_t length) {
+    struct reader *reader = reader_of(task);
+    const char *word = reader->is_confirmed ? "message" : "subscribe";
+    bool is_content = task->idx == MESSAGE_CONTENT && reader->is_confirmed;
+    if (task->type != REDIS_REPLY_STRING ||
+        (task->idx == MESSAGE_WORD && !is_text(word, text, length)) ||
+        (task->idx == MESSAGE_CHANNEL && !is_text(reader->channel, text, length)) ||
+        (task->idx == MESSAGE_CONTENT && !is_content)) {
+        return refuse(task, "sent a message that nobody asked for");
+    }
+    if (is_content && length > READER_TEXT_MAX) {
+        return refuse(task, "sent a message that is too long");
+    }
+    return is_content ? take_text(reader, text, length) : &reader->reply;
+}
+
+/* Adds the number of subscriptions, with which the confirmation ends. */
+static void *add_number(const redisReadTask *task, long long value) {
+    struct reader *reader = reader_of(task);
+    if (task->idx != MESSAGE_CONTENT || reader->is_confirmed) {
+        return refuse(task, "sent a message that nobody asked for");
+    }
+    reader->is_confirmed = true;
+    reader->reply.integer = value;
+    return &reader->reply;
+}
+
+/* ---- what hiredis calls ---- */
+
 static void *create_string(const redisReadTask *task, char *text, size_t length) {
+    if (task->parent != NULL) {
+        return add_text(task, text, length);
+    }
     if (task->type != REDIS_REPLY_STRING && task->type != REDIS_REPLY_STATUS &&
         task->type != REDIS_REPLY_ERROR) {
         return refuse(task, "sent an answer of a type that was not asked for");
@@ -51,26 +121,24 @@ static void *create_string(const redisReadTask *task, char *text, size_t length)
     if (length > READER_TEXT_MAX) {
         return refuse(task, "sent an answer that is too long");
     }
-    redisReply *reply = accept_reply(task, task->type);
-    if (reply != NULL) {
-        struct reader *reader = reader_of(task);
-        if (task->type == REDIS_REPLY_ERROR) {
-            length = without_arguments(text, length);
-        }
-        memcpy(reader->text, text, length);
-        reader->text[length] = '\0';
-        reply->str = reader->text;
-        reply->len = length;
+    if (accept_reply(task, task->type) == NULL) {
+        return NULL;
     }
-    return reply;
+    if (task->type == REDIS_REPLY_ERROR) {
+        length = without_arguments(text, length);
+    }
+    return take_text(reader_of(task), text, length);
 }
 
 static void *create_array(const redisReadTask *task, array_size elements) {
-    (void)elements;
-    return refuse(task, "sent an array that nobody asked for");
+    return awaits_message(reader_of(task)) ? create_message(task, elements)
+                                           : refuse(task, "sent an array that nobody asked for");
 }
 
 static void *create_integer(const redisReadTask *task, long long value) {
+    if (task->parent != NULL) {
+        return add_number(task, value);
+    }
     redisReply *reply = accept_reply(task, REDIS_REPLY_INTEGER);
     if (reply != NULL) {
         reply->integer = value;
@@ -114,9 +182,14 @@ static redisReplyObjectFunctions functions = {
 
 void reader_attach(struct reader *reader, redisAsyncContext *context) {
     reader->context = context;
-    reader->refusal = NULL;
+    reader->refusal = reader->channel = NULL;
+    reader->is_confirmed = false;
     context->c.reader->fn = &functions;
     context->c.reader->privdata = reader;
+}
+
+void reader_subscribe(struct reader *reader, const char *channel) {
+    reader->channel = channel;
 }
 
 static enum reply_type type_of(const redisReply *reply) {

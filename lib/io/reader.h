@@ -1,6 +1,9 @@
 /*
  * Builds a connection's replies in one object, instead of hiredis' own functions, and refuses
  * replies that the library never asks for. Included by io/net.c alone.
+ *
+ * Of a subscription only its confirmation is accepted, and then messages of its channel: arrays of
+ * three items, of which the last one alone becomes the reply, an INTEGER or a STRING.
  */
 #ifndef REDLOCK_IO_READER_H
 #define REDLOCK_IO_READER_H
@@ -8,8 +11,12 @@
 #include "wire/reply.h"
 
 #include <hiredis/async.h>
+#include <stdbool.h>
 
-/* Maximum length of a reply's text; the replies to the library's commands are far shorter. */
+/*
+ * Maximum length of a reply's text, or of a message; the replies to the library's commands are far
+ * shorter.
+ */
 #define READER_TEXT_MAX 8192
 
 /* Maximum number of bytes buffered of an incomplete reply. */
@@ -18,12 +25,20 @@
 struct reader {
     const redisAsyncContext *context;
     const char *refusal; /* fault of the server, in words; NULL: none so far */
+    const char *channel; /* channel of the subscription; NULL: none */
+    bool is_confirmed;   /* whether the server has confirmed the subscription */
     redisReply reply;    /* reply that is being delivered */
     char text[READER_TEXT_MAX + 1];
 };
 
 /* Makes the context build its replies with `reader`, which must live as long as the context. */
 void reader_attach(struct reader *reader, redisAsyncContext *context);
+
+/*
+ * Accepts the confirmation of a subscription as the reply behind all replies that are awaited now,
+ * and messages behind the confirmation. `channel` must live as long as the reader.
+ */
+void reader_subscribe(struct reader *reader, const char *channel);
 
 /* Converts a reply of hiredis; valid as long as `given`. */
 struct reply reader_reply(const redisReply *given);

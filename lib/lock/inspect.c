@@ -37,6 +37,7 @@ struct inspection {
     bool is_over;        /* node_timeout has passed */
     struct survey survey;
     char details[REDLOCK_MAX_NODES][DETAIL_MAX];
+    struct survey_places places[]; /* for each node; of a check of a fence, none */
 };
 
 static void drop(struct inspection *inspection) {
@@ -75,7 +76,13 @@ static void take_view(struct inspection *inspection, struct node *node,
     answer->ttl_ms = view->ttl_ms;
     answer->fence = view->fence;
     answer->readers = view->readers;
+    answer->queue_length = view->queue_length;
     survey_note_value(answer, view->value, view->length);
+    for (uint32_t i = 0; i < view->named && inspection->survey.places != NULL; i++) {
+        const struct reply_waiter *waiter = &view->waiters[i];
+        survey_note_waiter(&inspection->survey.places[node->index], waiter->ticket, waiter->value,
+                           waiter->length);
+    }
     if (view->kind == REPLY_VIEW_NO_EXPIRY) {
         note(inspection, node, "the key never expires");
     } else if (view->kind == REPLY_VIEW_NO_STRING) {
@@ -106,7 +113,9 @@ static bool send_to(struct inspection *inspection, struct node *node) {
     struct bytes *command = &context->scratch;
     struct script_call call;
     const struct script_name name = {inspection->key->bytes, inspection->key->length};
-    const struct script_lock lock = {.names = &name, .name_count = 1};
+    bool names_waiters = inspection->survey.places != NULL;
+    const struct script_lock lock = {
+        .names = &name, .name_count = 1, .named = names_waiters ? REDLOCK_MAX_QUEUE_OWNERS : 0};
     script_call_init(&call, &context->allocator);
     script_call_add(&call, SCRIPT_INSPECT, &lock);
     bytes_clear(command);
@@ -157,10 +166,26 @@ static void ask(struct inspection *inspection, struct node *node) {
     }
 }
 
+/* Returns an inspection, with room for the places in line if the callback is `on_view`. */
+static struct inspection *allocate(const struct inspections *inspections,
+                                   const struct inspection_listener *listener) {
+    bool names_waiters = listener->on_view != NULL;
+    uint32_t all = members_all(inspections->members);
+    size_t nodes = names_waiters ? 32 - (size_t)__builtin_clz(all) : 0;
+    struct inspection *inspection =
+        memory_zalloc(&inspections->context->allocator,
+                      sizeof(*inspection) + nodes * sizeof(inspection->places[0]));
+    if (inspection != NULL) {
+        inspection->listener = *listener;
+        inspection->survey.places = names_waiters ? inspection->places : NULL;
+    }
+    return inspection;
+}
+
 static struct inspection *create(struct inspections *inspections, const char *key,
-                                 size_t key_length) {
+                                 size_t key_length, const struct inspection_listener *listener) {
     struct context *context = inspections->context;
-    struct inspection *inspection = memory_zalloc(&context->allocator, sizeof(*inspection));
+    struct inspection *inspection = allocate(inspections, listener);
     if (inspection == NULL) {
         return NULL;
     }
@@ -187,14 +212,13 @@ static struct inspection *create(struct inspections *inspections, const char *ke
 redlock_status inspections_ask(struct inspections *inspections, const char *key, size_t key_length,
                                uint64_t fence, const struct inspection_listener *listener) {
     struct context *context = inspections->context;
-    struct inspection *inspection = create(inspections, key, key_length);
+    struct inspection *inspection = create(inspections, key, key_length, listener);
     if (inspection == NULL) {
         return REDLOCK_ENOMEM;
     }
     uint64_t now = clock_now();
     uint32_t rest = members_all(inspections->members);
     struct node *node;
-    inspection->listener = *listener;
     inspection->fence = fence;
     inspection->request.sent_at = now;
     while ((node = members_take(inspections->members, &rest)) != NULL) {
@@ -243,6 +267,7 @@ static redlock_node_view view_of(const struct inspection *inspection, const stru
         .fence = answer->fence,
         .detail = detail_of(inspection, node),
         .readers = answer->readers,
+        .queue_length = answer->queue_length,
     };
 }
 
@@ -253,11 +278,17 @@ static redlock_status unless_closing(const struct inspection *inspection, redloc
 
 static void tell_view(const struct inspection *inspection) {
     struct survey_verdict verdict = survey_decide(&inspection->survey);
+    struct survey_line line;
+    const char *owners[REDLOCK_MAX_QUEUE_OWNERS];
     redlock_node_view views[REDLOCK_MAX_NODES];
     struct node *nodes[REDLOCK_MAX_NODES];
     uint32_t count = members_in_order(inspection->inspections->members, nodes);
     for (uint32_t i = 0; i < count; i++) {
         views[i] = view_of(inspection, nodes[i]);
+    }
+    survey_line_up(&inspection->survey, &line);
+    for (uint32_t i = 0; i < line.owner_count; i++) {
+        owners[i] = line.owners[i];
     }
     redlock_view view = {
         .held = verdict.is_held,
@@ -267,6 +298,9 @@ static void tell_view(const struct inspection *inspection) {
         .nodes = views,
         .node_count = count,
         .readers = verdict.readers,
+        .queue_length = line.length,
+        .queue_owners = owners,
+        .queue_owner_count = line.owner_count,
     };
     redlock_status status = verdict.is_certain ? REDLOCK_OK : REDLOCK_ENOQUORUM;
     inspection->listener.on_view(unless_closing(inspection, status), &view,

@@ -11,6 +11,15 @@
 void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum lease_state before,
                     uint64_t now);
 
+/* Begins the lease of a new lock: it asks the nodes, or waits in line behind others of ours. */
+void lock_begin(redlock_lock *lock, const struct lease_terms *terms, uint64_t now);
+
+/*
+ * Has the lock's next turn hand it over to the next in its line, or else release it. Returns false
+ * if nobody is next, or the lock is not fit for that.
+ */
+bool lock_part(redlock_lock *lock, uint64_t now);
+
 /*
  * Deals with the events of a lock, and tells its news; the lock may have ended afterwards. While
  * the client closes, a lock that is not closed yet is closed first.

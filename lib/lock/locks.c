@@ -12,6 +12,7 @@
 #include "core/options.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* ---- queues ---- */
 
@@ -103,7 +104,7 @@ static const struct pool_kind lock_kind = {.size = sizeof(struct redlock_lock),
                                            .set_up = set_up,
                                            .take_down = take_down};
 
-void locks_init(struct locks *locks, struct context *context, const struct members *members,
+void locks_init(struct locks *locks, struct context *context, struct members *members,
                 struct rounds *rounds) {
     locks->context = context;
     locks->members = members;
@@ -116,6 +117,8 @@ void locks_init(struct locks *locks, struct context *context, const struct membe
     queue_init(&locks->ready);
     TAILQ_INIT(&locks->sent);
     TAILQ_INIT(&locks->unrenewed);
+    waiters_init(&locks->waiters, &context->allocator);
+    lines_init(&locks->lines, context);
 }
 
 static void lock_free(redlock_lock *lock) {
@@ -132,6 +135,8 @@ void locks_finish(struct locks *locks) {
         TAILQ_REMOVE(&locks->ended, lock, all_link);
         lock_free(lock);
     }
+    waiters_finish(&locks->waiters);
+    lines_finish(&locks->lines);
     pool_finish(&locks->pool);
 }
 
@@ -179,7 +184,12 @@ redlock_lock *locks_create(struct locks *locks, const redlock_request *request,
     lock->flight = lock->tried = NULL;
     lock->events = lock->news = 0;
     lock->queue = NULL;
-    lock->is_sent = lock->is_unrenewed = lock->is_closed = false;
+    lock->is_sent = lock->is_unrenewed = lock->is_closed = lock->is_waiter = false;
+    lock->is_parting = false;
+    lock->ticket = lock->placed = 0;
+    lock->is_makeshift = false;
+    memset(lock->token, 0, sizeof(lock->token)); /* no try yet */
+    lock->line = NULL;
     lock->replicas = request->wait_replicas;
     lock->on_acquired = (struct lock_callback){on_acquired, arg};
     lock->on_lost = (struct lock_callback){request->on_lost, request->on_lost_arg};
@@ -199,6 +209,7 @@ void locks_end(redlock_lock *lock) {
         TAILQ_REMOVE(&locks->unrenewed, lock, unrenewed_link);
         lock->is_unrenewed = false;
     }
+    waiters_remove(&locks->waiters, lock);
     TAILQ_REMOVE(&locks->all, lock, all_link);
     timer_clear(&lock->timer);
     locks_let_go(&lock->flight);

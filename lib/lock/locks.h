@@ -6,13 +6,11 @@
 #define REDLOCK_LOCK_LOCKS_H
 
 #include "base/pool.h"
-#include "core/lease.h"
-#include "io/loop.h"
+#include "lock/lines.h"
+#include "lock/lock_state.h"
+#include "lock/waiters.h"
 #include "node/context.h"
 #include "round/send.h"
-#include "wire/command.h"
-#include "wire/key.h"
-#include "wire/kind.h"
 
 #include <redlock.h>
 #include <stdbool.h>
@@ -22,31 +20,15 @@
 /* The longest sentence of redlock_explain. */
 #define LOCKS_EXPLANATION_MAX 2048
 
-/* Events that wait for the lock's next turn. A mask. */
-enum lock_event {
-    LOCK_DECIDED = 1,
-    LOCK_WOKEN = 2,
-    LOCK_LATE_VOTE = 4,
-    LOCK_NO_MEMORY = 8,
-    LOCK_HURRIED = 16 /* a node has come up */
-};
-
-struct lock_callback {
-    redlock_cb *call; /* NULL: none */
-    void *arg;
-};
-
-TAILQ_HEAD(lock_list, redlock_lock);
-
-/* Locks with an event to deal with, in the order of the events. */
-struct lock_queue {
-    struct lock_list list;
-    unsigned count;
+/* The keys that were pushed to nobody, and given back to their node, in the second from `since`. */
+struct locks_back {
+    uint64_t since;
+    uint32_t count;
 };
 
 struct locks {
     struct context *context;
-    const struct members *members;
+    struct members *members;
     struct rounds *rounds;
     struct pool pool;
     struct lock_list all;       /* handles that have not ended */
@@ -55,38 +37,14 @@ struct locks {
     struct lock_queue decided;  /* locks with a verdict, whose validity is running out */
     struct lock_queue ready;    /* locks with any other event, or news, to deal with */
     struct lock_list unrenewed; /* locks whose last renewal failed */
-    bool has_read;              /* the replies that had arrived were read in this turn */
+    struct waiters waiters;
+    struct lines lines;
+    struct locks_back back[REDLOCK_MAX_NODES];
+    bool has_read; /* the replies that had arrived were read in this turn */
     char explanation[LOCKS_EXPLANATION_MAX];
 };
 
-struct redlock_lock {
-    struct locks *locks;
-    struct lease lease;
-    struct timer timer;
-    const struct kind *kind;
-    struct key *name; /* the semaphore's; NULL: the lock is no permit */
-    uint32_t permit;  /* the number of the permit whose key `key` is */
-    struct key *key;
-    char token[TOKEN_LENGTH + 1];
-    uint32_t replicas;        /* the number of a node's replicas that must confirm a grant */
-    struct flight *flight;    /* the latest round, whose verdict is waited for while it is open */
-    struct flight *tried;     /* the failed try that a SETTLE explains, for the report; or NULL */
-    unsigned events;          /* mask of enum lock_event */
-    struct lock_queue *queue; /* the queue that the lock is in, or NULL */
-    bool is_unrenewed;        /* the lock is in locks->unrenewed */
-    bool is_closed;           /* closed by its client, and at the end of locks->all */
-    bool is_sent;             /* the lock is in locks->sent */
-    TAILQ_ENTRY(redlock_lock) all_link;
-    TAILQ_ENTRY(redlock_lock) ready_link;
-    TAILQ_ENTRY(redlock_lock) sent_link;
-    TAILQ_ENTRY(redlock_lock) unrenewed_link;
-
-    unsigned news; /* mask of enum lease_news that are to be told */
-    redlock_status acquired, extended, loss, released;
-    struct lock_callback on_acquired, on_extended, on_lost, on_released;
-};
-
-void locks_init(struct locks *locks, struct context *context, const struct members *members,
+void locks_init(struct locks *locks, struct context *context, struct members *members,
                 struct rounds *rounds);
 void locks_finish(struct locks *locks);
 

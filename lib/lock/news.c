@@ -38,7 +38,7 @@ static bool take(redlock_lock *lock, enum lease_news news) {
     return is_due;
 }
 
-static void call(redlock_lock *lock, struct lock_callback callback, redlock_status status) {
+void news_call(redlock_lock *lock, struct lock_callback callback, redlock_status status) {
     if (callback.call != NULL) {
         callback.call(lock, status, callback.arg);
     }
@@ -60,14 +60,14 @@ bool news_tell(redlock_lock *lock) {
     if (take(lock, LEASE_EXTENDED)) {
         redlock_status status = fresh_extension(lock);
         EMIT_TOLD(lock, lock_extended, .status = status);
-        call(lock, lock->on_extended, status);
+        news_call(lock, lock->on_extended, status);
     }
     if (take(lock, LEASE_ACQUIRED)) {
         const struct lease *lease = &lock->lease;
         redlock_status status = lock->acquired;
         EMIT_TOLD(lock, lock_acquired, .status = status, .tries = lease->tries,
                   .waited = nanos_sub(lease->told_at, lease->begun_at));
-        call(lock, lock->on_acquired, status);
+        news_call(lock, lock->on_acquired, status);
         if (status != REDLOCK_OK) {
             return true;
         }
@@ -77,11 +77,11 @@ bool news_tell(redlock_lock *lock) {
     }
     if (take(lock, LEASE_LOSS)) {
         EMIT_TOLD(lock, lock_lost, .status = lock->loss);
-        call(lock, lock->on_lost, lock->loss);
+        news_call(lock, lock->on_lost, lock->loss);
     }
     if (take(lock, LEASE_RELEASED)) {
         EMIT_TOLD(lock, lock_released, .status = lock->released);
-        call(lock, lock->on_released, lock->released);
+        news_call(lock, lock->on_released, lock->released);
         return true;
     }
     return false;

@@ -3,6 +3,7 @@
 #define REDLOCK_LOCK_NEWS_H
 
 #include "core/lease.h"
+#include "lock/lock_state.h"
 #include "lock/locks.h"
 
 #include <stdbool.h>
@@ -15,5 +16,8 @@ void news_note(redlock_lock *lock, const struct lease_update *update);
  * returned. A callback may do anything with the lock and the client.
  */
 bool news_tell(redlock_lock *lock);
+
+/* Calls back the application, unless it gave no callback. */
+void news_call(redlock_lock *lock, struct lock_callback callback, redlock_status status);
 
 #endif

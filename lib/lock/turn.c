@@ -77,6 +77,16 @@ void turn_hurry(struct locks *locks) {
     }
 }
 
+void turn_requeue(struct locks *locks) {
+    struct waiters *waiters = &locks->waiters;
+    for (unsigned i = 0; i < waiters->list_count; i++) {
+        redlock_lock *lock;
+        LIST_FOREACH(lock, &waiters->lists[i], waiter_link) {
+            locks_raise(lock, LOCK_REQUEUED);
+        }
+    }
+}
+
 void turn_move(struct locks *locks) {
     uint32_t members = members_all(locks->members);
     redlock_lock *lock;

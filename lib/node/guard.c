@@ -254,11 +254,7 @@ static void on_refusal(struct guard *guard, enum guard_question question, const 
         [GUARD_REPLICATION] = TRUST_ROLE,
         [GUARD_BEAT] = TRUST_BEAT,
     };
-    /* The texts of refusals from inside a script: Redis 7.0, and later versions. */
-    bool is_forbidden = reply_is_forbidden(reply) ||
-                        strstr(reply->text, "can't run this command") != NULL ||
-                        strstr(reply->text, "ACL failure") != NULL;
-    trust_refused(&guard->trust, topics[question], is_forbidden, reply->text);
+    trust_refused(&guard->trust, topics[question], reply_lacks_right(reply), reply->text);
     /* INFO may be answered READONLY, too: ask for the role no more often than once a beat. */
     if (strstr(reply->text, "READONLY") != NULL &&
         nanos_sub(now, guard->asked_role_at) >= GUARD_BEAT_NANOS) {

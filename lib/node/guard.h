@@ -98,6 +98,15 @@ struct trust_view guard_look(const struct guard *guard);
 /* Returns the verdict on the vote under delivery, as of the instant of its arrival. */
 struct trust_view guard_judge(const struct guard *guard);
 
+/*
+ * Returns the instant until which a key is certain to stand that the node has just pushed, with the
+ * key's expiry and its clock then; 0 if that cannot be told.
+ */
+static inline uint64_t guard_key_stands_until(const struct guard *guard, uint64_t expires_ms,
+                                              uint64_t time_us, uint64_t now) {
+    return trust_key_stands_until(&guard->trust, expires_ms, time_us, now);
+}
+
 /* Returns the milliseconds until distrust ends, rounded up; 0: it does not end by itself. */
 uint64_t guard_distrust_ms(const struct trust_view *view);
 

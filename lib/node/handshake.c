@@ -124,12 +124,14 @@ static void load_scripts(const struct course *course) {
 }
 
 void handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
-                     struct conn *conn, const struct uri *uri, const char *name,
-                     struct bytes *scratch, uint64_t now) {
+                     enum handshake_purpose purpose, struct conn *conn, const struct uri *uri,
+                     const char *name, struct bytes *scratch, uint64_t now) {
     struct course course = {handshake, conn, scratch, now};
+    bool is_for_commands = purpose == HANDSHAKE_FOR_COMMANDS; /* channels are of no database */
     handshake->listener = listener;
     handshake->steps_left = 0;
-    if (log_in(&course, uri) && select_db(&course, uri->db) && introduce(&course, name)) {
+    if (log_in(&course, uri) && (!is_for_commands || select_db(&course, uri->db)) &&
+        introduce(&course, name) && is_for_commands) {
         load_scripts(&course);
     }
 }

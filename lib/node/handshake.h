@@ -1,6 +1,7 @@
 /*
  * The first commands on each connection, queued all at once: AUTH, SELECT, CLIENT SETNAME, CLIENT
- * SETINFO, SCRIPT LOAD. Replies come in order, so that other commands may follow at once.
+ * SETINFO, SCRIPT LOAD; without SELECT and SCRIPT LOAD on a connection for messages alone. Replies
+ * come in order, so that other commands may follow at once.
  */
 #ifndef REDLOCK_HANDSHAKE_H
 #define REDLOCK_HANDSHAKE_H
@@ -15,6 +16,9 @@
 
 /* AUTH, SELECT, CLIENT SETNAME, CLIENT SETINFO twice, SCRIPT LOAD of all scripts at the most. */
 #define HANDSHAKE_STEPS_MAX (5 + SCRIPT_COUNT)
+
+/* The purpose of a connection. */
+enum handshake_purpose { HANDSHAKE_FOR_COMMANDS, HANDSHAKE_FOR_MESSAGES };
 
 /* The consequence of a step's refusal. */
 enum handshake_need {
@@ -57,7 +61,7 @@ struct handshake {
  * closed.
  */
 void handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
-                     struct conn *conn, const struct uri *uri, const char *name,
-                     struct bytes *scratch, uint64_t now);
+                     enum handshake_purpose purpose, struct conn *conn, const struct uri *uri,
+                     const char *name, struct bytes *scratch, uint64_t now);
 
 #endif

@@ -21,6 +21,7 @@
 #include "node/node.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 void members_init(struct members *members, struct context *context,
@@ -73,11 +74,47 @@ void members_beat(const struct members *members, uint64_t now, uint64_t ago) {
     }
 }
 
+static int by_time(const void *one, const void *other) {
+    uint64_t a = *(const uint64_t *)one;
+    uint64_t b = *(const uint64_t *)other;
+    return a < b ? -1 : a > b;
+}
+
+uint64_t members_clock_us(const struct members *members, uint64_t now) {
+    uint32_t rest = members_all(members);
+    uint64_t times[REDLOCK_MAX_NODES];
+    unsigned count = 0;
+    const struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        count += trust_clock(&node->guard.trust, now, &times[count]);
+    }
+    qsort(times, count, sizeof(times[0]), by_time);
+    return count > 0 ? times[count / 2] / NANOS_PER_US : 0;
+}
+
+void members_listen(struct members *members) {
+    uint32_t rest = members->is_listening ? 0 : members_all(members);
+    struct node *node;
+    members->is_listening = true;
+    while ((node = members_take(members, &rest)) != NULL) {
+        channel_want(&node->channel, true);
+    }
+}
+
+void members_probe(const struct members *members, uint64_t now) {
+    uint32_t rest = members->is_listening ? members_all(members) : 0;
+    struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        channel_beat(&node->channel, now);
+    }
+}
+
 void members_read(const struct members *members) {
     uint32_t rest = members_all(members);
     struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
         uplink_read(&node->uplink);
+        uplink_read(&node->channel.uplink);
     }
 }
 
@@ -131,10 +168,22 @@ static void on_debts_due(void *arg, struct node *node) {
     members->listener->on_debts_due(members->listener_arg, node);
 }
 
+static void on_listening(void *arg) {
+    const struct members *members = arg;
+    members->listener->on_listening(members->listener_arg);
+}
+
+static void on_push(void *arg, struct node *node, const char *text, size_t length) {
+    const struct members *members = arg;
+    members->listener->on_push(members->listener_arg, node, text, length);
+}
+
 static const struct node_listener node_listener = {
     .on_identity = on_identity,
     .on_up = on_up,
     .on_debts_due = on_debts_due,
+    .on_listening = on_listening,
+    .on_push = on_push,
 };
 
 /* ---- nodes that come ---- */
@@ -179,6 +228,7 @@ static void start(const struct members *members, uint32_t mask) {
     struct node *node;
     while ((node = members_take(members, &mask)) != NULL) {
         node_start(node);
+        channel_want(&node->channel, members->is_listening);
     }
 }
 

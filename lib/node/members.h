@@ -30,6 +30,10 @@ struct members_listener {
     void (*on_up)(void *arg);
     /* A node has room for releases that are owed to it (node_room). */
     void (*on_debts_due)(void *arg, struct node *node);
+    /* A server can push from now on: the places that it gave before are void. */
+    void (*on_listening)(void *arg);
+    /* A server pushed a message: `length` bytes and a NUL, valid during the call. */
+    void (*on_push)(void *arg, struct node *node, const char *text, size_t length);
 };
 
 struct members {
@@ -41,6 +45,7 @@ struct members {
     struct node_list next;  /* empty but during a change */
     struct node_stack left; /* stopped nodes; a lookup of their names may be under way */
     uint64_t changed_at;    /* the start of the change */
+    bool is_listening;      /* members_listen was called */
     uint32_t cursor;        /* start of the search for a free slot, so that slots are reused late */
 };
 
@@ -117,8 +122,20 @@ uint32_t members_up(const struct members *members);
 /* Returns whether the nodes that are up include a quorum of each list. */
 bool members_have_quorum(const struct members *members);
 
+/*
+ * Returns the masters' time in microseconds since 1970: the median of their clocks, as far as the
+ * guards know them; else this machine's.
+ */
+uint64_t members_clock_us(const struct members *members, uint64_t now);
+
+/* Has each node, and each that joins later, listen to what its server pushes. */
+void members_listen(struct members *members);
+
 /* Sends a beat to each node that was not sent one in the last `ago` nanoseconds. */
 void members_beat(const struct members *members, uint64_t now, uint64_t ago);
+
+/* Sends a probe on the channel of each node that has one: once a second. */
+void members_probe(const struct members *members, uint64_t now);
 
 /* Reads all replies that have arrived, without waiting for the loop to notice. */
 void members_read(const struct members *members);

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/nanos.h"
+#include "core/event.h"
 #include "core/round.h"
 #include "io/clock.h"
 
@@ -126,13 +127,18 @@ static void on_connecting(struct uplink *uplink, uint64_t now) {
 
 static void on_up(struct uplink *uplink) {
     struct node *node = node_of(uplink);
+    EMIT(&uplink->context->events, node_up, .node = uplink->name);
     node->complaints = 0;
+    channel_command_up(&node->channel);
     pay(node);
     node->listener->on_up(node->listener_arg);
 }
 
 static void on_down(struct uplink *uplink, uint64_t now) {
     struct node *node = node_of(uplink);
+    EMIT(&uplink->context->events, node_down, .node = uplink->name, .reason = uplink->reason,
+         .retry_in = uplink_retries_in(uplink, now), .is_repeated = uplink_fails_again(uplink));
+    channel_command_down(&node->channel);
     timer_clear(&node->payday);
     debts_drop_expired(&node->debts, now);
     if (uplink->context->is_closing) {
@@ -178,6 +184,33 @@ static void on_identity(struct guard *guard) {
     node->listener->on_identity(node->listener_arg, node);
 }
 
+/* ---- the channel ---- */
+
+static struct node *node_of_channel(struct channel *channel) {
+    return node_of(channel->commands);
+}
+
+static void on_ready(struct channel *channel) {
+    const struct node *node = node_of_channel(channel);
+    node->listener->on_listening(node->listener_arg);
+}
+
+/* Waiters without a place poll; they get one when the channel is ready again. */
+static void on_broken(struct channel *channel) {
+    (void)channel;
+}
+
+static void on_message(struct channel *channel, const char *text, size_t length) {
+    struct node *node = node_of_channel(channel);
+    node->listener->on_push(node->listener_arg, node, text, length);
+}
+
+static const struct channel_listener channel_listener = {
+    .on_ready = on_ready,
+    .on_broken = on_broken,
+    .on_message = on_message,
+};
+
 /* ---- life ---- */
 
 redlock_status node_init(struct node *node, struct context *context,
@@ -185,8 +218,8 @@ redlock_status node_init(struct node *node, struct context *context,
                          const char *text, redlock_error *error) {
     *node = (struct node){.index = position, .listener = listener, .listener_arg = arg};
     debts_init(&node->debts, &context->allocator, context->options.max_bytes);
-    redlock_status status =
-        uplink_init(&node->uplink, context, &uplink_listener, position, text, error);
+    redlock_status status = uplink_init(&node->uplink, context, &uplink_listener,
+                                        HANDSHAKE_FOR_COMMANDS, position, text, error);
     if (status != REDLOCK_OK) {
         return status;
     }
@@ -194,7 +227,8 @@ redlock_status node_init(struct node *node, struct context *context,
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
     guard_init(&node->guard, &node->uplink, on_identity);
-    return REDLOCK_OK;
+    return channel_init(&node->channel, context, &node->uplink, &channel_listener, position, text,
+                        error);
 }
 
 void node_start(struct node *node) {
@@ -202,6 +236,7 @@ void node_start(struct node *node) {
 }
 
 void node_stop(struct node *node, const char *why) {
+    channel_stop(&node->channel, why);
     uplink_stop(&node->uplink, why);
     timer_clear(&node->payday); /* a NULL reply may have set the timer */
 }
@@ -209,5 +244,6 @@ void node_stop(struct node *node, const char *why) {
 void node_finish(struct node *node) {
     debts_finish(&node->debts);
     timer_finish(&node->payday);
+    channel_finish(&node->channel);
     uplink_finish(&node->uplink);
 }

@@ -6,6 +6,7 @@
 
 #include "io/loop.h"
 #include "io/net.h"
+#include "node/channel.h"
 #include "node/context.h"
 #include "node/debt.h"
 #include "node/guard.h"
@@ -27,6 +28,10 @@ struct node_listener {
     void (*on_up)(void *arg);
     /* The node has room for releases that are owed to it (node_room). */
     void (*on_debts_due)(void *arg, struct node *node);
+    /* The node's server can push from now on: places that it gave before are void. */
+    void (*on_listening)(void *arg);
+    /* The node's server pushed a message: `length` bytes and a NUL, valid during the call. */
+    void (*on_push)(void *arg, struct node *node, const char *text, size_t length);
 };
 
 struct node {
@@ -37,6 +42,7 @@ struct node {
     SLIST_ENTRY(node) left_link;
 
     struct guard guard;
+    struct channel channel; /* for what the server pushes, once somebody waits in line */
 
     struct debts debts;
     struct timer payday; /* the next payment of debts, unless room comes earlier */
@@ -104,6 +110,11 @@ static inline void node_beat(struct node *node, uint64_t now, uint64_t ago) {
 /* Returns whether the server is another node, too, which counts instead of this one. */
 static inline bool node_is_twin(const struct node *node) {
     return guard_twin(&node->guard) != NULL;
+}
+
+/* Returns the name that the node's server may push to; "": none. */
+static inline const char *node_channel(const struct node *node) {
+    return channel_is_ready(&node->channel) ? channel_name(&node->channel) : "";
 }
 
 /* Logs an error reply, once for each class of error until the node comes UP again. */

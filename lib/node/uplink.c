@@ -51,11 +51,11 @@ static redlock_status need_tls(struct uplink *uplink, const char *where, redlock
 }
 
 redlock_status uplink_init(struct uplink *uplink, struct context *context,
-                           const struct uplink_listener *listener, uint32_t position,
-                           const char *text, redlock_error *error) {
+                           const struct uplink_listener *listener, enum handshake_purpose purpose,
+                           uint32_t position, const char *text, redlock_error *error) {
     char where[32];
     snprintf(where, sizeof(where), "nodes[%" PRIu32 "]", position);
-    *uplink = (struct uplink){.context = context, .listener = listener};
+    *uplink = (struct uplink){.context = context, .listener = listener, .purpose = purpose};
     if (text == NULL) {
         return error_set(error, REDLOCK_EINVAL, "%s: NULL", where);
     }
@@ -79,6 +79,14 @@ void uplink_start(struct uplink *uplink) {
     connect_now(uplink);
 }
 
+void uplink_start_soon(struct uplink *uplink) {
+    timer_soon(&uplink->timer);
+}
+
+void uplink_rest(struct uplink *uplink) {
+    timer_clear(&uplink->timer);
+}
+
 static void cancel_lookup(struct uplink *uplink) {
     lookup_cancel(uplink->lookup);
     uplink->lookup = NULL;
@@ -97,8 +105,10 @@ void uplink_stop(struct uplink *uplink, const char *why) {
 
 void uplink_finish(struct uplink *uplink) {
     timer_finish(&uplink->timer);
-    memory_free(&uplink->context->allocator, uplink->storage);
-    uplink->storage = NULL;
+    if (uplink->storage != NULL) {
+        memory_free(&uplink->context->allocator, uplink->storage);
+        uplink->storage = NULL;
+    }
 }
 
 /* ---- down, and up again ---- */
@@ -130,8 +140,6 @@ static void go_down(struct uplink *uplink, const char *why) {
     uplink->disconnected++;
     note_reason(uplink, why);
     set_state(uplink, UPLINK_DOWN);
-    EMIT(&uplink->context->events, node_down, .node = uplink->name, .reason = uplink->reason,
-         .retry_in = delay, .is_repeated = uplink->attempts > 1);
     wake_at(uplink, nanos_add(now, delay));
     uplink->listener->on_down(uplink, now);
 }
@@ -174,13 +182,21 @@ static void on_room(void *owner) {
     uplink->listener->on_room(uplink);
 }
 
-static const struct conn_listener conn_listener = {.on_closed = on_closed, .on_room = on_room};
+static void on_message(void *owner, const char *text, size_t length) {
+    struct uplink *uplink = owner;
+    uplink->listener->on_message(uplink, text, length);
+}
+
+static const struct conn_listener conn_listener = {
+    .on_closed = on_closed,
+    .on_room = on_room,
+    .on_message = on_message,
+};
 
 static void go_up(struct uplink *uplink) {
     set_state(uplink, UPLINK_UP);
     uplink->reason[0] = '\0';
     uplink->refusal[0] = '\0';
-    EMIT(&uplink->context->events, node_up, .node = uplink->name);
     uplink->listener->on_up(uplink);
 }
 
@@ -229,8 +245,8 @@ static uint32_t scripts_not_loaded(void) {
 static void greet(struct uplink *uplink) {
     struct context *context = uplink->context;
     uplink->lacks = scripts_not_loaded();
-    handshake_begin(&uplink->handshake, &handshake_listener, uplink->conn, &uplink->uri,
-                    context->name, &context->scratch, uplink->state_since);
+    handshake_begin(&uplink->handshake, &handshake_listener, uplink->purpose, uplink->conn,
+                    &uplink->uri, context->name, &context->scratch, uplink->state_since);
     uplink->listener->on_connecting(uplink, uplink->state_since);
     wake_at(uplink, nanos_add(uplink->state_since, stall_timeout(uplink)));
     context_wake(context);
@@ -345,15 +361,29 @@ static void on_timer(void *arg) {
 
 /* ---- commands ---- */
 
+/* Has the timer look for the answer to a request that was sent. */
+static void watch(struct uplink *uplink, const struct conn_request *request) {
+    uint64_t due = nanos_add(request->sent_at, stall_timeout(uplink));
+    if (uplink->timer.at > due) {
+        wake_at(uplink, due);
+    }
+}
+
 bool uplink_send(struct uplink *uplink, struct conn_request *request, const char *data,
                  size_t length) {
     if (!conn_send(uplink->conn, request, data, length)) {
         return false;
     }
-    uint64_t due = nanos_add(request->sent_at, stall_timeout(uplink));
-    if (uplink->timer.at > due) {
-        wake_at(uplink, due);
+    watch(uplink, request);
+    return true;
+}
+
+bool uplink_subscribe(struct uplink *uplink, struct conn_request *request, const char *channel,
+                      const char *data, size_t length) {
+    if (!conn_subscribe(uplink->conn, request, channel, data, length)) {
+        return false;
     }
+    watch(uplink, request);
     return true;
 }
 

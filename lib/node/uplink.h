@@ -5,6 +5,7 @@
 #ifndef REDLOCK_NODE_UPLINK_H
 #define REDLOCK_NODE_UPLINK_H
 
+#include "base/nanos.h"
 #include "core/uri.h"
 #include "io/loop.h"
 #include "io/net.h"
@@ -39,11 +40,14 @@ struct uplink_listener {
     void (*on_room)(struct uplink *uplink);
     /* The server refused a weighty step of the handshake. */
     void (*on_refusal)(struct uplink *uplink, const struct reply *reply);
+    /* A message of the channel, as in conn_listener. NULL for an uplink for commands. */
+    void (*on_message)(struct uplink *uplink, const char *text, size_t length);
 };
 
 struct uplink {
     struct context *context;
     const struct uplink_listener *listener;
+    enum handshake_purpose purpose;
     struct uri uri;
     char *storage; /* the bytes that the strings of `uri` point to */
     char name[URI_NAME_MAX];
@@ -72,11 +76,20 @@ struct uplink {
  * `error`; uplink_finish may be called after a failure, too. Does not connect.
  */
 redlock_status uplink_init(struct uplink *uplink, struct context *context,
-                           const struct uplink_listener *listener, uint32_t position,
-                           const char *text, redlock_error *error);
+                           const struct uplink_listener *listener, enum handshake_purpose purpose,
+                           uint32_t position, const char *text, redlock_error *error);
 
 /* Begins to connect, and connects anew after each failure. Not from inside a reply. */
 void uplink_start(struct uplink *uplink);
+
+/*
+ * Begins to connect from the loop, in this turn of it; otherwise as uplink_start. The uplink has
+ * never been started, or rests, or was stopped.
+ */
+void uplink_start_soon(struct uplink *uplink);
+
+/* Has a DOWN uplink make no further attempt, and keeps the reason; for on_down. */
+void uplink_rest(struct uplink *uplink);
 
 /*
  * Drops the connection: commands under way get NULL replies inside this call. A lookup may stay
@@ -84,7 +97,7 @@ void uplink_start(struct uplink *uplink);
  */
 void uplink_stop(struct uplink *uplink, const char *why);
 
-/* Frees the timer and the strings, after uplink_stop or uplink_init. */
+/* Frees the timer and the strings, after uplink_stop or uplink_init, or of an uplink of zeros. */
 void uplink_finish(struct uplink *uplink);
 
 /* Returns whether commands of locks are sent: when UP, or connecting for the first time. */
@@ -99,6 +112,13 @@ static inline bool uplink_takes_commands(const struct uplink *uplink) {
  */
 bool uplink_send(struct uplink *uplink, struct conn_request *request, const char *data,
                  size_t length);
+
+/*
+ * Sends SUBSCRIBE on the connection of an UP uplink for messages: conn_subscribe. `request` is for
+ * the answer.
+ */
+bool uplink_subscribe(struct uplink *uplink, struct conn_request *request, const char *channel,
+                      const char *data, size_t length);
 
 /* Reads all replies that have arrived, without waiting for the loop to notice. */
 void uplink_read(struct uplink *uplink);
@@ -117,6 +137,16 @@ uint64_t uplink_heard_at(const struct uplink *uplink);
 /* Return the number, and the bytes, of commands sent and not answered; 0 without a connection. */
 uint32_t uplink_commands(const struct uplink *uplink);
 size_t uplink_bytes(const struct uplink *uplink);
+
+/* Returns the time until the next attempt of a DOWN uplink, in nanoseconds. */
+static inline uint64_t uplink_retries_in(const struct uplink *uplink, uint64_t now) {
+    return nanos_sub(uplink->timer.at, now);
+}
+
+/* Returns whether an attempt of a DOWN uplink failed before the one that failed last. */
+static inline bool uplink_fails_again(const struct uplink *uplink) {
+    return uplink->attempts > 1;
+}
 
 /* Returns why commands are not sent; never "". */
 const char *uplink_why_unreachable(const struct uplink *uplink);

@@ -102,7 +102,9 @@ void batch_add(struct batch *batch, struct flight *flight) {
                                           .step = plan->is_new,
                                           .intent_ms = plan->intent_ms,
                                           .idle_ms = context->options.fence_idle_ms,
-                                          .permits = plan->permits});
+                                          .permits = plan->permits,
+                                          .claim_ms = nanos_to_ms(plan->claim),
+                                          .ticket = plan->ticket});
     batch->request.sent_at = batch->wait.sent_at = plan->now;
     batch->flights[batch->count++] = flight_hold(flight);
     batch->key_count += plan->key->count;
@@ -112,11 +114,15 @@ void batch_add(struct batch *batch, struct flight *flight) {
 
 /* ---- to one node ---- */
 
-/* Encodes the call, and behind it the WAIT, if any. Returns the call's length. */
-static size_t encode(struct batch *batch, bool with_text) {
+/*
+ * Encodes the call with a node's channel, for scripts that take one, and behind it the WAIT, if
+ * any. Returns the call's length.
+ */
+static size_t encode(struct batch *batch, bool with_text, const char *channel) {
     const struct context *context = batch->shared->context;
     struct bytes *command = &batch->shared->context->scratch;
     bytes_clear(command);
+    batch->arguments.channel = channel;
     command_script(command, batch->call.script, with_text, &batch->arguments);
     size_t length = command->length;
     if (batch->replicas > 0) {
@@ -259,7 +265,7 @@ static void take_again(struct batch *batch, struct node *node, const struct repl
 static bool send_again(struct batch *batch, struct node *node) {
     bool with_text = call_takes_text(&batch->call, &node->uplink, node->index);
     context_wake(batch->shared->context);
-    return send_to(batch, node, encode(batch, with_text));
+    return send_to(batch, node, encode(batch, with_text, node_channel(node)));
 }
 
 static void on_reply(struct conn_request *request, void *owner, const struct reply *reply) {
@@ -297,12 +303,17 @@ static void vote_unreachable(struct batch *batch, struct node *node, const char 
 
 /*
  * Sends one form of the call: by SHA-1 to nodes that know the script, or with the text to others.
+ * Encoded once, unless each node has a channel of its own.
  */
 static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
     const struct batch_shared *shared = batch->shared;
-    size_t length = encode(batch, with_text);
+    bool has_channel = script_infos[batch->call.script].has_channel;
+    size_t length = has_channel ? 0 : encode(batch, with_text, "");
     struct node *node;
     while ((node = members_take(shared->members, &nodes)) != NULL) {
+        if (has_channel) {
+            length = encode(batch, with_text, node_channel(node));
+        }
         if (send_to(batch, node, length)) {
             batch->references++;
         } else {

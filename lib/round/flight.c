@@ -12,6 +12,7 @@
 #include "base/nanos.h"
 #include "base/text.h"
 #include "core/options.h"
+#include "io/clock.h"
 #include "node/node.h"
 
 #include <inttypes.h>
@@ -149,6 +150,7 @@ static void owe(const struct flight *flight, struct node *node, redlock_vote vot
     node_owe(node, &(struct owed){.kind = plan->kind,
                                   .key = plan->key,
                                   .token = flight->token,
+                                  .ticket = plan->ticket,
                                   .until = plan->keep_until,
                                   .stay_until = plan->stay_until});
 }
@@ -157,6 +159,16 @@ static bool count(struct round *round, uint32_t node, const struct reply_outcome
     return outcome->vote == REDLOCK_VOTE_GRANTED
                ? round_grant(round, node, outcome->fence)
                : round_vote(round, node, outcome->vote, outcome->other_ttl_ms);
+}
+
+/* Notes a place in line; the DENIED that tells of it follows. */
+static void note_place(struct flight *flight, struct node *node,
+                       const struct reply_outcome *outcome) {
+    if (outcome->has_place) {
+        round_note_place(&flight->round, node->index, outcome->ahead);
+    } else if (outcome->lacks_right) {
+        channel_lacks_queue(&node->channel, flight->plan.key->bytes);
+    }
 }
 
 /* Notes the permits that are free at a node, if the node's grants count. */
@@ -188,9 +200,16 @@ emit_vote(const struct flight *flight, const struct node *node, redlock_vote vot
     }
 }
 
+static void tell(const struct flight *flight, bool decided, redlock_vote vote) {
+    if (flight->listener.on_vote != NULL) {
+        flight->listener.on_vote(flight->listener.owner, decided, vote);
+    }
+}
+
 static void cast(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
                  const char *detail) {
     note_permits(flight, node, outcome);
+    note_place(flight, node, outcome);
     bool decided = count(&flight->round, node->index, outcome);
     if (flight->flights->context->events.wanted & VOTE_EVENTS) {
         emit_vote(flight, node, outcome->vote, decided);
@@ -202,9 +221,7 @@ static void cast(struct flight *flight, struct node *node, const struct reply_ou
         (flight->plan.may_hold & node_bit(node))) {
         owe(flight, node, outcome->vote);
     }
-    if (flight->listener.on_vote != NULL) {
-        flight->listener.on_vote(flight->listener.owner, decided, outcome->vote);
-    }
+    tell(flight, decided, outcome->vote);
 }
 
 /* Returns whether a grant counts. Otherwise the key may stand at the node all the same. */
@@ -281,6 +298,28 @@ void flight_confirm(struct flight *flight, struct node *node, const struct reply
             node_complain(node, reply);
         }
         cast(flight, node, &PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
+    }
+}
+
+void flight_push(struct flight *flight, struct node *node, const struct push *push) {
+    bool is_fit = kind_is_fenced(flight->plan.kind) == (push->fence > 0);
+    if (!is_fit || !round_awaits_push(&flight->round, node->index) ||
+        guard_look(&node->guard).verdict != TRUST_FULL) {
+        return;
+    }
+    uint64_t until =
+        guard_key_stands_until(&node->guard, push->expires_ms, push->time_us, clock_now());
+    bool decided = round_push(&flight->round, node->index, push->fence, until);
+    if (flight->flights->context->events.wanted & VOTE_EVENTS) {
+        emit_vote(flight, node, REDLOCK_VOTE_GRANTED, decided);
+    }
+    tell(flight, decided, REDLOCK_VOTE_GRANTED);
+}
+
+void flight_note_open(struct flight *flight, const struct node *node, uint64_t open_ms) {
+    if (round_awaits_push(&flight->round, node->index)) {
+        round_note_open(&flight->round, node->index, (uint32_t)nanos_min(open_ms, UINT32_MAX));
+        tell(flight, false, REDLOCK_VOTE_DENIED);
     }
 }
 

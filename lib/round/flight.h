@@ -16,6 +16,7 @@
 #include "wire/command.h"
 #include "wire/key.h"
 #include "wire/kind.h"
+#include "wire/push.h"
 #include "wire/reply.h"
 
 #include <redlock.h>
@@ -55,9 +56,13 @@ struct flight_plan {
     uint64_t node_ttl; /* the time for which nodes keep the key: the TTL and the lock delay */
 
     bool is_new;         /* ACQUIRE: a new acquisition; otherwise a top-up of a held lock */
+    bool goes_first;     /* QUEUE: goes before the release of the token that it replaces */
     uint32_t permits;    /* ACQUIRE of a permit: the number of permits; otherwise 0 */
     uint64_t intent_ms;  /* ACQUIRE by a writer: the time for which readers make room */
     uint64_t fence;      /* fenced: the least value that counters are raised to */
+    uint64_t claim;      /* QUEUE: the time for which a node keeps a key that it pushed */
+    uint64_t ticket;     /* QUEUE, and releases of a token that may have a place in line: the
+                            smallest comes first; 0: no place */
     uint32_t replicas;   /* the number of a node's replicas that must confirm a grant */
     uint32_t awaited;    /* SETTLE: mask of the nodes whose answers are waited for */
     uint32_t may_hold;   /* releases: mask of the nodes that may hold the key for us */
@@ -127,6 +132,12 @@ void flight_asks_replicas(struct flight *flight, const struct node *node);
  * nothing if the node did not grant.
  */
 void flight_confirm(struct flight *flight, struct node *node, const struct reply *reply);
+
+/* Casts a grant that the node has pushed, unless the node is not trusted. */
+void flight_push(struct flight *flight, struct node *node, const struct push *push);
+
+/* Notes that the node leaves the key to anybody for a while, and tells the owner as of a vote. */
+void flight_note_open(struct flight *flight, const struct node *node, uint64_t open_ms);
 
 /* Casts the vote for a NULL reply: BROKEN if the connection stood, otherwise UNREACHABLE. */
 void flight_vote_without_answer(struct flight *flight, struct node *node);

@@ -91,7 +91,7 @@ void payment_send(struct rounds *rounds, struct node *node) {
     bool is_first = payment.calls > 0; /* a release longer than half of the room is sent alone */
     while (has_room && node->debts.count > 0) {
         const struct owed *owed = &STAILQ_FIRST(&node->debts.list)->owed;
-        enum script script = round_release_script(owed->kind, owed->stay_until, now);
+        enum script script = round_release_script(owed->kind, owed->ticket, owed->stay_until, now);
         if (owed->until <= now) {
             debts_drop_first(&node->debts);
         } else if (payment_takes(&payment, rounds, script, owed->key) || is_first) {

@@ -22,17 +22,20 @@ void rounds_finish(struct rounds *rounds) {
     flights_finish(&rounds->flights);
 }
 
-enum script round_release_script(const struct kind *kind, uint64_t stay_until, uint64_t now) {
-    return now < stay_until ? kind->stay : kind->release;
+enum script round_release_script(const struct kind *kind, uint64_t ticket, uint64_t stay_until,
+                                 uint64_t now) {
+    return now < stay_until ? kind->stay : ticket > 0 ? kind->leave : kind->release;
 }
 
 static enum script script_of(const struct flight_plan *plan) {
     switch (plan->round) {
     case ROUND_ACQUIRE:
         return plan->is_new ? plan->kind->take : plan->kind->top_up;
+    case ROUND_QUEUE:
+        return plan->kind->queue;
     case ROUND_RELEASE:
     case ROUND_SETTLE:
-        return round_release_script(plan->kind, plan->stay_until, plan->now);
+        return round_release_script(plan->kind, plan->ticket, plan->stay_until, plan->now);
     default:
         return plan->kind->keep;
     }
@@ -54,9 +57,9 @@ void round_send(struct rounds *rounds, struct flight *flight) {
          .round = plan->round);
     if (script == SCRIPT_NONE) {
         send_set(rounds, flight);
-    } else if (plan->round != ROUND_ACQUIRE) {
+    } else if (plan->round != ROUND_ACQUIRE && plan->round != ROUND_QUEUE) {
         batches_add(batches, script, plan->nodes, flight);
-    } else if (plan->is_new) {
+    } else if (plan->is_new && !plan->goes_first) {
         batches_add(batches, script, flight_prepare_take(flight), flight);
     } else {
         batches_send_alone(batches, script, flight_prepare_take(flight), flight);
@@ -78,6 +81,7 @@ bool round_send_release(struct rounds *rounds, struct flight_listener listener,
                                      .kind = owed->kind,
                                      .key = owed->key,
                                      .token = owed->token,
+                                     .ticket = owed->ticket,
                                      .now = now,
                                      .nodes = nodes,
                                      .may_hold = nodes,

@@ -37,8 +37,12 @@ void round_send(struct rounds *rounds, struct flight *flight);
 /* Plans and sends a round whose votes no owner waits for. Returns false when out of memory. */
 bool round_send_unattended(struct rounds *rounds, const struct flight_plan *plan);
 
-/* Returns the script that releases a key; before `stay_until` (0: never), one that leaves it. */
-enum script round_release_script(const struct kind *kind, uint64_t stay_until, uint64_t now);
+/*
+ * Returns the script that releases a key: before `stay_until` (0: never) one that leaves the key
+ * there; with a ticket one that gives up a place in line as well.
+ */
+enum script round_release_script(const struct kind *kind, uint64_t ticket, uint64_t stay_until,
+                                 uint64_t now);
 
 /*
  * Plans and sends the release of a token at `nodes`. A release that does not get through becomes a

@@ -89,6 +89,7 @@ void command_wait(struct bytes *out, uint32_t replicas, uint64_t timeout_ms) {
 void script_call_init(struct script_call *call, const redlock_allocator *allocator) {
     bytes_init(&call->keys, allocator);
     bytes_init(&call->arguments, allocator);
+    call->channel = "";
     call->key_count = call->argument_count = 0;
 }
 
@@ -144,6 +145,15 @@ static void add_argument(struct script_call *call, char what, const struct scrip
     case 'f':
         add_number(call, lock->fence);
         break;
+    case 'c':
+        add_number(call, lock->claim_ms);
+        break;
+    case 'q':
+        add_number(call, lock->ticket);
+        break;
+    case 'l':
+        add_number(call, lock->named);
+        break;
     default:
         add_number(call, lock->idle_ms);
         break;
@@ -191,7 +201,8 @@ void script_call_add(struct script_call *call, enum script script, const struct 
 
 void command_script(struct bytes *out, enum script script, bool with_text,
                     const struct script_call *call) {
-    header(out, '*', 3 + call->key_count + call->argument_count);
+    bool has_channel = script_infos[script].has_channel;
+    header(out, '*', 3 + call->key_count + has_channel + call->argument_count);
     if (with_text) {
         bulk(out, "EVAL", 4);
         bulk(out, script_text(script), strlen(script_text(script)));
@@ -201,6 +212,9 @@ void command_script(struct bytes *out, enum script script, bool with_text,
     }
     bulk_number(out, call->key_count);
     bytes_append(out, call->keys.data, call->keys.length);
+    if (has_channel) {
+        bulk(out, call->channel, strlen(call->channel));
+    }
     bytes_append(out, call->arguments.data, call->arguments.length);
     out->failed = out->failed || call->keys.failed || call->arguments.failed;
 }

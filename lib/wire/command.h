@@ -37,7 +37,7 @@ struct script_name {
     size_t length;
 };
 
-/* One lock in a script's call. SCRIPT_INSPECT reads the names only. */
+/* One lock in a script's call. SCRIPT_INSPECT reads the names, and `named`. */
 struct script_lock {
     const struct script_name *names; /* of the lock's keys */
     unsigned name_count;
@@ -50,12 +50,16 @@ struct script_lock {
     bool is_fenced;     /* whether the keys have counters; the rest is for those */
     uint64_t fence;     /* the counters' least number */
     uint64_t idle_ms;   /* a counter's life without use; 0: for ever */
+    uint64_t claim_ms;  /* of a waiter: the time for which a key that was pushed is kept */
+    uint64_t ticket;    /* of a waiter: its place in line, the smallest first */
+    uint32_t named;     /* SCRIPT_INSPECT: the number of waiters to name; 0: no look at the queue */
 };
 
 /* The call of a script for many locks, while it is collected. */
 struct script_call {
     struct bytes keys, arguments;
     unsigned key_count, argument_count;
+    const char *channel; /* of the node that the call goes to, if the script takes one; "": none */
 };
 
 void script_call_init(struct script_call *call, const redlock_allocator *allocator);

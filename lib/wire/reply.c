@@ -43,6 +43,14 @@ enum reply_error reply_classify(const struct reply *reply) {
     return REPLY_ERROR_UNKNOWN;
 }
 
+bool reply_lacks_right(const struct reply *reply) {
+    /* The texts of refusals from inside a script: Redis 7.0, and later versions. */
+    return reply_is_forbidden(reply) ||
+           (reply->type == REPLY_ERROR &&
+            (strstr(reply->text, "executing the script can't") != NULL ||
+             strstr(reply->text, "ACL failure") != NULL));
+}
+
 bool reply_is_status(const struct reply *reply, const char *text) {
     return reply->type == REPLY_STATUS && reply->length == strlen(text) &&
            memcmp(reply->text, text, reply->length) == 0;
@@ -116,6 +124,18 @@ static void read_map(const char **p, const char *end, struct reply_outcome *outc
     outcome->free_length = (uint32_t)(*p - outcome->free);
 }
 
+/* Reads the waiter's place. No place counts as none. */
+static void read_place(const char **p, const char *end, struct reply_outcome *outcome) {
+    if (*p < end && **p == 'x') {
+        ++*p;
+        outcome->lacks_right = true;
+    } else if (*p < end && **p == 'q') {
+        ++*p;
+        outcome->has_place = true;
+        outcome->ahead = (uint32_t)take_number(p, end, UINT32_MAX);
+    }
+}
+
 static bool read_outcome(const char **p, const char *end, enum script script,
                          struct reply_outcome *outcome) {
     *outcome = (struct reply_outcome){0};
@@ -138,6 +158,9 @@ static bool read_outcome(const char **p, const char *end, enum script script,
     }
     if (script_infos[script].tells_free) {
         read_map(p, end, outcome);
+    }
+    if (script == SCRIPT_QUEUE && outcome->vote == REDLOCK_VOTE_DENIED) {
+        read_place(p, end, outcome);
     }
     return true;
 }
@@ -208,29 +231,63 @@ static bool read_numbers(const char *p, const char *end, uint64_t *numbers, unsi
     return true;
 }
 
+/* Moves `p` past `count` numbers below 2^53, each with a blank behind it. */
+static bool take_numbers(const char **p, const char *end, uint64_t *numbers, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        const char *blank = memchr(*p, ' ', (size_t)(end - *p));
+        if (blank == NULL || !read_numbers(*p, blank, &numbers[i], 1)) {
+            return false;
+        }
+        *p = blank + 1;
+    }
+    return true;
+}
+
+/* Moves `p` past a ticket and a value, each with a blank behind it. */
+static bool take_waiter(const char **p, const char *end, struct reply_waiter *waiter) {
+    if (!take_numbers(p, end, &waiter->ticket, 1)) {
+        return false;
+    }
+    const char *blank = memchr(*p, ' ', (size_t)(end - *p));
+    if (blank == NULL || blank == *p || blank - *p > REPLY_WAITER_MAX) {
+        return false;
+    }
+    waiter->value = *p;
+    waiter->length = (size_t)(blank - *p);
+    *p = blank + 1;
+    return true;
+}
+
+static uint32_t up_to_32_bits(uint64_t number) {
+    return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+}
+
 bool reply_to_inspect(const struct reply *reply, struct reply_view *view) {
     static const char letters[] = "fhpt"; /* in the order of reply_view_kind */
     if (reply->type != REPLY_STRING || reply->length < 2 || reply->text[1] != ' ') {
         return false;
     }
-    const char *p = reply->text;
-    const char *end = p + reply->length;
-    const char *letter = memchr(letters, p[0], sizeof(letters) - 1);
-    uint64_t numbers[3];
-    const char *value = p + 1; /* becomes the fourth blank */
-    for (unsigned i = 0; i < 3 && value != NULL; i++) {
-        value = memchr(value + 1, ' ', (size_t)(end - value - 1));
-    }
-    if (letter == NULL || value == NULL || !read_numbers(p + 2, value, numbers, 3)) {
+    const char *p = reply->text + 2;
+    const char *end = reply->text + reply->length;
+    const char *letter = memchr(letters, reply->text[0], sizeof(letters) - 1);
+    uint64_t numbers[5];
+    if (letter == NULL || !take_numbers(&p, end, numbers, 5) || numbers[4] > numbers[3] ||
+        numbers[4] > REDLOCK_MAX_QUEUE_OWNERS) {
         return false;
     }
-    *view =
-        (struct reply_view){.kind = (enum reply_view_kind)(letter - letters),
-                            .ttl_ms = numbers[0],
-                            .fence = numbers[1],
-                            .readers = numbers[2] < UINT32_MAX ? (uint32_t)numbers[2] : UINT32_MAX,
-                            .value = value + 1,
-                            .length = (size_t)(end - value - 1)};
+    *view = (struct reply_view){.kind = (enum reply_view_kind)(letter - letters),
+                                .ttl_ms = numbers[0],
+                                .fence = numbers[1],
+                                .readers = up_to_32_bits(numbers[2]),
+                                .queue_length = up_to_32_bits(numbers[3]),
+                                .named = (uint32_t)numbers[4]};
+    for (uint32_t i = 0; i < view->named; i++) {
+        if (!take_waiter(&p, end, &view->waiters[i])) {
+            return false;
+        }
+    }
+    view->value = p;
+    view->length = (size_t)(end - p);
     return true;
 }
 

@@ -36,10 +36,14 @@ static inline bool reply_lacks_script(const struct reply *reply) {
     return reply->type == REPLY_ERROR && reply_classify(reply) == REPLY_ERROR_NO_SCRIPT;
 }
 
-/* Tells whether the reply is an error by which the ACL refuses a command, or one of its keys. */
+/* Tells whether the reply is an error by which the ACL refuses the call itself, or one of its keys.
+ */
 static inline bool reply_is_forbidden(const struct reply *reply) {
     return reply->type == REPLY_ERROR && strncmp(reply->text, "NOPERM", 6) == 0;
 }
+
+/* Tells whether the user lacks the right for the call, or for a command inside its script. */
+bool reply_lacks_right(const struct reply *reply);
 
 /* Tells whether the reply is the status `text`, such as "OK". */
 bool reply_is_status(const struct reply *reply, const char *text);
@@ -51,6 +55,9 @@ struct reply_outcome {
     uint64_t fence;        /* GRANTED: the counter of a fenced lock; 0: none */
     const char *free;      /* a refused permit: the map that reply_says_free reads, in the reply */
     uint32_t free_length;  /* in digits; 0: no map */
+    bool lacks_right;      /* DENIED of a QUEUE: the user has no right to the queue */
+    bool has_place;        /* DENIED of a QUEUE: the waiter has a place in line ... */
+    uint32_t ahead;        /* ... behind so many waiters */
 };
 
 /* Reads the answer to SET ... NX: GRANTED, DENIED or ERROR. */
@@ -81,11 +88,24 @@ enum reply_view_kind {
     REPLY_VIEW_NO_STRING
 };
 
+/* The longest value of a waiter: a token, '/', and an owner of 64 bytes. */
+#define REPLY_WAITER_MAX (40 + 1 + 64)
+
+/* One of those who wait for an inspected key. */
+struct reply_waiter {
+    uint64_t ticket;
+    const char *value; /* `length` bytes, valid only while the reply is delivered */
+    size_t length;     /* 1 to REPLY_WAITER_MAX */
+};
+
 struct reply_view {
     enum reply_view_kind kind;
-    uint64_t ttl_ms;   /* HELD */
-    uint64_t fence;    /* the counter; 0: none */
-    uint32_t readers;  /* the number of readers that share the key */
+    uint64_t ttl_ms;       /* HELD */
+    uint64_t fence;        /* the counter; 0: none */
+    uint32_t readers;      /* the number of readers that share the key */
+    uint32_t queue_length; /* the number of places in line */
+    uint32_t named;        /* the number of `waiters`, the first in line */
+    struct reply_waiter waiters[REDLOCK_MAX_QUEUE_OWNERS];
     const char *value; /* `length` bytes, valid only while the reply is delivered */
     size_t length;
 };

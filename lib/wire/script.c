@@ -5,16 +5,20 @@ const struct script_info script_infos[SCRIPT_COUNT] = {
     [SCRIPT_RELEASE] = {.keys = "", .arguments = "v", .is_loaded = true},
     [SCRIPT_RENEW] = {.keys = "", .arguments = "vt", .is_loaded = true},
     [SCRIPT_BEAT] = {.keys = "", .arguments = ""},
+    [SCRIPT_PROBE] = {.keys = "", .arguments = ""},
     [SCRIPT_TAKE] =
         {.keys = "", .arguments = "vtkxfsi", .by_lock = true, .takes = true, .counts = true},
     [SCRIPT_KEEP] = {.keys = "c", .arguments = "vtfi", .counts = true},
     [SCRIPT_STAY] = {.keys = "", .arguments = "vt", .stays = true},
-    [SCRIPT_INSPECT] = {.keys = "rc", .arguments = ""},
+    [SCRIPT_INSPECT] = {.keys = "rc", .arguments = "l"},
     [SCRIPT_PERMIT] =
         {.keys = "", .arguments = "vtfip", .takes = true, .counts = true, .tells_free = true},
     [SCRIPT_SHARE] = {.keys = "rw", .arguments = "vts", .takes = true},
     [SCRIPT_SHARE_KEEP] = {.keys = "r", .arguments = "vt"},
     [SCRIPT_SHARE_END] = {.keys = "r", .arguments = "v"},
     [SCRIPT_WRITE] = {.keys = "rw", .arguments = "vtn", .takes = true},
+    [SCRIPT_QUEUE] =
+        {.keys = "", .arguments = "vtcxiq", .has_channel = true, .takes = true, .counts = true},
+    [SCRIPT_LEAVE] = {.keys = "", .arguments = "vq"},
     [SCRIPT_WRITE_FENCED] = {.keys = "rwc", .arguments = "vtnfi", .takes = true, .counts = true},
 };

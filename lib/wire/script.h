@@ -3,9 +3,9 @@
  * is its contract: what it does, its keys, arguments and answer. The build embeds the files, with
  * their SHA-1 (scripts/embed.sh). All else that C knows of a script is its row in script.c.
  *
- * All but INSPECT and BEAT serve many locks in one call: locks that renew or release in one turn of
- * the loop travel together. KEYS and ARGV then hold the keys and arguments of each key in order (of
- * each lock, for TAKE), and the answer is one string with an item for each:
+ * All but INSPECT, BEAT and PROBE serve many locks in one call: locks that renew or release in one
+ * turn of the loop travel together. KEYS and ARGV then hold the keys and arguments of each key in
+ * order (of each lock, for TAKE), and the answer is one string with an item for each:
  *     y        done: the key had our value, or has it now
  *     y<n>     done, of a fenced lock: its counter is n now
  *     m        missing
@@ -17,6 +17,8 @@
  *              a permit refused, and the permits of its semaphore that are free at the node:
  *              hexadecimal digits, four permits each, the first digit and its lowest bit for the
  *              first permit
+ *     h<ms>q<n>
+ *              held, and the caller has a place in the key's queue behind n others
  *
  * A value is a token, or a token, '/' and the owner's label.
  */
@@ -31,27 +33,36 @@ enum script {
     SCRIPT_RELEASE,      /* deletes keys */
     SCRIPT_RENEW,        /* raises the expiry of keys without a counter */
     SCRIPT_BEAT,         /* reads the server's clock, and keeps the marker */
+    SCRIPT_PROBE,        /* publishes a message on a channel */
     SCRIPT_TAKE,         /* takes all keys of a lock or none, and raises their counters */
     SCRIPT_KEEP,         /* raises the expiry of a key, and its counter */
     SCRIPT_STAY,         /* releases keys, but leaves them there for a while */
-    SCRIPT_INSPECT,      /* tells who holds a key */
+    SCRIPT_INSPECT,      /* tells who holds a key, and who waits for it */
     SCRIPT_PERMIT,       /* takes a permit, or tells which are free */
     SCRIPT_SHARE,        /* takes the share of a reader */
     SCRIPT_SHARE_KEEP,   /* raises the expiry of a share */
     SCRIPT_SHARE_END,    /* ends a share */
     SCRIPT_WRITE,        /* takes a key for a writer, or leaves a note where readers hold the key */
     SCRIPT_WRITE_FENCED, /* as WRITE, and raises the key's counter */
+    SCRIPT_QUEUE,        /* takes a key, or a place in its queue */
+    SCRIPT_LEAVE,        /* gives up a key, or a place in its queue */
     SCRIPT_COUNT,
     SCRIPT_NONE = SCRIPT_COUNT /* no script, but the command SET */
 };
 
 /*
  * Suffixes of a key's name: the key of its counter, if fenced; of the list of its readers and of
- * the note of a writer that waits, if shared. (Scripts name them by these macros.)
+ * the note of a writer that waits, if shared; of the queue of those who wait in line. (Scripts name
+ * them by these macros.)
  */
 #define COUNTER_SUFFIX "::fence"
 #define READERS_SUFFIX "::readers"
 #define WRITER_SUFFIX "::writer"
+#define QUEUE_SUFFIX "::queue"
+
+/* The flag that stands at a server while a key may have a queue, and the life of both in ms. */
+#define WAITING_KEY "redlock:waiting"
+#define QUEUE_LIFE "60000"
 
 /* The hexadecimal digits of a script's SHA-1, without a NUL. */
 #define SCRIPT_SHA_LENGTH 40
@@ -69,16 +80,18 @@ struct script_info {
     const char *keys;
     /*
      * arguments: v: value, t: TTL, k: number of keys, x: whether fenced, s: step, n: intent,
-     * f: fence, i: TTL of the counter, p: permits
+     * f: fence, i: TTL of the counter, p: permits, c: claim, q: ticket, l: number of waiters to
+     * name
      */
     const char *arguments;
-    bool by_lock;    /* whether arguments and items are for each lock, not for each key */
-    bool is_loaded;  /* whether the handshake loads the script; else its first call has the text */
-    bool takes;      /* whether the script may make a key */
-    bool counts;     /* whether the script answers y<n> for a fenced lock */
-    bool tells_free; /* whether the script looks at all permits of a semaphore, and tells which are
-                        free */
-    bool stays;      /* whether the TTL is the time for which a key that is given back stays */
+    bool has_channel; /* whether the node's channel goes before the arguments of all locks */
+    bool by_lock;     /* whether arguments and items are for each lock, not for each key */
+    bool is_loaded;   /* whether the handshake loads the script; else its first call has the text */
+    bool takes;       /* whether the script may make a key */
+    bool counts;      /* whether the script answers y<n> for a fenced lock */
+    bool tells_free;  /* whether the script looks at all permits of a semaphore, and tells which are
+                         free */
+    bool stays;       /* whether the TTL is the time for which a key that is given back stays */
 };
 
 /* One row for each script but SCRIPT_NONE. */

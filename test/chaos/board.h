@@ -16,6 +16,8 @@
 struct board {
     atomic_ullong newest[MAX_KEYS];
     atomic_ullong acquired[MAX_CLIENTS]; /* number of locks that each client has acquired */
+    atomic_ullong pushed;                /* number of acquisitions by pushes of the masters */
+    atomic_ullong handed_over; /* number of locks that went to the next request of their client */
 };
 
 #endif

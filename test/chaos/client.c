@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define WORKERS 3
@@ -43,7 +44,10 @@ struct client {
     redlock_client *redlock;
     uint64_t random;
     uint64_t holds;
-    size_t pending; /* requests without their callback so far */
+    size_t pending;       /* requests without their callback so far */
+    uint64_t handed_over; /* locks given away whose next holder the log has not named yet */
+    const char *nodes[MASTERS];
+    char uris[MASTERS][64];
     bool closing;
     struct worker workers[WORKERS];
 };
@@ -222,10 +226,29 @@ static uint64_t draw_work_ms(struct worker *worker, bool watchdog) {
     }
 }
 
+/* Draws the longest TTL in half of all cases: locks with one TTL go on without a message. */
+static uint64_t draw_ttl_ms(struct worker *worker) {
+    uint64_t max_ttl_ms = worker->client->role->options->ttl_ms;
+
+    return draw(worker, 2) == 0 ? max_ttl_ms : max_ttl_ms - draw(worker, max_ttl_ms / 2);
+}
+
+/* Has most requests wait in line, and the others poll, or try once. */
+static void set_patience(struct worker *worker, redlock_request *request) {
+    switch (draw(worker, 8)) {
+    case 0:
+        break;
+    case 1:
+        request->retries = 5;
+        break;
+    default:
+        request->wait_ms = 1 + draw(worker, 2 * worker->client->role->options->ttl_ms);
+    }
+}
+
 static void acquire(struct worker *worker) {
     struct client *client = worker->client;
-    uint64_t max_ttl_ms = client->role->options->ttl_ms;
-    bool watchdog = draw(worker, 3) == 0;
+    bool watchdog = draw(worker, 2) == 0;
     redlock_request request = REDLOCK_REQUEST_INIT;
     char key[32];
 
@@ -234,26 +257,17 @@ static void acquire(struct worker *worker) {
                    ((uint64_t)client->role->life << 36) | ++client->holds;
     worker->until_ns = 0;
     worker->read = 0;
-    worker->ttl_ms = max_ttl_ms - draw(worker, max_ttl_ms / 2);
+    worker->ttl_ms = draw_ttl_ms(worker);
     worker->extend = !watchdog && draw(worker, 2) == 0;
     snprintf(key, sizeof(key), "chaos:%u", worker->key);
     request.key = key;
     request.ttl_ms = worker->ttl_ms;
-    request.wait_ms = draw(worker, 2 * max_ttl_ms);
+    set_patience(worker, &request);
     request.watchdog = watchdog;
+    request.fenced = draw(worker, 4) == 0;
     request.on_lost = on_lost;
     request.on_lost_arg = worker;
     worker->work_ms = draw_work_ms(worker, watchdog);
-    worker->extend = !watchdog && draw(worker, 2) == 0;
-    snprintf(key, sizeof(key), "chaos:%u", worker->key);
-    request.key = key;
-    request.ttl_ms = worker->ttl_ms;
-    request.wait_ms = draw(worker, 2 * max_ttl_ms);
-    request.watchdog = watchdog;
-    request.on_lost = on_lost;
-    request.on_lost_arg = worker;
-    worker->work_ms = draw(worker, draw(worker, 2) == 0 ? worker->ttl_ms / 10
-                                                        : worker->ttl_ms * (watchdog ? 2 : 1));
     if (redlock_acquire(client->redlock, &request, on_acquired, worker, NULL) == REDLOCK_OK) {
         client->pending++;
     } else {
@@ -305,11 +319,47 @@ static struct event_base *create_base(void) {
     return base;
 }
 
+static bool ends_in(const char *line, const char *end) {
+    size_t length = strlen(line);
+    size_t end_length = strlen(end);
+
+    return length >= end_length && strcmp(line + length - end_length, end) == 0;
+}
+
+/* Counts the ways in which locks come to those who wait, of which only the log tells. */
+static void on_log(redlock_log_level level, const char *line, void *arg) {
+    struct client *client = arg;
+    struct board *board = client->role->board;
+    bool is_handed_over = ends_in(line, ": held -> over") || ends_in(line, ": renewing -> over");
+    bool is_taken = ends_in(line, ": queued -> held") || ends_in(line, ": queued -> raising");
+
+    (void)level;
+    client->handed_over += is_handed_over;
+    atomic_fetch_add(&board->handed_over, is_handed_over);
+    if (is_taken && client->handed_over > 0) {
+        client->handed_over--; /* the next line after that of the lock that is handed over */
+    } else {
+        atomic_fetch_add(&board->pushed, is_taken);
+    }
+}
+
+/*
+ * Every other client has its guards on: then pushes count at once. The masters are new, and lose
+ * nothing but by a nemesis that waits for the longest TTL, or is meant to break the assumptions.
+ */
+static void guard(struct client *client, redlock_options *options) {
+    options->guards = client->role->index % 2 == 0 ? REDLOCK_GUARDS_ON : REDLOCK_GUARDS_OFF;
+    for (size_t i = 0; i < MASTERS; i++) {
+        snprintf(client->uris[i], sizeof(client->uris[i]), "%s?durable=yes", client->role->uris[i]);
+        client->nodes[i] = client->uris[i];
+    }
+    options->nodes = client->nodes;
+}
+
 static int create_redlock(struct client *client) {
     redlock_options options = REDLOCK_OPTIONS_INIT;
     redlock_error error;
 
-    options.nodes = client->role->uris;
     options.node_count = MASTERS;
     options.node_timeout_ms = client->role->options->ttl_ms / 4; /* also on a busy machine */
     options.max_ttl_ms = client->role->options->ttl_ms;
@@ -318,7 +368,10 @@ static int create_redlock(struct client *client) {
     options.retry_delay_max_ms = 200;
     options.reconnect_delay_max_ms = 200;
     options.name = "redlock-chaos";
-    options.guards = REDLOCK_GUARDS_OFF; /* the masters are new */
+    options.log = on_log;
+    options.log_arg = client;
+    options.log_level = REDLOCK_LOG_DEBUG;
+    guard(client, &options);
     if (redlock_client_create(client->base, &options, &client->redlock, &error) != REDLOCK_OK) {
         fprintf(stderr, "redlock-chaos: %s\n", error.message);
         return -1;

@@ -75,21 +75,24 @@ static json_t *lost_updates_of(const struct verdict *verdict) {
 
 static json_t *to_json(const struct outcome *outcome) {
     const struct verdict *verdict = outcome->verdict;
+    struct board *board = outcome->storm->stage->board;
     json_t *overlaps = json_pack("{s:o, s:o, s:o}", "validity", number(verdict->overlaps), "use",
                                  number(verdict->use_overlaps), "examples", examples_of(verdict));
 
-    return json_pack("{s:b, s:s?, s:f, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-                     "ok", outcome->failure == NULL, "failure", outcome->failure, "seconds",
-                     outcome->seconds, "seed", (json_int_t)outcome->options->seed, "settings",
-                     settings_of(outcome), "acquired", number(verdict->acquired), "renewals",
-                     number(verdict->renewals), "extended", by_status(verdict->extended),
-                     "released", by_status(verdict->released), "lost", by_status(verdict->lost),
-                     "failed", by_status(verdict->failed), "overlaps", overlaps, "lost_updates",
-                     lost_updates_of(verdict), "faults", faults_of(outcome->storm));
+    return json_pack(
+        "{s:b, s:s?, s:f, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "ok",
+        outcome->failure == NULL, "failure", outcome->failure, "seconds", outcome->seconds, "seed",
+        (json_int_t)outcome->options->seed, "settings", settings_of(outcome), "acquired",
+        number(verdict->acquired), "pushed", number(atomic_load(&board->pushed)), "handed_over",
+        number(atomic_load(&board->handed_over)), "renewals", number(verdict->renewals), "extended",
+        by_status(verdict->extended), "released", by_status(verdict->released), "lost",
+        by_status(verdict->lost), "failed", by_status(verdict->failed), "overlaps", overlaps,
+        "lost_updates", lost_updates_of(verdict), "faults", faults_of(outcome->storm));
 }
 
 static void print_text(const struct outcome *outcome) {
     const struct verdict *verdict = outcome->verdict;
+    struct board *board = outcome->storm->stage->board;
 
     printf("redlock-chaos: %.1f s, seed %" PRIu64 ", %" PRIu64 " locks acquired\n",
            outcome->seconds, outcome->options->seed, verdict->acquired);
@@ -98,6 +101,8 @@ static void print_text(const struct outcome *outcome) {
             printf("  %-28s %8" PRIu64 "\n", nemeses[i].name, outcome->storm->counts[i]);
         }
     }
+    printf("  %-28s %8llu\n", "pushed to waiters", atomic_load(&board->pushed));
+    printf("  %-28s %8llu\n", "handed over in a client", atomic_load(&board->handed_over));
     printf("  %-28s %8" PRIu64 "\n", "overlaps of validity", verdict->overlaps);
     printf("  %-28s %8" PRIu64 "\n", "overlaps of use", verdict->use_overlaps);
     printf("  %-28s %8" PRIu64 " of %" PRIu64 ", %" PRIu64 " within validity\n", "lost updates",

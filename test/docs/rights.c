@@ -17,6 +17,7 @@
 #define SPARE (2 * NODES) /* masters: the nodes, a replica of each, and one to change to */
 #define KEY "orders:42"
 #define OTHER_KEY "orders:43"
+#define QUEUE KEY "::queue"
 #define USER "locker"
 #define TTL_MS 500
 #define MAX_TTL_MS 2000
@@ -40,6 +41,7 @@ struct run {
     redlock_status status;
     redlock_lock *lock;
     uint32_t readers;
+    size_t queue_owners;
 };
 
 /* ------------------------------------------------------------------------------- requests */
@@ -87,7 +89,8 @@ static void on_fence(redlock_status status, void *arg) {
 static void on_view(redlock_status status, const redlock_view *view, void *arg) {
     struct run *run = arg;
 
-    run->readers = view != NULL ? view->readers : 0;
+    run->readers = view->readers;
+    run->queue_owners = view->queue_owner_count;
     on_end(NULL, status, arg);
 }
 
@@ -186,9 +189,12 @@ static bool use_inspection(struct run *run) {
         die("the administrator gets no lock");
     }
     redlock_lock *lock = run->lock;
+    for (size_t i = 0; i < NODES; i++) {
+        free(masters_query(run->masters, i, "ZADD " QUEUE " 1 %s", "waiter channel 1000 0 0"));
+    }
     bool is_good = ends_well(run, redlock_inspect(run->client, KEY, 0, on_view, run));
     run->lock = lock;
-    return release(run) && is_good && run->readers == 1;
+    return release(run) && is_good && run->readers == 1 && run->queue_owners == 1;
 }
 
 static bool use_permits(struct run *run) {
@@ -252,6 +258,108 @@ static bool use_replicas(struct run *run) {
     return live(run, &request);
 }
 
+/* ------------------------------------------------------------------------ waiting in line */
+
+/* Lets the masters' holder of the key be somebody who never releases it. */
+static void take_by_hand(struct run *run) {
+    for (size_t i = 0; i < NODES; i++) {
+        free(masters_query(run->masters, i, "SET " KEY " somebody PX 3000"));
+        free(masters_query(run->masters, i, "DEL redlock:waiting"));
+        free(masters_query(run->masters, i, "CONFIG RESETSTAT"));
+    }
+}
+
+/* Returns the number of nodes that answer the command with this number. */
+static size_t count_nodes(struct run *run, const char *command, long long number) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < NODES; i++) {
+        count += masters_query_integer(run->masters, i, command) == number;
+    }
+    return count;
+}
+
+/* Returns whether each node has told a waiter its place. */
+static bool is_place_told(struct run *run) {
+    bool is_told = true;
+
+    for (size_t i = 0; i < NODES; i++) {
+        char *info = masters_query(run->masters, i, "INFO commandstats");
+        const char *ranks = strstr(info, "cmdstat_zrank:calls=");
+        is_told &= ranks != NULL && ranks[strlen("cmdstat_zrank:calls=")] != '0';
+        free(info);
+    }
+    return is_told;
+}
+
+/*
+ * Runs both loops until the request of `run` has a place at all nodes. Returns false when the
+ * request ends before, because the key has expired.
+ */
+static bool stands_in_line(struct run *run, struct run *other) {
+    struct timeval tick = {.tv_usec = 10000};
+
+    while (!run->is_over && count_nodes(run, "ZCARD " QUEUE, 1) < NODES) {
+        event_base_loop(other->base, EVLOOP_NONBLOCK);
+        event_base_loopexit(run->base, &tick);
+        event_base_dispatch(run->base);
+    }
+    return !run->is_over;
+}
+
+static redlock_request patient_request(void) {
+    redlock_request request = request_for(KEY);
+
+    request.ttl_ms = MAX_TTL_MS;
+    request.wait_ms = 1000 * LIMIT_S;
+    request.watchdog = true;
+    return request;
+}
+
+/* Begins to wait behind a holder; whether the request stands in line until it has the lock. */
+static bool wait_for_somebody(struct run *run, struct run *other) {
+    redlock_request request = patient_request();
+
+    take_by_hand(run);
+    if (redlock_acquire(run->client, &request, on_end, run, NULL) != REDLOCK_OK) {
+        return false;
+    }
+    bool is_in_line = stands_in_line(run, other) && is_place_told(run) &&
+                      count_nodes(run, "EXISTS redlock:waiting", 1) == NODES;
+    return ends_well(run, REDLOCK_OK) && release(run) && is_in_line;
+}
+
+/*
+ * Releases a lock, which was had without waiting, while another client waits, whose loop does not
+ * run meanwhile: so the key is there only if the release has passed it on.
+ */
+static bool pass_on(struct run *run, struct run *other) {
+    redlock_request request = patient_request();
+    redlock_request at_once = patient_request();
+
+    at_once.wait_ms = 0;
+    if (!acquire(run, run->client, &at_once) ||
+        redlock_acquire(other->client, &request, on_end, other, NULL) != REDLOCK_OK ||
+        !stands_in_line(other, run) || !release(run)) {
+        return false;
+    }
+    return count_nodes(run, "EXISTS " KEY, 1) > NODES / 2 &&
+           count_nodes(run, "EXISTS " QUEUE, 0) > NODES / 2;
+}
+
+static bool use_waiting(struct run *run) {
+    struct run other = {.masters = run->masters, .base = event_base_new()};
+
+    if (other.base == NULL) {
+        die("no loop");
+    }
+    other.client = connect_to(&other, "", "");
+    bool is_good = wait_for_somebody(run, &other) && pass_on(run, &other);
+    close_client(&other, other.client);
+    event_base_free(other.base);
+    return is_good;
+}
+
 static const struct feature {
     const char *name; /* in the table */
     bool (*use)(struct run *run);
@@ -263,6 +371,7 @@ static const struct feature {
     {"inspection", use_inspection, ""},
     {"permits", use_permits, ""},
     {"readers and a writer", use_modes, ""},
+    {"waiting in line", use_waiting, ""},
     {"several keys", use_several, ""},
     {"min_hold_ms, lock_delay_ms", use_stay, ""},
     {"change of nodes", use_change, ""},
@@ -329,7 +438,8 @@ static bool can_use(struct run *run, const struct feature *feature, const struct
         free(masters_query(run->masters, i, "SCRIPT FLUSH"));
         free(masters_query(run->masters, i, "ACL SETUSER %s reset on >secret resetchannels", USER));
         if (i < NODES || i == SPARE) {
-            free(masters_query(run->masters, i, "DEL %s %s %s:0 %s:1", KEY, OTHER_KEY, KEY, KEY));
+            free(masters_query(run->masters, i,
+                               "DEL " KEY " " OTHER_KEY " " KEY ":0 " KEY ":1 " QUEUE));
         }
     }
     if (first != row) {

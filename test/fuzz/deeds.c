@@ -1,9 +1,12 @@
 #include "deeds.h"
 
 #include "base/nanos.h"
+#include "io/clock.h"
 #include "peers.h"
 #include "world.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- the world ---- */
@@ -96,6 +99,90 @@ static void pass(struct run *run) {
     turns(run, 1 + (kind >= 128));
 }
 
+/* ---- messages ---- */
+
+/* Returns a time of the servers' clocks, which agree with the client's unless the input says so. */
+static uint64_t server_us(struct input *input, unsigned kind) {
+    uint64_t now_us = clock_now() / 1000;
+    return kind & 1 ? now_us + input_number(input) : now_us;
+}
+
+/* Pushes a key to the newest waiter of a peer, or to one that is nobody's. */
+static void push(struct run *run, unsigned peer, unsigned kind) {
+    const struct peers_waiter *waiter = peers_waiter(peer);
+    char text[256];
+    uint64_t us = server_us(&run->input, kind);
+    uint64_t left_ms = kind & 2 ? input_number(&run->input) : 1000;
+    uint64_t number = kind & 4 ? input_number(&run->input) : 0;
+    const char *token = kind & 8 ? "00112233445566778899aabbccddeeff00112233" : waiter->token;
+    const char *key = kind & 16 ? "b" : waiter->key;
+    uint64_t till_ms = kind & 32 ? 0 : us / 1000 + left_ms;
+    int length = snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %s %s", till_ms,
+                          us, number, token, key);
+    peers_publish(peer, text, kind & 64 ? (size_t)length / 2 : (size_t)length);
+}
+
+static void say_of_channel(struct run *run, unsigned peer) {
+    static const char *const phrases[] = {
+        "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n",
+        "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n",
+        "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n",
+        "*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\na\r\n$1\r\nb\r\n",
+        "-NOPERM this user has no permissions to access one of the channels\r\n",
+        "*3\r\n$7\r\nmessage\r\n$-1\r\n$-1\r\n",
+        ">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n",
+        "*3\r\n$7\r\nmessage\r\n",
+    };
+    const char *phrase = phrases[input_below(&run->input, sizeof(phrases) / sizeof(phrases[0]))];
+    peers_say_to_channel(peer, phrase, strlen(phrase));
+}
+
+/* Pushes the key to the waiters of all peers: a quorum. */
+static void push_all(struct run *run, unsigned kind) {
+    for (unsigned i = 0; i < run->peers; i++) {
+        push(run, i, kind);
+    }
+}
+
+static void deed_of_channel(struct run *run) {
+    struct input *input = &run->input;
+    unsigned kind = input_byte(input);
+    unsigned peer = kind / 8 % run->peers;
+    size_t length;
+    const char *bytes;
+    switch (kind % 8) {
+    case 0:
+        push(run, peer, 0);
+        break;
+    case 1:
+        push(run, peer, input_byte(input));
+        break;
+    case 2:
+        push_all(run, kind & 128 ? input_byte(input) : 0);
+        break;
+    case 3:
+        bytes = input_take(input, input_byte(input), &length);
+        peers_publish(peer, bytes, length);
+        break;
+    case 4:
+        bytes = input_take(input, input_byte(input), &length);
+        peers_say_to_channel(peer, bytes, length);
+        break;
+    case 5:
+        say_of_channel(run, peer);
+        break;
+    case 6:
+        peers_cut_messages(peer);
+        break;
+    case 7:
+        answer_all(run, MANNER_HELD);
+        break;
+    }
+    turns(run, 1);
+}
+
+/* ---- any of these ---- */
+
 void deed_of_world(struct run *run) {
     struct input *input = &run->input;
     unsigned kind = input_byte(input);
@@ -146,7 +233,11 @@ void deed_of_world(struct run *run) {
         pass(run);
         break;
     case 14:
-        world_pass(kind / 16 * NANOS_PER_MS); /* while the application is busy elsewhere */
+        if (kind < 64) {
+            deed_of_channel(run);
+        } else {
+            world_pass(kind / 16 * NANOS_PER_MS); /* while the application is busy elsewhere */
+        }
         break;
     case 15:
         turns(run, 1 + kind / 64);

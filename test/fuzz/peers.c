@@ -1,4 +1,7 @@
 /*
+ * A client has a connection to each peer for commands, and one for messages while requests wait in
+ * line. The connection for messages is the one that comes while the other one stands.
+ *
  * A peer listens on a Unix socket whose name is gone and that is reached by /proc/self/fd, so that
  * nothing is left in the file system however a run ends. The descriptor leads to one of two
  * sockets, of which one takes connections and the other refuses them.
@@ -16,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <redlock.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,13 +35,20 @@
 #define INBOX_SIZE (256 * 1024)
 #define OUTBOX_SIZE (192 * 1024)
 
+struct link {
+    struct peer *peer;
+    int socket; /* -1: no client is connected */
+    struct seat seat;
+};
+
 struct peer {
     struct door door;
-    int socket; /* -1: no client is connected */
     bool listens;
-    struct seat seat;
+    struct link commands, messages;
     enum manner manner;             /* the manner of the answers now */
     char newest[2 * PASSWORD_SIZE]; /* the last bytes that the input had the peer say */
+    char channel[64];               /* the name that the client has subscribed to, or "" */
+    struct peers_waiter waiter;
 };
 
 static struct peer peers[PEERS_MAX];
@@ -62,32 +73,52 @@ static int new_socket(void) {
     return fd;
 }
 
+static void make_link(struct link *link, struct peer *peer) {
+    link->peer = peer;
+    link->socket = -1;
+    CHECK(seat_init(&link->seat));
+}
+
 static void make_peers(void) {
     for (unsigned i = 0; i < PEERS_MAX; i++) {
         CHECK(door_make(&peers[i].door, new_socket(), new_socket(), DOOR + (int)i));
-        CHECK(seat_init(&peers[i].seat));
         peers[i].listens = true;
-        peers[i].socket = -1;
+        make_link(&peers[i].commands, &peers[i]);
+        make_link(&peers[i].messages, &peers[i]);
     }
 }
 
 /* ---- connections ---- */
 
-static void hang_up(struct peer *peer) {
-    if (peer->socket >= 0) {
-        close(peer->socket);
-        peer->socket = -1;
+static void hang_up(struct link *link) {
+    struct peer *peer = link->peer;
+    if (link->socket >= 0) {
+        close(link->socket);
+        link->socket = -1;
     }
-    seat_clear(&peer->seat);
-    memset(peer->newest, 0, sizeof(peer->newest));
+    seat_clear(&link->seat);
+    if (link == &peer->messages) {
+        peer->channel[0] = '\0';
+    } else {
+        memset(peer->newest, 0, sizeof(peer->newest));
+    }
 }
 
-/* Takes connections, of which the newest counts: the client has one at a time. */
+static void hang_up_if_ended(struct link *link) {
+    struct pollfd end = {.fd = link->socket};
+    if (link->socket >= 0 && poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0) {
+        hang_up(link);
+    }
+}
+
 static void take_connections(struct peer *peer) {
     int fd;
     while ((fd = door_accept(peer->door.listener)) >= 0) {
-        hang_up(peer);
-        peer->socket = fd;
+        hang_up_if_ended(&peer->commands);
+        hang_up_if_ended(&peer->messages);
+        struct link *link = peer->commands.socket < 0 ? &peer->commands : &peer->messages;
+        hang_up(link);
+        link->socket = fd;
     }
 }
 
@@ -114,22 +145,32 @@ void peers_begin(void) {
 
 void peers_end(void) {
     for (unsigned i = 0; i < PEERS_MAX; i++) {
-        take_connections(&peers[i]);
-        hang_up(&peers[i]);
+        peers_cut(i);
+        memset(&peers[i].waiter, 0, sizeof(peers[i].waiter));
     }
 }
 
 void peers_cut(unsigned index) {
     take_connections(&peers[index]);
-    hang_up(&peers[index]);
+    hang_up(&peers[index].commands);
+    hang_up(&peers[index].messages);
+}
+
+void peers_cut_messages(unsigned index) {
+    take_connections(&peers[index]);
+    hang_up(&peers[index].messages);
 }
 
 /* ---- answers ---- */
 
-static void say(struct peer *peer, const char *bytes, size_t length) {
-    if (length <= OUTBOX_SIZE - seat_unsent(&peer->seat)) {
-        seat_say(&peer->seat, bytes, length);
+static void say(struct link *link, const char *bytes, size_t length) {
+    if (length <= OUTBOX_SIZE - seat_unsent(&link->seat)) {
+        seat_say(&link->seat, bytes, length);
     }
+}
+
+static unsigned number_of(const struct link *link) {
+    return (unsigned)(link->peer - peers);
 }
 
 /* Returns whether the newest bytes contain the password, which may have come in pieces. */
@@ -145,39 +186,60 @@ static bool holds_password(struct peer *peer, const char *bytes, size_t length) 
 void peers_say(unsigned index, const char *bytes, size_t length) {
     struct peer *peer = &peers[index];
     take_connections(peer);
-    say(peer, bytes, length);
+    say(&peer->commands, bytes, length);
     told_password = holds_password(peer, bytes, length) || told_password;
+}
+
+void peers_say_to_channel(unsigned index, const char *bytes, size_t length) {
+    struct peer *peer = &peers[index];
+    take_connections(peer);
+    say(&peer->messages, bytes, length);
+    told_password = told_password || memmem(bytes, length, PEERS_PASSWORD, PASSWORD_SIZE) != NULL;
+}
+
+void peers_publish(unsigned index, const char *text, size_t length) {
+    struct peer *peer = &peers[index];
+    struct seat *seat = &peer->messages.seat;
+    if (peer->channel[0] != '\0' && length + 128 <= OUTBOX_SIZE - seat_unsent(seat)) {
+        seat_say_text(seat, "*3\r\n$7\r\nmessage\r\n");
+        seat_say_bulk(seat, peer->channel, strlen(peer->channel));
+        seat_say_bulk(seat, text, length);
+    }
+}
+
+const struct peers_waiter *peers_waiter(unsigned index) {
+    return &peers[index].waiter;
 }
 
 bool peers_told_password(void) {
     return told_password;
 }
 
-static void say_text(struct peer *peer, const char *text) {
-    say(peer, text, strlen(text));
+static void say_text(struct link *link, const char *text) {
+    say(link, text, strlen(text));
 }
 
 /* Refuses an unknown command as Redis does, with the command's own words. */
-static void say_unknown(struct peer *peer, const struct command *command) {
+static void say_unknown(struct link *link, const struct command *command) {
     const char *end = command->bytes + (command->size < 500 ? command->size : 500);
     char verb[16];
     char text[600];
     command_text(command, 0, verb, sizeof(verb));
     snprintf(text, sizeof(text), "-ERR unknown command '%s', with args beginning with: ", verb);
-    say_text(peer, text);
+    say_text(link, text);
     for (const char *p = command->bytes; p < end; p++) {
-        say(peer, *p == '\r' || *p == '\n' ? "'" : p, 1);
+        say(link, *p == '\r' || *p == '\n' ? "'" : p, 1);
     }
-    say_text(peer, "\r\n");
+    say_text(link, "\r\n");
 }
 
-static void say_items(struct peer *peer, const char *item, size_t count) {
+static void say_items(struct link *link, const char *item, size_t count) {
     char text[2048] = "";
     for (unsigned i = 0; i < count && i < 64; i++) {
         strcat(text, item);
     }
-    if (strlen(text) + 32 <= OUTBOX_SIZE - seat_unsent(&peer->seat)) {
-        seat_say_bulk(&peer->seat, text, strlen(text));
+    if (strlen(text) + 32 <= OUTBOX_SIZE - seat_unsent(&link->seat)) {
+        seat_say_bulk(&link->seat, text, strlen(text));
     }
 }
 
@@ -187,58 +249,140 @@ static bool has_words(const struct command *command, const char *words) {
 }
 
 /* Answers INFO, and the beat: the peer is to be trusted. */
-static bool answer_about_itself(struct peer *peer, const struct command *command) {
+static bool answer_about_itself(struct link *link, const struct command *command) {
     char info[160];
     if (command_is(command, "INFO", NULL)) {
         snprintf(info, sizeof(info), "run_id:run-of-%u\r\nuptime_in_seconds:4000000\r\nrole:master",
-                 (unsigned)(peer - peers));
+                 number_of(link));
     } else if (has_words(command, REDLOCK_MARKER_KEY)) {
         snprintf(info, sizeof(info), "%" PRIu64 " 4000000000000 1", clock_now() / 1000);
     } else {
         return false;
     }
-    say_items(peer, info, 1);
+    say_items(link, info, 1);
+    return true;
+}
+
+/* Returns whether the command calls the script. */
+static bool calls(const struct command *command, enum script script) {
+    char text[8];
+    command_text(command, 0, text, sizeof(text));
+    return command_is(command, "EVALSHA", script_sha(script)) ||
+           (strcmp(text, "EVAL") == 0 && has_words(command, script_text(script)));
+}
+
+/* Answers SUBSCRIBE, and probes, whose text it publishes: the channel is to be ready. */
+static bool answer_about_channel(struct link *link, const struct command *command) {
+    struct peer *peer = link->peer;
+    char text[160];
+    if (command_is(command, "SUBSCRIBE", NULL)) {
+        command_text(command, 1, peer->channel, sizeof(peer->channel));
+        snprintf(text, sizeof(text), "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
+                 strlen(peer->channel), peer->channel);
+        say_text(link, text);
+        return true;
+    }
+    if (!calls(command, SCRIPT_PROBE)) {
+        return false;
+    }
+    command_text(command, 4, text, sizeof(text));
+    peers_publish(number_of(link), text, strlen(text));
+    say_text(link, ":1\r\n");
+    return true;
+}
+
+/* The number of arguments of QUEUE for each key, of which the first is the value. */
+#define QUEUE_ARGUMENTS 6
+
+/* Returns the index of the first argument of QUEUE for a key. */
+static size_t queue_argument(const struct command *command, size_t key) {
+    return 3 + command_keys(command) + 1 + QUEUE_ARGUMENTS * key;
+}
+
+/* Notes the last waiter of a QUEUE, to which the input may push a key. */
+static void note_waiter(struct peer *peer, const struct command *command) {
+    size_t keys = command_keys(command);
+    if (keys > 0 && calls(command, SCRIPT_QUEUE)) {
+        char *token = peer->waiter.token;
+        command_text(command, queue_argument(command, keys - 1), token, PEERS_TOKEN_SIZE);
+        command_text(command, 2 + keys, peer->waiter.key, sizeof(peer->waiter.key));
+    }
+}
+
+/* Answers QUEUE: a grant with a counter if fenced, or a place behind as many as there are peers. */
+static bool answer_about_queues(struct link *link, const struct command *command,
+                                const char *item) {
+    char text[2048] = "";
+    if (!calls(command, SCRIPT_QUEUE)) {
+        return false;
+    }
+    for (size_t i = 0; i < command_keys(command) && i < 64; i++) {
+        char fenced[4];
+        size_t end = strlen(text);
+        command_text(command, queue_argument(command, i) + 3, fenced, sizeof(fenced));
+        if (strcmp(item, "y") == 0 && fenced[0] == '1') {
+            snprintf(text + end, sizeof(text) - end, "y%u", 7 + number_of(link) % 3);
+        } else if (item[0] == 'h') {
+            snprintf(text + end, sizeof(text) - end, "%sq%u", item, number_of(link));
+        } else {
+            snprintf(text + end, sizeof(text) - end, "%s", item);
+        }
+    }
+    say_items(link, text, 1);
+    return true;
+}
+
+/* Answers INSPECT: a key that is held, or free, and those in line, some of them at all peers. */
+static bool answer_about_holder(struct link *link, const struct command *command,
+                                const char *item) {
+    char text[400];
+    if (!calls(command, SCRIPT_INSPECT)) {
+        return false;
+    }
+    snprintf(text, sizeof(text), "%s 2 2 7 %040u/first 8 %040u %s",
+             item[0] == 'h' ? "h 700 7 0" : "f 0 7 0", 1, 2 + number_of(link) / 2,
+             item[0] == 'h' ? "somebody" : "");
+    say_items(link, text, 1);
     return true;
 }
 
 /* Sends items with counters, which agree or not by the numbers of the peers. */
-static void say_fenced_items(struct peer *peer, const char *item, size_t locks) {
+static void say_fenced_items(struct link *link, const char *item, size_t locks) {
     char granted[24];
-    snprintf(granted, sizeof(granted), "y%u", 7 + (unsigned)(peer - peers) % 3);
-    say_items(peer, strcmp(item, "y") == 0 ? granted : item, locks);
+    snprintf(granted, sizeof(granted), "y%u", 7 + number_of(link) % 3);
+    say_items(link, strcmp(item, "y") == 0 ? granted : item, locks);
 }
 
 /* Sends an item for each lock of the call. */
-static void say_of_locks(struct peer *peer, const struct command *command, const char *item) {
+static void say_of_locks(struct link *link, const struct command *command, const char *item) {
     bool is_fenced = has_words(command, COUNTER_SUFFIX "\r\n");
     unsigned keys = 1u + is_fenced + has_words(command, READERS_SUFFIX "\r\n") +
                     has_words(command, WRITER_SUFFIX "\r\n");
     if (is_fenced) {
-        say_fenced_items(peer, item, command_keys(command) / keys);
+        say_fenced_items(link, item, command_keys(command) / keys);
     } else {
-        say_items(peer, item, command_keys(command) / keys);
+        say_items(link, item, command_keys(command) / keys);
     }
 }
 
 /* Answers a call for permits: a refusal with the free permits, a grant with a counter if fenced. */
-static bool answer_about_permits(struct peer *peer, const struct command *command,
+static bool answer_about_permits(struct link *link, const struct command *command,
                                  const char *item) {
     char text[24];
     bool is_granted = strcmp(item, "y") == 0;
-    if (!has_words(command, script_sha(SCRIPT_PERMIT)) &&
-        !has_words(command, script_text(SCRIPT_PERMIT))) {
+    if (!calls(command, SCRIPT_PERMIT)) {
         return false;
     }
     if (is_granted && !has_words(command, "\r\n$1\r\n0\r\n")) {
-        say_fenced_items(peer, item, command_keys(command));
+        say_fenced_items(link, item, command_keys(command));
         return true;
     }
-    snprintf(text, sizeof(text), "%sf%x", item, 7 + (unsigned)(peer - peers));
-    say_items(peer, is_granted ? item : text, command_keys(command));
+    snprintf(text, sizeof(text), "%sf%x", item, 7 + number_of(link));
+    say_items(link, is_granted ? item : text, command_keys(command));
     return true;
 }
 
-static void answer_in_manner(struct peer *peer, const struct command *command, enum manner manner) {
+static void answer_in_manner(struct link *link, const struct command *command, enum manner manner) {
     static const struct {
         const char *to_set, *item, *to_all;
     } manners[MANNER_COUNT] = {
@@ -257,47 +401,63 @@ static void answer_in_manner(struct peer *peer, const struct command *command, e
     if (is_set && manners[manner].to_set != NULL) {
         text = manners[manner].to_set;
     } else if (is_script && manners[manner].item != NULL &&
-               answer_about_permits(peer, command, manners[manner].item)) {
+               (answer_about_permits(link, command, manners[manner].item) ||
+                answer_about_queues(link, command, manners[manner].item) ||
+                answer_about_holder(link, command, manners[manner].item))) {
         return;
     } else if (is_script && manners[manner].item != NULL) {
-        say_of_locks(peer, command, manners[manner].item);
+        say_of_locks(link, command, manners[manner].item);
         return;
     } else if (text == NULL || (manner == MANNER_NO_SCRIPT && !is_script)) {
         text = "+OK\r\n";
     }
-    say_text(peer, text);
+    say_text(link, text);
 }
 
 static bool answer(const struct command *command, void *arg) {
-    struct peer *peer = arg;
-    if (peer->manner == MANNER_UNKNOWN) {
-        say_unknown(peer, command);
-    } else if (peer->manner != MANNER_YES || !answer_about_itself(peer, command)) {
-        answer_in_manner(peer, command, peer->manner);
+    struct link *link = arg;
+    enum manner manner = link->peer->manner;
+    bool is_sound = manner == MANNER_YES || manner == MANNER_HELD;
+    note_waiter(link->peer, command);
+    if (manner == MANNER_UNKNOWN) {
+        say_unknown(link, command);
+    } else if (!is_sound ||
+               !(answer_about_itself(link, command) || answer_about_channel(link, command))) {
+        answer_in_manner(link, command, manner);
     }
     return true;
+}
+
+static unsigned serve(struct link *link, unsigned count) {
+    if (link->socket >= 0) {
+        seat_receive(&link->seat, link->socket, INBOX_SIZE);
+    }
+    ssize_t answered = seat_serve(&link->seat, count, answer, link);
+    CHECK(answered >= 0);
+    return (unsigned)answered;
 }
 
 unsigned peers_answer(unsigned index, enum manner manner, unsigned count) {
     struct peer *peer = &peers[index];
     take_connections(peer);
-    if (peer->socket >= 0) {
-        seat_receive(&peer->seat, peer->socket, INBOX_SIZE);
-    }
     peer->manner = manner;
-    ssize_t answered = seat_serve(&peer->seat, count, answer, peer);
-    CHECK(answered >= 0);
-    return (unsigned)answered;
+    unsigned answered = serve(&peer->commands, count);
+    return answered + serve(&peer->messages, count - answered);
 }
 
 void peers_set_chunk(size_t chunk) {
     chunk_size = chunk;
 }
 
+static void send_due(struct link *link) {
+    if (link->socket >= 0) {
+        seat_send(&link->seat, link->socket, chunk_size > 0 ? chunk_size : SIZE_MAX);
+    }
+}
+
 void peers_turn(void) {
     for (unsigned i = 0; i < PEERS_MAX; i++) {
-        if (peers[i].socket >= 0) {
-            seat_send(&peers[i].seat, peers[i].socket, chunk_size > 0 ? chunk_size : SIZE_MAX);
-        }
+        send_due(&peers[i].commands);
+        send_due(&peers[i].messages);
     }
 }

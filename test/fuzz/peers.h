@@ -26,13 +26,30 @@ void peers_end(void);
 /* Takes connections from now on, or refuses them. Connections that stand are not touched. */
 void peers_listen(unsigned peer, bool listens);
 
-/* Closes the connection, and drops bytes not sent yet. */
+/* Closes all connections, and drops bytes not sent yet. */
 void peers_cut(unsigned peer);
 
-/* Sends these bytes; bytes beyond the peer's room are dropped. */
-void peers_say(unsigned peer, const char *bytes, size_t length);
+/* Closes the connection for messages alone. */
+void peers_cut_messages(unsigned peer);
 
-/* Returns whether bytes of peers_say contained the password, which others may then repeat. */
+/* Send these bytes on the connection for commands, or for messages; beyond the room: dropped. */
+void peers_say(unsigned peer, const char *bytes, size_t length);
+void peers_say_to_channel(unsigned peer, const char *bytes, size_t length);
+
+/* Sends a message to the channel that the client has subscribed to, if any. */
+void peers_publish(unsigned peer, const char *text, size_t length);
+
+#define PEERS_TOKEN_SIZE 41
+
+/* The newest request that asked a peer for a place in line; "" where none has. */
+struct peers_waiter {
+    char token[PEERS_TOKEN_SIZE];
+    char key[72];
+};
+
+const struct peers_waiter *peers_waiter(unsigned peer);
+
+/* Returns whether bytes that were sent contained the password, which others may then repeat. */
 bool peers_told_password(void);
 
 /* Sets the most bytes that each peer sends in an iteration; 0: no bound. */

@@ -376,7 +376,7 @@ static void fences_of_contenders_grow_strictly(void **state) {
         assert_true(status == REDLOCK_OK || status == REDLOCK_ELOST);
         winner->call = begin_acquire(f, winner->client, &request);
     }
-    assert_true(diary_count(&f->diary, "acquiring -> raising") > 0);
+    assert_true(diary_count(&f->diary, " -> raising") > 0);
 }
 
 int main(void) {

@@ -200,6 +200,25 @@ static void owners_that_look_alike_are_not_one(void **state) {
     assert_false(look(f, client).view.held);
 }
 
+/* A value that no reply may carry is told in part, and does not cost the connection. */
+static void a_foreign_value_may_be_long(void **state) {
+    struct fixture *f = *state;
+    static char value[100000];
+    redlock_client *client = connect_client(f);
+
+    memset(value, 'x', sizeof(value));
+    memcpy(value, ZEROS "/long", 45);
+    take_with_bytes(f, 0, 3, value, sizeof(value));
+    struct sight sight = look(f, client);
+    assert_int_equal(sight.status, REDLOCK_OK);
+    assert_true(sight.view.held);
+    assert_memory_equal(sight.owner, "longxxx", 7);
+    for (size_t i = 0; i < FIVE; i++) {
+        assert_true(sight.nodes[i].answered);
+        assert_int_equal(node_info(client, i).disconnected, 0);
+    }
+}
+
 static void what_is_no_lock_is_named(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -433,6 +452,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_split_is_nobody),
         ON_FIVE_MASTERS(a_foreign_owner_is_cleaned),
         ON_FIVE_MASTERS(owners_that_look_alike_are_not_one),
+        ON_FIVE_MASTERS(a_foreign_value_may_be_long),
         ON_FIVE_MASTERS(what_is_no_lock_is_named),
         ON_FIVE_MASTERS(a_minority_need_not_answer),
         ON_FIVE_MASTERS(who_is_not_trusted_does_not_count),

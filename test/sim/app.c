@@ -355,9 +355,10 @@ void app_check_idle(struct app *app) {
     running = &app->process;
     size_t count = redlock_client_nodes(app->client, infos, SERVERS_MAX);
     running = NULL;
-    unsigned beats = app->plan->options.guards != REDLOCK_GUARDS_OFF; /* the only commands left */
+    /* The only commands left: a beat, and the probe of a channel. */
+    unsigned own = 1 + (app->plan->options.guards != REDLOCK_GUARDS_OFF);
     for (size_t i = 0; i < count; i++) {
-        if (infos[i].commands > beats || infos[i].release_debts != 0) {
+        if (infos[i].commands > own || infos[i].release_debts != 0) {
             violate(app_world(app), INVARIANT_BOUNDS,
                     "process %u is idle, but node %zu has %" PRIu32
                     " commands under way and is owed %zu releases",

@@ -14,8 +14,6 @@
 #include <redlock.h>
 #include <stdbool.h>
 
-#define WORKERS_MAX 4
-
 /* One accepted request, from its call to its callback; or a lock's on_lost. */
 struct record {
     STAILQ_ENTRY(record) link;
@@ -46,6 +44,7 @@ struct worker {
     struct record *losses;   /* record of the lock's on_lost */
     bool is_held;
     struct hold hold;
+    unsigned turns;    /* number of locks that it had in the last phase */
     bool has_finished; /* whether its part of the last phase is done */
 };
 

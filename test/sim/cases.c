@@ -44,6 +44,8 @@
 #define WRITE_FENCED_SHA "<write fenced sha>"
 #define BEAT_TEXT "<beat text>"
 #define BEAT_SHA "<beat sha>"
+#define PROBE_TEXT "<probe text>"
+#define PROBE_SHA "<probe sha>"
 #define MARKER REDLOCK_MARKER_KEY
 #define EXPIRE "<wait until it has expired>" /* and the key */
 
@@ -624,6 +626,12 @@ static const struct test_case cases[] = {
     {"pexpire of nothing deletes", {{"SET", "k", A}, {"PEXPIRE", "k", "0"}, {"GET", "k"}}},
     {"del", {{"SET", "k", A}, {"DEL", "k"}, {"DEL", "k"}, {"PTTL", "k"}}},
     {"get of a list", {{"LPUSH", "k", "x"}, {"GET", "k"}}},
+    {"probe: nobody listens",
+     {{"SCRIPT", "FLUSH"},
+      {"EVALSHA", PROBE_SHA, "0", "redlock:1", "hello"},
+      {"EVAL", PROBE_TEXT, "0", "redlock:1", "hello"},
+      {"EVALSHA", PROBE_SHA, "0", "redlock:1", "hello"},
+      {"PUBLISH", "redlock:1", "hello"}}},
     {"what a handshake says", {{"PING"}, {"SELECT", "0"}, {"CLIENT", "SETNAME", "me"}}},
 };
 
@@ -657,7 +665,9 @@ static const char *text_of(const char *word) {
                  {WRITE_FENCED_TEXT, script_text, SCRIPT_WRITE_FENCED},
                  {WRITE_FENCED_SHA, script_sha, SCRIPT_WRITE_FENCED},
                  {BEAT_TEXT, script_text, SCRIPT_BEAT},
-                 {BEAT_SHA, script_sha, SCRIPT_BEAT}};
+                 {BEAT_SHA, script_sha, SCRIPT_BEAT},
+                 {PROBE_TEXT, script_text, SCRIPT_PROBE},
+                 {PROBE_SHA, script_sha, SCRIPT_PROBE}};
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
         if (strcmp(word, marks[i].mark) == 0) {
             return marks[i].text(marks[i].script);

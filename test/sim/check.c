@@ -22,6 +22,7 @@ void check_init(struct checker *checker, struct network *network, unsigned keys)
     memset(checker->set_last, 0xff, sizeof(checker->set_last));
     memset(checker->released_last, 0xff, sizeof(checker->released_last)); /* NO_TOKEN */
     LIST_INIT(&checker->holds);
+    checker->passes.taker = NO_TOKEN;
 }
 
 void check_finish(struct checker *checker) {
@@ -32,6 +33,15 @@ void check_finish(struct checker *checker) {
 }
 
 /* ---- tokens ---- */
+
+/* Returns the token of the try before, of the same request, which stands in `text`, or NULL. */
+static const struct token *try_before(const struct checker *checker,
+                                      const struct event_base *process, const char *text) {
+    uint32_t number = check_token_of(checker, text, strnlen(text, 40));
+    const struct token *token = number != NO_TOKEN ? &checker->tokens[number] : NULL;
+    bool is_mine = token != NULL && token->process == process && token->life == process->life;
+    return is_mine && !token->is_over && !token->is_between && token->handovers == 0 ? token : NULL;
+}
 
 /* The token's first eight digits are its number. */
 void check_new_token(struct event_base *process, char text[41]) {
@@ -49,10 +59,13 @@ void check_new_token(struct event_base *process, char text[41]) {
         }
     }
     struct token *token = &checker->tokens[checker->token_count];
+    const struct token *before = try_before(checker, process, text);
     *token = (struct token){.process = process,
                             .life = process->life,
                             .key = KEYS_MAX,
                             .first_sent = NEVER,
+                            .ticket = before != NULL ? before->ticket : 0,
+                            .is_redrawn = before != NULL && before->is_redrawn,
                             .failed = process->failed,
                             .moves = checker->moves[process->index]};
     struct rng *rng = &process->world->rng;
@@ -301,10 +314,10 @@ void check_next_list(struct event_base *process, uint32_t list) {
  * Notes that the keys are kept from others, for the time less the allowance for clocks. A key held
  * by grants in doubt keeps nobody out.
  */
-static void note_stay(const struct hold *hold, uint64_t from, uint64_t ms) {
+static void note_stay(const struct hold *hold, uint64_t since, uint64_t ms) {
     struct checker *checker = checker_of(hold->process->world);
     uint64_t slack = (uint64_t)((double)(ms * MS) * checker->drift) + 3 * MS;
-    uint64_t until = tempo_true(&hold->process->clock, from) + ms * MS - slack;
+    uint64_t until = since + ms * MS - slack;
     if (ms * MS > slack && !check_is_excused(checker, hold)) {
         checker->stays[checker->stay_count++ % STAYS_MAX] =
             (struct stay){hold->keys, hold->is_reader, until};
@@ -318,7 +331,7 @@ void check_stays(const struct hold *hold, uint64_t min_hold_ms) {
 
 void check_delays(const struct hold *hold, uint64_t lock_delay_ms) {
     if (check_is_valid(hold)) {
-        note_stay(hold, hold->end, lock_delay_ms);
+        note_stay(hold, tempo_true(&hold->process->clock, hold->end), lock_delay_ms);
     }
 }
 
@@ -356,8 +369,12 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
                           .keys = keys,
                           .is_reader = mode == REDLOCK_READER,
                           .token = number,
-                          .began = lock->flight->round.start};
-    token->is_acquired = true;
+                          .began = tempo_true(&process->clock, lock->flight->round.start)};
+    token->is_between = false;
+    if (!token->is_acquired) {
+        token->is_acquired = true;
+        token->acquired_at = checker->world->now;
+    }
     hold->end = check_claimed_end(lock);
     if (hold->end <= now || hold->end - now <= min_validity) {
         violate(checker->world, INVARIANT_QUORUM,
@@ -519,8 +536,8 @@ static bool is_excused(const struct checker *checker, const struct token *token,
            checker->moves[token->process->index] != token->moves || token->is_late[server];
 }
 
-static void check_left_token(struct checker *checker, const struct master *master, unsigned key,
-                             const char *text, size_t length) {
+static void check_left_token(const struct checker *checker, const struct master *master,
+                             unsigned key, const char *text, size_t length) {
     uint32_t number = check_token_of(checker, text, length);
     if (number == NO_TOKEN) {
         return;
@@ -552,6 +569,19 @@ static void check_left_readers(struct checker *checker, struct master *master, u
     }
 }
 
+/*
+ * Checks that a place is not left because nobody gave it up. A server that was asked to, and
+ * refused, is asked again only for as long as it may have the key: a grant is then given back.
+ */
+static void check_left_place(const struct checker *checker, const struct master *master,
+                             unsigned key, const char *text, size_t length) {
+    uint32_t number = check_token_of(checker, text, length);
+    bool was_asked = number != NO_TOKEN && checker->tokens[number].released_on[master->index] != 0;
+    if (!was_asked && !checker->has_caps) {
+        check_left_token(checker, master, key, text, length);
+    }
+}
+
 static void check_leftover(struct checker *checker, struct master *master, unsigned key) {
     master->store.db = checker->db;
     const struct store_key *found =
@@ -561,6 +591,7 @@ static void check_leftover(struct checker *checker, struct master *master, unsig
     } else if (found != NULL && found->type == STORE_STRING) {
         check_left_token(checker, master, key, found->value, found->value_length);
     }
+    check_places(checker, master, key, check_left_place);
 }
 
 void check_leftovers(struct checker *checker) {

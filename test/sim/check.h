@@ -33,7 +33,7 @@ struct hold {
     uint32_t keys; /* mask: all its keys */
     bool is_reader;
     uint32_t token;
-    uint64_t began;    /* start of the round that acquired it, by the process's clock */
+    uint64_t began;    /* start of the round that acquired it, in true time */
     uint64_t end;      /* end of its validity as last seen, by the process's clock; 0: not valid */
     bool is_over;      /* whether its validity has ended, and must not come back */
     bool is_disturbed; /* whether the process was paused or preempted since the validity began */
@@ -95,16 +95,22 @@ struct look {
 struct token {
     char text[41];
     struct event_base *process;
-    unsigned life;       /* number of the life of the process's client */
-    unsigned key;        /* least of its keys; KEYS_MAX: not sent yet */
-    uint32_t keys;       /* mask: all its keys */
-    uint64_t first_sent; /* instant of the first send, by the process's clock */
-    bool is_reader;      /* whether the token belongs to a reader, and stands in lists of readers */
-    bool is_acquired;    /* whether its application was told that it has the lock */
-    bool is_over;        /* whether the request failed, or the lock was released */
-    bool is_to_be_told;  /* whether its client is closed, and its holder was not told so yet */
-    uint64_t failed;     /* refused allocations of its process when the token was made */
-    unsigned moves;      /* changes of the process's lists when the token was made */
+    unsigned life;        /* number of the life of the process's client */
+    unsigned key;         /* least of its keys; KEYS_MAX: not sent yet */
+    uint32_t keys;        /* mask: all its keys */
+    uint64_t first_sent;  /* instant of the first send, by the process's clock */
+    int64_t ticket;       /* its request's ticket; 0: none was sent */
+    bool is_redrawn;      /* whether the request has got another ticket once */
+    bool is_placed;       /* whether a place was asked for under the token */
+    uint64_t acquired_at; /* true instant of the news that it is acquired */
+    unsigned handovers;   /* number of requests that it was handed over to */
+    bool is_between;      /* whether the latest of them is to be told of that yet */
+    bool is_reader;     /* whether the token belongs to a reader, and stands in lists of readers */
+    bool is_acquired;   /* whether its application was told that it has the lock */
+    bool is_over;       /* whether the request failed, or the lock was released */
+    bool is_to_be_told; /* whether its client is closed, and its holder was not told so yet */
+    uint64_t failed;    /* refused allocations of its process when the token was made */
+    unsigned moves;     /* changes of the process's lists when the token was made */
     /* True time until which each node certainly keeps the key for the token. */
     uint64_t keeps_until[SERVERS_MAX][KEYS_MAX];
     /* Expiry of the key at each node, and the command that set it. */
@@ -118,6 +124,12 @@ struct token {
      * replies tell.
      */
     uint64_t promised[SERVERS_MAX][KEYS_MAX];
+    /* The grant that each node pushed last. */
+    struct pushed {
+        uint64_t at;             /* true instant of the push */
+        uint64_t until;          /* true time until which the node then kept the key */
+        uint64_t doubtful_until; /* as below */
+    } pushed[SERVERS_MAX][KEYS_MAX];
     /*
      * Instant until which the grant may count although another client may rely on keys that the
      * server lost.
@@ -127,6 +139,19 @@ struct token {
     unsigned set_on[SERVERS_MAX];      /* connection on which the SET was sent; 0: none */
     unsigned released_on[SERVERS_MAX]; /* connection on which the latest script about the token was
                                           sent */
+};
+
+/* Keys that a command has passed on to waiters, until its other effects are noted. */
+#define PASSES_MAX 64
+struct passes {
+    struct pass {
+        uint32_t token;
+        unsigned key;
+        unsigned heard; /* number of subscribers */
+    } list[PASSES_MAX];
+    unsigned count;
+    bool is_mixed;  /* whether the command gives places to several waiters as well */
+    uint32_t taker; /* token that the command has given the key, if it asks for one place */
 };
 
 /* Grants of a server to a process that its replicas have yet to confirm. */
@@ -165,7 +190,9 @@ struct checker {
     char semaphore[200];
     uint64_t asked_ttl_ms[PROCESSES_MAX][KEYS_MAX];  /* longest TTL that was asked for */
     uint32_t released_last[PROCESSES_MAX][KEYS_MAX]; /* token of the latest release */
-    uint32_t set_last[SERVERS_MAX][KEYS_MAX];        /* token that the node was given last */
+    /* The latest channel of each process at each server from which a message has arrived. */
+    char channels[PROCESSES_MAX][SERVERS_MAX][SIM_CHANNEL_MAX + 1];
+    uint32_t set_last[SERVERS_MAX][KEYS_MAX]; /* token that the node was given last */
     struct token *tokens;
     uint32_t token_count, token_capacity;
     struct hold_list holds;
@@ -190,6 +217,7 @@ struct checker {
         is_closing[PROCESSES_MAX]; /* number of the life of the client that is closed, plus one */
 
     uint32_t wait_replicas; /* number of replicas that have to confirm a grant; 0: none */
+    struct passes passes;
     struct unconfirmed unconfirmed[PROCESSES_MAX][SERVERS_MAX];
     struct stay stays[STAYS_MAX];
     unsigned stay_count; /* number of stays so far */
@@ -204,6 +232,8 @@ struct checker {
     uint64_t shared;         /* readers that were let in while another reader was */
     uint64_t excused;        /* holds that were valid beside another one, and are excused */
     uint64_t looks;          /* questions about keys that were answered with certainty */
+    uint64_t passed;         /* keys that servers passed on to waiters */
+    uint64_t handed_over;    /* locks that went to another request of their client */
 };
 
 void check_init(struct checker *checker, struct network *network, unsigned keys);
@@ -217,6 +247,13 @@ void check_sent(struct link *link, const char *data, size_t length);
 struct effect *check_effects(const struct link *link, const struct words *words,
                              const struct reply *reply, unsigned *count);
 bool check_is_beat(const struct words *words);
+/* Notes a text that a server has published, in the middle of a command, to `heard` subscribers. */
+void check_published(struct world *world, const struct word *text, unsigned heard);
+/* Notes that a message of the link's channel has arrived. */
+void check_listens(struct event_base *process, struct link *link);
+
+/* Takes a text that was published to a process. */
+void check_pushed(struct event_base *process, unsigned server, const char *text, size_t length);
 /* Notes that a server has lost its keys, and tells its clients by its restart. */
 void check_forgotten(struct master *master);
 /* After check_forgotten: the clients do not know yet. */
@@ -261,6 +298,18 @@ void check_extended(struct hold *hold, uint64_t asked_at);
  * stay.
  */
 void check_over(struct event_base *process, const redlock_lock *lock);
+/*
+ * Notes that a lock that was released, in spite of check_over, may become the next request's: of
+ * the same process, under the same token.
+ */
+void check_parting(struct event_base *process, const redlock_lock *lock);
+
+/*
+ * Checks an acquisition, which may be by such a lock. The request began at `began_at`, in true
+ * time; a token is handed over `most` times.
+ */
+void check_handed_over(struct event_base *process, const redlock_lock *lock, uint64_t began_at,
+                       uint32_t most);
 
 /* Note that a hold is released, or that its process dies, and that no other client may get its
    keys for min_hold_ms after the round that got it, or for lock_delay_ms after its validity. */

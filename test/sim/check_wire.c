@@ -5,10 +5,12 @@
 #include "check_load.h"
 #include "checker.h"
 
+#include "wire/push.h"
 #include "wire/script.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /*
  * Returns whether the command calls the script, by its SHA-1 or with its text. The texts are long:
@@ -29,12 +31,13 @@ bool check_is_beat(const struct words *words) {
 
 static const struct form *form_of(const struct words *words) {
     static const struct form forms[] = {
-        {SCRIPT_RELEASE, 1, 1, false},      {SCRIPT_RENEW, 1, 2, false},
-        {SCRIPT_STAY, 1, 2, false},         {SCRIPT_PERMIT, 1, 5, false},
-        {SCRIPT_TAKE, 0, 7, false},         {SCRIPT_KEEP, 2, 4, false},
-        {SCRIPT_SHARE, 3, 3, true},         {SCRIPT_SHARE_KEEP, 2, 2, true},
-        {SCRIPT_SHARE_END, 2, 1, true},     {SCRIPT_WRITE, 3, 3, false},
-        {SCRIPT_WRITE_FENCED, 4, 5, false},
+        {SCRIPT_RELEASE, 1, 1, false, 0},      {SCRIPT_RENEW, 1, 2, false, 0},
+        {SCRIPT_STAY, 1, 2, false, 0},         {SCRIPT_PERMIT, 1, 5, false, 0},
+        {SCRIPT_TAKE, 0, 7, false, 0},         {SCRIPT_KEEP, 2, 4, false, 0},
+        {SCRIPT_SHARE, 3, 3, true, 0},         {SCRIPT_SHARE_KEEP, 2, 2, true, 0},
+        {SCRIPT_SHARE_END, 2, 1, true, 0},     {SCRIPT_WRITE, 3, 3, false, 0},
+        {SCRIPT_WRITE_FENCED, 4, 5, false, 0}, {SCRIPT_QUEUE, 1, 6, false, 1},
+        {SCRIPT_LEAVE, 1, 2, false, 0},
     };
     for (unsigned i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         if (calls(words, forms[i].script)) {
@@ -66,6 +69,7 @@ struct claim {
     const struct word *names; /* its keys */
     unsigned count;
     const struct word *value, *ttl;
+    const struct word *ticket; /* NULL: none */
     bool is_reader;
     bool may_repeat; /* whether the call was refused, and may be repeated */
 };
@@ -127,8 +131,12 @@ static void take_sent(struct checker *checker, const struct link *link, const st
     } else if (token->is_over) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used after its end", number);
     }
+    if (claim->ticket != NULL) {
+        check_ticket(checker, number, claim->ticket);
+    }
     const struct hold *hold = check_hold_of(checker, number);
-    if (token->is_acquired && (hold == NULL || check_claimed_end(hold->lock) == 0)) {
+    if (token->is_acquired && !token->is_between &&
+        (hold == NULL || check_claimed_end(hold->lock) == 0)) {
         violate(world, INVARIANT_REVIVAL, "process %u tops up key %u, which it has lost",
                 process->index, token->key);
     }
@@ -150,11 +158,11 @@ struct place {
     unsigned key, argument, key_end;
 };
 
-static struct place first_place(const struct words *words) {
+static struct place first_place(const struct words *words, const struct form *form) {
     long long keys = 0;
     word_number(&words->word[2], &keys);
     unsigned end = 3 + (unsigned)keys;
-    return (struct place){.key = 3, .argument = end, .key_end = end};
+    return (struct place){.key = 3, .argument = end + form->leading, .key_end = end};
 }
 
 /*
@@ -173,6 +181,7 @@ static bool next_claim(const struct words *words, const struct form *form, struc
                             .count = (unsigned)count,
                             .value = &arguments[0],
                             .ttl = &arguments[1],
+                            .ticket = form->script == SCRIPT_QUEUE ? &arguments[5] : NULL,
                             .is_reader = form->is_reader,
                             .may_repeat = true};
     bool has_counters = form->keys == 0 && word_is(&arguments[3], "1");
@@ -183,8 +192,11 @@ static bool next_claim(const struct words *words, const struct form *form, struc
 
 static void takes_sent(struct checker *checker, const struct link *link, const struct words *words,
                        const struct form *form) {
-    struct place at = first_place(words);
+    struct place at = first_place(words, form);
     struct claim claim;
+    if (form->script == SCRIPT_QUEUE) {
+        check_channel(checker, link, &words->word[at.key_end]);
+    }
     while (next_claim(words, form, &at, &claim)) {
         take_sent(checker, link, &claim);
     }
@@ -209,7 +221,8 @@ static void script_sent(struct checker *checker, const struct link *link,
 }
 
 static bool is_release(enum script script) {
-    return script == SCRIPT_RELEASE || script == SCRIPT_STAY || script == SCRIPT_SHARE_END;
+    return script == SCRIPT_RELEASE || script == SCRIPT_LEAVE || script == SCRIPT_STAY ||
+           script == SCRIPT_SHARE_END;
 }
 
 /*
@@ -319,10 +332,8 @@ static const struct expiry *note_expiry(const struct checker *checker, struct to
  * Notes the effect of a command with the token on the key `name`. Returns whether the token has the
  * key now.
  */
-static bool note_effect(const struct link *link, const struct word *name, uint32_t number,
-                        struct effect *effect) {
-    struct checker *checker = checker_of(link->network->world);
-    struct master *master = &link->server->master;
+static bool note_effect(struct checker *checker, struct master *master, const struct word *name,
+                        uint32_t number, bool is_late, struct effect *effect) {
     struct token *token = &checker->tokens[number];
     unsigned index = check_key_of(checker, name);
     const struct store_key *key = master_find(master, name->text, name->length);
@@ -343,12 +354,12 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
     check_ttl(checker, master, number, expires_ms);
     if (is_new) {
         check_free(checker, master, number, index);
-        token->is_late[master->index] = link->conn == NULL;
+        token->is_late[master->index] = is_late;
     }
     bool was_granted = is_new;
     if (token->is_reader) { /* the key may have been there before */
         was_granted = token->keeps_until[master->index][index] <= checker->world->now;
-        token->is_late[master->index] |= link->conn == NULL;
+        token->is_late[master->index] |= is_late;
     }
     token->keeps_until[master->index][index] = master_keeps_until(master, expires_ms);
     const struct expiry *expiry = note_expiry(checker, token, master, index, is_new, expires_ms);
@@ -362,34 +373,154 @@ static bool note_effect(const struct link *link, const struct word *name, uint32
         .lasts_ms = expiry->lasts_ms,
         .set_at = expiry->set_at,
     };
-    TRACE(link->network->world, "node %u: key %.*s has token %" PRIu32 " for %lld ms%s",
-          master->index, (int)name->length, name->text, number, (long long)effect->left_ms,
-          is_new ? ", new" : "");
+    TRACE(checker->world, "node %u: key %.*s has token %" PRIu32 " for %lld ms%s", master->index,
+          (int)name->length, name->text, number, (long long)effect->left_ms, is_new ? ", new" : "");
     return true;
 }
 
 static void note_claim(const struct link *link, const struct claim *claim, bool is_kept,
                        struct effect *effects, unsigned *count) {
-    const struct checker *checker = checker_of(link->network->world);
+    struct checker *checker = checker_of(link->network->world);
     uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
     for (unsigned i = 0; i < claim->count && number != NO_TOKEN; i++) {
         struct effect *effect = &effects[*count];
-        *count += note_effect(link, &claim->names[i], number, effect);
+        *count += note_effect(checker, &link->server->master, &claim->names[i], number,
+                              link->conn == NULL, effect);
         effect->was_kept |= is_kept;
     }
 }
 
-static void note_claims(const struct link *link, const struct words *words, const struct form *form,
-                        struct effect *effects, unsigned *count) {
-    struct place at = first_place(words);
-    struct claim claim;
-    while (next_claim(words, form, &at, &claim)) {
-        note_claim(link, &claim, script_takes(form->script) || form->is_reader, effects, count);
+/* Notes that a key is its token's no more: a call may release it, and pass it on to another one. */
+static void note_released(const struct link *link, const struct claim *claim) {
+    struct checker *checker = checker_of(link->network->world);
+    struct master *master = &link->server->master;
+    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
+    unsigned index = check_key_of(checker, &claim->names[0]);
+    int64_t expires_ms;
+    if (number == NO_TOKEN || index == checker->key_count) {
+        return;
+    }
+    const struct store_key *key = master_find(master, claim->names[0].text, claim->names[0].length);
+    if (!has_it(checker, master, number, key, &expires_ms)) {
+        checker->tokens[number].keeps_until[master->index][index] = 0;
     }
 }
 
-struct effect *check_effects(const struct link *link, const struct words *words,
-                             const struct reply *reply, unsigned *count) {
+/* Checks that a key was not freed while somebody stands in line. */
+static void check_passed_on(const struct link *link, const struct claim *claim) {
+    struct checker *checker = checker_of(link->network->world);
+    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
+    unsigned key = check_key_of(checker, &claim->names[0]);
+    if (number != NO_TOKEN && key < checker->key_count) {
+        check_freed(checker, &link->server->master, number, key);
+    }
+}
+
+/* Checks the claims of a call that may pass keys on, before its effects are noted. */
+static void check_passing(const struct link *link, const struct words *words,
+                          const struct form *form, const struct reply *reply) {
+    bool may_pass = form->script == SCRIPT_LEAVE || form->script == SCRIPT_RELEASE;
+    struct place at = first_place(words, form);
+    struct claim claim;
+    while (may_pass && reply->type != REPLY_ERROR && next_claim(words, form, &at, &claim)) {
+        check_passed_on(link, &claim);
+    }
+    at = first_place(words, form);
+    while (form->script == SCRIPT_LEAVE && next_claim(words, form, &at, &claim)) {
+        note_released(link, &claim);
+        if (reply->type != REPLY_ERROR) {
+            check_left(checker_of(link->network->world), &link->server->master, claim.value,
+                       &claim.names[0]);
+        }
+    }
+    checker_of(link->network->world)->passes.is_mixed =
+        form->script == SCRIPT_QUEUE && !word_is(&words->word[2], "1");
+}
+
+static void note_claims(const struct link *link, const struct words *words, const struct form *form,
+                        bool was_refused, struct effect *effects, unsigned *count) {
+    struct checker *checker = checker_of(link->network->world);
+    struct place at = first_place(words, form);
+    struct claim claim;
+    while (next_claim(words, form, &at, &claim)) {
+        unsigned before = *count;
+        note_claim(link, &claim, script_takes(form->script) || form->is_reader, effects, count);
+        unsigned key = check_key_of(checker, &claim.names[0]);
+        bool has_channel = claim.ticket != NULL && words->word[at.key_end].length > 0;
+        if (has_channel && !was_refused && key < checker->key_count) {
+            check_flag(checker, &link->server->master, key);
+        }
+        if (claim.ticket != NULL && *count > before && effects[before].is_new &&
+            !checker->passes.is_mixed) {
+            checker->passes.taker = effects[before].token;
+            check_turn(checker, &link->server->master, effects[before].token, effects[before].key);
+        }
+    }
+}
+
+/* ---- keys that are passed on ---- */
+
+void check_published(struct world *world, const struct word *text, unsigned heard) {
+    struct checker *checker = checker_of(world);
+    struct passes *passes = &checker->passes;
+    struct push push;
+    if (checker->load != NULL || !push_read(text->text, text->length, &push) ||
+        push.expires_ms == 0) {
+        return;
+    }
+    uint32_t number = check_token_of(checker, push.token, 40);
+    unsigned key = check_key_of(checker, &(struct word){push.key, push.key_length});
+    if (heard == 0 && passes->count >= PASSES_MAX / 2) {
+        return; /* so many dead waiters */
+    }
+    if (number == NO_TOKEN || key == checker->key_count || passes->count == PASSES_MAX) {
+        violate(world, INVARIANT_TOKENS, "a key is passed on that is nobody's, or to nobody");
+        return;
+    }
+    passes->list[passes->count++] = (struct pass){number, key, heard};
+    check_claim(checker, &push);
+}
+
+/* Returns whether the connection has ended on which the token asked for its place. */
+static bool has_ended(const struct checker *checker, unsigned server, const struct token *token) {
+    const struct link *link;
+    TAILQ_FOREACH(link, &checker->network->links, all_link) {
+        if (link->number == token->set_on[server]) {
+            return link->conn == NULL;
+        }
+    }
+    return true;
+}
+
+/* Notes the keys that a command has passed on, once those that it has freed are noted. */
+static void note_passes(struct checker *checker, struct master *master) {
+    struct passes *passes = &checker->passes;
+    for (unsigned i = 0; i < passes->count; i++) {
+        const struct pass *pass = &passes->list[i];
+        const char *name = checker->keys[pass->key];
+        struct token *token = &checker->tokens[pass->token];
+        struct effect effect;
+        if (note_effect(checker, master, &(struct word){name, strlen(name)}, pass->token,
+                        has_ended(checker, master->index, token), &effect)) {
+            token->pushed[master->index][pass->key] = (struct pushed){
+                .at = checker->world->now,
+                .until = token->keeps_until[master->index][pass->key],
+                .doubtful_until = effect.doubtful_until,
+            };
+            if (effect.is_new && !passes->is_mixed && pass->token != passes->taker) {
+                check_heard_of(checker, master, pass);
+                check_turn(checker, master, pass->token, pass->key);
+            }
+            checker->passed++;
+        }
+    }
+    passes->count = 0;
+    passes->is_mixed = false;
+    passes->taker = NO_TOKEN;
+}
+
+static struct effect *effects_of(const struct link *link, const struct words *words,
+                                 const struct reply *reply, unsigned *count) {
     struct checker *checker = checker_of(link->network->world);
     bool is_set = word_is(&words->word[0], "SET") && words->count >= 3;
     const struct form *form = is_set ? NULL : form_of(words);
@@ -412,11 +543,19 @@ struct effect *check_effects(const struct link *link, const struct words *words,
                    &(struct claim){.names = &words->word[1], .count = 1, .value = &words->word[2]},
                    false, effects, count);
     } else {
-        note_claims(link, words, form, effects, count);
+        check_passing(link, words, form, reply);
+        note_claims(link, words, form, reply->type == REPLY_ERROR, effects, count);
     }
     if (checker->has_readers) {
         check_readers(checker);
     }
+    return effects;
+}
+
+struct effect *check_effects(const struct link *link, const struct words *words,
+                             const struct reply *reply, unsigned *count) {
+    struct effect *effects = effects_of(link, words, reply, count);
+    note_passes(checker_of(link->network->world), &link->server->master);
     return effects;
 }
 
@@ -495,4 +634,23 @@ void check_delivered(struct event_base *process, unsigned server, const struct a
                 promise(checker, sent_at, is_of_this_try ? effect->lasts_ms : effect->left_ms));
         }
     }
+}
+
+void check_pushed(struct event_base *process, unsigned server, const char *text, size_t length) {
+    struct checker *checker = checker_of(process->world);
+    struct push push;
+    process->work += WORK_OF_COMMAND;
+    if (checker->load != NULL || !push_read(text, length, &push) || push.expires_ms == 0) {
+        return;
+    }
+    uint32_t number = check_token_of(checker, push.token, 40);
+    unsigned key = check_key_of(checker, &(struct word){push.key, push.key_length});
+    if (number == NO_TOKEN || key == checker->key_count) {
+        return; /* reported when it was published */
+    }
+    const struct pushed *pushed = &checker->tokens[number].pushed[server][key];
+    const struct effect effect = {
+        .token = number, .key = key, .doubtful_until = pushed->doubtful_until};
+    check_granted(checker, process, server, &effect, pushed->at);
+    note_promise(checker, number, key, server, tempo_read(&process->clock, pushed->until));
 }

@@ -60,6 +60,7 @@ struct form {
     enum script script;
     unsigned keys, arguments; /* of each lock; 0 keys: the arguments tell their number */
     bool is_reader;
+    unsigned leading; /* number of arguments before those of the locks */
 };
 
 /* Checks a script call that has run, before its effects are noted with the tokens. */
@@ -72,6 +73,41 @@ void check_readers(struct checker *checker);
 /* Checks that a token's key has an expiry, and lives no longer than its application asked for. */
 void check_ttl(struct checker *checker, const struct master *master, uint32_t number,
                int64_t expires_ms);
+
+/* Checks that a client has heard its channel, a probe, before it asks for a place. */
+void check_channel(struct checker *checker, const struct link *link, const struct word *channel);
+
+/* Checks that all places that a request asks for have one ticket. */
+void check_ticket(struct checker *checker, uint32_t number, const struct word *text);
+
+/* Checks that nobody who listens was before the token in line, which the server gave the key to. */
+void check_turn(struct checker *checker, struct master *master, uint32_t number, unsigned key);
+
+/* Checks that a server that gives places has the flag that tells so; an eviction may take it. */
+void check_flag(struct checker *checker, struct master *master, unsigned key);
+
+/*
+ * Checks that nobody who listens stands in line for a key that is free after its release, which is
+ * not noted with the token yet.
+ */
+void check_freed(struct checker *checker, struct master *master, uint32_t number, unsigned key);
+
+/* Checks that a waiter that has left stands in no queue. */
+void check_left(struct checker *checker, struct master *master, const struct word *value,
+                const struct word *name);
+
+/* Has each place in a key's queue checked whose client listens, by its token's text. */
+typedef void check_place(const struct checker *checker, const struct master *master, unsigned key,
+                         const char *text, size_t length);
+void check_places(const struct checker *checker, struct master *master, unsigned key,
+                  check_place *check);
+
+/* Checks for how long a key is passed on. */
+struct push;
+void check_claim(struct checker *checker, const struct push *push);
+
+/* Checks that the waiter listens that a key was passed on to, and that has the key now. */
+void check_heard_of(struct checker *checker, struct master *master, const struct pass *pass);
 
 bool check_is_valid(const struct hold *hold);
 bool check_is_listed(uint32_t list, unsigned server);

@@ -27,6 +27,7 @@ struct totals {
     uint64_t fenced, raised, stayed;
     uint64_t permits_held, permits_second, permits_later;
     uint64_t shared, looks, excused;
+    uint64_t passed, handed_over;
     struct {
         uint64_t seeds, acquired, overlaps, seeds_with_overlap;
     } by_cause[CAUSE_COUNT];
@@ -169,6 +170,8 @@ static void add(struct totals *totals, const struct run_result *result) {
     totals->shared += result->shared;
     totals->looks += result->looks;
     totals->excused += result->excused;
+    totals->passed += result->passed;
+    totals->handed_over += result->handed_over;
     totals->by_cause[result->cause].seeds++;
     totals->by_cause[result->cause].acquired += result->acquired;
     totals->by_cause[result->cause].overlaps += result->overlaps;
@@ -214,12 +217,14 @@ static void print_json(const struct options *options, const struct totals *total
            ", \"seeds_per_s\": %.0f, \"simulated_s\": %.0f, \"fenced\": %" PRIu64
            ", \"raised\": %" PRIu64 ", \"stayed\": %" PRIu64
            ", \"permits\": {\"acquired\": %" PRIu64 ", \"second\": %" PRIu64 ", \"later\": %" PRIu64
-           "}, \"shared\": %" PRIu64 ", \"looks\": %" PRIu64 ", \"excused\": %" PRIu64,
+           "}, \"shared\": %" PRIu64 ", \"looks\": %" PRIu64 ", \"excused\": %" PRIu64
+           ", \"passed\": %" PRIu64 ", \"handed_over\": %" PRIu64,
            profile_name(options->demand.profile), totals->seeds, totals->events, totals->acquired,
            totals->released, totals->lost, totals->failed, totals->violations,
            (double)totals->seeds / totals->seconds, (double)totals->simulated / 1e9, totals->fenced,
            totals->raised, totals->stayed, totals->permits_held, totals->permits_second,
-           totals->permits_later, totals->shared, totals->looks, totals->excused);
+           totals->permits_later, totals->shared, totals->looks, totals->excused, totals->passed,
+           totals->handed_over);
     if (options->demand.profile == PROFILE_BROKEN) {
         fputs(", \"broken\": {", stdout);
         for (unsigned i = CAUSE_AMNESIA; i <= CAUSE_PAUSES; i++) {

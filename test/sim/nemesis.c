@@ -140,6 +140,24 @@ static void have_errors(struct nemesis *nemesis) {
     TRACE(nemesis->world, "nemesis: node %u answers %s", server->master.index, server->error);
 }
 
+static void disturb_pushes(struct nemesis *nemesis) {
+    struct server *server = any_server(nemesis);
+    TRACE(nemesis->world, "nemesis: node %u loses pushes", server->master.index);
+    server->pushes_disturbed_until = some_time(nemesis);
+}
+
+/* Ends the connections of one process on which servers push, and no others. */
+static void break_channels(struct nemesis *nemesis) {
+    const struct app *app = any_app(nemesis);
+    struct link *link;
+    TRACE(nemesis->world, "nemesis: process %u loses its channels", app->process.index);
+    TAILQ_FOREACH(link, &nemesis->network->links, all_link) {
+        if (link->process == &app->process && link->channel[0] != '\0' && coin(nemesis)) {
+            link_break(link);
+        }
+    }
+}
+
 static void refuse_logins(struct nemesis *nemesis) {
     struct server *server = any_server(nemesis);
     server->login_refused_until = some_time(nemesis);
@@ -279,10 +297,10 @@ static void strike_on_purpose(struct nemesis *nemesis) {
 
 static void strike(struct nemesis *nemesis) {
     static void (*const faults[])(struct nemesis * nemesis) = {
-        hold_path,     hold_path,         hold_path,       cut_off,
-        break_links,   pause_server,      slow_down,       have_errors,
-        flush_scripts, restart_with_data, restart_late,    refuse_logins,
-        kill_process,  pause_process,     put_foreign_key, lose_replicas,
+        hold_path,     hold_path,      hold_path,      cut_off,       break_links,
+        pause_server,  slow_down,      have_errors,    flush_scripts, restart_with_data,
+        restart_late,  refuse_logins,  kill_process,   pause_process, put_foreign_key,
+        lose_replicas, disturb_pushes, break_channels,
     };
     unsigned on_purpose = nemesis->plan->has_hurry ? 800 : 500;
     if (nemesis->plan->cause != CAUSE_NONE && rng_chance(&nemesis->world->rng, on_purpose)) {
@@ -354,6 +372,7 @@ void nemesis_heal(struct nemesis *nemesis) {
         server->paused_until = server->slowness = 0;
         server->master.store.replicas = REPLICAS_MAX;
         server->error_until = server->login_refused_until = 0;
+        server->pushes_disturbed_until = 0;
         for (unsigned i = 0; i < plan->processes; i++) {
             struct path *path = &nemesis->network->paths[i][j];
             path->requests_held_until = path->replies_held_until = 0;

@@ -1,6 +1,7 @@
 /*
  * The happy path: link_open sends CONNECT, the server accepts; DATA arrives after the path's
- * latency, in order; the server runs each command in it, and its answers go back as one message.
+ * latency, in order; the server runs each command in it, and its answers go back as one message. A
+ * text that is published is a message of its own to each subscriber.
  * Messages wait in their stream while their server is paused or their path is held, and arrive late
  * then, as TCP delivers retransmitted data.
  */
@@ -15,6 +16,7 @@
 
 static void on_request(void *owner);
 static void on_reply(void *owner);
+static unsigned publish(const void *owner, const struct word *channel, const struct word *text);
 
 void network_init(struct network *network, struct world *world, unsigned servers) {
     *network = (struct network){.world = world, .server_count = servers};
@@ -22,6 +24,7 @@ void network_init(struct network *network, struct world *world, unsigned servers
     for (unsigned i = 0; i < servers; i++) {
         network->servers[i].network = network;
         master_init(&network->servers[i].master, world, i);
+        network->servers[i].master.store.publish = publish;
     }
 }
 
@@ -36,7 +39,7 @@ static void *allocate(size_t size) {
 }
 
 static struct message *message_create(enum message_kind kind, const char *bytes, size_t length) {
-    struct message *message = allocate(sizeof(*message) + length);
+    struct message *message = allocate(sizeof(*message) + length + 1);
     message->kind = kind;
     message->length = length;
     STAILQ_INIT(&message->answers);
@@ -294,6 +297,52 @@ static struct answer *refuse(const char *text) {
     return answer_create(&refusal);
 }
 
+/* Sends a text to a subscriber; or not, or twice, or late, as everything behind it. */
+static void push(struct link *link, const struct word *text) {
+    struct world *world = link->network->world;
+    bool is_disturbed = link->server->pushes_disturbed_until > world->now;
+    uint64_t fault = is_disturbed ? rng_below(&world->rng, 4) : 3;
+    if (fault == 0) {
+        TRACE(world, "node %u: a push is lost", link->server->master.index);
+        return;
+    }
+    if (fault == 1) {
+        uint64_t late = world->now + rng_below(&world->rng, 1500 * MS);
+        link->replies.last_at = late > link->replies.last_at ? late : link->replies.last_at;
+    }
+    for (unsigned i = 0; i < (fault == 2 ? 2 : 1); i++) {
+        stream_send(link, &link->replies,
+                    message_create(MESSAGE_PUBLISHED, text->text, text->length));
+    }
+}
+
+/* Subscribers count as long as the server has not seen their end. */
+static unsigned publish(const void *owner, const struct word *channel, const struct word *text) {
+    const struct master *master = owner;
+    struct server *server = (struct server *)((uintptr_t)master - offsetof(struct server, master));
+    struct link *link;
+    unsigned count = 0;
+    TAILQ_FOREACH(link, &server->network->links, all_link) {
+        if (link->server == server && link->is_accepted && word_is(channel, link->channel)) {
+            push(link, text);
+            count++;
+        }
+    }
+    check_published(server->network->world, text, count);
+    return count;
+}
+
+static struct answer *run_subscribe(struct link *link, const struct words *words) {
+    static const struct reply one = {.type = REPLY_INTEGER, .integer = 1};
+    const struct word *channel = &words->word[1];
+    if (words->count != 2 || channel->length == 0 || channel->length > SIM_CHANNEL_MAX) {
+        return refuse("ERR wrong number of arguments for 'subscribe' command");
+    }
+    memcpy(link->channel, channel->text, channel->length);
+    link->channel[channel->length] = '\0';
+    return answer_create(&one);
+}
+
 static struct answer *run(struct link *link, const struct words *words) {
     struct server *server = link->server;
     struct master *master = &server->master;
@@ -303,6 +352,9 @@ static struct answer *run(struct link *link, const struct words *words) {
     }
     if (server->error_until > now && is_lock_command(words)) {
         return refuse(server->error);
+    }
+    if (word_is(&words->word[0], "SUBSCRIBE")) {
+        return run_subscribe(link, words);
     }
     master->store.db = link->db;
     master->store.commands++;

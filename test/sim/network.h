@@ -25,6 +25,9 @@
 #define SIM_NOBODY "10.0.0.9"
 #define PROCESSES_MAX 5
 
+/* Maximum length of a channel's name. */
+#define SIM_CHANNEL_MAX 63
+
 struct conn;
 struct network;
 
@@ -59,6 +62,7 @@ enum message_kind {
     MESSAGE_CLOSE,
     MESSAGE_CONNECTED, /* to the client */
     MESSAGE_ANSWERS,
+    MESSAGE_PUBLISHED, /* a text on the channel that the connection has subscribed to */
     MESSAGE_REFUSED,
     MESSAGE_RESET
 };
@@ -71,7 +75,7 @@ struct message {
     bool is_served;   /* whether the server has begun to serve it */
     struct answer_list answers;
     size_t length;
-    char bytes[];
+    char bytes[]; /* and a NUL */
 };
 STAILQ_HEAD(message_list, message);
 
@@ -95,6 +99,8 @@ struct link {
     uint64_t
         beaten_at; /* instant at which the latest beat was sent on it; or at which it was opened */
     unsigned db;   /* database that it has selected */
+    char channel[SIM_CHANNEL_MAX + 1]; /* channel that it has subscribed to; "": none */
+    bool is_heard;                     /* whether a message of that channel has arrived */
     struct stream requests, replies;
     struct message_list unsent; /* messages that do not fit in the client's socket */
     size_t in_socket;           /* bytes sent that the server has not read */
@@ -114,11 +120,12 @@ struct server {
     bool is_gone;         /* whether it does not even refuse connections while down */
     uint64_t young_until; /* until then, clients do not count its grants: it was restarted empty */
     uint64_t paused_until;
-    uint64_t slowness;            /* maximum additional time of an answer */
-    const char *error;            /* answer to SET and to scripts ... */
-    uint64_t error_until;         /* ... until then */
-    uint64_t login_refused_until; /* until then, AUTH and SELECT are answered with an error */
-    uint64_t busy_until;          /* end of its work on the messages received so far */
+    uint64_t slowness;               /* maximum additional time of an answer */
+    const char *error;               /* answer to SET and to scripts ... */
+    uint64_t error_until;            /* ... until then */
+    uint64_t pushes_disturbed_until; /* until then, published texts are lost, doubled or late */
+    uint64_t login_refused_until;    /* until then, AUTH and SELECT are answered with an error */
+    uint64_t busy_until;             /* end of its work on the messages received so far */
 };
 
 struct network {

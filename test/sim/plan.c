@@ -179,6 +179,32 @@ static void draw_permits(struct plan *plan, struct rng *rng) {
     }
 }
 
+/*
+ * Draws a line for one key: requests on the same terms, most of them patient, that hold their locks
+ * for a few round trips, so that keys are passed on and handed over all the time.
+ */
+static void draw_line(struct plan *plan, struct rng *rng) {
+    if (plan->permits > 0 || plan->has_readers || plan->has_hurry || !rng_chance(rng, 250)) {
+        return;
+    }
+    plan->has_line = true;
+    plan->has_sets = false;
+    plan->keys = 1;
+    plan->workers = (unsigned)rng_between(rng, 1, WORKERS_MAX);
+    plan->ttl_least_ms = plan->ttl_most_ms;
+    plan->think_ms = rng_between(rng, 1, 40);
+    plan->hold_ms = rng_chance(rng, 800) ? rng_between(rng, 1, 40) : plan->ttl_most_ms;
+    plan->wait_ms = rng_between(rng, 500, 5000);
+    plan->wait_replicas = 0;
+}
+
+static void draw_handovers(struct plan *plan, struct rng *rng) {
+    static const uint32_t some[] = {64, 64, 64, 0, 1, 2};
+    plan->options.handover =
+        rng_chance(rng, 300) ? REDLOCK_HANDOVER_CONFIRM : REDLOCK_HANDOVER_PUSH;
+    plan->options.max_local_handoffs = some[rng_below(rng, sizeof(some) / sizeof(some[0]))];
+}
+
 /* Draws TTLs: short ones make races at their end, long ones show keys that are left behind. */
 static void draw_ttls(struct plan *plan, struct rng *rng) {
     if (rng_chance(rng, 400)) {
@@ -277,5 +303,7 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     plan->look_ms = rng_chance(rng, 500) ? rng_between(rng, 20, 400) : 0;
     plan->has_readers = plan->permits == 0 && rng_chance(rng, 200);
     plan->has_sets &= !plan->has_readers;
+    draw_handovers(plan, rng);
+    draw_line(plan, rng);
     plan->is_reticent = rng_chance(rng, plan->has_jumps ? 800 : 500);
 }

@@ -41,6 +41,8 @@ struct demand {
     bool has_guards; /* whether the clients' guards are on; always where nodes restart empty */
 };
 
+#define WORKERS_MAX 4
+
 /* Maximum number of replicas of a master. */
 #define REPLICAS_MAX 2
 
@@ -58,6 +60,7 @@ struct plan {
     bool has_password;
     bool is_fenced; /* whether all locks are fenced */
     bool has_sets;  /* whether some locks are of several keys */
+    bool has_line;  /* whether most requests wait for one key, on the same terms */
     bool has_owners;
     unsigned permits; /* number of permits of the one semaphore that all want; 0: they want locks */
     bool has_readers; /* whether most requests are of readers and writers */
@@ -89,6 +92,11 @@ struct plan {
     int64_t most_ppm;     /* maximum of clock rates */
     bool in_step;         /* whether in the end all ask at one instant, over paths without jitter */
 };
+
+/* Returns how many locks each worker asks for in the last phase, one after the other. */
+static inline unsigned plan_last_turns(const struct plan *plan) {
+    return plan->has_line ? 3 : 1;
+}
 
 void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand);
 

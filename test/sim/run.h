@@ -19,6 +19,7 @@ struct run_result {
     uint64_t fenced, raised, stayed;
     uint64_t permits_held, permits_second, permits_later;
     uint64_t shared, looks, excused;
+    uint64_t passed, handed_over;
 };
 
 /* Runs one world. `trace` may be NULL. */

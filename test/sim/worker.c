@@ -4,8 +4,11 @@
  */
 #include "worker.h"
 
+#include "lock/lock.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Schedules the worker's next action within `ms`. */
 void worker_act_within(struct worker *worker, uint64_t ms) {
@@ -134,11 +137,13 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         if (app->plan->permits > 0) {
             worker->keys[0] = check_permit(app->checker, lock);
         }
+        check_handed_over(&app->process, lock, record->began_at,
+                          app->plan->options.max_local_handoffs);
         check_held(&worker->hold, &app->process, lock, mask_of(worker), worker->mode,
                    record->min_validity);
         check_fence(&worker->hold, record->began_at);
         worker->is_held = true;
-        worker_act_within(worker, app->phase == PHASE_LAST ? 5 : draw_hold_ms(app));
+        worker_act_within(worker, app->phase == PHASE_FAULTS ? draw_hold_ms(app) : 5);
     } else {
         app->checker->failed++;
         record_close(worker->losses);
@@ -288,15 +293,17 @@ static void acquire(struct worker *worker) {
     if (is_last) {
         request.wait_ms = REDLOCK_FOREVER;
     } else {
-        request.wait_ms = app_chance(app, 500) ? 1 + app_draw(app, plan->wait_ms) : 0;
-        request.retries = app_chance(app, 300) ? (uint32_t)app_draw(app, 5) : 0;
+        request.wait_ms =
+            app_chance(app, plan->has_line ? 900 : 500) ? 1 + app_draw(app, plan->wait_ms) : 0;
+        request.retries =
+            app_chance(app, plan->has_line ? 50 : 300) ? (uint32_t)app_draw(app, 5) : 0;
         request.min_validity_ms = draw_min_validity_ms(app, request.ttl_ms);
     }
     if (!is_last && app->plan->has_hurry && !app_is_hurried(app)) {
         request.wait_ms = request.retries = 0; /* leaves keys that nodes have lost to others ... */
         request.watchdog = false;              /* ... and does not notice a loss for long */
     }
-    request.watchdog = app_chance(app, 400);
+    request.watchdog = app_chance(app, plan->has_line ? 800 : 400);
     request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;
     worker->acquires = record_expect(worker);
     worker->acquires->min_validity = request.min_validity_ms * MS;
@@ -390,9 +397,11 @@ static void release(struct worker *worker) {
         violate(app_world(app), INVARIANT_CALLBACKS, "release was refused: %s",
                 redlock_status_name(status));
     }
+    check_parting(&app->process, worker->lock);
     record_close(worker->losses);
     worker_forget_lock(worker);
-    worker->has_finished = app->phase == PHASE_LAST;
+    worker->has_finished =
+        app->phase == PHASE_LAST && ++worker->turns >= plan_last_turns(app->plan);
     worker_act_within(worker, app_think_ms(app));
 }
 

@@ -122,7 +122,7 @@ const char *invariant_name(enum invariant invariant) {
     static const char *const names[INVARIANT_COUNT] = {
         "none",     "exclusion", "quorum",  "callbacks", "expiry", "revival",
         "liveness", "bounds",    "tokens",  "loss",      "fence",  "stay",
-        "permits",  "looks",     "renewal", "work",      "storm",
+        "permits",  "looks",     "renewal", "work",      "storm",  "order",
     };
     return names[invariant];
 }

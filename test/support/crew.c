@@ -60,6 +60,9 @@ bool crew_is_at_work(const struct crew *crew) {
     for (size_t i = 0; i < crew->members; i++) {
         siginfo_t info = {.si_pid = 0};
 
+        if (crew->pids[i] == 0) {
+            return false;
+        }
         assert_int_equal(waitid(P_PID, (id_t)crew->pids[i], &info, WEXITED | WNOHANG | WNOWAIT), 0);
         if (info.si_pid != 0) {
             return false;
@@ -68,10 +71,20 @@ bool crew_is_at_work(const struct crew *crew) {
     return true;
 }
 
+void crew_kill(struct crew *crew, size_t member) {
+    assert_true(crew->pids[member] > 0);
+    assert_int_equal(kill(crew->pids[member], SIGKILL), 0);
+    assert_int_equal(waitpid(crew->pids[member], NULL, 0), crew->pids[member]);
+    crew->pids[member] = 0;
+}
+
 void crew_wait(struct crew *crew) {
     for (size_t i = 0; i < crew->members; i++) {
         int result;
 
+        if (crew->pids[i] == 0) {
+            continue;
+        }
         assert_int_equal(waitpid(crew->pids[i], &result, 0), crew->pids[i]);
         assert_true(WIFEXITED(result));
         assert_int_equal(WEXITSTATUS(result), EXIT_SUCCESS);

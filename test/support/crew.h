@@ -11,8 +11,8 @@
 
 struct crew {
     size_t members;
-    pid_t pids[CREW_MAX];
-    void *memory; /* shared by all members; zeros at first */
+    pid_t pids[CREW_MAX]; /* 0: killed */
+    void *memory;         /* shared by all members; zeros at first */
     size_t size;
     int descriptor;
 };
@@ -24,6 +24,9 @@ void crew_start(struct crew *crew, struct fixture *f, size_t members);
 
 /* Returns whether no member has ended yet. */
 bool crew_is_at_work(const struct crew *crew);
+
+/* Ends a member by SIGKILL, stopped or not, and waits for its end. crew_wait passes it over. */
+void crew_kill(struct crew *crew, size_t member);
 
 /* Waits until all members have ended, and asserts that they ended well. */
 void crew_wait(struct crew *crew);

@@ -126,6 +126,11 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
         CHECK(view->nodes[i].node[0] != '\0');
         CHECK(view->nodes[i].answered || view->nodes[i].detail[0] != '\0');
     }
+    CHECK(view->queue_owner_count <= REDLOCK_MAX_QUEUE_OWNERS);
+    CHECK(view->queue_owner_count <= view->queue_length);
+    for (size_t i = 0; i < view->queue_owner_count; i++) {
+        CHECK(strlen(view->queue_owners[i]) <= 64);
+    }
     CHECK(status != REDLOCK_ELOST);
     on_fence(status, arg);
 }

@@ -311,6 +311,17 @@ void peer_hang_up(struct peer_link *link) {
     said(link);
 }
 
+bool peer_has(const struct peer *peer, const struct peer_link *link) {
+    const struct peer_link *other;
+
+    LIST_FOREACH(other, &peer->links, entry) {
+        if (other == link) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void peer_drop_links(struct peer *peer) {
     while (!LIST_EMPTY(&peer->links)) {
         free_link(LIST_FIRST(&peer->links));

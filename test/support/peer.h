@@ -58,6 +58,9 @@ void peer_turn_away(struct peer_link *link);
 /* Closes the connection when all bytes sent have been taken. */
 void peer_hang_up(struct peer_link *link);
 
+/* Returns whether the link is one of the peer's open connections. */
+bool peer_has(const struct peer *peer, const struct peer_link *link);
+
 /* Closes all connections at once. */
 void peer_drop_links(struct peer *peer);
 

@@ -71,23 +71,56 @@ static void push_time(void) {
     lua_rawseti(lua, -2, 2);
 }
 
-/*
- * Pushes the result of ZRANGE key -1 -1 WITHSCORES: the member with the largest score, and the
- * score.
- */
-static void push_last(lua_State *state) {
+/* Appends a member and its score to the list on top of the stack. */
+static void append_member(lua_State *state, const struct member *member) {
     char number[24];
+    int count = (int)lua_objlen(state, -1);
+    lua_pushlstring(state, member->name, member->length);
+    lua_rawseti(state, -2, count + 1);
+    snprintf(number, sizeof(number), "%" PRId64, member->score);
+    lua_pushstring(state, number);
+    lua_rawseti(state, -2, count + 2);
+}
+
+/*
+ * Pushes the result of ZRANGE key first last WITHSCORES: of places 0 to `last` the members and
+ * their scores, of places -1 to -1 those of the largest score.
+ */
+static void push_range(lua_State *state) {
     size_t length;
     const char *name = luaL_checklstring(state, 2, &length);
     const struct store_key *key = store_find(current, name, length);
-    const struct member *last = key != NULL ? set_last(&key->set) : NULL;
-    lua_createtable(state, 2, 0);
-    if (last != NULL) {
-        lua_pushlstring(state, last->name, last->length);
-        lua_rawseti(state, -2, 1);
-        snprintf(number, sizeof(number), "%" PRId64, last->score);
-        lua_pushstring(state, number);
-        lua_rawseti(state, -2, 2);
+    const struct set *set = key != NULL && key->type == STORE_SET ? &key->set : NULL;
+    lua_Integer last = lua_tointeger(state, 4);
+    lua_newtable(state);
+    if (set != NULL && last < 0) {
+        append_member(state, set_last(set));
+        return;
+    }
+    const struct member *member = NULL;
+    for (lua_Integer i = 0; set != NULL && i <= last; i++) {
+        member = set_next(set, member);
+        if (member == NULL) {
+            return;
+        }
+        append_member(state, member);
+    }
+}
+
+/* Pushes the result of ZRANGE key score score BYSCORE, of one score. */
+static void push_equals(lua_State *state) {
+    size_t length;
+    const char *name = luaL_checklstring(state, 2, &length);
+    const struct store_key *key = store_find(current, name, length);
+    const struct set *set = key != NULL && key->type == STORE_SET ? &key->set : NULL;
+    int64_t score = (int64_t)luaL_checknumber(state, 3);
+    const struct member *member = NULL;
+    lua_newtable(state);
+    for (int count = 1; set != NULL && (member = set_next(set, member)) != NULL;) {
+        if (member->score == score) {
+            lua_pushlstring(state, member->name, member->length);
+            lua_rawseti(state, -2, count++);
+        }
     }
 }
 
@@ -95,19 +128,34 @@ static bool asks_for(lua_State *state, const char *command, int words) {
     return lua_gettop(state) == words && strcmp(luaL_checkstring(state, 1), command) == 0;
 }
 
+/* Answers the commands whose results are lists. Returns false for any other. */
+static bool push_list(lua_State *state) {
+    if (asks_for(state, "time", 1)) {
+        push_time();
+        return true;
+    }
+    if (asks_for(state, "zrange", 5) && strcmp(luaL_checkstring(state, 5), "byscore") == 0) {
+        push_equals(state);
+        return true;
+    }
+    if (asks_for(state, "zrange", 5)) {
+        push_range(state);
+        return true;
+    }
+    return false;
+}
+
 static int on_pcall(lua_State *state) {
+    if (push_list(state)) {
+        return 1;
+    }
     struct reply reply = run_words(state);
     push_reply(&reply);
     return 1;
 }
 
 static int on_call(lua_State *state) {
-    if (asks_for(state, "time", 1)) {
-        push_time();
-        return 1;
-    }
-    if (asks_for(state, "zrange", 5) && strcmp(luaL_checkstring(state, 3), "-1") == 0) {
-        push_last(state);
+    if (push_list(state)) {
         return 1;
     }
     struct reply reply = run_words(state);

@@ -80,3 +80,31 @@ const struct member *set_last(const struct set *set) {
     }
     return last;
 }
+
+/* Returns whether a member comes before another one. */
+static bool is_before(const struct member *one, const struct member *other) {
+    size_t length = one->length < other->length ? one->length : other->length;
+    int order = memcmp(one->name, other->name, length);
+    if (one->score != other->score) {
+        return one->score < other->score;
+    }
+    return order < 0 || (order == 0 && one->length < other->length);
+}
+
+const struct member *set_next(const struct set *set, const struct member *last) {
+    const struct member *next = NULL;
+    for (unsigned i = 0; i < set->count; i++) {
+        const struct member *member = &set->list[i];
+        bool is_behind = last == NULL || is_before(last, member);
+        next = is_behind && (next == NULL || is_before(member, next)) ? member : next;
+    }
+    return next;
+}
+
+unsigned set_rank(const struct set *set, const struct member *member) {
+    unsigned rank = 0;
+    for (unsigned i = 0; i < set->count; i++) {
+        rank += is_before(&set->list[i], member);
+    }
+    return rank;
+}

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SET_NAME_MAX 64
+#define SET_NAME_MAX 160
 
 struct member {
     char name[SET_NAME_MAX];
@@ -35,6 +35,13 @@ bool set_remove(struct set *set, const struct word *name);
 unsigned set_remove_up_to(struct set *set, int64_t score);
 
 unsigned set_count_from(const struct set *set, int64_t score);
+
+/* Returns the next member by score, and by name, behind `last` (NULL: the first); NULL at the end.
+ */
+const struct member *set_next(const struct set *set, const struct member *last);
+
+/* Returns the number of members before this one. */
+unsigned set_rank(const struct set *set, const struct member *member);
 
 /* Returns the member with the largest score; NULL when the set is empty. */
 const struct member *set_last(const struct set *set);

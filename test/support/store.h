@@ -39,6 +39,9 @@ struct store_key {
 struct store {
     uint64_t (*clock)(const void *owner); /* reads the clock, in nanoseconds since 1970 */
     const void *owner;
+    /* Sends a text to the subscribers of a channel, and returns their number. NULL: nobody is one.
+     */
+    unsigned (*publish)(const void *owner, const struct word *channel, const struct word *text);
     unsigned db;                /* database of the connection whose command is being carried out */
     struct store_key **buckets; /* a power of two of buckets, at least as many as keys */
     unsigned bucket_count, key_count;

@@ -46,17 +46,20 @@ static void put_value(struct store_key *key, const struct word *value, uint64_t 
     key->command = command;
 }
 
-/* SET key value [NX] [PX milliseconds] */
+/* SET key value [NX] [PX milliseconds | PXAT milliseconds] */
 static struct reply run_set(struct store *store, const struct words *words) {
     bool only_new = false;
     long long ttl = 0;
+    int64_t from_ms = store_now_ms(store);
     if (words->count < 3) {
         return error("ERR wrong number of arguments for 'set' command");
     }
     for (unsigned i = 3; i < words->count; i++) {
         if (word_is(&words->word[i], "NX")) {
             only_new = true;
-        } else if (word_is(&words->word[i], "PX") && i + 1 < words->count) {
+        } else if ((word_is(&words->word[i], "PX") || word_is(&words->word[i], "PXAT")) &&
+                   i + 1 < words->count) {
+            from_ms = word_is(&words->word[i], "PX") ? from_ms : 0;
             if (!word_number(&words->word[++i], &ttl)) {
                 return error("ERR value is not an integer or out of range");
             }
@@ -73,7 +76,7 @@ static struct reply run_set(struct store *store, const struct words *words) {
     }
     key = key != NULL ? key : store_add(store, &words->word[1]);
     put_value(key, &words->word[2], store->commands);
-    key->expires_ms = ttl > 0 ? store_now_ms(store) + ttl : -1;
+    key->expires_ms = ttl > 0 ? from_ms + ttl : -1;
     return status("OK");
 }
 
@@ -234,6 +237,22 @@ static struct reply run_zcount(struct store *store, const struct words *words) {
     return key == NULL ? refusal : integer(set_count_from(&key->set, least));
 }
 
+/* ZRANK key member */
+static struct reply run_zrank(struct store *store, const struct words *words) {
+    struct reply refusal;
+    const struct store_key *key = find_set(store, words, &refusal);
+    const struct member *member = key != NULL ? set_find(&key->set, &words->word[2]) : NULL;
+    if (member == NULL) {
+        return refusal.type == REPLY_ERROR ? refusal : nil();
+    }
+    return integer(set_rank(&key->set, member));
+}
+
+/* EXISTS key */
+static struct reply run_exists(struct store *store, const struct words *words) {
+    return integer(find_word(store, &words->word[1]) != NULL);
+}
+
 static struct reply run_ok(struct store *store, const struct words *words) {
     (void)store;
     (void)words;
@@ -270,6 +289,13 @@ static struct reply run_info(struct store *store, const struct words *words) {
 static struct reply run_info_of_script(struct store *store, const struct words *words) {
     return store->is_reticent ? error("ERR This Redis command is not allowed from script")
                               : run_info(store, words);
+}
+
+/* PUBLISH channel text */
+static struct reply run_publish(struct store *store, const struct words *words) {
+    return integer(store->publish == NULL
+                       ? 0
+                       : store->publish(store->owner, &words->word[1], &words->word[2]));
 }
 
 static struct reply run_ping(struct store *store, const struct words *words) {
@@ -364,9 +390,12 @@ struct reply store_run(struct store *store, const struct words *words) {
         {"ZADD", "zadd", 4, run_zadd},
         {"ZSCORE", "zscore", 3, run_zscore},
         {"ZREM", "zrem", 3, run_zrem},
+        {"ZRANK", "zrank", 3, run_zrank},
+        {"EXISTS", "exists", 2, run_exists},
         {"ZREMRANGEBYSCORE", "zremrangebyscore", 4, run_zremrangebyscore},
         {"ZCOUNT", "zcount", 4, run_zcount},
         {"WAIT", NULL, 3, run_wait},
+        {"PUBLISH", "publish", 3, run_publish},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         if (word_is(&words->word[0], table[i].name) ||

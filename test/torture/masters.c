@@ -2,6 +2,7 @@
 
 #include "command.h"
 #include "door.h"
+#include "left.h"
 #include "port.h"
 #include "seat.h"
 #include "store.h"
@@ -28,12 +29,15 @@
 /* The longest answer: a text, and its frame. */
 #define ANSWER_MAX (STORE_TEXT_MAX + 32)
 
+#define CHANNEL_MAX 64
+
 struct link {
     LIST_ENTRY(link) link;
     struct master *master;
     int fd;
     bool is_known; /* has logged in */
     bool is_mute;  /* an answer was withheld, so that a later one would be taken for it */
+    char channel[CHANNEL_MAX]; /* the name that it has subscribed to; "": none */
     struct seat seat;
 };
 
@@ -49,7 +53,7 @@ struct master {
 };
 
 static struct master masters[MASTERS_COUNT];
-static unsigned asked, released;
+static unsigned asked, released, pushed;
 static char name_server[32];
 
 /* ---- listening ---- */
@@ -102,12 +106,15 @@ static uint64_t read_clock(const void *owner) {
     return world_now();
 }
 
+static unsigned publish(const void *owner, const struct word *channel, const struct word *text);
+
 void masters_listen(void) {
     make_name_server();
     for (unsigned i = 0; i < MASTERS_COUNT; i++) {
         struct master *master = &masters[i];
         LIST_INIT(&master->links);
-        store_init(&master->store, read_clock, NULL);
+        store_init(&master->store, read_clock, master);
+        master->store.publish = publish;
         master->reservation = new_socket(AF_INET, SOCK_STREAM);
         CHECK(port_reserve(master->reservation, &master->address) == 0);
         master->listener = listen_at(&master->address);
@@ -128,6 +135,48 @@ static void say(struct link *link, const char *text) {
     }
     seat_say_text(&link->seat, text);
     seat_send(&link->seat, link->fd, SIZE_MAX);
+}
+
+/* Says a message; without a text, the confirmation of a subscription. */
+static void say_to_subscriber(struct link *link, const char *kind, const struct word *text) {
+    link->is_mute |= link->master->manner == MANNER_MUTE;
+    if (link->is_mute) {
+        return;
+    }
+    seat_say_text(&link->seat, "*3\r\n");
+    seat_say_bulk(&link->seat, kind, strlen(kind));
+    seat_say_bulk(&link->seat, link->channel, strlen(link->channel));
+    if (text != NULL) {
+        seat_say_bulk(&link->seat, text->text, text->length);
+    } else {
+        seat_say_text(&link->seat, ":1\r\n");
+    }
+    seat_send(&link->seat, link->fd, SIZE_MAX);
+}
+
+/* Takes a subscription, the last command on its connection. */
+static void subscribe(struct link *link, const struct words *words) {
+    const struct word *name = &words->word[1];
+    CHECK(words->count == 2 && link->channel[0] == '\0');
+    CHECK(name->length > 0 && name->length < sizeof(link->channel));
+    memcpy(link->channel, name->text, name->length);
+    link->channel[name->length] = '\0';
+    say_to_subscriber(link, "subscribe", NULL);
+}
+
+/* Sends a text to the subscribers of a channel, for the store. Returns their number. */
+static unsigned publish(const void *owner, const struct word *channel, const struct word *text) {
+    const struct master *master = owner;
+    unsigned count = 0;
+    struct link *link;
+    LIST_FOREACH(link, &master->links, link) {
+        if (link->channel[0] != '\0' && word_is(channel, link->channel)) {
+            say_to_subscriber(link, "message", text);
+            count++;
+        }
+    }
+    pushed += strncmp(text->text, "probe:", 6) != 0 ? count : 0;
+    return count;
 }
 
 static void copy_words(struct words *words, const struct command *command) {
@@ -167,8 +216,8 @@ static bool calls(const struct words *words, enum script script) {
 /* Counts the keys that a call has given back: the items 'y' of its answer. */
 static unsigned count_released(const struct words *words, const struct reply *reply) {
     unsigned count = 0;
-    bool is_release =
-        calls(words, SCRIPT_RELEASE) || calls(words, SCRIPT_STAY) || calls(words, SCRIPT_SHARE_END);
+    bool is_release = calls(words, SCRIPT_RELEASE) || calls(words, SCRIPT_LEAVE) ||
+                      calls(words, SCRIPT_STAY) || calls(words, SCRIPT_SHARE_END);
     if (is_release && reply->type == REPLY_STRING) {
         for (size_t i = 0; i < reply->length; i++) {
             count += reply->text[i] == 'y';
@@ -203,8 +252,10 @@ static const char *do_other(struct master *master, struct link *link, const stru
 
 static void obey(struct master *master, struct link *link, const struct command *command) {
     struct words words;
+    CHECK(link->channel[0] == '\0'); /* SUBSCRIBE is the last command on a connection */
     copy_words(&words, command);
-    bool is_script = command_is_script(command) && !calls(&words, SCRIPT_BEAT);
+    bool is_script =
+        command_is_script(command) && !calls(&words, SCRIPT_BEAT) && !calls(&words, SCRIPT_PROBE);
     bool is_request = is_script || command_is(command, "SET", NULL);
     asked += is_request;
     if (is_request && master->manner == MANNER_ERROR) {
@@ -213,6 +264,10 @@ static void obey(struct master *master, struct link *link, const struct command 
         say(link, ":17\r\n");
     } else if (is_request && master->manner == MANNER_LOCKED && !link->is_known) {
         say(link, "-NOAUTH Authentication required.\r\n");
+    } else if (command_is(command, "SUBSCRIBE", NULL) && master->manner == MANNER_PRIVATE) {
+        say(link, "-NOPERM this user has no permissions to access one of the channels used\r\n");
+    } else if (command_is(command, "SUBSCRIBE", NULL)) {
+        subscribe(link, &words);
     } else {
         const char *answer =
             is_request ? do_stored(master, &words) : do_other(master, link, command, &words);
@@ -358,6 +413,19 @@ void masters_occupy(unsigned mask, const char *key, unsigned ttl_ms) {
     }
 }
 
+void masters_give_up(unsigned mask, const char *key) {
+    const char *script = script_text(SCRIPT_RELEASE);
+    const struct words words = {.count = 5,
+                                .word = {{"EVAL", 4},
+                                         {script, strlen(script)},
+                                         {"1", 1},
+                                         {key, strlen(key)},
+                                         {ANOTHER, strlen(ANOTHER)}}};
+    FOR_EACH(master, mask) {
+        store_run(&master->store, &words);
+    }
+}
+
 unsigned masters_having(const char *key) {
     unsigned count = 0;
     FOR_EACH(master, MASTERS_ALL) {
@@ -366,22 +434,25 @@ unsigned masters_having(const char *key) {
     return count;
 }
 
-/*
- * Returns whether the key is a lock of the library's, or the list of its readers. (The marker never
- * expires.)
- */
-static bool is_held(const struct store *store, const struct store_key *key) {
-    bool is_another =
-        key->value_length == strlen(ANOTHER) && memcmp(key->value, ANOTHER, key->value_length) == 0;
-    return !is_another && key->expires_ms >= store_now_ms(store) &&
-           !store_key_ends(key, COUNTER_SUFFIX) && !store_key_ends(key, WRITER_SUFFIX);
+unsigned masters_in_line(const char *key) {
+    unsigned count = 0;
+    FOR_EACH(master, MASTERS_ALL) {
+        count += left_in_line(&master->store, key);
+    }
+    return count;
+}
+
+static bool is_another(const struct store_key *key) {
+    return key->value_length == strlen(ANOTHER) &&
+           memcmp(key->value, ANOTHER, key->value_length) == 0;
 }
 
 unsigned masters_having_any(void) {
     unsigned count = 0;
     FOR_EACH(master, MASTERS_ALL) {
         for (unsigned i = 0; i < master->store.key_count; i++) {
-            count += is_held(&master->store, store_nth(&master->store, i));
+            const struct store_key *key = store_nth(&master->store, i);
+            count += !is_another(key) && left_is_held(&master->store, key);
         }
     }
     return count;
@@ -389,6 +460,10 @@ unsigned masters_having_any(void) {
 
 unsigned masters_released(void) {
     return released;
+}
+
+unsigned masters_pushed(void) {
+    return pushed;
 }
 
 unsigned masters_asked(void) {
@@ -405,7 +480,7 @@ static void reset_store(struct store *store, unsigned index) {
 }
 
 void masters_reset(void) {
-    asked = released = 0;
+    asked = released = pushed = 0;
     FOR_EACH(master, MASTERS_ALL) {
         accept_all(master);
         reset_store(&master->store, (unsigned)(master - masters));

@@ -20,6 +20,7 @@ enum manner {
     MANNER_LOCKED,  /* refuses logins, and all commands before a login */
     MANNER_MUTE,    /* carries out commands, without answers for the rest of the connection */
     MANNER_DEAF,    /* reads nothing */
+    MANNER_PRIVATE, /* refuses subscriptions */
     MANNER_NONSENSE /* answers SET and scripts in a wrong form */
 };
 
@@ -55,14 +56,24 @@ void masters_forget_scripts(unsigned mask);
 void masters_forget(unsigned mask, const char *key);
 void masters_count(unsigned mask, const char *key, uint64_t counter); /* sets a key's counter */
 
-/* Take the key as another client, and give it back. */
+/* Take the key as another client, and give it up to the first in line, as that client would. */
 void masters_occupy(unsigned mask, const char *key, unsigned ttl_ms);
+void masters_give_up(unsigned mask, const char *key);
 
 /* Returns the number of masters that have the key now. */
 unsigned masters_having(const char *key);
 
-/* Returns the number of the library's keys at all masters, without counters, notes and markers. */
+/*
+ * Returns the number of the library's keys at all masters, without counters, notes, flags and
+ * markers. A queue is a key as long as somebody waits.
+ */
 unsigned masters_having_any(void);
+
+/* Returns the number of places in the key's queues, at all masters together. */
+unsigned masters_in_line(const char *key);
+
+/* Returns how often the library has been sent a message, other than its probes, since the reset. */
+unsigned masters_pushed(void);
 
 /* Returns how often the library has given back a key that it had. */
 unsigned masters_released(void);

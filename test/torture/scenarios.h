@@ -32,7 +32,8 @@ struct theme {
     { list, sizeof(list) / sizeof((list)[0]) }
 
 extern const struct theme theme_connecting, theme_acquiring, theme_holding, theme_closing,
-    theme_inside, theme_moving, theme_fencing, theme_permits, theme_sharing, theme_guarded;
+    theme_inside, theme_moving, theme_fencing, theme_permits, theme_sharing, theme_guarded,
+    theme_waiting;
 
 /* Returns a scenario by number; NULL beyond the last one. */
 const struct scenario *scenario_at(unsigned index);

@@ -67,8 +67,24 @@ static void nodes_are_logged(void **state) {
     SAYS(&desk, REDLOCK_LOG_WARN, "node a:1: not trusted for 7 ms more: it is young");
 }
 
+static void channels_are_logged(void **state) {
+    struct desk desk;
+    (void)state;
+
+    open_desk(&desk, REDLOCK_LOG_DEBUG);
+    EMIT(&desk.events, channel_up, .node = "a:1");
+    SAYS(&desk, REDLOCK_LOG_INFO, "node a:1: its messages arrive");
+    EMIT(&desk.events, channel_down, .node = "a:1", .reason = "refused", .retry_in = MS(20));
+    SAYS(&desk, REDLOCK_LOG_INFO, "node a:1: no messages: refused; next try in 20 ms");
+    EMIT(&desk.events, channel_down, .node = "a:1", .reason = "refused", .retry_in = MS(30),
+         .is_repeated = true);
+    SAYS(&desk, REDLOCK_LOG_DEBUG, "node a:1: no messages: refused; next try in 30 ms");
+    EMIT(&desk.events, channel_refused, .node = "a:1", .why = "SUBSCRIBE is refused");
+    SAYS(&desk, REDLOCK_LOG_WARN, "node a:1: no messages: SUBSCRIBE is refused");
+}
+
 static void rounds_are_logged(void **state) {
-    static const char *const rounds[] = {"acquire", "raise", "renew", "release", "settle"};
+    static const char *const rounds[] = {"acquire", "queue", "raise", "renew", "release", "settle"};
     static const char *const verdicts[] = {"open", "yes", "gone", "no"};
     struct desk desk;
     char line[100];
@@ -128,8 +144,8 @@ static void a_log_wants_what_its_level_wants(void **state) {
         unsigned wanted; /* number of kinds */
     } cases[] = {
         {REDLOCK_LOG_DEBUG, EVENT_COUNT},
-        {REDLOCK_LOG_INFO, 5},
-        {REDLOCK_LOG_WARN, 3},
+        {REDLOCK_LOG_INFO, 8},
+        {REDLOCK_LOG_WARN, 4},
         {REDLOCK_LOG_ERROR, 1},
     };
     struct desk desk;
@@ -179,6 +195,7 @@ static void each_sink_is_handed_what_it_wants(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_are_logged),
+        cmocka_unit_test(channels_are_logged),
         cmocka_unit_test(rounds_are_logged),
         cmocka_unit_test(votes_are_logged),
         cmocka_unit_test(locks_are_logged),

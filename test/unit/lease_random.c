@@ -35,6 +35,9 @@ static struct lease_terms random_terms(struct dice *dice) {
     terms.max_hold = terms.watchdog && one_in(dice, 3) ? below(dice, 4 * terms.ttl) : NANOS_NEVER;
     terms.min_validity = one_in(dice, 3) ? below(dice, terms.ttl / 8) : 0;
     terms.permits = one_in(dice, 4) ? 1 + (uint32_t)below(dice, 5) : 0;
+    terms.queues = terms.permits == 0 && one_in(dice, 3);
+    terms.claim = terms.queues ? nanos_min(terms.ttl, MS(1000)) : 0;
+    terms.trusts_pushes = terms.queues && one_in(dice, 2);
     return terms;
 }
 
@@ -92,8 +95,20 @@ static void cast_a_vote(struct dice *dice, struct rig *rig) {
     if (rig->round.permits != NULL && one_in(dice, 2)) {
         permits_note(&rig->permits, node, (uint32_t)below(dice, rig->permits.count));
     }
+    if (rig->round.kind == ROUND_QUEUE && one_in(dice, 2)) {
+        round_note_place(&rig->round, node, (uint32_t)below(dice, 3));
+        rig_vote(rig, node, REDLOCK_VOTE_DENIED);
+        return;
+    }
     rig_vote(rig, node,
              one_in(dice, 5) ? votes[below(dice, COUNT_OF(votes))] : REDLOCK_VOTE_GRANTED);
+}
+
+/* Pushes a grant, usually for a whole claim. */
+static void push(struct dice *dice, struct rig *rig) {
+    uint64_t claim = rig->lease.terms.claim;
+    rig->counter = 1 + below(dice, 3);
+    rig_push(rig, (uint32_t)below(dice, 12), rig->now + (one_in(dice, 8) ? 0 : claim));
 }
 
 static void call(struct dice *dice, struct rig *rig) {
@@ -128,6 +143,8 @@ static void happen(struct dice *dice, struct rig *rig) {
         call(dice, rig);
     } else if (one_in(dice, 4)) {
         rig_wake(rig);
+    } else if (rig->round.kind == ROUND_QUEUE && one_in(dice, 2)) {
+        push(dice, rig);
     } else {
         cast_a_vote(dice, rig);
     }

@@ -534,6 +534,10 @@ static void test_the_key(void **state) {
     assert_request_refused(&request, "key: empty");
     request.key = REDLOCK_MARKER_KEY;
     assert_request_refused(&request, "key: redlock:marker is kept");
+    request.key = "redlock:waiting";
+    assert_request_refused(&request, "key: redlock:waiting is kept for queues");
+    request.key = "orders:42::queue";
+    assert_request_refused(&request, "key: what ends in ::queue is kept for queues");
     request.key = "orders:42::fence";
     assert_request_refused(&request, "key: what ends in ::fence is kept for counters");
     request.key = "::fence";
@@ -716,6 +720,61 @@ static void test_the_terms_are_what_was_asked_for(void **state) {
     assert_int_equal(options_terms(&options, &request, 5).max_hold, NANOS_NEVER);
 }
 
+static void test_the_handover(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    options.handover = REDLOCK_HANDOVER_CONFIRM;
+    assert_options_accepted(&options);
+    options.handover = (redlock_handover)(REDLOCK_HANDOVER_CONFIRM + 1);
+    assert_options_refused(&options, "handover:");
+}
+
+static bool trusts_pushes(const redlock_options *options, const redlock_request *request) {
+    return options_terms(options, request, 5).trusts_pushes;
+}
+
+/* A key that was pushed stands for a claim only, whatever min_hold_ms or lock_delay_ms say. */
+static void test_who_may_be_told_of_pushes_at_once(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    redlock_request request = usual_request();
+    assert_false(trusts_pushes(&options, &request));
+    request.watchdog = true;
+    assert_true(trusts_pushes(&options, &request));
+    request.min_hold_ms = 1;
+    assert_false(trusts_pushes(&options, &request));
+    request.min_hold_ms = 0;
+    request.lock_delay_ms = 1;
+    assert_false(trusts_pushes(&options, &request));
+    request.lock_delay_ms = 0;
+    options.guards = REDLOCK_GUARDS_OFF;
+    assert_false(trusts_pushes(&options, &request));
+    options.guards = REDLOCK_GUARDS_ON;
+    request.ttl_ms = 99;
+    assert_false(trusts_pushes(&options, &request));
+    request.ttl_ms = 100;
+    assert_true(trusts_pushes(&options, &request));
+    options.handover = REDLOCK_HANDOVER_CONFIRM;
+    assert_false(trusts_pushes(&options, &request));
+}
+
+/* Requests that say how often to try, or that wait for replicas, poll. */
+static void test_who_stands_in_line(void **state) {
+    (void)state;
+    redlock_options options = usual_options();
+    redlock_request request = usual_request();
+    request.wait_ms = 0;
+    request.retries = 0;
+    assert_false(options_terms(&options, &request, 5).queues);
+    request.wait_ms = 1;
+    assert_true(options_terms(&options, &request, 5).queues);
+    request.retries = 1;
+    assert_false(options_terms(&options, &request, 5).queues);
+    request.retries = 0;
+    request.wait_replicas = 1;
+    assert_false(options_terms(&options, &request, 5).queues);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_defaults),
@@ -746,6 +805,9 @@ int main(void) {
         cmocka_unit_test(test_replicas_are_waited_for_before_a_stall),
         cmocka_unit_test(test_how_long_to_go_on_trying),
         cmocka_unit_test(test_the_terms_are_what_was_asked_for),
+        cmocka_unit_test(test_the_handover),
+        cmocka_unit_test(test_who_may_be_told_of_pushes_at_once),
+        cmocka_unit_test(test_who_stands_in_line),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

@@ -23,7 +23,8 @@ struct lease_terms rig_terms(void) {
 
 /* Allowed changes of state, as in core/lease.h; an event may also leave the state as it is. */
 static const unsigned arrows[] = {
-    [LEASE_ACQUIRING] = TO(HELD) | TO(RAISING) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
+    [LEASE_ACQUIRING] = TO(HELD) | TO(RAISING) | TO(QUEUED) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
+    [LEASE_QUEUED] = TO(ACQUIRING) | TO(HELD) | TO(RAISING) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
     [LEASE_RAISING] = TO(HELD) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
     [LEASE_BACKOFF] = TO(ACQUIRING) | TO(OVER),
     [LEASE_SETTLING] = TO(OVER),
@@ -40,7 +41,7 @@ static bool is_held(enum lease_state state) {
 
 static bool is_acquiring(enum lease_state state) {
     return state == LEASE_ACQUIRING || state == LEASE_RAISING || state == LEASE_BACKOFF ||
-           state == LEASE_SETTLING;
+           state == LEASE_SETTLING || state == LEASE_QUEUED;
 }
 
 static void check_timer(const struct lease *lease) {
@@ -99,6 +100,7 @@ static void check_top_up(struct rig *rig, const struct round *before) {
 static bool is_state_of(enum round_kind kind, enum lease_state state) {
     switch (kind) {
     case ROUND_ACQUIRE:
+    case ROUND_QUEUE:
         return state == LEASE_ACQUIRING;
     case ROUND_RAISE:
         return state == LEASE_RAISING;
@@ -117,7 +119,7 @@ static void carry_out(struct rig *rig, enum lease_state before) {
     enum lease_state after = rig->lease.state;
     assert_true(before == after || (arrows[before] & 1u << after) != 0);
     assert_true(update->undo == 0 || before == LEASE_ACQUIRING || before == LEASE_RAISING ||
-                before == LEASE_SETTLING);
+                before == LEASE_SETTLING || before == LEASE_QUEUED);
     count_news(rig);
     check_timer(&rig->lease);
     check_validity(rig);
@@ -201,6 +203,20 @@ static bool cast(struct rig *rig, uint32_t node, redlock_vote vote) {
                                         : round_vote(&rig->round, node, vote, 0);
 }
 
+void rig_push(struct rig *rig, uint32_t node, uint64_t until) {
+    enum lease_state before = rig->lease.state;
+    if (!round_awaits_push(&rig->round, node)) {
+        return;
+    }
+    if (round_push(&rig->round, node, rig->counter, until)) {
+        rig->best_end = nanos_max(rig->best_end, round_certain_until(&rig->round, NANOS_NEVER));
+        tell_verdict(rig);
+    } else {
+        lease_late_votes(&rig->lease, &rig->round, rig->now, &rig->update);
+        carry_out(rig, before);
+    }
+}
+
 void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote) {
     if (cast(rig, node, vote)) {
         tell_verdict(rig);
@@ -222,7 +238,7 @@ void rig_votes(struct rig *rig, const char *votes) {
     }
     if (decided) {
         tell_verdict(rig);
-    } else if (late) {
+    } else if (late || rig->round.kind == ROUND_QUEUE) {
         rig_late_votes(rig);
     }
 }

@@ -52,6 +52,9 @@ void rig_pass(struct rig *rig, uint64_t nanos);
 void rig_votes(struct rig *rig, const char *votes);
 void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote);
 
+/* Has a node push its grant, which is certain to stand until `until`. */
+void rig_push(struct rig *rig, uint32_t node, uint64_t until);
+
 /*
  * Tells the lease that late votes have come, or that they are looked at for the first time: after
  * an acquisition was told.

@@ -127,8 +127,28 @@ static unsigned possible_outcomes(const struct history *history) {
     return possible;
 }
 
+/* Returns the verdict of a QUEUE: open as long as nodes that denied may make it a yes by a push. */
+static enum round_verdict expected_in_line(const struct history *history) {
+    struct history best = *history;
+    while (best.cast < best.nodes) {
+        best.votes[best.cast++] = REDLOCK_VOTE_GRANTED;
+    }
+    if (outcome(history) == ROUND_YES) {
+        return ROUND_YES;
+    }
+    for (uint32_t i = 0; i < best.cast; i++) {
+        if (best.votes[i] == REDLOCK_VOTE_DENIED) {
+            best.votes[i] = REDLOCK_VOTE_GRANTED;
+        }
+    }
+    return outcome(&best) == ROUND_YES ? ROUND_OPEN : ROUND_NO;
+}
+
 /* Returns the earliest verdict. An acquisition is over as soon as yes is impossible. */
 static enum round_verdict expected_verdict(const struct history *history) {
+    if (history->kind == ROUND_QUEUE) {
+        return expected_in_line(history);
+    }
     unsigned possible = possible_outcomes(history);
     bool acquires = history->kind == ROUND_ACQUIRE || history->kind == ROUND_RAISE;
     if (acquires && (possible & 1u << ROUND_YES) == 0) {
@@ -152,7 +172,7 @@ static enum round_verdict expected_verdict(const struct history *history) {
 static void explore(const struct round *round, const struct history *history) {
     if (history->cast == history->nodes) {
         assert_int_equal(round->silent, 0);
-        assert_int_not_equal(round->verdict, ROUND_OPEN);
+        assert_true(round->verdict != ROUND_OPEN || round->kind == ROUND_QUEUE);
         return;
     }
     for (size_t i = 0; i < COUNT_OF(alphabet); i++) {
@@ -244,6 +264,11 @@ static void test_a_node_that_is_not_asked_has_no_vote(void **state) {
 static void test_every_sequence_of_votes_to_acquire(void **state) {
     (void)state;
     explore_kind(ROUND_ACQUIRE);
+}
+
+static void test_every_sequence_of_votes_to_queue(void **state) {
+    (void)state;
+    explore_kind(ROUND_QUEUE);
 }
 
 static void test_every_sequence_of_votes_to_raise(void **state) {
@@ -510,6 +535,70 @@ static void test_deniers_and_possible_holders(void **state) {
     }
 }
 
+/* A push counts in place of a denial, once, and only in a QUEUE that is open. */
+static void test_pushes(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_QUEUE, 3, 0);
+    for (uint32_t node = 0; node < 3; node++) {
+        round_note_place(&round, node, 0);
+        assert_false(round_vote(&round, node, REDLOCK_VOTE_DENIED, 100));
+    }
+    assert_false(round_awaits_push(&round, 3)); /* not asked */
+    assert_false(round_push(&round, 0, 0, START + MS(900)));
+    assert_false(round_awaits_push(&round, 0)); /* has granted */
+    assert_int_equal(round_voters(&round, REDLOCK_VOTE_GRANTED), 1);
+    assert_true(round_push(&round, 1, 0, START + MS(800)));
+    assert_int_equal(round.verdict, ROUND_YES);
+    assert_int_equal(round.pushed, 3);
+    assert_false(round_awaits_push(&round, 2));
+    assert_int_equal(round_certain_until(&round, START + TTL), START + MS(800));
+    round = begin(ROUND_ACQUIRE, 3, 0);
+    assert_false(round_awaits_push(&round, 0));
+}
+
+/* The quorum that lasts longest counts, of grants of both kinds. */
+static void test_how_long_a_quorum_is_certain(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_QUEUE, 5, 0);
+    round_push(&round, 4, 0, START + MS(100));
+    round_push(&round, 1, 0, START + MS(700));
+    round_grant(&round, 0, 0);
+    assert_int_equal(round.verdict, ROUND_YES);
+    assert_int_equal(round_certain_until(&round, START + MS(900)), START + MS(100));
+    round_grant(&round, 2, 0);
+    assert_int_equal(round_certain_until(&round, START + MS(900)), START + MS(700));
+    round_grant(&round, 3, 0);
+    assert_int_equal(round_certain_until(&round, START + MS(900)), START + MS(900));
+    assert_int_equal(round_certain_until(&round, START + MS(600)), START + MS(600));
+}
+
+/* So many keys have to expire as the quorum lacks; nodes that are silent have told nothing. */
+static void test_when_a_quorum_is_free(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_QUEUE, 5, 0);
+    assert_int_equal(round_free_in_ms(&round), UINT32_MAX);
+    round_vote(&round, 0, REDLOCK_VOTE_DENIED, 300);
+    round_vote(&round, 1, REDLOCK_VOTE_DENIED, 100);
+    assert_int_equal(round_free_in_ms(&round), UINT32_MAX);
+    round_vote(&round, 2, REDLOCK_VOTE_DENIED, 200);
+    assert_int_equal(round_free_in_ms(&round), 300);
+    round_push(&round, 3, 0, START + MS(900));
+    assert_int_equal(round_free_in_ms(&round), 200);
+    round_push(&round, 4, 0, START + MS(900));
+    assert_int_equal(round_free_in_ms(&round), 100);
+    round_push(&round, 0, 0, START + MS(900));
+    assert_int_equal(round_free_in_ms(&round), 0);
+}
+
+static void test_which_votes_leave_a_command_undone(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(alphabet); i++) {
+        bool is_undone = alphabet[i] == REDLOCK_VOTE_ERROR || alphabet[i] == REDLOCK_VOTE_BROKEN ||
+                         alphabet[i] == REDLOCK_VOTE_UNREACHABLE;
+        assert_int_equal(round_vote_leaves_undone(alphabet[i]), is_undone);
+    }
+}
+
 static void test_32_nodes_need_17(void **state) {
     (void)state;
     struct round round = begin(ROUND_ACQUIRE, 32, 0);
@@ -538,6 +627,7 @@ static void test_a_round_begins_empty(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_sequence_of_votes_to_acquire),
+        cmocka_unit_test(test_every_sequence_of_votes_to_queue),
         cmocka_unit_test(test_every_sequence_of_votes_to_raise),
         cmocka_unit_test(test_every_sequence_of_votes_to_renew),
         cmocka_unit_test(test_the_fence_is_the_largest_that_was_granted),
@@ -558,6 +648,10 @@ int main(void) {
         cmocka_unit_test(test_settling_waits_for_the_awaited),
         cmocka_unit_test(test_who_voted_what),
         cmocka_unit_test(test_deniers_and_possible_holders),
+        cmocka_unit_test(test_pushes),
+        cmocka_unit_test(test_how_long_a_quorum_is_certain),
+        cmocka_unit_test(test_when_a_quorum_is_free),
+        cmocka_unit_test(test_which_votes_leave_a_command_undone),
         cmocka_unit_test(test_32_nodes_need_17),
         cmocka_unit_test(test_a_round_begins_empty),
     };

@@ -5,6 +5,7 @@
 #include "core/survey.h"
 #include "unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define A "0123456789012345678901234567890123456789/alice"
@@ -96,6 +97,98 @@ static void test_how_many_readers_a_quorum_has(void **state) {
     survey = survey_of("fffff");
     assert_int_equal(survey_decide(&survey).readers, 0);
 }
+
+/* ---- those who wait ---- */
+
+#define LINES 5
+
+/* Gives each node its places: of each digit a waiter with the digit as its ticket and its owner. */
+static struct survey lined_up(const char *const places[LINES]) {
+    static struct survey_places room[LINES];
+    struct survey survey = survey_of("aaaaa");
+    memset(room, 0, sizeof(room));
+    survey.places = room;
+    for (size_t i = 0; i < LINES; i++) {
+        for (const char *p = places[i]; *p != '\0'; p++) {
+            char value[48];
+            int length = snprintf(value, sizeof(value), "%.40s/%c", B, *p);
+            survey_note_waiter(&room[i], (uint64_t)(*p - '0'), value, (size_t)length);
+            survey.answers[i].queue_length++;
+        }
+    }
+    return survey;
+}
+
+static void test_who_stands_in_line(void **state) {
+    (void)state;
+    static const struct {
+        const char *places[LINES];
+        uint32_t length;
+        const char *owners;
+    } rows[] = {
+        {{"", "", "", "", ""}, 0, ""},
+        {{"123", "123", "123", "123", "123"}, 3, "123"},
+        {{"13", "123", "23", "123", "12"}, 3, "123"}, /* no quorum has three places */
+        {{"1", "1", "2", "2", "3"}, 1, ""},           /* nobody has a place at a quorum */
+        {{"9", "12", "12", "12", ""}, 2, "12"},
+        {{"12", "12", "12", "", ""}, 2, "12"},
+        {{"12", "12", "", "", ""}, 0, ""},
+        {{"11", "11", "1", "", ""}, 1, "1"}, /* on two channels, one of which is no more */
+        {{"21", "12", "21", "12", "12"}, 2, "12"},
+        {{"12345678", "12345678", "12345678", "", ""}, 8, "12345678"},
+        {{"02345678", "12345678", "12345678", "01234567", "01234567"}, 8, "01234567"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct survey survey = lined_up(rows[i].places);
+        struct survey_line line;
+        survey_line_up(&survey, &line);
+        assert_int_equal(line.owner_count, strlen(rows[i].owners));
+        for (size_t k = 0; k < line.owner_count; k++) {
+            assert_int_equal(line.owners[k][0], rows[i].owners[k]);
+            assert_int_equal(line.owners[k][1], '\0');
+        }
+        assert_int_equal(line.length, rows[i].length);
+    }
+}
+
+/* Nodes count all places, and name the first. */
+static void test_a_line_is_longer_than_its_owners(void **state) {
+    (void)state;
+    static const char *const places[LINES] = {"12", "12", "12", "12", "12"};
+    static const uint32_t lengths[LINES] = {30, 20, 50, 40, 10};
+    struct survey survey = lined_up(places);
+    struct survey_line line;
+    for (size_t i = 0; i < LINES; i++) {
+        survey.answers[i].queue_length = lengths[i];
+    }
+    survey_line_up(&survey, &line);
+    assert_int_equal(line.length, 30);
+    assert_int_equal(line.owner_count, 2);
+}
+
+/* Requests of one ticket are ordered by their values, as nodes do; the owner is cleaned. */
+static void test_places_of_one_ticket(void **state) {
+    (void)state;
+    static const char *const values[] = {A "\x1b", B, B "/bob"};
+    struct survey_places room[3] = {{0}};
+    struct survey survey = survey_of("fff");
+    struct survey_line line;
+    survey.places = room;
+    for (size_t node = 0; node < 3; node++) {
+        for (size_t i = 0; i < 3; i++) {
+            const char *value = values[(node + i) % 3];
+            survey_note_waiter(&room[node], 7, value, strlen(value));
+        }
+    }
+    survey_line_up(&survey, &line);
+    assert_int_equal(line.owner_count, 3);
+    assert_int_equal(line.length, 3);
+    assert_string_equal(line.owners[0], "alice?");
+    assert_string_equal(line.owners[1], "");
+    assert_string_equal(line.owners[2], "bob");
+}
+
+/* ---- fences ---- */
 
 static void test_whether_a_fence_is_the_newest(void **state) {
     (void)state;
@@ -192,6 +285,9 @@ int main(void) {
         cmocka_unit_test(test_the_list_says_who_holds_it),
         cmocka_unit_test(test_the_fence_that_a_quorum_has_reached),
         cmocka_unit_test(test_how_many_readers_a_quorum_has),
+        cmocka_unit_test(test_who_stands_in_line),
+        cmocka_unit_test(test_a_line_is_longer_than_its_owners),
+        cmocka_unit_test(test_places_of_one_ticket),
         cmocka_unit_test(test_whether_a_fence_is_the_newest),
         cmocka_unit_test(test_a_fence_is_looked_for_in_both_lists),
         cmocka_unit_test(test_owners),

@@ -530,6 +530,82 @@ static void test_every_fault_has_words(void **state) {
     }
 }
 
+/* ---- keys that are pushed ---- */
+
+/* Returns until when a key stands that the node, by its clock, set at `at` to expire after `ms`. */
+static uint64_t stands_until(const struct trust *trust, uint64_t at, uint64_t ms, uint64_t now) {
+    uint64_t time_us = WALL_US + (at - START) / 1000;
+    return trust_key_stands_until(trust, time_us / 1000 + ms, time_us, now);
+}
+
+static void test_a_pushed_key_stands_by_the_nodes_clock(void **state) {
+    (void)state;
+    struct trust trust = sound(&usual);
+    uint64_t now = START + S(1);
+    assert_int_equal(stands_until(&trust, now, 1000, now), now + MS(998));
+    /* However late the push arrives. */
+    assert_int_equal(stands_until(&trust, now, 1000, now + MS(400)), now + MS(998));
+    assert_int_equal(stands_until(&trust, now, 3, now), now + MS(1));
+    assert_int_equal(stands_until(&trust, now, 2, now), 0);
+    assert_int_equal(stands_until(&trust, now, 0, now), 0);
+}
+
+/* The beat may have been answered at once, and its answer have been on its way for long. */
+static void test_the_latest_time_of_the_nodes_clock_counts(void **state) {
+    (void)state;
+    struct trust trust = begin(&usual);
+    struct trust_beat beat = beat_at(START);
+    beat.received_at = START + MS(30);
+    trust_server(&trust, "run-1", 1000, START);
+    trust_role(&trust, true, START);
+    assert_true(trust_beat(&trust, &beat));
+    uint64_t now = START + S(1);
+    assert_int_equal(stands_until(&trust, now, 1000, now), now + MS(998));
+    beat.time_us += 30000; /* or the answer was given just now: the clock is behind by less */
+    trust = begin(&usual);
+    assert_true(trust_beat(&trust, &beat));
+    assert_int_equal(stands_until(&trust, now, 1000, now), now + MS(968));
+}
+
+static void test_drift_shortens_a_claim_and_ages_the_clock(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.drift = DRIFT;
+    struct trust trust = sound(&terms);
+    uint64_t now = START + S(1);
+    /* In a second the node's clock has gone ahead by 10.10 ms; of the rest 1 % is not certain. */
+    assert_int_equal(stands_until(&trust, now, 1000, now), now + 978000001);
+    /* As much if the second passed between the question and the answer. */
+    struct trust_beat beat = beat_at(START);
+    beat.received_at = now;
+    trust = begin(&terms);
+    assert_true(trust_beat(&trust, &beat));
+    assert_int_equal(stands_until(&trust, now, 1000, now), now + 978000001);
+}
+
+static void test_a_push_of_a_clock_that_jumped_counts_for_nothing(void **state) {
+    (void)state;
+    struct trust trust = sound(&usual);
+    uint64_t now = START + S(1);
+    assert_int_equal(stands_until(&trust, now + MS(2), 1000, now), now + MS(1000));
+    assert_int_equal(stands_until(&trust, now + MS(2) + 1000, 1000, now), 0);
+    struct trust unheard = begin(&usual);
+    assert_int_equal(stands_until(&unheard, now, 1000, now), 0);
+}
+
+static void test_the_nodes_time_is_the_middle_of_what_is_known(void **state) {
+    (void)state;
+    struct trust trust = begin(&usual);
+    struct trust_beat beat = beat_at(START);
+    uint64_t time;
+    assert_false(trust_clock(&trust, START, &time));
+    beat.received_at = START + MS(10);
+    beat.time_us += 5000;
+    assert_true(trust_beat(&trust, &beat));
+    assert_true(trust_clock(&trust, START + S(1), &time));
+    assert_int_equal(time, WALL_US * 1000 + S(1));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_node_must_have_answered_everything),
@@ -560,6 +636,11 @@ int main(void) {
         cmocka_unit_test(test_a_clock_that_moved_outweighs_age),
         cmocka_unit_test(test_without_beats_nothing_ages),
         cmocka_unit_test(test_every_fault_has_words),
+        cmocka_unit_test(test_a_pushed_key_stands_by_the_nodes_clock),
+        cmocka_unit_test(test_the_latest_time_of_the_nodes_clock_counts),
+        cmocka_unit_test(test_drift_shortens_a_claim_and_ages_the_clock),
+        cmocka_unit_test(test_a_push_of_a_clock_that_jumped_counts_for_nothing),
+        cmocka_unit_test(test_the_nodes_time_is_the_middle_of_what_is_known),
     };
     return cmocka_run_group_tests_name("trust", tests, NULL, NULL);
 }

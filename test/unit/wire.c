@@ -3,6 +3,7 @@
 #include "unit.h"
 #include "wire/command.h"
 #include "wire/fence.h"
+#include "wire/push.h"
 #include "wire/reply.h"
 #include "wire/script.h"
 
@@ -287,7 +288,11 @@ static void test_shared_locks(void **state) {
                                      .step = 1,
                                      .intent_ms = 456,
                                      .fence = 123,
-                                     .idle_ms = 7};
+                                     .idle_ms = 7,
+                                     .is_fenced = true,
+                                     .claim_ms = 1000,
+                                     .ticket = 99,
+                                     .named = 8};
 #define KEY_AND_READERS "$1\r\nk\r\n$10\r\nk::readers\r\n"
 #define WRITER "$9\r\nk::writer\r\n"
 #define VALUE_AND_TTL BULK_OF_MINE "$5\r\n10000\r\n"
@@ -303,8 +308,13 @@ static void test_shared_locks(void **state) {
         {SCRIPT_WRITE_FENCED, 12, 4,
          KEY_AND_READERS WRITER "$8\r\nk::fence\r\n" VALUE_AND_TTL
                                 "$3\r\n456\r\n$3\r\n123\r\n$1\r\n7\r\n"},
-        {SCRIPT_INSPECT, 6, 3, KEY_AND_READERS "$8\r\nk::fence\r\n"},
+        {SCRIPT_INSPECT, 7, 3, KEY_AND_READERS "$8\r\nk::fence\r\n$1\r\n8\r\n"},
+        {SCRIPT_QUEUE, 11, 1,
+         "$1\r\nk\r\n$2\r\nch\r\n" VALUE_AND_TTL
+         "$4\r\n1000\r\n$1\r\n1\r\n$1\r\n7\r\n$2\r\n99\r\n"},
+        {SCRIPT_LEAVE, 6, 1, "$1\r\nk\r\n" BULK_OF_MINE "$2\r\n99\r\n"},
     };
+    f->call.channel = "ch";
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char expected[512];
         script_call_clear(&f->call);
@@ -320,21 +330,21 @@ static void test_shared_locks(void **state) {
 
 static void test_what_scripts_do(void **state) {
     (void)state;
-    static const bool takes[SCRIPT_COUNT] = {[SCRIPT_TAKE] = true,
-                                             [SCRIPT_PERMIT] = true,
-                                             [SCRIPT_SHARE] = true,
-                                             [SCRIPT_WRITE] = true,
-                                             [SCRIPT_WRITE_FENCED] = true};
+    static const bool takes[SCRIPT_COUNT] = {
+        [SCRIPT_TAKE] = true,  [SCRIPT_PERMIT] = true,       [SCRIPT_SHARE] = true,
+        [SCRIPT_WRITE] = true, [SCRIPT_WRITE_FENCED] = true, [SCRIPT_QUEUE] = true};
     static const bool counts[SCRIPT_COUNT] = {[SCRIPT_TAKE] = true,
                                               [SCRIPT_PERMIT] = true,
                                               [SCRIPT_KEEP] = true,
-                                              [SCRIPT_WRITE_FENCED] = true};
+                                              [SCRIPT_WRITE_FENCED] = true,
+                                              [SCRIPT_QUEUE] = true};
     static const bool is_loaded[SCRIPT_COUNT] = {[SCRIPT_RELEASE] = true, [SCRIPT_RENEW] = true};
     for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
         assert_int_equal(script_takes((enum script)i), takes[i]);
         assert_int_equal(script_counts((enum script)i), counts[i]);
         assert_int_equal(script_infos[i].is_loaded, is_loaded[i]);
         assert_int_equal(script_items((enum script)i, 2, 5), i == SCRIPT_TAKE ? 2 : 5);
+        assert_int_equal(script_infos[i].has_channel, i == SCRIPT_QUEUE);
         assert_int_equal(script_infos[i].tells_free, i == SCRIPT_PERMIT);
         assert_int_equal(script_infos[i].stays, i == SCRIPT_STAY);
     }
@@ -348,7 +358,7 @@ static void test_each_script_has_a_row(void **state) {
         assert_non_null(info->keys);
         assert_non_null(info->arguments);
         assert_int_equal(strspn(info->keys, "crw"), strlen(info->keys));
-        assert_int_equal(strspn(info->arguments, "vtkxsnfip"), strlen(info->arguments));
+        assert_int_equal(strspn(info->arguments, "vtkxsnfipcql"), strlen(info->arguments));
     }
 }
 
@@ -469,6 +479,67 @@ static void test_the_written_sha_is_that_of_the_text(void **state) {
 
 static struct reply reply_of(enum reply_type type, const char *text) {
     return (struct reply){.type = type, .text = text, .length = text != NULL ? strlen(text) : 0};
+}
+
+static void test_a_place_in_line_is_read(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_read, has_place, lacks_right;
+        uint32_t ahead;
+    } rows[] = {
+        {"h5", true, false, false, 0},    {"h5q0", true, true, false, 0},
+        {"h5q12", true, true, false, 12}, {"h5q99999999999", true, true, false, UINT32_MAX},
+        {"h5q", true, true, false, 0},    {"h5x", true, false, true, 0},
+        {"hq0", false, false, false, 0},  {"yq0", false, false, false, 0},
+        {"pq0", false, false, false, 0},  {"h5xq0", false, false, false, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply_outcome outcome;
+        struct reply reply = reply_of(REPLY_STRING, rows[i].text);
+        assert_int_equal(reply_to_script(&reply, SCRIPT_QUEUE, &outcome, 1), rows[i].is_read);
+        if (rows[i].is_read) {
+            assert_int_equal(outcome.has_place, rows[i].has_place);
+            assert_int_equal(outcome.lacks_right, rows[i].lacks_right);
+            assert_int_equal(outcome.ahead, rows[i].ahead);
+        }
+    }
+}
+
+static void test_pushes_are_read(void **state) {
+    (void)state;
+    struct push push;
+    static const char good[] = "1795330030783 1795330029783471 7 " TOKEN " a b";
+    assert_true(push_read(good, sizeof(good) - 1, &push));
+    assert_int_equal(push.expires_ms, 1795330030783);
+    assert_int_equal(push.time_us, 1795330029783471);
+    assert_int_equal(push.fence, 7);
+    assert_memory_equal(push.token, TOKEN, TOKEN_LENGTH);
+    assert_int_equal(push.key_length, 3);
+    assert_memory_equal(push.key, "a b", 3);
+    static const char *const bad[] = {
+        "",
+        "1",
+        "1 ",
+        "1 2 3",
+        "1 2 3 ",
+        "1 2 3 " TOKEN,
+        "1 2 3 " TOKEN " ",
+        "1 2 " TOKEN " k",
+        "-1 2 3 " TOKEN " k",
+        "1 2 9007199254740992 " TOKEN " k",
+        "1 2 99999999999999999 " TOKEN " k",
+        "1  2 3 " TOKEN " k",
+        "1 2 3 z" TOKEN " k",
+        "1 2 3 ABCDEF0123456789012345678901234567890123 k",
+        "probe 17",
+    };
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        assert_false(push_read(bad[i], strlen(bad[i]), &push));
+    }
+    for (size_t length = 0; length < sizeof(good) - 3; length++) {
+        assert_false(push_read(good, length, &push));
+    }
 }
 
 static void test_answers_to_set(void **state) {
@@ -650,14 +721,14 @@ static void test_answers_for_several_keys(void **state) {
         unsigned count;
         struct reply_outcome combined;
     } rows[] = {
-        {"y", 1, {REDLOCK_VOTE_GRANTED, 0, 0, NULL, 0}},
-        {"yyy", 3, {REDLOCK_VOTE_GRANTED, 0, 0, NULL, 0}},
-        {"ymy", 3, {REDLOCK_VOTE_MISSING, 0, 0, NULL, 0}},
-        {"mh5", 2, {REDLOCK_VOTE_DENIED, 5, 0, NULL, 0}},
-        {"h5m", 2, {REDLOCK_VOTE_DENIED, 5, 0, NULL, 0}},
-        {"h5h9h7", 3, {REDLOCK_VOTE_DENIED, 9, 0, NULL, 0}},
-        {"h5pyh9", 4, {REDLOCK_VOTE_NO_EXPIRY, 0, 0, NULL, 0}},
-        {"pt", 2, {REDLOCK_VOTE_WRONG_TYPE, 0, 0, NULL, 0}},
+        {"y", 1, {.vote = REDLOCK_VOTE_GRANTED}},
+        {"yyy", 3, {.vote = REDLOCK_VOTE_GRANTED}},
+        {"ymy", 3, {.vote = REDLOCK_VOTE_MISSING}},
+        {"mh5", 2, {.vote = REDLOCK_VOTE_DENIED, .other_ttl_ms = 5}},
+        {"h5m", 2, {.vote = REDLOCK_VOTE_DENIED, .other_ttl_ms = 5}},
+        {"h5h9h7", 3, {.vote = REDLOCK_VOTE_DENIED, .other_ttl_ms = 9}},
+        {"h5pyh9", 4, {.vote = REDLOCK_VOTE_NO_EXPIRY}},
+        {"pt", 2, {.vote = REDLOCK_VOTE_WRONG_TYPE}},
     };
     struct reply fences = reply_of(REPLY_STRING, "y7y9y8");
     struct reply_outcome counted[3];
@@ -744,16 +815,16 @@ static void test_answers_of_inspections(void **state) {
         uint32_t readers;
         const char *value;
     } rows[] = {
-        {"f 0 0 0 ", true, REPLY_VIEW_FREE, 0, 0, 0, ""},
-        {"f 0 12 0 ", true, REPLY_VIEW_FREE, 0, 12, 0, ""},
-        {"h 900 12 0 a b", true, REPLY_VIEW_HELD, 900, 12, 0, "a b"},
-        {"h 900 12 3 shared", true, REPLY_VIEW_HELD, 900, 12, 3, "shared"},
-        {"p 0 0 0 x", true, REPLY_VIEW_NO_EXPIRY, 0, 0, 0, "x"},
-        {"t 0 0 0 ", true, REPLY_VIEW_NO_STRING, 0, 0, 0, ""},
-        {"h 9007199254740991 9007199254740991 4294967294 x", true, REPLY_VIEW_HELD,
+        {"f 0 0 0 0 0 ", true, REPLY_VIEW_FREE, 0, 0, 0, ""},
+        {"f 0 12 0 0 0 ", true, REPLY_VIEW_FREE, 0, 12, 0, ""},
+        {"h 900 12 0 0 0 a b", true, REPLY_VIEW_HELD, 900, 12, 0, "a b"},
+        {"h 900 12 3 0 0 shared", true, REPLY_VIEW_HELD, 900, 12, 3, "shared"},
+        {"p 0 0 0 0 0 x", true, REPLY_VIEW_NO_EXPIRY, 0, 0, 0, "x"},
+        {"t 0 0 0 0 0 ", true, REPLY_VIEW_NO_STRING, 0, 0, 0, ""},
+        {"h 9007199254740991 9007199254740991 4294967294 0 0 x", true, REPLY_VIEW_HELD,
          (UINT64_C(1) << 53) - 1, (UINT64_C(1) << 53) - 1, UINT32_MAX - 1, "x"},
-        {"h 1 0 9007199254740991 x", true, REPLY_VIEW_HELD, 1, 0, UINT32_MAX, "x"},
-        {"h 9007199254740992 0 0 x", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"h 1 0 9007199254740991 0 0 x", true, REPLY_VIEW_HELD, 1, 0, UINT32_MAX, "x"},
+        {"h 9007199254740992 0 0 0 0 x", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
         {"", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
         {"f", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
         {"f ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
@@ -761,12 +832,15 @@ static void test_answers_of_inspections(void **state) {
         {"f 0 0", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
         {"f 0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
         {"f 0 0 0", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
-        {"h 900 12 x", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
-        {"h 900 12 a b", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
-        {"f  0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
-        {"f -1 0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
-        {"x 0 0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
-        {"ff0 0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"f 0 0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"f 0 0 0 0", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"f 0 0 0 0 0", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"h 900 12 0 0 x", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"h 900 12 0 a b c", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"f  0 0 0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"f -1 0 0 0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"x 0 0 0 0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
+        {"ff0 0 0 0 0 ", false, REPLY_VIEW_HELD, 0, 0, 0, NULL},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct reply reply = reply_of(REPLY_STRING, rows[i].text);
@@ -781,9 +855,57 @@ static void test_answers_of_inspections(void **state) {
             assert_memory_equal(view.value, rows[i].value, view.length);
         }
     }
-    struct reply reply = reply_of(REPLY_STATUS, "f 0 0 0 ");
+    struct reply reply = reply_of(REPLY_STATUS, "f 0 0 0 0 0 ");
     struct reply_view view;
     assert_false(reply_to_inspect(&reply, &view));
+}
+
+#define LONGEST "0123456789012345678901234567890123456789/" LABEL
+#define LABEL "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define EIGHT "1 a 2 b 3 c 4 d 5 e 6 f 7 g 8 h "
+
+/* The places in line come before the value of the holder, which may contain anything. */
+static void test_lines_of_inspections(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_good;
+        uint32_t queue_length, named;
+        uint64_t ticket; /* of the last waiter */
+        const char *waiter, *value;
+    } rows[] = {
+        {"h 9 0 0 1 1 77 tok/me x y", true, 1, 1, 77, "tok/me", "x y"},
+        {"f 0 0 0 3 2 5 a 9007199254740991 b ", true, 3, 2, (UINT64_C(1) << 53) - 1, "b", ""},
+        {"f 0 0 0 9007199254740991 8 " EIGHT, true, UINT32_MAX, 8, 8, "h", ""},
+        {"f 0 0 0 1 1 7 " LONGEST " ", true, 1, 1, 7, LONGEST, ""},
+        {"f 0 0 0 1 1 7 " LONGEST "x ", false, 0, 0, 0, NULL, NULL},
+        {"f 0 0 0 9 9 " EIGHT "9 i ", false, 0, 0, 0, NULL, NULL},
+        {"f 0 0 0 1 2 5 a 6 b ", false, 0, 0, 0, NULL, NULL},
+        {"f 0 0 0 2 2 5 a ", false, 0, 0, 0, NULL, NULL},
+        {"f 0 0 0 1 1 ", false, 0, 0, 0, NULL, NULL},
+        {"f 0 0 0 1 1 5", false, 0, 0, 0, NULL, NULL},
+        {"f 0 0 0 1 1 5 ", false, 0, 0, 0, NULL, NULL},
+        {"f 0 0 0 1 1 5 a", false, 0, 0, 0, NULL, NULL},
+        {"f 0 0 0 1 1 5  x ", false, 0, 0, 0, NULL, NULL},
+        {"f 0 0 0 1 1 -5 a ", false, 0, 0, 0, NULL, NULL},
+        {"f 0 0 0 1 1 inf a ", false, 0, 0, 0, NULL, NULL},
+        {"f 0 0 0 1 1 9007199254740992 a ", false, 0, 0, 0, NULL, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply reply = reply_of(REPLY_STRING, rows[i].text);
+        struct reply_view view;
+        assert_int_equal(reply_to_inspect(&reply, &view), rows[i].is_good);
+        if (rows[i].is_good) {
+            const struct reply_waiter *last = &view.waiters[view.named - 1];
+            assert_int_equal(view.queue_length, rows[i].queue_length);
+            assert_int_equal(view.named, rows[i].named);
+            assert_int_equal(last->ticket, rows[i].ticket);
+            assert_int_equal(last->length, strlen(rows[i].waiter));
+            assert_memory_equal(last->value, rows[i].waiter, last->length);
+            assert_int_equal(view.length, strlen(rows[i].value));
+            assert_memory_equal(view.value, rows[i].value, view.length);
+        }
+    }
 }
 
 static void test_an_answer_ends_where_its_length_says(void **state) {
@@ -903,6 +1025,31 @@ static void test_classes_of_errors(void **state) {
     }
 }
 
+static void test_refusals_for_want_of_a_right(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_forbidden;
+    } rows[] = {
+        {"NOPERM this user has no permissions to run the 'subscribe' command", true},
+        {"ERR The user executing the script can't run this command or subcommand", true},
+        {"ERR The user executing the script can't publish to the channel mentioned in the command",
+         true},
+        {"ERR ACL failure in script: User me has no permissions to run the 'publish' command",
+         true},
+        {"NOAUTH Authentication required.", false},
+        {"ERR unknown command", false},
+        {"BUSY Redis is busy running a script.", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply reply = reply_of(REPLY_ERROR, rows[i].text);
+        assert_int_equal(reply_lacks_right(&reply), rows[i].is_forbidden);
+        reply.type = REPLY_STRING;
+        assert_false(reply_lacks_right(&reply));
+    }
+}
+
 #define WITH_BUFFERS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void) {
@@ -921,6 +1068,8 @@ int main(void) {
         WITH_BUFFERS(test_permits),
         WITH_BUFFERS(test_shared_locks),
         cmocka_unit_test(test_what_scripts_do),
+        cmocka_unit_test(test_a_place_in_line_is_read),
+        cmocka_unit_test(test_pushes_are_read),
         cmocka_unit_test(test_each_script_has_a_row),
         WITH_BUFFERS(test_a_script_the_server_lacks_is_sent_as_text),
         WITH_BUFFERS(test_a_command_without_memory_has_failed),
@@ -934,10 +1083,12 @@ int main(void) {
         cmocka_unit_test(test_answers_for_several_keys),
         cmocka_unit_test(test_answers_about_permits),
         cmocka_unit_test(test_answers_of_inspections),
+        cmocka_unit_test(test_lines_of_inspections),
         cmocka_unit_test(test_an_answer_ends_where_its_length_says),
         cmocka_unit_test(test_answers_of_the_beat),
         cmocka_unit_test(test_fields_of_info),
         cmocka_unit_test(test_classes_of_errors),
+        cmocka_unit_test(test_refusals_for_want_of_a_right),
     };
     return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
 }

@@ -33,6 +33,9 @@ embed() {
     echo '/* Made by lib/wire/scripts/embed.sh. */'
     echo '#include "wire/script.h"'
     echo
+    echo '/* C11 asks for 4095 bytes at least; compilers take more. */'
+    echo '#pragma GCC diagnostic ignored "-Woverlength-strings"'
+    echo
     echo 'const struct script_source script_sources[SCRIPT_COUNT] = {'
     for script in "$@"; do
         embed "$script"

@@ -1,10 +1,31 @@
--- INSPECT tells who holds a key, and changes nothing. For one lock.
+-- INSPECT tells who holds a key and who waits for it, and changes nothing. For one lock.
 --
 -- keys:      key, readers, counter
--- arguments: none
--- answer:    "<state> <ttl> <counter> <readers> <value>": f free, h held, p without expiry, t no
---            string; TTL in ms; 0 where there is no counter; readers whose share has not expired
+-- arguments: the number of waiters to name, the first in line; 0: the queue is not looked at
+-- answer:    "<state> <ttl> <counter> <readers> <waiters> <named> <ticket> <waiter> ... <value>": f
+--            free, h held, p without expiry, t no string; TTL in ms; 0 where there is no counter;
+--            readers whose share has not expired; places in line, and of each that is named the
+--            ticket and the value. No places where the caller has no right to the queue. Of the
+--            value, which may be any client's, the first 4096 bytes: a reply has room for 8192.
 --@include parts/counters.lua
+
+-- Returns the number of places in line, and the first waiters: none whose value is longer than a
+-- token, a '/' and an owner. A member with a score below 1 is no place (parts/passing.lua).
+local function line(most)
+  local queue = KEYS[1] .. '@QUEUE_SUFFIX@'
+  local length = most > 0 and redis.pcall('zcount', queue, 1, '+inf') or 0
+  if length == 0 or type(length) == 'table' then return '0 0 ' end
+  local first = redis.pcall('zrange', queue, 0, most, 'withscores')
+  local named, waiters = 0, ''
+  for i = 1, #first, 2 do
+    local value = string.match(first[i], '^(%S+) ')
+    local ticket = math.min(math.max(tonumber(first[i + 1]) or 0, 0), 2 ^ 53 - 1)
+    if value and #value <= 105 and ticket >= 1 and named < most then
+      named, waiters = named + 1, waiters .. string.format('%.0f ', ticket) .. value .. ' '
+    end
+  end
+  return string.format('%.0f %.0f ', length, named) .. waiters
+end
 
 local value = redis.pcall('get', KEYS[1])
 local what, left, readers = 'f', 0, 0
@@ -22,5 +43,5 @@ if value == '@REDLOCK_SHARED_VALUE@' then
 end
 local count = count_of(KEYS[3], 0) or 0
 left = math.max(left, 0)
-local numbers = string.format('%.0f %.0f %.0f', left, count, readers)
-return what .. ' ' .. numbers .. ' ' .. (value or '')
+local numbers = string.format('%.0f %.0f %.0f ', left, count, readers)
+return what .. ' ' .. numbers .. line(tonumber(ARGV[1])) .. string.sub(value or '', 1, 4096)

@@ -1,17 +1,22 @@
 -- STAY gives up each key that has the caller's value, but leaves the key there for a while, with a
 -- value that nobody holds: zeros in place of the token, and the owner's label as it was. A release
--- or renewal that comes late does not find the token.
+-- or renewal that comes late does not find the token. The first in line is told when the key will
+-- be free.
 --
 -- keys:      key
 -- arguments: value, time to stay in ms
 -- answer:    y, m, h<ms>, p or t for each key
 --@include parts/otherwise.lua
+--@include parts/queue.lua
 
+local waiting = redis.pcall('exists', '@WAITING_KEY@') == 1
 for i, key in ipairs(KEYS) do
   local value = redis.pcall('get', key)
   if value == ARGV[2 * i - 1] then
     local nobody = string.rep('0', 40) .. string.sub(value, 41)
     redis.call('set', key, nobody, 'PX', ARGV[2 * i])
+    local time = waiting and redis.call('time')
+    if time then announce(key, time[1] * 1000000 + time[2], ARGV[2 * i]) end
     answer[i] = 'y'
   else
     answer[i] = otherwise(key, value)

@@ -37,7 +37,7 @@ struct conn {
     struct message_list inbox;
     struct pending_list pending;
     struct bytes out;
-    bool is_open, is_closing, is_dirty;
+    bool is_open, is_closing, is_dirty, is_subscribed;
     uint64_t heard_at;          /* by the process's clock */
     struct load load, own_load; /* of the application, and of the client itself */
     TAILQ_ENTRY(conn) dirty_link;
@@ -151,6 +151,13 @@ static void deliver(struct conn *conn, struct answer *answer) {
     request->on_reply(request, conn->owner, &answer->reply);
 }
 
+static void deliver_published(struct conn *conn, const struct message *message) {
+    conn->heard_at = tempo_read(&conn->process->clock, conn->process->world->now);
+    check_listens(conn->process, conn->link);
+    check_pushed(conn->process, conn->link->server->master.index, message->bytes, message->length);
+    conn->listener->on_message(conn->owner, message->bytes, message->length);
+}
+
 static void read_message(struct conn *conn, struct message *message) {
     struct answer *answer;
     switch (message->kind) {
@@ -164,6 +171,9 @@ static void read_message(struct conn *conn, struct message *message) {
                 deliver(conn, answer);
             }
         }
+        break;
+    case MESSAGE_PUBLISHED:
+        deliver_published(conn, message);
         break;
     case MESSAGE_REFUSED:
         broke(conn, "Connection refused");
@@ -258,21 +268,34 @@ static bool queue(struct conn *conn, struct conn_request *request, const char *d
     return true;
 }
 
-bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
-    struct load *load = load_of(conn, request);
-    if (conn->is_closing || !load_has_room(load, &conn->net->bounds, request->claim, length)) {
-        return false;
-    }
+static bool send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
     if (!queue(conn, request, data, length)) {
         conn_close(conn, "out of memory");
         return false;
     }
     check_sent(conn->link, data, length);
-    load_add(load, request->length);
+    load_add(load_of(conn, request), request->length);
     if (conn->is_open && !conn->is_dirty) {
         conn->is_dirty = true;
         TAILQ_INSERT_TAIL(&conn->net->dirty, conn, dirty_link);
     }
+    return true;
+}
+
+bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
+    struct load *load = load_of(conn, request);
+    bool has_ended = conn->is_closing || conn->is_subscribed;
+    return !has_ended && load_has_room(load, &conn->net->bounds, request->claim, request->length) &&
+           send(conn, request, data, length);
+}
+
+bool conn_subscribe(struct conn *conn, struct conn_request *request, const char *channel,
+                    const char *data, size_t length) {
+    (void)channel; /* a simulated server sends nothing else */
+    if (conn->is_closing || conn->is_subscribed || !send(conn, request, data, length)) {
+        return false;
+    }
+    conn->is_subscribed = true;
     return true;
 }
 

@@ -1,0 +1,63 @@
+#include "core/handover.h"
+
+#include "core/acquire.h"
+#include "core/hold.h"
+
+bool handover_is_possible(const struct lease *from, const struct lease *to, uint64_t now) {
+    return lease_is_held(from) && !from->extending && now < to->terms.give_up_at &&
+           now < from->lost_at;
+}
+
+bool handover_is_silent(const struct lease *from, const struct lease *to, uint64_t now) {
+    const struct lease_terms *terms = &from->terms;
+    uint64_t usual = terms->trusts_pushes ? terms->claim : terms->ttl;
+    uint64_t least = nanos_max(usual - usual / 4, to->terms.min_validity);
+    return !terms->fenced && terms->ttl == to->terms.ttl && terms->watchdog == to->terms.watchdog &&
+           !from->is_unrenewed && nanos_sub(from->lost_at, now) > least;
+}
+
+/* Moves what the nodes have, or may have. */
+static void move_keys(struct lease *from, struct lease *to) {
+    to->may_hold = from->may_hold;
+    to->longest_ttl = nanos_max(to->longest_ttl, from->longest_ttl);
+}
+
+/* Moves the validity, and the renewal under way, if any. */
+static void move_validity(const struct lease *from, struct lease *to, uint64_t now) {
+    to->acquired_at = to->told_at = now;
+    to->topped_up = from->topped_up;
+    to->validity_end = from->validity_end;
+    to->lost_at = from->lost_at;
+    to->phase = from->phase;
+    hold_renew_at(to, from->renew_at);
+    if (from->state == LEASE_RENEWING) {
+        lease_set_state(to, LEASE_RENEWING);
+        to->wake_at = from->wake_at;
+        to->patience = from->patience;
+        to->useless_at = from->useless_at;
+    }
+}
+
+static void end(struct lease *lease, struct lease_update *update) {
+    lease_set_state(lease, LEASE_RELEASING);
+    lease_set_state(lease, LEASE_OVER);
+    lease->validity_end = 0;
+    lease->wake_at = NANOS_NEVER;
+    update_tell(update, LEASE_RELEASED, REDLOCK_OK);
+}
+
+void handover_move(struct lease *from, struct lease *to, uint64_t now, struct lease_update *ended,
+                   struct lease_update *begun) {
+    bool is_silent = handover_is_silent(from, to, now);
+    *ended = *begun = (struct lease_update){0};
+    to->tries = 1;
+    move_keys(from, to);
+    if (is_silent) {
+        move_validity(from, to, now);
+        update_tell(begun, LEASE_ACQUIRED, REDLOCK_OK);
+    } else {
+        to->fence = from->fence > 0 ? from->fence + 1 : 0;
+        acquire_confirm(to, now, begun);
+    }
+    end(from, ended);
+}

@@ -1,0 +1,43 @@
+/*
+ * A lease that waits in line. Each node keeps a queue of the key's waiters, by their tickets, and
+ * gives a free key to the first of them (Maekawa, "A sqrt(N) Algorithm for Mutual Exclusion in
+ * Decentralized Systems", 1985: quorum members queue requests and grant the next on release; here
+ * with leases). The grant of a node that has denied arrives as a push, a vote in the round of QUEUE
+ * that stays open meanwhile. In state ACQUIRING until the nodes have answered, then in QUEUED.
+ *
+ * Two timers beside the deadline of the round:
+ *
+ *  - poll: asks for the place again, under the same token. A push may be lost, a holder may let the
+ *    key expire, and a new node has no queue yet: whoever asks has the node give a free key to the
+ *    first in line.
+ *  - settle: nodes may have granted to several waiters, each without a quorum. Who has grants but
+ *    no quorum for this long gives them up for a place under a new token and the same ticket; each
+ *    node then grants to its smallest ticket, and all agree on that. Doubled with each such yield.
+ */
+#ifndef REDLOCK_CORE_LINE_H
+#define REDLOCK_CORE_LINE_H
+
+#include "core/lease_state.h"
+#include "core/update.h"
+
+#include <stdbool.h>
+
+/* Returns whether the round of QUEUE is the one that the lease waits for. */
+bool line_is_waiting(const struct lease *lease, const struct round *round);
+
+/* Takes votes, or pushes, that did not decide the round. */
+void line_votes(struct lease *lease, const struct round *round, uint64_t now,
+                struct lease_update *update);
+
+/* Goes on after the deadline of a round that its votes left open. */
+void line_expired(struct lease *lease, const struct round *round, uint64_t now);
+
+/* Takes the firing of the timer in QUEUED; `round` is NULL after lease_wait. */
+void line_woken(struct lease *lease, const struct round *round, uint64_t now,
+                struct lease_update *update);
+
+/* Asks for the place again at once: the queue of a node may have begun anew. */
+void line_ask_again(struct lease *lease, const struct round *round, uint64_t now,
+                    struct lease_update *update);
+
+#endif

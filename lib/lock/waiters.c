@@ -1,0 +1,84 @@
+#include "lock/waiters.h"
+
+#include "base/memory.h"
+#include "lock/lock_state.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define LISTS_LEAST 64
+
+void waiters_init(struct waiters *waiters, const redlock_allocator *allocator) {
+    *waiters = (struct waiters){.allocator = allocator};
+}
+
+void waiters_finish(struct waiters *waiters) {
+    memory_free(waiters->allocator, waiters->lists);
+}
+
+/* Returns the list for a token, of whose digits all are random. */
+static struct waiter_list *list_of(struct waiter_list *lists, unsigned count, const char *token) {
+    uint64_t digits;
+    memcpy(&digits, token, sizeof(digits));
+    uint64_t hash = digits * UINT64_C(0x9e3779b97f4a7c15);
+    return &lists[(hash >> 32) & (count - 1)];
+}
+
+static void move_all(struct waiters *waiters, struct waiter_list *lists, unsigned count) {
+    for (unsigned i = 0; i < waiters->list_count; i++) {
+        redlock_lock *lock;
+        while ((lock = LIST_FIRST(&waiters->lists[i])) != NULL) {
+            LIST_REMOVE(lock, waiter_link);
+            LIST_INSERT_HEAD(list_of(lists, count, lock->token), lock, waiter_link);
+        }
+    }
+}
+
+/* Makes room for one more. Returns false only if there is no list at all. */
+static bool grow(struct waiters *waiters) {
+    if (waiters->count < waiters->list_count) {
+        return true;
+    }
+    unsigned count = waiters->list_count > 0 ? 2 * waiters->list_count : LISTS_LEAST;
+    struct waiter_list *lists = memory_zalloc(waiters->allocator, count * sizeof(*lists));
+    if (lists == NULL) {
+        return waiters->lists != NULL; /* the lists get longer */
+    }
+    move_all(waiters, lists, count);
+    memory_free(waiters->allocator, waiters->lists);
+    waiters->lists = lists;
+    waiters->list_count = count;
+    return true;
+}
+
+bool waiters_add(struct waiters *waiters, redlock_lock *lock) {
+    if (!grow(waiters)) {
+        return false;
+    }
+    struct waiter_list *list = list_of(waiters->lists, waiters->list_count, lock->token);
+    LIST_INSERT_HEAD(list, lock, waiter_link);
+    lock->is_waiter = true;
+    waiters->count++;
+    return true;
+}
+
+void waiters_remove(struct waiters *waiters, redlock_lock *lock) {
+    if (lock->is_waiter) {
+        LIST_REMOVE(lock, waiter_link);
+        lock->is_waiter = false;
+        waiters->count--;
+    }
+}
+
+redlock_lock *waiters_find(const struct waiters *waiters, const char *token) {
+    if (waiters->lists == NULL) {
+        return NULL;
+    }
+    redlock_lock *lock;
+    LIST_FOREACH(lock, list_of(waiters->lists, waiters->list_count, token), waiter_link) {
+        if (memcmp(lock->token, token, TOKEN_LENGTH) == 0) {
+            return lock;
+        }
+    }
+    return NULL;
+}

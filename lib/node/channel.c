@@ -1,0 +1,379 @@
+/*
+ * The happy path: OFF -> CONNECTING -> SUBSCRIBING -> PROBING -> READY. The connection is made when
+ * the channel is wanted and the node's own connection is up. Once it is up, a name is drawn and
+ * subscribed to. A probe, a script on the node's connection, publishes a message to the name. When
+ * the script has answered that somebody was sent the message, and the message has arrived, both
+ * connections lead to one server, and the user has all rights. Each beat sends another probe.
+ *
+ * Failures: when either connection ends, a probe reaches nobody, or its message does not come back
+ * within stall_timeout_ms, the name is void: the connection is closed (ENDING), and made anew by
+ * the uplink, with its delays. After a refusal, which an operator has to mend, no connection is
+ * kept (REFUSED), and the server is asked again after CHANNEL_REFUSED_NANOS; the log tells the
+ * refusal once. Each connection ends in on_down, which decides on the next state.
+ */
+#include "node/channel.h"
+
+#include "core/event.h"
+#include "io/clock.h"
+#include "io/random.h"
+#include "wire/command.h"
+#include "wire/reply.h"
+#include "wire/script.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The beginning of the messages of probes, and of no others. */
+#define PROBE "probe:"
+
+/*
+ * The lateness of a beat that shows that the loop was away: a probe may have been written only just
+ * now, and its message may have arrived unread.
+ */
+#define LATE (50 * NANOS_PER_MS)
+
+static struct context *context_of(const struct channel *channel) {
+    return channel->uplink.context;
+}
+
+static bool should_run(const struct channel *channel) {
+    return channel->is_wanted && channel->commands->state == UPLINK_UP;
+}
+
+static bool is_subscribed(const struct channel *channel) {
+    return channel->state == CHANNEL_PROBING || channel->state == CHANNEL_READY;
+}
+
+/* ---- starting and ending ---- */
+
+static void start(struct channel *channel) {
+    uplink_stop(&channel->uplink, "not connected yet");
+    channel->state = CHANNEL_CONNECTING;
+    channel->retry_at = 0;
+    uplink_start_soon(&channel->uplink);
+}
+
+/* Closes the connection; on_down follows from the loop. */
+static void drop(struct channel *channel, const char *why) {
+    channel->state = CHANNEL_ENDING;
+    uplink_drop(&channel->uplink, why);
+}
+
+/* Ends a channel that should not run. Where a message may be under delivery, on_down follows. */
+static void halt(struct channel *channel, const char *why) {
+    if (channel->state == CHANNEL_SUBSCRIBING || is_subscribed(channel)) {
+        drop(channel, why);
+    } else if (channel->state != CHANNEL_ENDING) {
+        uplink_stop(&channel->uplink, why);
+        channel->state = CHANNEL_OFF;
+    }
+}
+
+void channel_want(struct channel *channel, bool is_wanted) {
+    channel->is_wanted = is_wanted;
+    if (is_wanted) {
+        channel_command_up(channel);
+    } else {
+        channel->is_told = false;
+        halt(channel, "nobody waits");
+    }
+}
+
+void channel_command_up(struct channel *channel) {
+    if (channel->state == CHANNEL_OFF && should_run(channel)) {
+        start(channel);
+    }
+}
+
+void channel_command_down(struct channel *channel) {
+    halt(channel, "the node is not connected");
+}
+
+static void on_down(struct uplink *uplink, uint64_t now) {
+    struct channel *channel = channel_of(uplink);
+    bool was_told = channel->is_told;
+    channel->is_told = false;
+    if (!should_run(channel)) {
+        channel->state = CHANNEL_OFF;
+        uplink_rest(uplink);
+    } else if (channel->retry_at > now) {
+        channel->state = CHANNEL_REFUSED;
+        uplink_rest(uplink);
+    } else {
+        channel->state = CHANNEL_CONNECTING;
+        EMIT(&uplink->context->events, channel_down, .node = uplink->name, .reason = uplink->reason,
+             .retry_in = uplink_retries_in(uplink, now), .is_repeated = uplink_fails_again(uplink));
+    }
+    if (was_told) {
+        channel->listener->on_broken(channel);
+    }
+}
+
+/* ---- refusals ---- */
+
+/*
+ * Returns the right that the user lacks, by the server's words: "... run the 'publish' command",
+ * "... can't run this command", and others for channels.
+ */
+static const char *right_for(const struct reply *reply, const char *right_to_run) {
+    return strstr(reply->text, " run th") != NULL ? right_to_run : "&redlock:*";
+}
+
+/*
+ * Waits for an operator after the refusal of a command. `right_to_run` is the right for the command
+ * itself.
+ */
+static void refuse(struct channel *channel, const char *command, const char *right_to_run,
+                   const struct reply *reply) {
+    char why[sizeof(channel->uplink.reason)];
+    bool is_forbidden = reply_lacks_right(reply);
+    snprintf(why, sizeof(why), "%s is refused%s%s: %s", command,
+             is_forbidden ? ", the user needs " : "",
+             is_forbidden ? right_for(reply, right_to_run) : "", reply->text);
+    if (!channel->has_warned) {
+        channel->has_warned = true;
+        EMIT(&context_of(channel)->events, channel_refused, .node = channel->uplink.name,
+             .why = why);
+    }
+    channel->retry_at = nanos_add(clock_now(), CHANNEL_REFUSED_NANOS);
+    drop(channel, why);
+}
+
+void channel_lacks_queue(struct channel *channel, const char *key) {
+    char why[sizeof(channel->uplink.reason)];
+    if (!channel->lacks_queue) {
+        channel->lacks_queue = true;
+        snprintf(
+            why, sizeof(why),
+            "no place in line, the user needs +zadd, +zrange, +zrank, +zrem and ~%s" QUEUE_SUFFIX,
+            key);
+        EMIT(&context_of(channel)->events, channel_refused, .node = channel->uplink.name,
+             .why = why);
+    }
+}
+
+/* ---- probes ---- */
+
+/* Sends a probe, unless the answer to one is still due: then the answer has the next one sent. */
+static void send_probe(struct channel *channel, uint64_t now) {
+    struct channel_probe *probe = &channel->probe;
+    struct bytes *scratch = &context_of(channel)->scratch;
+    if (probe->is_pending) {
+        return;
+    }
+    probe->is_answered = probe->has_arrived = probe->is_excused = false;
+    probe->call.texted = 0;
+    snprintf(probe->text, sizeof(probe->text), PROBE "%" PRIu64, ++channel->probes);
+    bool with_text = call_takes_text(&probe->call, channel->commands, 0);
+    const char *command = with_text ? "EVAL" : "EVALSHA";
+    const char *script = with_text ? script_text(SCRIPT_PROBE) : script_sha(SCRIPT_PROBE);
+    bytes_clear(scratch);
+    command_words(scratch, 5, (const char *[]){command, script, "0", channel->name, probe->text});
+    probe->request.sent_at = now;
+    probe->request.length = scratch->length;
+    probe->is_pending = !scratch->failed && uplink_send(channel->commands, &probe->request,
+                                                        scratch->data, scratch->length);
+    if (!probe->is_pending) {
+        call_not_sent(&probe->call, channel->commands, 0);
+    }
+    context_wake(context_of(channel));
+}
+
+/* Makes the channel ready when the first probe has both been answered and come back. */
+static void settle(struct channel *channel) {
+    const struct channel_probe *probe = &channel->probe;
+    if (channel->state != CHANNEL_PROBING || !probe->is_answered || !probe->has_arrived) {
+        return;
+    }
+    channel->state = CHANNEL_READY;
+    channel->is_told = true;
+    channel->has_warned = false;
+    EMIT(&context_of(channel)->events, channel_up, .node = channel->uplink.name);
+    channel->listener->on_ready(channel);
+}
+
+static void on_probe_refused(struct channel *channel, const struct reply *reply) {
+    bool is_script = strncmp(reply->text, "NOPERM", 6) == 0; /* not the command inside it */
+    if (reply_classify(reply) != REPLY_ERROR_TRY_LATER) {    /* else the next beat tries again */
+        refuse(channel, "PUBLISH by a script", is_script ? "+eval +evalsha" : "+publish", reply);
+    }
+}
+
+static void on_probe_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+    struct channel_probe *probe = (struct channel_probe *)request;
+    struct channel *channel = probe->channel;
+    bool is_due_again = call_is_asked_again(&probe->call, channel->commands, 0, reply);
+    is_due_again |= probe->is_for_another;
+    (void)owner;
+    probe->is_pending = probe->is_for_another = false;
+    if (reply == NULL || !is_subscribed(channel)) {
+        return;
+    }
+    if (is_due_again) {
+        send_probe(channel, clock_now());
+    } else if (reply->type == REPLY_ERROR) {
+        on_probe_refused(channel, reply);
+    } else if (reply->type == REPLY_INTEGER && reply->integer > 0) {
+        probe->is_answered = true;
+        settle(channel);
+    } else {
+        drop(channel, reply->type == REPLY_INTEGER ? "a probe reached nobody: is it another server?"
+                                                   : "a probe's answer makes no sense");
+    }
+}
+
+/* Drops the connection if the probe's message is overdue. A beat that is late excuses it once. */
+static void judge(struct channel *channel, uint64_t now, bool is_late) {
+    uint64_t stall_ms = context_of(channel)->options.stall_timeout_ms;
+    struct channel_probe *probe = &channel->probe;
+    bool is_out = !probe->has_arrived && !probe->is_for_another;
+    if (!is_out || nanos_sub(now, probe->request.sent_at) < nanos_from_ms(stall_ms)) {
+        return;
+    }
+    if (is_late && !probe->is_excused) {
+        probe->is_excused = true;
+        return;
+    }
+    char why[96];
+    snprintf(why, sizeof(why), "stalled: a probe has not come back for %" PRIu64 " ms", stall_ms);
+    drop(channel, why);
+}
+
+void channel_beat(struct channel *channel, uint64_t now) {
+    const struct channel_probe *probe = &channel->probe;
+    bool is_late = nanos_sub(now, channel->beaten_at) > CHANNEL_BEAT_NANOS + LATE;
+    bool is_out = probe->is_pending || (probe->is_answered && !probe->has_arrived);
+    channel->beaten_at = now;
+    if (channel->state == CHANNEL_REFUSED && channel->retry_at <= now) {
+        start(channel);
+    } else if (is_subscribed(channel) && is_out) {
+        judge(channel, now, is_late);
+    } else if (is_subscribed(channel)) {
+        send_probe(channel, now);
+    }
+}
+
+/* ---- the subscription ---- */
+
+static void on_subscribed(struct conn_request *request, void *owner, const struct reply *reply) {
+    struct channel *channel = channel_of(owner);
+    (void)request;
+    if (reply == NULL || channel->state != CHANNEL_SUBSCRIBING) {
+        return;
+    }
+    if (reply->type != REPLY_ERROR) {
+        channel->state = CHANNEL_PROBING;
+        send_probe(channel, clock_now());
+    } else if (reply_classify(reply) == REPLY_ERROR_TRY_LATER) {
+        drop(channel, reply->text);
+    } else {
+        refuse(channel, "SUBSCRIBE", "+subscribe", reply);
+    }
+}
+
+static void draw_name(struct channel *channel) {
+    char digits[33];
+    snprintf(digits, sizeof(digits), "%016" PRIx64 "%016" PRIx64, random_seed(), random_seed());
+    snprintf(channel->name, sizeof(channel->name), "redlock:%.*s", CHANNEL_DIGITS, digits);
+}
+
+/* Subscribes to a new name. Without memory the connection ends. */
+static void on_up(struct uplink *uplink) {
+    struct channel *channel = channel_of(uplink);
+    struct bytes *scratch = &uplink->context->scratch;
+    draw_name(channel);
+    channel->state = CHANNEL_SUBSCRIBING;
+    channel->probe.is_for_another = channel->probe.is_pending;
+    bytes_clear(scratch);
+    command_words(scratch, 2, (const char *[]){"SUBSCRIBE", channel->name});
+    channel->subscription = (struct conn_request){.on_reply = on_subscribed,
+                                                  .sent_at = clock_now(),
+                                                  .length = scratch->length,
+                                                  .claim = LOAD_OWN};
+    if (scratch->failed) {
+        drop(channel, "out of memory");
+    } else {
+        uplink_subscribe(uplink, &channel->subscription, channel->name, scratch->data,
+                         scratch->length);
+    }
+    context_wake(uplink->context);
+}
+
+/* Takes back probes; passes on what scripts publish once they may know the name. */
+static void on_message(struct uplink *uplink, const char *text, size_t length) {
+    struct channel *channel = channel_of(uplink);
+    struct channel_probe *probe = &channel->probe;
+    if (length >= sizeof(PROBE) - 1 && memcmp(text, PROBE, sizeof(PROBE) - 1) == 0) {
+        probe->has_arrived |= strcmp(text, probe->text) == 0;
+        settle(channel);
+    } else if (channel->state == CHANNEL_READY) {
+        channel->listener->on_message(channel, text, length);
+    }
+}
+
+static void on_connecting(struct uplink *uplink, uint64_t now) {
+    (void)uplink;
+    (void)now;
+}
+
+static void on_room(struct uplink *uplink) {
+    (void)uplink; /* bounds do not concern the client's own commands */
+}
+
+static void on_refusal(struct uplink *uplink, const struct reply *reply) {
+    (void)uplink;
+    (void)reply; /* the node's own connection is refused likewise, and tells */
+}
+
+static const struct uplink_listener uplink_listener = {
+    .on_connecting = on_connecting,
+    .on_up = on_up,
+    .on_down = on_down,
+    .on_room = on_room,
+    .on_refusal = on_refusal,
+    .on_message = on_message,
+};
+
+/* ---- life ---- */
+
+redlock_status channel_init(struct channel *channel, struct context *context,
+                            struct uplink *commands, const struct channel_listener *listener,
+                            uint32_t position, const char *text, redlock_error *error) {
+    *channel = (struct channel){.commands = commands, .listener = listener};
+    channel->probe = (struct channel_probe){
+        .request = {.on_reply = on_probe_reply, .claim = LOAD_OWN},
+        .channel = channel,
+        .call = {.script = SCRIPT_PROBE},
+    };
+    return uplink_init(&channel->uplink, context, &uplink_listener, HANDSHAKE_FOR_MESSAGES,
+                       position, text, error);
+}
+
+void channel_stop(struct channel *channel, const char *why) {
+    channel->is_wanted = channel->is_told = false;
+    channel->state = CHANNEL_OFF;
+    uplink_stop(&channel->uplink, why);
+}
+
+void channel_finish(struct channel *channel) {
+    uplink_finish(&channel->uplink);
+}
+
+const char *channel_why(const struct channel *channel) {
+    switch (channel->state) {
+    case CHANNEL_SUBSCRIBING:
+        return "SUBSCRIBE is not answered yet";
+    case CHANNEL_PROBING:
+        return "no probe has come back yet";
+    case CHANNEL_READY:
+        return "";
+    case CHANNEL_ENDING:
+        return "its connection is being closed";
+    case CHANNEL_OFF:
+    case CHANNEL_CONNECTING:
+    case CHANNEL_REFUSED:
+        break;
+    }
+    return channel->uplink.reason;
+}

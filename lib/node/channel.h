@@ -1,0 +1,140 @@
+/*
+ * A node's channel: a second connection to the node's server, which subscribes to a name that
+ * nobody else knows. Scripts that the server runs can publish messages to the name. The connection
+ * is kept up while the channel is wanted and the node's own connection stands, and is probed: the
+ * channel is ready once a message that was published on the node's connection has come back.
+ *
+ * A name is used for one pair of connections: whoever publishes to the name is the server that the
+ * node's connection leads to now.
+ */
+#ifndef REDLOCK_NODE_CHANNEL_H
+#define REDLOCK_NODE_CHANNEL_H
+
+#include "base/nanos.h"
+#include "io/net.h"
+#include "node/call.h"
+#include "node/context.h"
+#include "node/uplink.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The digits, and the length with the NUL, of a channel's name: "redlock:" and random digits. */
+#define CHANNEL_DIGITS 20
+#define CHANNEL_NAME_SIZE (8 + CHANNEL_DIGITS + 1)
+
+/* The time between two probes, if the client's pulse has that period. */
+#define CHANNEL_BEAT_NANOS (1000 * NANOS_PER_MS)
+
+/* The time after which a server that refused is asked again. */
+#define CHANNEL_REFUSED_NANOS (10 * CHANNEL_BEAT_NANOS)
+
+enum channel_state {
+    CHANNEL_OFF,         /* not wanted, or the node is not connected */
+    CHANNEL_CONNECTING,  /* the uplink is not up, and will try again by itself */
+    CHANNEL_SUBSCRIBING, /* waits for the answer to SUBSCRIBE */
+    CHANNEL_PROBING,     /* waits for the first probe to come back */
+    CHANNEL_READY,
+    CHANNEL_ENDING, /* the connection is being closed */
+    CHANNEL_REFUSED /* the server has refused SUBSCRIBE or the probe: waits */
+};
+
+struct channel;
+
+/* Callbacks to the channel's owner, from the loop, never from inside a call of the owner. */
+struct channel_listener {
+    /* The channel has become ready: scripts may be given its name. */
+    void (*on_ready)(struct channel *channel);
+    /*
+     * The channel is ready no more, and its name is void. Does not follow channel_want(false) and
+     * channel_stop.
+     */
+    void (*on_broken)(struct channel *channel);
+    /* A message to the channel's name: `length` bytes and a NUL, valid during the call. */
+    void (*on_message)(struct channel *channel, const char *text, size_t length);
+};
+
+/* The last probe. */
+struct channel_probe {
+    struct conn_request request; /* the first member */
+    struct channel *channel;
+    struct call call;
+    char text[32];       /* the message */
+    bool is_pending;     /* the answer is due */
+    bool is_for_another; /* and the probe was for an earlier name */
+    bool is_answered;    /* the server sent the message to somebody */
+    bool has_arrived;    /* the message has come back */
+    bool is_excused;     /* the message was given more time */
+};
+
+struct channel {
+    struct uplink uplink;    /* the first member: replies have the uplink for their owner */
+    struct uplink *commands; /* the node's connection */
+    const struct channel_listener *listener;
+    enum channel_state state;
+    bool is_wanted;
+    bool is_told;      /* on_ready was called, and on_broken is due in the end */
+    bool lacks_queue;  /* that the user has no right to a queue was told */
+    bool has_warned;   /* a refusal was told since the channel was last ready */
+    uint64_t retry_at; /* REFUSED: when the server is asked again */
+    uint64_t beaten_at;
+    uint64_t probes; /* number of probes so far */
+    char name[CHANNEL_NAME_SIZE];
+    struct conn_request subscription; /* for the answer to SUBSCRIBE */
+    struct channel_probe probe;
+};
+
+/*
+ * Parses the node's URI `text`, as uplink_init does. `commands`, the node's own connection, is not
+ * touched yet. Returns a status, with a sentence in `error`; channel_finish may be called after a
+ * failure, too.
+ */
+redlock_status channel_init(struct channel *channel, struct context *context,
+                            struct uplink *commands, const struct channel_listener *listener,
+                            uint32_t position, const char *text, redlock_error *error);
+
+/* Begins to keep the channel up, or closes its connection. May be called from any callback. */
+void channel_want(struct channel *channel, bool is_wanted);
+
+/* Tells, once, that the user has no right to the queue of a key, a text: waiting is polling then.
+ */
+void channel_lacks_queue(struct channel *channel, const char *key);
+
+/* Notes that the node's connection takes commands. May be called from a reply on it. */
+void channel_command_up(struct channel *channel);
+
+/* Notes that the node's connection has ended: the name is void at once, on_broken follows. */
+void channel_command_down(struct channel *channel);
+
+/* Sends a probe, or drops a connection on which a probe is overdue: once a second. */
+void channel_beat(struct channel *channel, uint64_t now);
+
+/* Drops the connection, for good, with `why` as the reason: uplink_stop. */
+void channel_stop(struct channel *channel, const char *why);
+
+/*
+ * Frees a channel's parts, after channel_stop or channel_init, and after the node's connection has
+ * ended.
+ */
+void channel_finish(struct channel *channel);
+
+/* Returns the channel of an uplink, which is the owner of a reply. */
+static inline struct channel *channel_of(void *uplink) {
+    return uplink;
+}
+
+/* Returns the name to be published to; only while the channel is ready. */
+static inline const char *channel_name(const struct channel *channel) {
+    return channel->name;
+}
+
+static inline bool channel_is_ready(const struct channel *channel) {
+    return channel->state == CHANNEL_READY;
+}
+
+/* Returns why the channel is not ready; "" when it is. Valid until the next call. */
+const char *channel_why(const struct channel *channel);
+
+#endif

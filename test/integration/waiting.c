@@ -1,0 +1,459 @@
+/*
+ * Requests with wait_ms stand in line at the nodes, in the order in which they were made, and are
+ * handed the lock by the release before them; inside a client without any message.
+ */
+#include "clocks.h"
+#include "harness.h"
+#include "line.h"
+#include "look.h"
+#include "plain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY "orders:42"
+#define QUEUE "orders:42::queue"
+#define FIVE 5
+
+/* ------------------------------------------------------------------------------------- places */
+
+/* Returns how often all masters together have been called by clients' scripts. */
+static int64_t script_calls(struct fixture *f) {
+    int64_t calls = 0;
+
+    for (size_t i = 0; i < FIVE; i++) {
+        calls += (int64_t)executed(f, i, "evalsha") + (int64_t)executed(f, i, "eval");
+    }
+    return calls;
+}
+
+/* -------------------------------------------------------------------------------------- order */
+
+#define CLIENTS 4
+
+/* One request of each client: they are served in the order in which they were made. */
+static void in_the_order_of_requests(void **state, bool fenced) {
+    struct fixture *f = *state;
+    redlock_client *clients[CLIENTS];
+    struct call *calls[CLIENTS];
+    redlock_request request = waiting_request(KEY);
+    uint64_t fence = 0;
+
+    request.fenced = fenced;
+    for (size_t i = 0; i < CLIENTS; i++) {
+        clients[i] = connect_client(f);
+        calls[i] = begin_acquire(f, clients[i], &request);
+        if (i == 0) {
+            assert_int_equal(await(f, calls[0]), REDLOCK_OK);
+        } else {
+            wait_in_line(f, KEY, (long long)i);
+        }
+    }
+    for (size_t i = 0; i < CLIENTS; i++) {
+        assert_int_equal(await(f, calls[i]), REDLOCK_OK);
+        assert_true(!fenced || redlock_fence(calls[i]->lock) > fence);
+        fence = redlock_fence(calls[i]->lock);
+        for (size_t k = i + 1; k < CLIENTS; k++) {
+            assert_int_equal(calls[k]->ended, 0);
+        }
+        assert_int_equal(let_go(f, calls[i]->lock), REDLOCK_OK);
+    }
+    wait_line_over(f, KEY);
+}
+
+static void waiters_are_served_in_order(void **state) {
+    in_the_order_of_requests(state, false);
+}
+
+static void so_are_fenced_ones(void **state) {
+    in_the_order_of_requests(state, true);
+}
+
+/* A key that is free goes to the first in line, not to the request that finds it free. */
+static void nobody_is_overtaken(void **state) {
+    struct fixture *f = *state;
+    redlock_client *holder = connect_client(f);
+    redlock_client *first = connect_client(f);
+    redlock_client *second = connect_client(f);
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, holder, KEY, LONG_TTL_MS);
+    struct call *one = begin_acquire(f, first, &request);
+
+    wait_in_line(f, KEY, 1);
+    for (size_t i = 0; i < FIVE; i++) { /* as an expiry does, which tells nobody */
+        assert_int_equal(masters_query_integer(f->masters, i, "DEL " KEY), 1);
+    }
+    struct call *two = begin_acquire(f, second, &request);
+    assert_int_equal(await(f, one), REDLOCK_OK);
+    assert_int_equal(two->ended, 0);
+    assert_int_equal(let_go(f, one->lock), REDLOCK_OK);
+    assert_int_equal(await(f, two), REDLOCK_OK);
+    let_go(f, two->lock);
+    assert_int_equal(let_go(f, lock), REDLOCK_ELOST);
+    wait_line_over(f, KEY);
+}
+
+/* ------------------------------------------------------------------------------- those who go */
+
+static void who_cancels_leaves_no_place(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+
+    wait_in_line(f, KEY, 1);
+    assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
+    assert_int_equal(await(f, call), REDLOCK_ECANCELED);
+    wait_in_line(f, KEY, 0);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+}
+
+static void a_client_that_closes_leaves_no_place(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *one = begin_acquire(f, client, &request);
+    struct call *two = begin_acquire(f, client, &request);
+
+    wait_in_line(f, KEY, 1);
+    close_client(f, client);
+    assert_int_equal(one->status, REDLOCK_ECLOSED);
+    assert_int_equal(two->status, REDLOCK_ECLOSED);
+    wait_in_line(f, KEY, 0);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+}
+
+static void a_wait_that_is_over_leaves_no_place(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+
+    request.wait_ms = PATIENT_MS;
+    struct call *call = begin_acquire(f, client, &request);
+    struct call *behind = begin_acquire(f, client, &request);
+    wait_in_line(f, KEY, 1);
+    wait_all_answered(f, client);
+    pass_time(PATIENT_MS);
+    assert_int_equal(await(f, call), REDLOCK_EHELD);
+    assert_int_equal(await(f, behind), REDLOCK_EHELD);
+    wait_in_line(f, KEY, 0);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+}
+
+/* A waiter whose connections are gone is passed over by the release itself. */
+static void a_dead_waiter_delays_nobody(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
+    char entry[100]; /* of a client that is no more */
+
+    snprintf(entry, sizeof(entry), "%040d redlock:gone 1000 0 0", 0);
+    for (size_t i = 0; i < FIVE; i++) {
+        assert_int_equal(masters_query_integer(f->masters, i, "ZADD " QUEUE " 1 %s", entry), 1);
+    }
+    struct call *call = begin_acquire(f, connect_client(f), &request);
+    wait_in_line(f, KEY, 2);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+}
+
+/* ------------------------------------------------------------------------- masters that restart */
+
+/* Places are lost with a master's memory, and with either connection: they are asked for anew. */
+/* Gives a request that is no more a place before the first one, on the same client's channel. */
+static void leave_a_place_behind(struct fixture *f, size_t i) {
+    char *place = masters_query(f->masters, i, "ZRANGE " QUEUE " 0 0");
+    char ghost[160];
+    char channel[80];
+
+    assert_non_null(place);
+    assert_int_equal(sscanf(place, "%*s %79s", channel), 1);
+    snprintf(ghost, sizeof(ghost), "%040d %s 600000 0 0", 7, channel);
+    assert_int_equal(masters_query_integer(f->masters, i, "ZADD " QUEUE " 1 %s", ghost), 1);
+    free(place);
+}
+
+/* A client gives back a key that is pushed to a request that waits no more: at once, not later. */
+static void a_key_for_nobody_goes_to_the_next(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, connect_client(f), &request);
+
+    wait_in_line(f, KEY, 1);
+    for (size_t i = 0; i < FIVE; i++) {
+        leave_a_place_behind(f, i);
+    }
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+}
+
+static void places_outlive_connections(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+
+    wait_in_line(f, KEY, 1);
+    for (size_t i = 0; i < FIVE; i++) {
+        free(masters_query(f->masters, i, "DEL " QUEUE));
+        free(masters_query(f->masters, i,
+                           i % 2 == 0 ? "CLIENT KILL TYPE normal SKIPME yes"
+                                      : "CLIENT KILL TYPE pubsub"));
+    }
+    wait_in_line(f, KEY, 1);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+}
+
+/* --------------------------------------------------------------------------- inside one client */
+
+#define CROWD 20
+
+struct crowd {
+    unsigned inside, overlaps, served;
+};
+
+static void leave(struct call *call, void *arg) {
+    struct crowd *crowd = arg;
+
+    (void)call;
+    crowd->inside--;
+}
+
+static void enter(struct call *call, void *arg) {
+    struct crowd *crowd = arg;
+
+    crowd->overlaps += crowd->inside++ != 0;
+    crowd->served++;
+    assert_true(redlock_validity_ms(call->lock) > 0);
+    struct call *release = begin_release(call->fixture, call->lock);
+    release->then = leave;
+    release->then_arg = crowd;
+    crowd->inside--;
+    crowd->inside++;
+}
+
+static bool is_served(void *arg) {
+    const struct crowd *crowd = arg;
+
+    return crowd->served == CROWD;
+}
+
+/* The requests of one client are served behind each other by one acquisition at the nodes. */
+static void a_client_hands_over_without_a_message(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = waiting_request(KEY);
+    struct crowd crowd = {0};
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+
+    for (unsigned i = 0; i < CROWD; i++) {
+        struct call *call = begin_acquire(f, client, &request);
+        call->then = enter;
+        call->then_arg = &crowd;
+    }
+    wait_in_line(f, KEY, 1);
+    int64_t before = script_calls(f);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    run_until(f, is_served, &crowd, "all are served");
+    assert_int_equal(crowd.overlaps, 0);
+    wait_line_over(f, KEY);
+    /* To each node one release of the holder, a confirmation at the most, a release; and beats. */
+    assert_in_range(script_calls(f) - before, 2 * FIVE, 3 * FIVE + 2 * FIVE * 10);
+}
+
+/* Has one request of a client hold the key, and another one wait until it is handed over. */
+static void hold_and_wait(struct fixture *f, redlock_client *client, struct call **holder,
+                          struct call **waiter) {
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+
+    *holder = begin_acquire(f, client, &request);
+    *waiter = begin_acquire(f, client, &request);
+    wait_in_line(f, KEY, 1);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_int_equal(await(f, *holder), REDLOCK_OK);
+}
+
+/* A client that closes tells the next request of the close, not of a lock without validity. */
+static void a_close_overtakes_a_handover(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    struct call *holder, *waiter;
+
+    hold_and_wait(f, client, &holder, &waiter);
+    begin_release(f, holder->lock);
+    close_client(f, client);
+    assert_ended(waiter, REDLOCK_ECLOSED);
+    wait_line_over(f, KEY);
+}
+
+/* An application that blocks its loop behind the release hands nothing over: nodes serve the next.
+ */
+static void a_handover_that_would_be_too_late_is_none(void **state) {
+    struct fixture *f = *state;
+    struct call *holder, *waiter;
+
+    hold_and_wait(f, connect_client(f), &holder, &waiter);
+    struct call *release = begin_release(f, holder->lock);
+    pass_time(LONG_TTL_MS);
+    assert_int_equal(await(f, release), REDLOCK_OK); /* the masters have kept the key */
+    assert_int_equal(await(f, waiter), REDLOCK_OK);
+    assert_int_equal(let_go(f, waiter->lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+}
+
+/* Two locks of a client have one key while one of them does not know yet that its key is lost. */
+static void a_lock_whose_key_is_lost_hands_nothing_over(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = waiting_request(KEY);
+
+    request.watchdog = false; /* which would tell the loss */
+    struct call *one = begin_acquire(f, client, &request);
+    assert_int_equal(await(f, one), REDLOCK_OK);
+    struct call *two = begin_acquire(f, client, &request);
+    wait_in_line(f, KEY, 1);
+    for (size_t i = 0; i < FIVE; i++) {
+        assert_int_equal(masters_query_integer(f->masters, i, "DEL " KEY), 1);
+    }
+    assert_int_equal(await(f, two), REDLOCK_OK);
+    struct call *three = begin_acquire(f, client, &request);
+    assert_int_equal(let_go(f, one->lock), REDLOCK_ELOST);
+    assert_int_equal(three->ended, 0);
+    assert_int_equal(let_go(f, two->lock), REDLOCK_OK);
+    assert_int_equal(await(f, three), REDLOCK_OK);
+    assert_int_equal(let_go(f, three->lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+}
+
+/* -------------------------------------------------------------------------------- other makes */
+
+/* Where the ACL permits no channel, waiting is polling, and the log says so once. */
+static void without_a_channel_waiting_is_polling(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = waiting_request(KEY);
+
+    for (size_t i = 0; i < FIVE; i++) {
+        free(masters_query(f->masters, i, "ACL SETUSER default resetchannels"));
+    }
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+    wait_logged(f, "&redlock:*");
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+}
+
+/* A client of another make polls with SET NX, and deletes its key: waiters get it all the same. */
+static void clients_of_another_make_are_waited_for(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = waiting_request(KEY);
+
+    rival_takes(f, 0, FIVE, KEY, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+    wait_in_line(f, KEY, 1);
+    rival_frees(f, 0, FIVE, KEY);
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+}
+
+/* A waiter that asks again as soon as it has released, until all is over. */
+struct contender {
+    redlock_client *client;
+    bool *is_over;
+};
+
+static void ask(struct fixture *f, struct contender *contender);
+
+static void ask_again(struct call *call, void *arg) {
+    const struct contender *contender = arg;
+
+    if (!*contender->is_over) {
+        ask(call->fixture, arg);
+    }
+}
+
+static void give_back(struct call *call, void *arg) {
+    assert_int_equal(call->status, REDLOCK_OK);
+    struct call *release = begin_release(call->fixture, call->lock);
+    release->then = ask_again;
+    release->then_arg = arg;
+}
+
+static void ask(struct fixture *f, struct contender *contender) {
+    redlock_request request = waiting_request(KEY);
+    struct call *call = begin_acquire(f, contender->client, &request);
+
+    call->then = give_back;
+    call->then_arg = contender;
+}
+
+static bool have_all_ended(void *arg) {
+    const struct fixture *f = arg;
+
+    return f->ended == f->accepted;
+}
+
+/* A queue that is never empty does not keep those out for ever who do not stand in it. */
+static void clients_of_another_make_are_served_too(void **state) {
+    struct fixture *f = *state;
+    const struct plain_options options = {.key = KEY, .ttl_ms = LONG_TTL_MS, .poll_ms = 1};
+    struct contender contenders[CLIENTS];
+    bool is_over = false;
+
+    for (size_t i = 0; i < CLIENTS; i++) {
+        contenders[i] = (struct contender){connect_client(f), &is_over};
+        ask(f, &contenders[i]);
+        ask(f, &contenders[i]);
+    }
+    struct plain *plain = plain_begin(f, &options);
+    wait_plain_turns(f, plain, 1);
+    plain_end(plain);
+    is_over = true;
+    run_until(f, have_all_ended, f, "all waiters are served");
+    wait_line_over(f, KEY);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(waiters_are_served_in_order),
+        ON_FIVE_MASTERS(so_are_fenced_ones),
+        ON_FIVE_MASTERS(nobody_is_overtaken),
+        ON_FIVE_MASTERS(who_cancels_leaves_no_place),
+        ON_FIVE_MASTERS(a_client_that_closes_leaves_no_place),
+        ON_FIVE_MASTERS(a_wait_that_is_over_leaves_no_place),
+        ON_FIVE_MASTERS(a_dead_waiter_delays_nobody),
+        ON_FIVE_MASTERS(a_key_for_nobody_goes_to_the_next),
+        ON_FIVE_MASTERS(places_outlive_connections),
+        ON_FIVE_MASTERS(a_client_hands_over_without_a_message),
+        ON_FIVE_MASTERS(a_close_overtakes_a_handover),
+        ON_FIVE_MASTERS(a_handover_that_would_be_too_late_is_none),
+        ON_FIVE_MASTERS(a_lock_whose_key_is_lost_hands_nothing_over),
+        ON_FIVE_MASTERS(without_a_channel_waiting_is_polling),
+        ON_FIVE_MASTERS(clients_of_another_make_are_waited_for),
+        ON_FIVE_MASTERS(clients_of_another_make_are_served_too),
+    };
+
+    return cmocka_run_group_tests_name("waiting", tests, NULL, NULL);
+}

@@ -1,0 +1,219 @@
+/*
+ * Processes that die in line, when they are granted the lock, or while they hold it: the next in
+ * line has the lock at once, when the claim of a second is over, or when the TTL is.
+ *
+ * Bounds are looked at by the clocks of the masters, and are lower ones. A process that is stopped
+ * is granted a lock whose messages it never reads.
+ */
+#include "clocks.h"
+#include "crew.h"
+#include "harness.h"
+#include "line.h"
+#include "look.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define KEY "orders:42"
+#define FIVE 5
+#define QUORUM 3
+#define CLAIM_MS 1000
+#define SHORT_TTL_MS 4000
+
+/* Memory that is shared with the process that is to die. */
+struct stage {
+    uint64_t ttl_ms;
+    atomic_bool holds;
+};
+
+static redlock_request patient_request(uint64_t ttl_ms) {
+    redlock_request request = request_for(KEY, ttl_ms);
+
+    request.wait_ms = REDLOCK_FOREVER;
+    request.watchdog = true;
+    return request;
+}
+
+static bool is_never(void *arg) {
+    (void)arg;
+    return false;
+}
+
+/* Waits for the lock, and keeps it, until the process is killed. */
+static int run_mortal(size_t member, void *memory, char **uris, size_t count) {
+    struct stage *stage = memory;
+    void *state = NULL;
+
+    (void)member;
+    if (start_fixture(&state, 0, NULL) != 0) {
+        return EXIT_FAILURE;
+    }
+    redlock_options options = patient_options(state, (const char *const *)uris, count);
+    redlock_request request = patient_request(stage->ttl_ms);
+    options.log_level = REDLOCK_LOG_WARN;
+    redlock_client *client = connect_with(state, &options);
+    assert_int_equal(await(state, begin_acquire(state, client, &request)), REDLOCK_OK);
+    stage->holds = true;
+    run_until(state, is_never, NULL, "the process is killed");
+    return EXIT_FAILURE;
+}
+
+/* Starts the process that is to die, which waits for the key or finds it free. */
+static struct stage *start_mortal(struct fixture *f, struct crew *crew, uint64_t ttl_ms) {
+    struct stage *stage;
+
+    crew_init(crew, sizeof(*stage));
+    stage = crew->memory;
+    stage->ttl_ms = ttl_ms;
+    crew_start(crew, f, 1);
+    return stage;
+}
+
+/* Stops the process, and waits until it does not run any more. */
+static void stop_mortal(const struct crew *crew) {
+    int result;
+
+    assert_int_equal(kill(crew->pids[0], SIGSTOP), 0);
+    assert_int_equal(waitpid(crew->pids[0], &result, WUNTRACED), crew->pids[0]);
+    assert_true(WIFSTOPPED(result));
+}
+
+static bool has_ended(void *arg) {
+    const struct call *call = arg;
+
+    return call->ended > 0;
+}
+
+/* Awaits an acquisition, whose client asks much more often than it would by the masters' clocks. */
+static void await_eagerly(struct fixture *f, redlock_client *client, struct call *call) {
+    pass_until(f, client, 0, 250, has_ended, call, "the next in line has the lock");
+    assert_ended(call, REDLOCK_OK);
+}
+
+/* Asserts that at a quorum of masters the instants, by their clocks, are over. */
+static void assert_over(struct fixture *f, const long long *instants) {
+    unsigned over = 0;
+
+    for (size_t i = 0; i < FIVE; i++) {
+        over += clock_at(f, i) >= instants[i];
+    }
+    assert_in_range(over, QUORUM, FIVE);
+}
+
+static bool holds(void *arg) {
+    const struct stage *stage = arg;
+
+    return stage->holds;
+}
+
+/* The key is on its way to a process that is killed: it stays with the dead for the claim. */
+static void one_that_was_granted_delays_the_next_by_a_claim(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = patient_request(LONG_TTL_MS);
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    long long claimed[FIVE];
+    struct crew crew;
+
+    start_mortal(f, &crew, LONG_TTL_MS);
+    wait_in_line(f, KEY, 1);
+    struct call *next = begin_acquire(f, client, &request);
+    wait_in_line(f, KEY, 2);
+    stop_mortal(&crew);
+    for (size_t i = 0; i < FIVE; i++) {
+        claimed[i] = clock_at(f, i) + CLAIM_MS;
+    }
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    crew_kill(&crew, 0);
+    await_eagerly(f, client, next);
+    assert_over(f, claimed);
+    assert_int_equal(let_go(f, next->lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+    crew_finish(&crew);
+}
+
+/* Nobody releases the key of a dead holder: the next in line asks when the TTL is over. */
+static void one_that_held_the_lock_delays_the_next_by_its_ttl(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = patient_request(LONG_TTL_MS);
+    redlock_client *client = connect_client(f);
+    long long expiries[FIVE];
+    struct crew crew;
+    struct stage *stage = start_mortal(f, &crew, SHORT_TTL_MS);
+
+    run_until(f, holds, stage, "the process holds the lock");
+    struct call *first = begin_acquire(f, client, &request);
+    wait_in_line(f, KEY, 1);
+    struct call *second = begin_acquire(f, connect_client(f), &request);
+    wait_in_line(f, KEY, 2);
+    crew_kill(&crew, 0);
+    for (size_t i = 0; i < FIVE; i++) {
+        expiries[i] = expiry_at(f, i, KEY); /* 0, if it is over already */
+    }
+    await_eagerly(f, client, first);
+    assert_over(f, expiries);
+    assert_int_equal(second->ended, 0);
+    assert_int_equal(let_go(f, first->lock), REDLOCK_OK);
+    assert_int_equal(await(f, second), REDLOCK_OK);
+    assert_int_equal(let_go(f, second->lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+    crew_finish(&crew);
+}
+
+struct subscribers {
+    struct fixture *f;
+    long long count;
+};
+
+/* Returns whether so many channels are subscribed to at each master. */
+static bool has_channels(void *arg) {
+    const struct subscribers *wanted = arg;
+
+    for (size_t i = 0; i < FIVE; i++) {
+        const char *script = "return #redis.call('pubsub', 'channels', 'redlock:*')";
+
+        if (masters_query_integer(wanted->f->masters, i, "EVAL %s 0", script) != wanted->count) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Nobody listens to the channel of a dead waiter: the release passes the key over it. */
+static void one_in_line_delays_nobody(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = patient_request(LONG_TTL_MS);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct subscribers subscribers = {f, 1};
+    struct crew crew;
+
+    start_mortal(f, &crew, LONG_TTL_MS);
+    wait_in_line(f, KEY, 1);
+    struct call *next = begin_acquire(f, connect_client(f), &request);
+    wait_in_line(f, KEY, 2);
+    crew_kill(&crew, 0);
+    run_until(f, has_channels, &subscribers, "the masters know that one waiter is gone");
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_int_equal(await(f, next), REDLOCK_OK);
+    assert_int_equal(let_go(f, next->lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+    wait_released(f, KEY); /* no key was left to expire */
+    crew_finish(&crew);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(one_that_was_granted_delays_the_next_by_a_claim),
+        ON_FIVE_MASTERS(one_that_held_the_lock_delays_the_next_by_its_ttl),
+        ON_FIVE_MASTERS(one_in_line_delays_nobody),
+    };
+    int result;
+
+    if (crew_member(argc, argv, sizeof(struct stage), run_mortal, &result)) {
+        return result;
+    }
+    return cmocka_run_group_tests_name("waiting_deaths", tests, NULL, NULL);
+}

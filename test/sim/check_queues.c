@@ -1,0 +1,258 @@
+/*
+ * Checks the queues of waiters at the servers, and the order in which waiters are served.
+ *
+ * A server gives a key to the first in its queue whose client listens, and leaves no key free while
+ * such a waiter stands there; a request keeps the ticket of its first try. From these follows that
+ * a request with a place at a quorum is served before each request that is made later: a quorum of
+ * grants for the latter would need a server that has a place for the former. (Requests that do not
+ * stand in line take a free key.) Inside a client only those are served out of turn who were
+ * waiting when the client acquired the lock.
+ */
+#include "checker.h"
+
+#include "core/options.h"
+#include "lock/lock.h"
+#include "wire/push.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tickets ---- */
+
+void check_ticket(struct checker *checker, uint32_t number, const struct word *text) {
+    struct token *token = &checker->tokens[number];
+    long long ticket = 0;
+    word_number(text, &ticket);
+    /* A request without a reading of the servers' clocks has a better ticket for a later try. */
+    bool is_new = token->ticket != 0 && token->ticket != ticket;
+    bool may_be_new = !token->is_placed && !token->is_redrawn;
+    token->is_placed = true;
+    token->is_redrawn |= is_new;
+    if (token->ticket == 0 || may_be_new) {
+        token->ticket = (int64_t)ticket;
+    }
+    if (ticket <= 0 || token->ticket != ticket) {
+        violate(checker->world, INVARIANT_ORDER,
+                "process %u has another ticket for a request that stands in line (token %" PRIu32
+                ")",
+                token->process->index, number);
+    }
+}
+
+void check_listens(struct event_base *process, struct link *link) {
+    struct checker *checker = checker_of(process->world);
+    char *heard = checker->channels[process->index][link->server->master.index];
+    link->is_heard = true;
+    memcpy(heard, link->channel, sizeof(link->channel)); /* the link may end unnoticed */
+}
+
+void check_channel(struct checker *checker, const struct link *link, const struct word *channel) {
+    const char *heard = checker->channels[link->process->index][link->server->master.index];
+    const struct link *other;
+    bool is_heard = channel->length == 0 || word_is(channel, heard);
+    TAILQ_FOREACH(other, &checker->network->links, all_link) { /* a server may be two nodes */
+        is_heard |=
+            other->process == link->process && other->is_heard && word_is(channel, other->channel);
+    }
+    if (!is_heard) {
+        violate(checker->world, INVARIANT_ORDER,
+                "process %u asks node %u for a place before it has heard its channel",
+                link->process->index, link->server->master.index);
+    }
+}
+
+/* ---- queues ---- */
+
+static const struct store_key *queue_of(const struct checker *checker, struct master *master,
+                                        unsigned key) {
+    const struct store_key *queue = check_beside(checker, master, key, QUEUE_SUFFIX);
+    return queue != NULL && queue->type == STORE_SET ? queue : NULL;
+}
+
+/*
+ * Returns the connection on which the client of a place, "<value> <channel> ...", is subscribed to
+ * its channel, as far as the server knows; NULL when there is none.
+ */
+static const struct link *listener_of(const struct checker *checker, const struct master *master,
+                                      const struct member *place) {
+    const char *blank = memchr(place->name, ' ', place->length);
+    const struct link *link;
+    if (blank == NULL) {
+        return NULL;
+    }
+    size_t left = place->length - (size_t)(blank + 1 - place->name);
+    const char *end = memchr(blank + 1, ' ', left);
+    const struct word channel = {blank + 1, end != NULL ? (size_t)(end - blank - 1) : left};
+    TAILQ_FOREACH(link, &checker->network->links, all_link) {
+        if (link->server->master.index == master->index && link->is_accepted &&
+            link->channel[0] != '\0' && word_is(&channel, link->channel)) {
+            return link;
+        }
+    }
+    return NULL;
+}
+
+/* Returns whether a place is before that of a ticket and a value. */
+static bool is_before(const struct member *place, int64_t ticket, const char *value) {
+    return place->score < ticket || (place->score == ticket && memcmp(place->name, value, 40) < 0);
+}
+
+/* Returns the first place in a key's queue whose client listens; NULL when there is none. */
+static const struct member *first_of(const struct checker *checker, struct master *master,
+                                     unsigned key) {
+    const struct store_key *queue = queue_of(checker, master, key);
+    const struct member *first = NULL;
+    for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
+        const struct member *place = &queue->set.list[i];
+        if (place->length > 40 && (first == NULL || is_before(place, first->score, first->name)) &&
+            listener_of(checker, master, place) != NULL) {
+            first = place;
+        }
+    }
+    return first;
+}
+
+void check_turn(struct checker *checker, struct master *master, uint32_t number, unsigned key) {
+    const struct token *token = &checker->tokens[number];
+    const struct member *first = first_of(checker, master, key);
+    if (first != NULL && is_before(first, token->ticket, token->text)) {
+        violate(checker->world, INVARIANT_ORDER,
+                "node %u gives key %u to token %" PRIu32 ", but token %" PRIu32
+                " was first in line",
+                master->index, key, number, check_token_of(checker, first->name, 40));
+    }
+}
+
+static bool is_flagged(struct master *master) {
+    return master_find(master, WAITING_KEY, strlen(WAITING_KEY)) != NULL;
+}
+
+void check_flag(struct checker *checker, struct master *master, unsigned key) {
+    if (first_of(checker, master, key) != NULL && !is_flagged(master)) {
+        violate(checker->world, INVARIANT_ORDER,
+                "node %u has waiters for key %u, and does not tell those who release it",
+                master->index, key);
+    }
+}
+
+/* Returns whether the server leaves the key to anybody for a while. */
+static bool is_open(const struct checker *checker, struct master *master, unsigned key) {
+    const struct store_key *queue = queue_of(checker, master, key);
+    bool is_found = false;
+    for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
+        const struct member *place = &queue->set.list[i];
+        is_found |= place->length > 5 && memcmp(place->name, "open ", 5) == 0;
+    }
+    return is_found;
+}
+
+void check_freed(struct checker *checker, struct master *master, uint32_t number, unsigned key) {
+    const char *name = checker->keys[key];
+    const struct token *token = &checker->tokens[number];
+    bool had_it = !checker->server_clocks_jump && /* the key may have expired */
+                  token->keeps_until[master->index][key] > checker->world->now;
+    if (token->is_reader || !had_it || master_find(master, name, strlen(name)) != NULL) {
+        return;
+    }
+    const struct member *first = first_of(checker, master, key);
+    if (first != NULL && is_flagged(master) && !is_open(checker, master, key)) {
+        violate(checker->world, INVARIANT_ORDER,
+                "node %u frees key %u of token %" PRIu32 ", while token %" PRIu32 " stands in line",
+                master->index, key, number, check_token_of(checker, first->name, 40));
+    }
+}
+
+void check_left(struct checker *checker, struct master *master, const struct word *value,
+                const struct word *name) {
+    unsigned key = check_key_of(checker, name);
+    const struct store_key *queue =
+        key < checker->key_count ? queue_of(checker, master, key) : NULL;
+    for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
+        const struct member *place = &queue->set.list[i];
+        if (place->length > value->length && place->name[value->length] == ' ' &&
+            memcmp(place->name, value->text, value->length) == 0) {
+            violate(checker->world, INVARIANT_EXPIRY,
+                    "node %u still has a place for token %" PRIu32 ", which has left",
+                    master->index, check_token_of(checker, value->text, value->length));
+        }
+    }
+}
+
+void check_places(const struct checker *checker, struct master *master, unsigned key,
+                  check_place *check) {
+    const struct store_key *queue = queue_of(checker, master, key);
+    for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
+        const struct member *place = &queue->set.list[i];
+        const struct link *listener = listener_of(checker, master, place);
+        if (listener != NULL && listener->conn != NULL) {
+            check(checker, master, key, place->name, 40);
+        }
+    }
+}
+
+/* ---- pushes ---- */
+
+void check_claim(struct checker *checker, const struct push *push) {
+    uint64_t until_us = push->expires_ms * 1000;
+    if (until_us > push->time_us + OPTIONS_CLAIM_MS * 1000) {
+        violate(checker->world, INVARIANT_EXPIRY,
+                "a key that is passed on is kept for %" PRIu64 " us: longer than a claim",
+                until_us - push->time_us);
+    }
+}
+
+/* Returns whether a command has told a token's client that the key is the token's. */
+static bool was_heard(const struct passes *passes, uint32_t token, unsigned key) {
+    bool is_heard = false;
+    for (unsigned i = 0; i < passes->count; i++) {
+        const struct pass *pass = &passes->list[i];
+        is_heard |= pass->token == token && pass->key == key && pass->heard > 0;
+    }
+    return is_heard;
+}
+
+void check_heard_of(struct checker *checker, struct master *master, const struct pass *pass) {
+    if (!was_heard(&checker->passes, pass->token, pass->key)) {
+        violate(checker->world, INVARIANT_ORDER,
+                "node %u gives key %u to token %" PRIu32 ", whose client does not listen",
+                master->index, pass->key, pass->token);
+    }
+}
+
+/* ---- inside a client ---- */
+
+void check_parting(struct event_base *process, const redlock_lock *lock) {
+    struct checker *checker = checker_of(process->world);
+    uint32_t number = check_token_of(checker, lock->token, 40);
+    if (number == NO_TOKEN || !lock->is_parting) {
+        return;
+    }
+    checker->tokens[number].is_over = false;
+    checker->tokens[number].is_between = true;
+    for (unsigned key = 0; key < KEYS_MAX; key++) {
+        uint32_t *last = &checker->released_last[process->index][key];
+        *last = *last == number ? NO_TOKEN : *last;
+    }
+}
+
+void check_handed_over(struct event_base *process, const redlock_lock *lock, uint64_t began_at,
+                       uint32_t most) {
+    struct checker *checker = checker_of(process->world);
+    uint32_t number = check_token_of(checker, lock->token, 40);
+    if (number == NO_TOKEN || !checker->tokens[number].is_between) {
+        return;
+    }
+    struct token *token = &checker->tokens[number];
+    checker->handed_over++;
+    if (began_at > token->acquired_at) {
+        violate(checker->world, INVARIANT_ORDER,
+                "process %u hands key %u over to a request that came %" PRIu64
+                " us after the lock was acquired (token %" PRIu32 ")",
+                process->index, token->key, (began_at - token->acquired_at) / 1000, number);
+    } else if (++token->handovers > most) {
+        violate(checker->world, INVARIANT_ORDER,
+                "process %u has handed key %u over %u times (token %" PRIu32 ")", process->index,
+                token->key, token->handovers, number);
+    }
+}

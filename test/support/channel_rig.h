@@ -1,0 +1,67 @@
+/*
+ * A node's connection and its channel (lib/node/channel.h) by themselves, without a client: the
+ * test is the client's pulse, and hears what a client would be told. For programs that are linked
+ * with the library's own objects.
+ */
+#ifndef REDLOCK_TEST_CHANNEL_RIG_H
+#define REDLOCK_TEST_CHANNEL_RIG_H
+
+#define call harness_call /* the library has a struct of this name, too */
+#include "harness.h"
+#undef call
+
+#include "node/channel.h"
+#include "node/context.h"
+#include "node/uplink.h"
+
+#define RIG_TEXT_MAX 8192
+
+struct channel_rig {
+    struct fixture *fixture;
+    struct context context;
+    struct uplink commands;
+    struct channel channel;
+    size_t ready, broken, messages; /* number of callbacks of each kind */
+    char last[RIG_TEXT_MAX + 1];    /* the last message */
+    size_t last_length;
+
+    /* Run inside the callbacks, unless NULL, after the fields above are set; may do anything. */
+    void (*then_ready)(struct channel_rig *rig);
+    void (*then_broken)(struct channel_rig *rig);
+    void (*then_message)(struct channel_rig *rig);
+};
+
+/*
+ * Makes the connection to the first node of the options, and a channel to the second, or to the
+ * first if there is only one. Begins to connect; the channel is not wanted. The rig ends with the
+ * fixture.
+ */
+struct channel_rig *rig_create(struct fixture *f, const redlock_options *options);
+
+/* Makes a rig as rig_create does, with patient options, and wants its channel. */
+struct channel_rig *rig_on(struct fixture *f, const char *commands, const char *channel);
+
+/* Lets a second pass, and the pulse fire. */
+void rig_beat(struct channel_rig *rig);
+
+/* Run the loop until the channel is in the state; until it has been ready so often. */
+void wait_state(struct channel_rig *rig, enum channel_state state);
+void wait_ready(struct channel_rig *rig, size_t times);
+
+/* Runs the loop until the channel has broken so often. */
+void wait_broken(struct channel_rig *rig, size_t times);
+
+/* Run the loop, and let seconds pass, until the channel is in the state; has broken so often. */
+void beat_until(struct channel_rig *rig, enum channel_state state);
+void beat_until_broken(struct channel_rig *rig, size_t times);
+
+/* Runs the loop until so many messages have come. */
+void wait_messages(struct channel_rig *rig, size_t count);
+
+/* Runs the loop until the last probe has come back, sends another, and awaits that. */
+void probe(struct channel_rig *rig);
+
+/* Asserts that the reason why the channel is not ready contains the text. */
+void assert_why(const struct channel_rig *rig, const char *text);
+
+#endif

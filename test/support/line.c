@@ -1,0 +1,93 @@
+#include "line.h"
+
+#include "look.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NOW_MS "local t = redis.call('time') local now = t[1] * 1000 + math.floor(t[2] / 1000) "
+
+#define LISTENING                                                                                  \
+    "local count = 0 "                                                                             \
+    "for _, entry in ipairs(redis.call('zrange', KEYS[1], 0, -1)) do "                             \
+    "local channel = string.match(entry, '^%S+ (%S+)') "                                           \
+    "count = count + redis.call('pubsub', 'numsub', channel)[2] end return count"
+
+redlock_request waiting_request(const char *key) {
+    redlock_request request = request_for(key, LONG_TTL_MS);
+
+    request.wait_ms = REDLOCK_FOREVER;
+    request.watchdog = true;
+    return request;
+}
+
+static bool is_away(const struct fixture *f, size_t master) {
+    return masters_pid(f->masters, master) == 0 || (f->frozen & (1u << master)) != 0;
+}
+
+struct expected {
+    struct fixture *f;
+    const char *key;
+    long long (*count)(struct fixture *f, size_t master, const char *key);
+    size_t from; /* the first master */
+    long long wanted;
+};
+
+static bool is_at_all(void *arg) {
+    const struct expected *expected = arg;
+
+    for (size_t i = expected->from; i < masters_count(expected->f->masters); i++) {
+        if (!is_away(expected->f, i) &&
+            expected->count(expected->f, i, expected->key) != expected->wanted) {
+            return false;
+        }
+    }
+    return true;
+}
+
+long long line_length(struct fixture *f, size_t master, const char *key) {
+    return masters_query_integer(f->masters, master, "ZCARD %s::queue", key);
+}
+
+void wait_in_line(struct fixture *f, const char *key, long long length) {
+    struct expected expected = {f, key, line_length, 0, length};
+    char what[80];
+
+    snprintf(what, sizeof(what), "each master has %lld in line", length);
+    run_until(f, is_at_all, &expected, what);
+}
+
+static long long listening(struct fixture *f, size_t master, const char *key) {
+    return masters_query_integer(f->masters, master, "EVAL %s 1 %s::queue", LISTENING, key);
+}
+
+void wait_listening(struct fixture *f, const char *key, size_t from, long long count) {
+    struct expected expected = {f, key, listening, from, count};
+    char what[80];
+
+    snprintf(what, sizeof(what), "each master has %lld in line who listen", count);
+    run_until(f, is_at_all, &expected, what);
+}
+
+void wait_line_over(struct fixture *f, const char *key) {
+    wait_in_line(f, key, 0);
+    wait_holders(f, key, 0);
+}
+
+long long clock_at(struct fixture *f, size_t master) {
+    return masters_query_integer(f->masters, master, "EVAL %s 0", NOW_MS "return now");
+}
+
+long long expiry_at(struct fixture *f, size_t master, const char *key) {
+    const char *script = NOW_MS "local left = redis.call('pttl', KEYS[1]) "
+                                "return left > 0 and now + left or 0";
+
+    return masters_query_integer(f->masters, master, "EVAL %s 1 %s", script, key);
+}
+
+char *first_channel(struct fixture *f, size_t master, const char *key) {
+    const char *script = "local first = redis.call('zrange', KEYS[1], 0, 0)[1] "
+                         "return first and string.match(first, '^%S+ (%S+)')";
+
+    return masters_query(f->masters, master, "EVAL %s 1 %s::queue", script, key);
+}

@@ -1,0 +1,38 @@
+/*
+ * The lines of waiters at the masters, looked at past the library. Masters that were killed or
+ * frozen are passed over.
+ */
+#ifndef REDLOCK_TEST_LINE_H
+#define REDLOCK_TEST_LINE_H
+
+#include "harness.h"
+
+/* Returns a request with a long TTL and a watchdog, that waits in line for ever. */
+redlock_request waiting_request(const char *key);
+
+/* Runs the loop until each master has so many waiters in the key's queue. */
+void wait_in_line(struct fixture *f, const char *key, long long length);
+
+/*
+ * Runs the loop until each master, from the number `from` on, has so many waiters in the key's
+ * queue to whom a message would be delivered: their clients subscribe to the channels of their
+ * entries.
+ */
+void wait_listening(struct fixture *f, const char *key, size_t from, long long count);
+
+/* Runs the loop until no waiter and no holder is left at any master. */
+void wait_line_over(struct fixture *f, const char *key);
+
+/* Returns the number of waiters in the key's queue at a master. */
+long long line_length(struct fixture *f, size_t master, const char *key);
+
+/* Returns the clock of a master in ms. */
+long long clock_at(struct fixture *f, size_t master);
+
+/* Returns when the key expires by the clock of a master, in ms; 0: the key does not exist. */
+long long expiry_at(struct fixture *f, size_t master, const char *key);
+
+/* Returns the channel of the first waiter in line at a master; NULL: none. The caller frees it. */
+char *first_channel(struct fixture *f, size_t master, const char *key);
+
+#endif

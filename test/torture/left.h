@@ -1,0 +1,18 @@
+/* The library's traces in a master's store: locks, and places in queues. */
+#ifndef REDLOCK_TORTURE_LEFT_H
+#define REDLOCK_TORTURE_LEFT_H
+
+#include "store.h"
+
+#include <stdbool.h>
+
+/*
+ * Returns whether the key is a lock, the list of its readers, or a queue with waiters: all that has
+ * to be gone in the end.
+ */
+bool left_is_held(const struct store *store, const struct store_key *key);
+
+/* Returns the number of places in the key's queue. */
+unsigned left_in_line(struct store *store, const char *key);
+
+#endif

@@ -1,0 +1,453 @@
+/* Requests that wait in line at the masters, or behind another one of their client. */
+#include "scenarios.h"
+#include "steps.h"
+
+/* A time longer than a run. */
+#define LONG_MS 50000
+
+/* Above any wall clock. */
+#define FAR UINT64_C(8000000000000000)
+
+/* ---- steps ---- */
+
+/*
+ * A request that trusts pushes: the watchdog renews its lock soon. A key whose release found no
+ * memory is free in less time than a scenario waits.
+ */
+static redlock_request patient_request(void) {
+    redlock_request request = app_request(KEY);
+    request.ttl_ms = 9000;
+    request.wait_ms = REDLOCK_FOREVER;
+    request.watchdog = true;
+    return request;
+}
+
+static bool are_in_line(const void *arg) {
+    return masters_in_line(KEY) == *(const unsigned *)arg || faults_struck() > 0;
+}
+
+/* Turns until all masters have so many in line; after a failure for a while only. */
+static void wait_in_line(unsigned waiters) {
+    unsigned places = waiters * MASTERS_COUNT;
+    world_wait(are_in_line, &places, "all masters have them in line");
+    if (faults_struck() > 0) {
+        world_pass_ms(20);
+    }
+}
+
+static bool is_over(const void *arg) {
+    return ((const struct hold *)arg)->stage != HOLD_ACQUIRING;
+}
+
+/* Waits for the end of an acquisition, which succeeds unless something has failed. */
+static void await_held(const struct hold *hold) {
+    world_wait(is_over, hold, "the acquisition has ended");
+    EXPECT(hold->stage == HOLD_HELD);
+}
+
+/* Makes a connected client whose request is in line for KEY, which another client has. */
+static struct hold *begin_in_line(struct app *app, const redlock_request *request) {
+    masters_occupy(MASTERS_ALL, KEY, LONG_MS);
+    struct hold *hold = open_connected(app) ? app_acquire(app, request) : NULL;
+    if (hold != NULL) {
+        wait_in_line(1);
+    }
+    return hold;
+}
+
+/* Lets go of a lock that is held, and checks that nobody has the key then, or a place. */
+static void end_held(struct hold *hold) {
+    await_held(hold);
+    let_go(hold);
+    wait_free(hold->app);
+    EXPECT(masters_in_line(KEY) == 0);
+}
+
+/* ---- in line at the masters ---- */
+
+static void pushed_as(struct app *app, const redlock_request *request) {
+    struct hold *hold = begin_in_line(app, request);
+    masters_give_up(MASTERS_ALL, KEY);
+    if (hold != NULL) {
+        await_held(hold);
+        EXPECT(masters_pushed() == MASTERS_COUNT);
+        end_held(hold);
+    }
+}
+
+static void pushed(struct app *app) {
+    redlock_request request = patient_request();
+    pushed_as(app, &request);
+}
+
+static void pushed_and_renewed(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *hold = begin_in_line(app, &request);
+    masters_give_up(MASTERS_ALL, KEY);
+    if (hold != NULL) {
+        await_held(hold);
+        world_pass_ms(2000); /* longer than the claim */
+        EXPECT(hold->stage == HOLD_HELD);
+        end_held(hold);
+    }
+}
+
+static void pushed_and_confirmed(struct app *app) {
+    redlock_request request = patient_request();
+    app->options.handover = REDLOCK_HANDOVER_CONFIRM;
+    pushed_as(app, &request);
+}
+
+static void pushed_without_watchdog(struct app *app) {
+    redlock_request request = patient_request();
+    request.watchdog = false;
+    pushed_as(app, &request);
+}
+
+static void pushed_with_a_fence(struct app *app) {
+    redlock_request request = patient_request();
+    request.fenced = true;
+    pushed_as(app, &request);
+}
+
+/* The key goes from one client to the other, which has to raise one of the counters. */
+static void pushed_by_a_client(struct app *apps) {
+    redlock_request request = patient_request();
+    request.fenced = true;
+    struct hold *first = open_connected(&apps[0]) ? hold_for(&apps[0], &request) : NULL;
+    struct hold *next = open_connected(&apps[1]) ? app_acquire(&apps[1], &request) : NULL;
+    if (first != NULL && next != NULL) {
+        wait_in_line(1);
+        uint64_t fence = redlock_fence(first->lock);
+        masters_count(FIRST, KEY, FAR);
+        let_go(first);
+        await_held(next);
+        CHECK(next->stage != HOLD_HELD || redlock_fence(next->lock) > fence);
+        EXPECT(masters_pushed() == MASTERS_COUNT);
+        end_held(next);
+    }
+}
+
+/* One master has the key free before the others: its grant is given up for a new place. */
+static void yielded(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *hold = begin_in_line(app, &request);
+    masters_give_up(FIRST, KEY);
+    if (hold != NULL) {
+        world_pass_ms(60);
+        EXPECT(masters_released() > 0 && hold->stage == HOLD_ACQUIRING);
+        masters_give_up(MASTERS_ALL, KEY);
+        end_held(hold);
+    }
+    masters_give_up(MASTERS_ALL, KEY);
+}
+
+/* Two masters push the key, and one of the pushes is lost. */
+static void a_push_is_lost(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *hold = begin_in_line(app, &request);
+    if (hold != NULL) {
+        masters_behave(FIRST, MANNER_MUTE);
+        masters_give_up(FIRST_TWO, KEY);
+        masters_behave(FIRST, MANNER_WELL);
+        await_held(hold);
+        masters_give_up(MASTERS_ALL, KEY);
+        end_held(hold);
+    }
+}
+
+/* The connection over which a master would push ends, and a new one takes its place. */
+static void the_channels_break_in_line(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *hold = begin_in_line(app, &request);
+    masters_cut(FIRST_TWO);
+    if (hold != NULL) {
+        wait_connected(app);
+        world_pass_ms(5);
+        masters_give_up(MASTERS_ALL, KEY);
+        end_held(hold);
+    }
+    masters_give_up(MASTERS_ALL, KEY);
+}
+
+static void no_channel_is_allowed(struct app *app) {
+    redlock_request request = patient_request();
+    masters_behave(MASTERS_ALL, MANNER_PRIVATE);
+    masters_occupy(MASTERS_ALL, KEY, 60);
+    struct hold *hold = open_connected(app) ? app_acquire(app, &request) : NULL;
+    if (hold != NULL) {
+        await_held(hold);
+        EXPECT(masters_pushed() == 0);
+        end_held(hold);
+    }
+}
+
+static void scripts_forgotten_in_line(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *hold = begin_in_line(app, &request);
+    masters_forget_scripts(MASTERS_ALL);
+    masters_give_up(MASTERS_ALL, KEY);
+    if (hold != NULL) {
+        end_held(hold);
+    }
+}
+
+static void inspected_in_line(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *hold = begin_in_line(app, &request);
+    if (hold != NULL) {
+        app_inspect(app, KEY);
+        world_pass_ms(5);
+        EXPECT(app->looks == 0 && app->seen == REDLOCK_OK);
+        masters_give_up(MASTERS_ALL, KEY);
+        end_held(hold);
+    }
+}
+
+/* ---- those who go ---- */
+
+static void waited_in_line_too_long(struct app *app) {
+    redlock_request request = patient_request();
+    request.wait_ms = 300;
+    struct hold *hold = begin_in_line(app, &request);
+    if (hold != NULL) {
+        wait_idle(app);
+        EXPECT(hold->acquired == REDLOCK_EHELD);
+        wait_in_line(0);
+    }
+}
+
+static void canceled_in_line(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *hold = begin_in_line(app, &request);
+    if (hold != NULL && hold->stage == HOLD_ACQUIRING) {
+        app_cancel(hold);
+        wait_idle(app);
+        EXPECT(hold->acquired == REDLOCK_ECANCELED);
+        wait_in_line(0);
+    }
+}
+
+/* Cancels before the pushes are read: the key goes back to the masters. */
+static void canceled_when_pushed(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *hold = begin_in_line(app, &request);
+    masters_give_up(MASTERS_ALL, KEY);
+    if (hold != NULL && hold->stage == HOLD_ACQUIRING) {
+        app_cancel(hold);
+        wait_idle(app);
+        EXPECT(hold->acquired == REDLOCK_ECANCELED);
+        wait_free(app);
+    }
+}
+
+static void closed_in_line(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *hold = begin_in_line(app, &request);
+    if (hold != NULL) {
+        app_acquire(app, &request);
+        close_and_wait(app);
+        EXPECT(hold->acquired == REDLOCK_ECLOSED);
+        EXPECT(masters_in_line(KEY) == 0);
+    }
+}
+
+static void closed_when_pushed(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *hold = begin_in_line(app, &request);
+    masters_give_up(MASTERS_ALL, KEY);
+    if (hold != NULL) {
+        close_and_wait(app);
+        EXPECT(hold->acquired == REDLOCK_ECLOSED);
+        EXPECT(masters_having(KEY) == 0);
+    }
+}
+
+/* ---- inside a client ---- */
+
+#define LINE 3
+
+static void cancel_all(struct app *app) {
+    for (unsigned i = 0; i < app->count; i++) {
+        if (app->holds[i].stage == HOLD_ACQUIRING) {
+            app_cancel(&app->holds[i]);
+        }
+    }
+}
+
+/*
+ * Makes requests for KEY at once, and waits until the first is served. Returns false, after
+ * canceling all, when a request was refused.
+ */
+static bool begin_line(struct app *app, const redlock_request *request, struct hold *holds[LINE]) {
+    bool are_made = open_connected(app);
+    for (unsigned i = 0; are_made && i < LINE; i++) {
+        holds[i] = app_acquire(app, request);
+        are_made = holds[i] != NULL;
+    }
+    if (are_made) {
+        await_held(holds[0]);
+    } else {
+        cancel_all(app);
+    }
+    return are_made;
+}
+
+/* Lets go of one lock without waiting for others, and waits until the next one is held. */
+static void hand_over(struct hold *from, struct hold *to) {
+    if (is_ours(from)) {
+        app_release(from, true);
+    }
+    await_held(to);
+    EXPECT(from->released == REDLOCK_OK);
+}
+
+static void handed_over(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *holds[LINE];
+    if (begin_line(app, &request, holds)) {
+        unsigned asked = masters_asked();
+        hand_over(holds[0], holds[1]);
+        hand_over(holds[1], holds[2]);
+        EXPECT(masters_asked() == asked);
+        end_held(holds[2]);
+    }
+}
+
+static void handed_over_by_a_round(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *holds[LINE];
+    request.fenced = true;
+    if (begin_line(app, &request, holds)) {
+        uint64_t fence = holds[0]->stage == HOLD_HELD ? redlock_fence(holds[0]->lock) : 0;
+        hand_over(holds[0], holds[1]);
+        CHECK(holds[1]->stage != HOLD_HELD || redlock_fence(holds[1]->lock) > fence);
+        hand_over(holds[1], holds[2]);
+        end_held(holds[2]);
+    }
+}
+
+/* No quorum answers the round of the next one, which then tries by itself. */
+static void handed_over_in_vain(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *holds[LINE];
+    request.fenced = true;
+    if (begin_line(app, &request, holds)) {
+        masters_behave(FIRST_TWO, MANNER_MUTE);
+        if (is_ours(holds[0])) {
+            app_release(holds[0], true);
+        }
+        world_pass_ms(50);
+        masters_behave(FIRST_TWO, MANNER_WELL);
+        await_held(holds[1]);
+        hand_over(holds[1], holds[2]);
+        end_held(holds[2]);
+    }
+}
+
+/* The gate is full: the last one stands in line for the next time. */
+static void in_line_behind_the_gate(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *holds[LINE];
+    app->options.max_local_handoffs = 1;
+    if (begin_line(app, &request, holds)) {
+        wait_in_line(1);
+        hand_over(holds[0], holds[1]);
+        let_go(holds[1]);
+        await_held(holds[2]);
+        EXPECT(masters_pushed() == MASTERS_COUNT);
+        end_held(holds[2]);
+    }
+}
+
+static void canceled_in_the_gate(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *holds[LINE];
+    if (begin_line(app, &request, holds)) {
+        if (holds[1]->stage == HOLD_ACQUIRING) {
+            app_cancel(holds[1]);
+        }
+        hand_over(holds[0], holds[2]);
+        EXPECT(holds[1]->acquired == REDLOCK_ECANCELED);
+        end_held(holds[2]);
+    }
+}
+
+/* Until the next one is told, its request is one that may be canceled, and no lock to release. */
+static void canceled_before_it_is_told(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *holds[LINE];
+    if (begin_line(app, &request, holds)) {
+        if (is_ours(holds[0])) {
+            app_release(holds[0], true);
+        }
+        if (holds[1]->stage == HOLD_ACQUIRING) {
+            CHECK(app_release(holds[1], true) == REDLOCK_EINVAL);
+            CHECK(app_cancel(holds[1]) == REDLOCK_OK);
+        }
+        await_held(holds[2]);
+        EXPECT(holds[1]->acquired == REDLOCK_ECANCELED);
+        end_held(holds[2]);
+    }
+}
+
+static void closed_while_it_is_handed_over(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *holds[LINE];
+    request.fenced = true;
+    if (begin_line(app, &request, holds)) {
+        if (is_ours(holds[0])) {
+            app_release(holds[0], true);
+        }
+        world_turn();
+        close_and_wait(app);
+        EXPECT(masters_having(KEY) == 0);
+    }
+}
+
+/* The holder loses its lock, and those behind it go on by themselves. */
+static void lost_before_it_is_handed_over(struct app *app) {
+    redlock_request request = patient_request();
+    struct hold *holds[LINE];
+    request.watchdog = false;
+    request.ttl_ms = 60;
+    if (begin_line(app, &request, holds)) {
+        for (unsigned i = 0; i < LINE; i++) {
+            await_held(holds[i]);
+            if (i + 1 < LINE && holds[i]->stage == HOLD_HELD) {
+                wait_lost(holds[i]);
+            }
+        }
+        let_go(holds[LINE - 1]);
+    }
+}
+
+static const struct scenario scenarios[] = {
+    ON_SOCKETS(pushed),
+    ON_SOCKETS(pushed_and_renewed),
+    ON_SOCKETS(pushed_and_confirmed),
+    ON_SOCKETS(pushed_without_watchdog),
+    ON_SOCKETS(pushed_with_a_fence),
+    ON_SOCKETS(pushed_by_a_client),
+    ON_SOCKETS(yielded),
+    ON_SOCKETS(a_push_is_lost),
+    ON_SOCKETS(the_channels_break_in_line),
+    ON_SOCKETS(no_channel_is_allowed),
+    ON_SOCKETS(scripts_forgotten_in_line),
+    ON_SOCKETS(inspected_in_line),
+    ON_SOCKETS(waited_in_line_too_long),
+    ON_SOCKETS(canceled_in_line),
+    ON_SOCKETS(canceled_when_pushed),
+    ON_SOCKETS(closed_in_line),
+    ON_SOCKETS(closed_when_pushed),
+    ON_SOCKETS(handed_over),
+    ON_SOCKETS(handed_over_by_a_round),
+    ON_SOCKETS(handed_over_in_vain),
+    ON_SOCKETS(in_line_behind_the_gate),
+    ON_SOCKETS(canceled_in_the_gate),
+    ON_SOCKETS(canceled_before_it_is_told),
+    ON_SOCKETS(closed_while_it_is_handed_over),
+    ON_SOCKETS(lost_before_it_is_handed_over),
+};
+
+const struct theme theme_waiting = THEME(scenarios);
