@@ -279,6 +279,7 @@ static bool set_up(struct contend *contend) {
         .ttl_ms = settings->ttl_ms,
         .hold_us = settings->hold_us,
         .fenced = settings->fenced,
+        .polls = settings->polls,
         .board = contend->board,
     };
     return open_probes(contend);

@@ -20,6 +20,7 @@ struct contend_settings {
     uint64_t hold_us;
     uint64_t ttl_ms;
     bool fenced;
+    bool polls;
     double duration_s;
 };
 

@@ -5,7 +5,9 @@
  *
  * A contender asks for its key again in the turn in which it releases the key, without waiting for
  * the outcome: so it always either waits or holds, and its mean wait is the time that the others
- * take. Only after an error it rests for a moment.
+ * take. One that polls waits for the outcome: otherwise its request would follow its release on
+ * each connection, before any other, and one contender alone would be served. After an error each
+ * rests for a moment.
  */
 #include "contenders.h"
 
@@ -68,10 +70,14 @@ static void rest(struct contender *contender, const char *error) {
 }
 
 static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
-    const struct contender *contender = arg;
+    struct contender *contender = arg;
+    const struct contenders *all = contender->all;
 
     if (status != REDLOCK_OK) {
-        board_fail(contender->all->board, redlock_explain(lock));
+        board_fail(all->board, redlock_explain(lock));
+    }
+    if (all->settings->polls && !all->ending) {
+        wait_again(contender);
     }
 }
 
@@ -85,9 +91,10 @@ static void release(struct contender *contender) {
 
     leave(contender);
     if (redlock_release(contender->lock, on_released, contender) != REDLOCK_OK) {
-        board_fail(all->board, redlock_client_error(all->client));
+        rest(contender, redlock_client_error(all->client));
+    } else if (!all->settings->polls) {
+        wait_again(contender);
     }
-    wait_again(contender);
 }
 
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
@@ -139,6 +146,7 @@ static void wait_again(struct contender *contender) {
     request.key = board_key_of(all->board, contender->number)->name;
     request.ttl_ms = all->settings->ttl_ms;
     request.wait_ms = REDLOCK_FOREVER;
+    request.retries = all->settings->polls ? UINT32_MAX : 0;
     request.watchdog = true;
     request.fenced = all->settings->fenced;
     request.on_lost = on_lost;

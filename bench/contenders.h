@@ -14,6 +14,7 @@ struct contenders_settings {
     uint64_t ttl_ms;
     uint64_t hold_us;
     bool fenced;
+    bool polls; /* whether contenders ask again and again, instead of waiting in line */
     struct board *board;
 };
 

@@ -70,6 +70,7 @@ static int contend_and_report(struct event_base *base, const struct options *opt
         .hold_us = options->hold_us,
         .ttl_ms = options->ttl_ms,
         .fenced = options->fenced,
+        .polls = options->poll,
         .duration_s = options->duration_s,
     };
     struct contend_result result;

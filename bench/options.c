@@ -57,6 +57,7 @@ static const char help[] =
     "  --processes P     processes, each with one client (default 1)\n"
     "  --keys K          keys (default 1)\n"
     "  --hold-us H       hold each for H microseconds (default 1000)\n"
+    "  --poll            contenders ask again and again, instead of waiting in line\n"
     "  --ttl, --fenced   as above\n";
 
 static const struct option known[] = {
@@ -75,6 +76,7 @@ static const struct option known[] = {
     {"processes", required_argument, NULL, 'p'},
     {"keys", required_argument, NULL, 'K'},
     {"hold-us", required_argument, NULL, 'u'},
+    {"poll", no_argument, NULL, 'P'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -187,6 +189,9 @@ static void parse_option(struct options *options, int option) {
     case 'u':
         options->hold_us = parse_count("--hold-us", optarg, MAX_HOLD_US);
         break;
+    case 'P':
+        options->poll = true;
+        break;
     case 'j':
         options->json = true;
         break;
@@ -236,6 +241,7 @@ static void check_uses(const struct options *options, enum mode mode) {
     check_use(mode, "--processes", options->processes > 0, CONTEND);
     check_use(mode, "--keys", options->keys > 0, CONTEND);
     check_use(mode, "--hold-us", options->hold_us > 0, CONTEND);
+    check_use(mode, "--poll", options->poll, CONTEND);
 }
 
 static void check_held(const struct options *options) {

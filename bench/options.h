@@ -23,6 +23,7 @@ struct options {
     bool fenced;
 
     bool contend;
+    bool poll;
     size_t clients; /* number of contenders */
     size_t processes;
     size_t keys;

@@ -57,6 +57,7 @@ static void test_contenders_are_served_and_counted(void **state) {
         "--clients 4 --keys 2",
         "--clients 5 --processes 2 --hold-us 500",
         "--clients 4 --processes 4 --keys 2 --fenced --ttl 60000",
+        "--clients 4 --processes 2 --poll",
     };
 
     (void)state;
