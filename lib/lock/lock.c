@@ -154,6 +154,11 @@ static void draw_ticket(redlock_lock *lock) {
 static bool prepare_try(redlock_lock *lock, const struct lease_update *update) {
     struct waiters *waiters = &lock->locks->waiters;
     if (update->keeps_token) {
+        lock->may_be_placed |= lock->flight->asks_for_place;
+        if (!lock->may_be_placed) { /* all asks were before the channels */
+            draw_ticket(lock);
+            lock->placed = lock->ticket;
+        }
         return true;
     }
     if (!change_key(lock)) {
@@ -162,6 +167,7 @@ static bool prepare_try(redlock_lock *lock, const struct lease_update *update) {
     waiters_remove(waiters, lock);
     random_token(lock->token);
     lock->placed = 0;
+    lock->may_be_placed = false;
     if (update->round == ROUND_ACQUIRE) {
         return true;
     }

@@ -62,6 +62,7 @@ struct redlock_lock {
     bool is_parting;          /* released, and to be handed over in the lock's next turn */
     struct line *line;        /* the line that the lock is in, or NULL */
     uint64_t ticket;          /* the request's, for a place in line; 0: none drawn yet */
+    bool may_be_placed;       /* an ask for a place under the token may have been heard */
     bool is_makeshift;        /* the ticket is by our own wall clock */
     uint64_t placed;          /* the ticket under which the token has places; 0: it has none */
     TAILQ_ENTRY(redlock_lock) all_link;

@@ -187,7 +187,7 @@ redlock_lock *locks_create(struct locks *locks, const redlock_request *request,
     lock->is_sent = lock->is_unrenewed = lock->is_closed = lock->is_waiter = false;
     lock->is_parting = false;
     lock->ticket = lock->placed = 0;
-    lock->is_makeshift = false;
+    lock->is_makeshift = lock->may_be_placed = false;
     memset(lock->token, 0, sizeof(lock->token)); /* no try yet */
     lock->line = NULL;
     lock->replicas = request->wait_replicas;

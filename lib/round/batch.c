@@ -301,6 +301,13 @@ static void vote_unreachable(struct batch *batch, struct node *node, const char 
     }
 }
 
+/* Notes in all flights that a node may give their waiters places. */
+static void note_asked(struct batch *batch, bool with_channel) {
+    for (unsigned i = 0; with_channel && i < batch->count; i++) {
+        batch->flights[i]->asks_for_place = true;
+    }
+}
+
 /*
  * Sends one form of the call: by SHA-1 to nodes that know the script, or with the text to others.
  * Encoded once, unless each node has a channel of its own.
@@ -316,6 +323,7 @@ static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
         }
         if (send_to(batch, node, length)) {
             batch->references++;
+            note_asked(batch, has_channel && node_channel(node)[0] != '\0');
         } else {
             vote_unreachable(batch, node, shared->context->scratch.failed ? "out of memory" : NULL);
         }

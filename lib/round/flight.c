@@ -78,7 +78,7 @@ struct flight *flight_create(struct flights *flights, struct flight_listener lis
     flight->plan.token = flight->token;
     flight->references = 1;
     flight->asked = flight->unconfirmed = 0;
-    flight->is_void = false;
+    flight->is_void = flight->asks_for_place = false;
     flight->details = NULL;
     begin_round(flight, permits);
     return flight;

@@ -81,6 +81,7 @@ struct flight {
     uint32_t references;  /* number of replies to come, and of other holders of the flight */
     uint32_t asked;       /* mask: nodes whose replicas were asked */
     uint32_t unconfirmed; /* mask: nodes whose grant waits for its replicas */
+    bool asks_for_place;  /* QUEUE: a node was sent it with a channel */
     bool is_void;         /* the try was given up: a command not sent yet is left out */
     struct flight_detail *details;
 };

@@ -4,8 +4,11 @@
  */
 #include "clocks.h"
 #include "harness.h"
+#include "line.h"
 #include "look.h"
 #include "proxy.h"
+
+#include <stdlib.h>
 
 #define KEY "orders:42"
 #define FIVE 5
@@ -124,10 +127,45 @@ static void an_acquisition_does_not_outlive_a_suspension(void **state) {
     assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
 }
 
+/* A client whose clock is wrong stands in line where it would with a right one. */
+static void places_are_by_the_clocks_of_the_masters(void **state) {
+    static const time_t errors[] = {HOUR, -HOUR};
+    struct fixture *f = *state;
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *calls[2];
+
+    for (size_t k = 0; k < 2; k++) {
+        set_wall_clock(errors[k]);
+        redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+        options.guards = REDLOCK_GUARDS_ON;
+        long long from = clock_at(f, 0);
+        /* Half of the requests are made before any master has told its clock. */
+        redlock_client *client = k == 0 ? create_client(f, &options) : connect_with(f, &options);
+        calls[k] = begin_acquire(f, client, &request);
+        wait_in_line(f, KEY, (long long)k + 1);
+        for (size_t i = 0; i < FIVE; i++) {
+            char *score = masters_query(f->masters, i, "EVAL %s 1 " KEY "::queue",
+                                        "return redis.call('zrange', KEYS[1], -1, -1, "
+                                        "'withscores')[2]");
+            long long drawn_ms = strtoll(score, NULL, 10) / 1000;
+            assert_in_range(drawn_ms, from - 10000, clock_at(f, i) + 10000);
+            free(score);
+        }
+    }
+    for (size_t k = 0; k < 2; k++) { /* the masters are too young to be trusted with grants */
+        assert_int_equal(redlock_cancel(calls[k]->lock), REDLOCK_OK);
+        assert_int_equal(await(f, calls[k]), REDLOCK_ECANCELED);
+    }
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_wall_clock_may_jump, set_clocks, finish),
         cmocka_unit_test_setup_teardown(a_wall_clock_centuries_ahead_ruins_no_fence, set_clocks,
+                                        finish),
+        cmocka_unit_test_setup_teardown(places_are_by_the_clocks_of_the_masters, set_clocks,
                                         finish),
         cmocka_unit_test_setup_teardown(a_lock_does_not_outlive_a_suspension, set_clocks, finish),
         cmocka_unit_test_setup_teardown(a_suspension_is_noticed_at_once, set_clocks, finish),

@@ -71,6 +71,7 @@ struct claim {
     const struct word *value, *ttl;
     const struct word *ticket; /* NULL: none */
     bool is_reader;
+    bool asks_for_place;
     bool may_repeat; /* whether the call was refused, and may be repeated */
 };
 
@@ -131,7 +132,7 @@ static void take_sent(struct checker *checker, const struct link *link, const st
     } else if (token->is_over) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used after its end", number);
     }
-    if (claim->ticket != NULL) {
+    if (claim->asks_for_place) {
         check_ticket(checker, number, claim->ticket);
     }
     const struct hold *hold = check_hold_of(checker, number);
@@ -183,6 +184,8 @@ static bool next_claim(const struct words *words, const struct form *form, struc
                             .ttl = &arguments[1],
                             .ticket = form->script == SCRIPT_QUEUE ? &arguments[5] : NULL,
                             .is_reader = form->is_reader,
+                            .asks_for_place =
+                                form->script == SCRIPT_QUEUE && words->word[at->key_end].length > 0,
                             .may_repeat = true};
     bool has_counters = form->keys == 0 && word_is(&arguments[3], "1");
     at->key += form->keys != 0 ? form->keys : (unsigned)count * (has_counters ? 2 : 1);
@@ -446,8 +449,7 @@ static void note_claims(const struct link *link, const struct words *words, cons
         unsigned before = *count;
         note_claim(link, &claim, script_takes(form->script) || form->is_reader, effects, count);
         unsigned key = check_key_of(checker, &claim.names[0]);
-        bool has_channel = claim.ticket != NULL && words->word[at.key_end].length > 0;
-        if (has_channel && !was_refused && key < checker->key_count) {
+        if (claim.asks_for_place && !was_refused && key < checker->key_count) {
             check_flag(checker, &link->server->master, key);
         }
         if (claim.ticket != NULL && *count > before && effects[before].is_new &&
