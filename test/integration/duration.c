@@ -38,9 +38,7 @@ static void a_denied_request_tries_as_often_as_it_was_told(void **state) {
     assert_int_equal(tries_with(f, 0, 7), 8);
     assert_int_equal(tries_with(f, REDLOCK_FOREVER, 5), 6);
     assert_int_equal(tries_with(f, UINT64_MAX - 1, 5), 6);
-    assert_in_range(tries_with(f, 1, 0), 1, 20);
     assert_in_range(tries_with(f, 1, UINT32_MAX), 1, 20);
-    assert_in_range(tries_with(f, 300, 0), 1, 600);
     assert_in_range(tries_with(f, 300, UINT32_MAX), 1, 600);
 }
 
@@ -52,6 +50,7 @@ static void a_request_may_wait_for_ever(void **state) {
 
     rival_takes(f, 0, 5, KEY, LONG_TTL_MS);
     request.wait_ms = REDLOCK_FOREVER;
+    request.retries = UINT32_MAX;
     call = begin_acquire(f, client, &request);
     wait_executed(f, 0, "set", 20);
     assert_int_equal(call->ended, 0);
@@ -69,6 +68,7 @@ static void retries_ask_for_the_same_ttl(void **state) {
 
     rival_takes(f, 0, 3, KEY, LONG_TTL_MS);
     request.wait_ms = REDLOCK_FOREVER;
+    request.retries = UINT32_MAX;
     call = begin_acquire(f, client, &request);
     wait_executed(f, 4, "set", 10);
     rival_frees(f, 2, 3, KEY);

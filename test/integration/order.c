@@ -64,6 +64,7 @@ static void a_grant_that_arrives_after_its_round_is_undone(void **state) {
         assert_int_equal(node_info(detour.client, i).disconnected, 0);
     }
     request.wait_ms = REDLOCK_FOREVER;
+    request.retries = UINT32_MAX;
     assert_ended(acquire(f, detour.client, &request), REDLOCK_OK);
 }
 
@@ -95,6 +96,7 @@ static void a_retry_after_broken_connections_succeeds(void **state) {
 
     proxies_hold_replies(detour.proxies, 0, FIVE);
     request.wait_ms = REDLOCK_FOREVER;
+    request.retries = UINT32_MAX;
     call = begin_acquire(f, detour.client, &request);
     wait_holders(f, KEY, 5);
     for (size_t i = 0; i < FIVE; i++) {
@@ -138,6 +140,7 @@ static void a_retry_is_not_blocked_by_its_own_keys(void **state) {
     proxy_watch(detour.proxies[4], collect_token, &tokens);
     rival_takes(f, 0, 3, KEY, LONG_TTL_MS);
     request.wait_ms = REDLOCK_FOREVER;
+    request.retries = UINT32_MAX;
     call = begin_acquire(f, detour.client, &request);
     wait_arrived(f, detour.proxies[4], "SET", 10);
     assert_int_equal(call->ended, 0);
@@ -163,6 +166,7 @@ static void a_retry_survives_the_loss_of_a_release(void **state) {
     rival_takes(f, 0, 3, KEY, LONG_TTL_MS);
     proxy_hold_requests(detour.proxies[4], "EVALSHA");
     request.wait_ms = REDLOCK_FOREVER;
+    request.retries = UINT32_MAX;
     call = begin_acquire(f, detour.client, &request);
     wait_arrived(f, detour.proxies[4], "EVALSHA", 1);
     wait_executed(f, 4, "set", 1);
@@ -286,6 +290,7 @@ static void validity_counts_from_the_try_that_won(void **state) {
 
     rival_takes(f, 0, 3, KEY, 5000);
     request.wait_ms = REDLOCK_FOREVER;
+    request.retries = UINT32_MAX;
     call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_OK);
     wait_all_answered(f, client);
