@@ -98,8 +98,8 @@ static void each_process_gets_the_lock_and_none_while_another_has_it(void **stat
             assert_int_equal(arena->turns[i][j], arena->wanted);
         }
     }
-    /* The clients were in each other's way: there were more tries than turns. */
-    assert_true(executed(f, 0, "set") > PROCESSES * CLIENTS * arena->wanted);
+    /* The clients were in each other's way: most turns began with a key that was passed on. */
+    assert_true(executed(f, 0, "publish") > PROCESSES * CLIENTS * arena->wanted / 2);
     wait_released(f, KEY);
     crew_finish(&crew);
 }
