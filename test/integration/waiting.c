@@ -245,14 +245,12 @@ static void enter(struct call *call, void *arg) {
     struct call *release = begin_release(call->fixture, call->lock);
     release->then = leave;
     release->then_arg = crowd;
-    crowd->inside--;
-    crowd->inside++;
 }
 
 static bool is_served(void *arg) {
     const struct crowd *crowd = arg;
 
-    return crowd->served == CROWD;
+    return crowd->served == CROWD && crowd->inside == 0;
 }
 
 /* The requests of one client are served behind each other by one acquisition at the nodes. */
