@@ -100,7 +100,7 @@ static void each_process_gets_the_lock_and_none_while_another_has_it(void **stat
     }
     /* The clients were in each other's way: most turns began with a key that was passed on. */
     assert_true(executed(f, 0, "publish") > PROCESSES * CLIENTS * arena->wanted / 2);
-    wait_released(f, KEY);
+    wait_holders(f, KEY, 0); /* a key that is pushed beyond the quorum may expire: a claim ends */
     crew_finish(&crew);
 }
 
