@@ -127,7 +127,7 @@ void lease_late_votes(struct lease *lease, const struct round *round, uint64_t n
                       struct lease_update *update) {
     *update = (struct lease_update){0};
     if (line_is_waiting(lease, round)) {
-        line_votes(lease, round, now, update);
+        line_votes(lease, round, now);
     } else {
         hold_late_votes(lease, round, now, update);
     }

@@ -63,9 +63,7 @@ static void enter(struct lease *lease, const struct round *round, uint64_t now) 
 
 /* ---- events ---- */
 
-void line_votes(struct lease *lease, const struct round *round, uint64_t now,
-                struct lease_update *update) {
-    (void)update;
+void line_votes(struct lease *lease, const struct round *round, uint64_t now) {
     plan_settling(lease, round, now);
     if (lease->state == LEASE_QUEUED) {
         lease->poll_at = nanos_min(lease->poll_at, nanos_add(now, poll_delay(lease, round)));

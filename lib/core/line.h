@@ -26,8 +26,7 @@
 bool line_is_waiting(const struct lease *lease, const struct round *round);
 
 /* Takes votes, or pushes, that did not decide the round. */
-void line_votes(struct lease *lease, const struct round *round, uint64_t now,
-                struct lease_update *update);
+void line_votes(struct lease *lease, const struct round *round, uint64_t now);
 
 /* Goes on after the deadline of a round that its votes left open. */
 void line_expired(struct lease *lease, const struct round *round, uint64_t now);

@@ -194,8 +194,8 @@ static void settle(struct channel *channel) {
 }
 
 static void on_probe_refused(struct channel *channel, const struct reply *reply) {
-    bool is_script = strncmp(reply->text, "NOPERM", 6) == 0; /* not the command inside it */
-    if (reply_classify(reply) != REPLY_ERROR_TRY_LATER) {    /* else the next beat tries again */
+    bool is_script = reply_is_forbidden(reply);           /* not the command inside it */
+    if (reply_classify(reply) != REPLY_ERROR_TRY_LATER) { /* else the next beat tries again */
         refuse(channel, "PUBLISH by a script", is_script ? "+eval +evalsha" : "+publish", reply);
     }
 }
