@@ -453,7 +453,7 @@ static void what_is_no_receiver_is_none(void **state) {
     assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 0);
 }
 
-/* Who is busy, or loading, has refused nothing: the next beat probes again. */
+/* A server that is busy, or loading, has refused nothing: the next beat probes again. */
 static void a_busy_server_is_probed_again(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, answer, NULL);

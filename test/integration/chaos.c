@@ -249,17 +249,11 @@ static void begin(struct game *game, struct fixture *f, uint64_t seed) {
     }
 }
 
-static bool is_calm(void *arg) {
-    const struct fixture *f = arg;
-
-    return f->accepted == f->ended;
-}
-
 static void end(struct game *game) {
     for (size_t i = 0; i < FIVE; i++) {
         heal(game, i);
     }
-    run_until(game->f, is_calm, game->f, "all requests have ended");
+    wait_all_ended(game->f, "all requests have ended");
     for (size_t i = 0; i < CLIENTS; i++) {
         close_client(game->f, game->clients[i]);
     }

@@ -31,15 +31,9 @@ static void begin_to_hold(struct fixture *f, redlock_client *client, unsigned fi
     }
 }
 
-static bool have_all_ended(void *arg) {
-    const struct fixture *f = arg;
-
-    return f->ended == f->accepted;
-}
-
 static void hold_crowd(struct fixture *f, redlock_client *client) {
     begin_to_hold(f, client, 0, LOCKS);
-    run_until(f, have_all_ended, f, "all of the crowd is acquired");
+    wait_all_ended(f, "all of the crowd is acquired");
 }
 
 static redlock_options options_with_queue(struct fixture *f, uint32_t max_commands) {
@@ -99,7 +93,7 @@ static void what_a_dead_node_keeps_is_told(void **state) {
     redlock_client *client = connect_with(f, &options);
 
     begin_to_hold(f, client, 0, 10);
-    run_until(f, have_all_ended, f, "all are acquired");
+    wait_all_ended(f, "all are acquired");
     wait_all_answered(f, client);
     masters_kill(f->masters, 2);
     wait_connected(f, client, 2);
@@ -179,7 +173,7 @@ static void a_turn_deals_with_so_many_locks(void **state) {
         loss->then_arg = &ticks;
         begin_acquire(f, client, &request);
     }
-    run_until(f, have_all_ended, f, "all of the crowd is acquired");
+    wait_all_ended(f, "all of the crowd is acquired");
     struct event *tick = event_new(f->base, -1, EV_PERSIST, on_tick, &ticks);
     event_add(tick, &(struct timeval){0, 1});
     close_client(f, client);

@@ -249,7 +249,7 @@ static redlock_client *connect_with_rights(struct fixture *f, const char *rights
     return connect_with(f, &options);
 }
 
-/* Who may not look at the queue is told all else. */
+/* A user that may not look at the queue is told all else. */
 static void without_the_rights_all_else_is_told(void **state) {
     struct fixture *f = *state;
     static const struct {

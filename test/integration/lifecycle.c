@@ -255,11 +255,6 @@ static void a_closing_client_refuses_everything(void **state) {
     assert_int_equal(await(f, call), REDLOCK_ECLOSED);
 }
 
-static bool has_ended(void *arg) {
-    const struct fixture *f = arg;
-    return f->ended == f->accepted;
-}
-
 static bool has_one_node_to_wait_for(void *arg) {
     redlock_node_info infos[FIVE];
     size_t owing = 0;
@@ -292,7 +287,7 @@ static void handles_may_be_asked_until_on_closed(void **state) {
                               .size = sizeof(redlock_request), .key = key, .ttl_ms = LONG_TTL_MS})
                 ->lock;
     }
-    run_until(f, has_ended, f, "all are held");
+    wait_all_ended(f, "all are held");
     proxy_hold_requests(stage.proxies[0], "EVALSHA");
     member = begin_close(f, stage.client);
     run_until(f, has_one_node_to_wait_for, stage.client, "all but one node have released");

@@ -407,12 +407,6 @@ static void ask(struct fixture *f, struct contender *contender) {
     call->then_arg = contender;
 }
 
-static bool have_all_ended(void *arg) {
-    const struct fixture *f = arg;
-
-    return f->ended == f->accepted;
-}
-
 /* A queue that is never empty does not keep those out for ever who do not stand in it. */
 static void clients_of_another_make_are_served_too(void **state) {
     struct fixture *f = *state;
@@ -429,7 +423,7 @@ static void clients_of_another_make_are_served_too(void **state) {
     wait_plain_turns(f, plain, 1);
     plain_end(plain);
     is_over = true;
-    run_until(f, have_all_ended, f, "all waiters are served");
+    wait_all_ended(f, "all waiters are served");
     wait_line_over(f, KEY);
 }
 

@@ -29,14 +29,6 @@ struct stage {
     atomic_bool holds;
 };
 
-static redlock_request patient_request(uint64_t ttl_ms) {
-    redlock_request request = request_for(KEY, ttl_ms);
-
-    request.wait_ms = REDLOCK_FOREVER;
-    request.watchdog = true;
-    return request;
-}
-
 static bool is_never(void *arg) {
     (void)arg;
     return false;
@@ -52,7 +44,8 @@ static int run_mortal(size_t member, void *memory, char **uris, size_t count) {
         return EXIT_FAILURE;
     }
     redlock_options options = patient_options(state, (const char *const *)uris, count);
-    redlock_request request = patient_request(stage->ttl_ms);
+    redlock_request request = waiting_request(KEY);
+    request.ttl_ms = stage->ttl_ms;
     options.log_level = REDLOCK_LOG_WARN;
     redlock_client *client = connect_with(state, &options);
     assert_int_equal(await(state, begin_acquire(state, client, &request)), REDLOCK_OK);
@@ -112,7 +105,7 @@ static bool holds(void *arg) {
 /* The key is on its way to a process that is killed: it stays with the dead for the claim. */
 static void one_that_was_granted_delays_the_next_by_a_claim(void **state) {
     struct fixture *f = *state;
-    redlock_request request = patient_request(LONG_TTL_MS);
+    redlock_request request = waiting_request(KEY);
     redlock_client *client = connect_client(f);
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     long long claimed[FIVE];
@@ -138,7 +131,7 @@ static void one_that_was_granted_delays_the_next_by_a_claim(void **state) {
 /* Nobody releases the key of a dead holder: the next in line asks when the TTL is over. */
 static void one_that_held_the_lock_delays_the_next_by_its_ttl(void **state) {
     struct fixture *f = *state;
-    redlock_request request = patient_request(LONG_TTL_MS);
+    redlock_request request = waiting_request(KEY);
     redlock_client *client = connect_client(f);
     long long expiries[FIVE];
     struct crew crew;
@@ -185,7 +178,7 @@ static bool has_channels(void *arg) {
 /* Nobody listens to the channel of a dead waiter: the release passes the key over it. */
 static void one_in_line_delays_nobody(void **state) {
     struct fixture *f = *state;
-    redlock_request request = patient_request(LONG_TTL_MS);
+    redlock_request request = waiting_request(KEY);
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct subscribers subscribers = {f, 1};
     struct crew crew;

@@ -108,6 +108,16 @@ void pass_until(struct fixture *f, redlock_client *client, uint32_t silent, uint
     }
 }
 
+static bool have_all_ended(void *arg) {
+    const struct fixture *f = arg;
+
+    return f->ended == f->accepted;
+}
+
+void wait_all_ended(struct fixture *f, const char *what) {
+    run_until(f, have_all_ended, f, what);
+}
+
 struct search {
     const struct diary *diary;
     const char *text;

@@ -155,6 +155,9 @@ void pass_until_disconnected(struct fixture *f, redlock_client *client, size_t n
 /* Runs the loop until it has polled `turns` times: for events that are due at once. */
 void run_turns(struct fixture *f, unsigned turns);
 
+/* Runs the loop until each accepted request has had its callback; `what` as in run_until. */
+void wait_all_ended(struct fixture *f, const char *what);
+
 void wait_logged(struct fixture *f, const char *text);
 
 /* ------------------------------------------------------------------------------------ clients */
