@@ -3,6 +3,7 @@
 #include "board.h"
 
 #include "clock.h"
+#include "memory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,8 +26,7 @@ struct board *board_create(const struct board_shape *shape) {
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     if (board == MAP_FAILED) {
-        fputs("redlock-bench: out of memory\n", stderr);
-        return NULL;
+        memory_end();
     }
     /* Fresh memory of the kernel: all counts are 0. */
     board->shape = *shape;
@@ -100,6 +100,12 @@ void board_leave(struct board *board, size_t contender) {
     atomic_fetch_sub(&key->holders, 1);
 }
 
+void board_note_release(struct board *board, size_t process, uint64_t took_ns) {
+    if (is_measured(board, clock_now_ns())) {
+        histogram_record(&board->processes[process].release, took_ns);
+    }
+}
+
 void board_fail(struct board *board, const char *error) {
     board->errors++;
     if (!atomic_exchange(&board->has_first_error, true)) {
@@ -145,6 +151,7 @@ void board_add_up(const struct board *board, struct board_totals *totals) {
 
         histogram_add(&totals->wait, &process->wait);
         histogram_add(&totals->handoff, &process->handoff);
+        histogram_add(&totals->release, &process->release);
         totals->stall_ns = most(totals->stall_ns, process->stall_ns);
     }
     totals->wait_max_ns = most(totals->wait_max_ns, totals->wait.max);

@@ -40,6 +40,7 @@ struct board_process {
     uint64_t stall_ns;        /* longest time for which a key that was then entered had been free */
     struct histogram wait;    /* ns from the request to its callback */
     struct histogram handoff; /* ns from a release to the callback of the next holder */
+    struct histogram release; /* ns from a release to its own callback */
 };
 
 struct board {
@@ -47,7 +48,8 @@ struct board {
     size_t size;      /* bytes of the memory */
     uint64_t from_ns; /* the measured stretch */
     uint64_t to_ns;
-    atomic_size_t ready; /* number of processes whose nodes are connected */
+    double round_trip_us; /* of the first process, before the contest */
+    atomic_size_t ready;  /* number of processes whose nodes are connected */
     _Atomic uint64_t errors;
     atomic_bool has_first_error;
     char first_error[512];
@@ -65,9 +67,9 @@ struct board_totals {
     uint64_t stall_ns;    /* likewise */
     struct histogram wait;
     struct histogram handoff;
+    struct histogram release;
 };
 
-/* Makes a board. Returns NULL, after a message on stderr, on failure. */
 struct board *board_create(const struct board_shape *shape);
 void board_destroy(struct board *board); /* takes NULL */
 
@@ -90,6 +92,9 @@ void board_enter(struct board *board, size_t process, size_t contender);
 
 /* Notes that a contender holds its key no longer. */
 void board_leave(struct board *board, size_t contender);
+
+/* Notes that a release by the process took so long. */
+void board_note_release(struct board *board, size_t process, uint64_t took_ns);
 
 /* Counts an error, and keeps the text of the first one. */
 void board_fail(struct board *board, const char *error);

@@ -1,5 +1,7 @@
 #include "clock.h"
 
+#include "memory.h"
+
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +15,20 @@ uint64_t clock_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-double clock_cpu_us(void) {
+static double cpu_us_of(int who) {
     struct rusage usage;
 
-    getrusage(RUSAGE_SELF, &usage);
+    getrusage(who, &usage);
     return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+double clock_cpu_us(void) {
+    return cpu_us_of(RUSAGE_SELF);
+}
+
+double clock_thread_cpu_us(void) {
+    return cpu_us_of(RUSAGE_THREAD);
 }
 
 struct event_base *clock_create_base(void) {
@@ -42,6 +52,15 @@ struct timeval clock_interval(double seconds) {
 
     interval.tv_usec = (suseconds_t)((seconds - (double)interval.tv_sec) * 1e6);
     return interval;
+}
+
+struct event *clock_timer(struct event_base *base, event_callback_fn callback, void *arg) {
+    struct event *timer = evtimer_new(base, callback, arg);
+
+    if (timer == NULL) {
+        memory_end();
+    }
+    return timer;
 }
 
 void clock_arm(struct event *timer, double seconds) {

@@ -10,7 +10,9 @@
 
 #include "clock.h"
 #include "contenders.h"
+#include "memory.h"
 #include "probe.h"
+#include "progress.h"
 #include "shares.h"
 
 #include <event2/event.h>
@@ -22,7 +24,7 @@
 #include <stdlib.h>
 
 #define READY_POLL_S 0.005
-#define ROUND_TRIPS 200 /* to each node, and to all at once */
+#define ROUND_TRIPS 200
 #define WARM_UP_S 0.2
 #define WATCH_S 0.3
 #define SETTLE_S 0.3
@@ -48,7 +50,6 @@ struct contend {
     struct event *timer;
     enum phase phase;
     bool given_up; /* whether there is no result to report */
-    struct histogram round_trips;
     struct histogram quorum_trips;
     struct shares shares;
     struct reading readings[REDLOCK_MAX_NODES];
@@ -200,7 +201,8 @@ static void fill_in(const struct contend *contend, struct contend_result *result
                         : NAN,
         .commands = is_any ? contend->commands / (double)settings->node_count : NAN,
         .handoff_us = median_us(&totals->handoff),
-        .round_trip_us = median_us(&contend->round_trips),
+        .release_us = median_us(&totals->release),
+        .round_trip_us = contend->board->round_trip_us,
         .quorum_trip_us = median_us(&contend->quorum_trips),
         .stall_ms = (double)totals->stall_ns / 1e6,
     };
@@ -214,7 +216,16 @@ static int work(size_t index, struct workers_orders orders, void *arg) {
     return contenders_run(&contend->contenders, index, orders);
 }
 
+static void write_progress(void *arg, char *line, size_t size) {
+    const struct contend *contend = arg;
+
+    snprintf(line, size, "%zu contenders, %" PRIu64 " acquisitions", contend->settings->clients,
+             board_acquired(contend->board));
+}
+
 static int run(struct contend *contend, struct contend_result *result) {
+    struct progress *progress;
+    int dispatched;
     const struct board *board = contend->board;
     bool all_ended;
 
@@ -223,7 +234,10 @@ static int run(struct contend *contend, struct contend_result *result) {
         return -1;
     }
     enter(contend, CONNECTING, READY_POLL_S);
-    if (event_base_dispatch(contend->base) < 0) {
+    progress = progress_create(contend->base, write_progress, contend);
+    dispatched = event_base_dispatch(contend->base);
+    progress_destroy(progress);
+    if (dispatched < 0) {
         fputs("redlock-bench: the event loop failed\n", stderr);
         return -1;
     }
@@ -248,8 +262,7 @@ static bool open_probes(struct contend *contend) {
 
     for (size_t i = 0; i < settings->node_count; i++) {
         contend->probes[i] = probe_open(settings->nodes[i]);
-        if (contend->probes[i] == NULL ||
-            !probe_round_trips(contend->probes[i], ROUND_TRIPS, &contend->round_trips)) {
+        if (contend->probes[i] == NULL) {
             return false;
         }
     }
@@ -263,16 +276,11 @@ static bool set_up(struct contend *contend) {
     const struct board_shape shape = {settings->clients, settings->processes, settings->keys};
 
     contend->child_event = evsignal_new(contend->base, SIGCHLD, on_child, contend);
-    contend->timer = evtimer_new(contend->base, on_timer, contend);
-    if (contend->child_event == NULL || contend->timer == NULL ||
-        event_add(contend->child_event, NULL) != 0) {
-        fputs("redlock-bench: out of memory\n", stderr);
-        return false;
+    if (contend->child_event == NULL || event_add(contend->child_event, NULL) != 0) {
+        memory_end();
     }
+    contend->timer = clock_timer(contend->base, on_timer, contend);
     contend->board = board_create(&shape);
-    if (contend->board == NULL) {
-        return false;
-    }
     contend->contenders = (struct contenders_settings){
         .nodes = settings->nodes,
         .node_count = settings->node_count,
@@ -292,24 +300,16 @@ static void tear_down(struct contend *contend) {
     }
     probe_close(contend->watcher);
     board_destroy(contend->board);
-    if (contend->timer != NULL) {
-        event_free(contend->timer);
-    }
-    if (contend->child_event != NULL) {
-        event_free(contend->child_event);
-    }
+    event_free(contend->timer);
+    event_free(contend->child_event);
     free(contend);
 }
 
 int contend_run(struct event_base *base, const struct contend_settings *settings,
                 struct contend_result *result) {
-    struct contend *contend = calloc(1, sizeof(*contend));
+    struct contend *contend = memory_take(1, sizeof(*contend));
     int outcome = -1;
 
-    if (contend == NULL) {
-        fputs("redlock-bench: out of memory\n", stderr);
-        return -1;
-    }
     contend->base = base;
     contend->settings = settings;
     if (set_up(contend)) {

@@ -36,7 +36,8 @@ struct contend_result {
                               least; NAN: one got none */
     double commands;       /* commands that one node was sent for each acquisition */
     double handoff_us;     /* median from a release to the next holder's callback */
-    double round_trip_us;  /* median of PING on a plain connection before the contest */
+    double release_us;     /* median from a release to its own callback */
+    double round_trip_us;  /* median of uncontended acquisitions, before the contest */
     double quorum_trip_us; /* median of PINGs to all nodes, until a quorum has answered */
     double stall_ms;       /* maximum time for which a key was free */
 };

@@ -13,14 +13,18 @@
 
 #include "client.h"
 #include "clock.h"
+#include "memory.h"
+#include "trips.h"
 
 #include <event2/event.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define READY_POLL_S 0.005
 #define READY_LIMIT_S 5.0
 #define REST_S 0.01
+#define ROUND_TRIPS 200
 
 /*
  * The time that votes are waited for: many processes on one machine wait for a processor for longer
@@ -38,9 +42,11 @@ struct contender {
     struct contenders *all;
     size_t number; /* on the board */
     enum state state;
-    redlock_lock *lock;     /* while held */
-    uint64_t held_until_ns; /* while held */
-    struct event *timer;    /* ends the hold, or the rest */
+    redlock_lock *lock;      /* while held */
+    uint64_t held_until_ns;  /* while held */
+    struct event *timer;     /* ends the hold, or the rest */
+    unsigned releasing;      /* releases that have not been answered */
+    uint64_t released_at_ns; /* the latest */
 };
 
 struct contenders {
@@ -50,6 +56,7 @@ struct contenders {
     struct event_base *base;
     redlock_client *client;
     struct event *ready_timer;
+    struct trips *trips; /* of the first process */
     struct event *begin; /* the orders */
     struct event *end;
     uint64_t connecting_from_ns;
@@ -73,6 +80,9 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     struct contender *contender = arg;
     const struct contenders *all = contender->all;
 
+    if (--contender->releasing == 0) {
+        board_note_release(all->board, all->process, clock_now_ns() - contender->released_at_ns);
+    }
     if (status != REDLOCK_OK) {
         board_fail(all->board, redlock_explain(lock));
     }
@@ -90,7 +100,10 @@ static void release(struct contender *contender) {
     struct contenders *all = contender->all;
 
     leave(contender);
+    contender->releasing++;
+    contender->released_at_ns = clock_now_ns();
     if (redlock_release(contender->lock, on_released, contender) != REDLOCK_OK) {
+        contender->releasing--;
         rest(contender, redlock_client_error(all->client));
     } else if (!all->settings->polls) {
         wait_again(contender);
@@ -181,6 +194,9 @@ static void on_closed(void *arg) {
 static void end_all(struct contenders *all) {
     all->ending = true;
     event_del(all->ready_timer);
+    if (all->trips != NULL) {
+        trips_stop(all->trips);
+    }
     event_del(all->begin);
     event_del(all->end);
     for (size_t i = 0; i < all->count; i++) {
@@ -209,19 +225,44 @@ static void on_begin(evutil_socket_t fd, short what, void *arg) {
     }
 }
 
-/* Waits until all nodes are connected. Of all processes the first one alone says which are not. */
+static void await_begin(struct contenders *all) {
+    event_add(all->begin, NULL);
+    all->board->ready++;
+}
+
+static void give_up(struct contenders *all) {
+    all->given_up = true;
+    end_all(all);
+}
+
+static void on_trips_done(void *arg) {
+    struct contenders *all = arg;
+    const struct histogram *times = trips_times(all->trips);
+
+    if (!all->ending) {
+        all->board->round_trip_us =
+            times->count > 0 ? (double)histogram_quantile(times, 0.50) / 1e3 : NAN;
+        await_begin(all);
+    }
+}
+
+/*
+ * Waits until all nodes are connected; the first process also until all others are ready, and then
+ * measures the round trips. Only the first process says which nodes are not connected.
+ */
 static void on_ready_timer(evutil_socket_t fd, short what, void *arg) {
     struct contenders *all = arg;
     bool over = (double)(clock_now_ns() - all->connecting_from_ns) / 1e9 > READY_LIMIT_S;
+    bool connected = client_is_ready(all->client, over && all->trips != NULL ? stderr : NULL);
 
     (void)fd;
     (void)what;
-    if (client_is_ready(all->client, over && all->process == 0 ? stderr : NULL)) {
-        event_add(all->begin, NULL);
-        all->board->ready++;
+    if (connected && all->trips == NULL) {
+        await_begin(all);
+    } else if (connected && all->board->ready + 1 == all->board->shape.processes) {
+        trips_start(all->trips, all->client);
     } else if (over) {
-        all->given_up = true;
-        end_all(all);
+        give_up(all);
     } else {
         clock_arm(all->ready_timer, READY_POLL_S);
     }
@@ -245,10 +286,15 @@ static redlock_client *create_client(const struct contenders *all) {
 static bool create_events(struct contenders *all, struct workers_orders orders) {
     size_t first = board_first_contender(all->board, all->process);
 
-    all->ready_timer = evtimer_new(all->base, on_ready_timer, all);
+    if (all->process == 0) {
+        const struct trips_settings settings = {board_key_of(all->board, 0)->name, ROUND_TRIPS,
+                                                on_trips_done, all};
+        all->trips = trips_create(all->base, &settings);
+    }
+    all->ready_timer = clock_timer(all->base, on_ready_timer, all);
     all->begin = event_new(all->base, orders.begin, EV_READ, on_begin, all);
     all->end = event_new(all->base, orders.end, EV_READ, on_end, all);
-    if (all->ready_timer == NULL || all->begin == NULL || all->end == NULL) {
+    if (all->begin == NULL || all->end == NULL) {
         return false;
     }
     for (size_t i = 0; i < all->count; i++) {
@@ -256,10 +302,7 @@ static bool create_events(struct contenders *all, struct workers_orders orders) 
 
         contender->all = all;
         contender->number = first + i;
-        contender->timer = evtimer_new(all->base, on_timer, contender);
-        if (contender->timer == NULL) {
-            return false;
-        }
+        contender->timer = clock_timer(all->base, on_timer, contender);
     }
     return event_add(all->end, NULL) == 0;
 }
@@ -274,6 +317,7 @@ static void destroy(struct contenders *all) {
     for (size_t i = 0; i < all->count; i++) {
         free_event(all->list[i].timer);
     }
+    trips_destroy(all->trips);
     free_event(all->ready_timer);
     free_event(all->begin);
     free_event(all->end);
@@ -302,13 +346,9 @@ int contenders_run(const struct contenders_settings *settings, size_t process,
     struct board *board = settings->board;
     size_t count =
         board_first_contender(board, process + 1) - board_first_contender(board, process);
-    struct contenders *all = calloc(1, sizeof(*all) + count * sizeof(all->list[0]));
+    struct contenders *all = memory_take(1, sizeof(*all) + count * sizeof(all->list[0]));
     int status = EXIT_FAILURE;
 
-    if (all == NULL) {
-        fputs("redlock-bench: out of memory\n", stderr);
-        return EXIT_FAILURE;
-    }
     all->settings = settings;
     all->board = board;
     all->process = process;

@@ -6,35 +6,27 @@
  * A round lives until its last reply, which may come long after the quorum, so that a late reply to
  * one round is never counted in the next.
  */
-#include "address.h"
-#include "load.h"
+#include "floor.h"
+#include "memory.h"
 
 #include <event2/event.h>
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
 /* Needs async.h and event.h before it. */
 #include <hiredis/adapters/libevent.h>
+#include <inttypes.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 
-#define TOKEN_BYTES 20
-#define SHA_LENGTH 40
-#define TEXT(value) TEXT_OF(value)
-#define TEXT_OF(value) #value
+#define TOKEN_BYTES (FLOOR_TOKEN_LENGTH / 2)
 
 /* The release script of the Redis documentation. */
 static const char release_script[] = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then "
                                      "return redis.call(\"del\",KEYS[1]) else return 0 end";
 
 enum step { ACQUIRE, RELEASE };
-
-struct slot {
-    char key[LOAD_KEY_SIZE];
-    size_t key_length;
-    char token[2 * TOKEN_BYTES + 1];
-};
 
 struct round {
     SLIST_ENTRY(round) link; /* while unused */
@@ -54,20 +46,17 @@ struct node {
 };
 
 struct load {
-    struct measure *measure;
+    struct cycles *cycles;
     bool closing;
     size_t quorum;
     size_t node_count;
     struct node *nodes;
-    struct slot *slots;
+    struct floor_slot *slots;
     SLIST_HEAD(, round) unused;
-    char sha[SHA_LENGTH + 1];
+    char ttl[24];
+    size_t ttl_length;
+    char sha[FLOOR_SHA_LENGTH + 1];
 };
-
-static _Noreturn void die(const char *uri, const char *what) {
-    fprintf(stderr, "redlock-bench: %s: %s\n", uri, what);
-    exit(EXIT_FAILURE);
-}
 
 /* ----------------------------------------------------------------------------------- the rounds */
 
@@ -78,19 +67,15 @@ static struct round *take_round(struct load *load) {
         SLIST_REMOVE_HEAD(&load->unused, link);
         return round;
     }
-    round = malloc(sizeof(*round));
-    if (round == NULL) {
-        die("floor", "out of memory");
-    }
-    return round;
+    return memory_take(1, sizeof(*round));
 }
 
 static void decide(struct round *round, const char *error) {
     round->decided = true;
     if (round->step == ACQUIRE) {
-        measure_acquired(round->load->measure, round->slot, error);
+        cycles_acquired(round->load->cycles, round->slot, error);
     } else {
-        measure_released(round->load->measure, round->slot, error);
+        cycles_released(round->load->cycles, round->slot, error);
     }
 }
 
@@ -134,16 +119,16 @@ static void send_round(struct load *load, size_t slot, enum step step, int argc,
 
         if (redisAsyncCommandArgv(node->context, on_reply, round, argc, argv, lengths) !=
             REDIS_OK) {
-            die(node->uri, "cannot send a command");
+            floor_die(node->uri, "cannot send a command");
         }
         round->awaited++;
     }
 }
 
 static const char *acquire(struct load *load, size_t index) {
-    struct slot *slot = &load->slots[index];
-    const char *argv[] = {"SET", slot->key, slot->token, "NX", "PX", TEXT(LOAD_TTL_MS)};
-    const size_t lengths[] = {3, slot->key_length, 2 * TOKEN_BYTES, 2, 2, strlen(argv[5])};
+    struct floor_slot *slot = &load->slots[index];
+    const char *argv[] = {"SET", slot->key, slot->token, "NX", "PX", load->ttl};
+    const size_t lengths[] = {3, slot->key_length, FLOOR_TOKEN_LENGTH, 2, 2, load->ttl_length};
     unsigned char token[TOKEN_BYTES];
 
     randombytes_buf(token, sizeof(token));
@@ -153,9 +138,9 @@ static const char *acquire(struct load *load, size_t index) {
 }
 
 static const char *release(struct load *load, size_t index) {
-    struct slot *slot = &load->slots[index];
+    struct floor_slot *slot = &load->slots[index];
     const char *argv[] = {"EVALSHA", load->sha, "1", slot->key, slot->token};
-    const size_t lengths[] = {7, SHA_LENGTH, 1, slot->key_length, 2 * TOKEN_BYTES};
+    const size_t lengths[] = {7, FLOOR_SHA_LENGTH, 1, slot->key_length, FLOOR_TOKEN_LENGTH};
 
     send_round(load, index, RELEASE, 5, argv, lengths);
     return NULL;
@@ -167,7 +152,7 @@ static void on_connected(const redisAsyncContext *context, int status) {
     const struct node *node = context->data;
 
     if (status != REDIS_OK) {
-        die(node->uri, context->errstr);
+        floor_die(node->uri, context->errstr);
     }
 }
 
@@ -176,7 +161,7 @@ static void on_disconnected(const redisAsyncContext *context, int status) {
 
     (void)status;
     if (!node->load->closing) {
-        die(node->uri, context->err != 0 ? context->errstr : "the connection ended");
+        floor_die(node->uri, context->err != 0 ? context->errstr : "the connection ended");
     }
 }
 
@@ -188,21 +173,17 @@ static void on_script_loaded(redisAsyncContext *context, void *answer, void *arg
     if (reply == NULL) {
         return; /* on_connected or on_disconnected reports the cause */
     }
-    if (reply->type != REDIS_REPLY_STRING || reply->len != SHA_LENGTH) {
-        die(node->uri, reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+    if (reply->type != REDIS_REPLY_STRING || reply->len != FLOOR_SHA_LENGTH) {
+        floor_die(node->uri, reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
     }
-    memcpy(node->load->sha, reply->str, SHA_LENGTH);
+    memcpy(node->load->sha, reply->str, FLOOR_SHA_LENGTH);
     node->ready = true;
 }
 
 /* Begins to connect. */
 static redisAsyncContext *start_connecting(const char *uri) {
-    struct address address;
-    const char *problem = address_parse(&address, uri);
+    struct address address = floor_address(uri);
 
-    if (problem != NULL) {
-        die(uri, problem);
-    }
     return address.path != NULL ? redisAsyncConnectUnix(address.path)
                                 : redisAsyncConnect(address.host, address.port);
 }
@@ -210,10 +191,10 @@ static redisAsyncContext *start_connecting(const char *uri) {
 static void connect_node(struct node *node, struct event_base *base) {
     node->context = start_connecting(node->uri);
     if (node->context == NULL) {
-        die(node->uri, "out of memory");
+        floor_die(node->uri, "out of memory");
     }
     if (node->context->err != 0) {
-        die(node->uri, node->context->errstr);
+        floor_die(node->uri, node->context->errstr);
     }
     node->context->data = node;
     if (redisLibeventAttach(node->context, base) != REDIS_OK ||
@@ -221,31 +202,22 @@ static void connect_node(struct node *node, struct event_base *base) {
         redisAsyncSetDisconnectCallback(node->context, on_disconnected) != REDIS_OK ||
         redisAsyncCommand(node->context, on_script_loaded, node, "SCRIPT LOAD %s",
                           release_script) != REDIS_OK) {
-        die(node->uri, "cannot connect");
+        floor_die(node->uri, "cannot connect");
     }
 }
 
 /* ------------------------------------------------------------------------------------- the load */
 
 static struct load *create(const struct load_settings *settings) {
-    struct load *load = calloc(1, sizeof(*load));
+    struct load *load = memory_take(1, sizeof(*load));
 
-    if (load == NULL || sodium_init() < 0) {
-        die("floor", "out of memory, or no random numbers");
-    }
-    load->measure = settings->measure;
+    load->cycles = settings->cycles;
     load->quorum = settings->node_count / 2 + 1;
     load->node_count = settings->node_count;
-    load->nodes = calloc(settings->node_count, sizeof(*load->nodes));
-    load->slots = calloc(settings->slot_count, sizeof(*load->slots));
-    if (load->nodes == NULL || load->slots == NULL) {
-        die("floor", "out of memory");
-    }
+    load->nodes = memory_take(settings->node_count, sizeof(*load->nodes));
+    load->slots = floor_slots(settings->first_slot, settings->slot_count);
+    load->ttl_length = (size_t)snprintf(load->ttl, sizeof(load->ttl), "%" PRIu64, settings->ttl_ms);
     SLIST_INIT(&load->unused);
-    for (size_t i = 0; i < settings->slot_count; i++) {
-        load_format_key(load->slots[i].key, i);
-        load->slots[i].key_length = strlen(load->slots[i].key);
-    }
     for (size_t i = 0; i < settings->node_count; i++) {
         load->nodes[i].load = load;
         load->nodes[i].uri = settings->nodes[i];
@@ -269,7 +241,7 @@ static bool is_ready(struct load *load, FILE *complaints) {
 }
 
 static void close_load(struct load *load) {
-    struct measure *measure = load->measure;
+    struct cycles *cycles = load->cycles;
 
     load->closing = true;
     for (size_t i = 0; i < load->node_count; i++) {
@@ -284,7 +256,7 @@ static void close_load(struct load *load) {
     free(load->slots);
     free(load->nodes);
     free(load);
-    measure_closed(measure);
+    cycles_closed(cycles);
 }
 
 const struct load_kind floor_load = {

@@ -14,6 +14,7 @@
 #include "histogram.h"
 #include "load.h"
 #include "masters.h"
+#include "progress.h"
 #include "pulse.h"
 #include "tally.h"
 
@@ -255,12 +256,29 @@ static void on_phase_timer(evutil_socket_t fd, short what, void *arg) {
     }
 }
 
+static void write_progress(void *arg, char *line, size_t size) {
+    const struct held *held = arg;
+
+    if (held->phase == HOLDING) {
+        snprintf(line, size, "%" PRIu64 " held for %.0f of %.0f s",
+                 held->acquired - held->result->lost, in_phase_s(held), held->settings->duration_s);
+    } else {
+        snprintf(line, size, "%s: %" PRIu64 " of %zu acquired",
+                 held->phase < HOLDING ? "acquiring" : "closing", held->acquired,
+                 held->settings->locks);
+    }
+}
+
 static int run(struct held *held) {
     struct held_result *result = held->result;
+    struct progress *progress = progress_create(held->base, write_progress, held);
+    int dispatched;
 
     enter(held, CONNECTING);
     clock_arm(held->phase_timer, READY_POLL_S);
-    if (event_base_dispatch(held->base) < 0) {
+    dispatched = event_base_dispatch(held->base);
+    progress_destroy(progress);
+    if (dispatched < 0) {
         fputs("redlock-bench: the event loop failed\n", stderr);
         return -1;
     }
@@ -309,21 +327,11 @@ static struct outage *create_outage(const struct held *held) {
 }
 
 static bool set_up(struct held *held) {
-    held->phase_timer = evtimer_new(held->base, on_phase_timer, held);
-    held->busy_timer = evtimer_new(held->base, on_busy, held);
-    if (held->phase_timer == NULL || held->busy_timer == NULL) {
-        fputs("redlock-bench: out of memory\n", stderr);
-        return false;
-    }
+    held->phase_timer = clock_timer(held->base, on_phase_timer, held);
+    held->busy_timer = clock_timer(held->base, on_busy, held);
     held->pulse = pulse_create(held->base);
-    if (held->pulse == NULL) {
-        return false;
-    }
     if (held->settings->stop > 0) {
         held->outage = create_outage(held);
-        if (held->outage == NULL) {
-            return false;
-        }
     }
     held->client = create_client(held);
     return held->client != NULL;
@@ -340,11 +348,7 @@ int held_run(struct event_base *base, const struct held_settings *settings,
     }
     outage_destroy(held.outage);
     pulse_destroy(held.pulse);
-    if (held.busy_timer != NULL) {
-        event_free(held.busy_timer);
-    }
-    if (held.phase_timer != NULL) {
-        event_free(held.phase_timer);
-    }
+    event_free(held.busy_timer);
+    event_free(held.phase_timer);
     return outcome;
 }

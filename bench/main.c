@@ -4,12 +4,14 @@
  */
 #include "clock.h"
 #include "contend.h"
+#include "crew.h"
 #include "held.h"
 #include "load.h"
 #include "masters.h"
 #include "measure.h"
 #include "options.h"
 #include "report.h"
+#include "servers.h"
 
 #include <event2/event.h>
 #include <signal.h>
@@ -23,19 +25,11 @@ static void on_interrupt(evutil_socket_t signal_number, short what, void *arg) {
     exit(128 + (int)signal_number);
 }
 
-static int measure_and_report(struct event_base *base, const struct options *options,
-                              const struct measure_settings *settings) {
-    const struct load_kind *kind = options->floor ? &floor_load : &redlock_load;
-    struct measure_result result;
-    int reported;
-
-    if (measure_run(base, kind, settings, &result) != 0) {
-        return EXIT_FAILURE;
-    }
-    reported = options->json ? report_json(kind->name, settings, &result)
-                             : report_text(kind->name, settings, &result);
-    return reported == 0 && result.errors == 0 && result.cycles > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct load_kind *const load_kinds[] = {
+    [LOAD_REDLOCK] = &redlock_load,
+    [LOAD_STOCK] = &floor_load,
+    [LOAD_EPOLL] = &epoll_load,
+};
 
 static int hold_and_report(struct event_base *base, const struct options *options,
                            struct masters *masters) {
@@ -86,35 +80,57 @@ static int contend_and_report(struct event_base *base, const struct options *opt
 }
 
 static int cycle_and_report(struct event_base *base, const struct options *options,
-                            const struct masters *masters) {
-    const struct measure_settings settings = {
-        .nodes = masters != NULL ? masters_uris(masters) : options->nodes,
-        .node_count = masters != NULL ? masters_count(masters) : options->node_count,
+                            const struct servers *servers) {
+    const struct load_kind *kind = load_kinds[options->load];
+    struct measure_settings settings = {
+        .nodes = servers != NULL ? servers_uris(servers) : options->nodes,
+        .node_count = servers != NULL ? servers_count(servers) : options->node_count,
+        .servers = servers,
         .in_flight = options->in_flight,
+        .rate = (double)options->rate,
+        .hold_us = options->hold_us,
+        .cycles = options->cycles,
         .duration_s = options->duration_s,
+        .ttl_ms = options->ttl_ms,
+        .fenced = options->fenced,
+        .mode = options->mode,
     };
+    struct keys *keys = NULL;
+    struct measure_result result;
+    int outcome;
 
-    return measure_and_report(base, options, &settings);
+    if (options->spread.kind != KEYS_UNIQUE) {
+        keys = keys_create(&options->spread);
+        settings.keys = keys;
+    }
+    outcome = crew_run(base, kind, &settings, options->threads, &result);
+    keys_destroy(keys);
+    if (outcome != 0) {
+        return EXIT_FAILURE;
+    }
+    outcome = options->json ? report_cycles_json(kind->name, options, &settings, &result)
+                            : report_cycles_text(kind->name, options, &settings, &result);
+    return outcome == 0 && result.errors == 0 && result.cycles > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int run(struct event_base *base, const struct options *options) {
-    struct masters *masters = NULL;
+    struct servers *servers = NULL;
     int outcome;
 
     if (options->spawn > 0) {
-        masters = masters_start(options->spawn, NULL);
-        if (masters == NULL) {
+        servers = servers_start(options->spawn, options->null_masters);
+        if (servers == NULL) {
             return EXIT_FAILURE;
         }
     }
     if (options->contend) {
-        outcome = contend_and_report(base, options, masters);
+        outcome = contend_and_report(base, options, servers_masters(servers));
     } else if (options->held > 0) {
-        outcome = hold_and_report(base, options, masters);
+        outcome = hold_and_report(base, options, servers_masters(servers));
     } else {
-        outcome = cycle_and_report(base, options, masters);
+        outcome = cycle_and_report(base, options, servers);
     }
-    masters_finish(masters);
+    servers_finish(servers);
     return outcome;
 }
 

@@ -1,15 +1,10 @@
-/*
- * One measurement is a walk through the phases below; a single timer ends each phase. Each slot is
- * an endless cycle: acquire, release, again. The load answers from the loop, so that a cycle never
- * nests within the one before it.
- *
- * A slot whose acquisition or release failed rests for a moment, so that a broken node shows as
- * errors in the result and not as a busy loop.
- */
+/* One measurement is a walk through the phases below; a single timer ends each phase. */
 #include "measure.h"
 
 #include "clock.h"
-#include "histogram.h"
+#include "crew.h"
+#include "cycles.h"
+#include "servers.h"
 
 #include <event2/event.h>
 #include <inttypes.h>
@@ -22,117 +17,34 @@
 #define READY_LIMIT_S 5.0
 #define WARM_UP_S 0.2
 #define DRAIN_LIMIT_S 5.0
-#define REST_S 0.01
+#define CYCLES_LIMIT_S 3600.0 /* for a number of cycles, which ends the stretch before */
 
 enum phase { CONNECTING, WARMING_UP, MEASURING, DRAINING, CLOSING, CLOSED };
-
-struct slot {
-    uint64_t began_ns; /* beginning of the step under way: the acquisition or the release */
-    bool resting;
-};
 
 struct measure {
     struct event_base *base;
     const struct load_kind *kind;
     struct load *load;
+    struct cycles *cycles;
     const struct measure_settings *settings;
 
     enum phase phase;
-    bool given_up; /* whether there is no result to report */
+    bool is_mustered; /* whether the crew has been told that this thread is ready */
+    bool given_up;    /* whether there is no result to report */
     uint64_t phase_began_ns;
     struct event *phase_timer;
-    struct event *rest_timer;
 
-    struct slot *slots;
-    size_t busy; /* number of slots with a step under way */
-
-    struct histogram acquire;
-    struct histogram release;
-    uint64_t cycles;
-    uint64_t errors;
     double cpu_us;         /* CPU time of the stretch; before its end: the reading at its beginning,
                               negative */
+    double masters_cpu_us; /* likewise; NAN: not known */
     uint64_t duration_ns;  /* length of the stretch */
-    char first_error[512]; /* "" if none so far */
 };
 
-void load_format_key(char key[LOAD_KEY_SIZE], size_t slot) {
-    snprintf(key, LOAD_KEY_SIZE, "redlock-bench:%ld:%zu", (long)getpid(), slot);
+void load_format_key(char key[LOAD_KEY_SIZE], size_t number) {
+    snprintf(key, LOAD_KEY_SIZE, "redlock-bench:%ld:%zu", (long)getpid(), number);
 }
 
-/* ------------------------------------------------------------------------------------ the slots */
-
-static void failed(struct measure *measure, size_t slot, const char *error) {
-    measure->errors++;
-    measure->busy--;
-    measure->slots[slot].resting = true;
-    if (measure->first_error[0] == '\0') {
-        snprintf(measure->first_error, sizeof(measure->first_error), "%s", error);
-    }
-    if (!event_pending(measure->rest_timer, EV_TIMEOUT, NULL)) {
-        clock_arm(measure->rest_timer, REST_S);
-    }
-}
-
-static void begin_cycle(struct measure *measure, size_t slot) {
-    const char *refusal;
-
-    if (measure->phase != WARMING_UP && measure->phase != MEASURING) {
-        return;
-    }
-    measure->busy++;
-    measure->slots[slot].resting = false;
-    measure->slots[slot].began_ns = clock_now_ns();
-    refusal = measure->kind->acquire(measure->load, slot);
-    if (refusal != NULL) {
-        failed(measure, slot, refusal);
-    }
-}
-
-void measure_acquired(struct measure *measure, size_t slot, const char *error) {
-    uint64_t now = clock_now_ns();
-    const char *refusal;
-
-    if (error != NULL) {
-        failed(measure, slot, error);
-        return;
-    }
-    if (measure->phase == MEASURING) {
-        histogram_record(&measure->acquire, now - measure->slots[slot].began_ns);
-    }
-    measure->slots[slot].began_ns = now;
-    refusal = measure->kind->release(measure->load, slot);
-    if (refusal != NULL) {
-        failed(measure, slot, refusal);
-    }
-}
-
-void measure_released(struct measure *measure, size_t slot, const char *error) {
-    if (error != NULL) {
-        failed(measure, slot, error);
-        return;
-    }
-    measure->busy--;
-    if (measure->phase == MEASURING) {
-        histogram_record(&measure->release, clock_now_ns() - measure->slots[slot].began_ns);
-        measure->cycles++;
-    }
-    begin_cycle(measure, slot);
-}
-
-static void on_rested(evutil_socket_t fd, short what, void *arg) {
-    struct measure *measure = arg;
-
-    (void)fd;
-    (void)what;
-    for (size_t slot = 0; slot < measure->settings->in_flight; slot++) {
-        if (measure->slots[slot].resting) {
-            begin_cycle(measure, slot);
-        }
-    }
-}
-
-/* ----------------------------------------------------------------------------------- the phases */
+/* ---------------------------------------------------------------------------------- the stretch */
 
 static void enter(struct measure *measure, enum phase phase, double next_s) {
     measure->phase = phase;
@@ -144,51 +56,79 @@ static double in_phase_s(const struct measure *measure) {
     return (double)(clock_now_ns() - measure->phase_began_ns) / 1e9;
 }
 
+static void begin_measuring(struct measure *measure) {
+    enter(measure, MEASURING,
+          measure->settings->cycles > 0 ? CYCLES_LIMIT_S : measure->settings->duration_s);
+    cycles_record(measure->cycles);
+    measure->cpu_us = -clock_thread_cpu_us();
+    measure->masters_cpu_us = -servers_cpu_us(measure->settings->servers);
+}
+
+static void end_measuring(struct measure *measure) {
+    measure->duration_ns = clock_now_ns() - measure->phase_began_ns;
+    measure->cpu_us += clock_thread_cpu_us();
+    measure->masters_cpu_us += servers_cpu_us(measure->settings->servers);
+    cycles_stop(measure->cycles);
+    enter(measure, DRAINING, 0);
+}
+
+static void on_limit(void *arg) {
+    end_measuring(arg);
+}
+
+/* ----------------------------------------------------------------------------------- the phases */
+
 static void close_load(struct measure *measure) {
     measure->phase = CLOSING;
     measure->kind->close(measure->load);
 }
 
+static void give_up(struct measure *measure) {
+    measure->given_up = true;
+    crew_fail(measure->settings->crew);
+    close_load(measure);
+}
+
+static void begin(struct measure *measure) {
+    if (measure->settings->cycles > 0) {
+        begin_measuring(measure);
+    } else {
+        enter(measure, WARMING_UP, WARM_UP_S);
+    }
+    cycles_begin(measure->cycles, measure->load);
+}
+
 static void wait_for_nodes(struct measure *measure) {
     bool over = in_phase_s(measure) > READY_LIMIT_S;
+    bool is_ready = measure->kind->is_ready(measure->load, over ? stderr : NULL);
 
-    if (measure->kind->is_ready(measure->load, over ? stderr : NULL)) {
-        enter(measure, WARMING_UP, WARM_UP_S);
-        for (size_t slot = 0; slot < measure->settings->in_flight; slot++) {
-            begin_cycle(measure, slot);
-        }
-    } else if (over) {
-        measure->given_up = true;
-        close_load(measure);
+    if (is_ready && !measure->is_mustered) {
+        measure->is_mustered = true;
+        crew_muster(measure->settings->crew);
+    }
+    if (crew_has_failed(measure->settings->crew) || (over && !is_ready)) {
+        give_up(measure);
+    } else if (crew_is_complete(measure->settings->crew)) {
+        begin(measure);
     } else {
         clock_arm(measure->phase_timer, READY_POLL_S);
     }
-}
-
-static void begin_measuring(struct measure *measure) {
-    enter(measure, MEASURING, measure->settings->duration_s);
-    measure->cpu_us = -clock_cpu_us();
-}
-
-static void end_measuring(struct measure *measure) {
-    measure->duration_ns = clock_now_ns() - measure->phase_began_ns;
-    measure->cpu_us += clock_cpu_us();
-    enter(measure, DRAINING, 0);
 }
 
 static void drain(struct measure *measure) {
-    if (measure->busy == 0) {
+    if (cycles_busy(measure->cycles) == 0) {
         close_load(measure);
-    } else if (in_phase_s(measure) > DRAIN_LIMIT_S) {
-        fprintf(stderr, "redlock-bench: %zu locks did not end\n", measure->busy);
-        measure->given_up = true;
-        close_load(measure);
+    } else if (in_phase_s(measure) > DRAIN_LIMIT_S + (double)measure->settings->hold_us / 1e6) {
+        fprintf(stderr, "redlock-bench: %zu locks did not end\n", cycles_busy(measure->cycles));
+        give_up(measure);
     } else {
         clock_arm(measure->phase_timer, READY_POLL_S);
     }
 }
 
-void measure_closed(struct measure *measure) {
+static void on_closed(void *arg) {
+    struct measure *measure = arg;
+
     measure->phase = CLOSED;
     event_base_loopbreak(measure->base);
 }
@@ -219,84 +159,88 @@ static void on_phase_timer(evutil_socket_t fd, short what, void *arg) {
 
 /* -------------------------------------------------------------------------------------- the run */
 
-static struct latency latency_of(const struct histogram *histogram) {
-    return (struct latency){
-        .p50_us = (double)histogram_quantile(histogram, 0.50) / 1e3,
-        .p99_us = (double)histogram_quantile(histogram, 0.99) / 1e3,
-        .max_us = (double)histogram->max / 1e3,
-    };
-}
-
 static int run(struct measure *measure, struct measure_result *result) {
+    const struct cycles_counts *counts = cycles_counts(measure->cycles);
+    double duration_s;
+
     enter(measure, CONNECTING, READY_POLL_S);
     if (event_base_dispatch(measure->base) < 0) {
         fputs("redlock-bench: the event loop failed\n", stderr);
         return -1;
     }
-    if (measure->first_error[0] != '\0') {
-        fprintf(stderr, "redlock-bench: %" PRIu64 " errors; the first: %s\n", measure->errors,
-                measure->first_error);
+    if (counts->first_error[0] != '\0') {
+        fprintf(stderr, "redlock-bench: %" PRIu64 " errors; the first: %s\n", counts->errors,
+                counts->first_error);
     }
     if (measure->given_up || measure->phase != CLOSED) {
         return -1;
     }
+    duration_s = (double)measure->duration_ns / 1e9;
     *result = (struct measure_result){
-        .duration_s = (double)measure->duration_ns / 1e9,
-        .cycles = measure->cycles,
-        .errors = measure->errors,
+        .duration_s = duration_s,
+        .cycles_per_s = (double)counts->done / duration_s,
+        .cycles = counts->done,
+        .errors = counts->errors,
+        .backlog = counts->backlog,
         .cpu_us = measure->cpu_us,
-        .acquire = latency_of(&measure->acquire),
-        .release = latency_of(&measure->release),
+        .masters_cpu_us = measure->masters_cpu_us,
+        .acquire = counts->acquire,
+        .release = counts->release,
     };
     return 0;
 }
 
 static struct load *create_load(struct measure *measure) {
-    const struct load_settings settings = {
+    const struct measure_settings *settings = measure->settings;
+    const struct load_settings load = {
         .base = measure->base,
-        .nodes = measure->settings->nodes,
-        .node_count = measure->settings->node_count,
-        .slot_count = measure->settings->in_flight,
-        .measure = measure,
+        .nodes = settings->nodes,
+        .node_count = settings->node_count,
+        .slot_count = settings->in_flight,
+        .first_slot = settings->thread * settings->in_flight,
+        .ttl_ms = settings->ttl_ms,
+        .keys = settings->keys,
+        .fenced = settings->fenced,
+        .mode = settings->mode,
+        .cycles = measure->cycles,
     };
 
-    return measure->kind->create(&settings);
+    return measure->kind->create(&load);
+}
+
+static struct cycles *create_cycles(struct measure *measure) {
+    const struct measure_settings *settings = measure->settings;
+    const struct cycles_settings cycles = {
+        .base = measure->base,
+        .kind = measure->kind,
+        .count = settings->in_flight,
+        .rate = settings->rate,
+        .hold_ns = settings->hold_us * 1000,
+        .limit = settings->cycles,
+        .on_limit = on_limit,
+        .on_closed = on_closed,
+        .arg = measure,
+        .done = crew_done(settings->crew, settings->thread),
+    };
+
+    return cycles_create(&cycles);
 }
 
 int measure_run(struct event_base *base, const struct load_kind *kind,
                 const struct measure_settings *settings, struct measure_result *result) {
-    struct measure *measure = calloc(1, sizeof(*measure));
+    struct measure measure = {.base = base, .kind = kind, .settings = settings};
     int outcome = -1;
 
-    if (measure == NULL) {
-        fputs("redlock-bench: out of memory\n", stderr);
-        return -1;
+    measure.phase_timer = clock_timer(base, on_phase_timer, &measure);
+    measure.cycles = create_cycles(&measure);
+    measure.load = create_load(&measure);
+    if (measure.load != NULL) {
+        outcome = run(&measure, result);
     }
-    measure->base = base;
-    measure->kind = kind;
-    measure->settings = settings;
-    histogram_init(&measure->acquire);
-    histogram_init(&measure->release);
-    measure->slots = calloc(settings->in_flight, sizeof(*measure->slots));
-    measure->phase_timer = evtimer_new(base, on_phase_timer, measure);
-    measure->rest_timer = evtimer_new(base, on_rested, measure);
-    if (measure->slots == NULL || measure->phase_timer == NULL || measure->rest_timer == NULL) {
-        fputs("redlock-bench: out of memory\n", stderr);
-        goto finish;
+    if (outcome != 0) {
+        crew_fail(settings->crew);
     }
-    measure->load = create_load(measure);
-    if (measure->load != NULL) {
-        outcome = run(measure, result);
-    }
-
-finish:
-    if (measure->rest_timer != NULL) {
-        event_free(measure->rest_timer);
-    }
-    if (measure->phase_timer != NULL) {
-        event_free(measure->phase_timer);
-    }
-    free(measure->slots);
-    free(measure);
+    cycles_destroy(measure.cycles);
+    event_free(measure.phase_timer);
     return outcome;
 }

@@ -1,37 +1,50 @@
 /*
- * Runs one load and measures it: waits until every node is connected, warms up, measures for a
- * while with a constant number of locks in flight, waits for the last ones to end, and closes.
+ * Runs one load in one thread and measures it: waits until every node is connected and all threads
+ * of the crew are ready, warms up, measures for a while, waits for the last locks to end, and
+ * closes. A given number of cycles is measured from the first one on, so that two such runs differ
+ * by their cycles alone.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
+#include "histogram.h"
 #include "load.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
+struct crew;
 struct event_base;
+struct servers;
 
 struct measure_settings {
     const char *const *nodes; /* URIs */
     size_t node_count;
-    size_t in_flight;
+    size_t in_flight; /* of each thread */
+    double rate;      /* cycles that are due per second; 0: closed loop. See cycles.h */
+    uint64_t hold_us; /* time for which each lock is held */
+    uint64_t ttl_ms;
+    bool fenced;
+    redlock_mode mode;
+    const struct keys *keys; /* NULL: each slot has a key of its own */
+    uint64_t cycles;         /* cycles to run, without warming up; 0: `duration_s` counts */
     double duration_s;
-};
+    const struct servers *servers; /* of the masters; NULL: others, whose CPU time is not known */
 
-struct latency {
-    double p50_us;
-    double p99_us;
-    double max_us;
+    struct crew *crew;
+    size_t thread; /* number of this thread in the crew */
 };
 
 struct measure_result {
     double duration_s; /* actual time */
-    uint64_t cycles;   /* number of locks acquired and released within duration_s */
+    double cycles_per_s;
+    uint64_t cycles; /* number of locks acquired and released within duration_s */
     uint64_t errors; /* number of failed acquisitions and releases, those of the warm-up included */
-    double cpu_us;   /* CPU time of this process, user and system, within duration_s */
-    struct latency acquire;
-    struct latency release;
+    uint64_t backlog;         /* number of cycles that were due, and not begun, at the end */
+    double cpu_us;            /* CPU time of the thread, user and system, within duration_s */
+    double masters_cpu_us;    /* likewise of the masters; NAN: not known */
+    struct histogram acquire; /* latencies in ns */
+    struct histogram release;
 };
 
 /*

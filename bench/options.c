@@ -1,10 +1,10 @@
 #define _GNU_SOURCE 1 /* getopt_long */
 
-#include "options.h"
+#include "memory.h"
+#include "options_check.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <redlock.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,16 +14,23 @@
 #define EXIT_USAGE 2
 #define MAX_IN_FLIGHT 1000000
 #define MAX_DURATION_S 3600
+#define MAX_CYCLES 1000000000
 #define MAX_HELD 10000000
 #define MAX_TTL_MS 3600000
 #define MAX_CLIENTS 100000
 #define MAX_PROCESSES 256
 #define MAX_HOLD_US 60000000
+#define MAX_RATE 10000000
+#define MAX_THREADS 256
+#define MAX_KEYS 10000000
+#define MAX_EXPONENT 10
 
 #define DEFAULT_IN_FLIGHT 64
 #define DEFAULT_TTL_MS 10000
+#define DEFAULT_DURATION_S 3
 #define DEFAULT_CLIENTS 16
 #define DEFAULT_HOLD_US 1000
+#define DEFAULT_EXPONENT 0.99
 
 static const char help[] =
     "Usage: redlock-bench --spawn N | --nodes URI,URI,... [options]\n"
@@ -35,19 +42,32 @@ static const char help[] =
     "costs to hold many locks that renew themselves; or how keys that many want are handed over.\n"
     "\n"
     "  --spawn N         start N throwaway masters on this machine\n"
+    "  --null-masters    those cost next to nothing, store nothing, and grant everything\n"
     "  --nodes URI,...   use these masters; a comma within a URI is written %2C\n"
     "  --duration S      seconds to measure, after warming up (default 3)\n"
     "  --json            print one JSON object\n"
     "  --help            print this\n"
     "\n"
     "Cycles:\n"
-    "  --in-flight C     locks that are acquired or released at a time (default 64)\n"
-    "  --floor           send the same commands through plain hiredis, for comparison\n"
+    "  --in-flight C     locks that are acquired, held or released at a time (default 64)\n"
+    "  --rate R          begin R cycles per second, however long they take; latencies count\n"
+    "                    from the instant when each was due. Otherwise each cycle follows one\n"
+    "                    that has ended\n"
+    "  --keys KEYS       unique (default): no two locks want one key; uniform:K: each wants one\n"
+    "                    of K keys, and stands in line; zipf:K or zipf:K:EXPONENT: some keys are\n"
+    "                    wanted more often (exponent 0.99)\n"
+    "  --hold-us H       hold each lock for H microseconds (default 0)\n"
+    "  --ttl MS          TTL of the locks (default 10000)\n"
+    "  --fenced          they have fences\n"
+    "  --mode MODE       exclusive (default), reader or writer\n"
+    "  --threads T       T threads, each with a loop, a client and --in-flight locks of its own\n"
+    "  --cycles N        run N cycles, without warming up, in place of --duration\n"
+    "  --floor [KIND]    for comparison: stock (default), the same commands through plain\n"
+    "                    hiredis; or epoll, fewer commands and no library\n"
     "\n"
     "Held locks:\n"
     "  --held LOCKS      hold so many, each on a key of its own\n"
-    "  --ttl MS          their TTL (default 10000)\n"
-    "  --fenced          they have fences\n"
+    "  --ttl, --fenced   as above\n"
     "  --busy MS         a third into the time, keep the loop busy for so long, once\n"
     "  --stop K          a third into the time, stop K of the masters for good\n"
     "\n"
@@ -65,7 +85,12 @@ static const struct option known[] = {
     {"nodes", required_argument, NULL, 'n'},
     {"in-flight", required_argument, NULL, 'c'},
     {"duration", required_argument, NULL, 'd'},
-    {"floor", no_argument, NULL, 'f'},
+    {"cycles", required_argument, NULL, 'N'},
+    {"null-masters", no_argument, NULL, 'z'},
+    {"rate", required_argument, NULL, 'r'},
+    {"mode", required_argument, NULL, 'M'},
+    {"threads", required_argument, NULL, 'T'},
+    {"floor", optional_argument, NULL, 'f'},
     {"held", required_argument, NULL, 'H'},
     {"ttl", required_argument, NULL, 't'},
     {"busy", required_argument, NULL, 'b'},
@@ -82,9 +107,7 @@ static const struct option known[] = {
     {NULL, 0, NULL, 0},
 };
 
-static _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static _Noreturn void refuse(const char *format, ...) {
+void options_refuse(const char *format, ...) {
     va_list values;
 
     fputs("redlock-bench: ", stderr);
@@ -102,7 +125,7 @@ static size_t parse_count(const char *option, const char *text, size_t max) {
     errno = 0;
     count = strtoull(text, &end, 10);
     if (errno != 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || count < 1 || count > max) {
-        refuse("%s: \"%s\" is not a number from 1 to %zu", option, text, max);
+        options_refuse("%s: \"%s\" is not a number from 1 to %zu", option, text, max);
     }
     return (size_t)count;
 }
@@ -113,7 +136,8 @@ static double parse_duration(const char *text) {
 
     /* A NaN compares with no number, and is refused as well. */
     if (end == text || *end != '\0' || !(seconds > 0 && seconds <= MAX_DURATION_S)) {
-        refuse("--duration: \"%s\" is not a number of seconds up to %d", text, MAX_DURATION_S);
+        options_refuse("--duration: \"%s\" is not a number of seconds up to %d", text,
+                       MAX_DURATION_S);
     }
     return seconds;
 }
@@ -123,9 +147,9 @@ static void parse_nodes(struct options *options, const char *text) {
 
     options_finish(options);
     options->node_text = strdup(text);
-    options->nodes = calloc(REDLOCK_MAX_NODES, sizeof(*options->nodes));
-    if (options->node_text == NULL || options->nodes == NULL) {
-        refuse("out of memory");
+    options->nodes = memory_take(REDLOCK_MAX_NODES, sizeof(*options->nodes));
+    if (options->node_text == NULL) {
+        memory_end();
     }
     options->node_count = 0;
     rest = options->node_text;
@@ -133,137 +157,193 @@ static void parse_nodes(struct options *options, const char *text) {
         const char *node = strsep(&rest, ",");
 
         if (node[0] == '\0') {
-            refuse("--nodes: \"%s\" names an empty node", text);
+            options_refuse("--nodes: \"%s\" names an empty node", text);
         }
         if (options->node_count == REDLOCK_MAX_NODES) {
-            refuse("--nodes: more than %d nodes", REDLOCK_MAX_NODES);
+            options_refuse("--nodes: more than %d nodes", REDLOCK_MAX_NODES);
         }
         options->nodes[options->node_count++] = node;
     }
 }
 
-static void parse_option(struct options *options, int option) {
+/* Takes the next argument, for an option that goes without one, too. Returns NULL: none. */
+static const char *word_that_follows(int argc, char **argv) {
+    return optind < argc && argv[optind][0] != '-' ? argv[optind++] : NULL;
+}
+
+static enum options_load parse_floor(const char *text) {
+    if (text == NULL || strcmp(text, "stock") == 0) {
+        return LOAD_STOCK;
+    }
+    if (strcmp(text, "epoll") != 0) {
+        options_refuse("--floor: \"%s\" is neither stock nor epoll", text);
+    }
+    return LOAD_EPOLL;
+}
+
+static redlock_mode parse_mode(const char *text) {
+    static const char *const names[] = {[REDLOCK_EXCLUSIVE] = "exclusive",
+                                        [REDLOCK_READER] = "reader",
+                                        [REDLOCK_WRITER] = "writer"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            return (redlock_mode)i;
+        }
+    }
+    options_refuse("--mode: \"%s\" is neither exclusive, reader nor writer", text);
+}
+
+/* Reads what follows the number of keys of a Zipf distribution: nothing, or ":EXPONENT". */
+static double parse_exponent(const char *keys, const char *text) {
+    char *end;
+    double exponent;
+
+    if (text[0] == '\0') {
+        return DEFAULT_EXPONENT;
+    }
+    exponent = strtod(text + 1, &end);
+    if (text[0] != ':' || end == text + 1 || *end != '\0' ||
+        !(exponent >= 0 && exponent <= MAX_EXPONENT)) {
+        options_refuse("--keys: \"%s\" has no exponent from 0 to %d", keys, MAX_EXPONENT);
+    }
+    return exponent;
+}
+
+/* Reads a number of keys; or a distribution, and the number behind it. */
+static void parse_keys(struct options *options, const char *text) {
+    const char *number = strchr(text, ':');
+    char digits[16] = "";
+
+    options->spread_text = text;
+    if (strcmp(text, "unique") == 0) {
+        return;
+    }
+    if (number == NULL) {
+        options->spread_text = NULL;
+        options->keys = parse_count("--keys", text, MAX_CLIENTS);
+        return;
+    }
+    number++;
+    snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(number, ":"), number);
+    options->spread.count = parse_count("--keys", digits, MAX_KEYS);
+    number += strcspn(number, ":");
+    if (strncmp(text, "uniform:", 8) == 0 && number[0] == '\0') {
+        options->spread.kind = KEYS_UNIFORM;
+    } else if (strncmp(text, "zipf:", 5) == 0) {
+        options->spread.kind = KEYS_ZIPF;
+        options->spread.exponent = parse_exponent(text, number);
+    } else {
+        options_refuse("--keys: \"%s\" is neither unique, uniform:K nor zipf:K", text);
+    }
+}
+
+/*
+ * These functions parse the options of one mode, or of several, and return false for others.
+ */
+static bool parse_shared_option(struct options *options, int option) {
     switch (option) {
     case 's':
         options->spawn = parse_count("--spawn", optarg, REDLOCK_MAX_NODES);
-        break;
+        return true;
     case 'n':
         parse_nodes(options, optarg);
-        break;
-    case 'c':
-        options->in_flight = parse_count("--in-flight", optarg, MAX_IN_FLIGHT);
-        break;
+        return true;
+    case 'z':
+        options->null_masters = true;
+        return true;
     case 'd':
         options->duration_s = parse_duration(optarg);
-        break;
-    case 'f':
-        options->floor = true;
-        break;
-    case 'H':
-        options->held = parse_count("--held", optarg, MAX_HELD);
-        break;
-    case 't':
-        options->ttl_ms = parse_count("--ttl", optarg, MAX_TTL_MS);
-        break;
-    case 'b':
-        options->busy_ms = parse_count("--busy", optarg, (size_t)MAX_DURATION_S * 1000);
-        break;
-    case 'k':
-        options->stop = parse_count("--stop", optarg, REDLOCK_MAX_NODES - 1);
-        break;
-    case 'F':
-        options->fenced = true;
-        break;
-    case 'C':
-        options->contend = true;
-        break;
-    case 'm':
-        options->clients = parse_count("--clients", optarg, MAX_CLIENTS);
-        break;
-    case 'p':
-        options->processes = parse_count("--processes", optarg, MAX_PROCESSES);
-        break;
-    case 'K':
-        options->keys = parse_count("--keys", optarg, MAX_CLIENTS);
-        break;
-    case 'u':
-        options->hold_us = parse_count("--hold-us", optarg, MAX_HOLD_US);
-        break;
-    case 'P':
-        options->poll = true;
-        break;
+        return true;
     case 'j':
         options->json = true;
-        break;
-    case 'h':
+        return true;
+    case 't':
+        options->ttl_ms = parse_count("--ttl", optarg, MAX_TTL_MS);
+        return true;
+    case 'F':
+        options->fenced = true;
+        return true;
+    case 'u':
+        options->hold_us = parse_count("--hold-us", optarg, MAX_HOLD_US);
+        return true;
+    case 'K':
+        parse_keys(options, optarg);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool parse_cycles_option(struct options *options, int option, int argc, char **argv) {
+    switch (option) {
+    case 'c':
+        options->in_flight = parse_count("--in-flight", optarg, MAX_IN_FLIGHT);
+        return true;
+    case 'N':
+        options->cycles = parse_count("--cycles", optarg, MAX_CYCLES);
+        return true;
+    case 'r':
+        options->rate = parse_count("--rate", optarg, MAX_RATE);
+        return true;
+    case 'M':
+        options->mode = parse_mode(optarg);
+        return true;
+    case 'T':
+        options->threads = parse_count("--threads", optarg, MAX_THREADS);
+        return true;
+    case 'f':
+        options->load = parse_floor(optarg != NULL ? optarg : word_that_follows(argc, argv));
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool parse_held_option(struct options *options, int option) {
+    switch (option) {
+    case 'H':
+        options->held = parse_count("--held", optarg, MAX_HELD);
+        return true;
+    case 'b':
+        options->busy_ms = parse_count("--busy", optarg, (size_t)MAX_DURATION_S * 1000);
+        return true;
+    case 'k':
+        options->stop = parse_count("--stop", optarg, REDLOCK_MAX_NODES - 1);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool parse_contend_option(struct options *options, int option) {
+    switch (option) {
+    case 'C':
+        options->contend = true;
+        return true;
+    case 'm':
+        options->clients = parse_count("--clients", optarg, MAX_CLIENTS);
+        return true;
+    case 'p':
+        options->processes = parse_count("--processes", optarg, MAX_PROCESSES);
+        return true;
+    case 'P':
+        options->poll = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void parse_option(struct options *options, int option, int argc, char **argv) {
+    if (option == 'h') {
         fputs(help, stdout);
         exit(EXIT_SUCCESS);
-    default:
-        refuse("cannot use these arguments"); /* getopt has named the argument at fault */
     }
-}
-
-/* The modes, as bits. */
-enum mode { CYCLES = 1, HELD = 2, CONTEND = 4 };
-
-static const char *modes_in_words(unsigned modes) {
-    switch (modes) {
-    case HELD:
-        return "--held";
-    case CONTEND:
-        return "--contend";
-    default:
-        return "--held or --contend";
-    }
-}
-
-/* Refuses an option that was given, and that the mode does not have. */
-static void check_use(enum mode mode, const char *option, bool given, unsigned modes) {
-    if (!given || (modes & mode) != 0) {
-        return;
-    }
-    if (mode == CYCLES) {
-        refuse("%s goes with %s alone", option, modes_in_words(modes));
-    }
-    refuse("%s does not go with %s", option, modes_in_words(mode));
-}
-
-static void check_uses(const struct options *options, enum mode mode) {
-    check_use(mode, "--nodes", options->nodes != NULL, CYCLES | CONTEND);
-    check_use(mode, "--in-flight", options->in_flight > 0, CYCLES);
-    check_use(mode, "--floor", options->floor, CYCLES);
-    check_use(mode, "--held", options->held > 0, HELD);
-    check_use(mode, "--ttl", options->ttl_ms > 0, HELD | CONTEND);
-    check_use(mode, "--fenced", options->fenced, HELD | CONTEND);
-    check_use(mode, "--busy", options->busy_ms > 0, HELD);
-    check_use(mode, "--stop", options->stop > 0, HELD);
-    check_use(mode, "--clients", options->clients > 0, CONTEND);
-    check_use(mode, "--processes", options->processes > 0, CONTEND);
-    check_use(mode, "--keys", options->keys > 0, CONTEND);
-    check_use(mode, "--hold-us", options->hold_us > 0, CONTEND);
-    check_use(mode, "--poll", options->poll, CONTEND);
-}
-
-static void check_held(const struct options *options) {
-    if (options->busy_ms > 0 && options->stop > 0) {
-        refuse("--busy does not go with --stop");
-    }
-    if (options->stop >= options->spawn) {
-        refuse("--stop: %zu of %zu masters leave none", options->stop, options->spawn);
-    }
-    if ((double)options->busy_ms / 1e3 >= options->duration_s * 2 / 3) {
-        refuse("--busy: %" PRIu64 " ms are not over within --duration", options->busy_ms);
-    }
-}
-
-/* Every process and every key has a contender. */
-static void check_contend(const struct options *options) {
-    if (options->processes > options->clients) {
-        refuse("--processes: %zu are more than the %zu of --clients", options->processes,
-               options->clients);
-    }
-    if (options->keys > options->clients) {
-        refuse("--keys: %zu are more than the %zu of --clients", options->keys, options->clients);
+    if (!parse_shared_option(options, option) &&
+        !parse_cycles_option(options, option, argc, argv) && !parse_held_option(options, option) &&
+        !parse_contend_option(options, option)) {
+        options_refuse("cannot use these arguments"); /* getopt has named the argument at fault */
     }
 }
 
@@ -275,38 +355,30 @@ static void set_defaults(struct options *options) {
     options->in_flight = or_default(options->in_flight, DEFAULT_IN_FLIGHT);
     options->ttl_ms = or_default(options->ttl_ms, DEFAULT_TTL_MS);
     options->clients = or_default(options->clients, DEFAULT_CLIENTS);
+    if (!(options->duration_s > 0)) {
+        options->duration_s = DEFAULT_DURATION_S;
+    }
     options->processes = or_default(options->processes, 1);
     options->keys = or_default(options->keys, 1);
-    options->hold_us = or_default(options->hold_us, DEFAULT_HOLD_US);
-}
-
-static enum mode mode_of(const struct options *options) {
+    options->threads = or_default(options->threads, 1);
     if (options->contend) {
-        return CONTEND;
+        options->hold_us = or_default(options->hold_us, DEFAULT_HOLD_US);
     }
-    return options->held > 0 ? HELD : CYCLES;
 }
 
 void options_parse(struct options *options, int argc, char **argv) {
     int option;
 
-    *options = (struct options){.duration_s = 3};
+    *options = (struct options){0};
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
-        parse_option(options, option);
+        parse_option(options, option, argc, argv);
     }
     if (optind < argc) {
-        refuse("\"%s\" is no option", argv[optind]);
+        options_refuse("\"%s\" is no option", argv[optind]);
     }
-    if ((options->spawn > 0) == (options->nodes != NULL)) {
-        refuse("give either --spawn or --nodes");
-    }
-    check_uses(options, mode_of(options));
+    options_check_uses(options);
     set_defaults(options);
-    if (options->contend) {
-        check_contend(options);
-    } else if (options->held > 0) {
-        check_held(options);
-    }
+    options_check_values(options);
 }
 
 void options_finish(struct options *options) {

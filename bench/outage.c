@@ -7,11 +7,11 @@
 
 #include "clock.h"
 #include "masters.h"
+#include "memory.h"
 #include "pulse.h"
 #include "tally.h"
 
 #include <event2/event.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum phase { WAITING, BEFORE, STOPPED, OVER };
@@ -72,17 +72,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg) {
 }
 
 struct outage *outage_create(struct event_base *base, const struct outage_settings *settings) {
-    struct outage *outage = calloc(1, sizeof(*outage));
+    struct outage *outage = memory_take(1, sizeof(*outage));
 
-    if (outage != NULL) {
-        outage->settings = *settings;
-        outage->timer = evtimer_new(base, on_timer, outage);
-    }
-    if (outage == NULL || outage->timer == NULL) {
-        fputs("redlock-bench: out of memory\n", stderr);
-        free(outage);
-        return NULL;
-    }
+    outage->settings = *settings;
+    outage->timer = clock_timer(base, on_timer, outage);
     return outage;
 }
 

@@ -29,7 +29,6 @@ struct outage_result {
     double script_calls_stopped; /* as script_calls_before, after the stop */
 };
 
-/* Makes an outage. Returns NULL, after a message on stderr, on failure. */
 struct outage *outage_create(struct event_base *base, const struct outage_settings *settings);
 void outage_destroy(struct outage *outage); /* takes NULL */
 

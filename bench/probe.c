@@ -2,6 +2,7 @@
 
 #include "address.h"
 #include "clock.h"
+#include "memory.h"
 #include "shares.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <redlock.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #define ANSWER_TIMEOUT_S 5
 
@@ -25,13 +27,14 @@ static void complain(const char *uri, const char *problem) {
 struct probe *probe_open(const char *uri) {
     struct address address;
     const char *problem = address_parse(&address, uri);
-    struct probe *probe = problem == NULL ? calloc(1, sizeof(*probe)) : NULL;
     struct timeval timeout = clock_interval(ANSWER_TIMEOUT_S);
+    struct probe *probe;
 
-    if (probe == NULL) {
-        complain(uri, problem != NULL ? problem : "out of memory");
+    if (problem != NULL) {
+        complain(uri, problem);
         return NULL;
     }
+    probe = memory_take(1, sizeof(*probe));
     probe->uri = uri;
     probe->context = address.path != NULL
                          ? redisConnectUnixWithTimeout(address.path, timeout)
@@ -48,6 +51,8 @@ struct probe *probe_open(const char *uri) {
 void probe_close(struct probe *probe) {
     if (probe != NULL) {
         if (probe->context != NULL) {
+            /* Forked processes hold the socket, too: a MONITOR would go on, and slow the node. */
+            shutdown(probe->context->fd, SHUT_RDWR);
             redisFree(probe->context);
         }
         free(probe);
@@ -91,20 +96,6 @@ static bool send_command(struct probe *probe, const char *command) {
 
 static redisReply *ask(struct probe *probe, const char *command, int type) {
     return send_command(probe, command) ? take_answer(probe, type) : NULL;
-}
-
-bool probe_round_trips(struct probe *probe, size_t trips, struct histogram *times) {
-    for (size_t i = 0; i < trips; i++) {
-        uint64_t began_ns = clock_now_ns();
-        redisReply *reply = ask(probe, "PING", REDIS_REPLY_STATUS);
-
-        if (reply == NULL) {
-            return false;
-        }
-        histogram_record(times, clock_now_ns() - began_ns);
-        freeReplyObject(reply);
-    }
-    return true;
 }
 
 /* Waits until a quorum of the nodes has answered. Returns false after a message. */

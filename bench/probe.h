@@ -17,9 +17,6 @@ struct shares;
 struct probe *probe_open(const char *uri);
 void probe_close(struct probe *probe); /* takes NULL */
 
-/* Records the time of `trips` round trips, in ns. Returns false, after a message, on failure. */
-bool probe_round_trips(struct probe *probe, size_t trips, struct histogram *times);
-
 /*
  * Records the time of `trips` round trips to all nodes at once: from the first byte to the answer
  * of a quorum, in ns. Returns false, after a message, on failure.

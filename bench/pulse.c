@@ -2,9 +2,9 @@
 
 #include "clock.h"
 #include "histogram.h"
+#include "memory.h"
 
 #include <event2/event.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define INTERVAL_NS UINT64_C(10000000)
@@ -70,25 +70,16 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
 }
 
 struct pulse *pulse_create(struct event_base *base) {
-    struct pulse *pulse = calloc(1, sizeof(*pulse));
+    struct pulse *pulse = memory_take(1, sizeof(*pulse));
 
-    if (pulse != NULL) {
-        histogram_init(&pulse->lateness);
-        pulse->timer = evtimer_new(base, on_tick, pulse);
-    }
-    if (pulse == NULL || pulse->timer == NULL) {
-        fputs("redlock-bench: out of memory\n", stderr);
-        free(pulse);
-        return NULL;
-    }
+    histogram_init(&pulse->lateness);
+    pulse->timer = clock_timer(base, on_tick, pulse);
     return pulse;
 }
 
 void pulse_destroy(struct pulse *pulse) {
-    if (pulse != NULL) {
-        event_free(pulse->timer);
-        free(pulse);
-    }
+    event_free(pulse->timer);
+    free(pulse);
 }
 
 void pulse_start(struct pulse *pulse) {

@@ -14,7 +14,6 @@ struct event_base;
 struct histogram;
 struct pulse;
 
-/* Makes a pulse. Returns NULL, after a message on stderr, on failure. */
 struct pulse *pulse_create(struct event_base *base);
 void pulse_destroy(struct pulse *pulse);
 

@@ -1,15 +1,22 @@
 /* The load of an application: redlock_acquire, redlock_release. */
 #include "client.h"
+#include "keys.h"
 #include "load.h"
+#include "memory.h"
 
 #include <redlock.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /*
  * Some thousands of locks in flight wait for each other at the servers for longer than the default
  * of 50 ms: a queue that the user asked for, not an error.
  */
 #define NODE_TIMEOUT_MS 500
+
+/* Time for which a request for a shared key stands in line. */
+#define WAIT_MS 30000
 
 struct slot {
     struct load *load;
@@ -18,9 +25,10 @@ struct slot {
 };
 
 struct load {
-    struct measure *measure;
     redlock_client *client;
-    size_t slot_count;
+    struct load_settings settings;
+    struct keys_source source; /* of the numbers of shared keys */
+    size_t prefix_length;      /* of a key, up to its number */
     struct slot slots[];
 };
 
@@ -30,20 +38,20 @@ static size_t index_of(const struct slot *slot) {
 
 static struct load *create(const struct load_settings *settings) {
     redlock_options options = REDLOCK_OPTIONS_INIT;
-    struct load *load = calloc(1, sizeof(*load) + settings->slot_count * sizeof(struct slot));
+    struct load *load = memory_take(1, sizeof(*load) + settings->slot_count * sizeof(struct slot));
 
-    if (load == NULL) {
-        fputs("redlock-bench: out of memory\n", stderr);
-        return NULL;
-    }
-    load->measure = settings->measure;
-    load->slot_count = settings->slot_count;
+    load->settings = *settings;
+    keys_begin(&load->source, settings->first_slot);
     for (size_t i = 0; i < settings->slot_count; i++) {
         load->slots[i].load = load;
-        load_format_key(load->slots[i].key, i);
+        load_format_key(load->slots[i].key, settings->first_slot + i);
     }
 
+    load->prefix_length = (size_t)(strrchr(load->slots[0].key, ':') + 1 - load->slots[0].key);
     options.node_timeout_ms = NODE_TIMEOUT_MS;
+    if (options.max_ttl_ms < settings->ttl_ms) {
+        options.max_ttl_ms = settings->ttl_ms;
+    }
     load->client = client_create(settings->base, settings->nodes, settings->node_count, options);
     if (load->client == NULL) {
         free(load);
@@ -60,15 +68,31 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct slot *slot = arg;
 
     slot->lock = status == REDLOCK_OK ? lock : NULL;
-    measure_acquired(slot->load->measure, index_of(slot),
-                     status == REDLOCK_OK ? NULL : redlock_explain(lock));
+    cycles_acquired(slot->load->settings.cycles, index_of(slot),
+                    status == REDLOCK_OK ? NULL : redlock_explain(lock));
+}
+
+/* Writes the number of a shared key in place of the slot's. */
+static void choose_key(struct load *load, size_t slot) {
+    char *key = load->slots[slot].key;
+    size_t number = keys_pick(load->settings.keys, &load->source);
+
+    snprintf(key + load->prefix_length, LOAD_KEY_SIZE - load->prefix_length, "%zu", number);
 }
 
 static const char *acquire(struct load *load, size_t slot) {
+    const struct load_settings *settings = &load->settings;
     redlock_request request = REDLOCK_REQUEST_INIT;
 
+    if (settings->keys != NULL) {
+        choose_key(load, slot);
+        request.wait_ms = WAIT_MS;
+        request.watchdog = true; /* so that a lock that is handed over is told at once */
+    }
     request.key = load->slots[slot].key;
-    request.ttl_ms = LOAD_TTL_MS;
+    request.ttl_ms = settings->ttl_ms;
+    request.fenced = settings->fenced;
+    request.mode = settings->mode;
     if (redlock_acquire(load->client, &request, on_acquired, &load->slots[slot], NULL) !=
         REDLOCK_OK) {
         return redlock_client_error(load->client);
@@ -80,8 +104,8 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     struct slot *slot = arg;
 
     slot->lock = NULL;
-    measure_released(slot->load->measure, index_of(slot),
-                     status == REDLOCK_OK ? NULL : redlock_explain(lock));
+    cycles_released(slot->load->settings.cycles, index_of(slot),
+                    status == REDLOCK_OK ? NULL : redlock_explain(lock));
 }
 
 static const char *release(struct load *load, size_t slot) {
@@ -93,10 +117,10 @@ static const char *release(struct load *load, size_t slot) {
 
 static void on_closed(void *arg) {
     struct load *load = arg;
-    struct measure *measure = load->measure;
+    struct cycles *cycles = load->settings.cycles;
 
     free(load);
-    measure_closed(measure);
+    cycles_closed(cycles);
 }
 
 static void close_load(struct load *load) {

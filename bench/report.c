@@ -8,17 +8,25 @@
 #include <stdio.h>
 #include <string.h>
 
-static double cycles_per_s(const struct measure_result *result) {
-    return (double)result->cycles / result->duration_s;
+static json_t *latency_to_json(const struct histogram *latency) {
+    static const struct {
+        const char *name;
+        double share;
+    } quantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}, {"p9999", 0.9999}};
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
+        double value_us = (double)histogram_quantile(latency, quantiles[i].share) / 1e3;
+
+        json_object_set_new(object, quantiles[i].name, json_real(value_us));
+    }
+    json_object_set_new(object, "max", json_real((double)latency->max / 1e3));
+    return object;
 }
 
-static double cpu_us_per_cycle(const struct measure_result *result) {
-    return result->cycles > 0 ? result->cpu_us / (double)result->cycles : 0;
-}
-
-static json_t *latency_to_json(const struct latency *latency) {
-    return json_pack("{s:f, s:f, s:f}", "p50", latency->p50_us, "p99", latency->p99_us, "max",
-                     latency->max_us);
+/* Returns a number; null for one that there is not. */
+static json_t *real_or_null(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
 }
 
 /* Prints and frees `object`, which may be NULL. Returns -1 on failure. */
@@ -35,39 +43,50 @@ static int print_json(json_t *object) {
     return outcome;
 }
 
-int report_json(const char *kind, const struct measure_settings *settings,
-                const struct measure_result *result) {
-    json_t *object = json_pack(
-        "{s:s, s:I, s:I, s:f, s:I, s:f, s:o, s:o, s:f, s:I}", "kind", kind, "nodes",
-        (json_int_t)settings->node_count, "in_flight", (json_int_t)settings->in_flight,
-        "duration_s", result->duration_s, "cycles", (json_int_t)result->cycles, "cycles_per_s",
-        cycles_per_s(result), "acquire_us", latency_to_json(&result->acquire), "release_us",
-        latency_to_json(&result->release), "client_cpu_us_per_cycle", cpu_us_per_cycle(result),
-        "errors", (json_int_t)result->errors);
-
-    return print_json(object);
-}
-
-static void print_latency(const char *name, const struct latency *latency) {
-    printf("  %-22s %10.1f us p50 %10.1f us p99 %10.1f us max\n", name, latency->p50_us,
-           latency->p99_us, latency->max_us);
-}
-
-int report_text(const char *kind, const struct measure_settings *settings,
-                const struct measure_result *result) {
-    printf("%s: %zu nodes, %zu in flight, %.1f s\n", kind, settings->node_count,
-           settings->in_flight, result->duration_s);
-    printf("  %-22s %10.0f per second, %" PRIu64 " in all\n", "cycles", cycles_per_s(result),
-           result->cycles);
-    print_latency("acquire", &result->acquire);
-    print_latency("release", &result->release);
-    printf("  %-22s %10.2f us per cycle\n", "client CPU", cpu_us_per_cycle(result));
-    printf("  %-22s %10" PRIu64 "\n", "errors", result->errors);
-    if (fflush(stdout) != 0) {
-        fputs("redlock-bench: cannot write the result\n", stderr);
-        return -1;
+/* Merges and frees both objects. Returns NULL if either is NULL. */
+static json_t *merge(json_t *object, json_t *more) {
+    if (object == NULL || more == NULL || json_object_update(object, more) != 0) {
+        json_decref(object);
+        object = NULL;
     }
-    return 0;
+    json_decref(more);
+    return object;
+}
+
+static json_t *cycles_setting_to_json(const char *kind, const struct options *options,
+                                      const struct measure_settings *settings) {
+    static const char *const modes[] = {[REDLOCK_EXCLUSIVE] = "exclusive",
+                                        [REDLOCK_READER] = "reader",
+                                        [REDLOCK_WRITER] = "writer"};
+
+    return json_pack("{s:s, s:I, s:b, s:I, s:I, s:I, s:s, s:I, s:I, s:b, s:s}", "kind", kind,
+                     "nodes", (json_int_t)settings->node_count, "null_masters",
+                     options->null_masters, "in_flight", (json_int_t)settings->in_flight, "threads",
+                     (json_int_t)options->threads, "rate", (json_int_t)options->rate, "keys",
+                     options->spread_text != NULL ? options->spread_text : "unique", "hold_us",
+                     (json_int_t)settings->hold_us, "ttl_ms", (json_int_t)settings->ttl_ms,
+                     "fenced", settings->fenced, "mode", modes[settings->mode]);
+}
+
+static json_t *cycles_to_json(const char *kind, const struct options *options,
+                              const struct measure_settings *settings,
+                              const struct measure_result *result) {
+    double cycles = (double)result->cycles;
+    json_t *numbers = json_pack(
+        "{s:f, s:I, s:f, s:o, s:o, s:o, s:o, s:I, s:I}", "duration_s", result->duration_s, "cycles",
+        (json_int_t)result->cycles, "cycles_per_s", result->cycles_per_s, "acquire_us",
+        latency_to_json(&result->acquire), "release_us", latency_to_json(&result->release),
+        "client_cpu_us_per_cycle", real_or_null(result->cpu_us / cycles),
+        "masters_cpu_us_per_cycle", real_or_null(result->masters_cpu_us / cycles), "backlog",
+        (json_int_t)result->backlog, "errors", (json_int_t)result->errors);
+
+    return merge(cycles_setting_to_json(kind, options, settings), numbers);
+}
+
+int report_cycles_json(const char *kind, const struct options *options,
+                       const struct measure_settings *settings,
+                       const struct measure_result *result) {
+    return print_json(cycles_to_json(kind, options, settings, result));
 }
 
 static json_t *lateness_to_json(const struct held_result *result) {
@@ -94,16 +113,6 @@ static json_t *held_alone_to_json(const struct held_settings *settings,
         "timer_late_work_ms", result->late_work_ms, "left", (json_int_t)result->left);
 }
 
-/* Merges and frees both objects. Returns NULL if either is NULL. */
-static json_t *merge(json_t *object, json_t *more) {
-    if (object == NULL || more == NULL || json_object_update(object, more) != 0) {
-        json_decref(object);
-        object = NULL;
-    }
-    json_decref(more);
-    return object;
-}
-
 static json_t *held_to_json(const struct held_settings *settings,
                             const struct held_result *result) {
     json_t *object = held_alone_to_json(settings, result);
@@ -119,11 +128,6 @@ static json_t *held_to_json(const struct held_settings *settings,
 
 int report_held_json(const struct held_settings *settings, const struct held_result *result) {
     return print_json(held_to_json(settings, result));
-}
-
-/* Returns a number; null for one that there is not. */
-static json_t *real_or_null(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
 }
 
 static json_t *waits_to_json(const struct contend_result *result) {
@@ -143,15 +147,16 @@ static json_t *contest_to_json(const struct contend_settings *settings) {
 
 static json_t *contend_to_json(const struct contend_settings *settings,
                                const struct contend_result *result) {
-    json_t *numbers = json_pack(
-        "{s:I, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:I}", "acquisitions",
-        (json_int_t)result->acquisitions, "acquisitions_per_s",
-        (double)result->acquisitions / settings->duration_s, "wait_us", waits_to_json(result),
-        "fairness", real_or_null(result->fairness), "commands_per_acquisition",
-        real_or_null(result->commands), "handoff_us", real_or_null(result->handoff_us),
-        "round_trip_us", real_or_null(result->round_trip_us), "quorum_round_trip_us",
-        real_or_null(result->quorum_trip_us), "longest_stall_ms", result->stall_ms, "errors",
-        (json_int_t)result->errors);
+    json_t *numbers =
+        json_pack("{s:I, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:I}", "acquisitions",
+                  (json_int_t)result->acquisitions, "acquisitions_per_s",
+                  (double)result->acquisitions / settings->duration_s, "wait_us",
+                  waits_to_json(result), "fairness", real_or_null(result->fairness),
+                  "commands_per_acquisition", real_or_null(result->commands), "handoff_us",
+                  real_or_null(result->handoff_us), "release_us", real_or_null(result->release_us),
+                  "round_trip_us", real_or_null(result->round_trip_us), "quorum_round_trip_us",
+                  real_or_null(result->quorum_trip_us), "longest_stall_ms", result->stall_ms,
+                  "errors", (json_int_t)result->errors);
 
     return merge(contest_to_json(settings), numbers);
 }
@@ -215,4 +220,10 @@ int report_held_text(const struct held_settings *settings, const struct held_res
 int report_contend_text(const struct contend_settings *settings,
                         const struct contend_result *result) {
     return print_text(contend_to_json(settings, result));
+}
+
+int report_cycles_text(const char *kind, const struct options *options,
+                       const struct measure_settings *settings,
+                       const struct measure_result *result) {
+    return print_text(cycles_to_json(kind, options, settings, result));
 }

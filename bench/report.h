@@ -5,16 +5,20 @@
 #include "contend.h"
 #include "held.h"
 #include "measure.h"
+#include "options.h"
 
 /*
- * Prints one JSON object on stdout, on one line. Returns -1, after a message on stderr, on failure.
+ * Prints the result of cycles as one JSON object on stdout, on one line. Returns -1, after a
+ * message on stderr, on failure.
  */
-int report_json(const char *kind, const struct measure_settings *settings,
-                const struct measure_result *result);
+int report_cycles_json(const char *kind, const struct options *options,
+                       const struct measure_settings *settings,
+                       const struct measure_result *result);
 
-/* Prints the result as a small table; otherwise as report_json. */
-int report_text(const char *kind, const struct measure_settings *settings,
-                const struct measure_result *result);
+/* Prints the result as a small table; otherwise as report_cycles_json. */
+int report_cycles_text(const char *kind, const struct options *options,
+                       const struct measure_settings *settings,
+                       const struct measure_result *result);
 
 /* Print the result of a run with held locks, with the names that README.md explains. */
 int report_held_json(const struct held_settings *settings, const struct held_result *result);

@@ -4,6 +4,8 @@
  */
 #include "workers.h"
 
+#include "memory.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -107,12 +109,8 @@ static int start_all(struct workers *workers) {
 }
 
 struct workers *workers_start(size_t count, workers_work *work, void *arg) {
-    struct workers *workers = calloc(1, sizeof(*workers) + count * sizeof(workers->pids[0]));
+    struct workers *workers = memory_take(1, sizeof(*workers) + count * sizeof(workers->pids[0]));
 
-    if (workers == NULL) {
-        fputs("redlock-bench: out of memory\n", stderr);
-        return NULL;
-    }
     workers->owner = getpid();
     workers->work = work;
     workers->arg = arg;

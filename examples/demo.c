@@ -26,6 +26,7 @@ static const struct demo demos[] = {
     {"replicas", "masters whose replicas have to confirm a grant", demo_replicas},
     {"inspect", "who holds a key, and whether a fence is still the newest", demo_inspect},
     {"waiting", "a line that goes on when a holder is killed, or stopped", demo_waiting},
+    {"command", "redlock, the command: for shells and operators", demo_command},
 };
 
 #define DEMO_COUNT (sizeof(demos) / sizeof(demos[0]))

@@ -10,6 +10,7 @@
 #     sh examples/demo.sh replicas   # masters whose replicas have to confirm a grant
 #     sh examples/demo.sh inspect    # who holds a key, and whether a fence is still the newest
 #     sh examples/demo.sh waiting    # a line that goes on when a holder is killed, or stopped
+#     sh examples/demo.sh command    # redlock, the command: for shells and operators
 #
 # Installs the packages that are missing: see test/packages.
 set -eu

@@ -15,5 +15,6 @@ bool demo_stay(struct stage *stage);
 bool demo_replicas(struct stage *stage);
 bool demo_inspect(struct stage *stage);
 bool demo_waiting(struct stage *stage);
+bool demo_command(struct stage *stage);
 
 #endif

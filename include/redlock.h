@@ -10,12 +10,13 @@
  *  - No call blocks. A request is either refused at once (negative status, no callback follows) or
  *    accepted (REDLOCK_OK). An accepted request ends in exactly one callback: never zero, never
  *    two, never before the call has returned, always from the loop.
- *  - Every function may be called from inside any callback, redlock_client_close included. The log
- *    and allocator hooks are not callbacks: they must not call the library.
- *  - Times in this header are in milliseconds (`_ms`).
+ *  - Every function may be called from inside any callback, redlock_client_close included. The log,
+ *    trace and allocator hooks are not callbacks: they must not call the library.
+ *  - Times in this header are in milliseconds (`_ms`); those in statistics are in nanoseconds.
  *  - Strings and structs passed in are copied; the caller may free them when the call returns.
  *  - Option and request structs begin with their size and are initialised with their _INIT macro,
- *    so that they can grow without breaking programs that were built against an older header.
+ *    so that they can grow without breaking programs that were built against an older header; the
+ *    structs of statistics, in which the caller sets the size, likewise.
  *  - After fork(), the child has no part in its parent's clients: on those, each call that begins
  *    something is refused with REDLOCK_EINVAL, redlock_validity_ms returns 0, and
  *    redlock_client_close does nothing. The child makes an event_base and clients of its own; the
@@ -116,7 +117,8 @@ typedef enum redlock_log_level {
 /*
  * Takes one line of the log. `line` has no newline and is valid during the call only. Lines are
  * short and of stable form ("node 127.0.0.1:6379: connected"); they never hold a password or a
- * token.
+ * token. Lines of REDLOCK_LOG_INFO and REDLOCK_LOG_WARN are limited, for each kind and node: a
+ * burst of 20, then one a second, which tells how many were left out.
  *
  * The hook is called on the loop's thread, also from inside the library's functions: it must not
  * call any of them.
@@ -196,6 +198,35 @@ typedef enum redlock_guards {
     REDLOCK_GUARDS_LENIENT, /* a check that the node forbids its user counts as passed */
     REDLOCK_GUARDS_OFF      /* none: the operator takes care, as the Redlock article asks */
 } redlock_guards;
+
+/* A field of an event: a text, or a number where `text` is NULL. */
+typedef struct redlock_event_field {
+    const char *name;
+    const char *text;
+    uint64_t number; /* durations in nanoseconds; flags 0 or 1 */
+} redlock_event_field;
+
+/*
+ * An event in the life of a client, for a trace: one of those that lib/doc/tracing.md lists. All
+ * texts are valid during the call of the hook only.
+ */
+typedef struct redlock_event {
+    const redlock_client *client; /* to tell clients apart */
+    const char *name;             /* such as "vote_cast" */
+    uint64_t time_ns;             /* CLOCK_BOOTTIME, in nanoseconds */
+    uint64_t request; /* number of the request that the event is of, in the order in which the
+                         client has accepted them, from 1, and behind 2^32 - 1 from 1 again;
+                         0: of none */
+    const char *node; /* the node that the event is of; "" */
+    const redlock_event_field *fields;
+    size_t field_count;
+} redlock_event;
+
+/*
+ * Takes one event. The hook is called on the loop's thread, also from inside the library's
+ * functions: it must not call any of them.
+ */
+typedef void redlock_trace_cb(const redlock_event *event, void *arg);
 
 /* Options of a client. Initialise with REDLOCK_OPTIONS_INIT, then set `nodes` and `node_count`. */
 typedef struct redlock_options {
@@ -297,6 +328,13 @@ typedef struct redlock_options {
      */
     redlock_handover handover;
     uint32_t max_local_handoffs;
+
+    /*
+     * Hook that is called for each event, some thirty for one acquisition and release at five
+     * nodes; NULL: none. For an investigation, not for always: see redlock_client_stats.
+     */
+    redlock_trace_cb *trace;
+    void *trace_arg;
 } redlock_options;
 
 /*
@@ -326,7 +364,8 @@ typedef struct redlock_options {
             REDLOCK_OPTION(fence_idle_ms, UINT64_C(604800000)), REDLOCK_OPTION(owner, NULL),       \
             REDLOCK_OPTION(close_timeout_ms, 5000),                                                \
             REDLOCK_OPTION(handover, REDLOCK_HANDOVER_PUSH),                                       \
-            REDLOCK_OPTION(max_local_handoffs, 64)                                                 \
+            REDLOCK_OPTION(max_local_handoffs, 64), REDLOCK_OPTION(trace, NULL),                   \
+            REDLOCK_OPTION(trace_arg, NULL)                                                        \
     }
 
 /*
@@ -494,19 +533,26 @@ typedef void redlock_cb(redlock_lock *lock, redlock_status status, void *arg);
  * which each reader's share expires; the key expires with the last of them. Other clients, also
  * those of another make, find a key that is taken.
  *
- * A writer holds the key alone. As long as a writer finds readers, and has more tries to come, it
- * leaves a note at the node, "<key>::writer". While the note is there, the node admits no reader
- * that it does not list already, and the writer gets the key when the listed readers have gone. The
- * note expires soon after the writer's next try was due (within retry_delay_max_ms and two
- * node_timeout_ms), and within one ttl_ms: readers wait no longer than this for a writer that has
- * given up. Writers do not wait for each other in any order, and after one writer readers and
- * writers compete evenly. A writer that waits for a reader that stays keeps other readers out until
- * wait_ms is over.
+ * A writer holds the key alone.
+ *
+ * Readers and writers that stand in line (redlock_request.wait_ms) have one queue, together with
+ * exclusive requests for the key, and its order is theirs: readers that follow each other in the
+ * queue get the key together, a writer alone. While anybody stands in line, readers that do not
+ * stand in line are not admitted beside other readers. So a writer that waits for a reader that
+ * stays keeps other readers out until wait_ms is over.
+ *
+ * A writer that does not stand in line, and has more tries to come (retries, or a node without
+ * queues), leaves a note at each node where it finds readers, "<key>::writer". While the note is
+ * there, the node admits no reader that it does not list already, and the writer gets the key when
+ * the listed readers have gone. The note expires soon after the writer's next try was due (within
+ * retry_delay_max_ms and two node_timeout_ms), and within one ttl_ms: readers wait no longer than
+ * this for a writer that has given up. Such writers do not wait for each other in any order, and
+ * after one writer readers and writers compete evenly.
  *
  * Readers and writers have one key, neither `keys` nor `permits`; readers have no `min_hold_ms`.
  */
 typedef enum redlock_mode {
-    REDLOCK_EXCLUSIVE, /* one holder; a steady stream of readers may keep it out */
+    REDLOCK_EXCLUSIVE, /* one holder; without a place in line, readers may keep it out for ever */
     REDLOCK_READER,    /* many holders; not `fenced`: a fence is for a key held alone */
     REDLOCK_WRITER     /* one holder; readers make room for it */
 } redlock_mode;
@@ -518,7 +564,7 @@ typedef struct redlock_request {
     /*
      * Name of the resource, any bytes; the Redis key. Refused, because the library uses them:
      * REDLOCK_MARKER_KEY, "redlock:waiting", and names that end in "::fence", "::readers",
-     * "::writer" or "::queue".
+     * "::writer", "::queue" or "::permits".
      */
     const char *key;
     size_t key_length; /* bytes, 1 to REDLOCK_MAX_KEY; 0: `key` is a C string */
@@ -540,10 +586,15 @@ typedef struct redlock_request {
      * second at the most. Where a node or its ACL does not permit the queue (lib/doc/operating.md,
      * Rights) the request polls it instead.
      *
-     * Polled, and not queued, are also: several keys, permits, readers and writers, wait_replicas,
-     * and keys longer than 4096 bytes. A client of another make, or a request without wait_ms, may
-     * find the key free in between, and take it: one release in 128 leaves the key to anybody, for
-     * 1 to 100 ms, however many stand in line.
+     * A request for several keys stands in line for the first of them that somebody has, and for
+     * the next one when that comes free; it gets all of them at once, and has none before. So that
+     * such a request gets in between many that want one of its keys each, a key that comes free is
+     * kept for it, for a thirty-second of the time that it has waited, a second at the most.
+     *
+     * Polled, and not queued, are also: wait_replicas, and keys longer than 4096 bytes (of several
+     * keys: all together, with six bytes more for each). A client of another make, or a request
+     * without wait_ms, may find the key free in between, and take it: one release in 128 leaves the
+     * key to anybody, for 1 to 100 ms, however many stand in line.
      */
     uint64_t wait_ms;
     uint32_t retries;
@@ -637,7 +688,10 @@ typedef struct redlock_request {
      *
      * A try asks for one permit. Nodes that cannot grant it tell which permits are free, and one of
      * those is tried at once: this uses up no retry, but after four such tries in a row there is a
-     * pause as before any retry. The status REDLOCK_EHELD means that all permits are taken, as far
+     * pause as before any retry. Requests with `wait_ms` alone stand in one line for all permits of
+     * the semaphore. A release tells the first of them which permit has come free, and reserves one
+     * for it; the request then asks for it, which is a round trip more than a lock takes that is
+     * handed over. The status REDLOCK_EHELD means that all permits are taken, as far
      * as the last try was told; redlock_explain says who has the permit that was tried last.
      *
      * All clients of a key must agree on the number: where they do not, the largest number rules.
@@ -647,12 +701,23 @@ typedef struct redlock_request {
     uint32_t permits;
 
     redlock_mode mode; /* way the key is held; REDLOCK_EXCLUSIVE */
+
+    /*
+     * Whether the nodes watch the key while it is held (client tracking, Redis 6.0), and tell at
+     * once when anybody deletes, replaces or expires it, which else the next renewal finds out.
+     * Then the lock is renewed early: nodes that lack the key get it again while a quorum has it;
+     * otherwise `on_lost` comes at once. Needs the watchdog; not for readers. The price is two
+     * short commands to each node behind the acquisition and behind each renewal. Keys longer than
+     * 4096 bytes are not watched. A node that does not permit this (lib/doc/operating.md, Rights)
+     * tells nothing, and is named once in the log.
+     */
+    bool watch_key;
 } redlock_request;
 
 #define REDLOCK_REQUEST_INIT                                                                       \
     {                                                                                              \
         sizeof(redlock_request), NULL, 0, 10000, 0, 0, 0, false, 0, NULL, NULL, false, NULL, NULL, \
-            0, 0, 0, 0, 0, REDLOCK_EXCLUSIVE                                                       \
+            0, 0, 0, 0, 0, REDLOCK_EXCLUSIVE, false                                                \
     }
 
 /*
@@ -799,7 +864,8 @@ typedef struct redlock_view {
     uint32_t readers; /* number of readers that a quorum lists, when shared; `owner` is then "" */
 
     /*
-     * Those who wait in line for the key (redlock_request.wait_ms). Requests of one client may have
+     * Those who wait in line for the key (redlock_request.wait_ms), or for the permits of the
+     * semaphore of this name, if nobody waits for the key. Requests of one client may have
      * one place together. Nodes may differ, because places are taken and left at one node after the
      * other. `queue_length` is the largest number of places that each node of a quorum has at
      * least: the median, if all nodes have answered. `queue_owners` are the redlock_options.owner
@@ -889,7 +955,7 @@ static inline bool redlock_gate_admit(redlock_gate *gate, uint64_t fence) {
 typedef enum redlock_vote {
     REDLOCK_VOTE_NONE,        /* no answer yet when the others had already decided */
     REDLOCK_VOTE_GRANTED,     /* done */
-    REDLOCK_VOTE_DENIED,      /* the key is held by another; for a reader also: a writer waits */
+    REDLOCK_VOTE_DENIED,      /* the key is held by another; for a reader also: others wait */
     REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string; or the counter
                                  of a fenced lock is out of range */
     REDLOCK_VOTE_NO_EXPIRY,   /* the key exists but is no lock: it never expires */
@@ -931,6 +997,174 @@ REDLOCK_EXPORT size_t redlock_report(const redlock_lock *lock, redlock_node_repo
  * Never NULL.
  */
 REDLOCK_EXPORT const char *redlock_explain(const redlock_lock *lock);
+
+/* ----------------------------------------------------------------------------------- statistics */
+
+/* Number of buckets of a histogram. */
+#define REDLOCK_HISTOGRAM_BUCKETS 256
+
+/*
+ * Durations, counted in log-linear buckets: eight from each power of two of nanoseconds to the
+ * next, from 1024 ns on. Bucket i counts the durations above the bound of bucket i - 1, and up to
+ * its own (redlock_histogram_bound_ns); shorter ones than 1024 ns count in the first, and longer
+ * ones than 2^42 ns (73 minutes) in the last. So a quantile is known to an eighth. Histograms of
+ * several clients, or times, may be added up (redlock_histogram_merge), and the fields of an
+ * earlier copy subtracted.
+ */
+typedef struct redlock_histogram {
+    uint64_t count;  /* number of durations: the sum of all buckets */
+    uint64_t sum_ns; /* sum of the durations, in nanoseconds */
+    uint64_t buckets[REDLOCK_HISTOGRAM_BUCKETS];
+} redlock_histogram;
+
+/*
+ * Returns the longest duration, in nanoseconds, that bucket `bucket` counts; UINT64_MAX for the
+ * last one, and beyond.
+ */
+REDLOCK_EXPORT uint64_t redlock_histogram_bound_ns(size_t bucket);
+
+/*
+ * Returns the duration, in nanoseconds, that the share `quantile` (0 to 1) of the durations does
+ * not exceed, rounded up to the bound of a bucket. 0 for an empty histogram, or NULL.
+ */
+REDLOCK_EXPORT uint64_t redlock_histogram_quantile_ns(const redlock_histogram *histogram,
+                                                      double quantile);
+
+/* Adds the durations of `from` to `into`. */
+REDLOCK_EXPORT void redlock_histogram_merge(redlock_histogram *into, const redlock_histogram *from);
+
+/*
+ * Counters of a client since its creation, but for those called "now". Set `size` to
+ * sizeof(redlock_stats) before the call of redlock_client_stats.
+ *
+ * A request counts as accepted when redlock_acquire returns, and has its outcome just before its
+ * `on_acquired` is called. Between callbacks, and inside of them, each accepted request is in
+ * exactly one of the fields from `pending` to `closed`, so that these add up to `accepted`.
+ */
+typedef struct redlock_stats {
+    size_t size; /* sizeof(redlock_stats): set by the caller */
+
+    /* Requests. */
+    uint64_t refused;          /* calls of redlock_acquire that were not accepted */
+    uint64_t accepted;         /* calls of redlock_acquire that were */
+    uint64_t pending;          /* of these now under way */
+    uint64_t acquired;         /* ended with REDLOCK_OK */
+    uint64_t failed_held;      /* ended with REDLOCK_EHELD */
+    uint64_t failed_no_quorum; /* ended with REDLOCK_ENOQUORUM */
+    uint64_t failed_expired;   /* ended with REDLOCK_EEXPIRED */
+    uint64_t failed_no_memory; /* ended with REDLOCK_ENOMEM */
+    uint64_t canceled;         /* ended with REDLOCK_ECANCELED */
+    uint64_t closed;           /* ended with REDLOCK_ECLOSED */
+    uint64_t tries;            /* tries, each with a token of its own */
+
+    /* Held locks. One that is handed to the next request ends, and begins anew. */
+    uint64_t held;         /* locks that are held now */
+    uint64_t lost_gone;    /* lost with REDLOCK_ELOST */
+    uint64_t lost_expired; /* lost with REDLOCK_EEXPIRED */
+    uint64_t lost_closed;  /* lost with REDLOCK_ECLOSED */
+
+    /*
+     * Renewals by the watchdog. One that is overtaken by a release, an extension or a later renewal
+     * is in none of these.
+     */
+    uint64_t renewed;         /* that succeeded in time */
+    uint64_t renewals_failed; /* that did not: the next one follows, or the loss */
+    uint64_t renewed_late;    /* failed ones that succeeded by answers that came later */
+
+    uint64_t extended;          /* extensions that ended with REDLOCK_OK */
+    uint64_t extensions_failed; /* extensions that ended with any other status */
+
+    /* Releases, as their `on_released` was told, or would have been. */
+    uint64_t released;           /* REDLOCK_OK */
+    uint64_t released_gone;      /* REDLOCK_ELOST */
+    uint64_t released_no_quorum; /* REDLOCK_ENOQUORUM */
+    uint64_t released_no_memory; /* REDLOCK_ENOMEM */
+
+    /* Waiting in line. */
+    uint64_t pushes;          /* grants that nodes pushed, and that found their request */
+    uint64_t pushes_returned; /* those that found none, and were given back */
+    uint64_t handovers;       /* locks handed from one request of the client to the next */
+
+    /* Durations. Those of `acquire` and `wait` together are of all acquired requests. */
+    redlock_histogram acquire; /* from the call to the acquisition, by the first try, at once */
+    redlock_histogram wait;    /* likewise, of all others: in line, or after a failed try */
+    redlock_histogram renew;   /* from the start of a renewal or extension that succeeded in time
+                                  to the vote that decided it */
+    redlock_histogram release; /* from the call, or its turn, to the vote that decided it */
+} redlock_stats;
+
+/*
+ * Fills in the statistics of a client. They are always kept, in memory that the client has from its
+ * creation; this call copies them, allocates nothing, and may be made in any callback, until
+ * `on_closed`. Bytes of `stats` beyond what this library knows are set to 0.
+ *
+ * Returns REDLOCK_OK, or REDLOCK_EINVAL when an argument is NULL, or stats->size is below
+ * sizeof(size_t).
+ */
+REDLOCK_EXPORT redlock_status redlock_client_stats(const redlock_client *client,
+                                                   redlock_stats *stats);
+
+/* Number of counters of votes: there may be as many kinds of votes one day. */
+#define REDLOCK_STATS_VOTES 32
+
+/*
+ * Counters of one node since it became a node of the client, but for those called "now". Set `size`
+ * to sizeof(redlock_node_stats) before the call of redlock_client_node_stats.
+ */
+typedef struct redlock_node_stats {
+    size_t size;             /* sizeof(redlock_node_stats): set by the caller */
+    const char *node;        /* as in redlock_node_info */
+    bool connected;          /* whether commands are sent to the node now */
+    bool trusted;            /* whether the node's grants count now */
+    uint64_t connections;    /* connections that stood, login included */
+    uint64_t disconnected;   /* connections that failed or ended */
+    uint64_t replies;        /* answers to commands, each perhaps for many locks, and messages */
+    uint64_t bytes_sent;     /* as written to the sockets, before TLS */
+    uint64_t bytes_received; /* as read from the sockets, after TLS */
+    uint64_t forbidden;      /* answers by which the ACL refused the client a right */
+    uint64_t release_debts;  /* releases that are to be sent again now */
+    uint64_t debts;          /* releases that did not get through, to be sent again */
+    uint64_t debts_paid;     /* of these those that the node has answered */
+    uint64_t given_up;       /* releases that were not remembered, and left to the TTL */
+    /*
+     * Votes in rounds of all kinds, by redlock_vote. A node that is silent at the end of its time
+     * counts as TIMEOUT, and its answer afterwards once more: a grant as LATE. A grant that is
+     * pushed follows the denial that gave the place in line. NONE is not counted.
+     */
+    uint64_t votes[REDLOCK_STATS_VOTES];
+    /*
+     * Round trips, from the instant at which a command was queued to that at which its answer was
+     * read. Each reading of the socket measures one, that of its first answer.
+     */
+    redlock_histogram round_trip;
+} redlock_node_stats;
+
+/*
+ * Fills in the statistics of the node at `index`, from 0, in the order of redlock_client_nodes; as
+ * redlock_client_stats does.
+ *
+ * Returns REDLOCK_OK, or REDLOCK_EINVAL also when there is no such node.
+ */
+REDLOCK_EXPORT redlock_status redlock_client_node_stats(const redlock_client *client, size_t index,
+                                                        redlock_node_stats *stats);
+
+/*
+ * Takes a piece of a text: `length` bytes, without a NUL, valid during the call. Must not call the
+ * library.
+ */
+typedef void redlock_write_cb(const char *text, size_t length, void *arg);
+
+/*
+ * Writes the statistics of a client and its nodes in the text format of Prometheus, by calling
+ * `write` with one line after the other. Names begin with "redlock_", units are seconds and bytes;
+ * a histogram has a bucket for each power of two of nanoseconds, from 66 us to 69 s. Allocates
+ * nothing. (Several clients in one page would be one metric twice: give each a page, or write one's
+ * own from redlock_client_stats.)
+ *
+ * Returns REDLOCK_OK, or REDLOCK_EINVAL when `client` or `write` is NULL.
+ */
+REDLOCK_EXPORT redlock_status redlock_stats_write(const redlock_client *client,
+                                                  redlock_write_cb *write, void *arg);
 
 #ifdef __cplusplus
 }

@@ -26,6 +26,7 @@
 #include "node/node.h"
 #include "round/payment.h"
 #include "round/send.h"
+#include "stats.h"
 
 /* The application's callback for the end: one of the two, or none. */
 struct close_listener {
@@ -80,7 +81,7 @@ static bool is_drained(const redlock_client *client) {
 
 /* Returns whether the client is closing and has nothing left to wait for. */
 static bool may_end(const redlock_client *client) {
-    if (!client->context.is_closing || !TAILQ_EMPTY(&client->locks.all) ||
+    if (!client->context.is_closing || locks_have_any(&client->locks) ||
         !TAILQ_EMPTY(&client->inspections.all)) {
         return false;
     }
@@ -217,11 +218,17 @@ static void on_push(void *arg, struct node *node, const char *text, size_t lengt
     pushes_take(&client->locks, node, text, length);
 }
 
+static void on_change(void *arg, struct node *node, const char *key, size_t length) {
+    redlock_client *client = arg;
+    watches_changed(&client->locks.watches, node_bit(node), key, length);
+}
+
 static const struct members_listener members_listener = {
     .on_up = on_up,
     .on_debts_due = on_debts_due,
     .on_listening = on_listening,
     .on_push = on_push,
+    .on_change = on_change,
 };
 
 /* ---- the beginning ---- */
@@ -232,12 +239,12 @@ static redlock_status client_init(redlock_client *client, struct event_base *bas
     redlock_status status = context_init(context, base, options, on_turn, client, error);
     members_init(&client->members, context, &members_listener, client);
     rounds_init(&client->rounds, context, &client->members);
-    locks_init(&client->locks, context, &client->members, &client->rounds);
+    bool has_locks = locks_init(&client->locks, context, &client->members, &client->rounds);
     inspections_init(&client->inspections, context, &client->members);
     if (status != REDLOCK_OK) {
         return status;
     }
-    if (!timer_init(&client->pulse, &context->loop, on_pulse, client) ||
+    if (!has_locks || !timer_init(&client->pulse, &context->loop, on_pulse, client) ||
         !timer_init(&client->farewell, &context->loop, on_farewell, client)) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
@@ -289,12 +296,9 @@ static redlock_status check_client(redlock_client *client) {
     return client != NULL ? context_check(&client->context) : REDLOCK_EINVAL;
 }
 
-redlock_status redlock_acquire(redlock_client *client, const redlock_request *request,
-                               redlock_cb *on_acquired, void *arg, redlock_lock **lock) {
-    if (lock != NULL) {
-        *lock = NULL;
-    }
-    redlock_status status = check_client(client);
+static redlock_status accept(redlock_client *client, const redlock_request *request,
+                             redlock_cb *on_acquired, void *arg, redlock_lock **lock) {
+    redlock_status status = context_check(&client->context);
     if (status != REDLOCK_OK) {
         return status;
     }
@@ -302,6 +306,19 @@ redlock_status redlock_acquire(redlock_client *client, const redlock_request *re
         return refuse(client, REDLOCK_EINVAL, "request and on_acquired must not be NULL");
     }
     return handle_acquire(&client->locks, request, on_acquired, arg, lock);
+}
+
+redlock_status redlock_acquire(redlock_client *client, const redlock_request *request,
+                               redlock_cb *on_acquired, void *arg, redlock_lock **lock) {
+    if (lock != NULL) {
+        *lock = NULL;
+    }
+    if (client == NULL) {
+        return REDLOCK_EINVAL;
+    }
+    redlock_status status = accept(client, request, on_acquired, arg, lock);
+    client->locks.counts.refused += status != REDLOCK_OK;
+    return status;
 }
 
 const char *redlock_client_error(const redlock_client *client) {
@@ -340,6 +357,20 @@ size_t redlock_client_nodes(const redlock_client *client, redlock_node_info *inf
         infos[i] = info_of(members, nodes[i]);
     }
     return count;
+}
+
+redlock_status redlock_client_stats(const redlock_client *client, redlock_stats *stats) {
+    return client != NULL ? stats_read(&client->locks.counts, stats) : REDLOCK_EINVAL;
+}
+
+redlock_status redlock_client_node_stats(const redlock_client *client, size_t index,
+                                         redlock_node_stats *stats) {
+    if (client == NULL) {
+        return REDLOCK_EINVAL;
+    }
+    struct node *nodes[REDLOCK_MAX_NODES];
+    uint32_t count = members_in_order(&client->members, nodes);
+    return index < count ? stats_read_node(nodes[index], stats) : REDLOCK_EINVAL;
 }
 
 /* ---- the change of nodes ---- */

@@ -3,10 +3,11 @@
 
 #include "base/error.h"
 #include "base/nanos.h"
-#include "core/backoff.h"
 #include "core/options.h"
 #include "io/clock.h"
 #include "lock/lock.h"
+
+#include <assert.h>
 
 static redlock_status refuse(struct context *context, redlock_status status, const char *why) {
     return error_set(&context->refusal, status, "%s", why);
@@ -25,11 +26,9 @@ redlock_status handle_acquire(struct locks *locks, const redlock_request *reques
     if (lock == NULL) {
         return refuse(context, REDLOCK_ENOMEM, "out of memory");
     }
+    lock->request = (uint32_t)(locks->counts.accepted++ % UINT32_MAX) + 1; /* 0: of none */
     uint64_t now = clock_now();
-    struct lease_terms terms = options_terms(&context->options, &checked, now);
-    terms.queues =
-        terms.queues && lock->kind->queue != SCRIPT_NONE && lock->key->length <= WAITERS_KEY_MAX;
-    lock_begin(lock, &terms, now);
+    lock_begin(lock, now);
     if (handle != NULL) {
         *handle = lock;
     }
@@ -37,7 +36,7 @@ redlock_status handle_acquire(struct locks *locks, const redlock_request *reques
 }
 
 uint64_t redlock_fence(const redlock_lock *lock) {
-    return lock != NULL && lock->lease.acquired_at != 0 ? lock->lease.fence : 0;
+    return lock != NULL && lock->lease.was_acquired ? lock->lease.fence : 0;
 }
 
 /* Refuses a call on NULL, and on a client that begins nothing any more (context_check). */
@@ -52,9 +51,8 @@ redlock_status redlock_cancel(redlock_lock *lock) {
         return status;
     }
     enum lease_state before = lock->lease.state;
-    const struct flight *flight = lock->flight;
     uint64_t now = clock_now();
-    if (lease_cancel(&lock->lease, flight != NULL ? &flight->round : NULL, now, &update)) {
+    if (lease_cancel(&lock->lease, lock_round(lock), now, &update)) {
         return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is not being acquired");
     }
     lock_carry_out(lock, &update, before, now);
@@ -72,10 +70,11 @@ redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms, redlock_cb *o
     uint64_t now = clock_now();
     enum lease_state before = lock->lease.state;
     if (ttl_ms == 0) {
-        ttl_ms = nanos_to_ms(lock->lease.terms.ttl);
+        ttl_ms = nanos_to_ms(lock->lease.ttl);
     }
-    status = options_check_ttl(&context->options, ttl_ms, nanos_to_ms(lock->lease.terms.lock_delay),
-                               nanos_to_ms(lock->lease.terms.min_validity), &context->refusal);
+    status =
+        options_check_ttl(&context->options, ttl_ms, nanos_to_ms(lock->lease.terms->lock_delay),
+                          nanos_to_ms(lock->lease.terms->min_validity), &context->refusal);
     if (status != REDLOCK_OK) {
         return status;
     }
@@ -87,7 +86,8 @@ redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms, redlock_cb *o
                       : status == REDLOCK_ELOST ? "the lock is lost"
                                                 : "the lock is not held");
     }
-    lock->on_extended = (struct lock_callback){on_extended, arg};
+    assert(!(lock->news & LEASE_ACQUIRED)); /* told in the turn of its verdict, by on_done */
+    lock->on_done = (struct lock_callback){on_extended, arg};
     lock_carry_out(lock, &update, before, now);
     return REDLOCK_OK;
 }
@@ -103,15 +103,16 @@ redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released, void
     if (lock->is_parting) {
         return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is released");
     }
+    lock->locks->counts.let_go += lease_is_held(&lock->lease);
     if (lock_part(lock, now)) {
-        lock->on_released = (struct lock_callback){on_released, arg};
+        lock->on_ended = (struct lock_callback){on_released, arg};
         return REDLOCK_OK;
     }
     if (lease_release(&lock->lease, now, &update) != REDLOCK_OK) {
         return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is neither held nor lost");
     }
-    lock->news &= ~(unsigned)LEASE_LOSS; /* the release tells a loss that was not told yet */
-    lock->on_released = (struct lock_callback){on_released, arg};
+    lock->news &= (uint8_t)~LEASE_LOSS; /* the release tells a loss that was not told yet */
+    lock->on_ended = (struct lock_callback){on_released, arg};
     lock_carry_out(lock, &update, before, now);
     return REDLOCK_OK;
 }

@@ -18,9 +18,9 @@ static bool says_why_denied(redlock_vote vote) {
  * node that told in the SETTLE what it holds is reported from there, any other one from the try.
  */
 static const struct flight *source_of(const redlock_lock *lock, uint32_t node) {
-    bool settled = lock->tried != NULL && lock->flight != NULL &&
-                   says_why_denied((redlock_vote)lock->flight->round.votes[node]);
-    return lock->tried != NULL && !settled ? lock->tried : lock->flight;
+    const struct flight *flight = lock->flight;
+    bool has_settled = says_why_denied((redlock_vote)flight->round.votes[node]);
+    return flight->tried != NULL && !has_settled ? flight->tried : flight;
 }
 
 /* Returns a detail for a vote that none was noted for. */
@@ -39,14 +39,17 @@ static const char *spare_detail(const struct node *node, redlock_vote vote) {
 static void report_node(const redlock_lock *lock, const struct node *node,
                         redlock_node_report *report) {
     uint32_t index = node->index;
-    const struct flight *flight = source_of(lock, index);
     *report = (redlock_node_report){.node = node_name(node), .detail = ""};
-    if (flight == NULL) {
-        return;
+    if (lock->flight == NULL) {
+        report->vote = lock->granted >> index & 1       ? REDLOCK_VOTE_GRANTED
+                       : lock->unreachable >> index & 1 ? REDLOCK_VOTE_UNREACHABLE
+                                                        : REDLOCK_VOTE_NONE;
+    } else {
+        const struct flight *flight = source_of(lock, index);
+        report->vote = (redlock_vote)flight->round.votes[index];
+        report->ttl_ms = round_answer(&flight->round, index).other_ttl_ms;
+        report->detail = flight_detail(flight, index);
     }
-    report->vote = (redlock_vote)flight->round.votes[index];
-    report->ttl_ms = flight->round.other_ttl_ms[index];
-    report->detail = flight_detail(flight, index);
     if (report->detail[0] == '\0') {
         report->detail = spare_detail(node, report->vote);
     }
@@ -65,13 +68,13 @@ size_t redlock_report(const redlock_lock *lock, redlock_node_report *reports, si
 }
 
 static const char *what_was_lost(const struct lease *lease) {
-    bool was_renewed = lease->terms.watchdog;
+    bool was_renewed = lease->terms->watchdog;
     if (lease->loss == REDLOCK_ELOST) {
         return "lost: so many nodes no longer have it that no quorum is left";
     }
-    return !was_renewed                     ? "lost: its validity ended, and nothing renewed it"
-           : lease->renew_at != NANOS_NEVER ? "lost: its validity ended before it could be renewed"
-                                            : "lost: max_hold_ms was over, and its validity ended";
+    return !was_renewed    ? "lost: its validity ended, and nothing renewed it"
+           : lease->renews ? "lost: its validity ended before it could be renewed"
+                           : "lost: max_hold_ms was over, and its validity ended";
 }
 
 static const char *what_became_of_renewal(const struct round *round) {
@@ -90,9 +93,12 @@ static const char *what_became_of_release(const struct round *round) {
 /* Returns the head of the sentence. The state goes first: a lock may be lost without a round. */
 static const char *what_happened(const redlock_lock *lock) {
     const struct lease *lease = &lock->lease;
-    const struct round *round = lock->flight != NULL ? &lock->flight->round : NULL;
+    const struct round *round = lock_round(lock);
     if (lease->state == LEASE_LOST) {
         return what_was_lost(lease);
+    }
+    if (round == NULL && lock->was_renewed) {
+        return "renewed";
     }
     if (round != NULL && round->kind == ROUND_RENEW) {
         return what_became_of_renewal(round);
@@ -100,15 +106,17 @@ static const char *what_happened(const redlock_lock *lock) {
     if (round != NULL && round->kind == ROUND_RELEASE) {
         return what_became_of_release(round);
     }
-    return lease->acquired_at != 0 ? "acquired"
-           : lease->told_at != 0   ? "not acquired"
-                                   : "not acquired yet";
+    return lease->was_acquired   ? "acquired"
+           : lease->told_at != 0 ? "not acquired"
+                                 : "not acquired yet";
 }
 
 /* Returns whether the last round was for the lock's acquisition, so that its tries are told. */
 static bool is_about_acquisition(const redlock_lock *lock) {
-    enum round_kind kind = lock->flight != NULL ? lock->flight->round.kind : ROUND_ACQUIRE;
-    return lock->lease.state != LEASE_LOST && kind != ROUND_RENEW && kind != ROUND_RELEASE;
+    const struct round *round = lock_round(lock);
+    bool is_later = round != NULL ? round->kind == ROUND_RENEW || round->kind == ROUND_RELEASE
+                                  : lock->was_renewed;
+    return lock->lease.state != LEASE_LOST && !is_later;
 }
 
 /*
@@ -116,10 +124,11 @@ static bool is_about_acquisition(const redlock_lock *lock) {
  * also behind a SETTLE: the node timeout, but no longer than a grant would have been valid.
  */
 static uint64_t patience_ms(const redlock_lock *lock) {
-    const struct lease_terms *terms = &lock->lease.terms;
-    uint64_t validity = validity_end(0, terms->ttl, terms->drift);
+    const struct lease_terms *terms = lock->lease.terms;
+    uint64_t validity = validity_end(0, lock->lease.ttl, terms->drift);
     return nanos_to_ms(is_about_acquisition(lock) ? nanos_min(terms->node_timeout, validity)
-                                                  : lock->lease.patience);
+                       : lock_round(lock) != NULL ? lock_round(lock)->patience
+                                                  : 0);
 }
 
 const char *redlock_explain(const redlock_lock *lock) {

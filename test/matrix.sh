@@ -42,7 +42,7 @@ trap 'exit 130' INT TERM
 # inside ROOT COMMAND: its mounts end with it
 inside() {
     unshare --mount --propagation private sh -c '
-        mount --bind /dev "$0/dev"
+        mount --rbind /dev "$0/dev"
         mount -t proc proc "$0/proc"
         exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             HOME=/root TERM=dumb LC_ALL=C.UTF-8 \

@@ -11,7 +11,7 @@
 #     --coverage      with gcc: measure what the tests reach; `sh test/coverage.sh --of FOLDER` tells
 #     --valgrind      run each test under valgrind
 #     --suite NAME    only this suite: unit, integration, memcheck (of integration), sim, worlds (of
-#                     sim), mutants, model, torture, fuzz, chaos, examples, docs
+#                     sim), mutants, model, torture, fuzz, chaos, command, examples, docs
 #
 # CC names the compiler, when the folder is new. TEST_ARGS is handed to `meson test`.
 # REDLOCK_SERVER is the server to test with: redis-server (default) or valkey-server.

@@ -18,24 +18,22 @@ void bytes_clear(struct bytes *bytes) {
     bytes->failed = false;
 }
 
-char *bytes_reserve(struct bytes *bytes, size_t more) {
+char *bytes_grow(struct bytes *bytes, size_t more) {
     if (bytes->failed) {
         return NULL;
     }
-    if (bytes->capacity - bytes->length < more) {
-        size_t capacity = bytes->capacity < 256 ? 256 : bytes->capacity;
-        while (capacity - bytes->length < more) {
-            capacity *= 2;
-        }
-        char *data = memory_realloc(bytes->allocator, bytes->data, capacity);
-        if (data == NULL) {
-            bytes->failed = true;
-            return NULL;
-        }
-        bytes->data = data;
-        bytes->capacity = capacity;
+    size_t capacity = bytes->capacity < 256 ? 256 : bytes->capacity;
+    while (capacity - bytes->length < more) {
+        capacity *= 2;
     }
-    return bytes->data + bytes->length;
+    char *data = memory_realloc(bytes->allocator, bytes->data, capacity);
+    if (data == NULL) {
+        bytes->failed = true;
+        return NULL;
+    }
+    bytes->data = data;
+    bytes->capacity = capacity;
+    return data + bytes->length;
 }
 
 void bytes_append(struct bytes *bytes, const char *data, size_t length) {

@@ -18,11 +18,17 @@ void bytes_init(struct bytes *bytes, const redlock_allocator *allocator);
 void bytes_finish(struct bytes *bytes);
 void bytes_clear(struct bytes *bytes);
 
+/* Gets the memory for bytes_reserve. */
+char *bytes_grow(struct bytes *bytes, size_t more);
+
 /*
  * Makes room for `more` bytes and returns their start; the caller writes there and adds the number
  * of bytes written to `length`. Returns NULL, and sets `failed`, when out of memory.
  */
-char *bytes_reserve(struct bytes *bytes, size_t more);
+static inline char *bytes_reserve(struct bytes *bytes, size_t more) {
+    bool has_room = bytes->capacity - bytes->length >= more && bytes->data != NULL;
+    return has_room && !bytes->failed ? bytes->data + bytes->length : bytes_grow(bytes, more);
+}
 
 /*
  * Appends `length` bytes. Sets `failed` when out of memory, so that a caller may check once after

@@ -3,7 +3,9 @@
 #define REDLOCK_LOG_H
 
 #include <redlock.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct log {
     redlock_log_cb *write; /* NULL: nobody listens */
@@ -15,7 +17,12 @@ static inline bool log_wants(const struct log *log, redlock_log_level level) {
     return log->write != NULL && level >= log->level;
 }
 
-__attribute__((format(printf, 3, 4))) void log_line(const struct log *log, redlock_log_level level,
-                                                    const char *format, ...);
+/*
+ * Writes a line of a level that is wanted. `left_out` is the number of lines alike that were left
+ * out before, which the end of the line tells.
+ */
+__attribute__((format(printf, 4, 0))) void log_line(const struct log *log, redlock_log_level level,
+                                                    uint64_t left_out, const char *format,
+                                                    va_list arguments);
 
 #endif

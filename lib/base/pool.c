@@ -2,9 +2,9 @@
 
 #include "base/memory.h"
 
-/* The link in front of each object, so that a spare object keeps its content. */
+/* A spare object: its first pointer is the link to the next one. */
 struct pool_spare {
-    _Alignas(max_align_t) struct pool_spare *next;
+    struct pool_spare *next;
 };
 
 void pool_init(struct pool *pool, const redlock_allocator *allocator, const struct pool_kind *kind,
@@ -14,7 +14,7 @@ void pool_init(struct pool *pool, const redlock_allocator *allocator, const stru
 
 static void discard(struct pool *pool, struct pool_spare *spare) {
     if (pool->kind->take_down != NULL) {
-        pool->kind->take_down(spare + 1);
+        pool->kind->take_down(spare, pool->context);
     }
     memory_free(pool->allocator, spare);
 }
@@ -33,21 +33,21 @@ void *pool_take(struct pool *pool) {
     if (spare != NULL) {
         pool->first = spare->next;
         pool->spares--;
-        return spare + 1;
+        return spare;
     }
-    spare = memory_zalloc(pool->allocator, sizeof(*spare) + pool->kind->size);
-    if (spare == NULL) {
+    void *object = memory_zalloc(pool->allocator, pool->kind->size);
+    if (object == NULL) {
         return NULL;
     }
-    if (pool->kind->set_up != NULL && !pool->kind->set_up(spare + 1, pool->context)) {
-        memory_free(pool->allocator, spare);
+    if (pool->kind->set_up != NULL && !pool->kind->set_up(object, pool->context)) {
+        memory_free(pool->allocator, object);
         return NULL;
     }
-    return spare + 1;
+    return object;
 }
 
 void pool_put(struct pool *pool, void *object) {
-    struct pool_spare *spare = (struct pool_spare *)object - 1;
+    struct pool_spare *spare = object;
     if (pool->spares >= pool->kind->max_spares) {
         discard(pool, spare);
         return;

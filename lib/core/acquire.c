@@ -1,41 +1,39 @@
 #include "core/acquire.h"
 
 #include "core/backoff.h"
+#include "core/hint.h"
 #include "core/hold.h"
 #include "core/permits.h"
 #include "core/tries.h"
 #include "core/validity.h"
 
-/* Hops in a row before a pause: otherwise requests that compete for the last permit would spin. */
-#define HOPS_MAX 4
-
 /* Returns the instant at which a round sent now leaves too little validity. */
 static uint64_t useless_at(const struct lease *lease, uint64_t now) {
-    const struct lease_terms *terms = &lease->terms;
-    return nanos_sub(validity_end(now, terms->ttl, terms->drift), terms->min_validity);
+    const struct lease_terms *terms = lease->terms;
+    return nanos_sub(validity_end(now, lease->ttl, terms->drift), terms->min_validity);
 }
 
 void acquire_ask(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease_set_state(lease, LEASE_ACQUIRING);
-    lease->asked_at = now;
-    lease->poll_at = NANOS_NEVER;
-    update_send(update, lease->terms.queues ? ROUND_QUEUE : ROUND_ACQUIRE, 0);
+    hint_asked(lease, now);
+    lease->trying.poll_at = NANOS_NEVER;
     /* A quorum that comes after the validity is over would be of no use: do not wait for it. */
-    lease_await_round(lease, now, useless_at(lease, now));
+    lease_send(lease, lease->terms->queues ? ROUND_QUEUE : ROUND_ACQUIRE, now,
+               useless_at(lease, now), update);
 }
 
 void acquire_try(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease->tries++;
-    lease->may_hold = 0;
-    lease->settle_at = NANOS_NEVER;
+    lease->may_hold = lease->trying.may_place = 0;
+    lease->trying.settle_at = NANOS_NEVER;
     acquire_ask(lease, now, update);
 }
 
 void acquire_begin(struct lease *lease, uint64_t now, struct lease_update *update) {
-    uint32_t permits = lease->terms.permits;
-    lease->hops_left = HOPS_MAX;
+    uint32_t permits = lease->terms->permits;
+    lease->trying.hops_left = ACQUIRE_HOPS_MAX;
     if (permits > 0) {
-        lease->permit = (uint32_t)(backoff_random(&lease->seed) % permits);
+        lease->permit = (uint8_t)(backoff_random(lease->terms->seed) % permits);
     }
     acquire_try(lease, now, update);
 }
@@ -52,15 +50,15 @@ void acquire_fail(struct lease *lease, redlock_status status, uint64_t now,
 /* Goes on to another permit if the nodes know of one that is free; returns whether it did. */
 static bool hop(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update) {
-    struct permit_choice choice = permits_choose(round, lease->permit, &lease->seed);
-    lease->permit = choice.permit;
-    if (!choice.is_promising || round->verdict == ROUND_YES || lease->hops_left == 0 ||
-        now >= lease->terms.give_up_at) {
-        lease->hops_left = HOPS_MAX;
+    struct permit_choice choice = permits_choose(round, lease->permit, lease->terms->seed);
+    lease->permit = (uint8_t)choice.permit;
+    if (!choice.is_promising || round->verdict == ROUND_YES || lease->trying.hops_left == 0 ||
+        now >= lease->trying.give_up_at) {
+        lease->trying.hops_left = ACQUIRE_HOPS_MAX;
         return false;
     }
     lease->hops++;
-    lease->hops_left--;
+    lease->trying.hops_left--;
     update->undo = lease->may_hold;
     acquire_try(lease, now, update);
     return true;
@@ -69,22 +67,22 @@ static bool hop(struct lease *lease, const struct round *round, uint64_t now,
 void acquire_give_up(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update) {
     uint32_t deniers = round_deniers(round);
-    lease->failure = tries_failure(round);
+    lease->failure = (int8_t)tries_failure(round);
     if (deniers == 0) {
         update->undo = lease->may_hold;
         acquire_fail(lease, lease->failure, now, update);
         return;
     }
     lease_set_state(lease, LEASE_SETTLING);
-    lease_await_round(lease, now, NANOS_NEVER);
-    update_send(update, ROUND_SETTLE, deniers);
+    lease_send(lease, ROUND_SETTLE, now, NANOS_NEVER, update);
+    update->awaited = deniers;
 }
 
 /* Undoes the failed try at the nodes of `lease->may_hold`, and goes on to the next try, if any. */
 static void try_failed(struct lease *lease, const struct round *round, uint64_t now,
                        struct lease_update *update) {
     uint64_t delay;
-    lease->failure = tries_failure(round);
+    lease->failure = (int8_t)tries_failure(round);
     if (hop(lease, round, now, update)) {
         return;
     }
@@ -99,32 +97,31 @@ static void try_failed(struct lease *lease, const struct round *round, uint64_t 
 
 void acquire_again(struct lease *lease, uint64_t now, struct lease_update *update) {
     assert(lease->state == LEASE_BACKOFF);
-    if (now >= lease->terms.give_up_at) {
+    if (now >= lease->trying.give_up_at) {
         acquire_fail(lease, lease->failure, now, update);
     } else {
-        lease->yields = 0;
+        lease->trying.yields = 0;
         acquire_try(lease, now, update);
     }
 }
 
 /* Raises the counters to the fence, within the time of the try, as often as needed. */
-static void raise_fence(struct lease *lease, uint64_t now, struct lease_update *update) {
+static void raise_fence(struct lease *lease, uint64_t now, uint64_t until,
+                        struct lease_update *update) {
     lease_set_state(lease, LEASE_RAISING);
-    update_send(update, ROUND_RAISE, 0);
-    lease_await_round(lease, now, lease->useless_at);
+    lease_send(lease, ROUND_RAISE, now, until, update);
 }
 
 void acquire_confirm(struct lease *lease, uint64_t now, struct lease_update *update) {
-    lease->useless_at = useless_at(lease, now);
-    raise_fence(lease, now, update);
+    raise_fence(lease, now, useless_at(lease, now), update);
 }
 
 /* Takes a quorum of which some were pushed, whose nodes keep the key for a claim. */
 static void take_pushes(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
                         struct lease_update *update) {
     uint64_t until = round_certain_until(round, end);
-    bool agrees = !lease->terms.fenced || round_agrees(round, lease->fence);
-    if (lease->terms.trusts_pushes && agrees && lease_leaves_validity(lease, until, now)) {
+    bool agrees = !lease->terms->fenced || round_agrees(round, lease->fence);
+    if (lease->terms->trusts_pushes && agrees && lease_leaves_validity(lease, until, now)) {
         hold_begin(lease, round, until, now, update);
         hold_renew_at(lease, nanos_add(now, nanos_sub(until, now) / 4));
     } else {
@@ -141,15 +138,16 @@ static bool needed_pushes(const struct round *round) {
 void acquire_decided(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update) {
     assert(round->kind == ROUND_ACQUIRE || round->kind == ROUND_QUEUE);
-    uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
+    uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
     lease->may_hold |= round_possible_holders(round);
-    lease->fence = lease->terms.fenced ? round_fence(round) : 0;
+    lease->may_hold |= lease->trying.may_place;
+    lease->fence = lease->terms->fenced ? round_fence(round) : 0;
     if (round->verdict == ROUND_YES && needed_pushes(round)) {
         take_pushes(lease, round, end, now, update);
     } else if (round->verdict != ROUND_YES || !lease_leaves_validity(lease, end, now)) {
         try_failed(lease, round, now, update);
-    } else if (lease->terms.fenced && !round_agrees(round, lease->fence)) {
-        raise_fence(lease, now, update);
+    } else if (lease->terms->fenced && !round_agrees(round, lease->fence)) {
+        raise_fence(lease, now, round->useless_at, update);
     } else {
         hold_begin(lease, round, end, now, update);
     }
@@ -163,14 +161,14 @@ void acquire_decided(struct lease *lease, const struct round *round, uint64_t no
 void acquire_raise_decided(struct lease *lease, const struct round *round, uint64_t now,
                            struct lease_update *update) {
     assert(round->kind == ROUND_RAISE);
-    uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
+    uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
     bool is_further = round->verdict == ROUND_YES && !round_agrees(round, lease->fence);
     if (round->verdict != ROUND_YES || !lease_leaves_validity(lease, end, now) ||
-        (is_further && now >= lease->useless_at)) {
+        (is_further && now >= round->useless_at)) {
         try_failed(lease, round, now, update);
     } else if (is_further) {
         lease->fence = round_fence(round);
-        raise_fence(lease, now, update);
+        raise_fence(lease, now, round->useless_at, update);
     } else {
         hold_begin(lease, round, end, now, update);
     }

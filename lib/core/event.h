@@ -14,42 +14,78 @@
 #include <stdint.h>
 
 /*
- * EVENT(name, fields), FIELD(type, name). Strings belong to the emitter, and are valid during the
- * call of a sink. Durations are in nanoseconds unless their name says otherwise.
- *
- * node_*        an uplink changes state, or the verdict on a node's trust changes
- * channel_*     a node's messages arrive, arrive no more, or are refused: once until they arrive
- * round_sent    a round's command is on its way, or will be at the end of the turn
- * vote_cast     a node's vote is counted in its round
- * round_decided a vote, or the deadline, has decided the round
- * lock_changed  a lease changes state
- * lock_*        the application is told: before its callback
+ * EVENT(name, fields), FIELD(type, name). The types of fields, each with its C type. Strings belong
+ * to the emitter, and are valid during the call of a sink. Durations are in nanoseconds.
+ */
+typedef uint64_t event_request; /* number of the request that the event is of; 0: of none */
+typedef const char *event_node; /* name of the node that the event is of */
+typedef const char *event_text;
+typedef uint64_t event_nanos;
+typedef uint64_t event_number;
+typedef bool event_flag;
+typedef enum round_kind event_round;
+typedef enum round_verdict event_verdict;
+typedef redlock_vote event_vote;
+typedef enum lease_state event_state;
+typedef redlock_status event_status;
+
+/*
+ * node_*           an uplink changes state, or the verdict on a node's trust changes
+ * channel_*        a node's messages arrive, arrive no more, or are refused: once until they arrive
+ * node_refused     a node's first error of its kind on a connection
+ * node_evicts      a node's memory policy may evict locks; once
+ * address_failed   one of several addresses of a node's name did not answer
+ * tracking_refused a node tells no news of changed keys, for lack of a right unless `right` is ""
+ * debts_dropped    so many releases are not remembered for a node
+ * node_left        a node is in no list any more
+ * change_*         a change of the list of nodes begins, or ends
+ * round_sent       a round's command is on its way, or will be at the end of the turn
+ * vote_cast        a node's vote is counted in its round
+ * round_decided    a vote, or the deadline, has decided the round
+ * release_dropped  memory was lacking to send a release that was owed
+ * lock_asked       a request is accepted
+ * lock_changed     a lease changes state
+ * lock_*           the application is told: before its callback
  */
 #define EVENTS(EVENT, FIELD)                                                                       \
-    EVENT(node_up, FIELD(const char *, node))                                                      \
-    EVENT(node_down, FIELD(const char *, node) FIELD(const char *, reason)                         \
-                         FIELD(uint64_t, retry_in) FIELD(bool, is_repeated))                       \
-    EVENT(node_trusted, FIELD(const char *, node))                                                 \
-    EVENT(node_distrusted, FIELD(const char *, node) FIELD(const char *, why)                      \
-                               FIELD(uint64_t, ends_in) FIELD(bool, ends))                         \
-    EVENT(channel_up, FIELD(const char *, node))                                                   \
-    EVENT(channel_down, FIELD(const char *, node) FIELD(const char *, reason)                      \
-                            FIELD(uint64_t, retry_in) FIELD(bool, is_repeated))                    \
-    EVENT(channel_refused, FIELD(const char *, node) FIELD(const char *, why))                     \
-    EVENT(round_sent, FIELD(const char *, key) FIELD(enum round_kind, round))                      \
-    EVENT(vote_cast, FIELD(const char *, key) FIELD(enum round_kind, round)                        \
-                         FIELD(const char *, node) FIELD(redlock_vote, vote))                      \
-    EVENT(round_decided, FIELD(const char *, key) FIELD(enum round_kind, round)                    \
-                             FIELD(enum round_verdict, verdict))                                   \
+    EVENT(node_up, FIELD(node, node))                                                              \
+    EVENT(node_down,                                                                               \
+          FIELD(node, node) FIELD(text, reason) FIELD(nanos, retry_in) FIELD(flag, is_repeated))   \
+    EVENT(node_trusted, FIELD(node, node))                                                         \
+    EVENT(node_distrusted,                                                                         \
+          FIELD(node, node) FIELD(text, why) FIELD(nanos, ends_in) FIELD(flag, ends))              \
+    EVENT(channel_up, FIELD(node, node))                                                           \
+    EVENT(channel_down,                                                                            \
+          FIELD(node, node) FIELD(text, reason) FIELD(nanos, retry_in) FIELD(flag, is_repeated))   \
+    EVENT(channel_refused, FIELD(node, node) FIELD(text, why))                                     \
+    EVENT(node_refused, FIELD(node, node) FIELD(text, why) FIELD(flag, is_misconfigured))          \
+    EVENT(node_evicts, FIELD(node, node) FIELD(text, policy))                                      \
+    EVENT(address_failed, FIELD(node, node) FIELD(text, address) FIELD(text, reason))              \
+    EVENT(tracking_refused, FIELD(node, node) FIELD(text, right) FIELD(text, why))                 \
+    EVENT(debts_dropped, FIELD(node, node) FIELD(number, releases))                                \
+    EVENT(node_left, FIELD(node, node))                                                            \
+    EVENT(change_begun, FIELD(number, nodes) FIELD(number, next))                                  \
+    EVENT(change_committed, FIELD(number, nodes))                                                  \
+    EVENT(change_abandoned, FIELD(number, nodes))                                                  \
+    EVENT(round_sent, FIELD(request, request) FIELD(text, key) FIELD(round, round))                \
+    EVENT(vote_cast, FIELD(request, request) FIELD(text, key) FIELD(round, round)                  \
+                         FIELD(node, node) FIELD(vote, vote))                                      \
+    EVENT(round_decided,                                                                           \
+          FIELD(request, request) FIELD(text, key) FIELD(round, round) FIELD(verdict, verdict))    \
+    EVENT(release_dropped, FIELD(request, request) FIELD(text, key))                               \
+    EVENT(lock_asked, FIELD(request, request) FIELD(text, key))                                    \
     EVENT(lock_changed,                                                                            \
-          FIELD(const char *, key) FIELD(enum lease_state, before) FIELD(enum lease_state, after)) \
-    EVENT(lock_acquired, FIELD(const char *, key) FIELD(redlock_status, status)                    \
-                             FIELD(uint32_t, tries) FIELD(uint64_t, waited))                       \
-    EVENT(lock_extended, FIELD(const char *, key) FIELD(redlock_status, status))                   \
-    EVENT(lock_lost, FIELD(const char *, key) FIELD(redlock_status, status))                       \
-    EVENT(lock_released, FIELD(const char *, key) FIELD(redlock_status, status))
+          FIELD(request, request) FIELD(text, key) FIELD(state, before) FIELD(state, after))       \
+    EVENT(lock_acquired, FIELD(request, request) FIELD(text, key) FIELD(status, status)            \
+                             FIELD(number, tries) FIELD(nanos, waited))                            \
+    EVENT(lock_extended, FIELD(request, request) FIELD(text, key) FIELD(status, status))           \
+    EVENT(lock_lost, FIELD(request, request) FIELD(text, key) FIELD(status, status))               \
+    EVENT(lock_released, FIELD(request, request) FIELD(text, key) FIELD(status, status))
 
-#define EVENT_MEMBER(type, name) type name;
+/* The most fields of an event, the request and the node aside. */
+#define EVENT_FIELDS_MAX 4
+
+#define EVENT_MEMBER(type, name) event_##type name;
 #define EVENT_STRUCT(name, fields)                                                                 \
     struct event_##name {                                                                          \
         fields                                                                                     \
@@ -62,6 +98,7 @@ EVENTS(EVENT_STRUCT, EVENT_MEMBER)
 #define EVENT_KIND(name, fields) EVENT_##name,
 enum event_kind { EVENTS(EVENT_KIND, EVENT_NO_MEMBER) EVENT_COUNT };
 #undef EVENT_KIND
+_Static_assert(EVENT_COUNT < 32, "masks of events have 32 bits");
 
 struct event {
     enum event_kind kind;

@@ -4,16 +4,16 @@
 #include "core/hold.h"
 
 bool handover_is_possible(const struct lease *from, const struct lease *to, uint64_t now) {
-    return lease_is_held(from) && !from->extending && now < to->terms.give_up_at &&
-           now < from->lost_at;
+    return lease_is_held(from) && !from->extending && now < to->trying.give_up_at &&
+           now < from->holding.lost_at;
 }
 
 bool handover_is_silent(const struct lease *from, const struct lease *to, uint64_t now) {
-    const struct lease_terms *terms = &from->terms;
-    uint64_t usual = terms->trusts_pushes ? terms->claim : terms->ttl;
-    uint64_t least = nanos_max(usual - usual / 4, to->terms.min_validity);
-    return !terms->fenced && terms->ttl == to->terms.ttl && terms->watchdog == to->terms.watchdog &&
-           !from->is_unrenewed && nanos_sub(from->lost_at, now) > least;
+    const struct lease_terms *terms = from->terms;
+    uint64_t usual = terms->trusts_pushes ? terms->claim : from->ttl;
+    uint64_t least = nanos_max(usual - usual / 4, to->terms->min_validity);
+    return !terms->fenced && from->ttl == to->ttl && terms->watchdog == to->terms->watchdog &&
+           !from->is_unrenewed && nanos_sub(from->holding.lost_at, now) > least;
 }
 
 /* Moves what the nodes have, or may have. */
@@ -24,24 +24,24 @@ static void move_keys(struct lease *from, struct lease *to) {
 
 /* Moves the validity, and the renewal under way, if any. */
 static void move_validity(const struct lease *from, struct lease *to, uint64_t now) {
-    to->acquired_at = to->told_at = now;
-    to->topped_up = from->topped_up;
-    to->validity_end = from->validity_end;
-    to->lost_at = from->lost_at;
-    to->phase = from->phase;
-    hold_renew_at(to, from->renew_at);
-    if (from->state == LEASE_RENEWING) {
-        lease_set_state(to, LEASE_RENEWING);
-        to->wake_at = from->wake_at;
-        to->patience = from->patience;
-        to->useless_at = from->useless_at;
+    to->told_at = now;
+    to->was_acquired = true;
+    to->holding = from->holding;
+    to->holding.hurried = 0;
+    to->asked_at = from->asked_at;
+    if (from->state == LEASE_HELD) { /* renewals that max_hold has ended begin anew, at once */
+        hold_renew_at(to, from->renews ? from->wake_at : now);
+        return;
     }
+    hold_renew_at(to, now);
+    lease_set_state(to, LEASE_RENEWING);
+    to->wake_at = from->wake_at;
 }
 
 static void end(struct lease *lease, struct lease_update *update) {
     lease_set_state(lease, LEASE_RELEASING);
     lease_set_state(lease, LEASE_OVER);
-    lease->validity_end = 0;
+    lease->holding.validity_end = 0;
     lease->wake_at = NANOS_NEVER;
     update_tell(update, LEASE_RELEASED, REDLOCK_OK);
 }

@@ -1,44 +1,49 @@
 #include "core/hold.h"
 
+#include "core/hint.h"
 #include "core/renewal.h"
 #include "core/validity.h"
 
 /* The loss is told so much before its time: a loop's timers are late by up to their grain. */
 #define LOSS_MARGIN (10 * NANOS_PER_MS)
 
-static void rest(struct lease *lease) {
+/* Waits in HELD for the next renewal, planned for `at` (NANOS_NEVER: none), or for the loss. */
+static void rest(struct lease *lease, uint64_t at) {
     lease_set_state(lease, LEASE_HELD);
-    lease->wake_at = nanos_min(lease->renew_at, lease->lost_at);
+    lease->renews = at != NANOS_NEVER;
+    uint64_t due = lease->renews ? hint_due(lease, at) : NANOS_NEVER;
+    lease->wake_at = nanos_min(due, lease->holding.lost_at);
 }
 
 /* ---- validity ---- */
 
 /* Prolongs the validity, never shortens it: an end that is no later also leaves the margin. */
 static void set_validity(struct lease *lease, uint64_t end, uint64_t now) {
-    if (end <= lease->validity_end) {
+    struct lease_holding *holding = &lease->holding;
+    if (end <= holding->validity_end) {
         return;
     }
-    lease->validity_end = end;
     uint64_t left = nanos_sub(end, now);
-    lease->lost_at = nanos_sub(lease->validity_end, nanos_min(LOSS_MARGIN, left / 8));
+    holding->validity_end = end;
+    holding->lost_at = nanos_sub(end, nanos_min(LOSS_MARGIN, left / 8));
 }
 
-static void plan_renewal(struct lease *lease, uint64_t at) {
-    uint64_t last = nanos_add(lease->acquired_at, lease->terms.max_hold);
-    lease->renew_at = lease->terms.watchdog && at <= last ? at : NANOS_NEVER;
+/* Returns the instant of a renewal that is due at `at`; NANOS_NEVER: none is planned any more. */
+static uint64_t plan_renewal(const struct lease *lease, uint64_t at) {
+    uint64_t last = nanos_add(lease->told_at, lease->terms->max_hold);
+    return lease->terms->watchdog && at <= last ? at : NANOS_NEVER;
 }
 
 static void round_was_yes(struct lease *lease, const struct round *round, uint64_t end,
                           uint64_t now) {
     lease->is_unrenewed = false;
-    lease->hurried = 0;
+    lease->holding.hurried = 0;
     set_validity(lease, end, now);
-    plan_renewal(lease, renewal_next(lease->phase, lease->terms.ttl, round->start));
-    rest(lease);
+    rest(lease, plan_renewal(lease, renewal_next(lease->holding.phase, lease->ttl, round->start)));
 }
 
 static void draw_phase(struct lease *lease, uint64_t start) {
-    lease->phase = renewal_draw_phase(start, lease->terms.ttl, &lease->seed);
+    lease->holding.phase = renewal_draw_phase(start, lease->ttl, lease->terms->seed);
 }
 
 /* ---- topping up ---- */
@@ -46,10 +51,11 @@ static void draw_phase(struct lease *lease, uint64_t start) {
 /* Gives the key to nodes that lack it, for as long as the nodes that have it keep it. */
 static void top_up(struct lease *lease, uint32_t lacking, uint64_t until, uint64_t now,
                    struct lease_update *update) {
-    update->top_up = lacking & lease->members & ~lease->topped_up;
+    update->top_up = lacking & lease->members & ~lease->holding.topped_up;
     update->top_up_ttl = nanos_sub(until, now);
-    lease->topped_up |= update->top_up;
+    lease->holding.topped_up |= update->top_up;
     lease->may_hold |= update->top_up;
+    update->watch |= lease->terms->watches && update->top_up != 0;
 }
 
 /* Returns a mask of the nodes without the key, and of those that were not asked. */
@@ -65,9 +71,9 @@ static void top_up_after(struct lease *lease, const struct round *round, uint64_
 
 void hold_top_up_joining(struct lease *lease, uint32_t joining, uint64_t now,
                          struct lease_update *update) {
-    if (lease_is_held(lease) && now < lease->lost_at) {
-        lease->topped_up &= ~joining; /* their slots were other nodes' then */
-        top_up(lease, joining, lease->validity_end, now, update);
+    if (lease_is_held(lease) && now < lease->holding.lost_at) {
+        lease->holding.topped_up &= ~joining; /* their slots were other nodes' then */
+        top_up(lease, joining, lease->holding.validity_end, now, update);
     }
 }
 
@@ -76,17 +82,20 @@ void hold_top_up_joining(struct lease *lease, uint32_t joining, uint64_t now,
 void hold_begin(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
                 struct lease_update *update) {
     uint64_t since = round->pushed != 0 ? now : round->start;
-    lease->acquired_at = lease->told_at = now;
+    lease->told_at = now;
+    lease->was_acquired = true;
+    lease->holding = (struct lease_holding){0};
     draw_phase(lease, since);
-    lease->stay_until = lease->terms.min_hold != 0 ? nanos_add(since, lease->terms.min_hold) : 0;
+    lease->holding.stay_until =
+        lease->terms->min_hold != 0 ? nanos_add(since, lease->terms->min_hold) : 0;
     round_was_yes(lease, round, end, now);
+    update->watch = lease->terms->watches;
     update->top_up_later = (lacking_after(round) & lease->members) != 0;
     update_tell(update, LEASE_ACQUIRED, REDLOCK_OK);
 }
 
 void hold_renew_at(struct lease *lease, uint64_t at) {
-    plan_renewal(lease, at);
-    rest(lease);
+    rest(lease, plan_renewal(lease, at));
 }
 
 void hold_end_extension(struct lease *lease, redlock_status status, struct lease_update *update) {
@@ -96,12 +105,19 @@ void hold_end_extension(struct lease *lease, redlock_status status, struct lease
     }
 }
 
+void hold_hint(struct lease *lease) {
+    lease->is_hinted = lease_is_held(lease) && lease->terms->watches;
+    if (lease->is_hinted && lease->state == LEASE_HELD) {
+        rest(lease, lease->renews ? lease->wake_at : NANOS_NEVER);
+    }
+}
+
 static void lose(struct lease *lease, redlock_status status, struct lease_update *update) {
     hold_end_extension(lease, status, update);
     lease_set_state(lease, LEASE_LOST);
-    lease->loss = status;
+    lease->loss = (int8_t)status;
     lease->is_unrenewed = false;
-    lease->validity_end = 0;
+    lease->holding.validity_end = 0;
     lease->wake_at = NANOS_NEVER;
     update_tell(update, LEASE_LOSS, status);
 }
@@ -110,16 +126,15 @@ static void lose(struct lease *lease, redlock_status status, struct lease_update
 
 static void renew(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease_set_state(lease, LEASE_RENEWING);
-    lease->topped_up = 0;
-    update_send(update, ROUND_RENEW, 0);
-    lease_await_round(lease, now, lease->lost_at);
+    lease->holding.topped_up = 0;
+    hint_asked(lease, now);
+    lease_send(lease, ROUND_RENEW, now, lease->holding.lost_at, update);
 }
 
 /* The timer may come late: max_hold may be over by now. */
 static void renew_unless_too_late(struct lease *lease, uint64_t now, struct lease_update *update) {
-    plan_renewal(lease, now);
-    if (lease->renew_at == NANOS_NEVER) {
-        rest(lease);
+    if (plan_renewal(lease, now) == NANOS_NEVER) {
+        rest(lease, NANOS_NEVER);
     } else {
         renew(lease, now, update);
     }
@@ -127,17 +142,17 @@ static void renew_unless_too_late(struct lease *lease, uint64_t now, struct leas
 
 void hold_extend(struct lease *lease, uint64_t ttl, uint64_t now, struct lease_update *update) {
     assert(!lease->extending);
-    lease->extension_ttl = ttl;
-    lease->longest_ttl = nanos_max(lease->longest_ttl, nanos_add(ttl, lease->terms.lock_delay));
+    lease->longest_ttl = nanos_max(lease->longest_ttl, nanos_add(ttl, lease->terms->lock_delay));
     lease->extending = true;
     renew(lease, now, update);
+    update->ttl = ttl;
 }
 
 void hold_renewal_failed(struct lease *lease, uint64_t now) {
-    uint64_t left = nanos_sub(lease->lost_at, now);
+    uint64_t left = nanos_sub(lease->holding.lost_at, now);
     lease->is_unrenewed = true;
-    plan_renewal(lease, renewal_retry(now, left, lease->terms.ttl, &lease->seed));
-    rest(lease);
+    uint64_t at = renewal_retry(now, left, lease->ttl, lease->terms->seed);
+    rest(lease, plan_renewal(lease, at));
 }
 
 /*
@@ -149,15 +164,15 @@ static bool wait_on(struct lease *lease, const struct round *round, uint64_t now
         !round_needs_silent(round)) {
         return false;
     }
-    uint64_t left = nanos_sub(lease->useless_at, now);
+    uint64_t left = nanos_sub(round->useless_at, now);
     lease->is_unrenewed = true;
-    lease->wake_at = left > 2 * LOSS_MARGIN ? nanos_add(now, left / 2) : lease->useless_at;
+    lease->wake_at = left > 2 * LOSS_MARGIN ? nanos_add(now, left / 2) : round->useless_at;
     return true;
 }
 
 bool hold_woken(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update) {
-    if (now >= lease->lost_at) {
+    if (now >= lease->holding.lost_at) {
         lose(lease, REDLOCK_EEXPIRED, update);
         return true;
     }
@@ -178,13 +193,14 @@ static bool may_hurry(const struct lease *lease, const struct round *round, uint
     bool is_stuck = lease_is_watchdog_renewing(lease) && round->verdict == ROUND_OPEN &&
                     round_is_completed_by(round, up);
     return lease->is_unrenewed && (lease->state == LEASE_HELD || is_stuck) &&
-           lease->hurried < (uint32_t)__builtin_popcount(lease->members) && now < lease->lost_at;
+           lease->holding.hurried < (uint32_t)__builtin_popcount(lease->members) &&
+           now < lease->holding.lost_at;
 }
 
 void hold_hurry(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
                 struct lease_update *update) {
     if (may_hurry(lease, round, up, now)) {
-        lease->hurried++;
+        lease->holding.hurried++;
         renew_unless_too_late(lease, now, update);
     }
 }
@@ -192,9 +208,9 @@ void hold_hurry(struct lease *lease, const struct round *round, uint32_t up, uin
 void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
                   struct lease_update *update) {
     assert(round->kind == ROUND_RENEW);
-    uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
+    uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
     redlock_status status = REDLOCK_OK;
-    if (now >= lease->validity_end) {
+    if (now >= lease->holding.validity_end) {
         lose(lease, REDLOCK_EEXPIRED, update);
         return;
     }
@@ -204,11 +220,12 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
     }
     if (round->verdict == ROUND_YES && lease_leaves_validity(lease, end, now)) {
         if (lease->extending) {
-            lease->terms.ttl = lease->extension_ttl;
+            lease->ttl = round->ttl; /* of renewals, too */
             draw_phase(lease, round->start);
         }
         round_was_yes(lease, round, end, now);
         top_up_after(lease, round, now, update);
+        update->watch = lease->terms->watches;
     } else {
         status = round->verdict == ROUND_YES ? REDLOCK_EEXPIRED : REDLOCK_ENOQUORUM;
         if (round->verdict == ROUND_NO && round_was_kept(round)) { /* the next list lacks it yet */
@@ -221,7 +238,7 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
 
 /* Counts a renewal whose quorum was complete only after its round had ended. */
 static void renewed_late(struct lease *lease, const struct round *round, uint64_t now) {
-    uint64_t end = validity_end(round->start, round->ttl, lease->terms.drift);
+    uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
     if (lease_leaves_validity(lease, end, now)) {
         round_was_yes(lease, round, end, now);
     }
@@ -229,7 +246,7 @@ static void renewed_late(struct lease *lease, const struct round *round, uint64_
 
 void hold_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update) {
-    if (lease->state != LEASE_HELD || now >= lease->lost_at) {
+    if (lease->state != LEASE_HELD || now >= lease->holding.lost_at) {
         return;
     }
     bool is_renewed = round->kind == ROUND_RENEW && round_was_granted_late(round);

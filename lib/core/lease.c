@@ -17,53 +17,50 @@
 #include "core/tries.h"
 
 static void init(struct lease *lease, const struct lease_terms *terms, uint32_t members,
-                 uint64_t seed, uint64_t now) {
+                 uint64_t now) {
     assert(members != 0 && terms->ttl > 0 && terms->permits <= REDLOCK_MAX_PERMITS);
-    *lease = (struct lease){.terms = *terms,
+    *lease = (struct lease){.terms = terms,
+                            .ttl = terms->ttl,
                             .state = LEASE_ACQUIRING,
                             .members = members,
-                            .seed = seed,
                             .begun_at = now,
-                            .renew_at = NANOS_NEVER,
-                            .settle_at = NANOS_NEVER,
-                            .poll_at = NANOS_NEVER,
+                            .trying = {.give_up_at = nanos_add(now, terms->wait),
+                                       .settle_at = NANOS_NEVER,
+                                       .poll_at = NANOS_NEVER},
                             .longest_ttl = nanos_add(terms->ttl, terms->lock_delay)};
 }
 
 void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t members,
-                 uint64_t seed, uint64_t now, struct lease_update *update) {
-    init(lease, terms, members, seed, now);
+                 uint64_t now, struct lease_update *update) {
+    init(lease, terms, members, now);
     *update = (struct lease_update){0};
     acquire_begin(lease, now, update);
 }
 
 void lease_wait(struct lease *lease, const struct lease_terms *terms, uint32_t members,
-                uint64_t seed, uint64_t now) {
-    init(lease, terms, members, seed, now);
+                uint64_t now) {
+    init(lease, terms, members, now);
     lease_set_state(lease, LEASE_QUEUED);
-    lease->wake_at = terms->give_up_at;
+    lease->wake_at = lease->trying.give_up_at;
 }
 
 void lease_contend(struct lease *lease, uint64_t now, struct lease_update *update) {
     *update = (struct lease_update){0};
     if (lease->state == LEASE_QUEUED) { /* else it has ended meanwhile */
         acquire_begin(lease, now, update);
+        update->contends = true;
     }
 }
 
-uint64_t lease_round_ttl(const struct lease *lease) {
-    return lease->extending ? lease->extension_ttl : lease->terms.ttl;
-}
-
 uint64_t lease_validity(const struct lease *lease, uint64_t now) {
-    return lease_is_held(lease) ? nanos_sub(lease->validity_end, now) : 0;
+    return lease_is_held(lease) ? nanos_sub(lease->holding.validity_end, now) : 0;
 }
 
 /* The votes of this try and the commands of the next take no longer than a round each. */
 uint64_t lease_next_try_within(const struct lease *lease, uint64_t now) {
-    uint64_t rounds = nanos_add(lease->terms.node_timeout, lease->terms.node_timeout);
+    uint64_t rounds = nanos_add(lease->terms->node_timeout, lease->terms->node_timeout);
     return tries_may_go_on(lease, now)
-               ? nanos_min(lease->terms.ttl, nanos_add(tries_longest_delay(lease, now), rounds))
+               ? nanos_min(lease->ttl, nanos_add(tries_longest_delay(lease, now), rounds))
                : 0;
 }
 
@@ -117,9 +114,9 @@ void lease_decided(struct lease *lease, const struct round *round, uint64_t now,
     dispatch_verdict(lease, round, now, update);
 }
 
-void lease_sent(struct lease *lease, uint64_t now) {
+void lease_sent(struct lease *lease, struct round *round, uint64_t now) {
     if (lease_awaits_round(lease)) {
-        lease_await_round(lease, now, lease->useless_at);
+        round->patience = lease_await(lease, now, round->useless_at);
     }
 }
 
@@ -127,7 +124,7 @@ void lease_late_votes(struct lease *lease, const struct round *round, uint64_t n
                       struct lease_update *update) {
     *update = (struct lease_update){0};
     if (line_is_waiting(lease, round)) {
-        line_votes(lease, round, now);
+        line_votes(lease, round, now, update);
     } else {
         hold_late_votes(lease, round, now, update);
     }
@@ -135,7 +132,7 @@ void lease_late_votes(struct lease *lease, const struct round *round, uint64_t n
 
 void lease_reconsider(struct lease *lease, const struct round *tried) {
     if (lease->state == LEASE_BACKOFF || lease->state == LEASE_SETTLING) {
-        lease->failure = tries_failure(tried);
+        lease->failure = (int8_t)tries_failure(tried);
     }
 }
 
@@ -161,7 +158,7 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
     }
     round_expire(round);
     if (line_is_waiting(lease, round)) {
-        line_expired(lease, round, now);
+        line_expired(lease, round, now, update);
     } else {
         dispatch_verdict(lease, round, now, update);
     }
@@ -172,7 +169,7 @@ void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update 
     switch (lease->state) {
     case LEASE_ACQUIRING:
     case LEASE_RAISING:
-        update->undo = lease->may_hold;
+        update->undo = lease->may_hold | lease->trying.may_place;
         acquire_fail(lease, REDLOCK_ENOMEM, now, update);
         break;
     case LEASE_SETTLING:
@@ -205,6 +202,15 @@ void lease_requeue(struct lease *lease, const struct round *round, uint64_t now,
     }
 }
 
+void lease_hint(struct lease *lease, const struct round *round, struct lease_update *update) {
+    *update = (struct lease_update){0};
+    if (line_is_waiting(lease, round)) {
+        line_hint(lease);
+    } else {
+        hold_hint(lease);
+    }
+}
+
 void lease_move(struct lease *lease, uint32_t members, uint64_t now, struct lease_update *update) {
     uint32_t joining = members & ~lease->members;
     assert(members != 0);
@@ -223,7 +229,7 @@ redlock_status lease_cancel(struct lease *lease, const struct round *round, uint
     }
     bool is_trying = lease->state == LEASE_ACQUIRING || lease->state == LEASE_QUEUED;
     if (is_trying && round != NULL) {
-        update->undo = lease->may_hold | round_possible_holders(round);
+        update->undo = lease->may_hold | lease->trying.may_place | round_possible_holders(round);
     } else if (lease->state == LEASE_RAISING ||
                (lease->state == LEASE_SETTLING && round->kind != ROUND_SETTLE)) {
         update->undo = lease->may_hold; /* the SETTLE could not be sent: `round` is the try's */
@@ -235,7 +241,7 @@ redlock_status lease_cancel(struct lease *lease, const struct round *round, uint
 redlock_status lease_extend(struct lease *lease, uint64_t ttl, uint64_t now,
                             struct lease_update *update) {
     *update = (struct lease_update){0};
-    if (lease->state == LEASE_LOST || (lease_is_held(lease) && now >= lease->lost_at)) {
+    if (lease->state == LEASE_LOST || (lease_is_held(lease) && now >= lease->holding.lost_at)) {
         return REDLOCK_ELOST;
     }
     if (!lease_is_held(lease)) {
@@ -256,9 +262,8 @@ redlock_status lease_release(struct lease *lease, uint64_t now, struct lease_upd
     hold_end_extension(lease, REDLOCK_ECANCELED, update);
     lease_set_state(lease, LEASE_RELEASING);
     lease->is_unrenewed = false;
-    lease->validity_end = 0;
-    lease_await_round(lease, now, NANOS_NEVER);
-    update_send(update, ROUND_RELEASE, 0);
+    lease->holding.validity_end = 0;
+    lease_send(lease, ROUND_RELEASE, now, NANOS_NEVER, update);
     return REDLOCK_OK;
 }
 

@@ -20,16 +20,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Begins to acquire at `members`, a mask of nodes. `seed` is for the jitter of this lease. */
+/* Begins to acquire at `members`, a mask of nodes. `terms` must live as long as the lease. */
 void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t members,
-                 uint64_t seed, uint64_t now, struct lease_update *update);
+                 uint64_t now, struct lease_update *update);
 
 /*
  * Begins to wait for another request of the client, which hands its lock over (core/handover.h), or
  * until lease_contend; asks no node.
  */
 void lease_wait(struct lease *lease, const struct lease_terms *terms, uint32_t members,
-                uint64_t seed, uint64_t now);
+                uint64_t now);
 
 /* Begins to acquire, after lease_wait, unless the lease has ended since. */
 void lease_contend(struct lease *lease, uint64_t now, struct lease_update *update);
@@ -76,16 +76,19 @@ void lease_requeue(struct lease *lease, const struct round *round, uint64_t now,
                    struct lease_update *update);
 
 /*
+ * Takes a hint that the key may have changed at a node: asks all nodes soon (core/hint.h). `round`
+ * is the latest one, or NULL.
+ */
+void lease_hint(struct lease *lease, const struct round *round, struct lease_update *update);
+
+/*
  * Reads anew from its round why the last try failed: votes may have come since. To be called before
  * an event that may end the acquisition, so that its status is that of the votes at that time.
  */
 void lease_reconsider(struct lease *lease, const struct round *tried);
 
-/* Returns the TTL that the round to be sent asks for. */
-uint64_t lease_round_ttl(const struct lease *lease);
-
 /* Notes that the round of the last update has been written: the nodes' time begins now. */
-void lease_sent(struct lease *lease, uint64_t now);
+void lease_sent(struct lease *lease, struct round *round, uint64_t now);
 
 /* Notes that there was no memory to send the round of the last update. */
 void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update *update);

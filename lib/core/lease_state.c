@@ -25,11 +25,20 @@ const char *lease_state_name(enum lease_state state) {
 /* A renewal is in less of a hurry than an acquisition; an application waits for its extension. */
 static uint64_t patience(const struct lease *lease, uint64_t now, uint64_t useless_at) {
     return lease_is_watchdog_renewing(lease) ? nanos_sub(useless_at, now) / 2
-                                             : lease->terms.node_timeout;
+                                             : lease->terms->node_timeout;
 }
 
-void lease_await_round(struct lease *lease, uint64_t now, uint64_t useless_at) {
-    lease->useless_at = useless_at;
-    lease->patience = nanos_min(patience(lease, now, useless_at), nanos_sub(useless_at, now));
-    lease->wake_at = nanos_add(now, lease->patience);
+uint64_t lease_await(struct lease *lease, uint64_t now, uint64_t useless_at) {
+    uint64_t allowed = nanos_min(patience(lease, now, useless_at), nanos_sub(useless_at, now));
+    lease->wake_at = nanos_add(now, allowed);
+    return allowed;
+}
+
+void lease_send(struct lease *lease, enum round_kind kind, uint64_t now, uint64_t useless_at,
+                struct lease_update *update) {
+    update->send = true;
+    update->round = kind;
+    update->ttl = lease->ttl;
+    update->useless_at = useless_at;
+    update->patience = lease_await(lease, now, useless_at);
 }

@@ -32,6 +32,7 @@
 #define REDLOCK_CORE_LEASE_STATE_H
 
 #include "base/nanos.h"
+#include "core/update.h"
 
 #include <assert.h>
 #include <redlock.h>
@@ -52,15 +53,16 @@ enum lease_state {
     LEASE_OVER
 };
 
-/* The terms of a request. Durations in nanoseconds. Constant, but an extension changes `ttl`. */
+/* The terms of a request: constant, and shared by leases. Durations in nanoseconds. */
 struct lease_terms {
+    uint64_t *seed; /* of the jitter */
     double drift;
-    uint64_t ttl;
+    uint64_t ttl; /* until an extension gives the lease another */
     uint64_t node_timeout;
     uint64_t retry_delay;
     uint64_t retry_delay_max;
-    uint64_t give_up_at; /* the instant after which no try begins; NANOS_NEVER: no bound */
-    uint32_t retries;    /* tries after the first; UINT32_MAX: no bound */
+    uint64_t wait;    /* time within which the last try begins; NANOS_NEVER: no bound */
+    uint32_t retries; /* tries after the first; UINT32_MAX: no bound */
     uint64_t min_validity;
     bool watchdog;
     uint64_t max_hold; /* NANOS_NEVER: no bound */
@@ -71,42 +73,62 @@ struct lease_terms {
     uint64_t claim;      /* queues: time for which a node keeps the key that it has pushed */
     bool trusts_pushes;  /* queues: a quorum of pushes is told at once, and renewed soon */
     uint32_t permits;    /* the number of permits of the semaphore; 0: no semaphore */
+    bool watches;        /* nodes watch the key while it is held */
+    uint32_t replicas;   /* the number of a node's replicas that must confirm a grant */
 };
 
-struct lease {
-    struct lease_terms terms;
-    enum lease_state state;
-    uint32_t members;       /* mask: the nodes asked; changes with the client's list */
-    redlock_status failure; /* the reason why the last try failed */
-    bool extending;         /* the round of RENEWING is an extension by the application */
-    uint64_t extension_ttl; /* its TTL, which becomes that of the terms if it succeeds */
-    bool is_unrenewed;      /* the last renewal failed, or has been under way for long */
-    uint32_t hurried;       /* hurried renewals since the last one that succeeded */
-    redlock_status loss;    /* the reason why it is LOST */
-    uint32_t tries;
-    uint32_t permit;    /* the permit tried or held; in BACKOFF, the one tried next */
-    uint32_t hops;      /* tries without a pause before them, each for another permit */
-    uint32_t hops_left; /* hops allowed before the next pause */
-    uint32_t may_hold;  /* mask: nodes that may hold the key, or a place, for the current token */
-    uint32_t yields;    /* places given up for new ones, since the last try that was not */
-    uint64_t asked_at;  /* the instant at which the latest QUEUE was sent */
-    uint64_t settle_at; /* the instant at which grants of less than a quorum are given up */
-    uint64_t poll_at;   /* the instant at which the place is asked for again */
-    uint64_t fence;     /* the counter that a quorum agrees on; 0: not fenced */
-    uint32_t topped_up; /* mask: nodes topped up since the last round was sent */
-    uint64_t begun_at;
-    uint64_t told_at; /* end of the acquisition, with or without success; 0: under way */
-    uint64_t acquired_at;
-    uint64_t validity_end; /* 0 unless held */
+/* The part of a lease that is being acquired, or was not acquired. */
+struct lease_trying {
+    uint64_t give_up_at; /* the instant after which no try begins; NANOS_NEVER: no bound */
+    uint64_t settle_at;  /* the instant at which grants of less than a quorum are given up */
+    uint64_t poll_at;    /* the instant at which the place is asked for again */
+    uint32_t may_place;  /* mask: nodes that may have a place from earlier tries for permits */
+    uint32_t yields;     /* places given up for new ones, since the last try that was not */
+    uint32_t hops_left;  /* hops allowed before the next pause */
+    uint32_t trip_us;    /* the time until the nodes had answered the last ask, or the deadline */
+};
+
+/* The part of a lease that is held, or was. */
+struct lease_holding {
+    uint64_t validity_end; /* 0: held no more */
     uint64_t lost_at;      /* the instant at which the loss is told, shortly before validity_end */
-    uint64_t renew_at;     /* NANOS_NEVER: no renewal is planned */
     uint64_t phase;        /* one of the instants at which the lock renews (core/renewal.h) */
-    uint64_t longest_ttl;  /* the longest time that a node was asked to keep the key */
     uint64_t stay_until;   /* the end of the time in which a release leaves the key; 0: none */
-    uint64_t wake_at;      /* NANOS_NEVER: the lease waits for no instant */
-    uint64_t patience;     /* time allowed to the round under way, or to the last one */
-    uint64_t useless_at;   /* the instant from which the round under way is of no use */
-    uint64_t seed;         /* of the jitter */
+    uint32_t topped_up;    /* mask: nodes topped up since the last round was sent */
+    uint32_t hurried;      /* hurried renewals since the last one that succeeded */
+};
+
+/*
+ * Small, since a client may hold a million: the instants of a round under way are the round's, and
+ * the two parts share their memory.
+ */
+struct lease {
+    const struct lease_terms *terms;
+    union {
+        struct lease_trying trying;
+        struct lease_holding holding; /* from hold_begin on */
+    };
+    uint64_t ttl; /* of the next round */
+    uint64_t begun_at;
+    uint64_t told_at;     /* end of the acquisition, with or without success; 0: under way */
+    uint64_t wake_at;     /* NANOS_NEVER: the lease waits for no instant */
+    uint64_t asked_at;    /* the instant at which the latest try or renewal was sent */
+    uint64_t longest_ttl; /* the longest time that a node was asked to keep the key */
+    uint64_t fence;       /* the counter that a quorum agrees on; 0: not fenced */
+    uint32_t members;     /* mask: the nodes asked; changes with the client's list */
+    uint32_t may_hold;    /* mask: nodes that may hold the key, or a place, for the current token */
+    uint32_t tries;
+    uint32_t hops;  /* tries without a pause before them, each for another permit */
+    uint16_t hints; /* rounds in a row that each followed a hint */
+    uint8_t state;  /* enum lease_state */
+    uint8_t permit; /* the permit tried or held; in BACKOFF, the one tried next */
+    int8_t failure; /* redlock_status: the reason why the last try failed */
+    int8_t loss;    /* redlock_status: the reason why it is LOST */
+    bool was_acquired : 1;
+    bool extending : 1;    /* the round of RENEWING is an extension by the application */
+    bool renews : 1;       /* a renewal is planned, at wake_at unless the loss comes first */
+    bool is_unrenewed : 1; /* the last renewal failed, or has been under way for long */
+    bool is_hinted : 1;    /* the key may have changed at a node since asked_at */
 };
 
 /* For each state the mask of those that may follow. */
@@ -114,7 +136,7 @@ extern const uint16_t lease_moves[LEASE_OVER + 1];
 
 static inline void lease_set_state(struct lease *lease, enum lease_state state) {
     assert(lease_moves[lease->state] >> state & 1);
-    lease->state = state;
+    lease->state = (uint8_t)state;
 }
 
 static inline bool lease_is_acquiring(const struct lease *lease) {
@@ -139,14 +161,18 @@ static inline bool lease_is_watchdog_renewing(const struct lease *lease) {
 
 /* Returns whether a validity that ends at `end` is longer than the least asked for. */
 static inline bool lease_leaves_validity(const struct lease *lease, uint64_t end, uint64_t now) {
-    return end > nanos_add(now, lease->terms.min_validity);
+    return end > nanos_add(now, lease->terms->min_validity);
 }
 
 /*
- * Sets the deadline, `wake_at`, of a round that is sent now, and is of no use from `useless_at` on.
- * To be called again when the round has been written.
+ * Sends a round, for `update->ttl`, and sets its deadline, `wake_at`. The round is of no use from
+ * `useless_at` on.
  */
-void lease_await_round(struct lease *lease, uint64_t now, uint64_t useless_at);
+void lease_send(struct lease *lease, enum round_kind kind, uint64_t now, uint64_t useless_at,
+                struct lease_update *update);
+
+/* Sets the deadline of a round of no use from `useless_at` on. Returns the time allowed to it. */
+uint64_t lease_await(struct lease *lease, uint64_t now, uint64_t useless_at);
 
 const char *lease_state_name(enum lease_state state);
 

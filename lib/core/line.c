@@ -2,6 +2,8 @@
 
 #include "core/acquire.h"
 #include "core/backoff.h"
+#include "core/hint.h"
+#include "core/permits.h"
 
 /* The longest time between two polls, in claims. */
 #define POLL_CLAIMS_MAX 16
@@ -17,70 +19,151 @@ bool line_is_waiting(const struct lease *lease, const struct round *round) {
 /* ---- timers ---- */
 
 /*
- * Returns the time until the next poll. Without a place at a quorum no push can be expected: then
- * polls follow each other like retries. With places a poll is due when the holders let the key
- * expire, as they said; who stands further back leaves that to those in front.
+ * Returns the time until the next poll. Without a place at a quorum, or answers to come from so
+ * many, no push can be expected: then polls follow each other like retries. With places a poll is
+ * due when the holders let the key expire, as they said; who stands further back leaves that to
+ * those in front.
  */
 static uint64_t poll_delay(struct lease *lease, const struct round *round) {
-    const struct lease_terms *terms = &lease->terms;
-    uint32_t promising = round->placed | round_voters(round, REDLOCK_VOTE_GRANTED);
+    const struct lease_terms *terms = lease->terms;
+    uint32_t promising = round->placed | round_voters(round, REDLOCK_VOTE_GRANTED) |
+                         round_voters(round, REDLOCK_VOTE_TIMEOUT);
     if (!round_has_quorum(round, promising)) {
-        return backoff_draw(&lease->seed, nanos_min(terms->retry_delay_max, terms->claim));
+        return backoff_draw(lease->terms->seed, nanos_min(terms->retry_delay_max, terms->claim));
     }
     uint64_t expiry = nanos_from_ms((uint64_t)round_free_in_ms(round) + 1);
     uint64_t delay = nanos_min(expiry, terms->claim);
     delay += delay / POLL_STRETCH * nanos_min(round->ahead, POLL_CLAIMS_MAX * POLL_STRETCH);
-    return delay + backoff_draw(&lease->seed, delay / 16);
+    return delay + backoff_draw(lease->terms->seed, delay / 16);
+}
+
+/* Returns the time that nodes take to answer: of the ask under way, or of the last one. */
+static uint64_t answer_time(const struct lease *lease, uint64_t now) {
+    return lease->state == LEASE_ACQUIRING ? nanos_sub(now, lease->asked_at)
+                                           : lease->trying.trip_us * NANOS_PER_US;
 }
 
 /*
  * Two round trips and 1 ms, doubled with each yield. At most a quarter of a claim: when all others
- * have yielded, the first in line still has what it was given before.
+ * have yielded, the first in line still has what it was given before. Those who wait for permits
+ * draw a part of that: two that go on to another permit in step would meet there again.
  */
 static uint64_t settle_delay(const struct lease *lease, uint64_t now) {
-    uint64_t round_trip = nanos_min(nanos_sub(now, lease->asked_at), lease->terms.node_timeout);
+    uint64_t round_trip = nanos_min(answer_time(lease, now), lease->terms->node_timeout);
     uint64_t first = 2 * round_trip + NANOS_PER_MS;
-    return backoff_bound(first, nanos_max(first, lease->terms.claim / 4), lease->yields);
+    uint64_t last = nanos_max(first, lease->terms->claim / 4);
+    uint64_t most = backoff_bound(first, last, lease->trying.yields);
+    return lease->terms->permits > 0 ? most / 2 + backoff_draw(lease->terms->seed, most / 2) : most;
 }
 
 static void plan_settling(struct lease *lease, const struct round *round, uint64_t now) {
-    bool is_split = round_voters(round, REDLOCK_VOTE_GRANTED) != 0;
-    if (is_split && lease->settle_at == NANOS_NEVER) {
-        lease->settle_at = nanos_add(now, settle_delay(lease, now));
+    bool is_told = round->permits != NULL && round->permits->told != 0;
+    bool is_split = is_told || round_voters(round, REDLOCK_VOTE_GRANTED) != 0;
+    if (is_split && lease->trying.settle_at == NANOS_NEVER) {
+        lease->trying.settle_at = nanos_add(now, settle_delay(lease, now));
     }
 }
 
 static void set_timer(struct lease *lease) {
-    lease->wake_at =
-        nanos_min(nanos_min(lease->poll_at, lease->settle_at), lease->terms.give_up_at);
+    lease->trying.poll_at = hint_due(lease, lease->trying.poll_at);
+    lease->wake_at = nanos_min(nanos_min(lease->trying.poll_at, lease->trying.settle_at),
+                               lease->trying.give_up_at);
 }
 
 static void enter(struct lease *lease, const struct round *round, uint64_t now) {
+    uint64_t trip_us = nanos_sub(now, lease->asked_at) / NANOS_PER_US;
+    lease->trying.trip_us = (uint32_t)nanos_min(trip_us, UINT32_MAX);
     lease_set_state(lease, LEASE_QUEUED);
-    lease->poll_at = nanos_add(now, poll_delay(lease, round));
+    lease->trying.poll_at = nanos_add(now, poll_delay(lease, round));
     set_timer(lease);
+}
+
+/* ---- permits ---- */
+
+/*
+ * Notes the nodes that may hold the key for the token. For a permit the places, which outlast the
+ * token, are noted apart.
+ */
+static void note_holders(struct lease *lease, const struct round *round) {
+    uint32_t holders = round_possible_holders(round);
+    bool is_permit = round->permits != NULL;
+    lease->trying.may_place |= is_permit ? holders : 0;
+    lease->may_hold |= is_permit ? holders & ~round_deniers(round) : holders;
+}
+
+/* Gives up the grants of a permit, if any, and asks for another, or anew, in the same place. */
+static void change_permit(struct lease *lease, const struct round *round, uint32_t permit,
+                          uint64_t now, struct lease_update *update) {
+    note_holders(lease, round);
+    uint32_t holders = lease->may_hold;
+    uint32_t places = lease->trying.may_place;
+    update->undo = holders;
+    update->keeps_place = true;
+    lease->permit = (uint8_t)permit;
+    lease->hops++;
+    acquire_try(lease, now, update);
+    lease->trying.may_place = places;
+}
+
+/* Asks for a permit that may be had now, as far as nodes have told; returns whether there is one.
+ */
+static bool take_turn(struct lease *lease, const struct round *round, uint64_t now,
+                      struct lease_update *update) {
+    if (round->permits == NULL || now >= lease->trying.give_up_at) {
+        return false;
+    }
+    if (round_has_quorum(round, round->permits->told)) {
+        lease->trying.hops_left = ACQUIRE_HOPS_MAX;
+    }
+    if (permits_is_told(round, lease->permit)) {
+        line_ask_again(lease, round, now, update);
+        return true;
+    }
+    struct permit_choice choice = permits_choose(round, lease->permit, lease->terms->seed);
+    if (!choice.is_promising || lease->trying.hops_left == 0) {
+        return false;
+    }
+    lease->trying.hops_left--;
+    change_permit(lease, round, choice.permit, now, update);
+    return true;
 }
 
 /* ---- events ---- */
 
-void line_votes(struct lease *lease, const struct round *round, uint64_t now) {
+void line_votes(struct lease *lease, const struct round *round, uint64_t now,
+                struct lease_update *update) {
     plan_settling(lease, round, now);
+    bool has_answers = lease->state == LEASE_QUEUED || round->silent == 0;
+    if (has_answers && take_turn(lease, round, now, update)) {
+        return;
+    }
     if (lease->state == LEASE_QUEUED) {
-        lease->poll_at = nanos_min(lease->poll_at, nanos_add(now, poll_delay(lease, round)));
+        lease->trying.poll_at =
+            nanos_min(lease->trying.poll_at, nanos_add(now, poll_delay(lease, round)));
         set_timer(lease);
     } else if (round->silent == 0) {
         enter(lease, round, now);
     }
 }
 
-void line_expired(struct lease *lease, const struct round *round, uint64_t now) {
+void line_expired(struct lease *lease, const struct round *round, uint64_t now,
+                  struct lease_update *update) {
     plan_settling(lease, round, now);
-    enter(lease, round, now);
+    if (!take_turn(lease, round, now, update)) {
+        enter(lease, round, now);
+    }
+}
+
+void line_hint(struct lease *lease) {
+    lease->is_hinted = true;
+    if (lease->state == LEASE_QUEUED) {
+        set_timer(lease);
+    }
 }
 
 void line_ask_again(struct lease *lease, const struct round *round, uint64_t now,
                     struct lease_update *update) {
-    lease->may_hold |= round_possible_holders(round);
+    note_holders(lease, round);
     acquire_ask(lease, now, update);
     update->keeps_token = true;
 }
@@ -88,8 +171,13 @@ void line_ask_again(struct lease *lease, const struct round *round, uint64_t now
 /* Gives up the grants of a split vote, and the places, for places under a new token. */
 static void yield(struct lease *lease, const struct round *round, uint64_t now,
                   struct lease_update *update) {
+    if (round->permits != NULL) {
+        lease->trying.yields++;
+        change_permit(lease, round, permits_guess(round, lease->permit), now, update);
+        return;
+    }
     update->undo = lease->may_hold | round_possible_holders(round);
-    lease->yields++;
+    lease->trying.yields++;
     acquire_try(lease, now, update);
 }
 
@@ -97,12 +185,13 @@ void line_woken(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update) {
     if (round == NULL) { /* no node was asked: another request of the client has the key */
         acquire_fail(lease, REDLOCK_EHELD, now, update);
-    } else if (now >= lease->terms.give_up_at) {
-        lease->may_hold |= round_possible_holders(round);
+    } else if (now >= lease->trying.give_up_at) {
+        lease->may_hold |= round_possible_holders(round) | lease->trying.may_place;
         acquire_give_up(lease, round, now, update);
-    } else if (now >= lease->settle_at) {
+    } else if (now >= lease->trying.settle_at) {
         yield(lease, round, now, update);
     } else {
+        lease->trying.hops_left = ACQUIRE_HOPS_MAX;
         line_ask_again(lease, round, now, update);
     }
 }

@@ -13,6 +13,10 @@
  *  - settle: nodes may have granted to several waiters, each without a quorum. Who has grants but
  *    no quorum for this long gives them up for a place under a new token and the same ticket; each
  *    node then grants to its smallest ticket, and all agree on that. Doubled with each such yield.
+ *
+ * Nodes do not push permits, but tell which one has come free (scripts/parts/permits.lua). A lease
+ * asks for it when a quorum has told of one, or after the time of `settle`: under a new token,
+ * which a token of another key must be, in the same place.
  */
 #ifndef REDLOCK_CORE_LINE_H
 #define REDLOCK_CORE_LINE_H
@@ -26,14 +30,19 @@
 bool line_is_waiting(const struct lease *lease, const struct round *round);
 
 /* Takes votes, or pushes, that did not decide the round. */
-void line_votes(struct lease *lease, const struct round *round, uint64_t now);
+void line_votes(struct lease *lease, const struct round *round, uint64_t now,
+                struct lease_update *update);
 
 /* Goes on after the deadline of a round that its votes left open. */
-void line_expired(struct lease *lease, const struct round *round, uint64_t now);
+void line_expired(struct lease *lease, const struct round *round, uint64_t now,
+                  struct lease_update *update);
 
 /* Takes the firing of the timer in QUEUED; `round` is NULL after lease_wait. */
 void line_woken(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update);
+
+/* Brings the next poll forward: the holder's key may be gone at a node. */
+void line_hint(struct lease *lease);
 
 /* Asks for the place again at once: the queue of a node may have begun anew. */
 void line_ask_again(struct lease *lease, const struct round *round, uint64_t now,

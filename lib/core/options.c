@@ -230,7 +230,8 @@ redlock_status options_check_key(const char *field, const char *key, size_t *len
     static const char *const kept[][2] = {{COUNTER_SUFFIX, "counters"},
                                           {READERS_SUFFIX, "readers"},
                                           {WRITER_SUFFIX, "writers"},
-                                          {QUEUE_SUFFIX, "queues"}};
+                                          {QUEUE_SUFFIX, "queues"},
+                                          {PERMITS_SUFFIX, "permits"}};
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         if (ends_with(key, *length, kept[i][0])) {
             return error_set(error, REDLOCK_EINVAL, "%s: what ends in %s is kept for %s", field,
@@ -255,6 +256,17 @@ static redlock_status check_mode(const redlock_request *request, redlock_error *
     if (request->mode != REDLOCK_EXCLUSIVE && (request->key_count > 0 || request->permits > 0)) {
         return error_set(error, REDLOCK_EINVAL,
                          "mode: readers and writers have one key, neither keys nor permits");
+    }
+    return REDLOCK_OK;
+}
+
+/* A change is looked into by a renewal; the key of readers changes with each of them. */
+static redlock_status check_watch(const redlock_request *request, redlock_error *error) {
+    if (request->watch_key && !request->watchdog) {
+        return error_set(error, REDLOCK_EINVAL, "watch_key: the watchdog, which looks, is off");
+    }
+    if (request->watch_key && request->mode == REDLOCK_READER) {
+        return error_set(error, REDLOCK_EINVAL, "watch_key: readers do not hold the key alone");
     }
     return REDLOCK_OK;
 }
@@ -364,7 +376,7 @@ redlock_status options_read_request(const redlock_request *given, const redlock_
                          "min_hold_ms: %" PRIu64 " is more than ttl_ms, %" PRIu64,
                          request->min_hold_ms, request->ttl_ms);
     }
-    if ((status = check_permits(request, error)) ||
+    if ((status = check_watch(request, error)) || (status = check_permits(request, error)) ||
         (status = check_replicas(request, options, error))) {
         return status;
     }
@@ -372,8 +384,7 @@ redlock_status options_read_request(const redlock_request *given, const redlock_
                              request->min_validity_ms, error);
 }
 
-struct lease_terms options_terms(const redlock_options *options, const redlock_request *request,
-                                 uint64_t now) {
+struct lease_terms options_terms(const redlock_options *options, const redlock_request *request) {
     uint64_t wait_ms = request->wait_ms;
     return (struct lease_terms){
         .drift = options->drift,
@@ -381,7 +392,7 @@ struct lease_terms options_terms(const redlock_options *options, const redlock_r
         .node_timeout = nanos_from_ms(options->node_timeout_ms),
         .retry_delay = nanos_from_ms(options->retry_delay_ms),
         .retry_delay_max = nanos_from_ms(options->retry_delay_max_ms),
-        .give_up_at = wait_ms == 0 ? NANOS_NEVER : nanos_add(now, nanos_from_ms(wait_ms)),
+        .wait = wait_ms == 0 ? NANOS_NEVER : nanos_from_ms(wait_ms),
         .retries = wait_ms != 0 && request->retries == 0 ? UINT32_MAX : request->retries,
         .min_validity = nanos_from_ms(request->min_validity_ms),
         .watchdog = request->watchdog,
@@ -389,6 +400,8 @@ struct lease_terms options_terms(const redlock_options *options, const redlock_r
         .min_hold = nanos_from_ms(request->min_hold_ms),
         .lock_delay = nanos_from_ms(request->lock_delay_ms),
         .permits = request->permits,
+        .watches = request->watch_key,
+        .replicas = request->wait_replicas,
         .queues = wait_ms != 0 && request->retries == 0 && request->wait_replicas == 0,
         .trusts_pushes = options->handover == REDLOCK_HANDOVER_PUSH && request->watchdog &&
                          options->guards != REDLOCK_GUARDS_OFF &&

@@ -53,8 +53,7 @@ uint64_t options_wait_ms(const redlock_options *options);
 /* The least TTL of a lock that is told on pushes alone: the renewal has a quarter of it. */
 #define OPTIONS_PUSH_TTL_MS 100
 
-/* Returns the terms of the lease of a checked request made at `now`. */
-struct lease_terms options_terms(const redlock_options *options, const redlock_request *request,
-                                 uint64_t now);
+/* Returns the terms of the lease of a checked request; the caller sets `seed`. */
+struct lease_terms options_terms(const redlock_options *options, const redlock_request *request);
 
 #endif

@@ -8,6 +8,7 @@
 void permits_begin(struct permits *permits, uint32_t count) {
     assert(count <= REDLOCK_MAX_PERMITS);
     permits->count = count;
+    permits->told = 0;
     memset(permits->free_at, 0, count * sizeof(permits->free_at[0]));
 }
 
@@ -16,16 +17,43 @@ void permits_note(struct permits *permits, uint32_t node, uint32_t permit) {
     permits->free_at[permit] |= UINT32_C(1) << node;
 }
 
+void permits_tell(struct permits *permits, uint32_t node, uint32_t permit) {
+    permits_note(permits, node, permit);
+    permits->told |= UINT32_C(1) << node;
+}
+
 /* Returns at how many nodes a permit is known to be free; 0: no quorum can grant it. */
 static uint32_t worth(const struct round *round, uint32_t unknown, uint32_t permit) {
     uint32_t free_at = round->permits->free_at[permit] & round->members;
     return round_has_quorum(round, free_at | unknown) ? (uint32_t)__builtin_popcount(free_at) : 0;
 }
 
+/* Returns a mask of the nodes that may have permits free of which they have told nothing. */
+static uint32_t unknown_at(const struct round *round) {
+    return round->silent | round_voters(round, REDLOCK_VOTE_GRANTED) | round->permits->told;
+}
+
+uint32_t permits_guess(const struct round *round, uint32_t tried) {
+    const uint32_t *free_at = round->permits->free_at;
+    uint32_t best = tried;
+    for (uint32_t permit = 0; permit < round->permits->count; permit++) {
+        bool is_more = __builtin_popcount(free_at[permit]) > __builtin_popcount(free_at[best]);
+        best = is_more ? permit : best;
+    }
+    return best;
+}
+
+bool permits_is_told(const struct round *round, uint32_t tried) {
+    uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
+    uint32_t told = round->permits->told & ~granted;
+    return told != 0 && round_has_quorum(round, granted | told) &&
+           (granted != 0 || permits_guess(round, tried) == tried);
+}
+
 struct permit_choice permits_choose(const struct round *round, uint32_t tried, uint64_t *seed) {
     struct permit_choice best = {.permit = tried};
     uint32_t count = round->permits != NULL ? round->permits->count : 0;
-    uint32_t unknown = round->silent | round_voters(round, REDLOCK_VOTE_GRANTED);
+    uint32_t unknown = count > 0 ? unknown_at(round) : 0;
     uint32_t most = 0;
     uint32_t equals = 0;
     for (uint32_t permit = 0; permit < count; permit++) {

@@ -10,11 +10,13 @@ static struct tally tally_of(uint32_t members) {
     return (struct tally){.members = members, .size = size, .silent = size};
 }
 
-void round_begin(struct round *round, enum round_kind kind, struct quorum_lists lists,
-                 uint64_t start, uint64_t ttl, uint32_t awaited) {
+void round_begin(struct round *round, struct round_answer *answers, enum round_kind kind,
+                 struct quorum_lists lists, uint64_t start, uint64_t ttl, uint32_t awaited) {
     assert(lists.now != 0);
     bool is_joint = lists.next != 0 && kind != ROUND_RELEASE;
-    round->kind = kind;
+    round->answers = answers;
+    round->answered = 0;
+    round->kind = (uint8_t)kind;
     round->start = start;
     round->ttl = ttl;
     round->members = lists.now | lists.next;
@@ -29,9 +31,35 @@ void round_begin(struct round *round, enum round_kind kind, struct quorum_lists 
     }
     round->verdict = kind == ROUND_SETTLE && round->awaited == 0 ? ROUND_YES : ROUND_OPEN;
     memset(round->votes, REDLOCK_VOTE_NONE, sizeof(round->votes));
-    memset(round->other_ttl_ms, 0, sizeof(round->other_ttl_ms));
     round->permits = NULL;
 }
+
+/* ---- answers ---- */
+
+static struct round_answer *answer_of(struct round *round, uint32_t node) {
+    if (!(round->answered >> node & 1)) {
+        round->answered |= UINT32_C(1) << node;
+        round->answers[node] = (struct round_answer){0};
+    }
+    return &round->answers[node];
+}
+
+struct round_answer round_answer(const struct round *round, uint32_t node) {
+    return round->answered >> node & 1 ? round->answers[node] : (struct round_answer){0};
+}
+
+/* Most rounds have no answers but votes. */
+static void note_ttl(struct round *round, uint32_t node, uint32_t other_ttl_ms) {
+    if ((other_ttl_ms | round->answered) != 0) {
+        answer_of(round, node)->other_ttl_ms = other_ttl_ms;
+    }
+}
+
+void round_note_fence(struct round *round, uint32_t node, uint64_t fence) {
+    answer_of(round, node)->fence = fence;
+}
+
+/* ---- votes ---- */
 
 static bool says_not_ours(redlock_vote vote) {
     return vote == REDLOCK_VOTE_DENIED || vote == REDLOCK_VOTE_WRONG_TYPE ||
@@ -83,10 +111,14 @@ static bool may_vote(const struct round *round, uint32_t node) {
     return round->silent >> node & 1 || round->votes[node] == REDLOCK_VOTE_TIMEOUT;
 }
 
-/* Decides an open QUEUE by all votes: they change. A node with a place may still grant. */
+/*
+ * Decides an open QUEUE by all votes: they change. A node with a place may still grant, and so may
+ * one that is slow: with thousands in line all nodes are, and asking anew would make it worse.
+ */
 static bool decide_in_line(struct round *round) {
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
-    uint32_t waiting = round->silent | round_voters(round, REDLOCK_VOTE_DENIED);
+    uint32_t waiting = round->silent | round_voters(round, REDLOCK_VOTE_DENIED) |
+                       round_voters(round, REDLOCK_VOTE_TIMEOUT);
     if (round_has_quorum(round, granted)) {
         round->verdict = ROUND_YES;
     } else if (!round_has_quorum(round, granted | waiting)) {
@@ -95,16 +127,22 @@ static bool decide_in_line(struct round *round) {
     return round->verdict != ROUND_OPEN;
 }
 
-bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms) {
-    assert(node < REDLOCK_MAX_NODES);
-    if (!may_vote(round, node)) {
-        return false;
-    }
+/*
+ * Returns the TTL of a vote. A node may have told meanwhile that it leaves the key to anybody: such
+ * a message can overtake the answer, which tells of the holder of before.
+ */
+static uint32_t ttl_of_vote(const struct round *round, uint32_t node, uint32_t other_ttl_ms) {
+    uint32_t told_ms = round_answer(round, node).other_ttl_ms;
+    bool is_overtaken = (round->silent >> node & 1) && told_ms != 0;
+    return is_overtaken && told_ms < other_ttl_ms ? told_ms : other_ttl_ms;
+}
+
+/* Records the vote of a node that may vote. */
+static bool record(struct round *round, uint32_t node, redlock_vote vote) {
     bool is_in_line = round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN;
     bool is_late = vote == REDLOCK_VOTE_GRANTED && !(round->silent >> node & 1) && !is_in_line;
     round->silent &= ~(UINT32_C(1) << node);
     round->votes[node] = (uint8_t)(is_late ? REDLOCK_VOTE_LATE : vote);
-    round->other_ttl_ms[node] = other_ttl_ms;
     if (round->verdict != ROUND_OPEN) {
         return false;
     }
@@ -112,8 +150,17 @@ bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t 
         return decide_in_line(round);
     }
     count(round, node, vote);
-    round->verdict = decide(round);
+    round->verdict = (uint8_t)decide(round);
     return round->verdict != ROUND_OPEN;
+}
+
+bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms) {
+    assert(node < REDLOCK_MAX_NODES);
+    if (!may_vote(round, node)) {
+        return false;
+    }
+    note_ttl(round, node, ttl_of_vote(round, node, other_ttl_ms));
+    return record(round, node, vote);
 }
 
 void round_note_place(struct round *round, uint32_t node, uint32_t ahead) {
@@ -130,7 +177,7 @@ bool round_awaits_push(const struct round *round, uint32_t node) {
 
 void round_note_open(struct round *round, uint32_t node, uint32_t open_ms) {
     assert(round_awaits_push(round, node));
-    round->other_ttl_ms[node] = open_ms;
+    note_ttl(round, node, open_ms);
     round->ahead = 0;
 }
 
@@ -139,17 +186,16 @@ bool round_push(struct round *round, uint32_t node, uint64_t fence, uint64_t unt
     round->silent &= ~(UINT32_C(1) << node);
     round->pushed |= UINT32_C(1) << node;
     round->votes[node] = REDLOCK_VOTE_GRANTED;
-    round->other_ttl_ms[node] = 0;
-    round->fences[node] = fence;
-    round->stands_ms[node] =
-        (uint32_t)nanos_min(nanos_to_ms(nanos_sub(until, round->start)), UINT32_MAX);
+    *answer_of(round, node) = (struct round_answer){
+        .fence = fence,
+        .stands_ms = (uint32_t)nanos_min(nanos_to_ms(nanos_sub(until, round->start)), UINT32_MAX)};
     return decide_in_line(round);
 }
 
 /* Returns the instant until which a node that granted is certain to keep the key. */
 static uint64_t certain_until(const struct round *round, uint32_t node, uint64_t end) {
     bool is_pushed = round->pushed >> node & 1;
-    return is_pushed ? nanos_add(round->start, nanos_from_ms(round->stands_ms[node])) : end;
+    return is_pushed ? nanos_add(round->start, nanos_from_ms(round->answers[node].stands_ms)) : end;
 }
 
 uint64_t round_certain_until(const struct round *round, uint64_t end) {
@@ -168,6 +214,10 @@ uint64_t round_certain_until(const struct round *round, uint64_t end) {
     return until;
 }
 
+static uint32_t other_ttl(const struct round *round, uint32_t node) {
+    return round_answer(round, node).other_ttl_ms;
+}
+
 uint32_t round_free_in_ms(const struct round *round) {
     const struct tally *list = &round->tallies[0];
     uint32_t deniers = round_voters(round, REDLOCK_VOTE_DENIED) & list->members;
@@ -178,14 +228,13 @@ uint32_t round_free_in_ms(const struct round *round) {
         uint32_t next = UINT32_MAX; /* the node whose key expires first */
         for (uint32_t rest = deniers; rest != 0; rest &= rest - 1) {
             uint32_t node = (uint32_t)__builtin_ctz(rest);
-            bool is_first =
-                next == UINT32_MAX || round->other_ttl_ms[node] < round->other_ttl_ms[next];
+            bool is_first = next == UINT32_MAX || other_ttl(round, node) < other_ttl(round, next);
             next = is_first ? node : next;
         }
         if (next == UINT32_MAX) {
             return UINT32_MAX;
         }
-        within = round->other_ttl_ms[next];
+        within = other_ttl(round, next);
         deniers &= ~(UINT32_C(1) << next);
         free++;
     }
@@ -193,10 +242,13 @@ uint32_t round_free_in_ms(const struct round *round) {
 }
 
 bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
-    if (may_vote(round, node)) {
-        round->fences[node] = fence;
+    if (!may_vote(round, node)) {
+        return false;
     }
-    return round_vote(round, node, REDLOCK_VOTE_GRANTED, 0);
+    if ((fence | round->answered) != 0) {
+        *answer_of(round, node) = (struct round_answer){.fence = fence};
+    }
+    return record(round, node, REDLOCK_VOTE_GRANTED);
 }
 
 void round_expire(struct round *round) {
@@ -269,7 +321,7 @@ uint32_t round_possible_holders(const struct round *round) {
 uint64_t round_fence(const struct round *round) {
     uint64_t largest = 0;
     for (uint32_t rest = voters(round, VOTE(GRANTED)); rest != 0; rest &= rest - 1) {
-        uint64_t fence = round->fences[__builtin_ctz(rest)];
+        uint64_t fence = round_answer(round, (uint32_t)__builtin_ctz(rest)).fence;
         largest = fence > largest ? fence : largest;
     }
     return largest;
@@ -279,7 +331,7 @@ bool round_agrees(const struct round *round, uint64_t fence) {
     uint32_t agreeing = 0;
     for (uint32_t rest = voters(round, VOTE(GRANTED)); rest != 0; rest &= rest - 1) {
         uint32_t node = (uint32_t)__builtin_ctz(rest);
-        agreeing |= (uint32_t)(round->fences[node] == fence) << node;
+        agreeing |= (uint32_t)(round_answer(round, node).fence == fence) << node;
     }
     return round_has_quorum(round, agreeing);
 }

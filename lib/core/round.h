@@ -42,33 +42,48 @@ struct tally {
     uint32_t gone;    /* number of members that said that the key is not ours */
 };
 
-struct round {
-    enum round_kind kind;
-    enum round_verdict verdict;
-    uint64_t start; /* a clock reading from before the first byte was queued */
-    uint64_t ttl;
-    uint32_t members; /* mask: nodes asked */
-    uint32_t silent;  /* mask: members that have not voted */
-    uint32_t awaited; /* mask: the members that SETTLE waits for */
-    uint32_t placed;  /* mask: QUEUE: members that have a place for the waiter */
-    uint32_t pushed;  /* mask: QUEUE: members that granted by a push */
-    uint32_t ahead;   /* QUEUE: the most waiters ahead at a member */
-    unsigned tally_count;
-    struct tally tallies[2];                  /* of the list, and of the next list */
-    uint8_t votes[REDLOCK_MAX_NODES];         /* redlock_vote */
-    uint32_t other_ttl_ms[REDLOCK_MAX_NODES]; /* DENIED: the rest of the other holder's TTL */
-    uint32_t stands_ms[REDLOCK_MAX_NODES];    /* QUEUE, pushed: ms after `start` until which the
-                                                 node is certain to keep the key */
-    uint64_t fences[REDLOCK_MAX_NODES];       /* GRANTED: the node's counter; 0: none told */
-    struct permits *permits;                  /* ACQUIRE of a permit: the free ones; else NULL */
+/* The part of a node's answer that most answers lack. */
+struct round_answer {
+    uint64_t fence;        /* GRANTED: the node's counter; 0: none told */
+    uint32_t other_ttl_ms; /* DENIED: the rest of the other holder's TTL */
+    uint32_t stands_ms;    /* QUEUE, pushed: ms after `start` until which the node is certain to
+                              keep the key */
 };
+
+/* In the order of use: a vote, and its count, touch the first 64 bytes. */
+struct round {
+    uint8_t kind;    /* enum round_kind */
+    uint8_t verdict; /* enum round_verdict */
+    uint8_t tally_count;
+    uint32_t members;                 /* mask: nodes asked */
+    uint32_t silent;                  /* mask: members that have not voted */
+    uint32_t answered;                /* mask: members with an entry in `answers` */
+    struct tally tallies[2];          /* of the list, and of the next list */
+    uint8_t votes[REDLOCK_MAX_NODES]; /* redlock_vote */
+    uint64_t start;                   /* a clock reading from before the first byte was queued */
+    uint64_t ttl;
+    uint64_t useless_at;          /* the lease's: the instant from which the round is of no use */
+    uint64_t patience;            /* the lease's: the time allowed to the round */
+    uint32_t awaited;             /* mask: the members that SETTLE waits for */
+    uint32_t placed;              /* mask: QUEUE: members that have a place for the waiter */
+    uint32_t pushed;              /* mask: QUEUE: members that granted by a push */
+    uint32_t ahead;               /* QUEUE: the most waiters ahead at a member */
+    struct permits *permits;      /* ACQUIRE of a permit: the free ones; else NULL */
+    struct round_answer *answers; /* of members, by node */
+};
+
+/* Returns the number of answers that a round of these nodes needs room for. */
+static inline uint32_t round_slots(struct quorum_lists lists) {
+    return 32 - (uint32_t)__builtin_clz(lists.now | lists.next);
+}
 
 /*
  * Begins a round of any kind at all nodes of `lists`. ROUND_SETTLE waits for `awaited`, a mask; the
- * other kinds ignore it. For a permit the caller sets `permits` afterwards.
+ * other kinds ignore it. `answers` has room for round_slots(lists). For a permit the caller sets
+ * `permits` afterwards.
  */
-void round_begin(struct round *round, enum round_kind kind, struct quorum_lists lists,
-                 uint64_t start, uint64_t ttl, uint32_t awaited);
+void round_begin(struct round *round, struct round_answer *answers, enum round_kind kind,
+                 struct quorum_lists lists, uint64_t start, uint64_t ttl, uint32_t awaited);
 
 /*
  * Records a node's vote, and returns whether this vote decided the round. A second vote of a node
@@ -76,6 +91,12 @@ void round_begin(struct round *round, enum round_kind kind, struct quorum_lists 
  * change it; they count in the report, and for which nodes to release.
  */
 bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms);
+
+/* Returns what a node has answered beside its vote; all is 0 unless it was told. */
+struct round_answer round_answer(const struct round *round, uint32_t node);
+
+/* Notes the value of the lock's counter at a node, before the vote that tells of it. */
+void round_note_fence(struct round *round, uint32_t node, uint64_t fence);
 
 /* round_vote for REDLOCK_VOTE_GRANTED, with the value of the lock's counter at the node. */
 bool round_grant(struct round *round, uint32_t node, uint64_t fence);
@@ -121,7 +142,10 @@ uint64_t round_fence(const struct round *round);
 /* Returns whether a quorum of each list granted with just this counter. */
 bool round_agrees(const struct round *round, uint64_t fence);
 
-/* Records a TIMEOUT for each silent node. The round is decided after this. */
+/*
+ * Records a TIMEOUT for each silent node. The round is decided after this, unless it is a QUEUE
+ * that these nodes may still complete.
+ */
 void round_expire(struct round *round);
 
 /* Returns whether the round is decided, and a quorum of the list granted; the next list aside. */

@@ -10,21 +10,21 @@ static uint32_t retries_used(const struct lease *lease) {
 }
 
 bool tries_may_go_on(const struct lease *lease, uint64_t now) {
-    return retries_used(lease) < lease->terms.retries && now < lease->terms.give_up_at;
+    return retries_used(lease) < lease->terms->retries && now < lease->trying.give_up_at;
 }
 
 uint64_t tries_longest_delay(const struct lease *lease, uint64_t now) {
-    const struct lease_terms *terms = &lease->terms;
+    const struct lease_terms *terms = lease->terms;
     uint64_t bound = backoff_bound(terms->retry_delay, terms->retry_delay_max, retries_used(lease));
-    return nanos_min(bound, nanos_sub(terms->give_up_at, now));
+    return nanos_min(bound, nanos_sub(lease->trying.give_up_at, now));
 }
 
 bool tries_draw_delay(struct lease *lease, uint64_t now, uint64_t *delay) {
     if (!tries_may_go_on(lease, now)) {
         return false;
     }
-    *delay = backoff_draw(&lease->seed, tries_longest_delay(lease, now));
-    return *delay < lease->terms.give_up_at - now;
+    *delay = backoff_draw(lease->terms->seed, tries_longest_delay(lease, now));
+    return *delay < lease->trying.give_up_at - now;
 }
 
 redlock_status tries_failure(const struct round *round) {

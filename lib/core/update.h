@@ -21,11 +21,17 @@ struct lease_update {
     bool send;             /* begin `round` on all nodes */
     enum round_kind round; /* ACQUIRE and QUEUE take a fresh token, for the lease's permit */
     bool keeps_token;      /* of QUEUE: asks again under the token that has a place */
+    bool keeps_place;      /* of QUEUE for a permit: the place stays, under a fresh token */
+    bool contends;         /* of QUEUE: a release lets the lease contend; goes before it */
     uint32_t awaited;      /* of SETTLE */
+    uint64_t ttl;          /* of the round */
+    uint64_t useless_at;   /* of the round: the instant from which it is of no use */
+    uint64_t patience;     /* of the round: the time allowed to it */
 
     uint32_t top_up;     /* mask: nodes at which to SET NX the current token */
     uint64_t top_up_ttl; /* the expiry of those keys */
     bool top_up_later;   /* call lease_late_votes once the news are told, to top up then */
+    bool watch;          /* have the nodes watch the key, once the news are told */
 
     unsigned news; /* mask of enum lease_news */
     redlock_status acquired;
@@ -33,14 +39,6 @@ struct lease_update {
     redlock_status loss;
     redlock_status released;
 };
-
-/* Begins a round; `awaited` is for ROUND_SETTLE. */
-static inline void update_send(struct lease_update *update, enum round_kind round,
-                               uint32_t awaited) {
-    update->send = true;
-    update->round = round;
-    update->awaited = awaited;
-}
 
 static inline void update_tell(struct lease_update *update, enum lease_news news,
                                redlock_status status) {

@@ -8,6 +8,10 @@ uint64_t clock_now(void) {
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+uint64_t clock_glance(void) {
+    return clock_now();
+}
+
 uint64_t clock_wall_us(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);

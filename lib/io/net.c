@@ -3,17 +3,18 @@
  * and marks the connection dirty; net_flush writes each dirty connection once; the read event,
  * armed once for the connection's life, reads and parses, and each reply goes to its request.
  *
- * On an error hiredis frees its context itself, at a time of its choosing, and calls the cleanup
- * hook: on_cleanup is the one place where a connection learns that its context is gone. on_cleanup
- * only marks the connection and wakes `closing`, an event of this file; from there the owner is
- * told, outside of any callback of hiredis.
+ * The queue of requests that wait for a reply is ours, and so is the loop over replies. hiredis'
+ * own would allocate a callback for each command, compare the name of each command and of each
+ * reply with those of subscriptions, and, where memory is out, queue bytes without a callback, so
+ * that all later replies went to the wrong requests, or abort at a message. hiredis is left with
+ * connecting, with buffers and with parsing.
+ *
+ * On an error in writing hiredis frees its context itself, and calls the cleanup hook: on_cleanup
+ * is the one place where a connection learns that its context is gone. on_cleanup only marks the
+ * connection and wakes `closing`, an event of this file; from there requests and owner are told,
+ * outside of any callback of hiredis.
  *
  * Replies of servers are not trusted: see io/reader.h.
- *
- * A subscription is kept from hiredis, which would store the callback in a table: there want of
- * memory leaves no callback, or NULL, unnoticed, and the next message aborts the process. Instead
- * SUBSCRIBE is appended to the output as bytes without a callback. A callback alone is queued for
- * the answer, and then, whenever it has run, for the next message.
  *
  * With TLS (io/tls.h) reading may write and writing may read, and bytes may wait in OpenSSL instead
  * of in the socket. Therefore each read is guarded against SIGPIPE as writes are, continues until
@@ -23,11 +24,13 @@
 #include "io/net.h"
 
 #include "base/error.h"
+#include "base/histogram.h"
 #include "base/memory.h"
 #include "base/nanos.h"
 #include "base/text.h"
 #include "io/clock.h"
 #include "io/reader.h"
+#include "io/requests.h"
 #include "io/sigpipe.h"
 #include "io/tls.h"
 
@@ -55,69 +58,81 @@ struct conn {
     bool is_dirty;     /* whether in net->dirty */
     bool is_writing;   /* whether inside redisAsyncHandleWrite */
     bool awaits_writable;
-    struct load load, own_load;       /* of the application, and of the client itself */
-    struct conn_request next_message; /* request for the message that may come, never due */
+    struct load load, own_load; /* of the application, and of the client itself */
+    struct requests requests;
+    struct traffic *traffic; /* NULL: nothing is counted */
     TAILQ_ENTRY(conn) dirty_link;
     char why[128];
     struct reader reader;
 };
 
-/* ---- replies, and the end of a connection ---- */
+/* ---- requests ---- */
+
+static struct conn_request *take_request(struct conn *conn) {
+    struct conn_request *request = requests_take(&conn->requests);
+    conn->reader.awaited = conn->requests.count;
+    return request;
+}
 
 static struct load *load_of(struct conn *conn, const struct conn_request *request) {
     return request->claim == LOAD_OWN ? &conn->own_load : &conn->load;
 }
 
-static void note_heard(struct conn *conn) {
-    conn->has_answered = true;
-    if (!conn->is_timed) { /* once for all replies of one read from the socket */
-        conn->is_timed = true;
-        conn->heard_at = clock_now();
+/* Gives all requests a NULL reply: no answer will come. */
+static void answer_none(struct conn *conn) {
+    while (conn->requests.count > 0) {
+        struct conn_request *request = take_request(conn);
+        load_remove(load_of(conn, request), &conn->net->bounds, request->length);
+        request->on_reply(request, conn->owner, NULL);
     }
 }
 
-static void await_message(struct conn *conn);
+/* ---- replies ---- */
 
-static void on_reply(redisAsyncContext *context, void *object, void *privdata) {
-    struct conn *conn = context->data;
-    struct conn_request *request = privdata;
-    const redisReply *given = object;
-    struct load *load = load_of(conn, request);
-    bool has_room = load_remove(load, &conn->net->bounds, request->length);
-    conn->replies++;
-    /* Replies on a connection that is ending do not count: after a refused AUTH or SELECT the
-       server still carries out commands, for another user or in another database. */
-    if (given == NULL || conn->is_closing) {
-        request->on_reply(request, conn->owner, NULL);
-        return;
+/* Notes the time of the first reply of one read from the socket: an answer, or a message, NULL. */
+static __attribute__((noinline)) void note_time(struct conn *conn,
+                                                const struct conn_request *request) {
+    conn->is_timed = true;
+    conn->heard_at = clock_now();
+    if (request != NULL && conn->traffic != NULL) {
+        histogram_record(&conn->traffic->round_trip, nanos_sub(conn->heard_at, request->sent_at));
     }
-    note_heard(conn);
+}
+
+/* Notes that a reply has come: the answer to `request`, or a message, NULL. */
+static void note_heard(struct conn *conn, const struct conn_request *request) {
+    conn->has_answered = true;
+    if (!conn->is_timed) {
+        note_time(conn, request);
+    }
+}
+
+static void take_reply(struct conn *conn, const redisReply *given) {
+    struct conn_request *request = take_request(conn);
+    bool has_room = load_remove(load_of(conn, request), &conn->net->bounds, request->length);
+    note_heard(conn, request);
     if (has_room) {
         conn->listener->on_room(conn->owner);
-    }
-    if (conn->reader.is_confirmed) {
-        await_message(conn);
     }
     struct reply reply = reader_reply(given);
     request->on_reply(request, conn->owner, &reply);
 }
 
-static void on_message(redisAsyncContext *context, void *object, void *privdata) {
-    (void)privdata;
-    struct conn *conn = context->data;
-    const redisReply *given = object;
-    conn->replies++;
-    if (given == NULL || conn->is_closing) {
-        return;
-    }
-    note_heard(conn);
+/* Takes what was not asked for: a message, or the error of a server that ends the connection. */
+static void take_message(struct conn *conn, const redisReply *given) {
     if (given->type == REDIS_REPLY_ERROR) {
         conn_close(conn, given->str);
         return;
     }
-    await_message(conn);
-    conn->listener->on_message(conn->owner, given->str, (size_t)given->len);
+    note_heard(conn, NULL);
+    if (given->type == REDIS_REPLY_STRING) {
+        conn->listener->on_message(conn->owner, given->str, (size_t)given->len);
+    } else {
+        conn->listener->on_change(conn->owner, given->str, (size_t)given->len);
+    }
 }
+
+/* ---- the end of a connection ---- */
 
 /* Returns whether the connection stands but its TLS handshake has not ended. */
 static bool is_shaking(const struct conn *conn) {
@@ -166,6 +181,12 @@ static void explain_end(struct conn *conn) {
     }
 }
 
+/* Begins the end: on_closing follows from the loop. */
+static void end(struct conn *conn) {
+    conn->is_closing = true;
+    event_active(&conn->closing, EV_TIMEOUT, 0);
+}
+
 static void on_cleanup(void *arg) {
     struct conn *conn = arg;
     if (conn->why[0] == '\0') {
@@ -178,8 +199,7 @@ static void on_cleanup(void *arg) {
         TAILQ_REMOVE(&conn->net->dirty, conn, dirty_link);
         conn->is_dirty = false;
     }
-    conn->is_closing = true;
-    event_active(&conn->closing, EV_TIMEOUT, 0);
+    end(conn);
 }
 
 static void on_closing(evutil_socket_t fd, short events, void *arg) {
@@ -190,15 +210,21 @@ static void on_closing(evutil_socket_t fd, short events, void *arg) {
         redisAsyncFree(conn->context); /* calls on_cleanup, which wakes `closing` once more */
         event_del(&conn->closing);
     }
+    answer_none(conn);
     conn->listener->on_closed(conn->owner, conn->why);
 }
 
 void conn_close(struct conn *conn, const char *why) {
     if (!conn->is_closing) {
-        conn->is_closing = true;
         note_why(conn, why);
-        event_active(&conn->closing, EV_TIMEOUT, 0);
+        end(conn);
     }
+}
+
+/* Frees a connection whose context hiredis has freed, or never had. */
+static void discard(struct conn *conn) {
+    requests_finish(&conn->requests);
+    memory_free(conn->net->loop->allocator, conn);
 }
 
 void conn_destroy(struct conn *conn) {
@@ -210,10 +236,11 @@ void conn_destroy(struct conn *conn) {
         redisAsyncFree(conn->context);
     }
     event_del(&conn->closing);
+    answer_none(conn);
     if (conn->tls != NULL) {
         conn->tls->methods->end(conn->tls);
     }
-    memory_free(conn->net->loop->allocator, conn);
+    discard(conn);
 }
 
 /* ---- writing ---- */
@@ -243,9 +270,13 @@ static bool write_out(struct conn *conn) {
     if (conn->tls != NULL) {
         conn->tls->methods->begin(conn->tls);
     }
+    size_t before = sdslen(conn->context->c.obuf);
     conn->is_writing = true;
     redisAsyncHandleWrite(conn->context);
     conn->is_writing = false;
+    if (conn->context != NULL && conn->traffic != NULL) {
+        conn->traffic->bytes_sent += before - sdslen(conn->context->c.obuf);
+    }
     await_rest(conn);
     return conn->context == NULL;
 }
@@ -282,10 +313,49 @@ static void on_writable(evutil_socket_t fd, short events, void *arg) {
 
 /* ---- reading ---- */
 
+/* Takes all replies that are complete. Returns false when the server broke the protocol. */
+static bool take_replies(struct conn *conn) {
+    void *object = NULL;
+    int status = REDIS_OK;
+    /* Replies on a connection that is ending do not count: after a refused AUTH or SELECT the
+       server still carries out commands, for another user or in another database. */
+    while (!conn->is_closing) {
+        status = redisGetReplyFromReader(&conn->context->c, &object);
+        if (status != REDIS_OK || object == NULL) {
+            break;
+        }
+        conn->replies++;
+        if (conn->requests.count > 0) {
+            take_reply(conn, object);
+        } else {
+            take_message(conn, object);
+        }
+    }
+    return status == REDIS_OK;
+}
+
+/* Reads once, and takes the replies that are complete. Returns false when the connection broke. */
+static bool read_some(struct conn *conn) {
+    redisContext *c = &conn->context->c;
+    size_t length = c->reader->len;
+    uint64_t replies = conn->replies;
+    bool is_whole = redisBufferRead(c) == REDIS_OK;
+    length = c->reader->len - length;
+    is_whole = is_whole && take_replies(conn);
+    if (conn->traffic != NULL) {
+        conn->traffic->bytes_received += length;
+        conn->traffic->replies += conn->replies - replies;
+    }
+    return is_whole;
+}
+
 static void read_plain(struct conn *conn) {
+    const redisContext *c = &conn->context->c;
     conn->is_timed = false;
-    redisAsyncHandleRead(conn->context);
-    if (!conn->is_closing && conn->context->c.reader->len > READER_BUFFER_MAX) {
+    if (!read_some(conn)) {
+        explain_end(conn);
+        end(conn);
+    } else if (!conn->is_closing && c->reader->len > READER_BUFFER_MAX) {
         conn_close(conn, "sent an answer without end");
     }
 }
@@ -367,17 +437,12 @@ static void del_read(void *arg) {
     (void)arg; /* the read event stays armed until the connection ends */
 }
 
-/* Returns whether bytes may wait to be written: a callback alone has none. */
-static bool has_output(const struct conn *conn) {
-    return conn->tls != NULL || sdslen(conn->context->c.obuf) > 0;
-}
-
 static void add_write(void *arg) {
     struct conn *conn = arg;
     bool socket_is_busy = conn->is_writing || !conn->is_open;
     if (socket_is_busy) {
         await_writable(conn);
-    } else if (!conn->awaits_writable && !conn->is_dirty && has_output(conn)) {
+    } else if (!conn->awaits_writable && !conn->is_dirty) {
         conn->is_dirty = true;
         TAILQ_INSERT_TAIL(&conn->net->dirty, conn, dirty_link);
     }
@@ -438,89 +503,87 @@ static void attach(struct conn *conn, redisAsyncContext *context) {
     redisAsyncSetConnectCallback(context, on_connect);
 }
 
+/* Allocates a connection. Returns NULL, with the reason in `error`, when out of memory. */
+static struct conn *create(struct net *net, redlock_error *error) {
+    struct conn *conn = memory_zalloc(net->loop->allocator, sizeof(*conn));
+    if (conn != NULL) {
+        conn->net = net;
+        if (requests_init(&conn->requests, net->loop->allocator)) {
+            return conn;
+        }
+        discard(conn);
+    }
+    error_set(error, REDLOCK_ENOMEM, "out of memory");
+    return NULL;
+}
+
+/* Begins TLS, if the address asks for it. Returns false, with the reason in `error`. */
+static bool begin_tls(struct conn *conn, const struct conn_address *address,
+                      redisAsyncContext *context, redlock_error *error) {
+    if (address->tls != NULL) {
+        conn->tls = address->tls->methods->start(address->tls, context, address->name, error);
+    }
+    return address->tls == NULL || conn->tls != NULL;
+}
+
 struct conn *conn_open(struct net *net, const struct conn_address *address,
                        const struct conn_listener *listener, void *owner, redlock_error *error) {
-    struct conn *conn = memory_zalloc(net->loop->allocator, sizeof(*conn));
+    struct conn *conn = create(net, error);
     if (conn == NULL) {
-        error_set(error, REDLOCK_ENOMEM, "out of memory");
         return NULL;
     }
-    conn->net = net;
     conn->listener = listener;
     conn->owner = owner;
-    conn->next_message.sent_at = NANOS_NEVER;
     redisAsyncContext *context = begin_to_connect(address, error);
     if (context == NULL) {
-        memory_free(net->loop->allocator, conn);
+        discard(conn);
         return NULL;
     }
-    if (address->tls != NULL) {
-        const struct tls_methods *methods = address->tls->methods;
-        conn->tls = methods->start(address->tls, context, address->name, error);
-        if (conn->tls == NULL) {
-            redisAsyncFree(context);
-            memory_free(net->loop->allocator, conn);
-            return NULL;
-        }
+    if (!begin_tls(conn, address, context, error)) {
+        redisAsyncFree(context);
+        discard(conn);
+        return NULL;
     }
     attach(conn, context);
     return conn;
 }
 
-/* Returns whether a request is in hiredis' queue, by the status of that. If not, closes. */
-static bool is_queued(struct conn *conn, const struct conn_request *request, int status) {
-    const redisAsyncContext *context = conn->context;
-    /* Out of memory, hiredis may queue the bytes without the callback: all later replies would
-       go to the wrong requests. Bytes queued in this turn have not been written yet. */
-    if (status != REDIS_OK || context->replies.tail == NULL ||
-        context->replies.tail->privdata != request) {
-        conn_close(conn, "out of memory");
+/* Queues a request, and its command. Returns false when out of memory. */
+static bool queue(struct conn *conn, struct conn_request *request, const char *data,
+                  size_t length) {
+    if (!requests_make_room(&conn->requests)) {
         return false;
     }
+    if (redisAppendFormattedCommand(&conn->context->c, data, length) != REDIS_OK) {
+        conn_close(conn, "out of memory"); /* hiredis writes nothing more after an error */
+        return false;
+    }
+    requests_add(&conn->requests, request);
+    conn->reader.awaited = conn->requests.count;
+    load_add(load_of(conn, request), request->length);
+    add_write(conn);
     return true;
-}
-
-/* Queues a callback alone, as for the answer to a command of which no byte is sent. */
-static bool queue_callback(struct conn *conn, redisCallbackFn *callback,
-                           struct conn_request *request) {
-    static const char no_command[] = "*1\r\n$1\r\n-\r\n"; /* hiredis looks for a name */
-    int status = redisAsyncFormattedCommand(conn->context, callback, request, no_command, 0);
-    return is_queued(conn, request, status);
-}
-
-static void await_message(struct conn *conn) {
-    queue_callback(conn, on_message, &conn->next_message);
 }
 
 bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
     struct load *load = load_of(conn, request);
     bool has_ended = conn->is_closing || conn->reader.channel != NULL;
-    if (has_ended || !load_has_room(load, &conn->net->bounds, request->claim, request->length)) {
-        return false;
-    }
-    int status = redisAsyncFormattedCommand(conn->context, on_reply, request, data, length);
-    if (!is_queued(conn, request, status)) {
-        return false;
-    }
-    load_add(load, request->length);
-    return true;
+    return !has_ended && load_has_room(load, &conn->net->bounds, request->claim, request->length) &&
+           queue(conn, request, data, length);
 }
 
 bool conn_subscribe(struct conn *conn, struct conn_request *request, const char *channel,
                     const char *data, size_t length) {
-    if (conn->is_closing || conn->reader.channel != NULL) {
-        return false;
-    }
-    if (redisAppendFormattedCommand(&conn->context->c, data, length) != REDIS_OK) {
-        conn_close(conn, "out of memory");
-        return false;
-    }
-    if (!queue_callback(conn, on_reply, request)) {
+    bool has_ended = conn->is_closing || conn->reader.channel != NULL;
+    if (has_ended || !queue(conn, request, data, length)) {
         return false;
     }
     reader_subscribe(&conn->reader, channel);
-    load_add(load_of(conn, request), request->length);
     return true;
+}
+
+void conn_count(struct conn *conn, struct traffic *traffic) {
+    conn->traffic = traffic;
 }
 
 bool conn_was_open(const struct conn *conn) {
@@ -532,11 +595,8 @@ bool conn_was_accepted(const struct conn *conn) {
 }
 
 uint64_t conn_oldest(const struct conn *conn) {
-    if (conn->context == NULL || conn->context->replies.head == NULL) {
-        return NANOS_NEVER;
-    }
-    const struct conn_request *request = conn->context->replies.head->privdata;
-    return request->sent_at;
+    const struct conn_request *oldest = requests_first(&conn->requests);
+    return oldest != NULL ? oldest->sent_at : NANOS_NEVER;
 }
 
 uint64_t conn_heard_at(const struct conn *conn) {

@@ -67,6 +67,19 @@ struct conn_listener {
      * be closed here, but not destroyed. NULL where conn_subscribe is never called.
      */
     void (*on_message)(void *owner, const char *text, size_t length);
+    /*
+     * A message of client tracking: the name of a key that has changed, `length` bytes and a NUL,
+     * or NULL: any key may have. Otherwise as on_message.
+     */
+    void (*on_change)(void *owner, const char *key, size_t length);
+};
+
+/* The counters of an owner's connections, of which one follows the other. */
+struct traffic {
+    uint64_t replies; /* number of answers, and of messages */
+    uint64_t bytes_sent;
+    uint64_t bytes_received;
+    redlock_histogram round_trip; /* of the first answer in each reading of the socket */
 };
 
 void net_init(struct net *net, const struct loop *loop, const struct load_bounds *bounds);
@@ -81,6 +94,9 @@ void net_flush(struct net *net);
  */
 struct conn *conn_open(struct net *net, const struct conn_address *address,
                        const struct conn_listener *listener, void *owner, redlock_error *error);
+
+/* Has a connection count in `traffic`, which must live as long. */
+void conn_count(struct conn *conn, struct traffic *traffic);
 
 /*
  * Destroys a connection, or NULL; not from on_reply. Commands without an answer get their NULL

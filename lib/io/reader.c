@@ -25,19 +25,17 @@ static void *refuse(const redisReadTask *task, const char *why) {
 
 /* Returns whether the next reply is the subscription's: nothing is sent behind SUBSCRIBE. */
 static bool awaits_message(const struct reader *reader) {
-    const redisAsyncContext *context = reader->context;
-    return reader->channel != NULL && context->replies.head != NULL &&
-           context->replies.head == context->replies.tail;
+    return reader->channel != NULL && reader->awaited == (reader->is_confirmed ? 0 : 1);
 }
 
 static redisReply *accept_reply(const redisReadTask *task, int type) {
     struct reader *reader = reader_of(task);
-    bool is_awaited = reader->context->replies.head != NULL;
-    if (task->parent != NULL || (!is_awaited && type != REDIS_REPLY_ERROR)) {
-        return refuse(task, "sent an answer that nobody asked for");
-    }
-    if (awaits_message(reader) && type != REDIS_REPLY_ERROR) {
+    bool is_error = type == REDIS_REPLY_ERROR;
+    if (awaits_message(reader) && task->parent == NULL && !is_error) {
         return refuse(task, "sent a message that nobody asked for");
+    }
+    if (task->parent != NULL || (reader->awaited == 0 && !is_error)) {
+        return refuse(task, "sent an answer that nobody asked for");
     }
     reader->reply = (redisReply){.type = type};
     return &reader->reply;
@@ -69,27 +67,71 @@ static bool is_text(const char *expected, const char *text, size_t length) {
     return strlen(expected) == length && memcmp(expected, text, length) == 0;
 }
 
+/* The channel of client tracking (redis.io/docs/reference/client-side-caching, "Two connections").
+ */
+#define CHANGES "__redis__:invalidate"
+
+static void *refuse_message(const redisReadTask *task) {
+    return refuse(task, "sent a message that nobody asked for");
+}
+
 /* Begins a message. The object never has the type of an array, which hiredis would look into. */
 static void *create_message(const redisReadTask *task, array_size elements) {
     struct reader *reader = reader_of(task);
-    if (task->parent != NULL || task->type != REDIS_REPLY_ARRAY || elements != MESSAGE_LENGTH) {
-        return refuse(task, "sent a message that nobody asked for");
+    if (task->type != REDIS_REPLY_ARRAY || elements != MESSAGE_LENGTH) {
+        return refuse_message(task);
     }
+    reader->is_change = false;
     reader->reply = (redisReply){
         .type = reader->is_confirmed ? REDIS_REPLY_STRING : REDIS_REPLY_INTEGER,
     };
     return &reader->reply;
 }
 
+/* Returns whether an item stands in an array inside the message: the key of a change. */
+static bool is_inside(const redisReadTask *task) {
+    return task->parent->parent != NULL;
+}
+
+/* Returns whether an item is the last one of a message of client tracking. */
+static bool tells_change(const redisReadTask *task) {
+    return !is_inside(task) && task->idx == MESSAGE_CONTENT && reader_of(task)->is_change;
+}
+
+/* Begins the array of the keys that have changed, of which servers name one in a message. */
+static void *add_change(const redisReadTask *task, array_size elements) {
+    return tells_change(task) && task->type == REDIS_REPLY_ARRAY && elements == 1
+               ? &reader_of(task)->reply
+               : refuse_message(task);
+}
+
+/* Adds the end of a message by which all keys have changed. */
+static void *add_nothing(const redisReadTask *task) {
+    if (!tells_change(task)) {
+        return refuse_message(task);
+    }
+    reader_of(task)->reply.type = REDIS_REPLY_NIL;
+    return &reader_of(task)->reply;
+}
+
+static bool is_channel(struct reader *reader, const char *text, size_t length) {
+    reader->is_change = reader->is_confirmed && is_text(CHANGES, text, length);
+    if (reader->is_change) {
+        reader->reply.type = REDIS_REPLY_STATUS;
+    }
+    return reader->is_change || is_text(reader->channel, text, length);
+}
+
 static void *add_text(const redisReadTask *task, const char *text, size_t length) {
     struct reader *reader = reader_of(task);
     const char *word = reader->is_confirmed ? "message" : "subscribe";
-    bool is_content = task->idx == MESSAGE_CONTENT && reader->is_confirmed;
-    if (task->type != REDIS_REPLY_STRING ||
-        (task->idx == MESSAGE_WORD && !is_text(word, text, length)) ||
-        (task->idx == MESSAGE_CHANNEL && !is_text(reader->channel, text, length)) ||
+    bool is_key = is_inside(task);
+    bool is_content = is_key || (task->idx == MESSAGE_CONTENT && reader->is_confirmed);
+    if (task->type != REDIS_REPLY_STRING || is_key != (is_content && reader->is_change) ||
+        (!is_key && task->idx == MESSAGE_WORD && !is_text(word, text, length)) ||
+        (!is_key && task->idx == MESSAGE_CHANNEL && !is_channel(reader, text, length)) ||
         (task->idx == MESSAGE_CONTENT && !is_content)) {
-        return refuse(task, "sent a message that nobody asked for");
+        return refuse_message(task);
     }
     if (is_content && length > READER_TEXT_MAX) {
         return refuse(task, "sent a message that is too long");
@@ -101,7 +143,7 @@ static void *add_text(const redisReadTask *task, const char *text, size_t length
 static void *add_number(const redisReadTask *task, long long value) {
     struct reader *reader = reader_of(task);
     if (task->idx != MESSAGE_CONTENT || reader->is_confirmed) {
-        return refuse(task, "sent a message that nobody asked for");
+        return refuse_message(task);
     }
     reader->is_confirmed = true;
     reader->reply.integer = value;
@@ -131,6 +173,9 @@ static void *create_string(const redisReadTask *task, char *text, size_t length)
 }
 
 static void *create_array(const redisReadTask *task, array_size elements) {
+    if (task->parent != NULL) {
+        return add_change(task, elements);
+    }
     return awaits_message(reader_of(task)) ? create_message(task, elements)
                                            : refuse(task, "sent an array that nobody asked for");
 }
@@ -147,7 +192,7 @@ static void *create_integer(const redisReadTask *task, long long value) {
 }
 
 static void *create_nil(const redisReadTask *task) {
-    return accept_reply(task, REDIS_REPLY_NIL);
+    return task->parent != NULL ? add_nothing(task) : accept_reply(task, REDIS_REPLY_NIL);
 }
 
 static void free_object(void *object) {
@@ -181,7 +226,7 @@ static redisReplyObjectFunctions functions = {
 };
 
 void reader_attach(struct reader *reader, redisAsyncContext *context) {
-    reader->context = context;
+    reader->awaited = 0;
     reader->refusal = reader->channel = NULL;
     reader->is_confirmed = false;
     context->c.reader->fn = &functions;

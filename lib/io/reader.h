@@ -3,7 +3,8 @@
  * replies that the library never asks for. Included by io/net.c alone.
  *
  * Of a subscription only its confirmation is accepted, and then messages of its channel: arrays of
- * three items, of which the last one alone becomes the reply, an INTEGER or a STRING.
+ * three items, of which the last one alone becomes the reply, an INTEGER or a STRING. A message of
+ * client tracking becomes a STATUS, the name of the key that has changed, or a NIL: all keys have.
  */
 #ifndef REDLOCK_IO_READER_H
 #define REDLOCK_IO_READER_H
@@ -23,10 +24,11 @@
 #define READER_BUFFER_MAX (64 * 1024)
 
 struct reader {
-    const redisAsyncContext *context;
+    uint32_t awaited;    /* replies that were asked for; set by the owner */
     const char *refusal; /* fault of the server, in words; NULL: none so far */
     const char *channel; /* channel of the subscription; NULL: none */
     bool is_confirmed;   /* whether the server has confirmed the subscription */
+    bool is_change;      /* whether the message that is being read is one of client tracking */
     redisReply reply;    /* reply that is being delivered */
     char text[READER_TEXT_MAX + 1];
 };

@@ -7,8 +7,6 @@
 #include "lock/lock_state.h"
 #include "node/context.h"
 
-#include <string.h>
-
 struct line {
     LIST_ENTRY(line) link;
     struct lines *lines;
@@ -38,15 +36,19 @@ void lines_finish(struct lines *lines) {
 /* Returns whether a lock may go from one request to the other. */
 static bool is_alike(const redlock_lock *one, const redlock_lock *other) {
     return one->kind == other->kind &&
-           one->lease.terms.lock_delay == other->lease.terms.lock_delay &&
-           one->key->length == other->key->length &&
-           memcmp(one->key->bytes, other->key->bytes, one->key->length) == 0;
+           one->lease.terms->lock_delay == other->lease.terms->lock_delay &&
+           key_equals(one->key, other->key);
 }
 
 /* Returns whether the kind is that of one holder: others need not wait for each other in line. */
 static bool can_be_handed_over(const redlock_lock *lock) {
-    return (lock->kind->features & (KIND_PERMIT | KIND_READER)) == 0 &&
-           lock->lease.terms.min_hold == 0;
+    return (lock_kind(lock)->features & (KIND_PERMIT | KIND_READER)) == 0 &&
+           lock->lease.terms->min_hold == 0;
+}
+
+/* Returns the line of a lock, or NULL. */
+static struct line *line_of(const redlock_lock *lock) {
+    return lock->wait != NULL ? lock->wait->line : NULL;
 }
 
 /* Returns any lock of a line, of which all are alike. */
@@ -81,18 +83,18 @@ static void drop_if_empty(struct line *line) {
 }
 
 static void take_out(struct line *line, redlock_lock *lock) {
-    TAILQ_REMOVE(&line->waiting, lock, line_link);
+    TAILQ_REMOVE(&line->waiting, lock, wait->line_link);
     line->waiting_count--;
-    line->gate -= lock->is_gated;
-    lock->is_gated = false;
+    line->gate -= lock->wait->is_gated;
+    lock->wait->is_gated = false;
 }
 
 /* Opens the gate: nobody is handed the lock any more. */
 static void open_gate(struct line *line) {
     redlock_lock *lock = TAILQ_FIRST(&line->waiting);
     for (; line->gate > 0; line->gate--) {
-        lock->is_gated = false;
-        lock = TAILQ_NEXT(lock, line_link);
+        lock->wait->is_gated = false;
+        lock = TAILQ_NEXT(lock, wait->line_link);
     }
 }
 
@@ -100,19 +102,16 @@ static void open_gate(struct line *line) {
 static void close_gate(struct line *line, unsigned most) {
     redlock_lock *lock = TAILQ_FIRST(&line->waiting);
     for (; lock != NULL && line->gate < most; line->gate++) {
-        lock->is_gated = true;
-        lock = TAILQ_NEXT(lock, line_link);
+        lock->wait->is_gated = true;
+        lock = TAILQ_NEXT(lock, wait->line_link);
     }
 }
 
-/* Makes the first that waits behind the gate the contender. Returns it, or NULL. */
+/* Makes the first that waits the contender, if there is none, nor a holder. Returns it, or NULL. */
 static redlock_lock *promote(struct line *line) {
-    if (line->contender != NULL || line->waiting_count <= line->gate) {
-        return NULL;
-    }
     redlock_lock *first = TAILQ_FIRST(&line->waiting);
-    for (unsigned i = 0; i < line->gate; i++) {
-        first = TAILQ_NEXT(first, line_link);
+    if (line->contender != NULL || line->holder != NULL || first == NULL) {
+        return NULL;
     }
     take_out(line, first);
     line->contender = first;
@@ -123,55 +122,48 @@ static redlock_lock *promote(struct line *line) {
 
 bool lines_join(struct lines *lines, redlock_lock *lock) {
     struct line *line = can_be_handed_over(lock) ? find(lines, lock) : NULL;
-    lock->line = line;
-    lock->is_gated = false;
+    lock->wait->line = line;
+    lock->wait->is_gated = false;
     if (line == NULL) {
         return true;
     }
-    if (line->contender == NULL) {
+    if (line->contender == NULL && line->holder == NULL) {
         line->contender = lock;
         return true;
     }
-    TAILQ_INSERT_TAIL(&line->waiting, lock, line_link);
+    TAILQ_INSERT_TAIL(&line->waiting, lock, wait->line_link);
     line->waiting_count++;
     return false;
 }
 
-redlock_lock *lines_acquired(redlock_lock *lock) {
-    struct line *line = lock->line;
-    if (line == NULL || line->contender != lock) {
-        return NULL;
+void lines_acquired(redlock_lock *lock) {
+    struct line *line = line_of(lock);
+    if (line != NULL && line->contender == lock) {
+        line->holder = lock;
+        line->contender = NULL;
+        close_gate(line, line->lines->context->options.max_local_handoffs);
     }
-    unsigned most = line->lines->context->options.max_local_handoffs;
-    if (line->holder != NULL) { /* its key is gone, untold, or it tries anew: by itself now */
-        line->holder->line = NULL;
-        open_gate(line);
-    }
-    line->holder = lock;
-    line->contender = NULL;
-    close_gate(line, most);
-    return promote(line);
 }
 
 redlock_lock *lines_next(const redlock_lock *lock) {
-    const struct line *line = lock->line;
+    const struct line *line = line_of(lock);
     bool is_holder = line != NULL && line->holder == lock;
     return is_holder && line->gate > 0 ? TAILQ_FIRST(&line->waiting) : NULL;
 }
 
 void lines_hand_over(redlock_lock *lock) {
-    struct line *line = lock->line;
+    struct line *line = lock->wait->line;
     line->holder = TAILQ_FIRST(&line->waiting);
     take_out(line, line->holder);
-    lock->line = NULL;
+    lock->wait->line = NULL;
 }
 
 redlock_lock *lines_leave(redlock_lock *lock) {
-    struct line *line = lock->line;
+    struct line *line = line_of(lock);
     if (line == NULL) {
         return NULL;
     }
-    lock->line = NULL;
+    lock->wait->line = NULL;
     if (line->holder == lock) {
         line->holder = NULL;
         open_gate(line);

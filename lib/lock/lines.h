@@ -5,8 +5,10 @@
  *
  * When the contender acquires the lock, a gate closes over the requests that are waiting then: at
  * most max_local_handoffs of them are served before the nodes pass the key on. Who comes later
- * waits for the next gate, whose first becomes the next contender at once. So no client keeps
- * others waiting for longer than its gate takes.
+ * waits for the next gate. So no client keeps others waiting for longer than its gate takes. The
+ * first of those who wait becomes the next contender when the holder leaves the line, so that its
+ * request for a place can travel with the release (round/batches.h); its ticket is of the time at
+ * which it came.
  */
 #ifndef REDLOCK_LOCK_LINES_H
 #define REDLOCK_LOCK_LINES_H
@@ -39,8 +41,8 @@ void lines_finish(struct lines *lines);
  */
 bool lines_join(struct lines *lines, redlock_lock *lock);
 
-/* Notes that a contender has acquired the lock. Returns the next contender, or NULL. */
-redlock_lock *lines_acquired(redlock_lock *lock);
+/* Notes that a contender has acquired the lock. */
+void lines_acquired(redlock_lock *lock);
 
 /* Returns the next of the gate that a holder is to hand its lock over to, or NULL. */
 redlock_lock *lines_next(const redlock_lock *lock);

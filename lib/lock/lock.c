@@ -1,11 +1,11 @@
 /*
- * The happy path: a call of the application, a verdict, or the timer goes into the lease;
- * lock_carry_out does as the update says: rounds are sent, the timer is set, news are noted. News
+ * The happy path: a call of the application, a verdict, or the alarm goes into the lease;
+ * lock_carry_out does as the update says: rounds are sent, the alarm is set, news are noted. News
  * are told in the lock's next turn, after all else, and never from inside a call of the
  * application.
  *
- * Failures: without memory for a round the lease is told so in the next turn; without a timer the
- * lock looks at the clock in each turn. Before a round times out all sockets are read.
+ * Failures: without memory for a round the lease is told so in the next turn. Before a round times
+ * out all sockets are read.
  *
  * A callback may do anything: release the lock, close the client, acquire again. So the bookkeeping
  * is finished before each callback, and only the lock's own state is looked at after it; a lock
@@ -14,8 +14,8 @@
 #include "lock/lock.h"
 
 #include "base/nanos.h"
-#include "core/backoff.h"
 #include "core/handover.h"
+#include "core/line.h"
 #include "io/clock.h"
 #include "io/random.h"
 #include "lock/news.h"
@@ -37,6 +37,26 @@ static bool is_of_use(const struct round *round, redlock_vote vote) {
                      round_was_granted_late(round);
 }
 
+/*
+ * Lets go of the latest round of a lock in HELD, once all nodes have voted and nothing but
+ * their votes, for the report, is of use any more: a lock may be held for long.
+ */
+static void rest(redlock_lock *lock) {
+    const struct flight *flight = lock->flight;
+    if (flight == NULL || flight->round.silent != 0 || flight->details != NULL ||
+        lock->lease.terms->watches) {
+        return;
+    }
+    uint32_t granted = round_voters(&flight->round, REDLOCK_VOTE_GRANTED);
+    uint32_t unreachable = round_voters(&flight->round, REDLOCK_VOTE_UNREACHABLE);
+    if (flight->round.verdict == ROUND_YES && (granted | unreachable) == flight->round.members) {
+        lock->granted = granted;
+        lock->unreachable = unreachable;
+        lock->was_renewed = flight->round.kind == ROUND_RENEW;
+        locks_let_go(&lock->flight);
+    }
+}
+
 static void on_vote(void *owner, bool decided, redlock_vote vote) {
     redlock_lock *lock = owner;
     if (decided) {
@@ -44,53 +64,68 @@ static void on_vote(void *owner, bool decided, redlock_vote vote) {
     } else if (is_of_use(&lock->flight->round, vote)) {
         locks_raise(lock, LOCK_LATE_VOTE);
     }
+    if (lock->flight->foreign != 0) {
+        locks_raise(lock, LOCK_UNWATCHED);
+    }
+    if (lock->lease.state == LEASE_HELD && lock->events == 0) {
+        rest(lock);
+    }
 }
 
 /* ---- rounds ---- */
 
 /* Changes the key to that of the permit to be tried, if any. Returns false when out of memory. */
 static bool change_key(redlock_lock *lock) {
+    struct lock_wait *wait = lock->wait;
     uint32_t permit = lock->lease.permit;
-    if (lock->name == NULL || (lock->key != lock->name && lock->permit == permit)) {
+    if (wait == NULL || wait->name == NULL || (lock->key != wait->name && wait->permit == permit)) {
         return true;
     }
-    struct key *key = key_create_permit(&lock->locks->context->keys, lock->name, permit);
+    struct key *key = key_create_permit(&lock->locks->context->keys, wait->name, permit);
     if (key != NULL) {
         key_drop(lock->key);
         lock->key = key;
-        lock->permit = permit;
+        wait->permit = permit;
     }
     return key != NULL;
 }
 
-/* Returns the plan of a round, as far as it is common to all kinds of rounds. */
-static struct flight_plan plan_round(const redlock_lock *lock, enum round_kind round, uint64_t ttl,
-                                     uint64_t now) {
+/* Returns the ticket under which the lock's token has places in line; 0: it has none. */
+static uint64_t placed_as(const redlock_lock *lock) {
+    return lock->wait != NULL ? lock->wait->placed : 0;
+}
+
+/* Returns the plan of a round, as far as it is common to all kinds of rounds, for a token. */
+static struct flight_plan plan_round(const redlock_lock *lock, const char *token,
+                                     enum round_kind round, uint64_t ttl, uint64_t now) {
     const struct lease *lease = &lock->lease;
     return (struct flight_plan){.round = round,
-                                .kind = lock->kind,
+                                .request = lock->request,
+                                .kind = lock_kind(lock),
                                 .key = lock->key,
-                                .token = lock->token,
+                                .token = token,
                                 .now = now,
                                 .nodes = members_all(lock->locks->members),
                                 .ttl = ttl,
-                                .node_ttl = nanos_add(ttl, lease->terms.lock_delay),
+                                .node_ttl = nanos_add(ttl, lease->terms->lock_delay),
                                 .fence = lease->fence};
 }
 
 /* Completes the plan of a try. */
 static void plan_try(const redlock_lock *lock, const struct lease_update *update,
                      struct flight_plan *plan) {
-    const struct lease_terms *terms = &lock->lease.terms;
+    const struct lease_terms *terms = lock->lease.terms;
     plan->is_new = true;
     plan->permits = terms->permits;
-    if (lock->kind->features & KIND_WRITER) {
+    if (plan->kind->features & KIND_WRITER) {
         plan->intent_ms = nanos_to_ms(lease_next_try_within(&lock->lease, plan->now));
     }
     if (plan->round == ROUND_QUEUE) {
         plan->claim = terms->claim;
-        plan->ticket = lock->ticket;
-        plan->goes_first = update->undo != 0;
+        plan->ticket = lock->wait->ticket;
+        plan->order = update->undo != 0  ? FLIGHT_AT_ONCE
+                      : update->contends ? FLIGHT_AHEAD
+                                         : FLIGHT_BEHIND;
     } else if (terms->fenced) {
         plan->fence = fence_hint(clock_wall_us()); /* a lost counter begins above the hint */
     }
@@ -100,19 +135,19 @@ static void plan_try(const redlock_lock *lock, const struct lease_update *update
 static void plan_release(const redlock_lock *lock, uint32_t awaited, struct flight_plan *plan) {
     const struct lease *lease = &lock->lease;
     plan->awaited = awaited;
-    plan->ticket = lock->placed;
+    plan->ticket = placed_as(lock);
     plan->may_hold = lease->may_hold;
     plan->keep_until = nanos_add(plan->now, lease->longest_ttl);
-    plan->stay_until = plan->round == ROUND_RELEASE ? lease->stay_until : 0;
+    plan->stay_until = plan->round == ROUND_RELEASE ? lease->holding.stay_until : 0;
 }
 
-static struct flight_plan plan_of(const redlock_lock *lock, const struct lease_update *update,
-                                  uint64_t now) {
-    struct flight_plan plan = plan_round(lock, update->round, lease_round_ttl(&lock->lease), now);
+static struct flight_plan plan_of(const redlock_lock *lock, const char *token,
+                                  const struct lease_update *update, uint64_t now) {
+    struct flight_plan plan = plan_round(lock, token, update->round, update->ttl, now);
     if (update->round == ROUND_RELEASE || update->round == ROUND_SETTLE) {
         plan_release(lock, update->awaited, &plan);
     } else {
-        plan.replicas = lock->replicas;
+        plan.replicas = lock->lease.terms->replicas;
     }
     if (update->round == ROUND_ACQUIRE || update->round == ROUND_QUEUE) {
         plan_try(lock, update, &plan);
@@ -124,12 +159,12 @@ static struct flight_plan plan_of(const redlock_lock *lock, const struct lease_u
 static void adopt(redlock_lock *lock, struct flight *flight) {
     if (flight->plan.round == ROUND_SETTLE) {
         lock->flight->listener = FLIGHT_UNATTENDED;
-        lock->tried = lock->flight;
+        flight->tried = lock->flight;
     } else {
         locks_let_go(&lock->flight);
     }
     lock->flight = flight;
-    lock->events &= ~(unsigned)(LOCK_DECIDED | LOCK_LATE_VOTE | LOCK_NO_MEMORY);
+    lock->events &= (uint16_t) ~(LOCK_DECIDED | LOCK_LATE_VOTE | LOCK_NO_MEMORY);
     locks_note_sent(lock);
 }
 
@@ -138,58 +173,94 @@ static void adopt(redlock_lock *lock, struct flight *flight) {
  * Without a reading of their clocks our own serves, until a try that finds one.
  */
 static void draw_ticket(redlock_lock *lock) {
+    struct lock_wait *wait = lock->wait;
     uint64_t now = clock_now();
-    bool is_due = lock->ticket == 0 || lock->is_makeshift;
+    bool is_due = wait->ticket == 0 || wait->is_makeshift;
     uint64_t masters_us = is_due ? members_clock_us(lock->locks->members, now) : 0;
-    if (!is_due || (lock->ticket != 0 && masters_us == 0)) {
+    if (!is_due || (wait->ticket != 0 && masters_us == 0)) {
         return;
     }
     uint64_t waited_us = (now - lock->lease.begun_at) / NANOS_PER_US;
     uint64_t time_us = masters_us != 0 ? masters_us : clock_wall_us();
-    lock->is_makeshift = masters_us == 0;
-    lock->ticket = fence_hint(time_us > waited_us ? time_us - waited_us : 0);
+    wait->is_makeshift = masters_us == 0;
+    wait->ticket = fence_hint(time_us > waited_us ? time_us - waited_us : 0);
+}
+
+/* Returns whether an ask for a place, up to the latest round, may have been heard. */
+static bool was_placed(const redlock_lock *lock) {
+    return lock->wait->may_be_placed || lock->flight->asks_for_place;
+}
+
+/* Draws the token of a try, which begins as the one before where the place is the same. */
+static void draw_token(redlock_lock *lock, bool keeps_place) {
+    unsigned char place[PLACE_BYTES];
+    memcpy(place, lock->token, sizeof(place));
+    random_token(&lock->locks->context->random, lock->token);
+    if (keeps_place) {
+        memcpy(lock->token, place, sizeof(place));
+    }
+}
+
+/* Asks again under the token of the latest try. */
+static void prepare_again(redlock_lock *lock) {
+    lock->wait->may_be_placed = was_placed(lock);
+    if (!lock->wait->may_be_placed) { /* all asks were before the channels */
+        draw_ticket(lock);
+        lock->wait->placed = lock->wait->ticket;
+    }
+}
+
+/* Prepares a try that asks for a place. Returns false when out of memory. */
+static bool prepare_place(redlock_lock *lock) {
+    if (!lock->wait->may_be_placed) {
+        draw_ticket(lock);
+    }
+    lock->wait->placed = lock->wait->ticket;
+    members_listen(lock->locks->members);
+    return waiters_add(&lock->locks->waiters, lock);
 }
 
 /* Prepares the key and the token of a try. Returns false when out of memory. */
 static bool prepare_try(redlock_lock *lock, const struct lease_update *update) {
-    struct waiters *waiters = &lock->locks->waiters;
+    struct lock_wait *wait = lock->wait;
     if (update->keeps_token) {
-        lock->may_be_placed |= lock->flight->asks_for_place;
-        if (!lock->may_be_placed) { /* all asks were before the channels */
-            draw_ticket(lock);
-            lock->placed = lock->ticket;
-        }
+        prepare_again(lock);
         return true;
     }
     if (!change_key(lock)) {
         return false;
     }
-    waiters_remove(waiters, lock);
-    random_token(lock->token);
-    lock->placed = 0;
-    lock->may_be_placed = false;
-    if (update->round == ROUND_ACQUIRE) {
-        return true;
+    lock->locks->counts.tries++;
+    waiters_remove(&lock->locks->waiters, lock);
+    draw_token(lock, update->keeps_place);
+    if (wait != NULL) {
+        wait->placed = 0;
+        wait->may_be_placed = update->keeps_place && was_placed(lock);
     }
-    draw_ticket(lock);
-    lock->placed = lock->ticket;
-    members_listen(lock->locks->members);
-    return waiters_add(waiters, lock);
+    return update->round == ROUND_ACQUIRE || prepare_place(lock);
 }
 
 /* Begins the round of an update. Returns false when out of memory. */
 static bool begin_round(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
     struct rounds *rounds = lock->locks->rounds;
-    if (update->round == ROUND_ACQUIRE || update->round == ROUND_QUEUE) {
-        if (!prepare_try(lock, update)) {
-            return false;
-        }
+    bool is_try = update->round == ROUND_ACQUIRE || update->round == ROUND_QUEUE;
+    if (is_try && !prepare_try(lock, update)) {
+        return false;
     }
-    struct flight_plan plan = plan_of(lock, update, now);
+    char unpacked[TOKEN_LENGTH + 1];
+    const char *token = unpacked;
+    if (lock->flight != NULL && !is_try) {
+        token = lock->flight->token;
+    } else {
+        token_unpack(unpacked, lock->token);
+    }
+    struct flight_plan plan = plan_of(lock, token, update, now);
     struct flight *flight = round_plan(rounds, (struct flight_listener){on_vote, lock}, &plan);
     if (flight == NULL) {
         return false;
     }
+    flight->round.useless_at = update->useless_at;
+    flight->round.patience = update->patience;
     if (update->keeps_token) {
         lock->flight->is_void = true; /* the call of this turn, if any, need not be sent */
     }
@@ -200,7 +271,9 @@ static bool begin_round(redlock_lock *lock, const struct lease_update *update, u
 
 /* Sets the key at the nodes that lack it, for the rest of its time; in vain below 1 ms. */
 static void top_up(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
-    struct flight_plan plan = plan_round(lock, ROUND_ACQUIRE, update->top_up_ttl, now);
+    char token[TOKEN_LENGTH + 1];
+    token_unpack(token, lock->token);
+    struct flight_plan plan = plan_round(lock, token, ROUND_ACQUIRE, update->top_up_ttl, now);
     plan.nodes = update->top_up;
     if (plan.ttl >= NANOS_PER_MS) {
         round_send_unattended(lock->locks->rounds, &plan);
@@ -208,30 +281,43 @@ static void top_up(redlock_lock *lock, const struct lease_update *update, uint64
 }
 
 /* Releases a try that is given up, at the nodes that may hold its key, or a place for it. */
-static void undo(redlock_lock *lock, const char *token, uint64_t placed, uint32_t nodes,
-                 uint64_t now) {
-    const struct owed owed = {.kind = lock->kind,
-                              .key = lock->key,
+static void undo(redlock_lock *lock, struct key *key, const char *token, uint64_t placed,
+                 uint32_t nodes, uint64_t now) {
+    const struct owed owed = {.kind = lock_kind(lock),
+                              .request = lock->request,
+                              .key = key,
                               .token = token,
                               .ticket = placed,
                               .until = nanos_add(now, lock->lease.longest_ttl)};
     round_send_release(lock->locks->rounds, FLIGHT_UNATTENDED, &owed, nodes, now);
 }
 
-/* ---- carrying out ---- */
-
-static void follow_in_line(redlock_lock *lock, enum lease_state before);
-
-void lock_set_timer(redlock_lock *lock) {
-    if (!timer_set(&lock->timer, lock->lease.wake_at)) {
-        locks_raise(lock, LOCK_WOKEN); /* without a timer: wake the lease in each turn */
-    }
+/* Gives up the place of a permit that stays at the nodes, where the place may be left. */
+static void leave_line(redlock_lock *lock, uint64_t now) {
+    char token[TOKEN_LENGTH + 1];
+    token_unpack(token, lock->token);
+    memset(token + PLACE_LENGTH, '0', TOKEN_LENGTH - PLACE_LENGTH);
+    undo(lock, lock->key, token, lock->wait->placed, lock->lease.may_hold, now);
 }
 
-static void emit_change(const redlock_lock *lock, enum lease_state before) {
+/* ---- carrying out ---- */
+
+static void follow_in_line(redlock_lock *lock, enum lease_state before, uint64_t now);
+
+void lock_set_alarm(redlock_lock *lock) {
+    alarms_set(&lock->locks->alarms, &lock->alarm, lock->lease.wake_at);
+}
+
+/* Counts an update, and emits a change of state. */
+static void note_change(redlock_lock *lock, const struct lease_update *update,
+                        enum lease_state before, uint64_t now) {
     if (before != lock->lease.state) {
-        EMIT(&lock->locks->context->events, lock_changed, .key = lock->key->bytes, .before = before,
-             .after = lock->lease.state);
+        if (COUNTS_STATES >> before & 1) {
+            counts_end_state(&lock->locks->counts, &lock->lease, update, before, lock->flight, now);
+            lock->has_waited |= counts_as_wait(before);
+        }
+        EMIT(&lock->locks->context->events, lock_changed, .request = lock->request,
+             .key = lock->key->bytes, .before = before, .after = lock->lease.state);
     }
 }
 
@@ -248,23 +334,30 @@ static void send(redlock_lock *lock, const struct lease_update *update, uint64_t
 static void undo_and_send(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
     bool asks_for_place = update->send && update->round == ROUND_QUEUE;
     char token[TOKEN_LENGTH + 1];
-    uint64_t placed = lock->placed;
-    memcpy(token, lock->token, sizeof(token));
+    struct key *key = key_hold(lock->key);
+    uint64_t placed = update->keeps_place ? 0 : placed_as(lock);
+    token_unpack(token, lock->token);
     if (lock->flight != NULL) {
         lock->flight->is_void = true;
     }
     if (asks_for_place) {
         send(lock, update, now);
     }
-    undo(lock, token, placed, update->undo, now);
+    undo(lock, key, token, placed, update->undo, now);
+    key_drop(key);
     if (!asks_for_place) {
         send(lock, update, now);
     }
 }
 
+/* Returns whether an update is a release that leaves the key at the nodes for a time. */
+static bool stays(const redlock_lock *lock, const struct lease_update *update, uint64_t now) {
+    return update->send && update->round == ROUND_RELEASE && now < lock->lease.holding.stay_until;
+}
+
 void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum lease_state before,
                     uint64_t now) {
-    emit_change(lock, before);
+    note_change(lock, update, before, now);
     if (update->undo != 0) {
         undo_and_send(lock, update, now);
     } else {
@@ -273,44 +366,66 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
     if (update->top_up != 0) {
         top_up(lock, update, now);
     }
+    if (placed_as(lock) != 0 && lock->wait->name != NULL && stays(lock, update, now)) {
+        leave_line(lock, now);
+    }
     if (update->top_up_later) {
         locks_raise(lock, LOCK_LATE_VOTE); /* news come before a late vote is dealt with */
     }
-    lock_set_timer(lock);
+    if (update->watch) {
+        locks_raise(lock, LOCK_UNWATCHED); /* likewise, and behind the topping up */
+    }
+    lock_set_alarm(lock);
     locks_note_unrenewed(lock);
-    news_note(lock, update);
-    if (lock->line != NULL) {
-        follow_in_line(lock, before);
+    if (update->news != 0) {
+        news_note(lock, update);
+    }
+    if (lock->wait != NULL && lock->wait->line != NULL) {
+        follow_in_line(lock, before, now);
     }
     context_wake(lock->locks->context);
 }
 
 /* ---- lines ---- */
 
-/* Tells the line of a lock what has become of it. The next one contends for the key in its turn. */
-static void follow_in_line(redlock_lock *lock, enum lease_state before) {
+/* Has the first of a line contend for the key, in the same turn as the release that lets it. */
+static void contend(redlock_lock *lock, uint64_t now) {
+    struct lease_update update;
+    enum lease_state before = lock->lease.state;
+    lease_contend(&lock->lease, now, &update);
+    lock_carry_out(lock, &update, before, now);
+}
+
+/* Tells the line of a lock what has become of it. */
+static void follow_in_line(redlock_lock *lock, enum lease_state before, uint64_t now) {
     enum lease_state state = lock->lease.state;
-    bool has_acquired = lease_is_held(&lock->lease) && before <= LEASE_SETTLING;
-    bool has_ended = state == LEASE_LOST || state == LEASE_RELEASING || state == LEASE_OVER;
-    redlock_lock *next = has_acquired ? lines_acquired(lock) : has_ended ? lines_leave(lock) : NULL;
-    if (next != NULL) {
-        locks_raise(next, LOCK_CONTENDS);
+    if (lease_is_held(&lock->lease) && before <= LEASE_SETTLING) {
+        lines_acquired(lock);
+    } else if (state == LEASE_LOST || state == LEASE_RELEASING || state == LEASE_OVER) {
+        redlock_lock *next = lines_leave(lock);
+        if (next != NULL && !lock->locks->context->is_closing) {
+            contend(next, now);
+        }
     }
 }
 
-void lock_begin(redlock_lock *lock, const struct lease_terms *terms, uint64_t now) {
+void lock_begin(redlock_lock *lock, uint64_t now) {
     struct locks *locks = lock->locks;
+    const struct lease_terms *terms = lock->lease.terms;
     struct lease_update update;
-    uint64_t seed = backoff_random(&locks->context->seed);
     uint32_t members = members_all(locks->members);
-    lock->lease.terms = *terms; /* for the choice of the line */
+    EMIT(&locks->context->events, lock_asked, .request = lock->request, .key = lock->key->bytes);
+    if (terms->watches) {
+        members_listen(locks->members);
+    }
     if (!terms->queues || lines_join(&locks->lines, lock)) {
-        lease_start(&lock->lease, terms, members, seed, now, &update);
+        lease_start(&lock->lease, terms, members, now, &update);
         lock_carry_out(lock, &update, LEASE_ACQUIRING, now);
     } else {
-        lease_wait(&lock->lease, terms, members, seed, now);
+        lease_wait(&lock->lease, terms, members, now);
+        members_listen(locks->members);
         draw_ticket(lock);
-        lock_set_timer(lock);
+        lock_set_alarm(lock);
     }
 }
 
@@ -318,25 +433,25 @@ static void hand_over_token(redlock_lock *from, redlock_lock *to) {
     struct waiters *waiters = &from->locks->waiters;
     waiters_remove(waiters, from);
     memcpy(to->token, from->token, sizeof(to->token));
-    to->placed = from->placed;
+    to->wait->placed = from->wait->placed;
     waiters_add(waiters, to);
 }
 
-/* Hands over the latest round, with its events. */
+/* Hands over the latest round, or its votes, with its events. */
 static void hand_over_round(redlock_lock *from, redlock_lock *to) {
     const unsigned of_round = LOCK_DECIDED | LOCK_LATE_VOTE;
     to->flight = from->flight;
     from->flight = NULL;
-    if (to->flight->listener.on_vote != NULL) {
+    to->granted = from->granted;
+    to->unreachable = from->unreachable;
+    to->was_renewed = from->was_renewed;
+    if (to->flight != NULL && to->flight->listener.on_vote != NULL) {
         to->flight->listener.owner = to;
-    }
-    if (from->is_sent) {
-        locks_note_sent(to);
     }
     if (from->events & of_round) {
         locks_raise(to, from->events & LOCK_DECIDED ? LOCK_DECIDED : LOCK_LATE_VOTE);
     }
-    from->events &= ~of_round;
+    from->events &= (uint16_t)~of_round;
 }
 
 /* Returns the next in the line of a lock that is fit to be handed over now, or NULL. */
@@ -356,11 +471,13 @@ bool lock_part(redlock_lock *lock, uint64_t now) {
 static void hand_over(redlock_lock *lock, redlock_lock *next, uint64_t now) {
     struct lease_update ended, begun;
     enum lease_state before = lock->lease.state;
+    lock->locks->counts.handovers++;
     lines_hand_over(lock);
     hand_over_token(lock, next);
     handover_move(&lock->lease, &next->lease, now, &ended, &begun);
     if (lease_is_held(&next->lease)) {
         hand_over_round(lock, next);
+        begun.watch = next->lease.terms->watches;
     }
     lock_carry_out(lock, &ended, before, now);
     lock_carry_out(next, &begun, LEASE_QUEUED, now);
@@ -373,11 +490,9 @@ static void hand_over(redlock_lock *lock, redlock_lock *next, uint64_t now) {
  */
 static redlock_lock *part(redlock_lock *lock) {
     const struct context *context = lock->locks->context;
-    const struct lock_callback told = lock->on_released;
     struct lease_update update;
     if (!context->is_closing && next_of(lock, clock_now()) != NULL) {
-        lock->on_released = (struct lock_callback){0};
-        news_call(lock, told, REDLOCK_OK);
+        news_call(lock, &lock->on_ended, REDLOCK_OK);
     }
     enum lease_state before = lock->lease.state;
     uint64_t now = clock_now();
@@ -408,17 +523,32 @@ static struct flight *open_flight(const redlock_lock *lock) {
 
 /* Has the lease read the votes again: the status of a failed acquisition is that of its report. */
 static void reconsider(redlock_lock *lock) {
-    const struct flight *tried = lock->tried != NULL ? lock->tried : lock->flight;
-    if (tried != NULL) {
-        lease_reconsider(&lock->lease, &tried->round);
+    const struct flight *flight = lock->flight;
+    if (flight != NULL) {
+        lease_reconsider(&lock->lease,
+                         flight->tried != NULL ? &flight->tried->round : &flight->round);
     }
 }
 
-/* Emits the verdict of a round that was open, if its deadline has decided it. */
-static void emit_timeout(const redlock_lock *lock, bool was_open) {
-    if (was_open && open_flight(lock) == NULL) {
-        EMIT(&lock->locks->context->events, round_decided, .key = lock->key->bytes,
-             .round = lock->flight->round.kind, .verdict = lock->flight->round.verdict);
+/*
+ * Counts and emits the votes of a round's deadline, and the verdict that they have decided. Kept
+ * out of the events of each turn.
+ */
+static __attribute__((noinline)) void note_timeouts(const redlock_lock *lock,
+                                                    const struct flight *open, uint32_t silent) {
+    const struct locks *locks = lock->locks;
+    const struct events *events = &locks->context->events;
+    const struct round *round = &open->round;
+    uint32_t late = silent & ~round->silent & members_all(locks->members);
+    struct node *node;
+    while ((node = members_take(locks->members, &late)) != NULL) {
+        node->votes[REDLOCK_VOTE_TIMEOUT]++;
+        EMIT(events, vote_cast, .request = lock->request, .key = lock->key->bytes,
+             .round = round->kind, .node = node_name(node), .vote = REDLOCK_VOTE_TIMEOUT);
+    }
+    if (round->verdict != ROUND_OPEN) {
+        EMIT(events, round_decided, .request = lock->request, .key = lock->key->bytes,
+             .round = round->kind, .verdict = round->verdict);
     }
 }
 
@@ -428,16 +558,33 @@ static void on_woken(redlock_lock *lock, struct lease_update *update) {
         read_arrived(lock->locks);
     }
     uint64_t now = clock_now();
-    struct flight *flight = lock->flight;
     if (lock->events & LOCK_DECIDED) {
-        lock->events &= ~(unsigned)LOCK_DECIDED;
-        lease_decided(&lock->lease, &flight->round, now, update);
+        lock->events &= (uint16_t)~LOCK_DECIDED;
+        lease_decided(&lock->lease, lock_round(lock), now, update);
     } else {
-        bool was_open = open_flight(lock) != NULL;
-        lease_woken(&lock->lease, flight != NULL ? &flight->round : NULL, now, update);
-        emit_timeout(lock, was_open);
+        const struct flight *open = open_flight(lock);
+        uint32_t silent = open != NULL ? open->round.silent : 0;
+        lease_woken(&lock->lease, lock_round(lock), now, update);
+        if (open != NULL) {
+            note_timeouts(lock, open, silent);
+        }
     }
     lock_carry_out(lock, update, before, now);
+}
+
+/*
+ * Has nodes watch the key: all of them while the lock is held, if the request says so; for the
+ * first in line those at which a client of another make holds the key.
+ */
+static void watch(redlock_lock *lock) {
+    const struct lease *lease = &lock->lease;
+    struct flight *flight = lock->flight;
+    uint32_t nodes = lease_is_held(lease) && lease->terms->watches ? lease->members : 0;
+    if (flight != NULL && flight->foreign != 0) {
+        nodes |= line_is_waiting(lease, &flight->round) ? flight->foreign : 0;
+        flight->foreign = 0;
+    }
+    watches_look(&lock->locks->watches, lock, nodes & members_all(lock->locks->members));
 }
 
 static void on_event(redlock_lock *lock, enum lock_event event) {
@@ -448,18 +595,25 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
         on_woken(lock, &update);
         return;
     }
+    if (event == LOCK_UNWATCHED) {
+        watch(lock);
+        return;
+    }
+    const struct round *round = lock_round(lock);
     uint64_t now = clock_now();
     if (event == LOCK_DECIDED) {
-        lease_decided(&lock->lease, &lock->flight->round, now, &update);
+        lease_decided(&lock->lease, round, now, &update);
     } else if (event == LOCK_HURRIED) {
-        lease_hurry(&lock->lease, &lock->flight->round, members_up(lock->locks->members), now,
-                    &update);
-    } else if (event == LOCK_CONTENDS) {
-        lease_contend(&lock->lease, now, &update);
+        lease_hurry(&lock->lease, round, members_up(lock->locks->members), now, &update);
     } else if (event == LOCK_REQUEUED) {
-        lease_requeue(&lock->lease, &lock->flight->round, now, &update);
+        lease_requeue(&lock->lease, round, now, &update);
+    } else if (event == LOCK_HINTED) {
+        lease_hint(&lock->lease, round, &update);
     } else if (event == LOCK_LATE_VOTE) {
-        lease_late_votes(&lock->lease, &lock->flight->round, now, &update);
+        bool was_unrenewed = lock->lease.is_unrenewed;
+        lease_late_votes(&lock->lease, round, now, &update);
+        lock->locks->counts.renewed_late +=
+            was_unrenewed && lock->lease.state == LEASE_HELD && !lock->lease.is_unrenewed;
     } else {
         lease_out_of_memory(&lock->lease, now, &update);
     }
@@ -468,12 +622,13 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
 
 /* Deals with events until there is news, which is told first: a yes, while it is fresh. */
 static void handle_events(redlock_lock *lock) {
-    static const enum lock_event order[] = {LOCK_NO_MEMORY, LOCK_DECIDED, LOCK_WOKEN,
-                                            LOCK_LATE_VOTE, LOCK_HURRIED, LOCK_REQUEUED,
-                                            LOCK_CONTENDS};
-    for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]) && lock->news == 0; i++) {
+    static const enum lock_event order[] = {LOCK_NO_MEMORY, LOCK_DECIDED,  LOCK_WOKEN,
+                                            LOCK_LATE_VOTE, LOCK_HURRIED,  LOCK_REQUEUED,
+                                            LOCK_HINTED,    LOCK_UNWATCHED};
+    const unsigned count = sizeof(order) / sizeof(order[0]);
+    for (unsigned i = 0; i < count && lock->events != 0 && lock->news == 0; i++) {
         if (lock->events & order[i]) {
-            lock->events &= ~(unsigned)order[i];
+            lock->events &= (uint16_t)~order[i];
             on_event(lock, order[i]);
         }
     }
@@ -487,21 +642,26 @@ static void lock_close(redlock_lock *lock) {
     if (before == LEASE_OVER) {
         return;
     }
-    const struct flight *flight = lock->flight;
-    lease_close(&lock->lease, flight != NULL ? &flight->round : NULL, now, &update);
+    lease_close(&lock->lease, lock_round(lock), now, &update);
     lock_carry_out(lock, &update, before, now);
 }
 
 void lock_turn(redlock_lock *lock) {
+    struct locks *locks = lock->locks;
+    locks->in_turn = lock;
     redlock_lock *next = lock->is_parting ? part(lock) : NULL;
     if (lock->locks->context->is_closing && !lock->is_closed) {
         lock_close(lock); /* events of before are not told any more */
     }
     handle_events(lock);
-    if (lock->news != 0 && news_tell(lock)) {
+    bool has_ended = lock->news != 0 && news_tell(lock);
+    locks->in_turn = NULL;
+    if (has_ended) {
         locks_end(lock);
-    } else if (lock->events != 0) {
+    } else if (lock->events != 0 || lock->news != 0 || lock->is_parting) {
         locks_ready(lock);
+    } else if (lock->lease.state == LEASE_HELD) {
+        rest(lock);
     }
     if (next != NULL && next->news != 0) {
         locks_unqueue(next);

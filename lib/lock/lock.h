@@ -12,7 +12,7 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
                     uint64_t now);
 
 /* Begins the lease of a new lock: it asks the nodes, or waits in line behind others of ours. */
-void lock_begin(redlock_lock *lock, const struct lease_terms *terms, uint64_t now);
+void lock_begin(redlock_lock *lock, uint64_t now);
 
 /*
  * Has the lock's next turn hand it over to the next in its line, or else release it. Returns false
@@ -26,7 +26,7 @@ bool lock_part(redlock_lock *lock, uint64_t now);
  */
 void lock_turn(redlock_lock *lock);
 
-/* Sets the timer to the instant at which the lease is to be woken. */
-void lock_set_timer(redlock_lock *lock);
+/* Sets the alarm to the instant at which the lease is to be woken. */
+void lock_set_alarm(redlock_lock *lock);
 
 #endif

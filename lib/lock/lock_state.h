@@ -4,12 +4,12 @@
 #ifndef REDLOCK_LOCK_LOCK_STATE_H
 #define REDLOCK_LOCK_LOCK_STATE_H
 
+#include "base/wheel.h"
 #include "core/lease.h"
-#include "io/loop.h"
 #include "round/send.h"
-#include "wire/command.h"
 #include "wire/key.h"
 #include "wire/kind.h"
+#include "wire/token.h"
 
 #include <redlock.h>
 #include <stdbool.h>
@@ -22,9 +22,10 @@ enum lock_event {
     LOCK_WOKEN = 2,
     LOCK_LATE_VOTE = 4,
     LOCK_NO_MEMORY = 8,
-    LOCK_HURRIED = 16,  /* a node has come up */
-    LOCK_REQUEUED = 32, /* the queue of a node may have begun anew */
-    LOCK_CONTENDS = 64  /* the lock is the next of its line to contend for the key */
+    LOCK_HURRIED = 16,   /* a node has come up */
+    LOCK_REQUEUED = 32,  /* the queue of a node may have begun anew */
+    LOCK_HINTED = 64,    /* the key may have changed at a node */
+    LOCK_UNWATCHED = 128 /* nodes are to watch the key, from now on or again */
 };
 
 struct lock_callback {
@@ -34,47 +35,76 @@ struct lock_callback {
 
 TAILQ_HEAD(lock_list, redlock_lock);
 
-/* Locks with an event to deal with, in the order of the events. */
+/* Locks in the order in which they came. */
 struct lock_queue {
     struct lock_list list;
     unsigned count;
 };
 
+/* The queue that a lock is in. The last two are dealt with in turns. */
+enum lock_place {
+    LOCK_RESTING,   /* nothing to deal with */
+    LOCK_UNRENEWED, /* likewise, and the last renewal failed */
+    LOCK_CLOSED,    /* likewise, and closed by the client */
+    LOCK_ENDED,     /* while the client closes: handles that may still be asked */
+    LOCK_READY,     /* an event or news to deal with */
+    LOCK_DUE,       /* a verdict to deal with, whose validity is running out */
+    LOCK_PLACES
+};
+
+/* The part of a lock that stands in line, asks for a permit, or has its key watched. */
+struct lock_wait {
+    struct key *name;    /* the semaphore's; NULL: the lock is no permit */
+    struct watch *watch; /* of the first of the keys that nodes watch, or NULL */
+    struct line *line;   /* the line that the lock is in, or NULL */
+    uint64_t ticket;     /* the request's, for a place in line; 0: none drawn yet */
+    uint64_t placed;     /* the ticket under which the token has places; 0: it has none */
+    TAILQ_ENTRY(redlock_lock) line_link;
+    LIST_ENTRY(redlock_lock) waiter_link;
+    uint32_t permit;    /* the number of the permit whose key the lock's is */
+    bool is_waiter;     /* the lock is in locks->waiters */
+    bool is_gated;      /* the lock is behind the gate of its line */
+    bool may_be_placed; /* an ask for a place under the token may have been heard */
+    bool is_makeshift;  /* the ticket is by our own wall clock */
+};
+
+/*
+ * A lock at rest, which is held while no round is under way, is this struct and its key; a client
+ * may have a million of them. test/unit/sizes.c holds the size.
+ */
 struct redlock_lock {
     struct locks *locks;
-    struct lease lease;
-    struct timer timer;
-    const struct kind *kind;
-    struct key *name; /* the semaphore's; NULL: the lock is no permit */
-    uint32_t permit;  /* the number of the permit whose key `key` is */
     struct key *key;
-    char token[TOKEN_LENGTH + 1];
-    uint32_t replicas;        /* the number of a node's replicas that must confirm a grant */
-    struct flight *flight;    /* the latest round, whose verdict is waited for while it is open */
-    struct flight *tried;     /* the failed try that a SETTLE explains, for the report; or NULL */
-    unsigned events;          /* mask of enum lock_event */
-    struct lock_queue *queue; /* the queue that the lock is in, or NULL */
-    bool is_unrenewed;        /* the lock is in locks->unrenewed */
-    bool is_closed;           /* closed by its client, and at the end of locks->all */
-    bool is_sent;             /* the lock is in locks->sent */
-    bool is_waiter;           /* the lock is in locks->waiters */
-    bool is_gated;            /* the lock is behind the gate of its line */
-    bool is_parting;          /* released, and to be handed over in the lock's next turn */
-    struct line *line;        /* the line that the lock is in, or NULL */
-    uint64_t ticket;          /* the request's, for a place in line; 0: none drawn yet */
-    bool may_be_placed;       /* an ask for a place under the token may have been heard */
-    bool is_makeshift;        /* the ticket is by our own wall clock */
-    uint64_t placed;          /* the ticket under which the token has places; 0: it has none */
-    TAILQ_ENTRY(redlock_lock) all_link;
-    TAILQ_ENTRY(redlock_lock) ready_link;
-    TAILQ_ENTRY(redlock_lock) sent_link;
-    TAILQ_ENTRY(redlock_lock) unrenewed_link;
-    LIST_ENTRY(redlock_lock) waiter_link;
-    TAILQ_ENTRY(redlock_lock) line_link;
-
-    unsigned news; /* mask of enum lease_news that are to be told */
-    redlock_status acquired, extended, loss, released;
-    struct lock_callback on_acquired, on_extended, on_lost, on_released;
+    struct flight *flight; /* the latest round; NULL: none, or it is over, and all is known of it */
+    struct lock_wait *wait;   /* NULL: none */
+    struct wheel_entry alarm; /* of lease.wake_at */
+    struct lease lease;
+    TAILQ_ENTRY(redlock_lock) link;
+    struct lock_callback on_done;  /* of the acquisition; behind it, of an extension */
+    struct lock_callback on_ended; /* of the loss; from the release on, of the release */
+    uint32_t granted;              /* mask: without a flight: the votes of the latest round */
+    uint32_t unreachable;          /* mask: likewise */
+    uint32_t request;              /* the number of the request, from 1; behind 2^32 - 1 comes 1 */
+    unsigned char token[TOKEN_BYTES];
+    uint16_t events;      /* mask of enum lock_event */
+    uint8_t news;         /* mask of enum lease_news that are to be told */
+    int8_t done;          /* redlock_status for on_done */
+    int8_t ended;         /* redlock_status for on_ended */
+    uint8_t kind;         /* kind_number */
+    uint8_t place;        /* enum lock_place */
+    bool is_closed : 1;   /* closed by its client */
+    bool is_parting : 1;  /* released, and to be handed over in the lock's next turn */
+    bool has_waited : 1;  /* in line, or for the next try */
+    bool was_renewed : 1; /* without a flight: the latest round was a renewal */
 };
+
+static inline const struct kind *lock_kind(const redlock_lock *lock) {
+    return kind_at(lock->kind);
+}
+
+/* Returns the round of a lock's flight, or NULL. */
+static inline struct round *lock_round(const redlock_lock *lock) {
+    return lock->flight != NULL ? &lock->flight->round : NULL;
+}
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * The happy path: locks_create takes a lock from the pool and puts it in the list of all; an event
- * puts it in a queue and wakes a turn, which takes it out; locks_end takes it out of all lists, and
- * back to the pool. A lock is in one queue at the most: a verdict moves it to `decided`.
+ * The happy path: locks_create takes a lock from the pool; an event puts the lock in a queue and
+ * wakes a turn, which takes the lock out; locks_end takes the lock out of all lists, and puts it
+ * back to the pool. A lock is in one queue at any time: those that a turn deals with, or one of the
+ * locks that have nothing to deal with.
  *
  * While the client closes, locks that were closed go to the end of the list of all, behind the open
  * ones; a handle that has ended is kept in `ended` until locks_finish, since its holder may still
@@ -12,131 +13,194 @@
 #include "core/options.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 /* ---- queues ---- */
 
-static void queue_init(struct lock_queue *queue) {
-    TAILQ_INIT(&queue->list);
-    queue->count = 0;
+static void move(redlock_lock *lock, enum lock_place place) {
+    struct lock_queue *from = &lock->locks->queues[lock->place];
+    struct lock_queue *to = &lock->locks->queues[place];
+    TAILQ_REMOVE(&from->list, lock, link);
+    from->count--;
+    TAILQ_INSERT_TAIL(&to->list, lock, link);
+    to->count++;
+    lock->place = (uint8_t)place;
+}
+
+static bool is_queued(const redlock_lock *lock) {
+    return lock->place >= LOCK_READY;
+}
+
+void locks_move_home(redlock_lock *lock) {
+    move(lock, lock->is_closed            ? LOCK_CLOSED
+               : lock->lease.is_unrenewed ? LOCK_UNRENEWED
+                                          : LOCK_RESTING);
 }
 
 void locks_unqueue(redlock_lock *lock) {
-    if (lock->queue != NULL) {
-        TAILQ_REMOVE(&lock->queue->list, lock, ready_link);
-        lock->queue->count--;
-        lock->queue = NULL;
+    if (is_queued(lock)) {
+        locks_move_home(lock);
     }
 }
 
-static void enqueue(redlock_lock *lock, struct lock_queue *queue) {
-    locks_unqueue(lock);
-    TAILQ_INSERT_TAIL(&queue->list, lock, ready_link);
-    queue->count++;
-    lock->queue = queue;
+static void enqueue(redlock_lock *lock, enum lock_place place) {
+    move(lock, place);
     context_wake(lock->locks->context);
 }
 
 void locks_ready(redlock_lock *lock) {
-    if (lock->queue == NULL) {
-        enqueue(lock, &lock->locks->ready);
+    if (!is_queued(lock) && lock != lock->locks->in_turn) {
+        enqueue(lock, LOCK_READY);
     }
 }
 
 void locks_raise(redlock_lock *lock, enum lock_event event) {
-    struct lock_queue *decided = &lock->locks->decided;
-    lock->events |= event;
-    if (event == LOCK_DECIDED && lock->queue != decided) {
-        enqueue(lock, decided);
+    lock->events |= (uint16_t)event;
+    if (event == LOCK_DECIDED && lock->place != LOCK_DUE) {
+        enqueue(lock, LOCK_DUE);
     } else {
         locks_ready(lock);
     }
 }
 
-static void on_timer(void *arg) {
-    locks_raise(arg, LOCK_WOKEN);
+void locks_note_closed(redlock_lock *lock) {
+    lock->is_closed = true;
+    if (!is_queued(lock)) {
+        locks_move_home(lock);
+    }
 }
 
-/* ---- lists ---- */
-
-void locks_note_unrenewed(redlock_lock *lock) {
-    struct lock_list *list = &lock->locks->unrenewed;
-    if (lock->is_unrenewed == lock->lease.is_unrenewed) {
-        return;
+bool locks_have_any(const struct locks *locks) {
+    unsigned count = 0;
+    for (unsigned place = 0; place < LOCK_PLACES; place++) {
+        count += place != LOCK_ENDED ? locks->queues[place].count : 0;
     }
-    lock->is_unrenewed = lock->lease.is_unrenewed;
-    if (lock->is_unrenewed) {
-        TAILQ_INSERT_TAIL(list, lock, unrenewed_link);
-    } else {
-        TAILQ_REMOVE(list, lock, unrenewed_link);
+    return count > 0;
+}
+
+/* Each lock goes to the end before its visit, which may move any of them to another queue. */
+void locks_visit(struct locks *locks, enum lock_place place, void (*visit)(redlock_lock *lock)) {
+    struct lock_queue *queue = &locks->queues[place];
+    for (unsigned rest = queue->count; rest > 0 && queue->count > 0; rest--) {
+        redlock_lock *lock = TAILQ_FIRST(&queue->list);
+        move(lock, place);
+        visit(lock);
+    }
+}
+
+/* Visits come to the queues that turns deal with last: locks only move to these meanwhile. */
+void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock)) {
+    static const enum lock_place places[] = {LOCK_RESTING, LOCK_UNRENEWED, LOCK_CLOSED, LOCK_READY,
+                                             LOCK_DUE};
+    for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        locks_visit(locks, places[i], visit);
     }
 }
 
 void locks_note_sent(redlock_lock *lock) {
-    if (!lock->is_sent) {
-        lock->is_sent = true;
-        TAILQ_INSERT_TAIL(&lock->locks->sent, lock, sent_link);
-    }
+    struct flight *flight = flight_hold(lock->flight);
+    STAILQ_INSERT_TAIL(&lock->locks->sent, flight, sent_link);
 }
 
-void locks_note_closed(redlock_lock *lock) {
-    struct lock_list *all = &lock->locks->all;
-    lock->is_closed = true;
-    TAILQ_REMOVE(all, lock, all_link);
-    TAILQ_INSERT_TAIL(all, lock, all_link);
+/* ---- the alarm, and hints ---- */
+
+static redlock_lock *lock_of(const struct wheel_entry *alarm) {
+    return (redlock_lock *)(void *)((char *)alarm - offsetof(redlock_lock, alarm));
 }
 
-/* ---- the pool ---- */
+static uint64_t instant(const struct wheel_entry *alarm) {
+    return lock_of(alarm)->lease.wake_at;
+}
+
+static void on_alarm(struct wheel_entry *alarm) {
+    locks_raise(lock_of(alarm), LOCK_WOKEN);
+}
+
+static void on_hint(redlock_lock *lock) {
+    locks_raise(lock, LOCK_HINTED);
+}
+
+static void on_lapse(redlock_lock *lock) {
+    locks_raise(lock, LOCK_UNWATCHED);
+}
+
+static const struct watches_listener watches_listener = {.on_hint = on_hint, .on_lapse = on_lapse};
+
+/* ---- the pools ---- */
 
 static bool set_up(void *object, void *context) {
     redlock_lock *lock = object;
-    const struct locks *locks = context;
-    return timer_init(&lock->timer, &locks->context->loop, on_timer, lock);
+    (void)context;
+    wheel_entry_init(&lock->alarm);
+    return true;
 }
 
-static void take_down(void *object) {
+static void take_down(void *object, void *context) {
     redlock_lock *lock = object;
-    timer_finish(&lock->timer);
+    struct locks *locks = context;
+    alarms_remove(&locks->alarms, &lock->alarm);
 }
 
-static const struct pool_kind lock_kind = {.size = sizeof(struct redlock_lock),
-                                           .max_spares = 4096,
-                                           .set_up = set_up,
-                                           .take_down = take_down};
+static const struct pool_kind locks_kind = {.size = sizeof(struct redlock_lock),
+                                            .max_spares = 4096,
+                                            .set_up = set_up,
+                                            .take_down = take_down};
 
-void locks_init(struct locks *locks, struct context *context, struct members *members,
+static const struct pool_kind wait_kind = {.size = sizeof(struct lock_wait), .max_spares = 4096};
+
+bool locks_init(struct locks *locks, struct context *context, struct members *members,
                 struct rounds *rounds) {
     locks->context = context;
     locks->members = members;
     locks->rounds = rounds;
+    locks->in_turn = NULL;
     locks->has_read = false;
-    pool_init(&locks->pool, &context->allocator, &lock_kind, locks);
-    TAILQ_INIT(&locks->all);
-    TAILQ_INIT(&locks->ended);
-    queue_init(&locks->decided);
-    queue_init(&locks->ready);
-    TAILQ_INIT(&locks->sent);
-    TAILQ_INIT(&locks->unrenewed);
+    pool_init(&locks->pool, &context->allocator, &locks_kind, locks);
+    pool_init(&locks->waits, &context->allocator, &wait_kind, NULL);
+    for (unsigned place = 0; place < LOCK_PLACES; place++) {
+        TAILQ_INIT(&locks->queues[place].list);
+        locks->queues[place].count = 0;
+    }
+    STAILQ_INIT(&locks->sent);
     waiters_init(&locks->waiters, &context->allocator);
+    watches_init(&locks->watches, &context->allocator, members, &watches_listener);
     lines_init(&locks->lines, context);
+    terms_init(&locks->terms, &context->allocator);
+    return alarms_init(&locks->alarms, &context->loop, instant, on_alarm);
 }
 
+/* Frees a lock, which may lack the parts that were not set up yet. */
 static void lock_free(redlock_lock *lock) {
-    key_drop(lock->key);
-    if (lock->name != NULL) {
-        key_drop(lock->name);
+    struct locks *locks = lock->locks;
+    if (lock->wait != NULL && lock->wait->name != NULL) {
+        key_drop(lock->wait->name);
     }
-    pool_put(&lock->locks->pool, lock);
+    if (lock->wait != NULL) {
+        pool_put(&locks->waits, lock->wait);
+    }
+    if (lock->lease.terms != NULL) {
+        terms_drop(&locks->terms, lock->lease.terms);
+    }
+    if (lock->key != NULL) {
+        key_drop(lock->key);
+    }
+    pool_put(&locks->pool, lock);
 }
 
 void locks_finish(struct locks *locks) {
-    while (!TAILQ_EMPTY(&locks->ended)) {
-        redlock_lock *lock = TAILQ_FIRST(&locks->ended);
-        TAILQ_REMOVE(&locks->ended, lock, all_link);
+    struct lock_queue *ended = &locks->queues[LOCK_ENDED];
+    while (!TAILQ_EMPTY(&ended->list)) {
+        redlock_lock *lock = TAILQ_FIRST(&ended->list);
+        TAILQ_REMOVE(&ended->list, lock, link);
         lock_free(lock);
     }
+    alarms_finish(&locks->alarms);
     waiters_finish(&locks->waiters);
+    watches_finish(&locks->watches);
     lines_finish(&locks->lines);
+    terms_finish(&locks->terms);
+    pool_finish(&locks->waits);
     pool_finish(&locks->pool);
 }
 
@@ -166,57 +230,80 @@ static unsigned features_of(const redlock_request *request) {
     return features;
 }
 
+/* Returns the terms of a request for a key; NULL when out of memory. */
+static const struct lease_terms *hold_terms(struct locks *locks, const redlock_request *request,
+                                            const struct kind *kind, const struct key *key) {
+    struct context *context = locks->context;
+    struct lease_terms terms = options_terms(&context->options, request);
+    terms.seed = &context->seed;
+    terms.queues =
+        terms.queues && kind->queue != SCRIPT_NONE && key_pushed_length(key) <= WAITERS_KEY_MAX;
+    return terms_hold(&locks->terms, &terms);
+}
+
+/* Gives a lock the part that it needs for its terms. Returns false when out of memory. */
+static bool create_wait(redlock_lock *lock) {
+    const struct lease_terms *terms = lock->lease.terms;
+    if (!terms->queues && !terms->watches && terms->permits == 0) {
+        return true;
+    }
+    lock->wait = pool_take(&lock->locks->waits);
+    if (lock->wait != NULL) { /* a try puts the key of a permit in place */
+        *lock->wait = (struct lock_wait){.name = terms->permits > 0 ? key_hold(lock->key) : NULL};
+    }
+    return lock->wait != NULL;
+}
+
+/* Sets up a lock that is nothing but its alarm. Returns false when out of memory. */
+static bool set_up_lock(redlock_lock *lock, const redlock_request *request) {
+    struct locks *locks = lock->locks;
+    const struct kind *kind = kind_of(features_of(request));
+    assert(kind != NULL); /* options_read_request refuses all other combinations */
+    lock->kind = (uint8_t)kind_number(kind);
+    lock->wait = NULL;
+    lock->lease.terms = NULL;
+    lock->key = create_keys(&locks->context->keys, request);
+    if (lock->key == NULL) {
+        return false;
+    }
+    lock->lease.terms = hold_terms(locks, request, kind, lock->key);
+    return lock->lease.terms != NULL && create_wait(lock);
+}
+
 redlock_lock *locks_create(struct locks *locks, const redlock_request *request,
                            redlock_cb *on_acquired, void *arg) {
     redlock_lock *lock = pool_take(&locks->pool);
     if (lock == NULL) {
         return NULL;
     }
-    lock->key = create_keys(&locks->context->keys, request);
-    if (lock->key == NULL) {
-        pool_put(&locks->pool, lock);
+    lock->locks = locks;
+    if (!set_up_lock(lock, request)) {
+        lock_free(lock);
         return NULL;
     }
-    lock->kind = kind_of(features_of(request));
-    assert(lock->kind != NULL); /* options_read_request refuses all other combinations */
-    lock->name = request->permits > 0 ? key_hold(lock->key) : NULL; /* a try puts a key in place */
-    lock->locks = locks;
-    lock->flight = lock->tried = NULL;
+    lock->flight = NULL;
+    lock->granted = lock->unreachable = 0;
     lock->events = lock->news = 0;
-    lock->queue = NULL;
-    lock->is_sent = lock->is_unrenewed = lock->is_closed = lock->is_waiter = false;
-    lock->is_parting = false;
-    lock->ticket = lock->placed = 0;
-    lock->is_makeshift = lock->may_be_placed = false;
+    lock->is_closed = lock->is_parting = lock->was_renewed = lock->has_waited = false;
     memset(lock->token, 0, sizeof(lock->token)); /* no try yet */
-    lock->line = NULL;
-    lock->replicas = request->wait_replicas;
-    lock->on_acquired = (struct lock_callback){on_acquired, arg};
-    lock->on_lost = (struct lock_callback){request->on_lost, request->on_lost_arg};
-    lock->on_extended = lock->on_released = (struct lock_callback){NULL, NULL};
-    TAILQ_INSERT_TAIL(&locks->all, lock, all_link);
+    lock->on_done = (struct lock_callback){on_acquired, arg};
+    lock->on_ended = (struct lock_callback){request->on_lost, request->on_lost_arg};
+    lock->place = LOCK_RESTING;
+    TAILQ_INSERT_TAIL(&locks->queues[LOCK_RESTING].list, lock, link);
+    locks->queues[LOCK_RESTING].count++;
     return lock;
 }
 
 void locks_end(redlock_lock *lock) {
     struct locks *locks = lock->locks;
-    locks_unqueue(lock);
-    if (lock->is_sent) {
-        TAILQ_REMOVE(&locks->sent, lock, sent_link);
-        lock->is_sent = false;
-    }
-    if (lock->is_unrenewed) {
-        TAILQ_REMOVE(&locks->unrenewed, lock, unrenewed_link);
-        lock->is_unrenewed = false;
-    }
     waiters_remove(&locks->waiters, lock);
-    TAILQ_REMOVE(&locks->all, lock, all_link);
-    timer_clear(&lock->timer);
+    watches_drop(lock);
+    lock->lease.wake_at = NANOS_NEVER; /* the alarm may stay in the wheel until then */
     locks_let_go(&lock->flight);
-    locks_let_go(&lock->tried);
-    if (locks->context->is_closing) {
-        TAILQ_INSERT_TAIL(&locks->ended, lock, all_link);
-    } else {
+    move(lock, LOCK_ENDED);
+    if (!locks->context->is_closing) {
+        TAILQ_REMOVE(&locks->queues[LOCK_ENDED].list, lock, link);
+        locks->queues[LOCK_ENDED].count--;
         lock_free(lock);
     }
 }

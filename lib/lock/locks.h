@@ -6,9 +6,13 @@
 #define REDLOCK_LOCK_LOCKS_H
 
 #include "base/pool.h"
+#include "lock/alarms.h"
+#include "lock/counts.h"
 #include "lock/lines.h"
 #include "lock/lock_state.h"
+#include "lock/terms.h"
 #include "lock/waiters.h"
+#include "lock/watches.h"
 #include "node/context.h"
 #include "round/send.h"
 
@@ -19,6 +23,8 @@
 
 /* The longest sentence of redlock_explain. */
 #define LOCKS_EXPLANATION_MAX 2048
+
+STAILQ_HEAD(flight_queue, flight);
 
 /* The keys that were pushed to nobody, and given back to their node, in the second from `since`. */
 struct locks_back {
@@ -31,20 +37,23 @@ struct locks {
     struct members *members;
     struct rounds *rounds;
     struct pool pool;
-    struct lock_list all;       /* handles that have not ended */
-    struct lock_list ended;     /* while the client closes: handles that may still be asked */
-    struct lock_list sent;      /* locks whose round is written at the end of this turn */
-    struct lock_queue decided;  /* locks with a verdict, whose validity is running out */
-    struct lock_queue ready;    /* locks with any other event, or news, to deal with */
-    struct lock_list unrenewed; /* locks whose last renewal failed */
+    struct pool waits; /* of struct lock_wait */
+    struct lock_queue queues[LOCK_PLACES];
+    struct flight_queue sent; /* locks' rounds that are written at the end of this turn */
+    struct alarms alarms;
     struct waiters waiters;
+    struct watches watches;
     struct lines lines;
+    struct terms_table terms;
     struct locks_back back[REDLOCK_MAX_NODES];
-    bool has_read; /* the replies that had arrived were read in this turn */
+    struct counts counts;
+    const redlock_lock *in_turn; /* the lock whose turn it is: not put in `ready`; or NULL */
+    bool has_read;               /* the replies that had arrived were read in this turn */
     char explanation[LOCKS_EXPLANATION_MAX];
 };
 
-void locks_init(struct locks *locks, struct context *context, struct members *members,
+/* Returns false when out of memory; locks_finish is due all the same. */
+bool locks_init(struct locks *locks, struct context *context, struct members *members,
                 struct rounds *rounds);
 void locks_finish(struct locks *locks);
 
@@ -58,7 +67,7 @@ redlock_lock *locks_create(struct locks *locks, const redlock_request *request,
  */
 void locks_end(redlock_lock *lock);
 
-/* Puts a lock in the queue for its next turn, unless it is in one already. */
+/* Puts a lock in the queue for its next turn, unless it is in one already, or in its turn now. */
 void locks_ready(redlock_lock *lock);
 
 /* Raises an event, and puts the lock in the queue for it. */
@@ -67,16 +76,35 @@ void locks_raise(redlock_lock *lock, enum lock_event event);
 /* Takes a lock out of the queue that it is in, if any. */
 void locks_unqueue(redlock_lock *lock);
 
-/* Puts a lock in locks->unrenewed, or takes it out, by its lease's is_unrenewed. */
-void locks_note_unrenewed(redlock_lock *lock);
+/* Moves a lock to its place among those that have nothing to deal with. */
+void locks_move_home(redlock_lock *lock);
+
+/* Moves a lock that has nothing to deal with by its lease's is_unrenewed. */
+static inline void locks_note_unrenewed(redlock_lock *lock) {
+    if (lock->place == (lock->lease.is_unrenewed ? LOCK_RESTING : LOCK_UNRENEWED)) {
+        locks_move_home(lock);
+    }
+}
 
 /* Notes that a lock's round is written at the end of this turn: turn_sent starts its deadline. */
 void locks_note_sent(redlock_lock *lock);
 
-/* Returns the first lock that has not been closed by its client; NULL: there is none. */
+/* Returns whether a handle has not ended. */
+bool locks_have_any(const struct locks *locks);
+
+/* Calls `visit` for each lock of a place, in which it may raise events for any lock. */
+void locks_visit(struct locks *locks, enum lock_place place, void (*visit)(redlock_lock *lock));
+
+/* Calls `visit` for each lock that has not ended, as locks_visit does; for some of them twice. */
+void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock));
+
+/*
+ * Returns a lock that has not been closed by its client, and that no turn deals with; NULL: there
+ * is none.
+ */
 static inline redlock_lock *locks_first_open(const struct locks *locks) {
-    redlock_lock *first = TAILQ_FIRST(&locks->all);
-    return first != NULL && !first->is_closed ? first : NULL;
+    redlock_lock *first = TAILQ_FIRST(&locks->queues[LOCK_RESTING].list);
+    return first != NULL ? first : TAILQ_FIRST(&locks->queues[LOCK_UNRENEWED].list);
 }
 
 /* Marks a lock as closed by its client. */

@@ -13,61 +13,65 @@
 #include "io/clock.h"
 
 void news_note(redlock_lock *lock, const struct lease_update *update) {
-    lock->news |= update->news;
+    lock->news |= (uint8_t)update->news;
     if (update->news & LEASE_ACQUIRED) {
-        lock->acquired = update->acquired;
+        lock->done = (int8_t)update->acquired;
     }
     if (update->news & LEASE_EXTENDED) {
-        lock->extended = update->extended;
+        lock->done = (int8_t)update->extended;
     }
     if (update->news & LEASE_LOSS) {
-        lock->loss = update->loss;
+        lock->ended = (int8_t)update->loss;
+        counts_end(&lock->locks->counts.lost, update->loss);
     }
     if (update->news & LEASE_RELEASED) {
-        lock->released = update->released;
+        lock->ended = (int8_t)update->released;
     }
-    if (lock->news != 0) {
-        locks_ready(lock);
-    }
+    locks_ready(lock);
 }
 
 /* Takes one piece of news off a lock. Returns whether it was due. */
 static bool take(redlock_lock *lock, enum lease_news news) {
     bool is_due = lock->news & news;
-    lock->news &= ~(unsigned)news;
+    lock->news &= (uint8_t)~news;
     return is_due;
 }
 
-void news_call(redlock_lock *lock, struct lock_callback callback, redlock_status status) {
-    if (callback.call != NULL) {
-        callback.call(lock, status, callback.arg);
+void news_call(redlock_lock *lock, struct lock_callback *callback, redlock_status status) {
+    const struct lock_callback due = *callback;
+    *callback = (struct lock_callback){0}; /* the callback may ask for the next */
+    if (due.call != NULL) {
+        due.call(lock, status, due.arg);
     }
 }
 
 /* Emits an event of which the application is told right after. */
 #define EMIT_TOLD(lock, name, ...)                                                                 \
-    EMIT(&(lock)->locks->context->events, name, .key = (lock)->key->bytes, __VA_ARGS__)
+    EMIT(&(lock)->locks->context->events, name, .request = (lock)->request,                        \
+         .key = (lock)->key->bytes, __VA_ARGS__)
 
 /* Returns the extension's status by a fresh clock: commands were sent since it was decided. */
 static redlock_status fresh_extension(const redlock_lock *lock) {
-    uint64_t end =
-        lock->lease.validity_end; /* 0: released or closed since, of which other news tell */
-    bool is_over = lock->extended == REDLOCK_OK && end != 0 && clock_now() >= end;
-    return is_over ? REDLOCK_EEXPIRED : lock->extended;
+    /* 0: released or closed since, of which other news tell */
+    uint64_t end = lock->lease.holding.validity_end;
+    bool is_over = lock->done == REDLOCK_OK && end != 0 && clock_now() >= end;
+    return is_over ? REDLOCK_EEXPIRED : (redlock_status)lock->done;
 }
 
 bool news_tell(redlock_lock *lock) {
     if (take(lock, LEASE_EXTENDED)) {
         redlock_status status = fresh_extension(lock);
+        counts_end(&lock->locks->counts.extended, status);
         EMIT_TOLD(lock, lock_extended, .status = status);
-        news_call(lock, lock->on_extended, status);
+        news_call(lock, &lock->on_done, status);
     }
     if (take(lock, LEASE_ACQUIRED)) {
         const struct lease *lease = &lock->lease;
-        redlock_status status = lock->acquired;
+        redlock_status status = (redlock_status)lock->done;
+        counts_acquired(&lock->locks->counts, lease, status, lock->has_waited);
         EMIT_TOLD(lock, lock_acquired, .status = status, .tries = lease->tries,
                   .waited = nanos_sub(lease->told_at, lease->begun_at));
-        news_call(lock, lock->on_acquired, status);
+        news_call(lock, &lock->on_done, status);
         if (status != REDLOCK_OK) {
             return true;
         }
@@ -76,12 +80,13 @@ bool news_tell(redlock_lock *lock) {
         return false; /* a callback extended and closed: the end of that is told first */
     }
     if (take(lock, LEASE_LOSS)) {
-        EMIT_TOLD(lock, lock_lost, .status = lock->loss);
-        news_call(lock, lock->on_lost, lock->loss);
+        EMIT_TOLD(lock, lock_lost, .status = (redlock_status)lock->ended);
+        news_call(lock, &lock->on_ended, (redlock_status)lock->ended);
     }
     if (take(lock, LEASE_RELEASED)) {
-        EMIT_TOLD(lock, lock_released, .status = lock->released);
-        news_call(lock, lock->on_released, lock->released);
+        counts_end(&lock->locks->counts.released, (redlock_status)lock->ended);
+        EMIT_TOLD(lock, lock_released, .status = (redlock_status)lock->ended);
+        news_call(lock, &lock->on_ended, (redlock_status)lock->ended);
         return true;
     }
     return false;

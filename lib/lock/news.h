@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* Notes the news of an update, to be told in the lock's next turn. */
+/* Notes the news of an update, of which there are some, to be told in the lock's next turn. */
 void news_note(redlock_lock *lock, const struct lease_update *update);
 
 /*
@@ -17,7 +17,7 @@ void news_note(redlock_lock *lock, const struct lease_update *update);
  */
 bool news_tell(redlock_lock *lock);
 
-/* Calls back the application, unless it gave no callback. */
-void news_call(redlock_lock *lock, struct lock_callback callback, redlock_status status);
+/* Calls back the application, unless it gave no callback, and forgets the callback before. */
+void news_call(redlock_lock *lock, struct lock_callback *callback, redlock_status status);
 
 #endif

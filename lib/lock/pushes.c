@@ -21,25 +21,75 @@ static bool may_give_back(struct locks *locks, const struct node *node, uint64_t
     return back->count++ < BACK_MAX;
 }
 
-/* Gives a key back. Without memory, or beyond the bound, it is free when the claim is over. */
-static void pass_on(struct locks *locks, const struct node *node, const struct push *push) {
+/* Returns all keys of a message; NULL when out of memory. */
+static struct key *keys_of(struct locks *locks, const struct push *push) {
+    struct push rest = *push;
+    struct key *first = key_create(&locks->context->keys, push->key, push->key_length);
+    while (first != NULL && push_next_key(&rest)) {
+        if (!key_append(first, rest.key, rest.key_length)) {
+            key_drop(first);
+            first = NULL;
+        }
+    }
+    return first;
+}
+
+/*
+ * Gives back keys that were pushed, or with a ticket the place of a waiter that was told of a
+ * permit. Without memory, or beyond the bound, they are free when the claim is over.
+ */
+static void give_back(struct locks *locks, const struct node *node, const struct push *push,
+                      uint64_t ticket) {
     char token[TOKEN_LENGTH + 1];
     uint64_t now = clock_now();
-    struct key *key = may_give_back(locks, node, now)
-                          ? key_create(&locks->context->keys, push->key, push->key_length)
-                          : NULL;
+    struct key *key = may_give_back(locks, node, now) ? keys_of(locks, push) : NULL;
     if (key == NULL) {
         return;
     }
+    locks->counts.pushes_returned++;
     memcpy(token, push->token, TOKEN_LENGTH);
     token[TOKEN_LENGTH] = '\0';
-    const struct owed owed = {.kind = kind_of(0),
+    unsigned features = ticket != 0 ? KIND_PERMIT : push->is_share ? KIND_READER : 0;
+    const struct owed owed = {.kind = kind_of(features),
                               .key = key,
                               .token = token,
+                              .ticket = ticket,
                               .until = nanos_add(now, nanos_from_ms(OPTIONS_CLAIM_MS))};
     round_send_release(locks->rounds, FLIGHT_UNATTENDED, &owed, node_bit(node), now);
     context_wake(locks->context);
     key_drop(key);
+}
+
+/* Returns whether the message is for a place in the line of a semaphore, not for a token. */
+static bool is_for_place(const struct push *push) {
+    bool is_place = push->expires_ms == 0;
+    for (unsigned i = PLACE_LENGTH; i < TOKEN_LENGTH; i++) {
+        is_place &= push->token[i] == '0';
+    }
+    return is_place;
+}
+
+/* Returns whether the lock has its permit, but not from the node: the place there is of no use. */
+static bool is_done_with(const redlock_lock *lock, const struct node *node) {
+    return lease_is_held(&lock->lease) && lock->flight != NULL &&
+           lock->flight->round.votes[node->index] == REDLOCK_VOTE_DENIED;
+}
+
+/* Takes the message that a permit has come free, or that permits are left to anybody for a time. */
+static void take_permit(struct locks *locks, struct node *node, const struct push *push) {
+    const redlock_lock *lock = waiters_find(&locks->waiters, push->token, PLACE_LENGTH);
+    uint32_t permit;
+    if (push->open_ms > 0) {
+        if (lock != NULL && lock->flight != NULL) {
+            flight_note_open(lock->flight, node, push->open_ms);
+        }
+    } else if (lock == NULL || is_done_with(lock, node)) {
+        give_back(locks, node, push, 1); /* told places are found without their ticket */
+    } else if (lock->flight != NULL && lock->wait->name != NULL &&
+               key_read_permit(lock->wait->name, push->key, push->key_length,
+                               lock->lease.terms->permits, &permit)) {
+        flight_note_permit(lock->flight, node, permit);
+    }
 }
 
 void pushes_take(struct locks *locks, struct node *node, const char *text, size_t length) {
@@ -47,12 +97,17 @@ void pushes_take(struct locks *locks, struct node *node, const char *text, size_
     if (!push_read(text, length, &push)) {
         return;
     }
-    const redlock_lock *lock = waiters_find(&locks->waiters, push.token);
+    if (is_for_place(&push)) {
+        take_permit(locks, node, &push);
+        return;
+    }
+    const redlock_lock *lock = waiters_find(&locks->waiters, push.token, TOKEN_LENGTH);
     struct flight *flight = lock != NULL ? lock->flight : NULL;
     bool is_given = push.expires_ms > 0;
     if (lock == NULL && is_given) {
-        pass_on(locks, node, &push);
+        give_back(locks, node, &push, 0);
     } else if (flight != NULL && is_given) {
+        locks->counts.pushes++;
         flight_push(flight, node, &push);
     } else if (flight != NULL) {
         flight_note_open(flight, node, push.open_ms);

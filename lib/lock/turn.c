@@ -35,65 +35,77 @@ static void deal_with(const struct lock_queue *queue, unsigned count) {
 }
 
 void turn_locks(struct locks *locks) {
-    unsigned verdicts = due_in(&locks->decided);
-    unsigned others = due_in(&locks->ready);
+    const struct lock_queue *decided = &locks->queues[LOCK_DUE];
+    const struct lock_queue *ready = &locks->queues[LOCK_READY];
+    unsigned verdicts = due_in(decided);
+    unsigned others = due_in(ready);
     locks->has_read = false;
     if (locks->context->is_closing) {
         close_some(locks);
     }
-    deal_with(&locks->decided, verdicts);
-    deal_with(&locks->ready, others);
+    deal_with(decided, verdicts);
+    deal_with(ready, others);
 }
 
 bool turn_has_more(const struct locks *locks) {
-    return locks->decided.count > 0 || locks->ready.count > 0 ||
+    return locks->queues[LOCK_DUE].count > 0 || locks->queues[LOCK_READY].count > 0 ||
            (locks->context->is_closing && locks_first_open(locks) != NULL);
 }
 
 void turn_sent(struct locks *locks) {
-    uint64_t now = TAILQ_EMPTY(&locks->sent) ? 0 : clock_now();
-    while (!TAILQ_EMPTY(&locks->sent)) {
-        redlock_lock *lock = TAILQ_FIRST(&locks->sent);
-        TAILQ_REMOVE(&locks->sent, lock, sent_link);
-        lock->is_sent = false;
-        lease_sent(&lock->lease, now);
-        lock_set_timer(lock);
+    uint64_t now = STAILQ_EMPTY(&locks->sent) ? 0 : clock_now();
+    while (!STAILQ_EMPTY(&locks->sent)) {
+        struct flight *flight = STAILQ_FIRST(&locks->sent);
+        STAILQ_REMOVE_HEAD(&locks->sent, sent_link);
+        if (flight->listener.on_vote != NULL) { /* still the latest round of its lock */
+            redlock_lock *lock = flight->listener.owner;
+            lease_sent(&lock->lease, &flight->round, now);
+            lock_set_alarm(lock);
+        }
+        flight_drop(flight);
+    }
+}
+
+static void wake(redlock_lock *lock) {
+    if (lock->lease.wake_at != NANOS_NEVER) {
+        locks_raise(lock, LOCK_WOKEN);
     }
 }
 
 void turn_wake(struct locks *locks) {
-    redlock_lock *lock;
-    TAILQ_FOREACH(lock, &locks->all, all_link) {
-        if (lock->lease.wake_at != NANOS_NEVER) {
-            locks_raise(lock, LOCK_WOKEN);
-        }
+    locks_visit_all(locks, wake);
+}
+
+static void hurry(redlock_lock *lock) {
+    if (lock->lease.is_unrenewed) {
+        locks_raise(lock, LOCK_HURRIED);
     }
 }
 
 void turn_hurry(struct locks *locks) {
-    redlock_lock *lock;
-    TAILQ_FOREACH(lock, &locks->unrenewed, unrenewed_link) {
-        locks_raise(lock, LOCK_HURRIED);
-    }
+    locks_visit(locks, LOCK_UNRENEWED, hurry);
+    locks_visit(locks, LOCK_READY, hurry);
+    locks_visit(locks, LOCK_DUE, hurry);
 }
 
 void turn_requeue(struct locks *locks) {
     struct waiters *waiters = &locks->waiters;
     for (unsigned i = 0; i < waiters->list_count; i++) {
         redlock_lock *lock;
-        LIST_FOREACH(lock, &waiters->lists[i], waiter_link) {
+        LIST_FOREACH(lock, &waiters->lists[i], wait->waiter_link) {
             locks_raise(lock, LOCK_REQUEUED);
         }
     }
+    watches_lapsed(&locks->watches);
+}
+
+static void change_members(redlock_lock *lock) {
+    struct lease_update update;
+    uint64_t now = clock_now();
+    lease_move(&lock->lease, members_all(lock->locks->members), now, &update);
+    lock_carry_out(lock, &update, lock->lease.state, now);
 }
 
 void turn_move(struct locks *locks) {
-    uint32_t members = members_all(locks->members);
-    redlock_lock *lock;
-    TAILQ_FOREACH(lock, &locks->all, all_link) {
-        struct lease_update update;
-        uint64_t now = clock_now();
-        lease_move(&lock->lease, members, now, &update);
-        lock_carry_out(lock, &update, lock->lease.state, now);
-    }
+    locks_visit_all(locks, change_members);
 }

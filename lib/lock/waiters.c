@@ -16,11 +16,12 @@ void waiters_finish(struct waiters *waiters) {
     memory_free(waiters->allocator, waiters->lists);
 }
 
-/* Returns the list for a token, of whose digits all are random. */
-static struct waiter_list *list_of(struct waiter_list *lists, unsigned count, const char *token) {
-    uint64_t digits;
-    memcpy(&digits, token, sizeof(digits));
-    uint64_t hash = digits * UINT64_C(0x9e3779b97f4a7c15);
+/* Returns the list for a token, of whose bits all are random. */
+static struct waiter_list *list_of(struct waiter_list *lists, unsigned count,
+                                   const unsigned char *token) {
+    uint64_t bits;
+    memcpy(&bits, token, sizeof(bits));
+    uint64_t hash = bits * UINT64_C(0x9e3779b97f4a7c15);
     return &lists[(hash >> 32) & (count - 1)];
 }
 
@@ -28,8 +29,8 @@ static void move_all(struct waiters *waiters, struct waiter_list *lists, unsigne
     for (unsigned i = 0; i < waiters->list_count; i++) {
         redlock_lock *lock;
         while ((lock = LIST_FIRST(&waiters->lists[i])) != NULL) {
-            LIST_REMOVE(lock, waiter_link);
-            LIST_INSERT_HEAD(list_of(lists, count, lock->token), lock, waiter_link);
+            LIST_REMOVE(lock, wait->waiter_link);
+            LIST_INSERT_HEAD(list_of(lists, count, lock->token), lock, wait->waiter_link);
         }
     }
 }
@@ -56,27 +57,29 @@ bool waiters_add(struct waiters *waiters, redlock_lock *lock) {
         return false;
     }
     struct waiter_list *list = list_of(waiters->lists, waiters->list_count, lock->token);
-    LIST_INSERT_HEAD(list, lock, waiter_link);
-    lock->is_waiter = true;
+    LIST_INSERT_HEAD(list, lock, wait->waiter_link);
+    lock->wait->is_waiter = true;
     waiters->count++;
     return true;
 }
 
 void waiters_remove(struct waiters *waiters, redlock_lock *lock) {
-    if (lock->is_waiter) {
-        LIST_REMOVE(lock, waiter_link);
-        lock->is_waiter = false;
+    if (lock->wait != NULL && lock->wait->is_waiter) {
+        LIST_REMOVE(lock, wait->waiter_link);
+        lock->wait->is_waiter = false;
         waiters->count--;
     }
 }
 
-redlock_lock *waiters_find(const struct waiters *waiters, const char *token) {
+redlock_lock *waiters_find(const struct waiters *waiters, const char *token, size_t length) {
+    unsigned char packed[TOKEN_BYTES];
     if (waiters->lists == NULL) {
         return NULL;
     }
+    token_pack(packed, token);
     redlock_lock *lock;
-    LIST_FOREACH(lock, list_of(waiters->lists, waiters->list_count, token), waiter_link) {
-        if (memcmp(lock->token, token, TOKEN_LENGTH) == 0) {
+    LIST_FOREACH(lock, list_of(waiters->lists, waiters->list_count, packed), wait->waiter_link) {
+        if (memcmp(lock->token, packed, length / 2) == 0) {
             return lock;
         }
     }

@@ -7,9 +7,10 @@
 
 #include <redlock.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/queue.h>
 
-/* The longest key that has a queue: messages of servers have to hold the key. */
+/* The longest key, or names of several, with a queue: messages of servers have to hold them. */
 #define WAITERS_KEY_MAX 4096
 
 LIST_HEAD(waiter_list, redlock_lock);
@@ -31,7 +32,10 @@ bool waiters_add(struct waiters *waiters, redlock_lock *lock);
 /* Takes a lock out, before its token changes; no lock that is not in. */
 void waiters_remove(struct waiters *waiters, redlock_lock *lock);
 
-/* Returns the lock with this token of TOKEN_LENGTH digits, or NULL. */
-redlock_lock *waiters_find(const struct waiters *waiters, const char *token);
+/*
+ * Returns the lock whose token is `token`, of TOKEN_LENGTH digits, as far as the first `length`
+ * (an even number, at least 16), or NULL.
+ */
+redlock_lock *waiters_find(const struct waiters *waiters, const char *token, size_t length);
 
 #endif

@@ -283,6 +283,7 @@ static void on_up(struct uplink *uplink) {
     struct channel *channel = channel_of(uplink);
     struct bytes *scratch = &uplink->context->scratch;
     draw_name(channel);
+    tracking_begin(&channel->tracking, uplink); /* nothing can be sent behind SUBSCRIBE */
     channel->state = CHANNEL_SUBSCRIBING;
     channel->probe.is_for_another = channel->probe.is_pending;
     bytes_clear(scratch);
@@ -312,6 +313,13 @@ static void on_message(struct uplink *uplink, const char *text, size_t length) {
     }
 }
 
+static void on_change(struct uplink *uplink, const char *key, size_t length) {
+    struct channel *channel = channel_of(uplink);
+    if (channel->state == CHANNEL_READY && channel->tracking.state == TRACKING_ON) {
+        channel->listener->on_change(channel, key, length);
+    }
+}
+
 static void on_connecting(struct uplink *uplink, uint64_t now) {
     (void)uplink;
     (void)now;
@@ -333,6 +341,7 @@ static const struct uplink_listener uplink_listener = {
     .on_room = on_room,
     .on_refusal = on_refusal,
     .on_message = on_message,
+    .on_change = on_change,
 };
 
 /* ---- life ---- */
@@ -346,6 +355,7 @@ redlock_status channel_init(struct channel *channel, struct context *context,
         .channel = channel,
         .call = {.script = SCRIPT_PROBE},
     };
+    tracking_init(&channel->tracking, commands);
     return uplink_init(&channel->uplink, context, &uplink_listener, HANDSHAKE_FOR_MESSAGES,
                        position, text, error);
 }

@@ -14,6 +14,7 @@
 #include "io/net.h"
 #include "node/call.h"
 #include "node/context.h"
+#include "node/tracking.h"
 #include "node/uplink.h"
 
 #include <redlock.h>
@@ -54,6 +55,8 @@ struct channel_listener {
     void (*on_broken)(struct channel *channel);
     /* A message to the channel's name: `length` bytes and a NUL, valid during the call. */
     void (*on_message)(struct channel *channel, const char *text, size_t length);
+    /* A key that is watched has changed: `length` bytes and a NUL; NULL: any may have. */
+    void (*on_change)(struct channel *channel, const char *key, size_t length);
 };
 
 /* The last probe. */
@@ -84,6 +87,7 @@ struct channel {
     char name[CHANNEL_NAME_SIZE];
     struct conn_request subscription; /* for the answer to SUBSCRIBE */
     struct channel_probe probe;
+    struct tracking tracking;
 };
 
 /*
@@ -132,6 +136,13 @@ static inline const char *channel_name(const struct channel *channel) {
 
 static inline bool channel_is_ready(const struct channel *channel) {
     return channel->state == CHANNEL_READY;
+}
+
+/* Carries out tracking_watch, if the channel is ready. */
+static inline unsigned channel_watch(struct channel *channel, struct tracking_requests *requests,
+                                     const char *key, size_t length) {
+    return channel_is_ready(channel) ? tracking_watch(&channel->tracking, requests, key, length)
+                                     : 0;
 }
 
 /* Returns why the channel is not ready; "" when it is. Valid until the next call. */

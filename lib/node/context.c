@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "io/clock.h"
 #include "io/fork.h"
 #include "io/random.h"
 #include "io/tls.h"
@@ -19,17 +20,20 @@ static void copy_options(struct context *context, const redlock_options *options
     context->log = (struct log){options->log, options->log_arg, options->log_level};
 }
 
-static void init_parts(struct context *context, struct event_base *base) {
+static void init_parts(struct context *context, struct event_base *base, void *client) {
     const redlock_options *options = &context->options;
     context->seed = random_seed();
-    event_log_init(&context->event_log, &context->log);
+    event_log_init(&context->event_log, &context->log, clock_glance);
     events_add(&context->events, &context->event_log.sink);
+    trace_init(&context->trace, client, options->trace, options->trace_arg);
+    events_add(&context->events, &context->trace.sink);
     context->generation = fork_generation();
     context->loop = (struct loop){.base = base, .allocator = &context->allocator};
     const struct load_bounds bounds = {options->max_commands, options->max_bytes};
     net_init(&context->net, &context->loop, &bounds);
     resolver_init(&context->resolver, &context->loop);
     keys_init(&context->keys, &context->allocator);
+    random_open(&context->random);
     bytes_init(&context->scratch, &context->allocator);
 }
 
@@ -49,7 +53,7 @@ redlock_status context_init(struct context *context, struct event_base *base,
                             const redlock_options *options, void (*on_turn)(void *arg), void *arg,
                             redlock_error *error) {
     copy_options(context, options);
-    init_parts(context, base);
+    init_parts(context, base, arg);
     bool has_memory = timer_init(&context->turn, &context->loop, on_turn, arg) &&
                       copy_label(context, options->name, &context->name) &&
                       copy_label(context, options->owner, &context->owner);
@@ -84,6 +88,7 @@ void context_finish(struct context *context) {
     timer_finish(&context->turn);
     keys_finish(&context->keys);
     bytes_finish(&context->scratch);
+    random_close(&context->random);
     memory_free(&context->allocator, context->name);
     memory_free(&context->allocator, context->owner);
     if (context->tls != NULL) {

@@ -10,7 +10,9 @@
 #include "core/event_log.h"
 #include "io/loop.h"
 #include "io/net.h"
+#include "io/random.h"
 #include "io/resolver.h"
+#include "node/trace.h"
 #include "wire/key.h"
 
 #include <redlock.h>
@@ -27,6 +29,7 @@ struct context {
     struct log log;
     struct events events;
     struct event_log event_log;
+    struct trace trace;
     uint64_t seed; /* of jitter */
 
     struct loop loop;
@@ -34,6 +37,7 @@ struct context {
     struct resolver resolver;
     struct tls *tls; /* NULL until an option or a node asks for TLS */
     struct keys keys;
+    struct random random; /* of tokens */
     struct bytes scratch; /* buffer for the command under encoding */
 
     struct timer turn;
@@ -46,9 +50,9 @@ struct context {
 };
 
 /*
- * Sets up a context from checked options, which are copied. `on_turn` is called, with `arg`, to do
- * the work of a turn. Returns a status, with a sentence in `error`; context_finish is due after a
- * failure, too.
+ * Sets up a context from checked options, which are copied. `on_turn` is called, with `arg`, the
+ * client, to do the work of a turn. Returns a status, with a sentence in `error`; context_finish is
+ * due after a failure, too.
  */
 redlock_status context_init(struct context *context, struct event_base *base,
                             const redlock_options *options, void (*on_turn)(void *arg), void *arg,

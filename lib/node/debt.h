@@ -23,6 +23,7 @@
 
 /* A release: its key, its token, and until when it is of use. */
 struct owed {
+    uint64_t request; /* the number of the request that it was of; 0: none */
     const struct kind *kind;
     struct key *key;
     const char *token;

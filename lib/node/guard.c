@@ -11,6 +11,7 @@
 #include "node/guard.h"
 
 #include "base/nanos.h"
+#include "core/event.h"
 #include "io/clock.h"
 #include "node/uplink.h"
 #include "wire/command.h"
@@ -164,11 +165,8 @@ void guard_connected(struct guard *guard, uint64_t now) {
     }
 }
 
-void guard_beat(struct guard *guard, uint64_t now, uint64_t ago) {
+void guard_beat(struct guard *guard, uint64_t now) {
     uint32_t refused = has_beats(guard) ? guard->trust.refused : 0;
-    if (nanos_sub(now, guard->beaten_at) < ago) {
-        return;
-    }
     if (refused & 1U << TRUST_SERVER) {
         ask_info(guard, GUARD_SERVER, "server", now);
     }
@@ -224,9 +222,8 @@ static void on_memory(struct guard *guard, const struct reply *reply) {
     if (!guard->has_warned && reply_info(reply, "maxmemory_policy", policy, sizeof(policy)) &&
         strcmp(policy, "noeviction") != 0) {
         guard->has_warned = true;
-        log_line(&guard->uplink->context->log, REDLOCK_LOG_WARN,
-                 "node %s: its maxmemory-policy is %s: it may evict locks (noeviction never does)",
-                 guard->uplink->name, policy);
+        EMIT(&guard->uplink->context->events, node_evicts, .node = guard->uplink->name,
+             .policy = policy);
     }
 }
 

@@ -62,11 +62,8 @@ void guard_init(struct guard *guard, struct uplink *uplink,
 /* Asks all questions on a new connection, and drops the connection if one cannot be sent. */
 void guard_connected(struct guard *guard, uint64_t now);
 
-/*
- * Sends a beat if the last one was sent at least `ago` nanoseconds ago, and asks the questions
- * again that were refused. The uplink is UP.
- */
-void guard_beat(struct guard *guard, uint64_t now, uint64_t ago);
+/* Sends a beat, and asks the questions again that were refused. The uplink is UP. */
+void guard_beat(struct guard *guard, uint64_t now);
 
 /* Returns the server's run_id; "" before the first answer. */
 static inline const char *guard_identity(const struct guard *guard) {

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/nanos.h"
+#include "core/event.h"
 #include "core/options.h"
 #include "io/clock.h"
 #include "node/context.h"
@@ -59,6 +60,17 @@ uint32_t members_up(const struct members *members) {
         up |= node_is_up(node) ? node_bit(node) : 0;
     }
     return up;
+}
+
+bool members_can_push(const struct members *members) {
+    uint32_t rest = members_all(members);
+    const struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        if (node_is_up(node) && node_channel(node)[0] == '\0') {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool members_have_quorum(const struct members *members) {
@@ -178,12 +190,18 @@ static void on_push(void *arg, struct node *node, const char *text, size_t lengt
     members->listener->on_push(members->listener_arg, node, text, length);
 }
 
+static void on_change(void *arg, struct node *node, const char *key, size_t length) {
+    const struct members *members = arg;
+    members->listener->on_change(members->listener_arg, node, key, length);
+}
+
 static const struct node_listener node_listener = {
     .on_identity = on_identity,
     .on_up = on_up,
     .on_debts_due = on_debts_due,
     .on_listening = on_listening,
     .on_push = on_push,
+    .on_change = on_change,
 };
 
 /* ---- nodes that come ---- */
@@ -268,7 +286,7 @@ static void leave(struct members *members, struct node *node) {
     members->nodes[node->index] = NULL;
     SLIST_INSERT_HEAD(&members->left, node, left_link);
     find_twins_of(members, node);
-    log_line(&members->context->log, REDLOCK_LOG_INFO, "node %s: left", node_name(node));
+    EMIT(&members->context->events, node_left, .node = node_name(node));
 }
 
 /* Makes `list` the only list; all nodes outside of it leave. */
@@ -394,9 +412,8 @@ redlock_status members_change(struct members *members, const char *const *uris, 
         return status;
     }
     adopt(members, &draft);
-    log_line(&members->context->log, REDLOCK_LOG_INFO,
-             "nodes: a quorum of %" PRIu32 " and of the next %" PRIu32 " is needed from now on",
-             members->now.count, draft.list.count);
+    EMIT(&members->context->events, change_begun, .nodes = members->now.count,
+         .next = draft.list.count);
     return REDLOCK_OK;
 }
 
@@ -424,12 +441,11 @@ redlock_status members_may_commit(const struct members *members, redlock_error *
 void members_commit(struct members *members) {
     const struct node_list next = members->next;
     settle_on(members, &next);
-    log_line(&members->context->log, REDLOCK_LOG_INFO,
-             "nodes: changed, a quorum of %" PRIu32 " is needed", next.count);
+    EMIT(&members->context->events, change_committed, .nodes = next.count);
 }
 
 void members_abandon(struct members *members) {
     const struct node_list now = members->now;
     settle_on(members, &now);
-    log_line(&members->context->log, REDLOCK_LOG_INFO, "nodes: the change is abandoned");
+    EMIT(&members->context->events, change_abandoned, .nodes = now.count);
 }

@@ -34,6 +34,11 @@ struct members_listener {
     void (*on_listening)(void *arg);
     /* A server pushed a message: `length` bytes and a NUL, valid during the call. */
     void (*on_push)(void *arg, struct node *node, const char *text, size_t length);
+    /*
+     * A key that is watched (channel_watch) has changed: `length` bytes and a NUL; NULL: any may
+     * have.
+     */
+    void (*on_change)(void *arg, struct node *node, const char *key, size_t length);
 };
 
 struct members {
@@ -118,6 +123,9 @@ uint32_t members_in_order(const struct members *members, struct node *nodes[REDL
 
 /* Returns the mask of the nodes that are UP. */
 uint32_t members_up(const struct members *members);
+
+/* Returns whether all nodes that are UP can push messages. */
+bool members_can_push(const struct members *members);
 
 /* Returns whether the nodes that are up include a quorum of each list. */
 bool members_have_quorum(const struct members *members);

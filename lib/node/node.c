@@ -16,8 +16,6 @@
 #include "core/round.h"
 #include "io/clock.h"
 
-#include <inttypes.h>
-
 static void on_payday(void *arg);
 
 static struct context *context_of(const struct node *node) {
@@ -49,7 +47,7 @@ static void on_payday(void *arg) {
     }
 }
 
-/* Logs how many releases were given up since the last such line, once a second at the most. */
+/* Tells how many releases were given up since the last such event, once a second at the most. */
 static void tell_given_up(struct node *node, uint64_t now) {
     uint64_t news = node->unreleased - node->unreleased_told;
     if (node->told_at != 0 && nanos_sub(now, node->told_at) < GUARD_BEAT_NANOS) {
@@ -57,9 +55,7 @@ static void tell_given_up(struct node *node, uint64_t now) {
     }
     node->unreleased_told = node->unreleased;
     node->told_at = now;
-    log_line(&context_of(node)->log, REDLOCK_LOG_WARN,
-             "node %s: no room to remember %" PRIu64 " more release%s; each key's TTL frees it",
-             node_name(node), news, news == 1 ? "" : "s");
+    EMIT(&context_of(node)->events, debts_dropped, .node = node_name(node), .releases = news);
 }
 
 void node_owe(struct node *node, const struct owed *owed) {
@@ -70,7 +66,10 @@ void node_owe(struct node *node, const struct owed *owed) {
     if (!debts_add(&node->debts, owed, now)) {
         node_give_up(node, owed->until);
         tell_given_up(node, now);
-    } else if (node_is_up(node) && node->payday.at == NANOS_NEVER) {
+        return;
+    }
+    node->owed++;
+    if (node_is_up(node) && node->payday.at == NANOS_NEVER) {
         pay_later(node, now);
     }
 }
@@ -99,6 +98,7 @@ struct node_room node_room(const struct node *node) {
 /* Pays the rest behind a success. A failure has set the payday, for which the rest waits. */
 void node_paid(struct node *node, redlock_vote vote) {
     bool is_last = --node->payments == 0;
+    node->paid += !round_vote_leaves_undone(vote);
     if (!is_last || node->debts.count == 0 || !node_is_up(node) || node->payday.at != NANOS_NEVER) {
         return;
     }
@@ -129,6 +129,7 @@ static void on_up(struct uplink *uplink) {
     struct node *node = node_of(uplink);
     EMIT(&uplink->context->events, node_up, .node = uplink->name);
     node->complaints = 0;
+    node->connections++;
     channel_command_up(&node->channel);
     pay(node);
     node->listener->on_up(node->listener_arg);
@@ -169,11 +170,11 @@ static const struct uplink_listener uplink_listener = {
 void node_complain(struct node *node, const struct reply *reply) {
     enum reply_error meaning = reply_classify(reply);
     uint32_t bit = UINT32_C(1) << meaning;
+    node->forbidden += reply_lacks_right(reply);
     if (!(node->complaints & bit)) {
         node->complaints |= bit;
-        log_line(&context_of(node)->log,
-                 meaning == REPLY_ERROR_MISCONFIGURED ? REDLOCK_LOG_ERROR : REDLOCK_LOG_WARN,
-                 "node %s: refused: %s", node_name(node), reply->text);
+        EMIT(&context_of(node)->events, node_refused, .node = node_name(node), .why = reply->text,
+             .is_misconfigured = meaning == REPLY_ERROR_MISCONFIGURED);
     }
 }
 
@@ -191,7 +192,7 @@ static struct node *node_of_channel(struct channel *channel) {
 }
 
 static void on_ready(struct channel *channel) {
-    const struct node *node = node_of_channel(channel);
+    struct node *node = node_of_channel(channel);
     node->listener->on_listening(node->listener_arg);
 }
 
@@ -205,10 +206,16 @@ static void on_message(struct channel *channel, const char *text, size_t length)
     node->listener->on_push(node->listener_arg, node, text, length);
 }
 
+static void on_change(struct channel *channel, const char *key, size_t length) {
+    struct node *node = node_of_channel(channel);
+    node->listener->on_change(node->listener_arg, node, key, length);
+}
+
 static const struct channel_listener channel_listener = {
     .on_ready = on_ready,
     .on_broken = on_broken,
     .on_message = on_message,
+    .on_change = on_change,
 };
 
 /* ---- life ---- */

@@ -32,6 +32,11 @@ struct node_listener {
     void (*on_listening)(void *arg);
     /* The node's server pushed a message: `length` bytes and a NUL, valid during the call. */
     void (*on_push)(void *arg, struct node *node, const char *text, size_t length);
+    /*
+     * A key that is watched (channel_watch) has changed: `length` bytes and a NUL; NULL: any may
+     * have.
+     */
+    void (*on_change)(void *arg, struct node *node, const char *key, size_t length);
 };
 
 struct node {
@@ -53,6 +58,13 @@ struct node {
     uint64_t told_at;          /* ... when it told them */
 
     uint32_t complaints; /* mask of enum reply_error: logged since the node was last up */
+
+    /* For redlock_client_node_stats. */
+    uint64_t votes[REDLOCK_VOTE_LATE + 1]; /* by redlock_vote */
+    uint64_t connections;                  /* number of connections that came up */
+    uint64_t forbidden;                    /* number of answers that name a missing right */
+    uint64_t owed;                         /* number of debts so far, and ... */
+    uint64_t paid;                         /* ... of those that were answered */
 };
 
 /*
@@ -102,8 +114,8 @@ static inline bool node_send(struct node *node, struct conn_request *request, co
 
 /* Sends a beat to an UP node, if the last one was sent at least `ago` nanoseconds ago. */
 static inline void node_beat(struct node *node, uint64_t now, uint64_t ago) {
-    if (node_is_up(node)) {
-        guard_beat(&node->guard, now, ago);
+    if (nanos_sub(now, node->guard.beaten_at) >= ago && node_is_up(node)) {
+        guard_beat(&node->guard, now);
     }
 }
 

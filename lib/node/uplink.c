@@ -16,6 +16,7 @@
 #include "base/nanos.h"
 #include "base/text.h"
 #include "core/backoff.h"
+#include "core/event.h"
 #include "io/clock.h"
 
 #include <inttypes.h>
@@ -157,8 +158,8 @@ static void fail_to_connect(struct uplink *uplink, bool was_accepted, const char
         go_down(uplink, uplink->failure);
         return;
     }
-    log_line(&uplink->context->log, REDLOCK_LOG_DEBUG, "node %s: not at %s: %s", uplink->name,
-             uplink->addresses.list[uplink->address], why);
+    EMIT(&uplink->context->events, address_failed, .node = uplink->name,
+         .address = uplink->addresses.list[uplink->address], .reason = why);
     uplink->address++;
     connect_to_next(uplink);
 }
@@ -187,10 +188,16 @@ static void on_message(void *owner, const char *text, size_t length) {
     uplink->listener->on_message(uplink, text, length);
 }
 
+static void on_change(void *owner, const char *key, size_t length) {
+    struct uplink *uplink = owner;
+    uplink->listener->on_change(uplink, key, length);
+}
+
 static const struct conn_listener conn_listener = {
     .on_closed = on_closed,
     .on_room = on_room,
     .on_message = on_message,
+    .on_change = on_change,
 };
 
 static void go_up(struct uplink *uplink) {
@@ -268,6 +275,7 @@ static void connect_to(struct uplink *uplink, const char *host) {
     if (uplink->conn == NULL) {
         fail_to_connect(uplink, error.status == REDLOCK_EINVAL, error.message);
     } else {
+        conn_count(uplink->conn, &uplink->traffic);
         greet(uplink);
     }
 }

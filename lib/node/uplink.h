@@ -42,6 +42,8 @@ struct uplink_listener {
     void (*on_refusal)(struct uplink *uplink, const struct reply *reply);
     /* A message of the channel, as in conn_listener. NULL for an uplink for commands. */
     void (*on_message)(struct uplink *uplink, const char *text, size_t length);
+    /* A key has changed, as in conn_listener. NULL for an uplink for commands. */
+    void (*on_change)(struct uplink *uplink, const char *key, size_t length);
 };
 
 struct uplink {
@@ -67,6 +69,7 @@ struct uplink {
     char refusal[128];          /* the first refused step of this handshake; "" */
 
     struct handshake handshake;
+    struct traffic traffic;
     uint32_t lacks;   /* mask of enum script: scripts whose text is due */
     uint64_t excused; /* sending time of the command that was given more time; 0: none */
 };

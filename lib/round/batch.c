@@ -6,7 +6,7 @@
  * Failures: a node that lacks the script is sent the call once more, with the text (node/call.h);
  * the rounds do not notice. A script that takes keys is repeated only for the tries that are still
  * waited for. Where the ACL forbids one of the keys, Redis refuses the whole call: then each lock
- * is sent in a call of its own.
+ * is sent in a call of its own; and so are releases that a call for places carried which failed.
  */
 #include "round/batch.h"
 
@@ -27,8 +27,9 @@ static bool set_up(void *object, void *context) {
     return true;
 }
 
-static void take_down(void *object) {
+static void take_down(void *object, void *context) {
     struct batch *batch = object;
+    (void)context;
     script_call_finish(&batch->arguments);
 }
 
@@ -49,7 +50,7 @@ void batch_shared_finish(struct batch_shared *shared) {
 }
 
 struct batch *batch_create(struct batch_shared *shared, enum script script, uint32_t nodes,
-                           uint32_t replicas) {
+                           uint32_t replicas, enum batch_order order) {
     struct batch *batch = pool_take(&shared->pool);
     if (batch != NULL) {
         batch->request.on_reply = on_reply;
@@ -59,8 +60,9 @@ struct batch *batch_create(struct batch_shared *shared, enum script script, uint
         batch->call = (struct call){.script = script};
         batch->nodes = nodes;
         batch->replicas = replicas;
+        batch->order = order;
         batch->references = 1;
-        batch->count = batch->key_count = batch->reads = 0;
+        batch->count = batch->key_count = batch->reads = batch->releases = 0;
         script_call_clear(&batch->arguments);
     }
     return batch;
@@ -76,6 +78,9 @@ void batch_drop(struct batch *batch) {
     pool_put(&batch->shared->pool, batch);
 }
 
+/* The form of an item by which a call of QUEUE releases a key (scripts/queue.lua). */
+#define FORM_OF_RELEASE '-'
+
 /* Returns the nanoseconds for which nodes keep the key: for its TTL, or as long as it stays. */
 static uint64_t node_ttl(enum script script, const struct flight *flight) {
     const struct flight_plan *plan = &flight->plan;
@@ -90,26 +95,47 @@ void batch_add(struct batch *batch, struct flight *flight) {
     const struct context *context = batch->shared->context;
     const struct flight_plan *plan = &flight->plan;
     enum script script = batch->call.script;
+    bool is_carried = script_takes(script) && flight_is_release(flight);
     struct script_name names[REDLOCK_MAX_KEYS];
-    script_call_add(&batch->arguments, script,
-                    &(struct script_lock){.names = names,
-                                          .name_count = key_names(plan->key, names),
-                                          .token = flight->token,
-                                          .owner = context->owner,
-                                          .ttl_ms = nanos_to_ms(node_ttl(script, flight)),
-                                          .is_fenced = kind_is_fenced(plan->kind),
-                                          .fence = plan->fence,
-                                          .step = plan->is_new,
-                                          .intent_ms = plan->intent_ms,
-                                          .idle_ms = context->options.fence_idle_ms,
-                                          .permits = plan->permits,
-                                          .claim_ms = nanos_to_ms(plan->claim),
-                                          .ticket = plan->ticket});
+    script_call_add(
+        &batch->arguments, script,
+        &(struct script_lock){.names = names,
+                              .name_count = key_names(plan->key, names),
+                              .token = flight->token,
+                              .owner = context->owner,
+                              .ttl_ms = is_carried ? 0 : nanos_to_ms(node_ttl(script, flight)),
+                              .is_fenced = kind_is_fenced(plan->kind),
+                              .fence = plan->fence,
+                              .step = plan->is_new,
+                              .intent_ms = plan->intent_ms,
+                              .idle_ms = context->options.fence_idle_ms,
+                              .permits = plan->permits,
+                              .claim_ms = nanos_to_ms(plan->claim),
+                              .form = is_carried ? FORM_OF_RELEASE : plan->kind->form,
+                              .ticket = plan->ticket});
     batch->request.sent_at = batch->wait.sent_at = plan->now;
     batch->flights[batch->count++] = flight_hold(flight);
     batch->key_count += plan->key->count;
     batch->reads += plan->key->count;
     batch->reads += script_infos[script].tells_free ? plan->permits : 0;
+    batch->releases += is_carried;
+    if (is_carried) {
+        batch->request.claim = LOAD_HELD;
+    }
+}
+
+bool batch_may_carry(const struct batch *batch, const struct batch *releases) {
+    enum script script = releases->call.script;
+    return batch->call.script == SCRIPT_QUEUE &&
+           (script == SCRIPT_RELEASE || script == SCRIPT_LEAVE) && batch->replicas == 0 &&
+           batch->nodes == releases->nodes && releases->key_count == releases->count;
+}
+
+void batch_carry(struct batch *batch, struct batch *releases) {
+    for (unsigned i = 0; i < releases->count; i++) {
+        batch_add(batch, releases->flights[i]);
+    }
+    batch_drop(releases);
 }
 
 /* ---- to one node ---- */
@@ -165,7 +191,8 @@ static bool read_items(const struct batch *batch, const struct reply *reply,
 
 /* Returns whether a grant carries the lock's counter: releases of fenced locks do not. */
 static bool is_counted(const struct batch *batch, const struct flight *flight) {
-    return kind_is_fenced(flight->plan.kind) && script_counts(batch->call.script);
+    return kind_is_fenced(flight->plan.kind) && script_counts(batch->call.script) &&
+           !flight_is_release(flight);
 }
 
 /* Returns whether an outcome fits: a grant has a counter if and only if it is to carry one. */
@@ -207,9 +234,14 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
     }
 }
 
-/* Returns whether the ACL forbids one key of many, for which Redis refuses the whole call. */
-static bool is_about_one_key(const struct batch *batch, const struct reply *reply) {
-    return batch->count > 1 && reply_is_forbidden(reply);
+/*
+ * Returns whether an error may be that of a part of the call: the ACL forbids one key of many, for
+ * which Redis refuses the whole call; or the server refuses places, and releases that come behind
+ * them in the call, so that none was done.
+ */
+static bool is_about_a_part(const struct batch *batch, const struct reply *reply) {
+    bool carries = batch->releases > 0 && batch->releases < batch->count;
+    return reply->type == REPLY_ERROR && batch->count > 1 && (carries || reply_is_forbidden(reply));
 }
 
 /*
@@ -217,12 +249,13 @@ static bool is_about_one_key(const struct batch *batch, const struct reply *repl
  * meanwhile has been released at the node already, and must not take the key again.
  */
 static bool may_repeat(const struct batch *batch, const struct flight *flight) {
-    return !batch_takes(batch) || flight_is_waited_for(flight);
+    return !batch_takes(batch) || flight_is_release(flight) || flight_is_waited_for(flight);
 }
 
 /* Returns an empty batch of the same script, for one node; NULL when out of memory. */
 static struct batch *new_batch_like(const struct batch *batch, const struct node *node) {
-    return batch_create(batch->shared, batch->call.script, node_bit(node), batch->replicas);
+    return batch_create(batch->shared, batch->call.script, node_bit(node), batch->replicas,
+                        batch->order);
 }
 
 /* Has a new batch sent in place of this one, or of a part of it. */
@@ -231,11 +264,13 @@ static void repeat(struct batch *batch) {
     listener->on_repeat(listener->owner, batch);
 }
 
-/* Sends each lock in a call of its own, so that only the lock of the forbidden key fails. */
+/* Sends each lock that may not be concerned in a call of its own, so that only the others fail. */
 static void split(struct batch *batch, struct node *node, const struct reply *reply) {
+    bool is_forbidden = reply_is_forbidden(reply);
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
-        struct batch *alone = may_repeat(batch, flight) ? new_batch_like(batch, node) : NULL;
+        bool is_due = flight_is_release(flight) || (is_forbidden && may_repeat(batch, flight));
+        struct batch *alone = is_due ? new_batch_like(batch, node) : NULL;
         if (alone == NULL) {
             flight_vote_error(flight, node, reply);
         } else {
@@ -277,7 +312,7 @@ static void on_reply(struct conn_request *request, void *owner, const struct rep
     }
     if (is_asked_again && batch_takes(batch)) {
         take_again(batch, node, reply);
-    } else if (reply != NULL && is_about_one_key(batch, reply)) {
+    } else if (reply != NULL && is_about_a_part(batch, reply)) {
         split(batch, node, reply);
     } else {
         vote(batch, node, reply);
@@ -334,7 +369,7 @@ static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
 static void prune(struct batch *batch) {
     unsigned count = batch->count;
     script_call_clear(&batch->arguments);
-    batch->count = batch->key_count = batch->reads = 0;
+    batch->count = batch->key_count = batch->reads = batch->releases = 0;
     for (unsigned i = 0; i < count; i++) {
         struct flight *flight = batch->flights[i];
         if (!flight->is_void) {

@@ -30,6 +30,15 @@ struct batch_listener {
     void *owner;
 };
 
+/* The place of a call among those of its turn. */
+enum batch_order {
+    BATCH_AHEAD,  /* asks for places, ahead of the release of the key, or in one call with it */
+    BATCH_FIRST,  /* releases and renews */
+    BATCH_BEHIND, /* asks for places, behind the release of the key, or in one call with it */
+    BATCH_LAST,   /* takes keys */
+    BATCH_ORDERS
+};
+
 /* The parts that all batches of a client share. */
 struct batch_shared {
     struct context *context;
@@ -43,9 +52,11 @@ struct batch {
     struct conn_request wait; /* the WAIT behind the call, where replicas must confirm grants */
     struct batch_shared *shared;
     struct call call;
-    uint32_t nodes;      /* mask: the nodes that the call goes to */
-    uint32_t replicas;   /* the number of a node's replicas that must confirm a grant */
+    uint32_t nodes;    /* mask: the nodes that the call goes to */
+    uint32_t replicas; /* the number of a node's replicas that must confirm a grant */
+    enum batch_order order;
     uint32_t references; /* number of replies to come, and of other holders of the batch */
+    unsigned releases;   /* number of flights, the last ones, that a call of QUEUE releases */
     unsigned count;      /* number of flights */
     unsigned key_count;  /* number of keys of all flights */
     unsigned reads;      /* number of keys that the server may have to look at for all flights */
@@ -63,10 +74,20 @@ void batch_shared_finish(struct batch_shared *shared);
  * one reference, the caller's; NULL when out of memory.
  */
 struct batch *batch_create(struct batch_shared *shared, enum script script, uint32_t nodes,
-                           uint32_t replicas);
+                           uint32_t replicas, enum batch_order order);
 
-/* Adds a flight, one of SCRIPT_MAX_KEYS at the most. */
+/* Adds a flight, one of SCRIPT_MAX_KEYS at the most. To a call of QUEUE, releases are added last.
+ */
 void batch_add(struct batch *batch, struct flight *flight);
+
+/*
+ * Returns whether a call of QUEUE may carry the releases of another call, which are of one key
+ * each, to the same nodes: one command instead of two.
+ */
+bool batch_may_carry(const struct batch *batch, const struct batch *releases);
+
+/* Adds the releases of another call to a call of QUEUE, and drops the other one. */
+void batch_carry(struct batch *batch, struct batch *releases);
 
 /*
  * Sends the call, once, without the tries that were given up since they were added. Nodes that

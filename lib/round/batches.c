@@ -56,15 +56,6 @@ static void note_keys(struct batches *batches, const struct key *keys) {
 
 /* ---- collecting ---- */
 
-static struct batch *open_batch(struct batches *batches, enum script script, uint32_t nodes,
-                                uint32_t replicas) {
-    struct batch *batch = batch_create(&batches->shared, script, nodes, replicas);
-    if (batch != NULL) {
-        STAILQ_INSERT_TAIL(&batches->open, batch, link);
-    }
-    return batch;
-}
-
 bool batches_are_full(const struct batches *batches, unsigned reads, size_t bytes) {
     size_t sendable = batches->shared.context->options.max_bytes / 2;
     size_t most = sendable < BATCH_BYTES_MAX ? sendable : BATCH_BYTES_MAX;
@@ -76,15 +67,39 @@ static bool has_room(const struct batches *batches, const struct batch *batch) {
            !batches_are_full(batches, batch->reads, script_call_length(&batch->arguments));
 }
 
+/*
+ * Returns the place of a flight's call in the turn. Where a key is released in the turn in which it
+ * is asked for, others are likely to stand in line, and one call can do for both.
+ */
+static enum batch_order order_of(const struct batches *batches, enum script script,
+                                 const struct flight_plan *plan) {
+    const struct members *members = batches->shared.members;
+    if (!script_takes(script)) {
+        return BATCH_FIRST;
+    }
+    if (plan->order == FLIGHT_AHEAD && members_can_push(members)) {
+        return BATCH_AHEAD;
+    }
+    bool is_released = script == SCRIPT_QUEUE && batches_may_hold(batches, plan->key);
+    return is_released && members_can_push(members) ? BATCH_BEHIND : BATCH_LAST;
+}
+
+/* Returns the open batch for a flight, a new one if there is none; NULL when out of memory. */
 static struct batch *find_batch(struct batches *batches, enum script script, uint32_t nodes,
-                                uint32_t replicas) {
+                                const struct flight_plan *plan) {
+    enum batch_order order = order_of(batches, script, plan);
     struct batch *batch;
     STAILQ_FOREACH(batch, &batches->open, link) {
-        if (batch->call.script == script && batch->nodes == nodes && batch->replicas == replicas) {
+        if (batch->call.script == script && batch->nodes == nodes &&
+            batch->replicas == plan->replicas && batch->order == order) {
             return batch;
         }
     }
-    return open_batch(batches, script, nodes, replicas);
+    batch = batch_create(&batches->shared, script, nodes, plan->replicas, order);
+    if (batch != NULL) {
+        STAILQ_INSERT_TAIL(&batches->open, batch, link);
+    }
+    return batch;
 }
 
 static void add_flight(struct batches *batches, struct batch *batch, struct flight *flight) {
@@ -107,7 +122,7 @@ static void vote_out_of_memory(const struct batches *batches, uint32_t nodes,
 void batches_add(struct batches *batches, enum script script, uint32_t nodes,
                  struct flight *flight) {
     uint32_t rest = nodes & members_all(batches->shared.members);
-    struct batch *batch = find_batch(batches, script, rest, flight->plan.replicas);
+    struct batch *batch = find_batch(batches, script, rest, &flight->plan);
     if (batch != NULL) {
         add_flight(batches, batch, flight);
     } else {
@@ -117,12 +132,47 @@ void batches_add(struct batches *batches, enum script script, uint32_t nodes,
 
 /* ---- sending ---- */
 
-/* Sends the first call of a list. */
-static void send_first(struct batch_list *list) {
-    struct batch *batch = STAILQ_FIRST(list);
-    STAILQ_REMOVE_HEAD(list, link);
-    batch_send(batch);
-    batch_drop(batch);
+static void send_all(struct batch_list *list) {
+    while (!STAILQ_EMPTY(list)) {
+        struct batch *batch = STAILQ_FIRST(list);
+        STAILQ_REMOVE_HEAD(list, link);
+        batch_send(batch);
+        batch_drop(batch);
+    }
+}
+
+/* Returns whether two calls are no longer than one may be. */
+static bool fit_together(const struct batches *batches, const struct batch *one,
+                         const struct batch *other) {
+    size_t bytes = script_call_length(&one->arguments) + script_call_length(&other->arguments);
+    return !batches_are_full(batches, one->reads + other->reads, bytes);
+}
+
+/* Has calls for places carry the collected releases, as far as they fit. */
+static void carry_releases(const struct batches *batches, struct batch_list *askers,
+                           struct batch_list *first) {
+    struct batch *batch, *releases, *next;
+    STAILQ_FOREACH(batch, askers, link) {
+        for (releases = STAILQ_FIRST(first); releases != NULL; releases = next) {
+            next = STAILQ_NEXT(releases, link);
+            if (batch_may_carry(batch, releases) && fit_together(batches, batch, releases)) {
+                STAILQ_REMOVE(first, releases, batch, link);
+                batch_carry(batch, releases);
+            }
+        }
+    }
+}
+
+/* Sorts the collected calls by their places in the turn. */
+static void sort(struct batch_list *collected, struct batch_list lists[BATCH_ORDERS]) {
+    for (unsigned order = 0; order < BATCH_ORDERS; order++) {
+        STAILQ_INIT(&lists[order]);
+    }
+    while (!STAILQ_EMPTY(collected)) {
+        struct batch *batch = STAILQ_FIRST(collected);
+        STAILQ_REMOVE_HEAD(collected, link);
+        STAILQ_INSERT_TAIL(&lists[batch->order], batch, link);
+    }
 }
 
 void batches_send(struct batches *batches) {
@@ -131,18 +181,12 @@ void batches_send(struct batches *batches) {
         return;
     }
     memset(batches->keys, 0, sizeof(batches->keys));
-    struct batch_list last = STAILQ_HEAD_INITIALIZER(last);
-    while (!STAILQ_EMPTY(&batches->full)) {
-        struct batch *batch = STAILQ_FIRST(&batches->full);
-        if (batch_takes(batch)) { /* a key released in this turn can be taken in it */
-            STAILQ_REMOVE_HEAD(&batches->full, link);
-            STAILQ_INSERT_TAIL(&last, batch, link);
-        } else {
-            send_first(&batches->full);
-        }
-    }
-    while (!STAILQ_EMPTY(&last)) {
-        send_first(&last);
+    struct batch_list lists[BATCH_ORDERS];
+    sort(&batches->full, lists);
+    carry_releases(batches, &lists[BATCH_AHEAD], &lists[BATCH_FIRST]);
+    carry_releases(batches, &lists[BATCH_BEHIND], &lists[BATCH_FIRST]);
+    for (unsigned order = 0; order < BATCH_ORDERS; order++) {
+        send_all(&lists[order]); /* a key released in this turn can be taken in it */
     }
 }
 
@@ -169,7 +213,8 @@ static void send_now(void *owner, struct batch *batch) {
 void batches_send_alone(struct batches *batches, enum script script, uint32_t nodes,
                         struct flight *flight) {
     uint32_t rest = nodes & members_all(batches->shared.members);
-    struct batch *batch = batch_create(&batches->shared, script, rest, flight->plan.replicas);
+    struct batch *batch =
+        batch_create(&batches->shared, script, rest, flight->plan.replicas, BATCH_LAST);
     if (batch == NULL) {
         vote_out_of_memory(batches, nodes, flight);
         return;

@@ -29,7 +29,13 @@ struct flight_detail {
     char text[DETAIL_MAX];
 };
 
-static const struct pool_kind flight_kind = {.size = sizeof(struct flight), .max_spares = 4096};
+#define KIND(steps)                                                                                \
+    {                                                                                              \
+        .size = sizeof(struct flight) + (steps)*FLIGHT_STEP * sizeof(struct round_answer),         \
+        .max_spares = 4096,                                                                        \
+    }
+
+static const struct pool_kind flight_kinds[FLIGHT_POOLS] = {KIND(1), KIND(2), KIND(3), KIND(4)};
 
 static const struct pool_kind permits_kind = {.size = sizeof(struct permits), .max_spares = 1024};
 
@@ -37,19 +43,23 @@ void flights_init(struct flights *flights, struct context *context, const struct
     flights->context = context;
     flights->members = members;
     flights->out = 0;
-    pool_init(&flights->pool, &context->allocator, &flight_kind, NULL);
+    for (unsigned i = 0; i < FLIGHT_POOLS; i++) {
+        pool_init(&flights->pools[i], &context->allocator, &flight_kinds[i], NULL);
+    }
     pool_init(&flights->permits, &context->allocator, &permits_kind, NULL);
 }
 
 void flights_finish(struct flights *flights) {
-    pool_finish(&flights->pool);
+    for (unsigned i = 0; i < FLIGHT_POOLS; i++) {
+        pool_finish(&flights->pools[i]);
+    }
     pool_finish(&flights->permits);
 }
 
-static void begin_round(struct flight *flight, struct permits *permits) {
+static void begin_round(struct flight *flight, struct quorum_lists lists, struct permits *permits) {
     const struct flight_plan *plan = &flight->plan;
-    round_begin(&flight->round, plan->round, members_lists(flight->flights->members), plan->now,
-                plan->ttl, plan->awaited);
+    round_begin(&flight->round, flight->answers, plan->round, lists, plan->now, plan->ttl,
+                plan->awaited);
     if (permits != NULL) {
         permits_begin(permits, plan->permits);
         flight->round.permits = permits;
@@ -62,7 +72,9 @@ struct flight *flight_create(struct flights *flights, struct flight_listener lis
     if (plan->permits > 0 && permits == NULL) {
         return NULL;
     }
-    struct flight *flight = pool_take(&flights->pool);
+    struct quorum_lists lists = members_lists(flights->members);
+    uint32_t pool = (round_slots(lists) - 1) / FLIGHT_STEP;
+    struct flight *flight = pool_take(&flights->pools[pool]);
     if (flight == NULL) {
         if (permits != NULL) {
             pool_put(&flights->permits, permits);
@@ -71,6 +83,7 @@ struct flight *flight_create(struct flights *flights, struct flight_listener lis
     }
     flights->out++;
     flight->flights = flights;
+    flight->pool = (uint8_t)pool;
     flight->listener = listener;
     flight->plan = *plan;
     key_hold(plan->key);
@@ -79,8 +92,10 @@ struct flight *flight_create(struct flights *flights, struct flight_listener lis
     flight->references = 1;
     flight->asked = flight->unconfirmed = 0;
     flight->is_void = flight->asks_for_place = false;
+    flight->foreign = 0;
     flight->details = NULL;
-    begin_round(flight, permits);
+    flight->tried = NULL;
+    begin_round(flight, lists, permits);
     return flight;
 }
 
@@ -100,11 +115,14 @@ void flight_drop(struct flight *flight) {
         flight->details = detail->next;
         memory_free(&context->allocator, detail);
     }
+    if (flight->tried != NULL) {
+        flight_drop(flight->tried);
+    }
     key_drop(flight->plan.key);
     if (flight->round.permits != NULL) {
         pool_put(&flights->permits, flight->round.permits);
     }
-    pool_put(&flights->pool, flight);
+    pool_put(&flights->pools[flight->pool], flight);
     flights->out--;
     if (context->is_closing) {
         context_wake(context); /* the client may have waited for this flight */
@@ -136,10 +154,6 @@ const char *flight_detail(const struct flight *flight, uint32_t node) {
     return "";
 }
 
-static bool is_release(const struct flight *flight) {
-    return flight->round.kind == ROUND_RELEASE || flight->round.kind == ROUND_SETTLE;
-}
-
 /* Remembers a failed release. A closing client gives up one that the server refuses. */
 static void owe(const struct flight *flight, struct node *node, redlock_vote vote) {
     const struct flight_plan *plan = &flight->plan;
@@ -147,7 +161,8 @@ static void owe(const struct flight *flight, struct node *node, redlock_vote vot
         node_give_up(node, plan->keep_until);
         return;
     }
-    node_owe(node, &(struct owed){.kind = plan->kind,
+    node_owe(node, &(struct owed){.request = plan->request,
+                                  .kind = plan->kind,
                                   .key = plan->key,
                                   .token = flight->token,
                                   .ticket = plan->ticket,
@@ -166,6 +181,7 @@ static void note_place(struct flight *flight, struct node *node,
                        const struct reply_outcome *outcome) {
     if (outcome->has_place) {
         round_note_place(&flight->round, node->index, outcome->ahead);
+        flight->foreign |= outcome->is_foreign ? node_bit(node) : 0;
     } else if (outcome->lacks_right) {
         channel_lacks_queue(&node->channel, flight->plan.key->bytes);
     }
@@ -193,10 +209,12 @@ emit_vote(const struct flight *flight, const struct node *node, redlock_vote vot
     const struct events *events = &flight->flights->context->events;
     const struct round *round = &flight->round;
     const char *key = flight->plan.key->bytes;
-    EMIT(events, vote_cast, .key = key, .round = round->kind, .node = node_name(node),
-         .vote = vote);
+    uint64_t request = flight->plan.request;
+    EMIT(events, vote_cast, .request = request, .key = key, .round = round->kind,
+         .node = node_name(node), .vote = vote);
     if (decided) {
-        EMIT(events, round_decided, .key = key, .round = round->kind, .verdict = round->verdict);
+        EMIT(events, round_decided, .request = request, .key = key, .round = round->kind,
+             .verdict = round->verdict);
     }
 }
 
@@ -208,16 +226,19 @@ static void tell(const struct flight *flight, bool decided, redlock_vote vote) {
 
 static void cast(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
                  const char *detail) {
-    note_permits(flight, node, outcome);
-    note_place(flight, node, outcome);
+    if (outcome->vote != REDLOCK_VOTE_GRANTED) {
+        note_permits(flight, node, outcome);
+        note_place(flight, node, outcome);
+    }
     bool decided = count(&flight->round, node->index, outcome);
+    node->votes[flight->round.votes[node->index]]++;
     if (flight->flights->context->events.wanted & VOTE_EVENTS) {
-        emit_vote(flight, node, outcome->vote, decided);
+        emit_vote(flight, node, (redlock_vote)flight->round.votes[node->index], decided);
     }
     if (detail != NULL && detail[0] != '\0') {
         note_detail(flight, node->index, detail);
     }
-    if (is_release(flight) && round_vote_leaves_undone(outcome->vote) &&
+    if (round_vote_leaves_undone(outcome->vote) && flight_is_release(flight) &&
         (flight->plan.may_hold & node_bit(node))) {
         owe(flight, node, outcome->vote);
     }
@@ -252,13 +273,13 @@ static void vote_granted(struct flight *flight, struct node *node,
 void flight_vote(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
                  const char *detail) {
     uint32_t bit = node_bit(node);
-    if (outcome->vote != REDLOCK_VOTE_GRANTED || is_release(flight)) {
+    if (outcome->vote != REDLOCK_VOTE_GRANTED || flight_is_release(flight)) {
         cast(flight, node, outcome, detail);
     } else if (flight->plan.replicas == 0) {
         vote_granted(flight, node, outcome);
     } else if (flight->asked & bit) {
         flight->unconfirmed |= bit;
-        flight->round.fences[node->index] = outcome->fence; /* counts once it is confirmed */
+        round_note_fence(&flight->round, node->index, outcome->fence); /* counts once confirmed */
     } else {
         cast(flight, node, &PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
     }
@@ -272,7 +293,7 @@ void flight_asks_replicas(struct flight *flight, const struct node *node) {
 
 static void vote_confirmed(struct flight *flight, struct node *node, int64_t confirmations) {
     struct reply_outcome outcome = {.vote = REDLOCK_VOTE_GRANTED,
-                                    .fence = flight->round.fences[node->index]};
+                                    .fence = round_answer(&flight->round, node->index).fence};
     if (confirmations >= flight->plan.replicas) {
         vote_granted(flight, node, &outcome);
         return;
@@ -310,6 +331,7 @@ void flight_push(struct flight *flight, struct node *node, const struct push *pu
     uint64_t until =
         guard_key_stands_until(&node->guard, push->expires_ms, push->time_us, clock_now());
     bool decided = round_push(&flight->round, node->index, push->fence, until);
+    node->votes[REDLOCK_VOTE_GRANTED]++;
     if (flight->flights->context->events.wanted & VOTE_EVENTS) {
         emit_vote(flight, node, REDLOCK_VOTE_GRANTED, decided);
     }
@@ -320,6 +342,14 @@ void flight_note_open(struct flight *flight, const struct node *node, uint64_t o
     if (round_awaits_push(&flight->round, node->index)) {
         round_note_open(&flight->round, node->index, (uint32_t)nanos_min(open_ms, UINT32_MAX));
         tell(flight, false, REDLOCK_VOTE_DENIED);
+    }
+}
+
+void flight_note_permit(struct flight *flight, const struct node *node, uint32_t permit) {
+    if (flight->round.permits != NULL && round_awaits_push(&flight->round, node->index) &&
+        guard_look(&node->guard).verdict == TRUST_FULL) {
+        permits_tell(flight->round.permits, node->index, permit);
+        tell(flight, false, REDLOCK_VOTE_GRANTED);
     }
 }
 

@@ -22,14 +22,19 @@
 #include <redlock.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
+
+/* A flight has room for the answers of so many nodes, or of a multiple of that. */
+#define FLIGHT_STEP 8
+#define FLIGHT_POOLS (REDLOCK_MAX_NODES / FLIGHT_STEP)
 
 /* The flights of a client. */
 struct flights {
     struct context *context;
     const struct members *members;
-    struct pool pool;
-    struct pool permits; /* of struct permits: one for each flight for a permit */
-    uint32_t out;        /* number of flights that wait for a reply, or are held by a lock */
+    struct pool pools[FLIGHT_POOLS]; /* by the room for answers */
+    struct pool permits;             /* of struct permits: one for each flight for a permit */
+    uint32_t out; /* number of flights that wait for a reply, or are held by a lock */
 };
 
 /*
@@ -44,9 +49,17 @@ struct flight_listener {
 /* The listener of flights whose votes no owner waits for. */
 #define FLIGHT_UNATTENDED ((struct flight_listener){NULL, NULL})
 
+/* The instant at which a QUEUE is sent. */
+enum flight_order {
+    FLIGHT_BEHIND, /* behind the releases of the turn */
+    FLIGHT_AHEAD, /* ahead of the releases, one of which lets it contend; nodes push the key then */
+    FLIGHT_AT_ONCE /* before the turn ends, and before the release of the token that it replaces */
+};
+
 /* The order for a round: its kind, its lock, its nodes. Times and durations in nanoseconds. */
 struct flight_plan {
     enum round_kind round;
+    uint64_t request; /* the number of the request that the round is for; 0: none */
     const struct kind *kind;
     struct key *key;
     const char *token;
@@ -55,35 +68,41 @@ struct flight_plan {
     uint64_t ttl;      /* the TTL that the validity is worked out from */
     uint64_t node_ttl; /* the time for which nodes keep the key: the TTL and the lock delay */
 
-    bool is_new;         /* ACQUIRE: a new acquisition; otherwise a top-up of a held lock */
-    bool goes_first;     /* QUEUE: goes before the release of the token that it replaces */
-    uint32_t permits;    /* ACQUIRE of a permit: the number of permits; otherwise 0 */
-    uint64_t intent_ms;  /* ACQUIRE by a writer: the time for which readers make room */
-    uint64_t fence;      /* fenced: the least value that counters are raised to */
-    uint64_t claim;      /* QUEUE: the time for which a node keeps a key that it pushed */
-    uint64_t ticket;     /* QUEUE, and releases of a token that may have a place in line: the
-                            smallest comes first; 0: no place */
-    uint32_t replicas;   /* the number of a node's replicas that must confirm a grant */
-    uint32_t awaited;    /* SETTLE: mask of the nodes whose answers are waited for */
-    uint32_t may_hold;   /* releases: mask of the nodes that may hold the key for us */
-    uint64_t keep_until; /* releases: the instant at which the key has expired at every node */
-    uint64_t stay_until; /* releases: the instant up to which the key stays; 0: none */
+    bool is_new;             /* ACQUIRE: a new acquisition; otherwise a top-up of a held lock */
+    enum flight_order order; /* QUEUE */
+    uint32_t permits;        /* ACQUIRE of a permit: the number of permits; otherwise 0 */
+    uint64_t intent_ms;      /* ACQUIRE by a writer: the time for which readers make room */
+    uint64_t fence;          /* fenced: the least value that counters are raised to */
+    uint64_t claim;          /* QUEUE: the time for which a node keeps a key that it pushed */
+    uint64_t ticket;         /* QUEUE, and releases of a token that may have a place in line: the
+                                smallest comes first; 0: no place */
+    uint32_t replicas;       /* the number of a node's replicas that must confirm a grant */
+    uint32_t awaited;        /* SETTLE: mask of the nodes whose answers are waited for */
+    uint32_t may_hold;       /* releases: mask of the nodes that may hold the key for us */
+    uint64_t keep_until;     /* releases: the instant at which the key has expired at every node */
+    uint64_t stay_until;     /* releases: the instant up to which the key stays; 0: none */
 };
 
+/* In the order of use: a vote touches the first 128 bytes, unless its answer says more. */
 struct flight {
     struct conn_request request; /* the SET (set.c); the request of a script is in its batch */
-    struct conn_request wait;    /* the WAIT behind the SET */
-    struct round round;
     struct flights *flights;
     struct flight_listener listener;
+    uint32_t references;  /* number of replies to come, and of other holders of the flight */
+    uint32_t unconfirmed; /* mask: nodes whose grant waits for its replicas */
+    struct round round;
     struct flight_plan plan; /* holds a reference to the key; its token is the next field */
     char token[TOKEN_LENGTH + 1];
-    uint32_t references;  /* number of replies to come, and of other holders of the flight */
-    uint32_t asked;       /* mask: nodes whose replicas were asked */
-    uint32_t unconfirmed; /* mask: nodes whose grant waits for its replicas */
-    bool asks_for_place;  /* QUEUE: a node was sent it with a channel */
-    bool is_void;         /* the try was given up: a command not sent yet is left out */
+    bool asks_for_place; /* QUEUE: a node was sent it with a channel */
+    bool is_void;        /* the try was given up: a command not sent yet is left out */
+    uint8_t pool;        /* of flights->pools */
+    uint32_t asked;      /* mask: nodes whose replicas were asked */
+    uint32_t foreign;    /* mask: QUEUE: nodes to watch: first in line behind another make */
     struct flight_detail *details;
+    struct flight *tried;           /* SETTLE: the failed try that it explains; or NULL */
+    STAILQ_ENTRY(flight) sent_link; /* of the owner's list of rounds to be written */
+    struct conn_request wait;       /* the WAIT behind the SET */
+    struct round_answer answers[];
 };
 
 void flights_init(struct flights *flights, struct context *context, const struct members *members);
@@ -95,6 +114,11 @@ void flights_finish(struct flights *flights);
  */
 struct flight *flight_create(struct flights *flights, struct flight_listener listener,
                              const struct flight_plan *plan);
+
+/* Returns whether the round is a release. */
+static inline bool flight_is_release(const struct flight *flight) {
+    return flight->round.kind == ROUND_RELEASE || flight->round.kind == ROUND_SETTLE;
+}
 
 /* Returns whether the verdict is still to come, and an owner waits for it. */
 static inline bool flight_is_waited_for(const struct flight *flight) {
@@ -139,6 +163,9 @@ void flight_push(struct flight *flight, struct node *node, const struct push *pu
 
 /* Notes that the node leaves the key to anybody for a while, and tells the owner as of a vote. */
 void flight_note_open(struct flight *flight, const struct node *node, uint64_t open_ms);
+
+/* Notes that the node tells of a permit that has come free, and tells the owner as of a vote. */
+void flight_note_permit(struct flight *flight, const struct node *node, uint32_t permit);
 
 /* Casts the vote for a NULL reply: BROKEN if the connection stood, otherwise UNREACHABLE. */
 void flight_vote_without_answer(struct flight *flight, struct node *node);

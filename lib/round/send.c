@@ -53,13 +53,13 @@ void round_send(struct rounds *rounds, struct flight *flight) {
     const struct flight_plan *plan = &flight->plan;
     struct batches *batches = &rounds->batches;
     enum script script = script_of(plan);
-    EMIT(&rounds->flights.context->events, round_sent, .key = plan->key->bytes,
-         .round = plan->round);
+    EMIT(&rounds->flights.context->events, round_sent, .request = plan->request,
+         .key = plan->key->bytes, .round = plan->round);
     if (script == SCRIPT_NONE) {
         send_set(rounds, flight);
     } else if (plan->round != ROUND_ACQUIRE && plan->round != ROUND_QUEUE) {
         batches_add(batches, script, plan->nodes, flight);
-    } else if (plan->is_new && !plan->goes_first) {
+    } else if (plan->is_new && plan->order != FLIGHT_AT_ONCE) {
         batches_add(batches, script, flight_prepare_take(flight), flight);
     } else {
         batches_send_alone(batches, script, flight_prepare_take(flight), flight);
@@ -78,6 +78,7 @@ bool round_send_unattended(struct rounds *rounds, const struct flight_plan *plan
 bool round_send_release(struct rounds *rounds, struct flight_listener listener,
                         const struct owed *owed, uint32_t nodes, uint64_t now) {
     const struct flight_plan plan = {.round = ROUND_SETTLE,
+                                     .request = owed->request,
                                      .kind = owed->kind,
                                      .key = owed->key,
                                      .token = owed->token,
@@ -89,8 +90,8 @@ bool round_send_release(struct rounds *rounds, struct flight_listener listener,
                                      .stay_until = owed->stay_until};
     struct flight *flight = round_plan(rounds, listener, &plan);
     if (flight == NULL) {
-        log_line(&rounds->flights.context->log, REDLOCK_LOG_WARN,
-                 "lock %s: no memory to release it; its TTL frees it", owed->key->bytes);
+        EMIT(&rounds->flights.context->events, release_dropped, .request = owed->request,
+             .key = owed->key->bytes);
         return false;
     }
     round_send(rounds, flight);

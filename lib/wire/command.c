@@ -5,45 +5,68 @@
 /* The most digits of a uint64_t. */
 #define DECIMAL_MAX 20
 
-/* Writes `value` at `out` and returns its length. */
-static size_t decimal(char *out, uint64_t value) {
+/* The most bytes of a header. */
+#define HEADER_MAX (1 + DECIMAL_MAX + 2)
+
+/* Writes `value` at `out` and returns the end. */
+static char *decimal(char *out, uint64_t value) {
     char digits[DECIMAL_MAX];
-    size_t length = 0;
-    do {
-        digits[DECIMAL_MAX - ++length] = (char)('0' + value % 10);
+    char *first = digits + sizeof(digits);
+    while (value >= 10) {
+        *--first = (char)('0' + value % 10);
         value /= 10;
-    } while (value > 0);
-    memcpy(out, digits + DECIMAL_MAX - length, length);
-    return length;
+    }
+    *out++ = (char)('0' + value);
+    while (first < digits + sizeof(digits)) {
+        *out++ = *first++;
+    }
+    return out;
 }
 
-/* Appends "*count\r\n" or "$length\r\n". */
+/* Writes "*count\r\n" or "$length\r\n" at `out` and returns the end. */
+static char *put_header(char *out, char kind, uint64_t value) {
+    *out++ = kind;
+    out = decimal(out, value);
+    *out++ = '\r';
+    *out++ = '\n';
+    return out;
+}
+
 static void header(struct bytes *out, char kind, uint64_t value) {
-    char *start = bytes_reserve(out, DECIMAL_MAX + 3);
-    if (start == NULL) {
-        return;
+    char *start = bytes_reserve(out, HEADER_MAX);
+    if (start != NULL) {
+        out->length += (size_t)(put_header(start, kind, value) - start);
     }
-    start[0] = kind;
-    size_t length = 1 + decimal(start + 1, value);
-    start[length++] = '\r';
-    start[length++] = '\n';
-    out->length += length;
+}
+
+/* Appends one text of three parts. */
+static void bulk_joined(struct bytes *out, struct script_name one, struct script_name two,
+                        struct script_name three) {
+    size_t length = one.length + two.length + three.length;
+    char *start = bytes_reserve(out, HEADER_MAX + length + 2);
+    if (start != NULL) {
+        char *end = put_header(start, '$', length);
+        memcpy(end, one.bytes, one.length);
+        memcpy(end + one.length, two.bytes, two.length);
+        memcpy(end + one.length + two.length, three.bytes, three.length);
+        memcpy(end + length, "\r\n", 2);
+        out->length += (size_t)(end - start) + length + 2;
+    }
 }
 
 static void bulk(struct bytes *out, const char *data, size_t length) {
-    header(out, '$', length);
-    char *start = bytes_reserve(out, length + 2);
-    if (start == NULL) {
-        return;
+    char *start = bytes_reserve(out, HEADER_MAX + length + 2);
+    if (start != NULL) {
+        char *end = put_header(start, '$', length);
+        memcpy(end, data, length);
+        memcpy(end + length, "\r\n", 2);
+        out->length += (size_t)(end - start) + length + 2;
     }
-    memcpy(start, data, length);
-    memcpy(start + length, "\r\n", 2);
-    out->length += length + 2;
 }
 
 static void bulk_number(struct bytes *out, uint64_t value) {
     char digits[DECIMAL_MAX];
-    bulk(out, digits, decimal(digits, value));
+    bulk(out, digits, (size_t)(decimal(digits, value) - digits));
 }
 
 void command_words(struct bytes *out, unsigned count, const char *const *words) {
@@ -54,16 +77,12 @@ void command_words(struct bytes *out, unsigned count, const char *const *words) 
 }
 
 static void bulk_value(struct bytes *out, const char *token, const char *owner) {
-    size_t owner_length = strlen(owner);
-    if (owner_length == 0) {
+    if (owner[0] == '\0') {
         bulk(out, token, TOKEN_LENGTH);
-        return;
+    } else {
+        bulk_joined(out, (struct script_name){token, TOKEN_LENGTH}, (struct script_name){"/", 1},
+                    (struct script_name){owner, strlen(owner)});
     }
-    header(out, '$', TOKEN_LENGTH + 1 + owner_length);
-    bytes_append(out, token, TOKEN_LENGTH);
-    bytes_append(out, "/", 1);
-    bytes_append(out, owner, owner_length);
-    bytes_append(out, "\r\n", 2);
 }
 
 void command_set(struct bytes *out, const char *key, size_t key_length, const char *token,
@@ -82,6 +101,14 @@ void command_wait(struct bytes *out, uint32_t replicas, uint64_t timeout_ms) {
     bulk(out, "WAIT", 4);
     bulk_number(out, replicas);
     bulk_number(out, timeout_ms);
+}
+
+void command_look(struct bytes *out, const char *key, size_t key_length) {
+    header(out, '*', 4);
+    bulk(out, "GETRANGE", 8);
+    bulk(out, key, key_length);
+    bulk_number(out, 0);
+    bulk_number(out, TOKEN_LENGTH - 1);
 }
 
 /* ---- scripts ---- */
@@ -105,11 +132,8 @@ void script_call_clear(struct script_call *call) {
 }
 
 static void add_key(struct script_call *call, const struct script_name *name, const char *suffix) {
-    size_t suffix_length = strlen(suffix);
-    header(&call->keys, '$', name->length + suffix_length);
-    bytes_append(&call->keys, name->bytes, name->length);
-    bytes_append(&call->keys, suffix, suffix_length);
-    bytes_append(&call->keys, "\r\n", 2);
+    bulk_joined(&call->keys, *name, (struct script_name){suffix, strlen(suffix)},
+                (struct script_name){"", 0});
     call->key_count++;
 }
 
@@ -129,6 +153,10 @@ static void add_argument(struct script_call *call, char what, const struct scrip
         break;
     case 'k':
         add_number(call, lock->name_count);
+        break;
+    case 'e':
+        bulk(&call->arguments, &lock->form, 1);
+        call->argument_count++;
         break;
     case 'x':
         add_number(call, lock->is_fenced);

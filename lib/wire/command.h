@@ -15,6 +15,9 @@
 /* The hexadecimal digits of a token. */
 #define TOKEN_LENGTH 40
 
+/* The first digits of a token, alike in all tries of a waiter for permits: they name its place. */
+#define PLACE_LENGTH 20
+
 /* Appends a command of `count` NUL-terminated words. */
 void command_words(struct bytes *out, unsigned count, const char *const *words);
 
@@ -30,6 +33,9 @@ void command_set(struct bytes *out, const char *key, size_t key_length, const ch
  * at once when there are `replicas`, otherwise after `timeout_ms`.
  */
 void command_wait(struct bytes *out, uint32_t replicas, uint64_t timeout_ms);
+
+/* Appends GETRANGE, which answers the first TOKEN_LENGTH bytes of a key's value; none: "". */
+void command_look(struct bytes *out, const char *key, size_t key_length);
 
 /* The name of a key: any bytes. */
 struct script_name {
@@ -51,6 +57,7 @@ struct script_lock {
     uint64_t fence;     /* the counters' least number */
     uint64_t idle_ms;   /* a counter's life without use; 0: for ever */
     uint64_t claim_ms;  /* of a waiter: the time for which a key that was pushed is kept */
+    char form;          /* of a waiter: the form of its entry (scripts/parts/queue.lua) */
     uint64_t ticket;    /* of a waiter: its place in line, the smallest first */
     uint32_t named;     /* SCRIPT_INSPECT: the number of waiters to name; 0: no look at the queue */
 };

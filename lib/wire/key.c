@@ -3,23 +3,42 @@
 #include "base/memory.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-static const struct pool_kind short_keys = {.size = sizeof(struct key) + KEY_POOLED_MAX + 1,
-                                            .max_spares = 4096};
+/* Bytes of a key with a name of this length. */
+#define KEY_SIZE(length) (offsetof(struct key, bytes) + (length) + 1)
+
+static const struct pool_kind kinds[KEY_POOLS] = {
+    {.size = KEY_SIZE(KEY_SHORT_MAX), .max_spares = 4096},
+    {.size = KEY_SIZE(KEY_MIDDLE_MAX), .max_spares = 4096},
+    {.size = KEY_SIZE(KEY_POOLED_MAX), .max_spares = 4096},
+};
 
 void keys_init(struct keys *keys, const redlock_allocator *allocator) {
     keys->allocator = allocator;
-    pool_init(&keys->pool, allocator, &short_keys, NULL);
+    for (unsigned i = 0; i < KEY_POOLS; i++) {
+        pool_init(&keys->pools[i], allocator, &kinds[i], NULL);
+    }
 }
 
 void keys_finish(struct keys *keys) {
-    pool_finish(&keys->pool);
+    for (unsigned i = 0; i < KEY_POOLS; i++) {
+        pool_finish(&keys->pools[i]);
+    }
+}
+
+/* Returns the pool of the keys of a length; NULL: they are allocated. */
+static struct pool *pool_of(struct keys *keys, size_t length) {
+    return length <= KEY_SHORT_MAX    ? &keys->pools[0]
+           : length <= KEY_MIDDLE_MAX ? &keys->pools[1]
+           : length <= KEY_POOLED_MAX ? &keys->pools[2]
+                                      : NULL;
 }
 
 /* Hashes the length and both ends (FNV-1a): long keys cost no more than short ones. */
-static uint32_t hash_of(const char *bytes, size_t length) {
+uint32_t key_hash(const char *bytes, size_t length) {
     size_t end = length < 32 ? length : 32;
     uint32_t hash = UINT32_C(2166136261) ^ (uint32_t)length;
     for (size_t i = 0; i < end; i++) {
@@ -35,20 +54,21 @@ static uint32_t hash_of(const char *bytes, size_t length) {
 static struct key *create(struct keys *keys, const char *bytes, size_t first_length,
                           const char *rest, size_t rest_length) {
     size_t length = first_length + rest_length;
-    struct key *key = length <= KEY_POOLED_MAX
-                          ? pool_take(&keys->pool)
-                          : memory_alloc(keys->allocator, sizeof(*key) + length + 1);
+    struct pool *pool = pool_of(keys, length);
+    struct key *key =
+        pool != NULL ? pool_take(pool) : memory_alloc(keys->allocator, KEY_SIZE(length));
     if (key == NULL) {
         return NULL;
     }
     key->keys = keys;
     key->next = NULL;
-    key->references = key->count = 1;
+    key->references = 1;
+    key->count = 1;
     key->length = (uint32_t)length;
     memcpy(key->bytes, bytes, first_length);
     memcpy(key->bytes + first_length, rest, rest_length);
     key->bytes[length] = '\0';
-    key->hash = hash_of(key->bytes, length);
+    key->hash = key_hash(key->bytes, length);
     return key;
 }
 
@@ -60,6 +80,19 @@ struct key *key_create_permit(struct keys *keys, const struct key *name, uint32_
     char suffix[12];
     int length = snprintf(suffix, sizeof(suffix), ":%" PRIu32, permit);
     return create(keys, name->bytes, name->length, suffix, (size_t)length);
+}
+
+bool key_read_permit(const struct key *name, const char *bytes, size_t length, uint32_t count,
+                     uint32_t *permit) {
+    bool is_ours = length > name->length + 1 && bytes[name->length] == ':' &&
+                   memcmp(bytes, name->bytes, name->length) == 0;
+    uint32_t number = 0;
+    for (size_t i = name->length + 1; is_ours && i < length; i++) {
+        is_ours = bytes[i] >= '0' && bytes[i] <= '9' && number < count;
+        number = number * 10 + (uint32_t)(bytes[i] - '0');
+    }
+    *permit = number;
+    return is_ours && number < count;
 }
 
 bool key_append(struct key *first, const char *bytes, size_t length) {
@@ -84,14 +117,32 @@ unsigned key_names(const struct key *first, struct script_name names[REDLOCK_MAX
     return count;
 }
 
+size_t key_pushed_length(const struct key *first) {
+    size_t length = 0;
+    for (const struct key *key = first; key != NULL && first->count > 1; key = key->next) {
+        length += (size_t)snprintf(NULL, 0, "%" PRIu32 ":", key->length) + key->length;
+    }
+    return first->count > 1 ? length : first->length;
+}
+
+bool key_equals(const struct key *one, const struct key *other) {
+    while (one != NULL && other != NULL && one->length == other->length &&
+           memcmp(one->bytes, other->bytes, one->length) == 0) {
+        one = one->next;
+        other = other->next;
+    }
+    return one == NULL && other == NULL;
+}
+
 struct key *key_hold(struct key *key) {
     key->references++;
     return key;
 }
 
 static void key_free(struct key *key) {
-    if (key->length <= KEY_POOLED_MAX) {
-        pool_put(&key->keys->pool, key);
+    struct pool *pool = pool_of(key->keys, key->length);
+    if (pool != NULL) {
+        pool_put(pool, key);
     } else {
         memory_free(key->keys->allocator, key);
     }

@@ -10,26 +10,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Keys up to this length come from a pool. */
+/* Keys up to the longest of these lengths come from pools, one for each. */
+#define KEY_SHORT_MAX 18
+#define KEY_MIDDLE_MAX 50
 #define KEY_POOLED_MAX 128
+#define KEY_POOLS 3
 
 struct key {
     struct keys *keys;
     struct key *next;    /* of a lock of several keys; each lock has its own list */
     uint32_t references; /* of the first key: to the list */
-    uint32_t count;      /* of the first key: the number of keys in the list */
     uint32_t length;
     uint32_t hash;
-    char bytes[]; /* the name, and a NUL for logs */
+    uint8_t count; /* of the first key: the number of keys in the list */
+    char bytes[];  /* the name, and a NUL for logs; packed: a million locks have a million keys */
 };
 
 struct keys {
     const redlock_allocator *allocator;
-    struct pool pool;
+    struct pool pools[KEY_POOLS];
 };
 
 void keys_init(struct keys *keys, const redlock_allocator *allocator);
 void keys_finish(struct keys *keys);
+
+/* Returns the hash of a name, as keys have it. */
+uint32_t key_hash(const char *bytes, size_t length);
 
 /* Returns a list of one copied key, with one reference; NULL when out of memory. */
 struct key *key_create(struct keys *keys, const char *bytes, size_t length);
@@ -37,11 +43,24 @@ struct key *key_create(struct keys *keys, const char *bytes, size_t length);
 /* Returns the key of a permit, "<name>:<permit>"; NULL when out of memory. */
 struct key *key_create_permit(struct keys *keys, const struct key *name, uint32_t permit);
 
+/*
+ * Reads the number of a permit, below `count`, from its key. Returns false where the key is that of
+ * no permit of the semaphore.
+ */
+bool key_read_permit(const struct key *name, const char *bytes, size_t length, uint32_t count,
+                     uint32_t *permit);
+
 /* Appends a copied key to the list of `first`; false when out of memory. */
 bool key_append(struct key *first, const char *bytes, size_t length);
 
 /* Fills in the names of all keys of a list; returns their number. */
 unsigned key_names(const struct key *first, struct script_name names[REDLOCK_MAX_KEYS]);
+
+/* Returns the length of the names in a push of all keys (scripts/parts/several.lua), or of one. */
+size_t key_pushed_length(const struct key *first);
+
+/* Returns whether two lists have the same keys in the same order. */
+bool key_equals(const struct key *one, const struct key *other);
 
 /* Adds a reference to a list, and returns the list. */
 struct key *key_hold(struct key *key);

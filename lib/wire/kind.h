@@ -21,6 +21,7 @@ enum kind_feature {
 
 struct kind {
     unsigned features;
+    char form;           /* of the entries in queues (scripts/parts/queue.lua); 0: none */
     enum script take;    /* by a new acquisition; SCRIPT_NONE: the command SET */
     enum script queue;   /* by one that waits in line; SCRIPT_NONE: the kind has no queue */
     enum script top_up;  /* at a node that lacks the key of a lock that is held; or SCRIPT_NONE */
@@ -32,6 +33,10 @@ struct kind {
 
 /* Returns the kind with just these features, or NULL. */
 const struct kind *kind_of(unsigned features);
+
+/* Return the number of a kind, below 256, and the kind of a number. */
+unsigned kind_number(const struct kind *kind);
+const struct kind *kind_at(unsigned number);
 
 static inline bool kind_is_fenced(const struct kind *kind) {
     return kind->features & KIND_FENCED;

@@ -133,6 +133,8 @@ static void read_place(const char **p, const char *end, struct reply_outcome *ou
         ++*p;
         outcome->has_place = true;
         outcome->ahead = (uint32_t)take_number(p, end, UINT32_MAX);
+        outcome->is_foreign = *p < end && **p == 'w';
+        *p += outcome->is_foreign;
     }
 }
 
@@ -159,7 +161,7 @@ static bool read_outcome(const char **p, const char *end, enum script script,
     if (script_infos[script].tells_free) {
         read_map(p, end, outcome);
     }
-    if (script == SCRIPT_QUEUE && outcome->vote == REDLOCK_VOTE_DENIED) {
+    if (script_infos[script].has_channel && outcome->vote == REDLOCK_VOTE_DENIED) {
         read_place(p, end, outcome);
     }
     return true;

@@ -58,6 +58,7 @@ struct reply_outcome {
     bool lacks_right;      /* DENIED of a QUEUE: the user has no right to the queue */
     bool has_place;        /* DENIED of a QUEUE: the waiter has a place in line ... */
     uint32_t ahead;        /* ... behind so many waiters */
+    bool is_foreign;       /* ... the first, behind a holder of another make */
 };
 
 /* Reads the answer to SET ... NX: GRANTED, DENIED or ERROR. */

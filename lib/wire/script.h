@@ -5,7 +5,7 @@
  *
  * All but INSPECT, BEAT and PROBE serve many locks in one call: locks that renew or release in one
  * turn of the loop travel together. KEYS and ARGV then hold the keys and arguments of each key in
- * order (of each lock, for TAKE), and the answer is one string with an item for each:
+ * order (of each lock, for TAKE and QUEUE_SET), and the answer is one string with an item for each:
  *     y        done: the key had our value, or has it now
  *     y<n>     done, of a fenced lock: its counter is n now
  *     m        missing
@@ -17,8 +17,10 @@
  *              a permit refused, and the permits of its semaphore that are free at the node:
  *              hexadecimal digits, four permits each, the first digit and its lowest bit for the
  *              first permit
- *     h<ms>q<n>
+ *     h<ms>q<n>, h<ms>f<map>q<n>
  *              held, and the caller has a place in the key's queue behind n others
+ *     h<ms>q0w held by a client of another make, which tells nobody of its release: the caller, the
+ *              first in line, is to watch the key
  *
  * A value is a token, or a token, '/' and the owner's label.
  */
@@ -45,20 +47,26 @@ enum script {
     SCRIPT_WRITE,        /* takes a key for a writer, or leaves a note where readers hold the key */
     SCRIPT_WRITE_FENCED, /* as WRITE, and raises the key's counter */
     SCRIPT_QUEUE,        /* takes a key, or a place in its queue */
+    SCRIPT_QUEUE_SET,    /* takes all keys of a lock, or a place in the queue of one */
     SCRIPT_LEAVE,        /* gives up a key, or a place in its queue */
+    SCRIPT_SHARE_QUEUE,  /* takes the share of a reader, or a place in the key's queue */
+    SCRIPT_SHARE_LEAVE,  /* gives up a share, or a place in the key's queue */
+    SCRIPT_QUEUE_PERMIT, /* takes a permit, or a place in the line of its semaphore */
+    SCRIPT_PERMIT_END,   /* gives up a permit, or a place in the line of its semaphore */
     SCRIPT_COUNT,
     SCRIPT_NONE = SCRIPT_COUNT /* no script, but the command SET */
 };
 
 /*
  * Suffixes of a key's name: the key of its counter, if fenced; of the list of its readers and of
- * the note of a writer that waits, if shared; of the queue of those who wait in line. (Scripts name
- * them by these macros.)
+ * the note of a writer that waits, if shared; of the queue of those who wait in line; and, of a
+ * semaphore's name, of the line for its permits. (Scripts name them by these macros.)
  */
 #define COUNTER_SUFFIX "::fence"
 #define READERS_SUFFIX "::readers"
 #define WRITER_SUFFIX "::writer"
 #define QUEUE_SUFFIX "::queue"
+#define PERMITS_SUFFIX "::permits"
 
 /* The flag that stands at a server while a key may have a queue, and the life of both in ms. */
 #define WAITING_KEY "redlock:waiting"
@@ -80,8 +88,8 @@ struct script_info {
     const char *keys;
     /*
      * arguments: v: value, t: TTL, k: number of keys, x: whether fenced, s: step, n: intent,
-     * f: fence, i: TTL of the counter, p: permits, c: claim, q: ticket, l: number of waiters to
-     * name
+     * f: fence, i: TTL of the counter, p: permits, c: claim, e: form of the entry, q: ticket,
+     * l: number of waiters to name
      */
     const char *arguments;
     bool has_channel; /* whether the node's channel goes before the arguments of all locks */

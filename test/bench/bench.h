@@ -24,6 +24,9 @@ int bench_run(const char *arguments, char output[BENCH_OUTPUT_SIZE]);
 int bench_run_beside(const char *arguments, char output[BENCH_OUTPUT_SIZE],
                      void (*meanwhile)(void *arg), void *arg);
 
+/* Runs redlock-bench on a terminal of its own, and stores all that it shows there. */
+int bench_run_on_terminal(const char *arguments, char output[BENCH_OUTPUT_SIZE]);
+
 /* Starts redlock-bench, without its output. Returns its process. */
 pid_t bench_start(const char *arguments);
 

@@ -71,14 +71,15 @@ static void test_the_text_has_the_same_names(void **state) {
 
 static void test_options_that_do_not_go_together_are_named(void **state) {
     static const struct bench_refusal refusals[] = {
-        {"--spawn 3 --ttl 1000", "--ttl goes with --held or --contend alone"},
         {"--spawn 3 --busy 100", "--busy goes with --held alone"},
         {"--spawn 3 --stop 1", "--stop goes with --held alone"},
-        {"--spawn 3 --fenced", "--fenced goes with --held or --contend alone"},
         {"--nodes redis://127.0.0.1 --held 10", "--nodes does not go with --held"},
         {"--spawn 3 --held 10 --in-flight 64", "--in-flight does not go with --held"},
         {"--spawn 3 --held 10 --floor", "--floor does not go with --held"},
-        {"--spawn 3 --held 10 --keys 2", "--keys does not go with --held"},
+        {"--spawn 3 --held 10 --keys 2", "--keys K does not go with --held"},
+        {"--spawn 3 --held 10 --keys uniform:2", "--keys with a distribution does not go with"},
+        {"--spawn 3 --held 10 --hold-us 2", "--hold-us does not go with --held"},
+        {"--spawn 3 --held 10 --mode reader", "--mode does not go with --held"},
         {"--spawn 3 --held 10 --busy 100 --stop 1", "--busy does not go with --stop"},
         {"--spawn 3 --held 10 --stop 3", "--stop: 3 of 3 masters leave none"},
         {"--spawn 3 --held 10 --duration 3 --busy 2000", "--busy: 2000 ms are not over"},

@@ -2,6 +2,7 @@
 #include "chance.h"
 #include "checker.h"
 #include "options.h"
+#include "patience.h"
 #include "report.h"
 #include "stage.h"
 #include "storm.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 
 /* The longest time in which a client may get no lock once all is healed. */
-#define CALM_LIMIT_NS (60000 * NS_PER_MS)
+#define CALM_LIMIT_MS 60000
 
 static volatile sig_atomic_t interrupted;
 
@@ -19,30 +20,23 @@ static void on_interrupt(int signal_number) {
     interrupted = signal_number;
 }
 
-static void nap(void) {
-    const struct timespec interval = {.tv_nsec = 2 * NS_PER_MS};
-
-    nanosleep(&interval, NULL);
-}
-
 static const char *rage(struct storm *storm, struct stage *stage) {
-    uint64_t end_ns = boottime_ns() + stage->options->seconds * 1000 * NS_PER_MS;
+    struct patience patience = {0};
 
-    while (boottime_ns() < end_ns && interrupted == 0) {
+    while (interrupted == 0 && patience_lasts(&patience, stage->options->seconds * 1000)) {
         if (!stage_is_alive(stage)) {
             return "a process ended that must not end";
         }
         if (storm_turn(storm) != 0) {
             return "a process cannot be started again";
         }
-        nap();
     }
     return NULL;
 }
 
 /* Checks that each client gets locks again once all is healed. Returns NULL, or a failure. */
 static const char *calm_down(struct stage *stage) {
-    uint64_t limit_ns = boottime_ns() + CALM_LIMIT_NS;
+    struct patience patience = {0};
 
     for (uint32_t i = 0; i < stage->options->clients; i++) {
         unsigned long long before = atomic_load(&stage->board->acquired[i]);
@@ -51,10 +45,9 @@ static const char *calm_down(struct stage *stage) {
             if (!stage_is_alive(stage)) {
                 return "a process ended that must not end";
             }
-            if (boottime_ns() > limit_ns) {
+            if (!patience_lasts(&patience, CALM_LIMIT_MS)) {
                 return "a client gets no lock any more, though all is healed";
             }
-            nap();
         }
     }
     return NULL;

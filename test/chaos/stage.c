@@ -3,6 +3,7 @@
 #include "chance.h"
 #include "client.h"
 #include "nemesis.h"
+#include "patience.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define END_LIMIT_NS (30000 * NS_PER_MS)
+#define END_LIMIT_MS 30000
 
 /* ---------------------------------------------------------------------------------- the masters */
 
@@ -230,8 +231,7 @@ bool stage_is_alive(struct stage *stage) {
     return true;
 }
 
-static int end_client(struct stage *stage, uint32_t client, uint64_t limit_ns) {
-    const struct timespec interval = {.tv_nsec = 5 * NS_PER_MS};
+static int end_client(struct stage *stage, uint32_t client, struct patience *patience) {
     pid_t pid = stage->clients[client].pid;
     int status = 0;
 
@@ -239,19 +239,18 @@ static int end_client(struct stage *stage, uint32_t client, uint64_t limit_ns) {
         return 0;
     }
     while (waitpid(pid, &status, WNOHANG) != pid) {
-        if (boottime_ns() > limit_ns) {
+        if (!patience_lasts(patience, END_LIMIT_MS)) {
             fprintf(stderr, "redlock-chaos: client %u does not end\n", client);
             stage_kill_client(stage, client);
             return -1;
         }
-        nanosleep(&interval, NULL);
     }
     stage->clients[client].pid = 0;
     return ended_well("client", client, status) ? 0 : -1;
 }
 
 int stage_end_clients(struct stage *stage) {
-    uint64_t limit_ns = boottime_ns() + END_LIMIT_NS;
+    struct patience patience = {0};
     int outcome = 0;
 
     for (uint32_t i = 0; i < stage->options->clients; i++) {
@@ -260,7 +259,7 @@ int stage_end_clients(struct stage *stage) {
         }
     }
     for (uint32_t i = 0; i < stage->options->clients; i++) {
-        if (end_client(stage, i, limit_ns) != 0) {
+        if (end_client(stage, i, &patience) != 0) {
             outcome = -1;
         }
     }

@@ -5,6 +5,7 @@
 #include "storm.h"
 
 #include "chance.h"
+#include "patience.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -328,6 +329,16 @@ int storm_turn(struct storm *storm) {
     return 0;
 }
 
+/* Waits until the time of a fault is over: it ends by the longest TTL. */
+static void outlast(const struct fault *fault) {
+    struct patience patience = {0};
+    uint64_t now_ns = boottime_ns();
+    uint64_t left_ms = fault->heal_ns > now_ns ? (fault->heal_ns - now_ns) / NS_PER_MS + 1 : 0;
+
+    while (patience_lasts(&patience, left_ms)) {
+    }
+}
+
 int storm_end(struct storm *storm) {
     int outcome = 0;
 
@@ -335,11 +346,8 @@ int storm_end(struct storm *storm) {
         struct fault *fault = &storm->faults[i];
 
         /* A master that forgot has to stay out for the longest TTL. */
-        while (fault->heal_ns != 0 && fault->nemesis == KILL_MASTERS_LATE &&
-               boottime_ns() < fault->heal_ns) {
-            const struct timespec interval = {.tv_nsec = NS_PER_MS};
-
-            nanosleep(&interval, NULL);
+        if (fault->heal_ns != 0 && fault->nemesis == KILL_MASTERS_LATE) {
+            outlast(fault);
         }
         if (fault->heal_ns != 0 && heal(storm, fault) != 0) {
             outcome = -1;

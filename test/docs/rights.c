@@ -21,6 +21,9 @@
 #define USER "locker"
 #define TTL_MS 500
 #define MAX_TTL_MS 2000
+
+/* The place of a bar that is part of a right, while a row of the table is split. */
+#define HIDDEN_BAR '\x01'
 #define LIMIT_S 60
 #define WORDS_MAX 32
 
@@ -216,6 +219,48 @@ static bool use_modes(struct run *run) {
     return live(run, &request);
 }
 
+/* Returns the number of nodes that watch a key. */
+static size_t count_watching(struct run *run) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < NODES; i++) {
+        char *info = masters_query(run->masters, i, "INFO stats");
+        count += strstr(info, "tracking_total_keys:1\r") != NULL;
+        free(info);
+    }
+    return count;
+}
+
+static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
+    (void)lock;
+    (void)status;
+    *(bool *)arg = true;
+}
+
+/* Returns whether each node has watched the key before its holder, who renews no more, lost it. */
+static bool use_watch(struct run *run) {
+    redlock_request request = request_for(KEY);
+    struct timeval tick = {.tv_usec = 10000};
+    bool is_lost = false;
+    bool is_watched = false;
+
+    request.ttl_ms = MAX_TTL_MS;
+    request.watchdog = request.watch_key = true;
+    request.max_hold_ms = 1;
+    request.on_lost = on_lost;
+    request.on_lost_arg = &is_lost;
+    if (!acquire(run, run->client, &request)) {
+        return false;
+    }
+    while (!is_lost && !is_watched) {
+        event_base_loopexit(run->base, &tick);
+        event_base_dispatch(run->base);
+        is_watched = count_watching(run) == NODES;
+    }
+    release(run);
+    return is_watched;
+}
+
 static bool use_several(struct run *run) {
     const char *keys[] = {KEY, OTHER_KEY};
     redlock_request request = request_for(NULL);
@@ -372,6 +417,7 @@ static const struct feature {
     {"permits", use_permits, ""},
     {"readers and a writer", use_modes, ""},
     {"waiting in line", use_waiting, ""},
+    {"watch_key", use_watch, ""},
     {"several keys", use_several, ""},
     {"min_hold_ms, lock_delay_ms", use_stay, ""},
     {"change of nodes", use_change, ""},
@@ -392,6 +438,24 @@ static const struct feature *feature_named(const char *name) {
     return NULL;
 }
 
+/* Replaces each bar of the line that is no border of the table, "\\|", by a byte that none is. */
+static void hide_bars(char *line) {
+    char *to = line;
+
+    for (const char *from = line; *from != '\0'; from++, to++) {
+        bool is_escaped = from[0] == '\\' && from[1] == '|';
+        from += is_escaped;
+        *to = is_escaped ? HIDDEN_BAR : *from;
+    }
+    *to = '\0';
+}
+
+static void show_bars(char *word) {
+    for (char *bar; (bar = strchr(word, HIDDEN_BAR)) != NULL;) {
+        *bar = '|';
+    }
+}
+
 /* Splits a row "| feature | rules | rules |"; false for any other line. */
 static bool read_row(char *line, char **name, struct words *rules) {
     char *rest = line + 1;
@@ -400,6 +464,7 @@ static bool read_row(char *line, char **name, struct words *rules) {
     if (line[0] != '|' || line[1] == '-') {
         return false;
     }
+    hide_bars(rest);
     *name = strtok_r(rest, "|\n", &saved);
     if (*name == NULL || strlen(*name) < 3) {
         return false;
@@ -411,6 +476,7 @@ static bool read_row(char *line, char **name, struct words *rules) {
         if (rules->count == WORDS_MAX) {
             die("a row of the table is too long");
         }
+        show_bars(word);
         rules->word[rules->count++] = word;
     }
     return strcmp(*name, "feature") != 0;

@@ -29,7 +29,7 @@ void *pool_take(struct pool *pool) {
 void pool_put(struct pool *pool, void *object) {
     pool->spares--;
     if (pool->kind->take_down != NULL) {
-        pool->kind->take_down(object);
+        pool->kind->take_down(object, pool->context);
     }
     memory_free(pool->allocator, object);
 }

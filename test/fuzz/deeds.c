@@ -115,10 +115,10 @@ static void push(struct run *run, unsigned peer, unsigned kind) {
     uint64_t left_ms = kind & 2 ? input_number(&run->input) : 1000;
     uint64_t number = kind & 4 ? input_number(&run->input) : 0;
     const char *token = kind & 8 ? "00112233445566778899aabbccddeeff00112233" : waiter->token;
-    const char *key = kind & 16 ? "b" : waiter->key;
+    const char *names = kind & 16 ? (kind & 128 ? "+1:b1:c" : " b") : waiter->names;
     uint64_t till_ms = kind & 32 ? 0 : us / 1000 + left_ms;
-    int length = snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %s %s", till_ms,
-                          us, number, token, key);
+    int length = snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %s%s", till_ms,
+                          us, number, token, names);
     peers_publish(peer, text, kind & 64 ? (size_t)length / 2 : (size_t)length);
 }
 
@@ -132,6 +132,10 @@ static void say_of_channel(struct run *run, unsigned peer) {
         "*3\r\n$7\r\nmessage\r\n$-1\r\n$-1\r\n",
         ">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n",
         "*3\r\n$7\r\nmessage\r\n",
+        "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n$1\r\na\r\n",
+        "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n$9\r\norders:42\r\n",
+        "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n$-1\r\n",
+        "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n",
     };
     const char *phrase = phrases[input_below(&run->input, sizeof(phrases) / sizeof(phrases[0]))];
     peers_say_to_channel(peer, phrase, strlen(phrase));
@@ -276,6 +280,7 @@ static void acquire(struct run *run) {
     request.mode = more % 5 == 1   ? REDLOCK_READER
                    : more % 5 == 2 ? REDLOCK_WRITER
                                    : REDLOCK_EXCLUSIVE;
+    request.watch_key = more % 11 < 4 && request.watchdog && request.mode != REDLOCK_READER;
     app_acquire(&run->app, &request, kind & 128);
 }
 

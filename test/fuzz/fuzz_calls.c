@@ -229,6 +229,7 @@ static void acquire_anything(struct run *run) {
     request->key = "ab";
     request->on_lost = kind & 1 ? (redlock_cb *)1 : NULL;
     request->watchdog = kind & 2;
+    request->watch_key = (kind & 6) == 6;
     request->fenced = kind & 8;
     if (kind >= 192) {
         request->permits = kind & 16 ? 3 : (uint32_t)input_number(input);

@@ -271,6 +271,18 @@ static bool calls(const struct command *command, enum script script) {
            (strcmp(text, "EVAL") == 0 && has_words(command, script_text(script)));
 }
 
+/* Answers the commands that have a key watched: there is none. */
+static bool answer_about_keys(struct link *link, const struct command *command) {
+    bool is_id = command_is(command, "CLIENT", "ID");
+    bool is_order =
+        command_is(command, "CLIENT", "TRACKING") || command_is(command, "CLIENT", "CACHING");
+    bool is_look = command_is(command, "GETRANGE", NULL);
+    if (is_id || is_order || is_look) {
+        say_text(link, is_id ? ":7\r\n" : is_order ? "+OK\r\n" : "$0\r\n\r\n");
+    }
+    return is_id || is_order || is_look;
+}
+
 /* Answers SUBSCRIBE, and probes, whose text it publishes: the channel is to be ready. */
 static bool answer_about_channel(struct link *link, const struct command *command) {
     struct peer *peer = link->peer;
@@ -291,21 +303,53 @@ static bool answer_about_channel(struct link *link, const struct command *comman
     return true;
 }
 
-/* The number of arguments of QUEUE for each key, of which the first is the value. */
-#define QUEUE_ARGUMENTS 6
+/* The form of a call of a script that gives places, whose arguments begin with the channel. */
+struct queueing {
+    size_t arguments; /* of each lock, of which the first is the value */
+    size_t form;      /* the index of the form of the entry among them */
+    size_t names;     /* of each key: the key, and those beside it */
+    size_t locks;
+    bool is_set;
+};
 
-/* Returns the index of the first argument of QUEUE for a key. */
-static size_t queue_argument(const struct command *command, size_t key) {
-    return 3 + command_keys(command) + 1 + QUEUE_ARGUMENTS * key;
+static struct queueing queueing_of(const struct command *command) {
+    bool is_set = calls(command, SCRIPT_QUEUE_SET);
+    bool is_share = calls(command, SCRIPT_SHARE_QUEUE);
+    struct queueing queueing = {.arguments = is_set ? 7 : 6,
+                                .form = is_set ? 4 : 3,
+                                .names = is_share ? 3 : 1,
+                                .is_set = is_set};
+    size_t others = 4 + command_keys(command);
+    if ((is_set || is_share || calls(command, SCRIPT_QUEUE)) && command->count > others) {
+        queueing.locks = (command->count - others) / queueing.arguments;
+    }
+    return queueing;
 }
 
-/* Notes the last waiter of a QUEUE, to which the input may push a key. */
+/* Returns the index of the first argument of a lock. */
+static size_t queue_argument(const struct command *command, const struct queueing *queueing,
+                             size_t lock) {
+    return 3 + command_keys(command) + 1 + queueing->arguments * lock;
+}
+
+/* Notes the last waiter of a call, to which the input may push a key, or the last two of several.
+ */
 static void note_waiter(struct peer *peer, const struct command *command) {
     size_t keys = command_keys(command);
-    if (keys > 0 && calls(command, SCRIPT_QUEUE)) {
-        char *token = peer->waiter.token;
-        command_text(command, queue_argument(command, keys - 1), token, PEERS_TOKEN_SIZE);
-        command_text(command, 2 + keys, peer->waiter.key, sizeof(peer->waiter.key));
+    struct queueing queueing = queueing_of(command);
+    struct peers_waiter *waiter = &peer->waiter;
+    if (queueing.locks > 0 && keys > 0) {
+        size_t first = queue_argument(command, &queueing, queueing.locks - 1);
+        char key[16], other[16];
+        command_text(command, first, waiter->token, PEERS_TOKEN_SIZE);
+        command_text(command, 3 + keys - queueing.names, key, sizeof(key));
+        command_text(command, 1 + keys, other, sizeof(other));
+        if (!queueing.is_set || keys == 1) {
+            snprintf(waiter->names, sizeof(waiter->names), " %s", key);
+        } else {
+            snprintf(waiter->names, sizeof(waiter->names), "+%zu:%s%zu:%s", strlen(other), other,
+                     strlen(key), key);
+        }
     }
 }
 
@@ -313,14 +357,13 @@ static void note_waiter(struct peer *peer, const struct command *command) {
 static bool answer_about_queues(struct link *link, const struct command *command,
                                 const char *item) {
     char text[2048] = "";
-    if (!calls(command, SCRIPT_QUEUE)) {
-        return false;
-    }
-    for (size_t i = 0; i < command_keys(command) && i < 64; i++) {
-        char fenced[4];
+    struct queueing queueing = queueing_of(command);
+    for (size_t i = 0; i < queueing.locks && i < 64; i++) {
+        char form[4];
         size_t end = strlen(text);
-        command_text(command, queue_argument(command, i) + 3, fenced, sizeof(fenced));
-        if (strcmp(item, "y") == 0 && fenced[0] == '1') {
+        command_text(command, queue_argument(command, &queueing, i) + queueing.form, form,
+                     sizeof(form));
+        if (strcmp(item, "y") == 0 && (form[0] == '1' || form[0] == 'x' || form[0] == 'f')) {
             snprintf(text + end, sizeof(text) - end, "y%u", 7 + number_of(link) % 3);
         } else if (item[0] == 'h') {
             snprintf(text + end, sizeof(text) - end, "%sq%u", item, number_of(link));
@@ -328,8 +371,10 @@ static bool answer_about_queues(struct link *link, const struct command *command
             snprintf(text + end, sizeof(text) - end, "%s", item);
         }
     }
-    say_items(link, text, 1);
-    return true;
+    if (queueing.locks > 0) {
+        say_items(link, text, 1);
+    }
+    return queueing.locks > 0;
 }
 
 /* Answers INSPECT: a key that is held, or free, and those in line, some of them at all peers. */
@@ -422,7 +467,8 @@ static bool answer(const struct command *command, void *arg) {
     if (manner == MANNER_UNKNOWN) {
         say_unknown(link, command);
     } else if (!is_sound ||
-               !(answer_about_itself(link, command) || answer_about_channel(link, command))) {
+               !(answer_about_itself(link, command) || answer_about_channel(link, command) ||
+                 answer_about_keys(link, command))) {
         answer_in_manner(link, command, manner);
     }
     return true;

@@ -44,7 +44,7 @@ void peers_publish(unsigned peer, const char *text, size_t length);
 /* The newest request that asked a peer for a place in line; "" where none has. */
 struct peers_waiter {
     char token[PEERS_TOKEN_SIZE];
-    char key[72];
+    char names[80]; /* of its keys, as a message has them */
 };
 
 const struct peers_waiter *peers_waiter(unsigned peer);

@@ -22,11 +22,14 @@ bool random_init(void) {
     return has_source;
 }
 
-void random_token(char token[41]) {
+void random_token(struct random *random, unsigned char token[TOKEN_BYTES]) {
+    char digits[TOKEN_LENGTH + 1];
+    (void)random;
     uint64_t first = backoff_random(&seed);
     uint64_t second = backoff_random(&seed);
-    snprintf(token, 41, "%016" PRIx64 "%016" PRIx64 "%08" PRIx32, first, second,
+    snprintf(digits, sizeof(digits), "%016" PRIx64 "%016" PRIx64 "%08" PRIx32, first, second,
              (uint32_t)(first ^ second));
+    token_pack(token, digits);
 }
 
 uint64_t random_seed(void) {

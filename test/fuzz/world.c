@@ -42,6 +42,10 @@ uint64_t clock_now(void) {
     return now;
 }
 
+uint64_t clock_glance(void) {
+    return clock_now();
+}
+
 uint64_t clock_wall_us(void) {
     return clock_now() / 1000;
 }

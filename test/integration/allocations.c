@@ -6,6 +6,7 @@
 #include "harness.h"
 #include "look.h"
 #include <stdio.h>
+#include <string.h>
 
 #define MOST_COMMANDS 64
 #define KEY "orders:42"
@@ -122,10 +123,63 @@ static void tries_do_not_pile_up(void **state) {
     fill_queue(f, client, 0);
     fill_queue(f, client, 1);
     early = gauge_mark(&f->gauge);
-    thaw(f, 0);
-    thaw(f, 1);
+    thaw_masters(f, 0, 2);
     be_refused(f, client, cycles_here(10000));
     assert_true(gauge_mark(&f->gauge) <= early + (128 << 10));
+}
+
+/* Holds a lock on the `i`-th of many keys of 16 bytes, until nothing is under way. */
+static redlock_lock *hold_at_rest(struct fixture *f, redlock_client *client, size_t i) {
+    char key[17];
+    snprintf(key, sizeof(key), "sixteen:%08zu", i % 100000000);
+    redlock_request request = request_for(key, LONG_TTL_MS);
+
+    request.watchdog = true;
+    redlock_lock *lock = hold_for(f, client, &request);
+    wait_all_answered(f, client);
+    return lock;
+}
+
+/* Those of before take the spare objects of the first rounds. */
+static void a_lock_at_rest_takes_320_bytes(void **state) {
+    enum { BEFORE = 4, LOCKS = 100 };
+    struct fixture *f = *state;
+    redlock_client *client = quiet_client(f, 5);
+
+    for (size_t i = 0; i < BEFORE; i++) {
+        hold_at_rest(f, client, i);
+    }
+    size_t bytes = f->gauge.bytes;
+    for (size_t i = 0; i < LOCKS; i++) {
+        hold_at_rest(f, client, BEFORE + i);
+    }
+    assert_true(f->gauge.bytes - bytes <= LOCKS * (size_t)320);
+}
+
+static void assert_report(const redlock_lock *lock, const char *head) {
+    redlock_node_report reports[5];
+
+    assert_int_equal(redlock_report(lock, reports, 5), 5);
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(reports[i].vote, i < 4 ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_UNREACHABLE);
+        assert_int_equal(reports[i].detail[0] != '\0', i == 4);
+    }
+    assert_memory_equal(redlock_explain(lock), head, strlen(head));
+}
+
+/* A lock at rest has let go of its latest round, but not of the answers. */
+static void a_lock_at_rest_tells_the_votes_of_its_latest_round(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = quiet_client(f, 5);
+
+    masters_kill(f->masters, 4);
+    wait_connected(f, client, 4);
+    redlock_lock *lock = hold_at_rest(f, client, 0);
+    assert_report(lock, "acquired");
+    assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
+    wait_all_answered(f, client);
+    assert_report(lock, "renewed");
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
 static void a_second_client_after_the_first_leaves_nothing(void **state) {
@@ -276,6 +330,8 @@ int main(void) {
         ON_FIVE_MASTERS(a_permit_in_the_steady_state_allocates_nothing),
         ON_FIVE_MASTERS(an_extension_in_the_steady_state_allocates_nothing),
         ON_FIVE_MASTERS(tries_do_not_pile_up),
+        ON_FIVE_MASTERS(a_lock_at_rest_takes_320_bytes),
+        ON_FIVE_MASTERS(a_lock_at_rest_tells_the_votes_of_its_latest_round),
         ON_FIVE_MASTERS(a_second_client_after_the_first_leaves_nothing),
         ON_FIVE_MASTERS(creation_without_memory_says_so),
         ON_FIVE_MASTERS(acquisition_without_memory_says_so),

@@ -35,6 +35,8 @@ struct trick {
 #define UNASKED "sent a message that nobody asked for"
 #define SUBSCRIBE "$9\r\nsubscribe\r\n"
 #define MESSAGE "$7\r\nmessage\r\n"
+#define CHANNEL "$20\r\n__redis__:invalidate\r\n"
+#define CHANGE MESSAGE CHANNEL
 
 static const struct trick tricks[] = {
     {"a message too early", INSTEAD, "*3\r\n" MESSAGE "{c}$1\r\nx\r\n", UNASKED, 0, false, false},
@@ -78,6 +80,27 @@ static const struct trick tricks[] = {
     {"a message that is a status", AFTER, "*3\r\n" MESSAGE "{c}+x\r\n", UNASKED, 0, false, false},
     {"a message that is an error", AFTER, "*3\r\n" MESSAGE "{c}-x\r\n", UNASKED, 0, false, false},
     {"a message that is a list", AFTER, "*3\r\n" MESSAGE "{c}*1\r\n$1\r\nx\r\n", UNASKED, 0, false,
+     false},
+    {"a change too early", INSTEAD, "*3\r\n" CHANGE "*1\r\n$1\r\nx\r\n", UNASKED, 0, false, false},
+    {"a change that is a text", AFTER, "*3\r\n" CHANGE "$1\r\nx\r\n", UNASKED, 0, false, false},
+    {"a change that is a number", AFTER, "*3\r\n" CHANGE ":1\r\n", UNASKED, 0, false, false},
+    {"a change that is an error", AFTER, "*3\r\n" CHANGE "-x\r\n", UNASKED, 0, false, false},
+    {"a change of no key", AFTER, "*3\r\n" CHANGE "*0\r\n", UNASKED, 0, false, false},
+    {"a change of two keys", AFTER, "*3\r\n" CHANGE "*2\r\n$1\r\nx\r\n$1\r\ny\r\n", UNASKED, 0,
+     false, false},
+    {"a change of a numbered key", AFTER, "*3\r\n" CHANGE "*1\r\n:1\r\n", UNASKED, 0, false, false},
+    {"a change of a null key", AFTER, "*3\r\n" CHANGE "*1\r\n$-1\r\n", "nobody asked for", 0, false,
+     false},
+    {"a change of a list", AFTER, "*3\r\n" CHANGE "*1\r\n*1\r\n$1\r\nx\r\n", UNASKED, 0, false,
+     false},
+    {"a change of a key too long", AFTER, "*3\r\n" CHANGE "*1\r\n$8193\r\n", "too long", 0, true,
+     false},
+    {"a change of nested lists", AFTER, "*3\r\n" CHANGE "*1\r\n", UNASKED, 100000, false, false},
+    {"changes nobody asked for, and a list", AFTER, "*3\r\n" CHANGE "*1\r\n$1\r\nx\r\n*2\r\n",
+     UNASKED, 0, false, false},
+    {"changes of all keys, and a list", AFTER,
+     "*3\r\n" CHANGE "*-1\r\n*3\r\n" CHANGE "$-1\r\n*2\r\n", UNASKED, 100, false, false},
+    {"a change's word alone", AFTER, "*3\r\n$7\r\nmessage\r\n" CHANNEL "{c}", UNASKED, 0, false,
      false},
     {"a confirmation that is a text", INSTEAD, "*3\r\n" SUBSCRIBE "{c}$1\r\n1\r\n", UNASKED, 0,
      false, false},

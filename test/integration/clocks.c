@@ -7,6 +7,7 @@
 #include "line.h"
 #include "look.h"
 #include "proxy.h"
+#include "watchdog.h"
 
 #include <stdlib.h>
 
@@ -22,29 +23,20 @@ static int set_clocks(void **state) {
     return five_masters(state);
 }
 
-/* Lets a third of the TTL pass, after which the watchdog renews. */
-static void renew(struct fixture *f, const redlock_lock *lock) {
-    pass_time(TTL_MS / 3);
-    wait_valid(f, lock, TTL_MS / 6 * 5);
-}
-
 static void the_wall_clock_may_jump(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, TTL_MS);
-    struct loss *loss = watch_loss(f, &request);
-    redlock_lock *lock;
+    struct loss *loss;
+    redlock_lock *lock = hold_renewed(f, client, KEY, TTL_MS, &loss);
 
-    request.watchdog = true;
-    lock = hold_for(f, client, &request);
     set_wall_clock(HOUR);
     assert_in_range(redlock_validity_ms(lock), 1, TTL_MS);
-    renew(f, lock);
-    renew(f, lock);
+    pass_renewal(f, lock, TTL_MS);
+    pass_renewal(f, lock, TTL_MS);
     assert_in_range(redlock_validity_ms(lock), 1, TTL_MS);
     set_wall_clock(-HOUR);
-    renew(f, lock);
-    renew(f, lock);
+    pass_renewal(f, lock, TTL_MS);
+    pass_renewal(f, lock, TTL_MS);
     assert_in_range(redlock_validity_ms(lock), 1, TTL_MS);
     assert_int_equal(try_lock(f, client, "other", TTL_MS), REDLOCK_OK);
     assert_int_equal(loss->count, 0);
@@ -73,12 +65,9 @@ static void a_wall_clock_centuries_ahead_ruins_no_fence(void **state) {
 static void a_lock_does_not_outlive_a_suspension(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, TTL_MS);
-    struct loss *loss = watch_loss(f, &request);
-    redlock_lock *lock;
+    struct loss *loss;
+    redlock_lock *lock = hold_renewed(f, client, KEY, TTL_MS, &loss);
 
-    request.watchdog = true;
-    lock = hold_for(f, client, &request);
     set_suspended(HOUR);
     assert_int_equal(redlock_validity_ms(lock), 0);
     assert_int_equal(redlock_extend(lock, 0, NULL, NULL), REDLOCK_ELOST);

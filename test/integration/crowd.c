@@ -7,9 +7,12 @@
 #include "harness.h"
 #include "look.h"
 #include "peer.h"
+#include "watchdog.h"
 
 #include <event2/event.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define KEY "orders:42"
 #define THREE 3
@@ -181,6 +184,27 @@ static void a_turn_deals_with_so_many_locks(void **state) {
     assert_in_range(ticks.most, 1, 2200); /* two turns may come between two ticks */
 }
 
+/* ---------------------------------------------------------------------------------------- terms */
+
+/* Each lock is asked for on terms of its own, of which many share a place in the client's table. */
+static void locks_may_all_differ_in_their_terms(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = options_with_queue(f, 65536);
+    redlock_client *client = connect_with(f, &options);
+
+    for (unsigned i = 0; i < LOCKS; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "crowd:%u", i);
+        redlock_request request = request_for(key, LONG_TTL_MS - i);
+        begin_acquire(f, client, &request);
+    }
+    wait_all_ended(f, "all of the crowd is acquired");
+    struct member *member = begin_drain(f, client);
+    wait_closed(f, member);
+    assert_int_equal(member->unreleased, 0);
+    assert_empty(f, THREE);
+}
+
 /* ------------------------------------------------------------------------------------- renewals */
 
 #define TTL_MS 60000
@@ -217,24 +241,69 @@ static void renewals_that_are_answered_late_count(void **state) {
     assert_int_equal(loss->count, 0);
 }
 
-static bool is_lost(void *arg) {
-    return ((const struct loss *)arg)->count > 0;
-}
-
 /* The nodes that are left are asked a few times until the loss, not ten times a second. */
 static void without_a_quorum_renewals_are_few(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, 10000);
-    struct loss *loss = watch_loss(f, &request);
-    request.watchdog = true;
-    hold_for(f, client, &request);
+    struct loss *loss;
+    hold_renewed(f, client, KEY, 10000, &loss);
     masters_kill(f->masters, 1);
     masters_kill(f->masters, 2);
     size_t before = executed(f, 0, "evalsha");
-    pass_until(f, client, 0, 100, is_lost, loss, "the lock is lost");
-    assert_int_equal(loss->status, REDLOCK_EEXPIRED);
+    assert_int_equal(pass_until_lost(f, client, 0, 100, loss), REDLOCK_EEXPIRED);
     assert_in_range(executed(f, 0, "evalsha") - before, 2, 30); /* beats among them */
+}
+
+#define LOST 2000
+#define LOSS_LINE ": held -> lost"
+
+static bool are_all_lost(void *arg) {
+    const struct fixture *f = arg;
+    const struct loss *loss;
+    size_t lost = 0;
+
+    TAILQ_FOREACH(loss, &f->losses, link) {
+        lost += loss->count > 0;
+    }
+    return lost == LOST;
+}
+
+/* Returns the number of lines that the lines about losses say were left out. */
+static unsigned long left_out(const struct diary *diary) {
+    unsigned long sum = 0;
+
+    for (size_t i = 0; i < diary->count && i < DIARY_LINES; i++) {
+        const char *told = strstr(diary->lines[i], LOSS_LINE " (");
+        sum += told != NULL ? strtoul(told + strlen(LOSS_LINE " ("), NULL, 10) : 0;
+    }
+    return sum;
+}
+
+/* A crowd is lost at once: its first losses have lines, and later ones tell how many had none. */
+static void losses_of_a_crowd_do_not_flood_the_log(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = options_with_queue(f, 65536);
+    redlock_client *client = connect_with(f, &options);
+
+    for (unsigned i = 0; i < LOST; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "crowd:%u", i);
+        redlock_request request = request_for(key, LONG_TTL_MS);
+        watch_loss(f, &request);
+        request.wait_ms = REDLOCK_FOREVER;
+        begin_acquire(f, client, &request);
+    }
+    wait_all_ended(f, "all of the crowd is acquired");
+    pass_time(LONG_TTL_MS);
+    run_until(f, are_all_lost, f, "all of the crowd is lost");
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct loss *loss = watch_loss(f, &request);
+    hold_for(f, client, &request);
+    pass_time(LONG_TTL_MS);
+    wait_lost(f, loss);
+    size_t lines = diary_count(&f->diary, LOSS_LINE);
+    assert_in_range(lines, 21, 200); /* one more for each second that the losses take */
+    assert_int_equal(lines + left_out(&f->diary), LOST + 1);
 }
 
 /* The next renewal would be minutes away otherwise. */
@@ -318,8 +387,10 @@ int main(void) {
         ON_THREE_MASTERS(what_a_dead_node_keeps_is_told),
         ON_THREE_MASTERS(releases_without_room_are_told_until_their_keys_are_gone),
         ON_THREE_MASTERS(a_turn_deals_with_so_many_locks),
+        ON_THREE_MASTERS(locks_may_all_differ_in_their_terms),
         ON_THREE_MASTERS(renewals_that_are_answered_late_count),
         ON_THREE_MASTERS(without_a_quorum_renewals_are_few),
+        ON_THREE_MASTERS(losses_of_a_crowd_do_not_flood_the_log),
         ON_THREE_MASTERS(a_node_that_comes_back_is_asked_at_once),
         ON_NO_MASTERS(who_answers_slowly_is_not_stalled),
     };

@@ -5,6 +5,7 @@
 #include "clocks.h"
 #include "harness.h"
 #include "look.h"
+#include "watchdog.h"
 
 #include <stdio.h>
 
@@ -82,23 +83,14 @@ static void retries_ask_for_the_same_ttl(void **state) {
 
 #define TTL_MS 60000
 
-/* Lets a third of the TTL pass, after which the watchdog renews. */
-static void pass_a_third(struct fixture *f, const redlock_lock *lock) {
-    pass_time(TTL_MS / 3);
-    wait_valid(f, lock, TTL_MS / 6 * 5);
-}
-
 static void the_watchdog_holds_a_lock_past_its_ttl(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, TTL_MS);
-    struct loss *loss = watch_loss(f, &request);
-    redlock_lock *lock;
+    struct loss *loss;
+    redlock_lock *lock = hold_renewed(f, client, KEY, TTL_MS, &loss);
 
-    request.watchdog = true;
-    lock = hold_for(f, client, &request);
     for (size_t i = 0; i < 5; i++) { /* past the end of the TTL */
-        pass_a_third(f, lock);
+        pass_renewal(f, lock, TTL_MS);
         wait_all_answered(f, client);
         assert_true(executed(f, 0, "evalsha") > i);
     }
@@ -107,10 +99,6 @@ static void the_watchdog_holds_a_lock_past_its_ttl(void **state) {
     assert_in_range(least_pttl(f, KEY), 1, TTL_MS);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_holders(f, KEY, 0);
-}
-
-static bool is_lost(void *arg) {
-    return ((const struct loss *)arg)->count > 0;
 }
 
 static void the_watchdog_ends_with_max_hold(void **state) {
@@ -123,9 +111,8 @@ static void the_watchdog_ends_with_max_hold(void **state) {
     request.watchdog = true;
     request.max_hold_ms = TTL_MS / 2;
     lock = hold_for(f, client, &request);
-    pass_a_third(f, lock);
-    pass_until(f, client, 0, TTL_MS / 10, is_lost, loss, "the lock is lost");
-    assert_int_equal(loss->status, REDLOCK_EEXPIRED);
+    pass_renewal(f, lock, TTL_MS);
+    assert_int_equal(pass_until_lost(f, client, 0, TTL_MS / 10, loss), REDLOCK_EEXPIRED);
     assert_in_range(executed(f, 0, "evalsha"), 1, 2);
     let_go(f, lock);
     wait_holders(f, KEY, 0);
@@ -140,7 +127,7 @@ static void a_released_lock_is_renewed_no_more(void **state) {
 
     request.watchdog = true;
     lock = hold_for(f, client, &request);
-    pass_a_third(f, lock);
+    pass_renewal(f, lock, TTL_MS);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_answered(f, client, 0);
     before = executed(f, 0, "evalsha");

@@ -5,6 +5,7 @@
 #include "harness.h"
 #include "look.h"
 #include "peer.h"
+#include "watchdog.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -318,13 +319,10 @@ static void a_node_that_keeps_no_script_still_votes(void **state) {
 static void errors_of_renewals_are_borne_while_validity_lasts(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, 60000);
-    struct loss *loss = watch_loss(f, &request);
-    redlock_lock *lock;
+    struct loss *loss;
+    redlock_lock *lock = hold_renewed(f, client, KEY, 60000, &loss);
     size_t before;
 
-    request.watchdog = true;
-    lock = hold_for(f, client, &request);
     before = executed(f, 0, "evalsha");
     tell(f, 0, 3, "CONFIG SET min-replicas-to-write 1");
     while (executed(f, 0, "evalsha") < before + 3) {

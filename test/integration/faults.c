@@ -24,12 +24,6 @@ static redlock_options endless_options(struct fixture *f, const char *const *nod
     return options;
 }
 
-static void kill_masters(struct fixture *f, size_t from, size_t to) {
-    for (size_t i = from; i < to; i++) {
-        masters_kill(f->masters, i);
-    }
-}
-
 /* -------------------------------------------------------------------------------- killed nodes */
 
 static void two_killed_of_five_cost_nothing(void **state) {
@@ -239,8 +233,7 @@ static void a_stopped_node_delays_no_decision(void **state) {
     redlock_client *client = create_client(f, &options);
 
     wait_connected(f, client, FIVE);
-    freeze(f, 0);
-    freeze(f, 1);
+    freeze_masters(f, 0, 2);
     for (size_t i = cycles_here(50); i > 0; i--) {
         redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
 
@@ -340,9 +333,7 @@ static void three_stopped_nodes_time_out(void **state) {
 
     options.node_timeout_ms = 12345;
     client = connect_with(f, &options);
-    for (size_t i = 0; i < 3; i++) {
-        freeze(f, i);
-    }
+    freeze_masters(f, 0, 3);
     call = begin_acquire(f, client, &request);
     for (size_t i = 3; i < FIVE; i++) {
         wait_answered(f, client, i);

@@ -416,15 +416,13 @@ static void closed_with_nodes_that_never_answer(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
 
-    freeze(f, 0);
-    freeze(f, 1);
+    freeze_masters(f, 0, 2);
     look_without(f, client, 1u << 0 | 1u << 1);
     struct member *member = begin_close(f, client);
     run_turns(f, 1);
     pass_time(PATIENT_MS);
     wait_closed(f, member);
-    thaw(f, 0);
-    thaw(f, 1);
+    thaw_masters(f, 0, 2);
 }
 
 static void mistakes_are_named(void **state) {

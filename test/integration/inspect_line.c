@@ -58,12 +58,27 @@ static bool is_told(void *arg) {
     return ((const struct sight *)arg)->is_told;
 }
 
-static struct sight look(struct fixture *f, redlock_client *client) {
+static struct sight look_at(struct fixture *f, redlock_client *client, const char *key) {
     struct sight sight = {.is_told = false};
 
-    assert_int_equal(redlock_inspect(client, KEY, 0, on_view, &sight), REDLOCK_OK);
+    assert_int_equal(redlock_inspect(client, key, 0, on_view, &sight), REDLOCK_OK);
     run_until(f, is_told, &sight, "the inspection was told");
     return sight;
+}
+
+static struct sight look(struct fixture *f, redlock_client *client) {
+    return look_at(f, client, KEY);
+}
+
+/* Returns whether each master lists two readers. */
+static bool is_shared_by_two(void *arg) {
+    struct fixture *f = arg;
+    bool is_shared = true;
+
+    for (size_t i = 0; i < FIVE; i++) {
+        is_shared &= masters_query_integer(f->masters, i, "ZCARD " KEY "::readers") == 2;
+    }
+    return is_shared;
 }
 
 /* ---------------------------------------------------------------------------------------- lines */
@@ -109,6 +124,77 @@ static void those_in_line_are_told(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     assert_int_equal(await(f, calls[0]), REDLOCK_OK);
     assert_string_equal(look(f, client).holder, "billing");
+}
+
+/* Stands in line for the key as the request says. */
+static struct call *stand_in_line(struct fixture *f, const char *owner,
+                                  const redlock_request *request, long long before) {
+    struct call *call = begin_acquire(f, owned_client(f, owner), request);
+
+    wait_in_line(f, KEY, before + 1);
+    return call;
+}
+
+/* Readers and writers have one queue; a reader that has the key is counted, and not in line. */
+static void readers_and_writers_in_line_are_told(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request reader = waiting_request_of(KEY, REDLOCK_READER, 0);
+    redlock_request writer = waiting_request_of(KEY, REDLOCK_WRITER, 0);
+    redlock_lock *lock = hold_for(f, owned_client(f, "first"), &reader);
+    struct call *calls[] = {stand_in_line(f, "scribe", &writer, 0),
+                            stand_in_line(f, "second", &reader, 1),
+                            stand_in_line(f, "third", &reader, 2)};
+
+    struct sight sight = look(f, client);
+    assert_int_equal(sight.status, REDLOCK_OK);
+    assert_true(sight.held);
+    assert_int_equal(sight.readers, 1);
+    assert_int_equal(sight.queue_length, 3);
+    assert_string_equal(sight.owners, "scribe;second;third;");
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_int_equal(await(f, calls[0]), REDLOCK_OK);
+    wait_in_line(f, KEY, 2);
+    sight = look(f, client);
+    assert_int_equal(sight.readers, 0);
+    assert_string_equal(sight.holder, "scribe");
+    assert_string_equal(sight.owners, "second;third;");
+    assert_int_equal(let_go(f, calls[0]->lock), REDLOCK_OK);
+    assert_int_equal(await(f, calls[1]), REDLOCK_OK);
+    assert_int_equal(await(f, calls[2]), REDLOCK_OK);
+    run_until(f, is_shared_by_two, f, "each master lists two readers");
+    sight = look(f, client);
+    assert_int_equal(sight.readers, 2);
+    assert_int_equal(sight.queue_length, 0);
+}
+
+/* One that waits for several keys is told at the key that is in its way, and at no other. */
+static void sets_in_line_are_told_where_they_wait(void **state) {
+    struct fixture *f = *state;
+    static const char *const keys[] = {KEY, "other"};
+    redlock_client *client = connect_client(f);
+    redlock_request request = waiting_request(NULL);
+    redlock_request alone = waiting_request(KEY);
+    redlock_lock *lock = hold(f, owned_client(f, "boss"), KEY, LONG_TTL_MS);
+
+    wait_holders(f, KEY, FIVE);
+    request.keys = keys;
+    request.key_count = 2;
+    struct call *calls[] = {stand_in_line(f, "set", &request, 0),
+                            stand_in_line(f, "next", &alone, 1)};
+    struct sight sight = look(f, client);
+    assert_string_equal(sight.holder, "boss");
+    assert_int_equal(sight.queue_length, 2);
+    assert_string_equal(sight.owners, "set;next;");
+    assert_int_equal(look_at(f, client, "other").queue_length, 0);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_int_equal(await(f, calls[0]), REDLOCK_OK);
+    wait_in_line(f, KEY, 1);
+    wait_holders(f, "other", FIVE);
+    assert_string_equal(look_at(f, client, "other").holder, "set");
+    assert_string_equal(look(f, client).owners, "next;");
+    assert_int_equal(let_go(f, calls[0]->lock), REDLOCK_OK);
+    assert_int_equal(await(f, calls[1]), REDLOCK_OK);
 }
 
 static void nobody_in_line_is_told(void **state) {
@@ -159,9 +245,7 @@ static void a_quorum_tells_who_is_in_line(void **state) {
     assert_string_equal(sight.owners, "first;second;");
     assert_int_equal(sight.lengths[1], 1);
     assert_int_equal(sight.lengths[3], 3);
-    for (size_t i = 0; i < 3; i++) {
-        masters_kill(f->masters, i);
-    }
+    kill_masters(f, 0, 3);
     wait_connected(f, client, 2);
     sight = look(f, client);
     assert_int_equal(sight.status, REDLOCK_ENOQUORUM);
@@ -373,6 +457,8 @@ static void a_liar_tells_nobody_anything(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(those_in_line_are_told),
+        ON_FIVE_MASTERS(readers_and_writers_in_line_are_told),
+        ON_FIVE_MASTERS(sets_in_line_are_told_where_they_wait),
         ON_FIVE_MASTERS(nobody_in_line_is_told),
         ON_FIVE_MASTERS(a_quorum_tells_who_is_in_line),
         ON_FIVE_MASTERS(eight_of_a_long_line_are_told),

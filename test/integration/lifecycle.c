@@ -194,9 +194,7 @@ static void closed_while_nodes_hang(void **state) {
     struct call *call;
     struct member *member;
 
-    for (size_t i = 0; i < 3; i++) {
-        freeze(f, i);
-    }
+    freeze_masters(f, 0, 3);
     call = begin_release(f, lock);
     run_turns(f, 1);
     member = begin_close(f, client);
@@ -206,9 +204,7 @@ static void closed_while_nodes_hang(void **state) {
     pass_time(PATIENT_MS);
     wait_closed(f, member);
     assert_ended(call, REDLOCK_ENOQUORUM);
-    for (size_t i = 0; i < 3; i++) {
-        thaw(f, i);
-    }
+    thaw_masters(f, 0, 3);
     wait_released(f, KEY);
 }
 

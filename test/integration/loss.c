@@ -6,6 +6,7 @@
 #include "harness.h"
 #include "look.h"
 #include "peer.h"
+#include "watchdog.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,23 +15,14 @@
 #define FIVE 5
 #define TTL_MS 60000
 
-static void kill_masters(struct fixture *f, size_t from, size_t to) {
-    for (size_t i = from; i < to; i++) {
-        masters_kill(f->masters, i);
-    }
-}
-
 /* ------------------------------------------------------------------------ nodes that forget */
 
 static void an_empty_node_is_topped_up_after_the_next_renewal(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, TTL_MS);
-    struct loss *loss = watch_loss(f, &request);
-    redlock_lock *lock;
+    struct loss *loss;
+    redlock_lock *lock = hold_renewed(f, client, KEY, TTL_MS, &loss);
 
-    request.watchdog = true;
-    lock = hold_for(f, client, &request);
     wait_holders(f, KEY, 5);
     masters_kill(f->masters, 0);
     masters_restart(f->masters, 0);
@@ -87,12 +79,9 @@ static void a_lock_that_a_quorum_forgot_is_lost_not_revived(void **state) {
 static void the_watchdog_tells_that_a_quorum_forgot(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, TTL_MS);
-    struct loss *loss = watch_loss(f, &request);
-    redlock_lock *lock;
+    struct loss *loss;
+    redlock_lock *lock = hold_renewed(f, client, KEY, TTL_MS, &loss);
 
-    request.watchdog = true;
-    lock = hold_for(f, client, &request);
     wait_holders(f, KEY, 5);
     tell(f, 0, 3, "FLUSHALL");
     pass_time(TTL_MS / 3);
@@ -199,18 +188,14 @@ static void a_lock_without_quorum_is_lost_before_the_servers_forget_it(void **st
 static void the_watchdog_without_quorum_tells_the_loss(void **state) {
     struct fixture *f = *state;
     struct survivors survivors = {f, 0};
-    redlock_request request = request_for(KEY, 10000);
-    struct loss *loss = watch_loss(f, &request);
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
-    redlock_client *client;
+    struct loss *loss;
     redlock_lock *lock;
 
     options.drift = 0.5;
-    client = connect_with(f, &options);
-    request.watchdog = true;
+    lock = hold_renewed(f, connect_with(f, &options), KEY, 10000, &loss);
     loss->then = measure_survivors;
     loss->then_arg = &survivors;
-    lock = hold_for(f, client, &request);
     wait_holders(f, KEY, 5);
     kill_masters(f, 0, 3);
     assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
@@ -218,17 +203,12 @@ static void the_watchdog_without_quorum_tells_the_loss(void **state) {
     let_go(f, lock);
 }
 
-static bool is_lost(void *arg) {
-    return ((const struct loss *)arg)->count > 0;
-}
-
 static void renewals_that_are_never_answered_lose_the_lock(void **state) {
     struct fixture *f = *state;
-    redlock_request request = request_for(KEY, TTL_MS);
-    struct loss *loss = watch_loss(f, &request);
     const char *uris[FIVE];
     redlock_options options;
     redlock_client *client;
+    struct loss *loss;
     redlock_lock *lock;
     struct call *release;
 
@@ -238,10 +218,8 @@ static void renewals_that_are_never_answered_lose_the_lock(void **state) {
     options = patient_options(f, uris, FIVE);
     options.close_timeout_ms = 0; /* nor are releases */
     client = connect_with(f, &options);
-    request.watchdog = true;
-    lock = hold_for(f, client, &request);
-    pass_until(f, client, UINT32_MAX, TTL_MS / 20, is_lost, loss, "the lock is lost");
-    assert_int_equal(loss->status, REDLOCK_EEXPIRED);
+    lock = hold_renewed(f, client, KEY, TTL_MS, &loss);
+    assert_int_equal(pass_until_lost(f, client, UINT32_MAX, TTL_MS / 20, loss), REDLOCK_EEXPIRED);
     release = begin_release(f, lock);
     run_turns(f, 3);
     pass_time(PATIENT_MS);

@@ -5,6 +5,7 @@
 #include "clocks.h"
 #include "harness.h"
 #include "look.h"
+#include "watchdog.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,12 +60,6 @@ static bool has_committed(void *arg) {
 
 static void commit(struct fixture *f, redlock_client *client) {
     run_until(f, has_committed, client, "the change could be committed");
-}
-
-/* Lets a third of the TTL pass, after which the watchdog renews. */
-static void renew(struct fixture *f, const redlock_lock *lock) {
-    pass_time(MAX_TTL_MS / 3);
-    wait_valid(f, lock, MAX_TTL_MS / 6 * 5);
 }
 
 /* ----------------------------------------------------------------------------- one step apart */
@@ -129,24 +124,21 @@ static void a_joint_client_needs_a_quorum_of_both(void **state) {
 static void a_held_lock_lives_through_a_change(void **state) {
     struct fixture *f = *state;
     redlock_client *client = client_on(f, 0, FIVE, MAX_TTL_MS);
-    redlock_request request = request_for(KEY, MAX_TTL_MS);
-    struct loss *loss = watch_loss(f, &request);
-    redlock_lock *lock;
+    struct loss *loss;
+    redlock_lock *lock = hold_renewed(f, client, KEY, MAX_TTL_MS, &loss);
 
-    request.watchdog = true;
-    lock = hold_for(f, client, &request);
     wait_holders(f, KEY, FIVE);
     change(f, client, 1, SIX);
     wait_holders(f, KEY, SIX); /* the joining node is given the key */
     assert_string_equal(value_at(f, 5, KEY), value_at(f, 1, KEY));
     for (size_t i = 0; i < 3; i++) {
         assert_false(has_committed(client));
-        renew(f, lock);
+        pass_renewal(f, lock, MAX_TTL_MS);
     }
     assert_true(has_committed(client));
     wait_all_answered(f, client);
     rival_frees(f, 0, 1, KEY); /* as if the key had expired at the node that left */
-    renew(f, lock);
+    pass_renewal(f, lock, MAX_TTL_MS);
     wait_all_answered(f, client);
     assert_null(value_at(f, 0, KEY)); /* which is not given the key again */
     assert_int_equal(holders(f, KEY), FIVE);
@@ -162,12 +154,9 @@ static void a_held_lock_lives_through_a_change(void **state) {
 static void all_masters_are_replaced_under_load(void **state) {
     struct fixture *f = *state;
     redlock_client *client = client_on(f, 0, 3, MAX_TTL_MS);
-    redlock_request request = request_for(KEY, MAX_TTL_MS);
-    struct loss *loss = watch_loss(f, &request);
-    redlock_lock *lock;
+    struct loss *loss;
+    redlock_lock *lock = hold_renewed(f, client, KEY, MAX_TTL_MS, &loss);
 
-    request.watchdog = true;
-    lock = hold_for(f, client, &request);
     change(f, client, 3, SIX);
     wait_connected(f, client, SIX);
     for (size_t i = 0; !has_committed(client); i++) {
@@ -175,11 +164,9 @@ static void all_masters_are_replaced_under_load(void **state) {
             assert_int_equal(let_go(f, hold(f, client, "other", MAX_TTL_MS)), REDLOCK_OK);
         }
         assert_in_range(i, 0, 2);
-        renew(f, lock);
+        pass_renewal(f, lock, MAX_TTL_MS);
     }
-    for (size_t i = 0; i < 3; i++) {
-        masters_kill(f->masters, i);
-    }
+    kill_masters(f, 0, 3);
     assert_int_equal(let_go(f, hold(f, client, "other", MAX_TTL_MS)), REDLOCK_OK);
     assert_int_equal(extend(f, lock, MAX_TTL_MS), REDLOCK_OK);
     assert_int_equal(loss->count, 0);
@@ -188,24 +175,17 @@ static void all_masters_are_replaced_under_load(void **state) {
     assert_null(value_at(f, 4, KEY));
 }
 
-static bool is_lost(void *arg) {
-    return ((const struct loss *)arg)->count > 0;
-}
-
 /* Without a quorum of the next list a lock that the old list keeps is lost, in time. */
 static void a_lock_without_a_quorum_of_both_is_lost(void **state) {
     struct fixture *f = *state;
     redlock_client *client = client_on(f, 0, 3, LONG_TTL_MS);
-    redlock_request request = request_for(KEY, MAX_TTL_MS);
-    struct loss *loss = watch_loss(f, &request);
+    struct loss *loss;
     redlock_lock *lock;
 
     rival_takes(f, 3, SIX, KEY, LONG_TTL_MS);
-    request.watchdog = true;
-    lock = hold_for(f, client, &request);
+    lock = hold_renewed(f, client, KEY, MAX_TTL_MS, &loss);
     change(f, client, 3, SIX);
-    pass_until(f, client, 0, MAX_TTL_MS / 20, is_lost, loss, "the lock is lost");
-    assert_int_equal(loss->status, REDLOCK_EEXPIRED);
+    assert_int_equal(pass_until_lost(f, client, 0, MAX_TTL_MS / 20, loss), REDLOCK_EEXPIRED);
     assert_int_equal(let_go(f, lock), REDLOCK_OK); /* the old list had the key to the end */
 }
 
@@ -216,9 +196,7 @@ static void nodes_that_join_late_are_given_the_key(void **state) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     redlock_lock *lock;
 
-    for (size_t i = 3; i < SIX; i++) {
-        masters_kill(f->masters, i);
-    }
+    kill_masters(f, 3, SIX);
     lock = hold_for(f, client, &request);
     wait_holders(f, KEY, 3);
     change(f, client, 3, SIX);

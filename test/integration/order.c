@@ -7,6 +7,7 @@
 #include "detour.h"
 #include "harness.h"
 #include "look.h"
+#include "watchdog.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -229,12 +230,9 @@ static void a_process_that_slept_through_the_ttl_has_no_lock(void **state) {
 static void a_holder_that_slept_through_the_ttl_is_told(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
-    redlock_request request = request_for(KEY, 3000);
-    struct loss *loss = watch_loss(f, &request);
-    redlock_lock *lock;
+    struct loss *loss;
+    redlock_lock *lock = hold_renewed(f, client, KEY, 3000, &loss);
 
-    request.watchdog = true;
-    lock = hold_for(f, client, &request);
     wait_holders(f, KEY, 5);
     sleep_until_expired(f);
     assert_int_equal(redlock_validity_ms(lock), 0);
@@ -402,13 +400,10 @@ static void a_release_overtakes_an_extension(void **state) {
 static void a_release_overtakes_the_watchdog(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
-    redlock_request request = request_for(KEY, 60000);
-    struct loss *loss = watch_loss(f, &request);
-    redlock_lock *lock;
+    struct loss *loss;
+    redlock_lock *lock = hold_renewed(f, detour.client, KEY, 60000, &loss);
     struct call *release;
 
-    request.watchdog = true;
-    lock = hold_for(f, detour.client, &request);
     proxies_hold_requests(detour.proxies, 0, FIVE, "EVALSHA");
     pass_time(20000); /* a third of the TTL */
     wait_arrived(f, detour.proxies[4], "EVALSHA", 1);

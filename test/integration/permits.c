@@ -295,7 +295,7 @@ static void who_waits_gets_the_one_that_is_released(void **state) {
     for (size_t i = 0; i < 3; i++) {
         struct call *call = begin_acquire(f, clients[1], &request);
         uint32_t permit = permit_of(locks[i]);
-        wait_logged(f, "acquiring -> backoff");
+        wait_logged(f, "acquiring -> queued");
         assert_int_equal(call->ended, 0);
         assert_int_equal(let_go(f, locks[i]), REDLOCK_OK);
         assert_int_equal(await(f, call), REDLOCK_OK);
@@ -327,7 +327,7 @@ static void a_waiting_one_can_be_canceled(void **state) {
 
     request.wait_ms = REDLOCK_FOREVER;
     struct call *call = begin_acquire(f, client, &request);
-    wait_logged(f, "acquiring -> backoff");
+    wait_logged(f, "acquiring -> queued");
     assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
     assert_int_equal(await(f, call), REDLOCK_ECANCELED);
     for (size_t i = 0; i < 2; i++) {

@@ -86,6 +86,22 @@ static void await_eagerly(struct fixture *f, redlock_client *client, struct call
     assert_ended(call, REDLOCK_OK);
 }
 
+/* The most calls of scripts at a master until a waiter has a key that has come free: few polls. */
+#define CALLS_MOST 60
+
+/* Awaits an acquisition: eagerly, or of a client that asks as seldom as it likes. */
+static void await_next(struct fixture *f, redlock_client *client, struct call *call) {
+    const bool *is_eager = f->row;
+    size_t before = executed(f, 0, "evalsha");
+
+    if (*is_eager) {
+        await_eagerly(f, client, call);
+        return;
+    }
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    assert_in_range(executed(f, 0, "evalsha") - before, 1, CALLS_MOST);
+}
+
 /* Asserts that at a quorum of masters the instants, by their clocks, are over. */
 static void assert_over(struct fixture *f, const long long *instants) {
     unsigned over = 0;
@@ -121,7 +137,7 @@ static void one_that_was_granted_delays_the_next_by_a_claim(void **state) {
     }
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     crew_kill(&crew, 0);
-    await_eagerly(f, client, next);
+    await_next(f, client, next);
     assert_over(f, claimed);
     assert_int_equal(let_go(f, next->lock), REDLOCK_OK);
     wait_line_over(f, KEY);
@@ -146,12 +162,11 @@ static void one_that_held_the_lock_delays_the_next_by_its_ttl(void **state) {
     for (size_t i = 0; i < FIVE; i++) {
         expiries[i] = expiry_at(f, i, KEY); /* 0, if it is over already */
     }
-    await_eagerly(f, client, first);
+    await_next(f, client, first);
     assert_over(f, expiries);
     assert_int_equal(second->ended, 0);
     assert_int_equal(let_go(f, first->lock), REDLOCK_OK);
-    assert_int_equal(await(f, second), REDLOCK_OK);
-    assert_int_equal(let_go(f, second->lock), REDLOCK_OK);
+    take_turn(f, second);
     wait_line_over(f, KEY);
     crew_finish(&crew);
 }
@@ -190,17 +205,23 @@ static void one_in_line_delays_nobody(void **state) {
     crew_kill(&crew, 0);
     run_until(f, has_channels, &subscribers, "the masters know that one waiter is gone");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    assert_int_equal(await(f, next), REDLOCK_OK);
-    assert_int_equal(let_go(f, next->lock), REDLOCK_OK);
+    take_turn(f, next);
     wait_line_over(f, KEY);
     wait_released(f, KEY); /* no key was left to expire */
     crew_finish(&crew);
 }
 
 int main(int argc, char **argv) {
+    static const bool eagerly = true, patiently = false;
     const struct CMUnitTest tests[] = {
-        ON_FIVE_MASTERS(one_that_was_granted_delays_the_next_by_a_claim),
-        ON_FIVE_MASTERS(one_that_held_the_lock_delays_the_next_by_its_ttl),
+        ON_ROW("one_that_was_granted_delays_the_next_by_a_claim",
+               one_that_was_granted_delays_the_next_by_a_claim, five_masters, &eagerly),
+        ON_ROW("one_that_was_granted_costs_the_next_few_polls",
+               one_that_was_granted_delays_the_next_by_a_claim, five_masters, &patiently),
+        ON_ROW("one_that_held_the_lock_delays_the_next_by_its_ttl",
+               one_that_held_the_lock_delays_the_next_by_its_ttl, five_masters, &eagerly),
+        ON_ROW("one_that_held_the_lock_costs_the_next_few_polls",
+               one_that_held_the_lock_delays_the_next_by_its_ttl, five_masters, &patiently),
         ON_FIVE_MASTERS(one_in_line_delays_nobody),
     };
     int result;

@@ -1,129 +1,19 @@
 /*
- * Requests that stand in line while messages are lost, doubled or late, connections are cut, and
- * masters restart, are full, or permit no messages: all are served, one at a time.
+ * Requests that stand in line while connections are cut, and masters restart, are full, or permit
+ * no messages: all are served, one at a time.
  */
 #include "clocks.h"
-#include "courier.h"
 #include "detour.h"
 #include "harness.h"
+#include "lack.h"
 #include "line.h"
 #include "look.h"
-#include "rivals.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define KEY "orders:42"
 #define FIVE 5
-
-/* Releases the lock, and asserts that the calls then end well, one after the other. */
-static void let_go_to(struct fixture *f, redlock_lock *lock, struct call *const *calls,
-                      size_t count) {
-    let_go(f, lock);
-    for (size_t i = 0; i < count; i++) {
-        await(f, calls[i]);
-        assert_ended(calls[i], REDLOCK_OK);
-        for (size_t k = i + 1; k < count; k++) {
-            assert_int_equal(calls[k]->ended, 0);
-        }
-        assert_int_equal(let_go(f, calls[i]->lock), REDLOCK_OK);
-    }
-}
-
-/* ------------------------------------------------------------------------------------ messages */
-
-/* The treatment of pushes. */
-struct post {
-    unsigned lost_percent;
-    bool doubles;
-    bool fenced;
-    redlock_guards guards;
-    unsigned turns;
-};
-
-static void with_such_messages_all_are_served(void **state) {
-    struct fixture *f = *state;
-    const struct post *post = f->row;
-    struct courier *courier = courier_create(f);
-    struct rivals_options options = {.request = waiting_request(KEY), .turns = post->turns};
-
-    options.request.fenced = post->fenced;
-    courier_lose(courier, post->lost_percent);
-    if (post->doubles) {
-        courier_double(courier);
-    }
-    struct rivals *rivals = rivals_create(f, &options);
-    for (unsigned i = 0; i < 6; i++) {
-        rivals_begin(rivals, courier_client(f, courier, post->guards));
-    }
-    wait_rivals(f, rivals);
-    assert_int_equal(rivals_intrusions(rivals), 0);
-    assert_true(courier_pushes(courier) >= (size_t)post->turns * FIVE);
-    assert_true((courier_lost(courier) > 0) == (post->lost_percent > 0));
-    wait_line_over(f, KEY);
-    if (post->lost_percent == 0) {
-        wait_released(f, KEY); /* no claim was left to end by itself */
-    }
-}
-
-#define ON_POST(name, ...)                                                                         \
-    ON_ROW(name, with_such_messages_all_are_served, five_masters, &((struct post){__VA_ARGS__}))
-
-/* A copy of the message by which the client got a lock comes when another request has the lock. */
-static void a_copy_does_not_give_away_a_lock_that_was_handed_over(void **state) {
-    struct fixture *f = *state;
-    struct courier *courier = courier_create(f);
-    redlock_client *client = courier_client(f, courier, REDLOCK_GUARDS_ON);
-    redlock_request request = waiting_request(KEY);
-    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
-    struct call *first = begin_acquire(f, client, &request);
-    struct call *second = begin_acquire(f, client, &request);
-
-    wait_in_line(f, KEY, 1);
-    courier_keep_copies(courier);
-    assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    assert_int_equal(await(f, first), REDLOCK_OK);
-    assert_int_equal(let_go(f, first->lock), REDLOCK_OK);
-    assert_int_equal(await(f, second), REDLOCK_OK);
-    wait_holders(f, KEY, FIVE);
-    courier_deliver_copies(f, courier);
-    wait_all_answered(f, client);
-    assert_int_equal(holders(f, KEY), FIVE);
-    assert_int_equal(extend(f, second->lock, 0), REDLOCK_OK);
-    assert_int_equal(let_go(f, second->lock), REDLOCK_OK);
-    wait_line_over(f, KEY);
-    wait_released(f, KEY);
-}
-
-/* The messages arrive when the masters have taken the key back and given it to the next in line. */
-static void messages_that_come_after_the_claim_do_not_count(void **state) {
-    struct fixture *f = *state;
-    struct courier *courier = courier_create(f);
-    redlock_client *slow = courier_client(f, courier, REDLOCK_GUARDS_ON);
-    redlock_request request = waiting_request(KEY);
-    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
-    struct call *late = begin_acquire(f, slow, &request);
-
-    wait_in_line(f, KEY, 1);
-    struct call *next = begin_acquire(f, connect_client(f), &request);
-    wait_in_line(f, KEY, 2);
-    wait_all_answered(f, slow);
-    courier_hold(courier, CLIENT);
-    courier_hold(courier, SERVER);
-    assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    assert_int_equal(await(f, next), REDLOCK_OK);
-    courier_pass(courier, SERVER);
-    wait_delivered(f, courier);
-    assert_true(courier_pushes(courier) >= FIVE);
-    assert_int_equal(late->ended, 0);
-    courier_pass(courier, CLIENT);
-    wait_all_answered(f, slow);
-    assert_int_equal(late->ended, 0);
-    assert_int_equal(extend(f, next->lock, 0), REDLOCK_OK);
-    let_go_to(f, next->lock, &late, 1);
-    wait_line_over(f, KEY);
-}
 
 /* -------------------------------------------------------------------------------------- rights */
 
@@ -132,55 +22,6 @@ struct lack {
     const char *rules;
     const char *named;
 };
-
-/* Returns the number of warnings about a node's messages that contain the text. */
-static size_t warnings(struct fixture *f, size_t node, const char *text) {
-    char start[64];
-    size_t count = 0;
-
-    snprintf(start, sizeof(start),
-             "node 127.0.0.1:%d: no messages: ", masters_port(f->masters, node));
-    for (size_t i = 0; i < f->diary.count && i < DIARY_LINES; i++) {
-        const char *line = f->diary.lines[i];
-
-        count += strstr(line, start) != NULL && strstr(line, text) != NULL;
-    }
-    return count;
-}
-
-/* Makes a client of a user that lacks rights. */
-static redlock_client *connect_without(struct fixture *f, const struct lack *lack) {
-    char text[FIVE][64];
-    const char *uris[FIVE];
-
-    for (size_t i = 0; i < FIVE; i++) {
-        char command[160];
-
-        snprintf(command, sizeof(command), "ACL SETUSER app on >pw ~* &* +@all %s", lack->rules);
-        tell(f, i, i + 1, command);
-        snprintf(text[i], sizeof(text[i]), "redis://app:pw@127.0.0.1:%d",
-                 masters_port(f->masters, i));
-        uris[i] = text[i];
-    }
-    redlock_options options = patient_options(f, uris, FIVE);
-    return connect_with(f, &options);
-}
-
-struct naming {
-    struct fixture *f;
-    const char *text;
-};
-
-static bool is_named_at_all(void *arg) {
-    const struct naming *naming = arg;
-
-    for (size_t i = 0; i < FIVE; i++) {
-        if (warnings(naming->f, i, naming->text) == 0) {
-            return false;
-        }
-    }
-    return true;
-}
 
 static void leave_at_once(struct call *call, void *arg) {
     (void)arg;
@@ -243,13 +84,12 @@ static void wait_asked(struct fixture *f, size_t times) {
 static void without_a_right_waiting_is_polling(void **state) {
     struct fixture *f = *state;
     const struct lack *lack = f->row;
-    redlock_client *client = connect_without(f, lack);
-    struct naming naming = {f, lack->named};
+    redlock_client *client = connect_without(f, lack->rules);
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct call *calls[WAITERS];
 
     begin_waiters(f, client, calls);
-    run_until(f, is_named_at_all, &naming, "the missing right is named at all nodes");
+    wait_warnings(f, "no messages", lack->named);
     wait_asked(f, 5);
     cut_user(f, client);
     assert_none_ended(calls);
@@ -257,7 +97,7 @@ static void without_a_right_waiting_is_polling(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     await_waiters(f, calls);
     for (size_t i = 0; i < FIVE; i++) {
-        assert_int_equal(warnings(f, i, lack->named), 1);
+        assert_int_equal(warnings(f, i, "no messages", lack->named), 1);
     }
     assert_int_equal(f->diary.levels[REDLOCK_LOG_ERROR], 0);
     wait_line_over(f, KEY);
@@ -299,7 +139,7 @@ static void places_are_taken_again_after_a_restart(void **state) {
     masters_kill(f->masters, 3);
     masters_kill(f->masters, 4);
     assert_int_equal(calls[0]->ended + calls[1]->ended, 0);
-    let_go_to(f, lock, calls, 2);
+    take_turns(f, lock, calls, 2);
     wait_line_over(f, KEY);
 }
 
@@ -353,7 +193,7 @@ static void places_move_to_new_channels(void **state) {
     wait_listening(f, KEY, 0, 1);
     wait_in_line(f, KEY, 1); /* the place of before is gone */
     wait_connected(f, holder, FIVE);
-    let_go_to(f, lock, &call, 1);
+    take_turns(f, lock, &call, 1);
     wait_line_over(f, KEY);
     wait_released(f, KEY); /* no claim was left to end by itself */
 }
@@ -414,8 +254,8 @@ static void at_full_masters_waiting_is_polling(void **state) {
     wait_line_over(f, KEY);
 }
 
-/* Masters that are full when the holder releases cannot pass the key on: the key is free then. */
-static void full_masters_free_the_key(void **state) {
+/* Masters that are full when the holder releases pass the key on all the same: none needs room. */
+static void full_masters_pass_the_key_on(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
@@ -425,12 +265,9 @@ static void full_masters_free_the_key(void **state) {
     wait_in_line(f, KEY, 1);
     tell(f, 0, FIVE, "CONFIG SET maxmemory 1");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    wait_holders(f, KEY, 0);
-    wait_asked(f, 5);
-    assert_none_ended(calls);
+    await_waiters(f, calls);
     assert_in_range(complaints(f), 0, FIVE);
     tell(f, 0, FIVE, "CONFIG SET maxmemory 0");
-    await_waiters(f, calls);
     wait_line_over(f, KEY);
 }
 
@@ -449,37 +286,26 @@ static void the_masters_with_room_are_enough(void **state) {
         calls[i] = begin_acquire(f, client, &request);
         wait_listening(f, KEY, 2, (long long)i + 1);
     }
-    let_go_to(f, lock, calls, 2);
+    take_turns(f, lock, calls, 2);
     wait_line_over(f, KEY);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ON_POST("a_tenth_of_the_messages_is_lost", .lost_percent = 10, .guards = REDLOCK_GUARDS_ON,
-                .turns = 15),
-        ON_POST("a_tenth_of_the_messages_is_lost_where_locks_are_confirmed", .lost_percent = 10,
-                .guards = REDLOCK_GUARDS_OFF, .turns = 15),
-        ON_POST("a_third_of_the_messages_is_lost", .lost_percent = 33, .fenced = true,
-                .guards = REDLOCK_GUARDS_ON, .turns = 3),
-        ON_POST("all_messages_are_lost", .lost_percent = 100, .guards = REDLOCK_GUARDS_ON,
-                .turns = 2),
-        ON_POST("all_messages_come_twice", .doubles = true, .guards = REDLOCK_GUARDS_ON,
-                .turns = 30),
-        ON_POST("all_messages_of_fenced_locks_come_twice", .doubles = true, .fenced = true,
-                .guards = REDLOCK_GUARDS_ON, .turns = 30),
-        ON_FIVE_MASTERS(a_copy_does_not_give_away_a_lock_that_was_handed_over),
-        ON_FIVE_MASTERS(messages_that_come_after_the_claim_do_not_count),
         ON_LACK("without_a_channel_waiting_is_polling", "resetchannels", "&redlock:*"),
         ON_LACK("without_subscribe_waiting_is_polling", "-subscribe", "+subscribe"),
         ON_LACK("without_publish_waiting_is_polling", "-publish", "+publish"),
         ON_LACK("without_a_queue_waiting_is_polling", "resetkeys ~" KEY " ~" REDLOCK_MARKER_KEY,
                 "~" KEY "::queue"),
+        ON_LACK("without_zadd_waiting_is_polling", "-zadd", "+zadd"),
+        ON_LACK("without_zrem_waiting_is_polling", "-zrem", "+zrem"),
+        ON_LACK("without_zrange_waiting_is_polling", "-zrange", "+zrange"),
         ON_FIVE_MASTERS(places_are_taken_again_after_a_restart),
         ON_CUT("places_outlive_the_connections", "CLIENT KILL TYPE normal SKIPME yes"),
         ON_CUT("places_outlive_the_subscriptions", "CLIENT KILL TYPE pubsub"),
         ON_FIVE_MASTERS(a_place_is_given_up_as_a_debt),
         ON_FIVE_MASTERS(at_full_masters_waiting_is_polling),
-        ON_FIVE_MASTERS(full_masters_free_the_key),
+        ON_FIVE_MASTERS(full_masters_pass_the_key_on),
         ON_FIVE_MASTERS(the_masters_with_room_are_enough),
     };
 

@@ -1,6 +1,6 @@
 /*
  * Checks tokens, the claims of locks, and the news told to applications. The commands on the wire
- * are checked by check_wire.c.
+ * are checked by check_sent.c, check_effects.c and check_promises.c.
  */
 #include "checker.h"
 
@@ -22,7 +22,7 @@ void check_init(struct checker *checker, struct network *network, unsigned keys)
     memset(checker->set_last, 0xff, sizeof(checker->set_last));
     memset(checker->released_last, 0xff, sizeof(checker->released_last)); /* NO_TOKEN */
     LIST_INIT(&checker->holds);
-    checker->passes.taker = NO_TOKEN;
+    check_passes_clear(&checker->passes);
 }
 
 void check_finish(struct checker *checker) {
@@ -34,6 +34,9 @@ void check_finish(struct checker *checker) {
 
 /* ---- tokens ---- */
 
+/* The first of the digits that are a token's number: behind those that name a place. */
+#define NUMBER_AT PLACE_LENGTH
+
 /* Returns the token of the try before, of the same request, which stands in `text`, or NULL. */
 static const struct token *try_before(const struct checker *checker,
                                       const struct event_base *process, const char *text) {
@@ -43,7 +46,6 @@ static const struct token *try_before(const struct checker *checker,
     return is_mine && !token->is_over && !token->is_between && token->handovers == 0 ? token : NULL;
 }
 
-/* The token's first eight digits are its number. */
 void check_new_token(struct event_base *process, char text[41]) {
     struct checker *checker = checker_of(process->world);
     if (checker->load != NULL) {
@@ -69,8 +71,9 @@ void check_new_token(struct event_base *process, char text[41]) {
                             .failed = process->failed,
                             .moves = checker->moves[process->index]};
     struct rng *rng = &process->world->rng;
-    snprintf(token->text, sizeof(token->text), "%08" PRIx32 "%016" PRIx64 "%016" PRIx64,
-             checker->token_count, rng_next(rng), rng_next(rng));
+    uint64_t first = rng_next(rng);
+    snprintf(token->text, sizeof(token->text), "%016" PRIx64 "%04x%08" PRIx32 "%012" PRIx64, first,
+             (unsigned)(rng_next(rng) & 0xffff), checker->token_count, rng_next(rng) >> 16);
     memcpy(text, token->text, sizeof(token->text));
     checker->token_count++;
 }
@@ -81,12 +84,20 @@ uint32_t check_token_of(const struct checker *checker, const char *text, size_t 
         return NO_TOKEN;
     }
     for (unsigned i = 0; i < 8; i++) {
-        unsigned digit = (unsigned)(text[i] <= '9' ? text[i] - '0' : text[i] - 'a' + 10);
+        char c = text[NUMBER_AT + i];
+        unsigned digit = (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
         number = number << 4 | (digit & 15);
     }
-    return number < checker->token_count && memcmp(checker->tokens[number].text, text, 40) == 0
+    return number < checker->token_count && memcmp(checker->tokens[number].text + NUMBER_AT,
+                                                   text + NUMBER_AT, TOKEN_LENGTH - NUMBER_AT) == 0
                ? number
                : NO_TOKEN;
+}
+
+uint32_t check_token_of_lock(const struct checker *checker, const redlock_lock *lock) {
+    char text[TOKEN_LENGTH + 1];
+    token_unpack(text, lock->token);
+    return check_token_of(checker, text, TOKEN_LENGTH);
 }
 
 unsigned check_key_of(const struct checker *checker, const struct word *name) {
@@ -111,7 +122,7 @@ struct hold *check_hold_of(const struct checker *checker, uint32_t token) {
 
 uint64_t check_claimed_end(const redlock_lock *lock) {
     return lock->lease.state == LEASE_HELD || lock->lease.state == LEASE_RENEWING
-               ? lock->lease.validity_end
+               ? lock->lease.holding.validity_end
                : 0;
 }
 
@@ -352,24 +363,35 @@ static void check_nobody_stays(struct checker *checker, const struct hold *hold)
 
 /* ---- what applications are told ---- */
 
+/*
+ * Returns whether the library took the lock by pushes: in the round of QUEUE itself, or in one that
+ * confirmed them, which a lock without a fence has for nothing else.
+ */
+static bool is_by_pushes(const redlock_lock *lock) {
+    const struct round *round = &lock->flight->round;
+    return round->pushed != 0 || (round->kind == ROUND_RAISE && !lock->lease.terms->fenced);
+}
+
 void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, uint32_t keys,
                 redlock_mode mode, uint64_t min_validity) {
     struct checker *checker = checker_of(process->world);
     uint64_t now = tempo_read(&process->clock, checker->world->now);
-    uint32_t number = check_token_of(checker, lock->token, 40);
+    uint32_t number = check_token_of_lock(checker, lock);
     checker->acquired++;
     if (number == NO_TOKEN) {
         violate(checker->world, INVARIANT_TOKENS, "a lock with a token of nobody");
         return;
     }
     struct token *token = &checker->tokens[number];
+    uint64_t began = lock->flight != NULL ? lock->flight->round.start : lock->lease.asked_at;
     *hold = (struct hold){.process = process,
                           .lock = lock,
                           .key = (unsigned)__builtin_ctz(keys),
                           .keys = keys,
                           .is_reader = mode == REDLOCK_READER,
                           .token = number,
-                          .began = tempo_true(&process->clock, lock->flight->round.start)};
+                          .began = tempo_true(&process->clock, began)};
+    checker->waiting.taken += !token->is_between && is_by_pushes(lock);
     token->is_between = false;
     if (!token->is_acquired) {
         token->is_acquired = true;
@@ -455,7 +477,7 @@ void check_fence(const struct hold *hold, uint64_t began_at) {
         }
     }
     checker->fenced += is_fenced;
-    checker->raised += hold->lock->flight->round.kind == ROUND_RAISE;
+    checker->raised += hold->lock->flight != NULL && hold->lock->flight->round.kind == ROUND_RAISE;
 }
 
 void check_used(struct hold *hold) {
@@ -515,7 +537,7 @@ void check_extended(struct hold *hold, uint64_t asked_at) {
 
 void check_over(struct event_base *process, const redlock_lock *lock) {
     struct checker *checker = checker_of(process->world);
-    uint32_t number = check_token_of(checker, lock->token, 40);
+    uint32_t number = check_token_of_lock(checker, lock);
     if (number != NO_TOKEN) {
         struct token *token = &checker->tokens[number];
         token->is_over = true;

@@ -91,17 +91,22 @@ struct look {
     unsigned moves; /* changes of the process's lists by then */
 };
 
+/* Number of channels that are remembered of a token: those of all nodes, several times. */
+#define CHANNELS_MAX 32
+
 /* A token, and the servers' keys for it. */
 struct token {
     char text[41];
     struct event_base *process;
-    unsigned life;        /* number of the life of the process's client */
-    unsigned key;         /* least of its keys; KEYS_MAX: not sent yet */
-    uint32_t keys;        /* mask: all its keys */
-    uint64_t first_sent;  /* instant of the first send, by the process's clock */
-    int64_t ticket;       /* its request's ticket; 0: none was sent */
-    bool is_redrawn;      /* whether the request has got another ticket once */
-    bool is_placed;       /* whether a place was asked for under the token */
+    unsigned life;                /* number of the life of the process's client */
+    unsigned key;                 /* least of its keys; KEYS_MAX: not sent yet */
+    uint32_t keys;                /* mask: all its keys */
+    uint64_t first_sent;          /* instant of the first send, by the process's clock */
+    int64_t ticket;               /* its request's ticket; 0: none was sent */
+    bool is_redrawn;              /* whether the request has got another ticket once */
+    bool is_placed;               /* whether a place was asked for under the token */
+    uint32_t asked[CHANNELS_MAX]; /* marks of the latest channels that were sent with it */
+    unsigned asked_count;
     uint64_t acquired_at; /* true instant of the news that it is acquired */
     unsigned handovers;   /* number of requests that it was handed over to */
     bool is_between;      /* whether the latest of them is to be told of that yet */
@@ -151,7 +156,16 @@ struct passes {
     } list[PASSES_MAX];
     unsigned count;
     bool is_mixed;  /* whether the command gives places to several waiters as well */
+    bool is_joint;  /* whether the command is about several keys */
     uint32_t taker; /* token that the command has given the key, if it asks for one place */
+    uint32_t told[KEYS_MAX]; /* token whose client was told when the key will be free */
+};
+
+/* The waiters that servers have told of permits lately. */
+#define TOLD_MAX 256
+struct told {
+    unsigned server;
+    char place[20]; /* the first digits of their tokens */
 };
 
 /* Grants of a server to a process that its replicas have yet to confirm. */
@@ -163,6 +177,29 @@ struct unconfirmed {
         uint64_t promised;
     } grants[UNCONFIRMED_MAX];
     unsigned count;
+};
+
+/* The lines in which requests wait. */
+enum waiting_line {
+    WAITING_FOR_KEY,
+    WAITING_SEVERAL,
+    WAITING_READERS,
+    WAITING_PERMITS,
+    WAITING_LINES
+};
+
+/* Numbers that show that requests wait in line at all. */
+struct waiting {
+    uint64_t placed[WAITING_LINES]; /* answers that gave a place, or confirmed one */
+    uint64_t pushed;                /* keys that a push gave to a client, at its arrival */
+    uint64_t taken; /* acquisitions by pushes, confirmed or not, as the library's own round says */
+};
+
+/* The upper bound of a server's clock less a process's that the server's beats prove. */
+struct clock_bound {
+    bool is_known;
+    int64_t ahead;
+    uint64_t at; /* instant by the process's clock: the bound grows by drift from then on */
 };
 
 struct load_world;
@@ -211,6 +248,7 @@ struct checker {
     int64_t set_back_ms[SERVERS_MAX]; /* sum of the setbacks of the servers' clocks so far: keys
                                          live longer by this */
     struct heard heard[PROCESSES_MAX][SERVERS_MAX];
+    struct clock_bound clock_bounds[PROCESSES_MAX][SERVERS_MAX];
     bool has_guards;
     uint64_t disturbed_at[PROCESSES_MAX]; /* instant of the process's latest pause or preemption */
     unsigned
@@ -218,6 +256,8 @@ struct checker {
 
     uint32_t wait_replicas; /* number of replicas that have to confirm a grant; 0: none */
     struct passes passes;
+    struct told told[TOLD_MAX];
+    unsigned told_count; /* number of those told so far */
     struct unconfirmed unconfirmed[PROCESSES_MAX][SERVERS_MAX];
     struct stay stays[STAYS_MAX];
     unsigned stay_count; /* number of stays so far */
@@ -232,8 +272,9 @@ struct checker {
     uint64_t shared;         /* readers that were let in while another reader was */
     uint64_t excused;        /* holds that were valid beside another one, and are excused */
     uint64_t looks;          /* questions about keys that were answered with certainty */
-    uint64_t passed;         /* keys that servers passed on to waiters */
-    uint64_t handed_over;    /* locks that went to another request of their client */
+    struct waiting waiting;
+    uint64_t passed;      /* keys that servers passed on to waiters */
+    uint64_t handed_over; /* locks that went to another request of their client */
 };
 
 void check_init(struct checker *checker, struct network *network, unsigned keys);
@@ -248,7 +289,8 @@ struct effect *check_effects(const struct link *link, const struct words *words,
                              const struct reply *reply, unsigned *count);
 bool check_is_beat(const struct words *words);
 /* Notes a text that a server has published, in the middle of a command, to `heard` subscribers. */
-void check_published(struct world *world, const struct word *text, unsigned heard);
+void check_published(struct world *world, const struct master *master, const struct word *text,
+                     unsigned heard);
 /* Notes that a message of the link's channel has arrived. */
 void check_listens(struct event_base *process, struct link *link);
 

@@ -2,7 +2,9 @@
  * Compares the commands sent, carried out, and answered with the news told to applications.
  *
  * A renewal is known by the connections over which it was sent: answers come in order, so that the
- * answer to the latest renewal is the one after which none is open.
+ * answer to the latest renewal is the one after which none is open. A request that raises its
+ * counter or confirms its place sends a renewal's command, too: such a round is a part of the
+ * acquisition, and not counted among the renewals that must be spread.
  */
 #include "check_load.h"
 
@@ -191,8 +193,10 @@ static void renewal_sent(struct crowd_lock *lock, const struct link *link) {
         renewal->open[server].count = 0;
     }
     renewal->open[server].count++;
-    crowd->sent[crowd->tenth % TENTHS]++;
-    crowd->sent_to[server]++;
+    if (lock->state != CROWD_ASKS) {
+        crowd->sent[crowd->tenth % TENTHS]++;
+        crowd->sent_to[server]++;
+    }
     if (renewal->unsuccessful > failures_most(crowd->load) &&
         renewal->since > crowd->load->back_at) {
         violate(crowd->process.world, INVARIANT_STORM, "lock %u was renewed %u times in vain",

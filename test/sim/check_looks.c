@@ -12,7 +12,7 @@
 /* ---- the end of a client ---- */
 
 static struct token *token_of(const redlock_lock *lock, struct checker *checker) {
-    uint32_t number = check_token_of(checker, lock->token, 40);
+    uint32_t number = check_token_of_lock(checker, lock);
     return number != NO_TOKEN ? &checker->tokens[number] : NULL;
 }
 

@@ -5,8 +5,9 @@
  * such a waiter stands there; a request keeps the ticket of its first try. From these follows that
  * a request with a place at a quorum is served before each request that is made later: a quorum of
  * grants for the latter would need a server that has a place for the former. (Requests that do not
- * stand in line take a free key.) Inside a client only those are served out of turn who were
- * waiting when the client acquired the lock.
+ * stand in line take a free key. A request for several keys stands in line for one of them, that
+ * somebody had, and may be overtaken at the others.) Inside a client only those are served out of
+ * turn who were waiting when the client acquired the lock.
  */
 #include "checker.h"
 
@@ -40,6 +41,30 @@ void check_ticket(struct checker *checker, uint32_t number, const struct word *t
     }
 }
 
+uint32_t check_channel_mark(const char *name, size_t length) {
+    uint32_t mark = UINT32_C(2166136261); /* FNV-1a */
+    for (size_t i = 0; i < length; i++) {
+        mark = (mark ^ (unsigned char)name[i]) * UINT32_C(16777619);
+    }
+    return mark != 0 ? mark : 1;
+}
+
+bool check_has_asked(const struct token *token, uint32_t mark) {
+    bool has_asked = false;
+    for (unsigned i = 0; i < CHANNELS_MAX; i++) {
+        has_asked |= token->asked[i] == mark;
+    }
+    return has_asked;
+}
+
+void check_asks_for_place(struct checker *checker, uint32_t number, const struct word *channel) {
+    struct token *token = &checker->tokens[number];
+    uint32_t mark = check_channel_mark(channel->text, channel->length);
+    if (!check_has_asked(token, mark)) {
+        token->asked[token->asked_count++ % CHANNELS_MAX] = mark;
+    }
+}
+
 void check_listens(struct event_base *process, struct link *link) {
     struct checker *checker = checker_of(process->world);
     char *heard = checker->channels[process->index][link->server->master.index];
@@ -70,12 +95,8 @@ static const struct store_key *queue_of(const struct checker *checker, struct ma
     return queue != NULL && queue->type == STORE_SET ? queue : NULL;
 }
 
-/*
- * Returns the connection on which the client of a place, "<value> <channel> ...", is subscribed to
- * its channel, as far as the server knows; NULL when there is none.
- */
-static const struct link *listener_of(const struct checker *checker, const struct master *master,
-                                      const struct member *place) {
+const struct link *check_listener_of(const struct checker *checker, const struct master *master,
+                                     const struct member *place) {
     const char *blank = memchr(place->name, ' ', place->length);
     const struct link *link;
     if (blank == NULL) {
@@ -106,16 +127,41 @@ static const struct member *first_of(const struct checker *checker, struct maste
     for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
         const struct member *place = &queue->set.list[i];
         if (place->length > 40 && (first == NULL || is_before(place, first->score, first->name)) &&
-            listener_of(checker, master, place) != NULL) {
+            check_listener_of(checker, master, place) != NULL) {
             first = place;
         }
     }
     return first;
 }
 
+/* Returns whether a place is that of a waiter for several keys: "... <form> <idle> <names>". */
+static bool is_of_several(const struct member *place) {
+    unsigned blanks = 0;
+    for (size_t i = 0; i < place->length; i++) {
+        blanks += place->name[i] == ' ';
+    }
+    return blanks == 5;
+}
+
+/*
+ * Returns whether the command has passed a key on before a waiter for several could come into the
+ * key's queue, from that of another key: the command is about several keys, has passed several
+ * on, or has found a waiter that does not listen.
+ */
+static bool passes_in_turn(const struct passes *passes) {
+    bool is_found = passes->is_joint || passes->count > 1;
+    for (unsigned i = 0; i < passes->count; i++) {
+        is_found |= passes->list[i].heard == 0;
+    }
+    return is_found;
+}
+
 void check_turn(struct checker *checker, struct master *master, uint32_t number, unsigned key) {
     const struct token *token = &checker->tokens[number];
     const struct member *first = first_of(checker, master, key);
+    if (first != NULL && is_of_several(first) && passes_in_turn(&checker->passes)) {
+        return;
+    }
     if (first != NULL && is_before(first, token->ticket, token->text)) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u gives key %u to token %" PRIu32 ", but token %" PRIu32
@@ -147,19 +193,96 @@ static bool is_open(const struct checker *checker, struct master *master, unsign
     return is_found;
 }
 
+/* Returns whether a place, "<value> <channel> <claim> <form> <idle>", is a reader's. */
+static bool is_of_reader(const struct member *place) {
+    const char *end = place->name + place->length;
+    const char *blank = place->name;
+    for (unsigned i = 0; i < 3 && blank != NULL; i++) {
+        blank = memchr(blank, ' ', (size_t)(end - blank));
+        blank += blank != NULL;
+    }
+    return blank != NULL && blank < end && *blank == 'r';
+}
+
+/* Returns the first member of a key's queue; NULL when there is none. */
+static const struct member *head_of(const struct checker *checker, struct master *master,
+                                    unsigned key) {
+    const struct store_key *queue = queue_of(checker, master, key);
+    const struct member *head = NULL;
+    for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
+        const struct member *place = &queue->set.list[i];
+        bool is_first = head == NULL || place->score < head->score ||
+                        (place->score == head->score && memcmp(place->name, head->name, 40) < 0);
+        head = place->length > 40 && is_first ? place : head;
+    }
+    return head;
+}
+
+/* Returns whether the server leaves the key to others than the first in line for a while. */
+static bool is_left_to_others(const struct checker *checker, struct master *master, unsigned key) {
+    const struct member *head = head_of(checker, master, key);
+    bool is_noted = check_beside(checker, master, key, WRITER_SUFFIX) != NULL;
+    return is_open(checker, master, key) || (head != NULL && is_of_reader(head) && is_noted);
+}
+
+bool check_is_awaited(const struct checker *checker, struct master *master, unsigned key) {
+    return is_flagged(master) && first_of(checker, master, key) != NULL &&
+           !is_open(checker, master, key);
+}
+
+void check_let_in(struct checker *checker, struct master *master, unsigned key) {
+    const char *name = checker->keys[key];
+    const struct member *head = head_of(checker, master, key);
+    bool is_shared = check_is_shared(master_find(master, name, strlen(name))) &&
+                     check_alive(checker, master, key) > 0;
+    if (is_shared && head != NULL && is_of_reader(head) &&
+        !is_left_to_others(checker, master, key)) {
+        violate(checker->world, INVARIANT_ORDER,
+                "node %u keeps a reader of key %u out that is first in line (token %" PRIu32 ")",
+                master->index, key, check_token_of(checker, head->name, 40));
+    }
+}
+
 void check_freed(struct checker *checker, struct master *master, uint32_t number, unsigned key) {
     const char *name = checker->keys[key];
     const struct token *token = &checker->tokens[number];
     bool had_it = !checker->server_clocks_jump && /* the key may have expired */
                   token->keeps_until[master->index][key] > checker->world->now;
-    if (token->is_reader || !had_it || master_find(master, name, strlen(name)) != NULL) {
+    if (!had_it || master_find(master, name, strlen(name)) != NULL) {
         return;
     }
     const struct member *first = first_of(checker, master, key);
-    if (first != NULL && is_flagged(master) && !is_open(checker, master, key)) {
+    if (first != NULL && is_flagged(master) && !is_left_to_others(checker, master, key)) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u frees key %u of token %" PRIu32 ", while token %" PRIu32 " stands in line",
                 master->index, key, number, check_token_of(checker, first->name, 40));
+    }
+}
+
+/* Returns whether a key is there with the value of nobody. */
+static bool is_nobodys(const struct store_key *key) {
+    static const char nobody[] = "0000000000000000000000000000000000000000";
+    return key != NULL && key->type == STORE_STRING && key->value_length >= sizeof(nobody) - 1 &&
+           memcmp(key->value, nobody, sizeof(nobody) - 1) == 0;
+}
+
+void check_announced(struct checker *checker, struct master *master, uint32_t number,
+                     unsigned key) {
+    const char *name = checker->keys[key];
+    const struct token *token = &checker->tokens[number];
+    bool had_it = !checker->server_clocks_jump && /* the key may have expired */
+                  token->keeps_until[master->index][key] > checker->world->now;
+    if (!had_it || !is_nobodys(master_find(master, name, strlen(name)))) {
+        return;
+    }
+    const struct member *first = first_of(checker, master, key);
+    uint32_t waiter = first != NULL ? check_token_of(checker, first->name, 40) : NO_TOKEN;
+    if (first != NULL && is_flagged(master) && !is_open(checker, master, key) &&
+        checker->passes.told[key] != waiter) {
+        violate(checker->world, INVARIANT_ORDER,
+                "node %u leaves key %u for a while, and does not tell token %" PRIu32
+                ", which is first in line",
+                master->index, key, waiter);
     }
 }
 
@@ -184,11 +307,35 @@ void check_places(const struct checker *checker, struct master *master, unsigned
     const struct store_key *queue = queue_of(checker, master, key);
     for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
         const struct member *place = &queue->set.list[i];
-        const struct link *listener = listener_of(checker, master, place);
+        const struct link *listener = check_listener_of(checker, master, place);
         if (listener != NULL && listener->conn != NULL) {
             check(checker, master, key, place->name, 40);
         }
     }
+}
+
+/* ---- clocks ---- */
+
+int64_t check_drifted(const struct checker *checker, uint64_t passed) {
+    return (int64_t)((double)passed * checker->drift / (1 - checker->drift));
+}
+
+int64_t check_proven_ahead(const struct checker *checker, const struct event_base *process,
+                           unsigned server, uint64_t now) {
+    const struct clock_bound *bound = &checker->clock_bounds[process->index][server];
+    return bound->is_known ? bound->ahead + check_drifted(checker, now - bound->at) : INT64_MIN;
+}
+
+void check_beat(struct checker *checker, const struct event_base *process, unsigned server,
+                uint64_t time_us, uint64_t sent_at) {
+    uint64_t now = tempo_read(&process->clock, checker->world->now);
+    int64_t known = check_proven_ahead(checker, process, server, now);
+    int64_t ahead = (int64_t)(time_us * 1000 - sent_at) + check_drifted(checker, now - sent_at);
+    checker->clock_bounds[process->index][server] = (struct clock_bound){
+        .is_known = true,
+        .ahead = known != INT64_MIN && known < ahead ? known : ahead,
+        .at = now,
+    };
 }
 
 /* ---- pushes ---- */
@@ -224,7 +371,7 @@ void check_heard_of(struct checker *checker, struct master *master, const struct
 
 void check_parting(struct event_base *process, const redlock_lock *lock) {
     struct checker *checker = checker_of(process->world);
-    uint32_t number = check_token_of(checker, lock->token, 40);
+    uint32_t number = check_token_of_lock(checker, lock);
     if (number == NO_TOKEN || !lock->is_parting) {
         return;
     }
@@ -239,7 +386,7 @@ void check_parting(struct event_base *process, const redlock_lock *lock) {
 void check_handed_over(struct event_base *process, const redlock_lock *lock, uint64_t began_at,
                        uint32_t most) {
     struct checker *checker = checker_of(process->world);
-    uint32_t number = check_token_of(checker, lock->token, 40);
+    uint32_t number = check_token_of_lock(checker, lock);
     if (number == NO_TOKEN || !checker->tokens[number].is_between) {
         return;
     }

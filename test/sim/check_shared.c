@@ -1,5 +1,6 @@
 /* Checks keys that readers share: the list of readers, and the note of a writer that waits. */
 #include "checker.h"
+#include "claims.h"
 
 #include "wire/command.h"
 
@@ -96,9 +97,18 @@ static void check_kept_out(struct checker *checker, struct master *master, uint3
     }
 }
 
-/* Checks that a reader is let in only if no writer waits. */
+/*
+ * Checks that a reader is let in by SHARE only if no writer waits, and beside readers only if
+ * nobody stands in line.
+ */
 static void check_room(struct checker *checker, struct master *master, uint32_t number) {
     const struct token *token = &checker->tokens[number];
+    if (is_let_in(checker, master, number) && check_alive(checker, master, token->key) > 1 &&
+        check_is_awaited(checker, master, token->key)) {
+        violate(checker->world, INVARIANT_ORDER,
+                "node %u lets in a reader of key %u past those in line (token %" PRIu32 ")",
+                master->index, token->key, number);
+    }
     if (is_let_in(checker, master, number) && find_note(checker, master, token->key) != NULL) {
         violate(checker->world, INVARIANT_LIVENESS,
                 "node %u lets in a reader of key %u while a writer waits (token %" PRIu32 ")",

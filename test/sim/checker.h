@@ -4,7 +4,7 @@
 
 #include "check.h"
 
-#include "wire/script.h"
+struct form;
 
 static inline struct checker *checker_of(const struct world *world) {
     return world->checker;
@@ -12,6 +12,9 @@ static inline struct checker *checker_of(const struct world *world) {
 
 /* Returns the number of a token that was given out; NO_TOKEN for any other text. */
 uint32_t check_token_of(const struct checker *checker, const char *text, size_t length);
+
+/* Returns the number of the token of a lock's latest try; NO_TOKEN if there was none. */
+uint32_t check_token_of_lock(const struct checker *checker, const redlock_lock *lock);
 
 /* Returns the key's number; key_count for any other name. */
 unsigned check_key_of(const struct checker *checker, const struct word *name);
@@ -53,19 +56,19 @@ bool check_is_shared(const struct store_key *key);
 /* Returns the least value among the keys of a token: the value that holds for all of them. */
 uint64_t check_least(const uint64_t values[KEYS_MAX], uint32_t keys);
 
-/*
- * The form of a script call: the first key and the first argument of each lock are the lock's own.
- */
-struct form {
-    enum script script;
-    unsigned keys, arguments; /* of each lock; 0 keys: the arguments tell their number */
-    bool is_reader;
-    unsigned leading; /* number of arguments before those of the locks */
-};
-
 /* Checks a script call that has run, before its effects are noted with the tokens. */
 void check_shared_call(struct checker *checker, struct master *master, const struct words *words,
                        const struct form *form);
+
+/*
+ * Notes the effect of a command with the token on the key `name`. Returns whether the token has the
+ * key now. `is_late`: the connection on which the command was sent has ended.
+ */
+bool check_note_effect(struct checker *checker, struct master *master, const struct word *name,
+                       uint32_t number, bool is_late, struct effect *effect);
+
+/* Notes the keys that a command has passed on, once those that it has freed are noted. */
+void check_note_passes(struct checker *checker, struct master *master);
 
 /* Checks all readers: one command on the list may concern all of them. */
 void check_readers(struct checker *checker);
@@ -92,6 +95,40 @@ void check_flag(struct checker *checker, struct master *master, unsigned key);
  */
 void check_freed(struct checker *checker, struct master *master, uint32_t number, unsigned key);
 
+/* Checks that no reader is first in line for a key that readers hold. */
+void check_let_in(struct checker *checker, struct master *master, unsigned key);
+
+/* Returns whether anybody who listens stands in line for a key that is not left to others. */
+bool check_is_awaited(const struct checker *checker, struct master *master, unsigned key);
+/*
+ * Returns the connection on which the client of a place, "<value> <channel> ...", is subscribed to
+ * its channel, as far as the server knows; NULL when there is none.
+ */
+const struct link *check_listener_of(const struct checker *checker, const struct master *master,
+                                     const struct member *place);
+
+/* Notes that a server tells a waiter of a permit. */
+struct push;
+void check_permit_told(struct checker *checker, const struct master *master,
+                       const struct push *push);
+
+/* Checks that a permit is not given to a token, of this value, before its turn in the line. */
+void check_permit_turn(struct checker *checker, struct master *master, uint32_t number,
+                       const char *value, bool is_in_line);
+
+/* Checks that somebody in line was told of a permit that a token had, if it is free now. */
+void check_permit_freed(struct checker *checker, struct master *master, uint32_t number,
+                        unsigned key);
+
+/* Checks that a waiter that has left stands in no line. */
+void check_permit_left(struct checker *checker, struct master *master, const struct word *value);
+
+/* Checks that the first in line who listens is told of a key that its release has left there. */
+void check_announced(struct checker *checker, struct master *master, uint32_t number, unsigned key);
+
+/* Begins a command that may pass keys on. */
+void check_passes_clear(struct passes *passes);
+
 /* Checks that a waiter that has left stands in no queue. */
 void check_left(struct checker *checker, struct master *master, const struct word *value,
                 const struct word *name);
@@ -102,8 +139,30 @@ typedef void check_place(const struct checker *checker, const struct master *mas
 void check_places(const struct checker *checker, struct master *master, unsigned key,
                   check_place *check);
 
+/* Returns the most by which two clocks drift apart in a time. */
+int64_t check_drifted(const struct checker *checker, uint64_t passed);
+
+/* Notes a beat, "the server's clock was at time_us": it was read after the process sent it. */
+void check_beat(struct checker *checker, const struct event_base *process, unsigned server,
+                uint64_t time_us, uint64_t sent_at);
+
+/*
+ * Returns the least by which a server's clock may be ahead of the process's at most, as far as
+ * beats prove; INT64_MIN before the first one.
+ */
+int64_t check_proven_ahead(const struct checker *checker, const struct event_base *process,
+                           unsigned server, uint64_t now);
+
+/* Returns a number that stands for the name of a channel; never 0. */
+uint32_t check_channel_mark(const char *name, size_t length);
+
+/* Returns whether a place was asked for under the token on a channel, by its mark. */
+bool check_has_asked(const struct token *token, uint32_t mark);
+
+/* Notes that a place is asked for on a channel. */
+void check_asks_for_place(struct checker *checker, uint32_t number, const struct word *channel);
+
 /* Checks for how long a key is passed on. */
-struct push;
 void check_claim(struct checker *checker, const struct push *push);
 
 /* Checks that the waiter listens that a key was passed on to, and that has the key now. */

@@ -25,6 +25,7 @@ static struct world *world_of(const struct crowd *crowd) {
 static void on_lost(redlock_lock *handle, redlock_status status, void *arg) {
     struct crowd_lock *lock = arg;
     struct crowd *crowd = lock->crowd;
+    crowd->process.work += WORK_OF_CALLBACK;
     if (status == REDLOCK_ECLOSED) {
         return;
     }
@@ -58,6 +59,7 @@ static void ask_for_next(struct crowd *crowd);
 static void on_acquired(redlock_lock *handle, redlock_status status, void *arg) {
     struct crowd_lock *lock = arg;
     struct crowd *crowd = lock->crowd;
+    crowd->process.work += WORK_OF_CALLBACK;
     (void)handle;
     if (status == REDLOCK_ECLOSED) {
         return;
@@ -113,6 +115,7 @@ unsigned crowd_asks(const struct crowd *crowd) {
 static void on_contended(redlock_lock *handle, redlock_status status, void *arg) {
     struct crowd_lock *lock = arg;
     struct crowd *crowd = lock->crowd;
+    crowd->process.work += WORK_OF_CALLBACK;
     if (status == REDLOCK_ECLOSED) {
         return;
     }

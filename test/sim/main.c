@@ -27,6 +27,7 @@ struct totals {
     uint64_t fenced, raised, stayed;
     uint64_t permits_held, permits_second, permits_later;
     uint64_t shared, looks, excused;
+    struct waiting waiting;
     uint64_t passed, handed_over;
     struct {
         uint64_t seeds, acquired, overlaps, seeds_with_overlap;
@@ -170,6 +171,11 @@ static void add(struct totals *totals, const struct run_result *result) {
     totals->shared += result->shared;
     totals->looks += result->looks;
     totals->excused += result->excused;
+    for (unsigned i = 0; i < WAITING_LINES; i++) {
+        totals->waiting.placed[i] += result->waiting.placed[i];
+    }
+    totals->waiting.pushed += result->waiting.pushed;
+    totals->waiting.taken += result->waiting.taken;
     totals->passed += result->passed;
     totals->handed_over += result->handed_over;
     totals->by_cause[result->cause].seeds++;
@@ -210,6 +216,39 @@ static void run_all(const struct options *options, const char *program, struct t
     totals->seconds = seconds_now() - began;
 }
 
+/* Number of seeds that are enough for requests to wait in each line. */
+#define SEEDS_TO_WAIT 200
+
+static bool complain_unless(uint64_t count, const char *what) {
+    if (count == 0) {
+        fprintf(stderr, "redlock-sim: nobody waits in all these worlds: no %s\n", what);
+    }
+    return count > 0;
+}
+
+/*
+ * Tells whether requests waited in line: in worlds where masters refuse all places, or clients
+ * count no push, waiting is polling, and no invariant is violated. A run that ended early may be
+ * too short.
+ */
+static bool have_waited(const struct options *options, const struct totals *totals) {
+    static const char *const places[WAITING_LINES] = {
+        [WAITING_FOR_KEY] = "place in line for a key",
+        [WAITING_SEVERAL] = "place in line for several keys",
+        [WAITING_READERS] = "place in line for a share",
+        [WAITING_PERMITS] = "place in line for a permit",
+    };
+    bool good = true;
+    if (options->demand.profile == PROFILE_LOAD || totals->seeds < SEEDS_TO_WAIT) {
+        return true;
+    }
+    for (unsigned i = 0; i < WAITING_LINES; i++) {
+        good = complain_unless(totals->waiting.placed[i], places[i]) && good;
+    }
+    good = complain_unless(totals->waiting.pushed, "key pushed to its waiter") && good;
+    return complain_unless(totals->waiting.taken, "lock taken by pushes") && good;
+}
+
 static void print_json(const struct options *options, const struct totals *totals) {
     printf("{\"profile\": \"%s\", \"seeds\": %" PRIu64 ", \"events\": %" PRIu64
            ", \"acquired\": %" PRIu64 ", \"released\": %" PRIu64 ", \"lost\": %" PRIu64
@@ -218,13 +257,14 @@ static void print_json(const struct options *options, const struct totals *total
            ", \"raised\": %" PRIu64 ", \"stayed\": %" PRIu64
            ", \"permits\": {\"acquired\": %" PRIu64 ", \"second\": %" PRIu64 ", \"later\": %" PRIu64
            "}, \"shared\": %" PRIu64 ", \"looks\": %" PRIu64 ", \"excused\": %" PRIu64
-           ", \"passed\": %" PRIu64 ", \"handed_over\": %" PRIu64,
+           ", \"passed\": %" PRIu64 ", \"handed_over\": %" PRIu64 ", \"pushed\": %" PRIu64
+           ", \"taken\": %" PRIu64,
            profile_name(options->demand.profile), totals->seeds, totals->events, totals->acquired,
            totals->released, totals->lost, totals->failed, totals->violations,
            (double)totals->seeds / totals->seconds, (double)totals->simulated / 1e9, totals->fenced,
            totals->raised, totals->stayed, totals->permits_held, totals->permits_second,
            totals->permits_later, totals->shared, totals->looks, totals->excused, totals->passed,
-           totals->handed_over);
+           totals->handed_over, totals->waiting.pushed, totals->waiting.taken);
     if (options->demand.profile == PROFILE_BROKEN) {
         fputs(", \"broken\": {", stdout);
         for (unsigned i = CAUSE_AMNESIA; i <= CAUSE_PAUSES; i++) {
@@ -270,5 +310,5 @@ int main(int argc, char **argv) {
     } else {
         print_summary(&options, &totals);
     }
-    return totals.violations > 0;
+    return totals.violations > 0 || !have_waited(&options, &totals);
 }

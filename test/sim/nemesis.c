@@ -116,7 +116,6 @@ static void restart_late(struct nemesis *nemesis) {
         forget_keys(server);
     }
     mishap_stop(nemesis, server, until);
-    nemesis->out_until = until;
 }
 
 static void slow_down(struct nemesis *nemesis) {

@@ -12,8 +12,7 @@ struct nemesis {
     struct app *apps;
     const struct plan *plan;
     struct task task;
-    uint64_t out_until; /* instant at which the last server that was kept out is back */
-    uint64_t set_back;  /* sum of the setbacks of clocks */
+    uint64_t set_back; /* sum of the setbacks of clocks */
     unsigned jumps_back;
     uint64_t clock_rests_until[SERVERS_MAX]; /* no further jump of the server's clock until then */
 };

@@ -328,7 +328,7 @@ static unsigned publish(const void *owner, const struct word *channel, const str
             count++;
         }
     }
-    check_published(server->network->world, text, count);
+    check_published(server->network->world, master, text, count);
     return count;
 }
 

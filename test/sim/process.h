@@ -78,7 +78,8 @@ struct event_base {
 #define WORK_OF_OCCURRENCE 5
 #define WORK_OF_TIMER 5
 #define WORK_OF_COMMAND 2
-#define WORK_OF_LOCK 1 /* in a command, or in an answer */
+#define WORK_OF_LOCK 1     /* in a command, or in an answer */
+#define WORK_OF_CALLBACK 5 /* of the application */
 
 /* The process whose code is running; NULL outside of processes. */
 extern struct event_base *running;

@@ -2,6 +2,7 @@
 
 #include "app.h"
 #include "check.h"
+#include "line_watch.h"
 #include "load.h"
 #include "mover.h"
 #include "nemesis.h"
@@ -18,6 +19,7 @@ struct run {
     struct app apps[PROCESSES_MAX];
     struct nemesis nemesis;
     struct mover mover;
+    struct line_watch watch;
 };
 
 static void name_keys(struct run *run) {
@@ -75,6 +77,7 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
         run->network.servers[i].master.store.is_reticent = plan->is_reticent;
         master_seem_old(&run->network.servers[i].master, plan->db);
     }
+    line_watch_init(&run->watch);
     mover_init(&run->mover, &run->world, run->apps, plan);
     nemesis_init(&run->nemesis, &run->network, run->apps, plan);
 }
@@ -86,8 +89,30 @@ static void enter(struct run *run, enum phase phase) {
     }
 }
 
+/* Runs the world until an instant, and looks at the lines meanwhile. */
+static void run_until(struct run *run, uint64_t until) {
+    while (run->world.now < until && !run->world.violated) {
+        uint64_t next = run->world.now + LINE_WATCH_MS * MS;
+        world_run_until(&run->world, next < until ? next : until);
+        for (unsigned i = 0; i < run->plan.processes && !run->world.violated; i++) {
+            line_watch_look(&run->watch, &run->apps[i]);
+        }
+    }
+}
+
 static void pass(struct run *run, uint64_t ms) {
-    world_run_until(&run->world, run->world.now + ms * MS);
+    run_until(run, run->world.now + ms * MS);
+}
+
+/* Returns the time until the last server is back that is down. */
+static uint64_t outage_ms(const struct run *run) {
+    uint64_t now = run->world.now;
+    uint64_t last = now;
+    for (unsigned i = 0; i < run->plan.nodes; i++) {
+        uint64_t until = run->network.servers[i].down_until;
+        last = until > last ? until : last;
+    }
+    return (last - now) / MS;
 }
 
 /*
@@ -96,9 +121,7 @@ static void pass(struct run *run, uint64_t ms) {
  */
 static uint64_t settling_ms(const struct run *run) {
     const redlock_options *options = &run->plan.options;
-    uint64_t now = run->world.now;
-    uint64_t out_ms = run->nemesis.out_until > now ? (run->nemesis.out_until - now) / MS : 0;
-    return out_ms + run->nemesis.set_back / MS + 3 * options->stall_timeout_ms +
+    return outage_ms(run) + run->nemesis.set_back / MS + 3 * options->stall_timeout_ms +
            4 * options->reconnect_delay_max_ms + 2000;
 }
 
@@ -197,6 +220,7 @@ static void report(const struct run *run, uint64_t began_at, struct run_result *
                                   .shared = checker->shared,
                                   .looks = checker->looks,
                                   .excused = checker->excused,
+                                  .waiting = checker->waiting,
                                   .passed = checker->passed,
                                   .handed_over = checker->handed_over};
     memcpy(result->violation, run->world.violation, sizeof(result->violation));
@@ -220,7 +244,7 @@ void run_seed(uint64_t seed, const struct demand *demand, FILE *trace, struct ru
     memset(&run, 0, sizeof(run));
     begin(&run, seed, demand, trace);
     uint64_t began_at = run.world.now;
-    world_run_until(&run.world, began_at + run.plan.duration);
+    run_until(&run, began_at + run.plan.duration);
     if (!run.world.violated) {
         settle(&run);
     }

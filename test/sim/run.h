@@ -2,6 +2,7 @@
 #ifndef REDLOCK_SIM_RUN_H
 #define REDLOCK_SIM_RUN_H
 
+#include "check.h"
 #include "plan.h"
 #include "world.h"
 
@@ -19,6 +20,7 @@ struct run_result {
     uint64_t fenced, raised, stayed;
     uint64_t permits_held, permits_second, permits_later;
     uint64_t shared, looks, excused;
+    struct waiting waiting;
     uint64_t passed, handed_over;
 };
 

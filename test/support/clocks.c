@@ -2,6 +2,7 @@
 
 #include "clocks.h"
 
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,6 +11,9 @@
 static uint64_t passed_ms;
 static time_t wall_offset;
 static time_t suspended;
+static bool is_stopped;
+static uint64_t stopped_at; /* by the kernel's clock, in ns */
+static uint64_t stood;      /* ns for which the clocks have stood still before */
 
 void pass_time(uint64_t ms) {
     passed_ms += ms;
@@ -21,6 +25,32 @@ void set_wall_clock(time_t seconds) {
 
 void set_suspended(time_t seconds) {
     suspended = seconds;
+}
+
+static uint64_t kernel_time(void) {
+    struct timespec now;
+
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NANOS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+void stop_time(void) {
+    stopped_at = kernel_time();
+    is_stopped = true;
+}
+
+void resume_time(void) {
+    stood += kernel_time() - stopped_at;
+    is_stopped = false;
+}
+
+/* Takes off the time for which the clocks have stood still. */
+static void stand_still(struct timespec *time) {
+    uint64_t off = stood + (is_stopped ? kernel_time() - stopped_at : 0);
+    uint64_t left = (uint64_t)time->tv_sec * NANOS_PER_SECOND + (uint64_t)time->tv_nsec - off;
+
+    time->tv_sec = (time_t)(left / NANOS_PER_SECOND);
+    time->tv_nsec = (long)(left % NANOS_PER_SECOND);
 }
 
 static void add_ms(struct timespec *time, uint64_t ms) {
@@ -35,6 +65,9 @@ static void add_ms(struct timespec *time, uint64_t ms) {
 int clock_gettime(clockid_t clock, struct timespec *now) {
     int result = (int)syscall(SYS_clock_gettime, clock, now);
 
+    if (clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID) {
+        stand_still(now);
+    }
     switch (clock) {
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:

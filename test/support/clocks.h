@@ -19,6 +19,10 @@ void pass_time(uint64_t ms);
 /* Sets the wall clock ahead by `seconds`, in all. */
 void set_wall_clock(time_t seconds);
 
+/* Has all clocks stand still, but for pass_time, or go on from there. */
+void stop_time(void);
+void resume_time(void);
+
 /* Suspends the machine for `seconds`, in all: the monotonic clock stands still meanwhile. */
 void set_suspended(time_t seconds);
 

@@ -21,6 +21,14 @@ redlock_request waiting_request(const char *key) {
     return request;
 }
 
+redlock_request waiting_request_of(const char *key, redlock_mode mode, uint32_t permits) {
+    redlock_request request = waiting_request(key);
+
+    request.mode = mode;
+    request.permits = permits;
+    return request;
+}
+
 static bool is_away(const struct fixture *f, size_t master) {
     return masters_pid(f->masters, master) == 0 || (f->frozen & (1u << master)) != 0;
 }
@@ -67,6 +75,23 @@ void wait_listening(struct fixture *f, const char *key, size_t from, long long c
 
     snprintf(what, sizeof(what), "each master has %lld in line who listen", count);
     run_until(f, is_at_all, &expected, what);
+}
+
+void take_turn(struct fixture *f, struct call *call) {
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+}
+
+void take_turns(struct fixture *f, redlock_lock *lock, struct call *const *calls, size_t count) {
+    let_go(f, lock);
+    for (size_t i = 0; i < count; i++) {
+        await(f, calls[i]);
+        assert_ended(calls[i], REDLOCK_OK);
+        for (size_t k = i + 1; k < count; k++) {
+            assert_int_equal(calls[k]->ended, 0);
+        }
+        assert_int_equal(let_go(f, calls[i]->lock), REDLOCK_OK);
+    }
 }
 
 void wait_line_over(struct fixture *f, const char *key) {

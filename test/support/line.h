@@ -10,6 +10,9 @@
 /* Returns a request with a long TTL and a watchdog, that waits in line for ever. */
 redlock_request waiting_request(const char *key);
 
+/* Returns such a request of a mode, for one of so many permits; 0: for the key itself. */
+redlock_request waiting_request_of(const char *key, redlock_mode mode, uint32_t permits);
+
 /* Runs the loop until each master has so many waiters in the key's queue. */
 void wait_in_line(struct fixture *f, const char *key, long long length);
 
@@ -19,6 +22,15 @@ void wait_in_line(struct fixture *f, const char *key, long long length);
  * entries.
  */
 void wait_listening(struct fixture *f, const char *key, size_t from, long long count);
+
+/* Waits for the lock that a call asked for, and releases the lock: both must succeed. */
+void take_turn(struct fixture *f, struct call *call);
+
+/*
+ * Releases the lock, and asserts that the calls then have their turns, one after the other, in this
+ * order.
+ */
+void take_turns(struct fixture *f, redlock_lock *lock, struct call *const *calls, size_t count);
 
 /* Runs the loop until no waiter and no holder is left at any master. */
 void wait_line_over(struct fixture *f, const char *key);

@@ -135,6 +135,19 @@ void wait_executed(struct fixture *f, size_t master, const char *command, size_t
     run_until(f, is_executed, &wanted, what);
 }
 
+size_t scripts_at(struct fixture *f, size_t master) {
+    return executed(f, master, "evalsha") + executed(f, master, "eval");
+}
+
+size_t script_calls(struct fixture *f) {
+    size_t calls = 0;
+
+    for (size_t i = 0; i < masters_count(f->masters); i++) {
+        calls += scripts_at(f, i);
+    }
+    return calls;
+}
+
 long long master_number(struct fixture *f, size_t master, const char *field) {
     char name[64];
 
@@ -150,4 +163,22 @@ void freeze(struct fixture *f, size_t master) {
 void thaw(struct fixture *f, size_t master) {
     masters_continue(f->masters, master);
     f->frozen &= ~(1u << master);
+}
+
+void kill_masters(struct fixture *f, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        masters_kill(f->masters, i);
+    }
+}
+
+void freeze_masters(struct fixture *f, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        freeze(f, i);
+    }
+}
+
+void thaw_masters(struct fixture *f, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        thaw(f, i);
+    }
 }

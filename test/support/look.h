@@ -35,6 +35,10 @@ void rival_frees(struct fixture *f, size_t from, size_t to, const char *key);
 /* Returns how often the master has executed a command, such as "set", since its start. */
 size_t executed(struct fixture *f, size_t master, const char *command);
 
+/* Return how many calls of scripts the master, or all masters together, have executed. */
+size_t scripts_at(struct fixture *f, size_t master);
+size_t script_calls(struct fixture *f);
+
 /* Runs the loop until the master has executed the command `times` times. */
 void wait_executed(struct fixture *f, size_t master, const char *command, size_t times);
 
@@ -44,6 +48,11 @@ long long master_number(struct fixture *f, size_t master, const char *field);
 /* Stops a master, and continues it. */
 void freeze(struct fixture *f, size_t master);
 void thaw(struct fixture *f, size_t master);
+
+/* Kill, freeze or thaw the masters `from` to `to - 1`. */
+void kill_masters(struct fixture *f, size_t from, size_t to);
+void freeze_masters(struct fixture *f, size_t from, size_t to);
+void thaw_masters(struct fixture *f, size_t from, size_t to);
 
 /* Sends a command without arguments to masters `from` to `to - 1`; asserts that none refuses. */
 void tell(struct fixture *f, size_t from, size_t to, const char *command);

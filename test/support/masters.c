@@ -11,6 +11,7 @@
 #include "masters.h"
 
 #include "folder.h"
+#include "patience.h"
 #include "port.h"
 
 #include <arpa/inet.h>
@@ -29,11 +30,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ANSWER_TIMEOUT_S 60
-#define POLL_INTERVAL_NS 2000000
 /* The kernel bounds the path of a socket. */
 #define PATH_SIZE sizeof(((struct sockaddr_un *)NULL)->sun_path)
 
@@ -250,26 +249,20 @@ static void print_log(const struct master *master) {
 }
 
 static int wait_until_up(struct master *master) {
-    const struct timespec interval = {.tv_nsec = POLL_INTERVAL_NS};
-    struct timespec now;
-    time_t limit;
+    struct patience patience = {0};
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    limit = now.tv_sec + ANSWER_TIMEOUT_S;
     while (!answers_ping(master)) {
-        clock_gettime(CLOCK_MONOTONIC, &now);
         if (waitpid(master->pid, NULL, WNOHANG) == master->pid) {
             master->pid = 0;
             fprintf(stderr, "masters: the server ended while it started; its log:\n");
             print_log(master);
             return -1;
         }
-        if (now.tv_sec > limit) {
+        if (!patience_lasts(&patience, (uint64_t)ANSWER_TIMEOUT_S * 1000)) {
             fprintf(stderr, "masters: the server does not answer PING; its log:\n");
             print_log(master);
             return -1;
         }
-        nanosleep(&interval, NULL);
     }
     return 0;
 }

@@ -7,6 +7,7 @@
 struct rival {
     struct rivals *all;
     redlock_client *client;
+    redlock_request request;
     unsigned number, turn;
     redlock_lock *lock; /* NULL: not inside */
 };
@@ -74,12 +75,14 @@ static void on_acquired(struct call *call, void *arg) {
 static void begin_turn(struct rival *rival) {
     struct rivals *all = rival->all;
 
-    if (rival->turn == all->options.turns) {
+    bool is_over = all->options.is_over != NULL && all->options.is_over(all->options.arg);
+
+    if (is_over || rival->turn == all->options.turns) {
         all->done++;
         return;
     }
     rival->turn++;
-    struct call *call = begin_acquire(all->f, rival->client, &all->options.request);
+    struct call *call = begin_acquire(all->f, rival->client, &rival->request);
     call->then = on_acquired;
     call->then_arg = rival;
 }
@@ -95,21 +98,27 @@ struct rivals *rivals_create(struct fixture *f, const struct rivals_options *opt
 }
 
 void rivals_begin(struct rivals *rivals, redlock_client *client) {
+    rivals_begin_for(rivals, client, &rivals->options.request);
+}
+
+void rivals_begin_for(struct rivals *rivals, redlock_client *client,
+                      const redlock_request *request) {
     struct rival *rival = &rivals->each[rivals->count];
 
     assert_in_range(rivals->count, 0, MOST - 1);
-    *rival = (struct rival){.all = rivals, .client = client, .number = rivals->count++};
+    *rival = (struct rival){
+        .all = rivals, .client = client, .request = *request, .number = rivals->count++};
     begin_turn(rival);
 }
 
-static bool are_done(void *arg) {
-    const struct rivals *rivals = arg;
+bool rivals_are_done(void *rivals) {
+    const struct rivals *all = rivals;
 
-    return rivals->done == rivals->count;
+    return all->count > 0 && all->done == all->count;
 }
 
 void wait_rivals(struct fixture *f, struct rivals *rivals) {
-    run_until(f, are_done, rivals, "all rivals have had their turns");
+    run_until(f, rivals_are_done, rivals, "all rivals have had their turns");
 }
 
 unsigned rivals_intrusions(const struct rivals *rivals) {

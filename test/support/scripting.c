@@ -107,17 +107,19 @@ static void push_range(lua_State *state) {
     }
 }
 
-/* Pushes the result of ZRANGE key score score BYSCORE, of one score. */
-static void push_equals(lua_State *state) {
+/* Pushes the result of ZRANGE key least most BYSCORE. */
+static void push_between(lua_State *state) {
     size_t length;
     const char *name = luaL_checklstring(state, 2, &length);
     const struct store_key *key = store_find(current, name, length);
     const struct set *set = key != NULL && key->type == STORE_SET ? &key->set : NULL;
-    int64_t score = (int64_t)luaL_checknumber(state, 3);
+    bool is_open = strcmp(luaL_checkstring(state, 3), "-inf") == 0;
+    int64_t least = is_open ? INT64_MIN : (int64_t)luaL_checknumber(state, 3);
+    int64_t most = (int64_t)luaL_checknumber(state, 4);
     const struct member *member = NULL;
     lua_newtable(state);
     for (int count = 1; set != NULL && (member = set_next(set, member)) != NULL;) {
-        if (member->score == score) {
+        if (member->score >= least && member->score <= most) {
             lua_pushlstring(state, member->name, member->length);
             lua_rawseti(state, -2, count++);
         }
@@ -135,7 +137,7 @@ static bool push_list(lua_State *state) {
         return true;
     }
     if (asks_for(state, "zrange", 5) && strcmp(luaL_checkstring(state, 5), "byscore") == 0) {
-        push_equals(state);
+        push_between(state);
         return true;
     }
     if (asks_for(state, "zrange", 5)) {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SET_NAME_MAX 160
+#define SET_NAME_MAX 640
 
 struct member {
     char name[SET_NAME_MAX];

@@ -177,11 +177,14 @@ static struct reply run_zadd(struct store *store, const struct words *words) {
     struct reply refusal;
     int64_t score;
     struct store_key *key = find_set(store, words, &refusal);
-    if (words->count != 4 || !read_score(&words->word[2], &score)) {
-        return error("ERR value is not a valid float");
-    }
     if (refusal.type == REPLY_ERROR) {
         return refusal;
+    }
+    if (words->count == 5 && word_is(&words->word[2], "xx")) {
+        return integer(0); /* of a member that is not there, as scripts have it */
+    }
+    if (words->count != 4 || !read_score(&words->word[2], &score)) {
+        return error("ERR value is not a valid float");
     }
     key = key != NULL ? key : store_add(store, &words->word[1]);
     key->type = STORE_SET;
@@ -248,9 +251,13 @@ static struct reply run_zrank(struct store *store, const struct words *words) {
     return integer(set_rank(&key->set, member));
 }
 
-/* EXISTS key */
+/* EXISTS key... */
 static struct reply run_exists(struct store *store, const struct words *words) {
-    return integer(find_word(store, &words->word[1]) != NULL);
+    unsigned found = 0;
+    for (unsigned i = 1; i < words->count; i++) {
+        found += find_word(store, &words->word[i]) != NULL;
+    }
+    return integer(found);
 }
 
 static struct reply run_ok(struct store *store, const struct words *words) {

@@ -214,6 +214,55 @@ static void node_lost_in_a_release(struct app *app) {
     }
 }
 
+/* ---- watched keys ---- */
+
+static bool is_watched(const void *arg) {
+    (void)arg;
+    return masters_watching() == MASTERS_COUNT || faults_struck() > 0;
+}
+
+/* Makes a connected client that holds KEY, which all masters watch unless something has failed. */
+static struct hold *begin_watched(struct app *app) {
+    redlock_request request = app_request(KEY);
+    request.ttl_ms = 9000;
+    request.watchdog = true;
+    request.watch_key = true;
+    struct hold *hold = open_connected(app) ? hold_for(app, &request) : NULL;
+    if (hold != NULL) {
+        world_wait(is_watched, NULL, "all masters watch the key");
+        if (faults_struck() > 0) {
+            world_pass_ms(20);
+        }
+    }
+    return hold;
+}
+
+static bool has_all(const void *arg) {
+    (void)arg;
+    return masters_having(KEY) == MASTERS_COUNT || faults_struck() > 0;
+}
+
+static void watched_and_topped_up(struct app *app) {
+    struct hold *hold = begin_watched(app);
+    if (hold != NULL) {
+        masters_forget(FIRST, KEY);
+        world_wait(has_all, NULL, "the key is set again");
+        world_pass_ms(20);
+        let_go(hold);
+        wait_free(app);
+    }
+}
+
+static void watched_and_lost(struct app *app) {
+    struct hold *hold = begin_watched(app);
+    if (hold != NULL) {
+        masters_forget(MASTERS_ALL, KEY);
+        wait_lost(hold);
+        EXPECT(hold->lost == REDLOCK_ELOST);
+        let_go(hold);
+    }
+}
+
 static const struct scenario scenarios[] = {
     ON_SOCKETS(watchdog_renews),
     ON_SOCKETS(watchdog_ends),
@@ -224,6 +273,8 @@ static const struct scenario scenarios[] = {
     ON_SOCKETS(lost_to_another),
     ON_SOCKETS(lost_with_the_nodes),
     ON_SOCKETS(topped_up),
+    ON_SOCKETS(watched_and_topped_up),
+    ON_SOCKETS(watched_and_lost),
     ON_SOCKETS(release_many),
     ON_SOCKETS(release_more_than_one_call_takes),
     ON_SOCKETS(scripts_forgotten),

@@ -6,6 +6,7 @@
 #include "port.h"
 #include "seat.h"
 #include "store.h"
+#include "wire/command.h"
 #include "wire/script.h"
 #include "world.h"
 
@@ -47,13 +48,14 @@ struct master {
     int listener;    /* -1 while it is stopped */
     struct door door;
     enum manner manner;
+    bool watches; /* the next change of a key by hand is to be told */
     struct store store;
     LIST_HEAD(, link) links;
     char uris[ADDRESS_COUNT][96];
 };
 
 static struct master masters[MASTERS_COUNT];
-static unsigned asked, released, pushed;
+static unsigned asked, released, pushed, probed;
 static char name_server[32];
 
 /* ---- listening ---- */
@@ -175,8 +177,24 @@ static unsigned publish(const void *owner, const struct word *channel, const str
             count++;
         }
     }
-    pushed += strncmp(text->text, "probe:", 6) != 0 ? count : 0;
+    bool is_probe = strncmp(text->text, "probe:", 6) == 0;
+    *(is_probe ? &probed : &pushed) += count;
     return count;
+}
+
+/* Tells of a key that was changed by hand, where some key is watched. */
+static void tell_change(struct master *master, const char *key) {
+    struct link *link;
+    LIST_FOREACH(link, &master->links, link) {
+        link->is_mute |= master->manner == MANNER_MUTE;
+        if (master->watches && link->channel[0] != '\0' && !link->is_mute) {
+            seat_say_text(&link->seat,
+                          "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n");
+            seat_say_bulk(&link->seat, key, strlen(key));
+            seat_send(&link->seat, link->fd, SIZE_MAX);
+        }
+    }
+    master->watches = false;
 }
 
 static void copy_words(struct words *words, const struct command *command) {
@@ -217,7 +235,8 @@ static bool calls(const struct words *words, enum script script) {
 static unsigned count_released(const struct words *words, const struct reply *reply) {
     unsigned count = 0;
     bool is_release = calls(words, SCRIPT_RELEASE) || calls(words, SCRIPT_LEAVE) ||
-                      calls(words, SCRIPT_STAY) || calls(words, SCRIPT_SHARE_END);
+                      calls(words, SCRIPT_STAY) || calls(words, SCRIPT_SHARE_END) ||
+                      calls(words, SCRIPT_SHARE_LEAVE);
     if (is_release && reply->type == REPLY_STRING) {
         for (size_t i = 0; i < reply->length; i++) {
             count += reply->text[i] == 'y';
@@ -235,6 +254,19 @@ static const char *do_stored(struct master *master, const struct words *words) {
     return encode(&reply);
 }
 
+/* Begins to watch a key, and answers the first bytes of its value. */
+static const char *do_look(struct master *master, const struct words *words) {
+    const struct word *name = &words->word[1];
+    const struct store_key *key = store_find(&master->store, name->text, name->length);
+    struct reply reply = {.type = REPLY_STRING, .text = ""};
+    master->watches = true;
+    if (key != NULL) {
+        reply.text = key->value;
+        reply.length = key->value_length < TOKEN_LENGTH ? key->value_length : TOKEN_LENGTH;
+    }
+    return encode(&reply);
+}
+
 static const char *do_other(struct master *master, struct link *link, const struct command *command,
                             const struct words *words) {
     if (command_is(command, "AUTH", NULL)) {
@@ -243,6 +275,12 @@ static const char *do_other(struct master *master, struct link *link, const stru
         CHECK(strcmp(password, MASTERS_PASSWORD) == 0);
         link->is_known = master->manner != MANNER_LOCKED;
         return link->is_known ? "+OK\r\n" : "-WRONGPASS invalid username-password pair\r\n";
+    }
+    if (command_is(command, "CLIENT", "ID")) {
+        return ":7\r\n";
+    }
+    if (command_is(command, "GETRANGE", NULL)) {
+        return do_look(master, words);
     }
     if (command_is(command, "SELECT", "1") || command_is(command, "CLIENT", NULL)) {
         return "+OK\r\n"; /* one database serves for all */
@@ -404,12 +442,14 @@ void masters_forget(unsigned mask, const char *key) {
         if (found != NULL) {
             store_remove(&master->store, found);
         }
+        tell_change(master, key);
     }
 }
 
 void masters_occupy(unsigned mask, const char *key, unsigned ttl_ms) {
     FOR_EACH(master, mask) {
         store_put(&master->store, key, ANOTHER, ttl_ms);
+        tell_change(master, key);
     }
 }
 
@@ -423,6 +463,7 @@ void masters_give_up(unsigned mask, const char *key) {
                                          {ANOTHER, strlen(ANOTHER)}}};
     FOR_EACH(master, mask) {
         store_run(&master->store, &words);
+        tell_change(master, key);
     }
 }
 
@@ -466,6 +507,10 @@ unsigned masters_pushed(void) {
     return pushed;
 }
 
+unsigned masters_probed(void) {
+    return probed;
+}
+
 unsigned masters_asked(void) {
     return asked;
 }
@@ -480,13 +525,22 @@ static void reset_store(struct store *store, unsigned index) {
 }
 
 void masters_reset(void) {
-    asked = released = pushed = 0;
+    asked = released = pushed = probed = 0;
     FOR_EACH(master, MASTERS_ALL) {
         accept_all(master);
+        master->watches = false;
         reset_store(&master->store, (unsigned)(master - masters));
     }
     masters_cut(MASTERS_ALL);
     masters_start(MASTERS_ALL);
     masters_behave(MASTERS_ALL, MANNER_WELL);
     masters_forget_scripts(MASTERS_ALL);
+}
+
+unsigned masters_watching(void) {
+    unsigned count = 0;
+    FOR_EACH(master, MASTERS_ALL) {
+        count += master->watches;
+    }
+    return count;
 }

@@ -75,6 +75,12 @@ unsigned masters_in_line(const char *key);
 /* Returns how often the library has been sent a message, other than its probes, since the reset. */
 unsigned masters_pushed(void);
 
+/* Returns how often the library has been sent a probe since the reset. */
+unsigned masters_probed(void);
+
+/* Returns the number of masters that tell when a key is changed by hand. */
+unsigned masters_watching(void);
+
 /* Returns how often the library has given back a key that it had. */
 unsigned masters_released(void);
 

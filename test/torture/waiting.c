@@ -128,6 +128,56 @@ static void pushed_by_a_client(struct app *apps) {
     }
 }
 
+static bool is_over_or_struck(const void *hold) {
+    return is_over(hold) || faults_struck() > 0;
+}
+
+/* A writer and a reader stand in line behind a reader; the writer gives up, or has its turn. */
+static void written_in_line(struct app *apps, bool gives_up) {
+    redlock_request request = patient_request();
+    request.mode = REDLOCK_READER;
+    struct hold *first = open_connected(&apps[0]) ? hold_for(&apps[0], &request) : NULL;
+    request.mode = REDLOCK_WRITER;
+    struct hold *writer = open_connected(&apps[1]) ? app_acquire(&apps[1], &request) : NULL;
+    if (first == NULL || writer == NULL) {
+        return;
+    }
+    wait_in_line(1);
+    request.mode = REDLOCK_READER;
+    struct hold *second = app_acquire(&apps[1], &request);
+    if (second != NULL) {
+        wait_in_line(2);
+    }
+    if (gives_up && writer->stage == HOLD_ACQUIRING) {
+        app_cancel(writer);
+    }
+    if (!gives_up) {
+        let_go(first);
+        await_held(writer);
+        let_go(writer);
+    }
+    if (second != NULL && gives_up) { /* without memory, the writer's place may be left */
+        world_wait(is_over_or_struck, second, "the second reader is let in");
+    }
+    if (gives_up) {
+        let_go(first);
+    }
+    if (second != NULL) {
+        await_held(second);
+        let_go(second);
+    }
+    wait_free(&apps[1]);
+    EXPECT(masters_in_line(KEY) == 0);
+}
+
+static void written_in_line_behind_a_reader(struct app *apps) {
+    written_in_line(apps, false);
+}
+
+static void a_writer_in_line_gives_up(struct app *apps) {
+    written_in_line(apps, true);
+}
+
 /* One master has the key free before the others: its grant is given up for a new place. */
 static void yielded(struct app *app) {
     redlock_request request = patient_request();
@@ -345,13 +395,18 @@ static void handed_over_in_vain(struct app *app) {
     }
 }
 
-/* The gate is full: the last one stands in line for the next time. */
+static bool can_push_or_struck(const void *arg) {
+    (void)arg;
+    return masters_probed() >= MASTERS_COUNT || faults_struck() > 0;
+}
+
+/* The gate is full: the release behind it carries the last one into line. */
 static void in_line_behind_the_gate(struct app *app) {
     redlock_request request = patient_request();
     struct hold *holds[LINE];
     app->options.max_local_handoffs = 1;
     if (begin_line(app, &request, holds)) {
-        wait_in_line(1);
+        world_wait(can_push_or_struck, NULL, "all masters can push");
         hand_over(holds[0], holds[1]);
         let_go(holds[1]);
         await_held(holds[2]);
@@ -429,6 +484,8 @@ static const struct scenario scenarios[] = {
     ON_SOCKETS(pushed_without_watchdog),
     ON_SOCKETS(pushed_with_a_fence),
     ON_SOCKETS(pushed_by_a_client),
+    ON_SOCKETS(written_in_line_behind_a_reader),
+    ON_SOCKETS(a_writer_in_line_gives_up),
     ON_SOCKETS(yielded),
     ON_SOCKETS(a_push_is_lost),
     ON_SOCKETS(the_channels_break_in_line),

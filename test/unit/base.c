@@ -64,7 +64,7 @@ struct factory {
 };
 
 struct product {
-    struct factory *factory;
+    struct product *own; /* the pool's while the product is spare */
     uint64_t content;
 };
 
@@ -76,13 +76,13 @@ static bool set_up(void *object, void *context) {
         return false;
     }
     factory->set_up++;
-    product->factory = factory;
     return true;
 }
 
-static void take_down(void *object) {
-    struct product *product = object;
-    product->factory->taken_down++;
+static void take_down(void *object, void *context) {
+    struct factory *factory = context;
+    assert_non_null(object);
+    factory->taken_down++;
 }
 
 static const struct pool_kind products = {
@@ -102,6 +102,7 @@ static void test_a_pool_gives_back_what_it_was_given(void **state) {
         struct product *again = pool_take(&pool);
         assert_ptr_equal(again, product);
         assert_int_equal(again->content, 42); /* as its last user left it */
+        again->own = again;
         pool_put(&pool, again);
     }
     assert_int_equal(heap.calls, 1); /* a steady load allocates nothing */

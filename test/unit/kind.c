@@ -48,6 +48,13 @@ static void steps_call_scripts_that_fit(void **state) {
         assert_false(script_takes(kind->keep));
         assert_false(script_takes(kind->release));
         assert_false(script_takes(kind->stay));
+        if (kind->queue != SCRIPT_NONE) {
+            assert_true(script_takes(kind->queue));
+            assert_true(script_infos[kind->queue].has_channel);
+            assert_true(kind->form != '\0' || kind->features & KIND_PERMIT);
+            assert_true(kind->leave != SCRIPT_NONE && !script_takes(kind->leave));
+            assert_true(!kind_is_fenced(kind) || script_counts(kind->queue));
+        }
         if (kind_is_fenced(kind)) {
             assert_true(script_counts(kind->take));
             assert_true(script_counts(kind->top_up));
@@ -56,11 +63,40 @@ static void steps_call_scripts_that_fit(void **state) {
     }
 }
 
+/* Those who wait in line have entries of a form, which scripts tell the kind by. */
+static void kinds_in_line_have_forms_of_their_own(void **state) {
+    static const struct {
+        unsigned features;
+        char form;
+        enum script queue, leave;
+    } rows[] = {
+        {0, '0', SCRIPT_QUEUE, SCRIPT_LEAVE},
+        {KIND_FENCED, '1', SCRIPT_QUEUE, SCRIPT_LEAVE},
+        {KIND_SEVERAL, 's', SCRIPT_QUEUE_SET, SCRIPT_LEAVE},
+        {KIND_SEVERAL | KIND_FENCED, 'f', SCRIPT_QUEUE_SET, SCRIPT_LEAVE},
+        {KIND_PERMIT, '\0', SCRIPT_QUEUE_PERMIT, SCRIPT_PERMIT_END},
+        {KIND_PERMIT | KIND_FENCED, '\0', SCRIPT_QUEUE_PERMIT, SCRIPT_PERMIT_END},
+        {KIND_READER, 'r', SCRIPT_SHARE_QUEUE, SCRIPT_SHARE_LEAVE},
+        {KIND_WRITER, 'w', SCRIPT_QUEUE, SCRIPT_LEAVE},
+        {KIND_WRITER | KIND_FENCED, 'x', SCRIPT_QUEUE, SCRIPT_LEAVE},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct kind *kind = kind_of(rows[i].features);
+        assert_int_equal(kind->form, rows[i].form);
+        assert_int_equal(kind->queue, rows[i].queue);
+        assert_int_equal(kind->leave, rows[i].leave);
+        assert_ptr_equal(kind_at(kind_number(kind)), kind);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kind_has_its_features),
         cmocka_unit_test(features_that_exclude_each_other_are_no_kind),
         cmocka_unit_test(steps_call_scripts_that_fit),
+        cmocka_unit_test(kinds_in_line_have_forms_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -307,7 +307,7 @@ static void test_a_key_that_stays_does_so_from_the_try_that_took_it(void **state
     struct rig rig;
     struct lease_terms terms = rig_terms();
     rig_hold(&rig, &terms, "GGG");
-    assert_int_equal(rig.lease.stay_until, 0);
+    assert_int_equal(rig.lease.holding.stay_until, 0);
     terms.retries = 1;
     terms.min_hold = MS(300);
     rig_start(&rig, &terms, 1);
@@ -317,7 +317,7 @@ static void test_a_key_that_stays_does_so_from_the_try_that_took_it(void **state
     rig_pass(&rig, MS(3));
     rig_votes(&rig, "GGG");
     assert_acquired(&rig, REDLOCK_OK);
-    assert_int_equal(rig.lease.stay_until, second + MS(300));
+    assert_int_equal(rig.lease.holding.stay_until, second + MS(300));
 }
 
 static void test_failing_without_end_goes_on_without_end(void **state) {
@@ -342,17 +342,17 @@ static void test_the_last_try_begins_before_the_end_of_the_wait(void **state) {
         struct rig rig;
         struct lease_terms terms = rig_terms();
         terms.retries = UINT32_MAX;
-        terms.give_up_at = T0 + MS(500);
+        terms.wait = MS(500);
         rig_start(&rig, &terms, seed);
         while (rig.lease.state != LEASE_OVER) {
             if (rig.lease.state == LEASE_ACQUIRING) {
-                assert_true(rig.now < terms.give_up_at);
+                assert_true(rig.now < T0 + terms.wait);
                 assert_int_equal(rig.lease.wake_at, rig.now + MS(50));
             }
             rig_wake_on_time(&rig);
         }
         assert_acquired(&rig, REDLOCK_ENOQUORUM);
-        assert_in_range(rig.now, T0 + MS(300), terms.give_up_at + MS(50));
+        assert_in_range(rig.now, T0 + MS(300), T0 + terms.wait + MS(50));
     }
 }
 
@@ -364,7 +364,7 @@ static void test_no_retry_after_the_end_of_the_wait(void **state) {
         struct rig rig;
         struct lease_terms terms = rig_terms();
         terms.retries = UINT32_MAX;
-        terms.give_up_at = T0 + MS(10);
+        terms.wait = MS(10);
         rig_start(&rig, &terms, 1);
         rig_pass(&rig, failed_at[i]);
         rig_votes(&rig, "GUUU");
@@ -381,11 +381,11 @@ static void test_a_retry_that_is_late_does_not_begin(void **state) {
         struct rig rig;
         struct lease_terms terms = rig_terms();
         terms.retries = UINT32_MAX;
-        terms.give_up_at = T0 + MS(500);
+        terms.wait = MS(500);
         rig_start(&rig, &terms, 1);
         rig_votes(&rig, "UUU");
         assert_state(&rig, LEASE_BACKOFF);
-        rig.now = terms.give_up_at + late[i];
+        rig.now = T0 + terms.wait + late[i];
         rig_wake(&rig);
         assert_acquired(&rig, REDLOCK_ENOQUORUM);
         assert_nothing_sent(&rig);
@@ -398,7 +398,7 @@ static void test_the_shortest_wait_is_one_try(void **state) {
     struct rig rig;
     struct lease_terms terms = rig_terms();
     terms.retries = UINT32_MAX;
-    terms.give_up_at = T0 + MS(1);
+    terms.wait = MS(1);
     rig_start(&rig, &terms, 1);
     assert_int_equal(rig.lease.wake_at, T0 + MS(50));
     rig_wake_on_time(&rig);
@@ -412,7 +412,7 @@ static void test_the_wait_is_outlasted_by_two_node_timeouts_at_most(void **state
     struct rig rig;
     struct lease_terms terms = rig_terms();
     terms.retries = UINT32_MAX;
-    terms.give_up_at = T0 + MS(20);
+    terms.wait = MS(20);
     rig_start(&rig, &terms, 1);
     rig_votes(&rig, "DD");
     rig_wake_on_time(&rig);
@@ -428,7 +428,7 @@ static void test_a_wait_without_end(void **state) {
     struct rig rig;
     struct lease_terms terms = rig_terms();
     terms.retries = UINT32_MAX;
-    terms.give_up_at = NANOS_NEVER;
+    terms.wait = NANOS_NEVER;
     rig_start(&rig, &terms, 1);
     assert_int_equal(rig.lease.wake_at, T0 + MS(50));
     rig.now = NANOS_NEVER / 2;
@@ -492,7 +492,7 @@ static void test_cancel_of_a_try_that_was_never_sent(void **state) {
     struct lease_terms terms = rig_terms();
     struct lease lease;
     struct lease_update update;
-    lease_start(&lease, &terms, 0x1f, 1, T0, &update);
+    lease_start(&lease, &terms, 0x1f, T0, &update);
     assert_int_equal(lease_cancel(&lease, NULL, T0, &update), REDLOCK_OK);
     assert_int_equal(update.undo, 0);
     assert_int_equal(update.acquired, REDLOCK_ECANCELED);
@@ -571,7 +571,7 @@ static void test_only_a_round_has_a_deadline_from_when_it_was_sent(void **state)
         begin_in(&rig, pending[i].state);
         uint64_t wake_at = rig.lease.wake_at;
         rig_pass(&rig, MS(1));
-        lease_sent(&rig.lease, rig.now);
+        lease_sent(&rig.lease, &rig.round, rig.now);
         bool is_pause = pending[i].state == LEASE_BACKOFF;
         assert_int_equal(rig.lease.wake_at, is_pause ? wake_at : rig.now + MS(50));
     }
@@ -629,7 +629,7 @@ static void test_a_fence_that_no_quorum_has_is_raised_first(void **state) {
     assert_state(&rig, LEASE_HELD);
     assert_int_equal(rig.update.acquired, REDLOCK_OK);
     assert_int_equal(rig.lease.fence, 9);
-    assert_int_equal(rig.lease.validity_end, raised_at + MS(10000) - MS(100) - MS(2));
+    assert_int_equal(rig.lease.holding.validity_end, raised_at + MS(10000) - MS(100) - MS(2));
     assert_int_equal(rig.lease.may_hold, 0x1f);
 }
 
@@ -653,7 +653,7 @@ static void test_a_counter_that_is_further_is_raised_to_again(void **state) {
     rig_votes(&rig, "GGG");
     assert_state(&rig, LEASE_HELD);
     assert_int_equal(rig.lease.fence, 10);
-    assert_int_equal(rig.lease.validity_end, raised_at + MS(10000) - MS(100) - MS(2));
+    assert_int_equal(rig.lease.holding.validity_end, raised_at + MS(10000) - MS(100) - MS(2));
 }
 
 static void test_raising_again_ends_with_the_time_of_the_try(void **state) {
@@ -732,7 +732,7 @@ static void test_the_deadline_of_raising_counts_from_when_it_was_sent(void **sta
     struct rig rig;
     begin_raising(&rig);
     rig_pass(&rig, MS(20));
-    lease_sent(&rig.lease, rig.now);
+    lease_sent(&rig.lease, &rig.round, rig.now);
     assert_int_equal(rig.lease.wake_at, rig.now + MS(50));
 }
 
@@ -772,7 +772,7 @@ static void test_when_the_next_try_comes_at_the_latest(void **state) {
     rig_votes(&rig, "EEE");
     rig_wake_on_time(&rig);
     assert_int_equal(lease_next_try_within(&rig.lease, rig.now), 0);
-    terms.give_up_at = T0 + MS(10);
+    terms.wait = MS(10);
     rig_start(&rig, &terms, 1);
     assert_int_equal(lease_next_try_within(&rig.lease, T0), MS(50 + 10 + 50));
     assert_int_equal(lease_next_try_within(&rig.lease, T0 + MS(10)), 0);

@@ -188,7 +188,7 @@ static void test_a_renewal_without_memory_is_tried_again(void **state) {
     rig_out_of_memory(&rig);
     assert_state(&rig, LEASE_HELD);
     assert_int_equal(rig.update.news, 0);
-    uint64_t left = rig.lease.lost_at - rig.now;
+    uint64_t left = rig.lease.holding.lost_at - rig.now;
     assert_in_range(rig.lease.wake_at - rig.now, left / 8 * 3, left / 2);
     rig.without_memory = false;
     rig_wake_on_time(&rig);
@@ -205,7 +205,7 @@ static void test_an_extension_without_memory(void **state) {
     assert_int_equal(rig.update.news, LEASE_EXTENDED);
     assert_int_equal(rig.update.extended, REDLOCK_ENOMEM);
     assert_state(&rig, LEASE_HELD);
-    assert_int_equal(rig.lease.validity_end, T0 + MS(9898));
+    assert_int_equal(rig.lease.holding.validity_end, T0 + MS(9898));
 }
 
 static void test_without_memory_to_the_end(void **state) {

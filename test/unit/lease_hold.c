@@ -41,6 +41,90 @@ static void test_a_renewal_that_was_not_sent_has_no_round_to_expire(void **state
     assert_nothing_sent(&rig);
 }
 
+/* Holds a lock whose key nodes watch. */
+static void hold_watched(struct rig *rig) {
+    struct lease_terms terms = watched();
+    terms.watches = true;
+    rig_hold(rig, &terms, "GGGGG");
+    assert_true(rig->update.watch);
+}
+
+static void test_a_hint_is_looked_into_at_once(void **state) {
+    (void)state;
+    struct rig rig;
+    hold_watched(&rig);
+    rig_pass(&rig, MS(100));
+    rig_hint(&rig);
+    assert_nothing_sent(&rig);
+    rig_wake(&rig);
+    assert_sent(&rig, ROUND_RENEW);
+    rig_votes(&rig, "GGGMM");
+    assert_state(&rig, LEASE_HELD);
+    assert_true(rig.update.watch);
+    assert_int_equal(rig.topped_up, 0x18);
+}
+
+static void test_a_hint_finds_a_loss(void **state) {
+    (void)state;
+    struct rig rig;
+    hold_watched(&rig);
+    rig_pass(&rig, MS(100));
+    rig_hint(&rig);
+    rig_wake(&rig);
+    rig_votes(&rig, "DMM");
+    assert_lost(&rig, REDLOCK_ELOST);
+    assert_false(rig.update.watch);
+    rig_hint(&rig);
+    assert_nothing_sent(&rig);
+}
+
+/* A server that hints without end has the lock renewed four times a second in the end. */
+static void test_hints_without_end_are_looked_into_seldom(void **state) {
+    (void)state;
+    static const uint64_t pauses_ms[] = {20, 40, 80, 160, 250, 250, 250};
+    struct rig rig;
+    hold_watched(&rig);
+    rig_pass(&rig, MS(100));
+    rig_hint(&rig);
+    rig_wake(&rig);
+    for (size_t i = 0; i < COUNT_OF(pauses_ms); i++) {
+        uint64_t asked_at = rig.now;
+        assert_sent(&rig, ROUND_RENEW);
+        rig_hint(&rig);
+        assert_state(&rig, LEASE_RENEWING);
+        rig_votes(&rig, "GGGGG");
+        rig_hint(&rig);
+        assert_int_equal(rig.lease.wake_at, asked_at + MS(pauses_ms[i]));
+        rig_wake_on_time(&rig);
+    }
+    rig_votes(&rig, "GGGGG");
+    rig_wake_on_time(&rig); /* as ever */
+    assert_int_equal(rig.lease.hints, 0);
+}
+
+static void test_without_watching_a_hint_is_nothing(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGGGG");
+    assert_false(rig.update.watch);
+    uint64_t wake_at = rig.lease.wake_at;
+    rig_hint(&rig);
+    assert_int_equal(rig.lease.wake_at, wake_at);
+}
+
+/* No renewal is due any more: the lock is held to its end. */
+static void test_a_hint_behind_the_longest_hold_is_nothing(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    terms.watches = true;
+    terms.max_hold = MS(1);
+    rig_hold(&rig, &terms, "GGGGG");
+    rig_hint(&rig);
+    assert_int_equal(rig.lease.wake_at, rig.lease.holding.lost_at);
+}
+
 static void test_a_watchdog_renews_every_third_of_the_ttl(void **state) {
     (void)state;
     struct rig rig;
@@ -53,7 +137,7 @@ static void test_a_watchdog_renews_every_third_of_the_ttl(void **state) {
         assert_state(&rig, LEASE_RENEWING);
         assert_sent(&rig, ROUND_RENEW);
         assert_int_equal(rig.update.news, 0);
-        assert_int_equal(rig.lease.wake_at, rig.now + (rig.lease.lost_at - rig.now) / 2);
+        assert_int_equal(rig.lease.wake_at, rig.now + (rig.lease.holding.lost_at - rig.now) / 2);
         begun = rig.now;
         rig_pass(&rig, MS(9));
         rig_votes(&rig, "GGG");
@@ -68,7 +152,7 @@ static void test_without_a_watchdog_nothing_is_renewed(void **state) {
     struct rig rig;
     struct lease_terms terms = rig_terms();
     rig_hold(&rig, &terms, "GGG");
-    assert_int_equal(rig.lease.renew_at, NANOS_NEVER);
+    assert_false(rig.lease.renews);
     rig_wake_on_time(&rig);
     assert_lost(&rig, REDLOCK_EEXPIRED);
 }
@@ -108,7 +192,7 @@ static void test_the_loss_is_told_before_the_validity_ends(void **state) {
         rig_start(&rig, &terms, 1);
         rig_pass(&rig, rows[i].took);
         rig_votes(&rig, "GGG");
-        assert_int_equal(rig.lease.validity_end, T0 + rows[i].end);
+        assert_int_equal(rig.lease.holding.validity_end, T0 + rows[i].end);
         assert_int_equal(rig.lease.wake_at, T0 + rows[i].told);
         rig.now = rig.lease.wake_at - 1;
         rig_wake(&rig);
@@ -128,12 +212,12 @@ static void test_locks_that_were_acquired_together_are_renewed_apart(void **stat
         struct lease_terms terms = watched();
         rig_start(&rig, &terms, seed * 7919);
         rig_votes(&rig, "GGG");
-        uint64_t first = rig.lease.renew_at;
+        uint64_t first = rig.lease.wake_at;
         assert_in_range(first, T0 + 1, T0 + INTERVAL);
         parts[(first - T0 - 1) * PARTS / INTERVAL]++;
         rig_wake_on_time(&rig);
         rig_votes(&rig, "GGG");
-        assert_int_equal(rig.lease.renew_at, first + INTERVAL);
+        assert_int_equal(rig.lease.wake_at, first + INTERVAL);
     }
     for (unsigned i = 0; i < PARTS; i++) {
         assert_in_range(parts[i], LOCKS / PARTS / 2, LOCKS / PARTS * 2);
@@ -148,13 +232,13 @@ static void test_a_busy_loop_leaves_locks_apart(void **state) {
         struct lease_terms terms = watched();
         rig_start(&rig, &terms, seed);
         rig_votes(&rig, "GGG");
-        uint64_t first = rig.lease.renew_at;
+        uint64_t first = rig.lease.wake_at;
         rig.now = T0 + MS(5000);
         rig_wake(&rig);
         assert_state(&rig, LEASE_RENEWING);
         rig_votes(&rig, "GGG");
-        assert_in_range(rig.lease.renew_at, rig.now + 1, rig.now + INTERVAL);
-        assert_int_equal((rig.lease.renew_at - first) % INTERVAL, 0);
+        assert_in_range(rig.lease.wake_at, rig.now + 1, rig.now + INTERVAL);
+        assert_int_equal((rig.lease.wake_at - first) % INTERVAL, 0);
     }
 }
 
@@ -172,9 +256,10 @@ static void test_a_failed_renewal_is_tried_again(void **state) {
                 renewals++;
                 rig_votes(&rig, "UUUGG");
                 assert_state(&rig, LEASE_HELD);
-                uint64_t left = rig.lease.lost_at - rig.now;
+                uint64_t left = rig.lease.holding.lost_at - rig.now;
                 uint64_t least = nanos_max(left / 8 * 3, MS(500));
-                assert_in_range(rig.lease.renew_at - rig.now, least, least + left / 8 + MS(11));
+                assert_in_range(rig.lease.wake_at - rig.now, nanos_min(least, left),
+                                nanos_min(least + left / 8 + MS(11), left));
             }
         }
         assert_lost(&rig, REDLOCK_EEXPIRED);
@@ -207,7 +292,7 @@ static void test_a_renewal_is_hurried_when_a_node_comes_up(void **state) {
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GGG");
     assert_false(rig.lease.is_unrenewed);
-    assert_int_equal(rig.lease.hurried, 0);
+    assert_int_equal(rig.lease.holding.hurried, 0);
 }
 
 /* Nodes answer in order: a second question would be answered no earlier than the first one. */
@@ -242,11 +327,11 @@ static void test_a_renewal_is_waited_for_to_the_end(void **state) {
     uint64_t begun = rig.now;
     rig_wake_on_time(&rig);
     assert_true(rig.lease.is_unrenewed);
-    rig.now = rig.lease.lost_at - 1;
+    rig.now = rig.lease.holding.lost_at - 1;
     rig_votes(&rig, "GGG");
     assert_state(&rig, LEASE_HELD);
     assert_false(rig.lease.is_unrenewed);
-    assert_int_equal(rig.lease.validity_end, begun + MS(9898));
+    assert_int_equal(rig.lease.holding.validity_end, begun + MS(9898));
 }
 
 /*
@@ -348,7 +433,7 @@ static void test_who_is_not_hurried(void **state) {
     rig_hold(&rig, &terms, "GGG");
     rig_wake_on_time(&rig);
     rig_votes(&rig, "UUU");
-    rig.now = rig.lease.lost_at;
+    rig.now = rig.lease.holding.lost_at;
     rig_hurry(&rig);
     assert_nothing_sent(&rig);
 }
@@ -364,7 +449,7 @@ static void test_late_grants_that_change_nothing(void **state) {
     rig_votes(&rig, "GEE");
     rig_wake_on_time(&rig);
     rig_votes(&rig, "   GG");
-    assert_int_equal(rig.lease.validity_end, T0 + MS(9898));
+    assert_int_equal(rig.lease.holding.validity_end, T0 + MS(9898));
     assert_true(rig.lease.is_unrenewed);
     terms.min_validity = 0;
     rig_hold(&rig, &terms, "GGG");
@@ -372,9 +457,9 @@ static void test_late_grants_that_change_nothing(void **state) {
     rig_votes(&rig, "GGE");
     rig_wake_on_time(&rig);
     rig_votes(&rig, "   G");
-    uint64_t end = rig.lease.validity_end;
+    uint64_t end = rig.lease.holding.validity_end;
     rig_votes(&rig, "    G");
-    assert_int_equal(rig.lease.validity_end, end);
+    assert_int_equal(rig.lease.holding.validity_end, end);
 }
 
 /*
@@ -402,7 +487,7 @@ static void test_late_grants_of_the_latest_renewal_count(void **state) {
         rig_votes(&rig, rows[i].late);
         assert_state(&rig, LEASE_HELD);
         assert_int_equal(rig.lease.is_unrenewed, !rows[i].is_renewed);
-        assert_int_equal(rig.lease.validity_end,
+        assert_int_equal(rig.lease.holding.validity_end,
                          rows[i].is_renewed ? begun + MS(9898) : T0 + MS(9898));
     }
 }
@@ -417,9 +502,9 @@ static void test_late_grants_revive_nothing(void **state) {
     rig_votes(&rig, "GEE");
     rig_wake_on_time(&rig);
     assert_state(&rig, LEASE_HELD);
-    rig.now = rig.lease.lost_at;
+    rig.now = rig.lease.holding.lost_at;
     rig_votes(&rig, "   GG");
-    assert_int_equal(rig.lease.validity_end, T0 + MS(9898));
+    assert_int_equal(rig.lease.holding.validity_end, T0 + MS(9898));
     rig_wake(&rig);
     assert_lost(&rig, REDLOCK_EEXPIRED);
 }
@@ -440,7 +525,7 @@ static void test_a_renewal_that_succeeds_at_last_saves_the_lock(void **state) {
     uint64_t begun = rig.now;
     rig_votes(&rig, "GGGEE");
     assert_state(&rig, LEASE_HELD);
-    assert_int_equal(rig.lease.validity_end, begun + MS(9898));
+    assert_int_equal(rig.lease.holding.validity_end, begun + MS(9898));
     assert_in_range(rig.lease.wake_at, begun + 1, begun + INTERVAL);
 }
 
@@ -540,7 +625,7 @@ static void test_a_renewal_that_leaves_too_little_has_failed(void **state) {
         rig_pass(&rig, rows[i].took);
         rig_votes(&rig, "GGG");
         assert_state(&rig, LEASE_HELD);
-        assert_int_equal(rig.lease.validity_end,
+        assert_int_equal(rig.lease.holding.validity_end,
                          rows[i].renewed ? begun + MS(9898) : T0 + MS(9898));
         assert_int_equal(rig.lease.is_unrenewed, !rows[i].renewed);
     }
@@ -582,7 +667,7 @@ static void test_the_end_of_max_hold(void **state) {
         struct lease_terms terms = watched();
         terms.max_hold = rows[i].max_hold;
         rig_hold(&rig, &terms, "GGG");
-        assert_int_equal(rig.lease.renew_at != NANOS_NEVER, rows[i].renews);
+        assert_int_equal(rig.lease.renews, rows[i].renews);
     }
 }
 
@@ -635,7 +720,7 @@ static void test_an_extension_counts_from_its_call(void **state) {
     assert_extended(&rig, REDLOCK_OK);
     assert_int_equal(rig.update.news, LEASE_EXTENDED);
     assert_state(&rig, LEASE_HELD);
-    assert_int_equal(rig.lease.validity_end, T0 + MS(3000) + MS(19798));
+    assert_int_equal(rig.lease.holding.validity_end, T0 + MS(3000) + MS(19798));
     assert_int_equal(rig.lease.longest_ttl, MS(20000));
 }
 
@@ -646,7 +731,7 @@ static void test_a_watchdog_goes_on_with_the_new_ttl(void **state) {
     rig_hold(&rig, &terms, "GGG");
     rig_extend(&rig, MS(6000));
     rig_votes(&rig, "GGG");
-    assert_in_range(rig.lease.renew_at, T0 + 1, T0 + MS(2000));
+    assert_in_range(rig.lease.wake_at, T0 + 1, T0 + MS(2000));
     rig_wake_on_time(&rig);
     assert_int_equal(rig.round.ttl, MS(6000));
 }
@@ -663,7 +748,7 @@ static void test_a_watchdog_goes_on_with_the_old_ttl_after_a_failure(void **stat
         assert_int_equal(rig.round.ttl, MS(6000));
         rig_votes(&rig, votes[i]);
         assert_extended(&rig, REDLOCK_ENOQUORUM);
-        assert_int_equal(rig.lease.terms.ttl, MS(10000));
+        assert_int_equal(rig.lease.ttl, MS(10000));
         rig_wake_on_time(&rig);
         assert_int_equal(rig.round.ttl, MS(10000));
     }
@@ -678,11 +763,11 @@ static void test_a_shorter_extension_leaves_the_margin(void **state) {
     struct rig rig;
     struct lease_terms terms = rig_terms();
     rig_hold(&rig, &terms, "GGG");
-    rig.now = rig.lease.validity_end - MS(30);
+    rig.now = rig.lease.holding.validity_end - MS(30);
     assert_int_equal(rig_extend(&rig, MS(20)), REDLOCK_OK);
     rig_votes(&rig, "GGG");
     assert_extended(&rig, REDLOCK_OK);
-    assert_int_equal(rig.lease.lost_at, rig.lease.validity_end - MS(10));
+    assert_int_equal(rig.lease.holding.lost_at, rig.lease.holding.validity_end - MS(10));
 }
 
 static void test_an_extension_never_shortens(void **state) {
@@ -710,7 +795,7 @@ static void test_one_extension_at_a_time(void **state) {
     assert_int_equal(rig_extend(&rig, MS(10000)), REDLOCK_OK);
     assert_int_equal(rig_extend(&rig, MS(20000)), REDLOCK_EBUSY);
     assert_nothing_sent(&rig);
-    assert_int_equal(rig.lease.terms.ttl, MS(10000)); /* refused: nothing has changed */
+    assert_int_equal(rig.lease.ttl, MS(10000)); /* refused: nothing has changed */
     rig_votes(&rig, "GGG");
     assert_int_equal(rig_extend(&rig, MS(20000)), REDLOCK_OK);
 }
@@ -730,7 +815,7 @@ static void test_an_extension_overtakes_a_renewal(void **state) {
     assert_int_equal(rig.lease.wake_at, begun + MS(50));
     rig_votes(&rig, "GGG");
     assert_extended(&rig, REDLOCK_OK);
-    assert_int_equal(rig.lease.validity_end, begun + MS(9898));
+    assert_int_equal(rig.lease.holding.validity_end, begun + MS(9898));
 }
 
 static void test_how_extensions_fail(void **state) {
@@ -761,7 +846,7 @@ static void test_how_extensions_fail(void **state) {
         if (rows[i].then == LEASE_LOST) { /* and on_lost follows */
             assert_lost(&rig, rows[i].status);
         } else {
-            assert_int_equal(rig.lease.validity_end, T0 + MS(9898));
+            assert_int_equal(rig.lease.holding.validity_end, T0 + MS(9898));
         }
     }
 }
@@ -890,7 +975,7 @@ static void test_nothing_is_topped_up_after_a_failure_or_the_end(void **state) {
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GGG");
     struct rig late = rig;
-    late.now = late.lease.lost_at; /* the loss is due, though not told */
+    late.now = late.lease.holding.lost_at; /* the loss is due, though not told */
     rig_vote(&late, 4, REDLOCK_VOTE_MISSING);
     assert_nothing_sent(&late);
     rig_wake(&late);
@@ -934,7 +1019,7 @@ static void test_nodes_that_join_get_the_key(void **state) {
     rig_pass(&rig, MS(1000));
     rig_move(&rig, both_lists);
     assert_int_equal(rig.update.top_up, 0x38);
-    assert_int_equal(rig.update.top_up_ttl, rig.lease.validity_end - rig.now);
+    assert_int_equal(rig.update.top_up_ttl, rig.lease.holding.validity_end - rig.now);
     assert_int_equal(rig.lease.may_hold, 0x3f);
     assert_false(rig.update.send);
     rig_move(&rig, next_list);
@@ -951,7 +1036,7 @@ static void test_nodes_that_join_get_nothing_of_a_lock_that_is_not_held(void **s
     rig_move(&rig, both_lists);
     assert_nothing_sent(&rig);
     hold_at(&rig, old_list, "GGG");
-    rig.now = rig.lease.lost_at;
+    rig.now = rig.lease.holding.lost_at;
     rig_move(&rig, both_lists);
     assert_nothing_sent(&rig);
     hold_at(&rig, old_list, "GGG");
@@ -980,18 +1065,18 @@ static void test_a_renewal_takes_both_lists(void **state) {
     (void)state;
     struct rig rig;
     hold_at(&rig, old_list, "GGG");
-    uint64_t end = rig.lease.validity_end;
+    uint64_t end = rig.lease.holding.validity_end;
     rig_move(&rig, both_lists);
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GGGM M");
     assert_state(&rig, LEASE_HELD);
-    assert_int_equal(rig.lease.validity_end, end);
+    assert_int_equal(rig.lease.holding.validity_end, end);
     assert_int_equal(rig.update.top_up, 0x28); /* the nodes without the key */
     rig_vote(&rig, 4, REDLOCK_VOTE_MISSING);
     assert_int_equal(rig.update.top_up, 0x10);
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GG  GG");
-    assert_true(rig.lease.validity_end > end);
+    assert_true(rig.lease.holding.validity_end > end);
     rig_wake_on_time(&rig);
     rig_move(&rig, next_list);
     rig_votes(&rig, "GG  GG"); /* the round goes on with its own nodes */
@@ -1056,6 +1141,11 @@ static void test_why_not_by_two_lists(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_watchdog_renews_every_third_of_the_ttl),
+        cmocka_unit_test(test_a_hint_is_looked_into_at_once),
+        cmocka_unit_test(test_a_hint_finds_a_loss),
+        cmocka_unit_test(test_hints_without_end_are_looked_into_seldom),
+        cmocka_unit_test(test_without_watching_a_hint_is_nothing),
+        cmocka_unit_test(test_a_hint_behind_the_longest_hold_is_nothing),
         cmocka_unit_test(test_a_renewal_that_was_not_sent_has_no_round_to_expire),
         cmocka_unit_test(test_without_a_watchdog_nothing_is_renewed),
         cmocka_unit_test(test_a_timer_that_is_early_renews_nothing),

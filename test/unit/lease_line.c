@@ -16,10 +16,8 @@ static struct lease_terms line_terms(void) {
     return terms;
 }
 
-/* Starts a lease whose five nodes have all denied, with a place behind `ahead` others. */
-static void start_queued(struct rig *rig, const struct lease_terms *terms, uint32_t ahead) {
-    rig_start(rig, terms, 1);
-    assert_sent(rig, ROUND_QUEUE);
+/* Has all five nodes deny, with a place behind `ahead` others. */
+static void place(struct rig *rig, uint32_t ahead) {
     rig_pass(rig, MS(2));
     for (uint32_t node = 0; node < 5; node++) {
         round_note_place(&rig->round, node, ahead);
@@ -28,6 +26,13 @@ static void start_queued(struct rig *rig, const struct lease_terms *terms, uint3
     rig_late_votes(rig);
     assert_state(rig, LEASE_QUEUED);
     assert_nothing_sent(rig);
+}
+
+/* Starts a lease whose five nodes have all denied, with a place behind `ahead` others. */
+static void start_queued(struct rig *rig, const struct lease_terms *terms, uint32_t ahead) {
+    rig_start(rig, terms, 1);
+    assert_sent(rig, ROUND_QUEUE);
+    place(rig, ahead);
 }
 
 static void assert_acquired(const struct rig *rig, redlock_status status) {
@@ -169,6 +174,44 @@ static void test_a_poll_comes_when_the_holder_has_expired(void **state) {
     assert_int_equal(rig.lease.tries, 1);
 }
 
+/* The holder's key may be gone: the place is asked for at once, but not twice in 10 ms. */
+static void test_a_hint_brings_the_poll_forward(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = line_terms();
+    start_queued(&rig, &terms, 0);
+    rig_hint(&rig);
+    assert_nothing_sent(&rig);
+    assert_int_equal(rig.lease.wake_at, T0 + MS(10));
+    rig_hint(&rig); /* of another node */
+    assert_int_equal(rig.lease.wake_at, T0 + MS(10));
+    rig_wake_on_time(&rig);
+    assert_sent(&rig, ROUND_QUEUE);
+    assert_true(rig.update.keeps_token);
+}
+
+/* The answers of this round may be older than the change that was told meanwhile. */
+static void test_a_hint_during_a_poll_brings_the_next_one_forward(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = line_terms();
+    start_queued(&rig, &terms, 0);
+    rig_pass(&rig, MS(500));
+    rig_hint(&rig);
+    rig_wake(&rig);
+    assert_sent(&rig, ROUND_QUEUE);
+    uint64_t asked_at = rig.now;
+    rig_hint(&rig);
+    assert_state(&rig, LEASE_ACQUIRING);
+    for (uint32_t node = 0; node < 5; node++) {
+        round_note_place(&rig.round, node, 0);
+        round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
+    }
+    rig_late_votes(&rig);
+    assert_state(&rig, LEASE_QUEUED);
+    assert_int_equal(rig.lease.wake_at, asked_at + MS(20)); /* the pauses double */
+}
+
 static void test_who_stands_further_back_polls_less(void **state) {
     (void)state;
     static const struct {
@@ -179,11 +222,11 @@ static void test_who_stands_further_back_polls_less(void **state) {
         struct rig rig;
         struct lease_terms terms = line_terms();
         start_queued(&rig, &terms, rows[i].ahead);
-        assert_in_range(rig.lease.poll_at - rig.now, MS(rows[i].least_ms), MS(rows[i].most_ms));
+        assert_in_range(rig.lease.trying.poll_at - rig.now, MS(rows[i].least_ms),
+                        MS(rows[i].most_ms));
     }
 }
 
-/* Without places no push comes: the polls follow each other as retries do. */
 /* Nodes leave the key to anybody for a while: the first in line asks again when that is over. */
 static void test_a_key_that_is_left_to_anybody_is_asked_for_afterwards(void **state) {
     (void)state;
@@ -202,6 +245,21 @@ static void test_a_key_that_is_left_to_anybody_is_asked_for_afterwards(void **st
     assert_true(rig.update.keeps_token);
 }
 
+/* The message came before the answer, which tells of the holder of before: the message counts. */
+static void test_so_is_one_whose_message_overtakes_the_answer(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = line_terms();
+    rig_start(&rig, &terms, 1);
+    for (uint32_t node = 0; node < 3; node++) {
+        round_note_open(&rig.round, node, 7);
+    }
+    round_note_open(&rig.round, 3, 9000); /* for longer than the holder has the key */
+    place(&rig, 0);
+    assert_in_range(rig.lease.wake_at - rig.now, MS(8), MS(9));
+}
+
+/* Without places no push comes: the polls follow each other as retries do. */
 static void test_without_places_polls_are_retries(void **state) {
     (void)state;
     struct rig rig;
@@ -229,6 +287,7 @@ static void test_a_queue_that_begins_anew_is_joined_at_once(void **state) {
 
 /* ---- yields ---- */
 
+/* The time that nodes take to answer counts, not the time in line. */
 static void test_a_split_vote_is_given_up_for_a_new_place(void **state) {
     (void)state;
     struct rig rig;
@@ -236,6 +295,7 @@ static void test_a_split_vote_is_given_up_for_a_new_place(void **state) {
     uint64_t delay = MS(5); /* two round trips and 1 ms */
     start_queued(&rig, &terms, 0);
     for (unsigned i = 0; i < 10; i++) {
+        rig_pass(&rig, MS(30));
         uint64_t before = rig.now;
         rig_push(&rig, i % 5, rig.now + MS(900));
         assert_int_equal(rig.lease.wake_at, before + delay);
@@ -254,13 +314,32 @@ static void test_a_split_vote_is_given_up_for_a_new_place(void **state) {
     }
 }
 
+/* Where a node does not answer in time, the longest time for that counts. */
+static void test_without_all_answers_a_split_vote_takes_longer(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = line_terms();
+    terms.claim = MS(5000);
+    rig_start(&rig, &terms, 1);
+    for (uint32_t node = 0; node < 4; node++) {
+        round_note_place(&rig.round, node, 0);
+        round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
+    }
+    rig_late_votes(&rig);
+    rig_wake_on_time(&rig);
+    assert_state(&rig, LEASE_QUEUED);
+    uint64_t before = rig.now;
+    rig_push(&rig, 0, rig.now + MS(900));
+    assert_int_equal(rig.lease.wake_at, before + 2 * terms.node_timeout + MS(1));
+}
+
 /* ---- ends ---- */
 
 static void test_a_wait_ends(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = line_terms();
-    terms.give_up_at = T0 + MS(500);
+    terms.wait = MS(500);
     start_queued(&rig, &terms, 0);
     assert_int_equal(rig.lease.wake_at, T0 + MS(500));
     rig_wake_on_time(&rig);
@@ -274,7 +353,7 @@ static void test_the_end_of_a_wait_is_owed_to_all(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = line_terms();
-    terms.give_up_at = T0 + MS(500);
+    terms.wait = MS(500);
     start_queued(&rig, &terms, 0);
     rig_wake_on_time(&rig);
     assert_sent(&rig, ROUND_SETTLE);
@@ -329,9 +408,9 @@ static void test_a_late_timer_is_no_poll(void **state) {
 /* ---- handing over ---- */
 
 static void wait_for_another(struct lease *lease, const struct lease_terms *terms) {
-    lease_wait(lease, terms, 0x1f, 1, T0);
+    lease_wait(lease, terms, 0x1f, T0);
     assert_int_equal(lease->state, LEASE_QUEUED);
-    assert_int_equal(lease->wake_at, terms->give_up_at);
+    assert_int_equal(lease->wake_at, nanos_add(T0, terms->wait));
 }
 
 static void test_who_waits_for_another_asks_nobody(void **state) {
@@ -339,7 +418,7 @@ static void test_who_waits_for_another_asks_nobody(void **state) {
     struct lease lease;
     struct lease_update update;
     struct lease_terms terms = line_terms();
-    terms.give_up_at = T0 + MS(500);
+    terms.wait = MS(500);
     wait_for_another(&lease, &terms);
     lease_woken(&lease, NULL, T0 + MS(499), &update);
     assert_int_equal(update.news, 0);
@@ -371,7 +450,7 @@ static void test_a_lock_is_handed_over_with_its_validity(void **state) {
     wait_for_another(&to, &terms);
     rig_pass(&rig, MS(1000));
     assert_true(handover_is_silent(&rig.lease, &to, rig.now));
-    uint64_t end = rig.lease.validity_end;
+    uint64_t end = rig.lease.holding.validity_end;
     uint64_t wake_at = rig.lease.wake_at;
     handover_move(&rig.lease, &to, rig.now, &ended, &begun);
     assert_int_equal(ended.news, LEASE_RELEASED);
@@ -384,6 +463,26 @@ static void test_a_lock_is_handed_over_with_its_validity(void **state) {
     assert_int_equal(lease_validity(&to, rig.now), end - rig.now);
     assert_int_equal(to.wake_at, wake_at);
     assert_int_equal(to.may_hold, 0x1f);
+}
+
+/* The one is not renewed any more, since its longest time is over; that of the other begins. */
+static void test_renewals_begin_anew_with_the_next(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease to;
+    struct lease_update ended, begun;
+    struct lease_terms terms = line_terms();
+    terms.watchdog = true;
+    terms.max_hold = MS(1);
+    rig_hold(&rig, &terms, "GGG");
+    wait_for_another(&to, &terms);
+    assert_int_equal(rig.lease.wake_at, rig.lease.holding.lost_at);
+    assert_true(handover_is_silent(&rig.lease, &to, rig.now));
+    handover_move(&rig.lease, &to, rig.now, &ended, &begun);
+    assert_int_equal(to.wake_at, rig.now);
+    lease_woken(&to, NULL, rig.now, &begun);
+    assert_int_equal(to.state, LEASE_RENEWING);
+    assert_true(begun.send);
 }
 
 static void test_a_renewal_goes_on_with_the_next(void **state) {
@@ -440,7 +539,8 @@ static void test_a_fenced_lock_is_handed_over_with_a_fence_of_its_own(void **sta
     hand_over_aloud(&rig, &to, &update);
     assert_int_equal(to.fence, 8);
     struct round round;
-    round_begin(&round, ROUND_RAISE, rig.lists, rig.now, terms.ttl, 0);
+    struct round_answer answers[5];
+    round_begin(&round, answers, ROUND_RAISE, rig.lists, rig.now, terms.ttl, 0);
     round_grant(&round, 0, 8);
     round_grant(&round, 1, 8);
     assert_true(round_grant(&round, 2, 8));
@@ -462,7 +562,8 @@ static void test_a_handover_that_fails_is_undone(void **state) {
     wait_for_another(&to, &longer);
     hand_over_aloud(&rig, &to, &update);
     struct round round;
-    round_begin(&round, ROUND_RAISE, rig.lists, rig.now, longer.ttl, 0);
+    struct round_answer answers[5];
+    round_begin(&round, answers, ROUND_RAISE, rig.lists, rig.now, longer.ttl, 0);
     round_vote(&round, 0, REDLOCK_VOTE_MISSING, 0);
     round_vote(&round, 1, REDLOCK_VOTE_MISSING, 0);
     assert_true(round_vote(&round, 2, REDLOCK_VOTE_MISSING, 0));
@@ -484,8 +585,8 @@ static void test_the_longest_hold_is_that_of_the_next(void **state) {
     wait_for_another(&to, &brief);
     handover_move(&rig.lease, &to, rig.now, &ended, &begun);
     assert_int_equal(to.state, LEASE_HELD);
-    assert_int_equal(to.renew_at, NANOS_NEVER);
-    assert_int_equal(to.wake_at, to.lost_at);
+    assert_false(to.renews);
+    assert_int_equal(to.wake_at, to.holding.lost_at);
 }
 
 static void test_not_every_lock_is_handed_over(void **state) {
@@ -495,12 +596,12 @@ static void test_not_every_lock_is_handed_over(void **state) {
     struct lease_terms terms = line_terms();
     struct lease_terms impatient = terms;
     rig_hold(&rig, &terms, "GGG");
-    impatient.give_up_at = rig.now;
+    impatient.wait = 0;
     wait_for_another(&to, &impatient);
     assert_false(handover_is_possible(&rig.lease, &to, rig.now)); /* its wait is over */
     wait_for_another(&to, &terms);
-    assert_true(handover_is_possible(&rig.lease, &to, rig.lease.lost_at - 1));
-    assert_false(handover_is_possible(&rig.lease, &to, rig.lease.lost_at));
+    assert_true(handover_is_possible(&rig.lease, &to, rig.lease.holding.lost_at - 1));
+    assert_false(handover_is_possible(&rig.lease, &to, rig.lease.holding.lost_at));
     rig_extend(&rig, MS(10000));
     assert_false(handover_is_possible(&rig.lease, &to, rig.now)); /* the extension is told first */
     rig_votes(&rig, "UUU");
@@ -517,9 +618,9 @@ static void test_not_every_handover_is_silent(void **state) {
     struct lease_terms other = terms;
     rig_hold(&rig, &terms, "GGG");
     wait_for_another(&to, &terms);
-    assert_true(handover_is_silent(&rig.lease, &to, rig.lease.lost_at - MS(7500) - 1));
+    assert_true(handover_is_silent(&rig.lease, &to, rig.lease.holding.lost_at - MS(7500) - 1));
     assert_false(
-        handover_is_silent(&rig.lease, &to, rig.lease.lost_at - MS(7500))); /* too little */
+        handover_is_silent(&rig.lease, &to, rig.lease.holding.lost_at - MS(7500))); /* too little */
     other.min_validity = MS(9900);
     wait_for_another(&to, &other);
     assert_false(handover_is_silent(&rig.lease, &to, rig.now)); /* asks for more */
@@ -544,10 +645,14 @@ int main(void) {
         cmocka_unit_test(test_silent_nodes_are_not_waited_for),
         cmocka_unit_test(test_a_poll_comes_when_the_holder_has_expired),
         cmocka_unit_test(test_who_stands_further_back_polls_less),
+        cmocka_unit_test(test_a_hint_brings_the_poll_forward),
+        cmocka_unit_test(test_a_hint_during_a_poll_brings_the_next_one_forward),
         cmocka_unit_test(test_a_key_that_is_left_to_anybody_is_asked_for_afterwards),
+        cmocka_unit_test(test_so_is_one_whose_message_overtakes_the_answer),
         cmocka_unit_test(test_without_places_polls_are_retries),
         cmocka_unit_test(test_a_queue_that_begins_anew_is_joined_at_once),
         cmocka_unit_test(test_a_split_vote_is_given_up_for_a_new_place),
+        cmocka_unit_test(test_without_all_answers_a_split_vote_takes_longer),
         cmocka_unit_test(test_a_wait_ends),
         cmocka_unit_test(test_the_end_of_a_wait_is_owed_to_all),
         cmocka_unit_test(test_canceling_gives_up_all_places),
@@ -556,6 +661,7 @@ int main(void) {
         cmocka_unit_test(test_a_late_timer_is_no_poll),
         cmocka_unit_test(test_who_waits_for_another_asks_nobody),
         cmocka_unit_test(test_a_lock_is_handed_over_with_its_validity),
+        cmocka_unit_test(test_renewals_begin_anew_with_the_next),
         cmocka_unit_test(test_a_renewal_goes_on_with_the_next),
         cmocka_unit_test(test_a_fenced_lock_is_handed_over_with_a_fence_of_its_own),
         cmocka_unit_test(test_a_handover_that_fails_is_undone),

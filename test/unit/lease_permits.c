@@ -15,7 +15,7 @@ static struct lease_terms permit_terms(void) {
 }
 
 static uint32_t another(const struct rig *rig) {
-    return (rig->lease.permit + 1) % PERMITS;
+    return (rig->lease.permit + 1u) % PERMITS;
 }
 
 /*
@@ -48,7 +48,7 @@ static void test_a_lock_has_none(void **state) {
     struct lease_terms terms = rig_terms();
     rig_start(&rig, &terms, 77);
     assert_int_equal(rig.lease.permit, 0);
-    assert_int_equal(rig.lease.seed, 77); /* nothing was drawn */
+    assert_int_equal(rig.seed, 77); /* nothing was drawn */
     assert_null(rig.round.permits);
 }
 
@@ -153,7 +153,7 @@ static void test_no_try_begins_after_the_end_of_the_wait(void **state) {
     struct rig rig;
     struct lease_terms terms = permit_terms();
     terms.retries = UINT32_MAX;
-    terms.give_up_at = T0 + MS(10);
+    terms.wait = MS(10);
     rig_start(&rig, &terms, 1);
     rig_pass(&rig, MS(10) - 1);
     deny_but_for_another(&rig);
@@ -219,6 +219,212 @@ static void test_without_memory_to_go_on(void **state) {
     assert_int_equal(rig.update.acquired, REDLOCK_ENOMEM);
 }
 
+/* ---- in line ---- */
+
+static struct lease_terms waiting_terms(void) {
+    struct lease_terms terms = permit_terms();
+    terms.queues = true;
+    terms.claim = MS(1000);
+    terms.retries = UINT32_MAX;
+    terms.retry_delay = terms.retry_delay_max = MS(200);
+    return terms;
+}
+
+/* Has all nodes from `from` on deny the permit, with a place. */
+static void deny_with_places(struct rig *rig, uint32_t from) {
+    for (uint32_t node = from; node < 5; node++) {
+        round_note_place(&rig->round, node, 0);
+        round_vote(&rig->round, node, REDLOCK_VOTE_DENIED, 5000);
+    }
+    rig_late_votes(rig);
+}
+
+/* Starts a lease that all nodes have given places. */
+static void start_waiting(struct rig *rig) {
+    struct lease_terms terms = waiting_terms();
+    rig_start(rig, &terms, 1);
+    assert_sent(rig, ROUND_QUEUE);
+    rig_pass(rig, MS(2));
+    deny_with_places(rig, 0);
+    assert_state(rig, LEASE_QUEUED);
+    assert_nothing_sent(rig);
+}
+
+/* Starts a lease that has a permit of two nodes, and places of the others. Returns the permit. */
+static uint32_t start_with_two_grants(struct rig *rig) {
+    struct lease_terms terms = waiting_terms();
+    rig_start(rig, &terms, 1);
+    uint32_t permit = rig->lease.permit;
+    rig_votes(rig, "GG");
+    deny_with_places(rig, 2);
+    assert_state(rig, LEASE_QUEUED);
+    return permit;
+}
+
+static void assert_asks_for(const struct rig *rig, uint32_t permit) {
+    assert_sent(rig, ROUND_QUEUE);
+    assert_state(rig, LEASE_ACQUIRING);
+    assert_int_equal(rig->lease.permit, permit);
+    assert_true(rig->update.keeps_place);
+    assert_false(rig->update.keeps_token);
+}
+
+/* No node has granted anything: there is nothing to undo, and the places stay. */
+static void test_one_that_a_quorum_tells_of_is_asked_for(void **state) {
+    (void)state;
+    struct rig rig;
+    start_waiting(&rig);
+    uint32_t permit = another(&rig);
+    rig_pass(&rig, MS(300));
+    rig_tells(&rig, 0, permit);
+    rig_tells(&rig, 4, permit);
+    assert_nothing_sent(&rig);
+    rig_tells(&rig, 2, permit);
+    assert_asks_for(&rig, permit);
+    assert_int_equal(rig.update.undo, 0);
+    assert_int_equal(rig.lease.trying.may_place, 0x1f);
+    rig_votes(&rig, "GGG");
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.lease.may_hold, 0x1f); /* the places are given up with the permit */
+    assert_int_equal(lease_validity(&rig.lease, rig.now), MS(9898));
+}
+
+/* Each node reserves a permit for the waiter, whichever it tells of. */
+static void test_the_one_that_most_tell_of_is_asked_for(void **state) {
+    (void)state;
+    struct rig rig;
+    start_waiting(&rig);
+    uint32_t permit = another(&rig);
+    rig_tells(&rig, 0, (permit + 1) % PERMITS);
+    rig_tells(&rig, 1, permit);
+    rig_tells(&rig, 2, permit);
+    assert_asks_for(&rig, permit);
+}
+
+static void test_the_one_that_was_tried_is_asked_for_under_its_token(void **state) {
+    (void)state;
+    struct rig rig;
+    start_waiting(&rig);
+    for (uint32_t node = 0; node < 3; node++) {
+        rig_tells(&rig, node, rig.lease.permit);
+    }
+    assert_sent(&rig, ROUND_QUEUE);
+    assert_true(rig.update.keeps_token);
+    assert_int_equal(rig.lease.tries, 1);
+}
+
+/* The nodes that tell have any permit for the waiter: none that was granted is given up. */
+static void test_grants_are_kept_where_the_rest_tells(void **state) {
+    (void)state;
+    struct rig rig;
+    uint32_t permit = start_with_two_grants(&rig);
+    rig_tells(&rig, 3, another(&rig));
+    assert_sent(&rig, ROUND_QUEUE);
+    assert_true(rig.update.keeps_token);
+    assert_int_equal(rig.lease.permit, permit);
+    assert_int_equal(rig.lease.may_hold, 0x03);
+    rig_votes(&rig, "GG");
+    rig_votes(&rig, "   G");
+    assert_state(&rig, LEASE_HELD);
+}
+
+/*
+ * Messages were lost: after two round trips and 1 ms, or somewhat earlier, the waiter asks all the
+ * same. When, is drawn: who goes on in step with another one meets it again at the next permit.
+ */
+static void test_one_that_few_tell_of_is_asked_for_later(void **state) {
+    (void)state;
+    struct rig rig;
+    start_waiting(&rig);
+    uint32_t permit = another(&rig);
+    uint32_t tries = rig.lease.tries;
+    rig_tells(&rig, 1, permit);
+    assert_nothing_sent(&rig);
+    assert_true(rig.lease.wake_at > rig.now + MS(5) / 2 && rig.lease.wake_at < rig.now + MS(5));
+    rig_wake_on_time(&rig);
+    assert_asks_for(&rig, permit);
+    assert_int_equal(rig.lease.tries, tries + 1);
+    assert_int_equal(rig.lease.hops, 1);
+}
+
+/* A split vote: what was granted is given up where it was, and the place stays. */
+static void test_grants_of_a_minority_are_given_up(void **state) {
+    (void)state;
+    struct rig rig;
+    uint32_t permit = start_with_two_grants(&rig);
+    rig_wake_on_time(&rig);
+    assert_asks_for(&rig, permit);
+    assert_int_equal(rig.update.undo, 0x03);
+    assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
+    assert_int_equal(rig.update.undo, 0x1f);
+}
+
+/* The first in line goes on as others do; after some hops in a row the next poll comes first. */
+static void test_what_answers_say_is_free_is_asked_for(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = waiting_terms();
+    rig_start(&rig, &terms, 1);
+    for (unsigned i = 0; i <= HOPS_MAX; i++) {
+        uint32_t permit = another(&rig);
+        rig_says_free(&rig, 5, permit);
+        deny_with_places(&rig, 0);
+        if (i < HOPS_MAX) {
+            assert_asks_for(&rig, permit);
+        }
+    }
+    assert_state(&rig, LEASE_QUEUED);
+    rig_wake_on_time(&rig);
+    assert_sent(&rig, ROUND_QUEUE);
+    assert_true(rig.update.keeps_token);
+    rig_says_free(&rig, 5, another(&rig));
+    deny_with_places(&rig, 0);
+    assert_state(&rig, LEASE_ACQUIRING);
+}
+
+static void test_silent_nodes_do_not_keep_from_another(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = waiting_terms();
+    rig_start(&rig, &terms, 1);
+    uint32_t permit = another(&rig);
+    rig_says_free(&rig, 4, permit);
+    rig_votes(&rig, "DDD");
+    assert_nothing_sent(&rig);
+    rig_wake_on_time(&rig);
+    assert_asks_for(&rig, permit);
+    assert_int_equal(rig.update.undo, 0x18); /* where the first ask may have been heard */
+}
+
+static void test_after_the_wait_none_is_asked_for(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = waiting_terms();
+    terms.wait = MS(1);
+    rig_start(&rig, &terms, 1);
+    rig_pass(&rig, MS(2));
+    rig_says_free(&rig, 5, another(&rig));
+    deny_with_places(&rig, 0);
+    assert_nothing_sent(&rig);
+    rig_wake(&rig);
+    assert_state(&rig, LEASE_SETTLING);
+    assert_int_equal(rig.lease.may_hold, 0x1f);
+}
+
+static void test_without_memory_to_ask_the_place_is_given_up(void **state) {
+    (void)state;
+    struct rig rig;
+    start_waiting(&rig);
+    rig.without_memory = true;
+    for (uint32_t node = 0; node < 3; node++) {
+        rig_tells(&rig, node, another(&rig));
+    }
+    rig_out_of_memory(&rig);
+    assert_state(&rig, LEASE_OVER);
+    assert_int_equal(rig.update.undo, 0x1f);
+    assert_int_equal(rig.update.acquired, REDLOCK_ENOMEM);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_first_is_any),
@@ -233,6 +439,16 @@ int main(void) {
         cmocka_unit_test(test_a_fence_that_cannot_be_raised_leaves_the_permit),
         cmocka_unit_test(test_canceled_while_it_goes_on),
         cmocka_unit_test(test_without_memory_to_go_on),
+        cmocka_unit_test(test_one_that_a_quorum_tells_of_is_asked_for),
+        cmocka_unit_test(test_the_one_that_most_tell_of_is_asked_for),
+        cmocka_unit_test(test_the_one_that_was_tried_is_asked_for_under_its_token),
+        cmocka_unit_test(test_grants_are_kept_where_the_rest_tells),
+        cmocka_unit_test(test_one_that_few_tell_of_is_asked_for_later),
+        cmocka_unit_test(test_grants_of_a_minority_are_given_up),
+        cmocka_unit_test(test_what_answers_say_is_free_is_asked_for),
+        cmocka_unit_test(test_silent_nodes_do_not_keep_from_another),
+        cmocka_unit_test(test_after_the_wait_none_is_asked_for),
+        cmocka_unit_test(test_without_memory_to_ask_the_place_is_given_up),
     };
     return cmocka_run_group_tests_name("lease_permits", tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static struct lease_terms random_terms(struct dice *dice) {
     static const uint32_t retries[] = {0, 1, 3, UINT32_MAX};
     struct lease_terms terms = rig_terms();
     terms.ttl = ttls[below(dice, COUNT_OF(ttls))];
-    terms.give_up_at = nanos_add(T0, waits[below(dice, COUNT_OF(waits))]);
+    terms.wait = waits[below(dice, COUNT_OF(waits))];
     terms.retries = retries[below(dice, COUNT_OF(retries))];
     terms.watchdog = one_in(dice, 2);
     terms.fenced = one_in(dice, 2);
@@ -38,6 +38,7 @@ static struct lease_terms random_terms(struct dice *dice) {
     terms.queues = terms.permits == 0 && one_in(dice, 3);
     terms.claim = terms.queues ? nanos_min(terms.ttl, MS(1000)) : 0;
     terms.trusts_pushes = terms.queues && one_in(dice, 2);
+    terms.watches = terms.watchdog && one_in(dice, 2);
     return terms;
 }
 
@@ -57,7 +58,7 @@ static struct quorum_lists random_lists(struct dice *dice) {
 
 /* Lets time pass: usually little, sometimes to the timer or past it, now and then very much. */
 static void pass_time(struct dice *dice, struct rig *rig) {
-    uint64_t ttl = rig->lease.terms.ttl;
+    uint64_t ttl = rig->lease.ttl;
     uint64_t wake_at = rig->lease.wake_at;
     switch (below(dice, 8)) {
     case 0:
@@ -106,7 +107,7 @@ static void cast_a_vote(struct dice *dice, struct rig *rig) {
 
 /* Pushes a grant, usually for a whole claim. */
 static void push(struct dice *dice, struct rig *rig) {
-    uint64_t claim = rig->lease.terms.claim;
+    uint64_t claim = rig->lease.terms->claim;
     rig->counter = 1 + below(dice, 3);
     rig_push(rig, (uint32_t)below(dice, 12), rig->now + (one_in(dice, 8) ? 0 : claim));
 }
@@ -129,7 +130,7 @@ static void call(struct dice *dice, struct rig *rig) {
         rig_move(rig, random_lists(dice));
         break;
     default:
-        rig_extend(rig, rig->lease.terms.ttl / 2 + below(dice, rig->lease.terms.ttl) + MS(3));
+        rig_extend(rig, rig->lease.ttl / 2 + below(dice, rig->lease.ttl) + MS(3));
         break;
     }
 }
@@ -143,6 +144,8 @@ static void happen(struct dice *dice, struct rig *rig) {
         call(dice, rig);
     } else if (one_in(dice, 4)) {
         rig_wake(rig);
+    } else if (one_in(dice, 20)) {
+        rig_hint(rig);
     } else if (rig->round.kind == ROUND_QUEUE && one_in(dice, 2)) {
         push(dice, rig);
     } else {

@@ -606,6 +606,19 @@ static void test_the_ttl_leaves_more_than_the_least_validity(void **state) {
     }
 }
 
+static void test_a_watched_key_needs_a_watchdog(void **state) {
+    (void)state;
+    redlock_request request = usual_request();
+    redlock_options options = REDLOCK_OPTIONS_INIT;
+    request.watch_key = true;
+    assert_request_refused(&request, "watch_key: ");
+    request.watchdog = true;
+    assert_request_accepted(&request);
+    assert_true(options_terms(&options, &request).watches);
+    request.mode = REDLOCK_READER;
+    assert_request_refused(&request, "watch_key: ");
+}
+
 static void test_max_hold_bounds_a_watchdog(void **state) {
     (void)state;
     redlock_request request = usual_request();
@@ -665,11 +678,10 @@ static void test_replicas_are_waited_for_before_a_stall(void **state) {
 
 static void test_how_long_to_go_on_trying(void **state) {
     (void)state;
-    const uint64_t now = MS(1000000);
     static const struct {
         uint64_t wait_ms;
         uint32_t retries;
-        uint64_t give_up_after;
+        uint64_t wait;
         uint32_t expected_retries;
     } rows[] = {
         {0, 0, NANOS_NEVER, 0}, /* one try */
@@ -687,8 +699,8 @@ static void test_how_long_to_go_on_trying(void **state) {
         redlock_request request = usual_request();
         request.wait_ms = rows[i].wait_ms;
         request.retries = rows[i].retries;
-        struct lease_terms terms = options_terms(&options, &request, now);
-        assert_int_equal(terms.give_up_at, nanos_add(now, rows[i].give_up_after));
+        struct lease_terms terms = options_terms(&options, &request);
+        assert_int_equal(terms.wait, rows[i].wait);
         assert_int_equal(terms.retries, rows[i].expected_retries);
     }
 }
@@ -697,7 +709,7 @@ static void test_the_terms_are_what_was_asked_for(void **state) {
     (void)state;
     redlock_options options = usual_options();
     redlock_request request = usual_request();
-    struct lease_terms terms = options_terms(&options, &request, 5);
+    struct lease_terms terms = options_terms(&options, &request);
     assert_true(terms.drift == 0.01);
     assert_int_equal(terms.ttl, MS(10000));
     assert_int_equal(terms.node_timeout, MS(50));
@@ -710,14 +722,14 @@ static void test_the_terms_are_what_was_asked_for(void **state) {
     request.min_validity_ms = 300;
     request.watchdog = true;
     request.max_hold_ms = 60000;
-    terms = options_terms(&options, &request, 5);
+    terms = options_terms(&options, &request);
     assert_int_equal(terms.min_validity, MS(300));
     assert_true(terms.watchdog);
     assert_int_equal(terms.max_hold, MS(60000));
     request.permits = 7;
-    assert_int_equal(options_terms(&options, &request, 5).permits, 7);
+    assert_int_equal(options_terms(&options, &request).permits, 7);
     request.max_hold_ms = UINT64_MAX;
-    assert_int_equal(options_terms(&options, &request, 5).max_hold, NANOS_NEVER);
+    assert_int_equal(options_terms(&options, &request).max_hold, NANOS_NEVER);
 }
 
 static void test_the_handover(void **state) {
@@ -730,7 +742,7 @@ static void test_the_handover(void **state) {
 }
 
 static bool trusts_pushes(const redlock_options *options, const redlock_request *request) {
-    return options_terms(options, request, 5).trusts_pushes;
+    return options_terms(options, request).trusts_pushes;
 }
 
 /* A key that was pushed stands for a claim only, whatever min_hold_ms or lock_delay_ms say. */
@@ -765,14 +777,14 @@ static void test_who_stands_in_line(void **state) {
     redlock_request request = usual_request();
     request.wait_ms = 0;
     request.retries = 0;
-    assert_false(options_terms(&options, &request, 5).queues);
+    assert_false(options_terms(&options, &request).queues);
     request.wait_ms = 1;
-    assert_true(options_terms(&options, &request, 5).queues);
+    assert_true(options_terms(&options, &request).queues);
     request.retries = 1;
-    assert_false(options_terms(&options, &request, 5).queues);
+    assert_false(options_terms(&options, &request).queues);
     request.retries = 0;
     request.wait_replicas = 1;
-    assert_false(options_terms(&options, &request, 5).queues);
+    assert_false(options_terms(&options, &request).queues);
 }
 
 int main(void) {
@@ -801,6 +813,7 @@ int main(void) {
         cmocka_unit_test(test_what_no_mode_goes_with),
         cmocka_unit_test(test_the_ttl_leaves_more_than_the_least_validity),
         cmocka_unit_test(test_max_hold_bounds_a_watchdog),
+        cmocka_unit_test(test_a_watched_key_needs_a_watchdog),
         cmocka_unit_test(test_permits_leave_room_in_the_key),
         cmocka_unit_test(test_replicas_are_waited_for_before_a_stall),
         cmocka_unit_test(test_how_long_to_go_on_trying),

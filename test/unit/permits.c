@@ -13,11 +13,13 @@ struct votes {
     uint32_t next; /* second list; 0: none */
 };
 
+static struct round_answer answers[REDLOCK_MAX_NODES];
+
 static void ask(struct round *round, struct permits *permits, const struct votes *said,
                 uint32_t count) {
     uint32_t nodes = (1u << strlen(said->votes)) - 1;
     struct quorum_lists lists = {nodes & ~said->next, said->next};
-    round_begin(round, ROUND_ACQUIRE, lists, 1, 1, 0);
+    round_begin(round, answers, ROUND_ACQUIRE, lists, 1, 1, 0);
     permits_begin(permits, count);
     round->permits = permits;
     for (uint32_t i = 0; said->votes[i] != '\0'; i++) {
@@ -131,7 +133,8 @@ static void test_of_one_there_is_no_other(void **state) {
     struct permit_choice choice = permits_choose(&round, 0, &seed);
     assert_int_equal(choice.permit, 0);
     assert_false(choice.is_promising);
-    round_begin(&round, ROUND_ACQUIRE, (struct quorum_lists){7, 0}, 1, 1, 0); /* of a lock */
+    round_begin(&round, answers, ROUND_ACQUIRE, (struct quorum_lists){7, 0}, 1, 1,
+                0); /* of a lock */
     choice = permits_choose(&round, 7, &seed);
     assert_int_equal(choice.permit, 7);
     assert_false(choice.is_promising);

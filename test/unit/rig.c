@@ -8,12 +8,14 @@
 #include <string.h>
 
 struct lease_terms rig_terms(void) {
-    return (struct lease_terms){.drift = 0.01,
+    static uint64_t seed; /* of leases without a rig */
+    return (struct lease_terms){.seed = &seed,
+                                .drift = 0.01,
                                 .ttl = MS(10000),
                                 .node_timeout = MS(50),
                                 .retry_delay = MS(200),
                                 .retry_delay_max = MS(2000),
-                                .give_up_at = NANOS_NEVER,
+                                .wait = NANOS_NEVER,
                                 .max_hold = NANOS_NEVER};
 }
 
@@ -48,8 +50,9 @@ static void check_timer(const struct lease *lease) {
     bool waits = lease->state != LEASE_LOST && lease->state != LEASE_OVER;
     assert_int_equal(lease->wake_at != NANOS_NEVER, waits);
     if (is_held(lease->state)) {
-        assert_true(lease->wake_at <= lease->lost_at); /* the timer is never later than the loss */
-        assert_true(lease->lost_at <= lease->validity_end);
+        assert_true(lease->wake_at <=
+                    lease->holding.lost_at); /* the timer is never later than the loss */
+        assert_true(lease->holding.lost_at <= lease->holding.validity_end);
     }
 }
 
@@ -92,8 +95,9 @@ static void check_top_up(struct rig *rig, const struct round *before) {
     assert_int_equal(nodes & ~(rig->lists.now | rig->lists.next), 0);
     assert_int_equal(nodes & rig->topped_up & ~rig->joining, 0);
     assert_int_equal(rig->lease.may_hold & nodes, nodes);
-    assert_true(nanos_add(rig->now, rig->update.top_up_ttl) <=
-                (rig->joining != 0 ? rig->lease.validity_end : before->start + before->ttl));
+    assert_true(
+        nanos_add(rig->now, rig->update.top_up_ttl) <=
+        (rig->joining != 0 ? rig->lease.holding.validity_end : before->start + before->ttl));
     rig->topped_up |= nodes;
 }
 
@@ -132,10 +136,13 @@ static void carry_out(struct rig *rig, enum lease_state before) {
     rig->is_unsent = rig->without_memory;
     rig->topped_up = 0;
     if (!rig->without_memory) {
-        round_begin(&rig->round, update->round, rig->lists, rig->now, lease_round_ttl(&rig->lease),
+        round_begin(&rig->round, rig->answers, update->round, rig->lists, rig->now, update->ttl,
                     update->awaited);
-        if (update->round == ROUND_ACQUIRE && rig->lease.terms.permits > 0) {
-            permits_begin(&rig->permits, rig->lease.terms.permits);
+        rig->round.useless_at = update->useless_at;
+        rig->round.patience = update->patience;
+        bool is_try = update->round == ROUND_ACQUIRE || update->round == ROUND_QUEUE;
+        if (is_try && rig->lease.terms->permits > 0) {
+            permits_begin(&rig->permits, rig->lease.terms->permits);
             rig->round.permits = &rig->permits;
         }
     }
@@ -150,7 +157,10 @@ void rig_start_at(struct rig *rig, const struct lease_terms *terms, struct quoru
     rig->lists = lists;
     memset(&rig->lease, 0xa5, sizeof(rig->lease));
     memset(&rig->update, 0xa5, sizeof(rig->update));
-    lease_start(&rig->lease, terms, lists.now | lists.next, seed, rig->now, &rig->update);
+    rig->terms = *terms;
+    rig->terms.seed = &rig->seed;
+    rig->seed = seed;
+    lease_start(&rig->lease, &rig->terms, lists.now | lists.next, rig->now, &rig->update);
     carry_out(rig, LEASE_ACQUIRING);
 }
 
@@ -174,7 +184,7 @@ void rig_pass(struct rig *rig, uint64_t nanos) {
 /* Notes the end of validity that the round's nodes have promised. */
 static void note_end(struct rig *rig) {
     const struct round *round = &rig->round;
-    uint64_t end = validity_end(round->start, round->ttl, rig->lease.terms.drift);
+    uint64_t end = validity_end(round->start, round->ttl, rig->lease.terms->drift);
     rig->best_end = nanos_max(rig->best_end, end);
 }
 
@@ -249,6 +259,11 @@ void rig_says_free(struct rig *rig, uint32_t nodes, uint32_t permit) {
     }
 }
 
+void rig_tells(struct rig *rig, uint32_t node, uint32_t permit) {
+    permits_tell(&rig->permits, node, permit);
+    rig_late_votes(rig);
+}
+
 void rig_wake(struct rig *rig) {
     enum lease_state before = rig->lease.state;
     lease_woken(&rig->lease, &rig->round, rig->now, &rig->update);
@@ -275,6 +290,12 @@ void rig_hurry(struct rig *rig) {
 void rig_hurry_by(struct rig *rig, uint32_t up) {
     enum lease_state before = rig->lease.state;
     lease_hurry(&rig->lease, &rig->round, up, rig->now, &rig->update);
+    carry_out(rig, before);
+}
+
+void rig_hint(struct rig *rig) {
+    enum lease_state before = rig->lease.state;
+    lease_hint(&rig->lease, &rig->round, &rig->update);
     carry_out(rig, before);
 }
 
@@ -308,11 +329,12 @@ void rig_close(struct rig *rig) {
 
 void rig_renew_at_the_end(struct rig *rig) {
     struct lease *lease = &rig->lease;
-    uint64_t last = nanos_add(lease->acquired_at, lease->terms.max_hold);
-    lease->phase = rig->round.start + renewal_interval(lease->terms.ttl);
-    if (lease->terms.watchdog) {
-        lease->renew_at = lease->phase <= last ? lease->phase : NANOS_NEVER;
-        lease->wake_at = nanos_min(lease->renew_at, lease->lost_at);
+    uint64_t last = nanos_add(lease->told_at, lease->terms->max_hold);
+    lease->holding.phase = rig->round.start + renewal_interval(lease->ttl);
+    if (lease->terms->watchdog) {
+        lease->renews = lease->holding.phase <= last;
+        lease->wake_at =
+            nanos_min(lease->renews ? lease->holding.phase : NANOS_NEVER, lease->holding.lost_at);
     }
 }
 

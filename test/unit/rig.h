@@ -13,8 +13,11 @@
 
 struct rig {
     struct lease lease;
-    struct quorum_lists lists;  /* nodes that its rounds ask */
-    struct round round;         /* latest round that was sent */
+    struct lease_terms terms;
+    uint64_t seed;                                  /* of the lease's jitter */
+    struct quorum_lists lists;                      /* nodes that its rounds ask */
+    struct round round;                             /* latest round that was sent */
+    struct round_answer answers[REDLOCK_MAX_NODES]; /* its answers */
     struct permits permits;     /* free permits, as the nodes tell, for a round about permits */
     struct lease_update update; /* update of the last event */
     uint64_t now;
@@ -64,6 +67,9 @@ void rig_late_votes(struct rig *rig);
 /* Makes the first `nodes` nodes of the latest round say that a permit is free. */
 void rig_says_free(struct rig *rig, uint32_t nodes, uint32_t permit);
 
+/* Has a node tell the waiter of a permit that has come free there. */
+void rig_tells(struct rig *rig, uint32_t node, uint32_t permit);
+
 /* Fires the timer: now, or at the instant that the lease wanted. */
 void rig_wake(struct rig *rig);
 void rig_wake_on_time(struct rig *rig);
@@ -73,6 +79,9 @@ void rig_out_of_memory(struct rig *rig);
 /* Tells the lease that a node has come up. */
 void rig_hurry(struct rig *rig); /* all nodes are up */
 void rig_hurry_by(struct rig *rig, uint32_t up);
+
+/* Tells the lease that the key may have changed at a node. */
+void rig_hint(struct rig *rig);
 
 redlock_status rig_cancel(struct rig *rig);
 redlock_status rig_extend(struct rig *rig, uint64_t ttl);

@@ -22,10 +22,13 @@ static uint32_t first(uint32_t nodes) {
     return (uint32_t)((UINT64_C(1) << nodes) - 1);
 }
 
+/* Answers of the rounds of a test, which has at most one round with any at a time. */
+static struct round_answer answers[REDLOCK_MAX_NODES];
+
 static struct round begin_at(enum round_kind kind, struct quorum_lists lists, uint32_t awaited) {
     struct round round;
     memset(&round, 0xa5, sizeof(round)); /* rounds come from a pool, as their last user left them */
-    round_begin(&round, kind, lists, START, TTL, awaited);
+    round_begin(&round, answers, kind, lists, START, TTL, awaited);
     return round;
 }
 
@@ -137,7 +140,9 @@ static enum round_verdict expected_in_line(const struct history *history) {
         return ROUND_YES;
     }
     for (uint32_t i = 0; i < best.cast; i++) {
-        if (best.votes[i] == REDLOCK_VOTE_DENIED) {
+        bool may_still_grant =
+            best.votes[i] == REDLOCK_VOTE_DENIED || best.votes[i] == REDLOCK_VOTE_TIMEOUT;
+        if (may_still_grant) {
             best.votes[i] = REDLOCK_VOTE_GRANTED;
         }
     }
@@ -360,7 +365,7 @@ static void test_votes_after_the_verdict_are_only_written_down(void **state) {
     assert_int_equal(round.silent, 0);
     assert_int_equal(round_voters(&round, REDLOCK_VOTE_MISSING), 1u << 1);
     assert_int_equal(round_voters(&round, REDLOCK_VOTE_DENIED), 1u << 3);
-    assert_int_equal(round.other_ttl_ms[3], 77);
+    assert_int_equal(round_answer(&round, 3).other_ttl_ms, 77);
 }
 
 /* Only a timeout is replaced: it only says that the node was slow. */
@@ -373,10 +378,10 @@ static void test_a_node_votes_once(void **state) {
         assert_false(round_vote(&round, 3, REDLOCK_VOTE_GRANTED, 22));
         if (alphabet[i] == REDLOCK_VOTE_TIMEOUT) {
             assert_int_equal(round.votes[3], REDLOCK_VOTE_LATE);
-            assert_int_equal(round.other_ttl_ms[3], 22);
+            assert_int_equal(round_answer(&round, 3).other_ttl_ms, 22);
         } else {
             assert_int_equal(round.votes[3], alphabet[i]);
-            assert_int_equal(round.other_ttl_ms[3], 11);
+            assert_int_equal(round_answer(&round, 3).other_ttl_ms, 11);
             assert_int_equal(round.tallies[0].granted, before.tallies[0].granted);
         }
         assert_int_equal(round.silent, 0x1f & ~(1u << 3));
@@ -426,7 +431,7 @@ static void test_late_grants_may_be_a_quorum(void **state) {
     assert_false(round_was_granted_late(&round));
     round_vote(&round, 4, REDLOCK_VOTE_GRANTED, 0);
     assert_true(round_was_granted_late(&round));
-    round_begin(&round, ROUND_RENEW, (struct quorum_lists){0x07, 0x38}, 0, MS(10000), 0);
+    round_begin(&round, answers, ROUND_RENEW, (struct quorum_lists){0x07, 0x38}, 0, MS(10000), 0);
     round_expire(&round);
     for (uint32_t node = 0; node < 4; node++) {
         round_vote(&round, node, REDLOCK_VOTE_GRANTED, 0);
@@ -436,13 +441,16 @@ static void test_late_grants_may_be_a_quorum(void **state) {
     assert_true(round_was_granted_late(&round));
 }
 
-static void test_the_deadline_decides_every_round(void **state) {
+/* But a QUEUE waits on: the nodes will answer, and may push. */
+static void test_the_deadline_decides_rounds(void **state) {
     (void)state;
     for (uint32_t nodes = 1; nodes <= REDLOCK_MAX_NODES; nodes++) {
         for (int kind = ROUND_ACQUIRE; kind <= ROUND_SETTLE; kind++) {
             struct round round = begin((enum round_kind)kind, nodes, 1);
             round_expire(&round);
-            assert_int_equal(round.verdict, kind == ROUND_SETTLE ? ROUND_YES : ROUND_NO);
+            assert_int_equal(round.verdict, kind == ROUND_SETTLE  ? ROUND_YES
+                                            : kind == ROUND_QUEUE ? ROUND_OPEN
+                                                                  : ROUND_NO);
             round_expire(&round); /* a second time, without effect */
             assert_int_equal(round_voters(&round, REDLOCK_VOTE_TIMEOUT), first(nodes));
         }
@@ -610,6 +618,20 @@ static void test_32_nodes_need_17(void **state) {
     assert_int_equal(round.silent, 0x7fff);
 }
 
+/* A grant that replicas have to confirm tells its fence before it counts. */
+static void test_a_fence_may_come_before_its_vote(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_ACQUIRE, 5, 0);
+    round_note_fence(&round, 2, 7);
+    assert_int_equal(round_answer(&round, 2).fence, 7);
+    assert_int_equal(round_fence(&round), 0);
+    round_grant(&round, 2, round_answer(&round, 2).fence);
+    assert_int_equal(round_fence(&round), 7);
+    round_note_fence(&round, 3, 9);
+    round_vote(&round, 3, REDLOCK_VOTE_UNTRUSTED, 0);
+    assert_int_equal(round_fence(&round), 7);
+}
+
 static void test_a_round_begins_empty(void **state) {
     (void)state;
     struct round round = begin(ROUND_RENEW, 32, 0);
@@ -620,7 +642,7 @@ static void test_a_round_begins_empty(void **state) {
     assert_int_equal(round.silent, UINT32_MAX);
     assert_int_equal(round_voters(&round, REDLOCK_VOTE_NONE), UINT32_MAX);
     for (uint32_t i = 0; i < 32; i++) {
-        assert_int_equal(round.other_ttl_ms[i], 0);
+        assert_int_equal(round_answer(&round, i).other_ttl_ms, 0);
     }
 }
 
@@ -643,7 +665,7 @@ int main(void) {
         cmocka_unit_test(test_one_node_is_no_quorum_however_often_it_answers),
         cmocka_unit_test(test_the_deadline_is_the_vote_of_the_silent),
         cmocka_unit_test(test_late_grants_may_be_a_quorum),
-        cmocka_unit_test(test_the_deadline_decides_every_round),
+        cmocka_unit_test(test_the_deadline_decides_rounds),
         cmocka_unit_test(test_a_timeout_is_no_proof_of_loss),
         cmocka_unit_test(test_settling_waits_for_the_awaited),
         cmocka_unit_test(test_who_voted_what),
@@ -653,6 +675,7 @@ int main(void) {
         cmocka_unit_test(test_when_a_quorum_is_free),
         cmocka_unit_test(test_which_votes_leave_a_command_undone),
         cmocka_unit_test(test_32_nodes_need_17),
+        cmocka_unit_test(test_a_fence_may_come_before_its_vote),
         cmocka_unit_test(test_a_round_begins_empty),
     };
     return cmocka_run_group_tests_name("round", tests, NULL, NULL);

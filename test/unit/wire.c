@@ -6,6 +6,7 @@
 #include "wire/push.h"
 #include "wire/reply.h"
 #include "wire/script.h"
+#include "wire/token.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -162,6 +163,13 @@ static void test_wait(void **state) {
     assert_bytes(&f->out, LITERAL("*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$2\r\n26\r\n"));
 }
 
+static void test_a_look_at_a_key(void **state) {
+    struct fixture *f = *state;
+    command_look(&f->out, "a\0b", 3);
+    assert_bytes(&f->out, LITERAL("*4\r\n$8\r\nGETRANGE\r\n$3\r\na\0b\r\n$1\r\n0\r\n"
+                                  "$2\r\n39\r\n"));
+}
+
 static void test_the_owner_stands_behind_the_token(void **state) {
     struct fixture *f = *state;
     command_set(&f->out, "k", 1, TOKEN, "me", 1);
@@ -291,6 +299,7 @@ static void test_shared_locks(void **state) {
                                      .idle_ms = 7,
                                      .is_fenced = true,
                                      .claim_ms = 1000,
+                                     .form = '1',
                                      .ticket = 99,
                                      .named = 8};
 #define KEY_AND_READERS "$1\r\nk\r\n$10\r\nk::readers\r\n"
@@ -312,7 +321,18 @@ static void test_shared_locks(void **state) {
         {SCRIPT_QUEUE, 11, 1,
          "$1\r\nk\r\n$2\r\nch\r\n" VALUE_AND_TTL
          "$4\r\n1000\r\n$1\r\n1\r\n$1\r\n7\r\n$2\r\n99\r\n"},
+        {SCRIPT_QUEUE_SET, 13, 2,
+         "$1\r\nk\r\n$8\r\nk::fence\r\n$2\r\nch\r\n" VALUE_AND_TTL
+         "$1\r\n1\r\n$4\r\n1000\r\n$1\r\n1\r\n$1\r\n7\r\n$2\r\n99\r\n"},
         {SCRIPT_LEAVE, 6, 1, "$1\r\nk\r\n" BULK_OF_MINE "$2\r\n99\r\n"},
+        {SCRIPT_SHARE_QUEUE, 13, 3,
+         KEY_AND_READERS WRITER "$2\r\nch\r\n" VALUE_AND_TTL
+                                "$4\r\n1000\r\n$1\r\n1\r\n$1\r\n7\r\n$2\r\n99\r\n"},
+        {SCRIPT_SHARE_LEAVE, 7, 2, KEY_AND_READERS BULK_OF_MINE "$2\r\n99\r\n"},
+        {SCRIPT_QUEUE_PERMIT, 12, 1,
+         "$1\r\nk\r\n$2\r\nch\r\n" VALUE_AND_TTL
+         "$4\r\n1000\r\n$1\r\n1\r\n$1\r\n7\r\n$2\r\n99\r\n$1\r\n0\r\n"},
+        {SCRIPT_PERMIT_END, 6, 1, "$1\r\nk\r\n" BULK_OF_MINE "$2\r\n99\r\n"},
     };
     f->call.channel = "ch";
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -331,21 +351,25 @@ static void test_shared_locks(void **state) {
 static void test_what_scripts_do(void **state) {
     (void)state;
     static const bool takes[SCRIPT_COUNT] = {
-        [SCRIPT_TAKE] = true,  [SCRIPT_PERMIT] = true,       [SCRIPT_SHARE] = true,
-        [SCRIPT_WRITE] = true, [SCRIPT_WRITE_FENCED] = true, [SCRIPT_QUEUE] = true};
-    static const bool counts[SCRIPT_COUNT] = {[SCRIPT_TAKE] = true,
-                                              [SCRIPT_PERMIT] = true,
-                                              [SCRIPT_KEEP] = true,
-                                              [SCRIPT_WRITE_FENCED] = true,
-                                              [SCRIPT_QUEUE] = true};
+        [SCRIPT_TAKE] = true,        [SCRIPT_PERMIT] = true,       [SCRIPT_SHARE] = true,
+        [SCRIPT_WRITE] = true,       [SCRIPT_WRITE_FENCED] = true, [SCRIPT_QUEUE] = true,
+        [SCRIPT_SHARE_QUEUE] = true, [SCRIPT_QUEUE_SET] = true,    [SCRIPT_QUEUE_PERMIT] = true};
+    static const bool counts[SCRIPT_COUNT] = {
+        [SCRIPT_TAKE] = true,         [SCRIPT_PERMIT] = true, [SCRIPT_KEEP] = true,
+        [SCRIPT_WRITE_FENCED] = true, [SCRIPT_QUEUE] = true,  [SCRIPT_QUEUE_SET] = true,
+        [SCRIPT_QUEUE_PERMIT] = true};
     static const bool is_loaded[SCRIPT_COUNT] = {[SCRIPT_RELEASE] = true, [SCRIPT_RENEW] = true};
     for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+        bool is_by_lock = i == SCRIPT_TAKE || i == SCRIPT_QUEUE_SET;
         assert_int_equal(script_takes((enum script)i), takes[i]);
         assert_int_equal(script_counts((enum script)i), counts[i]);
         assert_int_equal(script_infos[i].is_loaded, is_loaded[i]);
-        assert_int_equal(script_items((enum script)i, 2, 5), i == SCRIPT_TAKE ? 2 : 5);
-        assert_int_equal(script_infos[i].has_channel, i == SCRIPT_QUEUE);
-        assert_int_equal(script_infos[i].tells_free, i == SCRIPT_PERMIT);
+        assert_int_equal(script_items((enum script)i, 2, 5), is_by_lock ? 2 : 5);
+        assert_int_equal(script_infos[i].has_channel, i == SCRIPT_QUEUE || i == SCRIPT_QUEUE_SET ||
+                                                          i == SCRIPT_SHARE_QUEUE ||
+                                                          i == SCRIPT_QUEUE_PERMIT);
+        assert_int_equal(script_infos[i].tells_free,
+                         i == SCRIPT_PERMIT || i == SCRIPT_QUEUE_PERMIT);
         assert_int_equal(script_infos[i].stays, i == SCRIPT_STAY);
     }
 }
@@ -358,7 +382,7 @@ static void test_each_script_has_a_row(void **state) {
         assert_non_null(info->keys);
         assert_non_null(info->arguments);
         assert_int_equal(strspn(info->keys, "crw"), strlen(info->keys));
-        assert_int_equal(strspn(info->arguments, "vtkxsnfipcql"), strlen(info->arguments));
+        assert_int_equal(strspn(info->arguments, "vtkxsnfipceql"), strlen(info->arguments));
     }
 }
 
@@ -444,7 +468,7 @@ static void sha1_block(uint32_t hash[5], const unsigned char *block) {
 /* Writes the SHA-1 of `text` in hexadecimal. */
 static void sha1(const char *text, char digits[41]) {
     uint32_t hash[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
-    static unsigned char padded[8192];
+    static unsigned char padded[32768];
     size_t length = strlen(text);
     size_t blocks = (length + 8) / 64 + 1;
     assert_true(blocks * 64 <= sizeof(padded));
@@ -487,12 +511,22 @@ static void test_a_place_in_line_is_read(void **state) {
         const char *text;
         bool is_read, has_place, lacks_right;
         uint32_t ahead;
+        bool is_foreign;
     } rows[] = {
-        {"h5", true, false, false, 0},    {"h5q0", true, true, false, 0},
-        {"h5q12", true, true, false, 12}, {"h5q99999999999", true, true, false, UINT32_MAX},
-        {"h5q", true, true, false, 0},    {"h5x", true, false, true, 0},
-        {"hq0", false, false, false, 0},  {"yq0", false, false, false, 0},
-        {"pq0", false, false, false, 0},  {"h5xq0", false, false, false, 0},
+        {"h5", true, false, false, 0, false},
+        {"h5q0", true, true, false, 0, false},
+        {"h5q12", true, true, false, 12, false},
+        {"h5q99999999999", true, true, false, UINT32_MAX, false},
+        {"h5q", true, true, false, 0, false},
+        {"h5x", true, false, true, 0, false},
+        {"hq0", false, false, false, 0, false},
+        {"yq0", false, false, false, 0, false},
+        {"pq0", false, false, false, 0, false},
+        {"h5xq0", false, false, false, 0, false},
+        {"h5q0w", true, true, false, 0, true},
+        {"h5w", false, false, false, 0, false},
+        {"h5q0ww", false, false, false, 0, false},
+        {"h5xw", false, false, false, 0, false},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct reply_outcome outcome;
@@ -502,11 +536,32 @@ static void test_a_place_in_line_is_read(void **state) {
             assert_int_equal(outcome.has_place, rows[i].has_place);
             assert_int_equal(outcome.lacks_right, rows[i].lacks_right);
             assert_int_equal(outcome.ahead, rows[i].ahead);
+            assert_int_equal(outcome.is_foreign, rows[i].is_foreign);
         }
     }
 }
 
+static void test_tokens_are_packed(void **state) {
+    static const char *const tokens[] = {TOKEN, OTHER_TOKEN};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(tokens); i++) {
+        char place[TOKEN_LENGTH + 1] = TOKEN;
+        unsigned char packed[TOKEN_BYTES], other[TOKEN_BYTES];
+        char digits[TOKEN_LENGTH + 1];
+        token_pack(packed, tokens[i]);
+        token_unpack(digits, packed);
+        assert_string_equal(digits, tokens[i]);
+        memset(place, '0', sizeof(place) - 1);
+        memcpy(place, tokens[i], PLACE_LENGTH);
+        token_pack(other, place);
+        assert_memory_equal(packed, other, PLACE_BYTES); /* the first digits are the first bytes */
+        assert_memory_not_equal(packed, other, TOKEN_BYTES);
+    }
+}
+
 static void test_pushes_are_read(void **state) {
+    static const char share[] = "1795330030783 1795330029783471 1 " TOKEN " k";
+    static const char open[] = "0 1795330029783471 1 " TOKEN " k";
     (void)state;
     struct push push;
     static const char good[] = "1795330030783 1795330029783471 7 " TOKEN " a b";
@@ -517,6 +572,13 @@ static void test_pushes_are_read(void **state) {
     assert_memory_equal(push.token, TOKEN, TOKEN_LENGTH);
     assert_int_equal(push.key_length, 3);
     assert_memory_equal(push.key, "a b", 3);
+    assert_false(push.is_share);
+    assert_true(push_read(share, sizeof(share) - 1, &push));
+    assert_true(push.is_share);
+    assert_int_equal(push.fence, 0);
+    assert_true(push_read(open, sizeof(open) - 1, &push));
+    assert_false(push.is_share);
+    assert_int_equal(push.open_ms, 1);
     static const char *const bad[] = {
         "",
         "1",
@@ -540,6 +602,38 @@ static void test_pushes_are_read(void **state) {
     for (size_t length = 0; length < sizeof(good) - 3; length++) {
         assert_false(push_read(good, length, &push));
     }
+}
+
+static void test_pushes_of_several_keys_are_read(void **state) {
+    (void)state;
+    struct push push;
+    static const char good[] = "1 2 0 " TOKEN "+1:a3:b:c4:1:\0 ";
+    assert_true(push_read(good, sizeof(good) - 1, &push));
+    assert_int_equal(push.key_length, 1);
+    assert_memory_equal(push.key, "a", 1);
+    assert_true(push_next_key(&push));
+    assert_int_equal(push.key_length, 3);
+    assert_memory_equal(push.key, "b:c", 3);
+    assert_true(push_next_key(&push));
+    assert_int_equal(push.key_length, 4);
+    assert_memory_equal(push.key, "1:\0 ", 4);
+    assert_false(push_next_key(&push));
+    static const char *const bad[] = {
+        "+",     "+1",    "+1:",   "+:a",    "+a",
+        "+0:",   "+1:ab", "+2:a",  "1:a",    "+1:a ",
+        "+ 1:a", "+-1:a", "+1:a1", "+1:a1:", "+99999999999999999999:a"};
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        char text[128];
+        int length = snprintf(text, sizeof(text), "1 2 0 " TOKEN "%s", bad[i]);
+        assert_false(push_read(text, (size_t)length, &push));
+    }
+    char text[512] = "1 2 0 " TOKEN "+";
+    for (unsigned i = 0; i < REDLOCK_MAX_KEYS; i++) {
+        strcat(text, "1:k");
+    }
+    assert_true(push_read(text, strlen(text), &push));
+    strcat(text, "1:k");
+    assert_false(push_read(text, strlen(text), &push));
 }
 
 static void test_answers_to_set(void **state) {
@@ -1060,6 +1154,7 @@ int main(void) {
         WITH_BUFFERS(test_numbers_are_written_in_full),
         WITH_BUFFERS(test_release_of_one_key),
         WITH_BUFFERS(test_renewal_of_three_keys),
+        WITH_BUFFERS(test_a_look_at_a_key),
         WITH_BUFFERS(test_the_owner_stands_behind_the_token),
         WITH_BUFFERS(test_wait),
         WITH_BUFFERS(test_fenced_locks),
@@ -1070,6 +1165,7 @@ int main(void) {
         cmocka_unit_test(test_what_scripts_do),
         cmocka_unit_test(test_a_place_in_line_is_read),
         cmocka_unit_test(test_pushes_are_read),
+        cmocka_unit_test(test_pushes_of_several_keys_are_read),
         cmocka_unit_test(test_each_script_has_a_row),
         WITH_BUFFERS(test_a_script_the_server_lacks_is_sent_as_text),
         WITH_BUFFERS(test_a_command_without_memory_has_failed),
@@ -1086,6 +1182,7 @@ int main(void) {
         cmocka_unit_test(test_lines_of_inspections),
         cmocka_unit_test(test_an_answer_ends_where_its_length_says),
         cmocka_unit_test(test_answers_of_the_beat),
+        cmocka_unit_test(test_tokens_are_packed),
         cmocka_unit_test(test_fields_of_info),
         cmocka_unit_test(test_classes_of_errors),
         cmocka_unit_test(test_refusals_for_want_of_a_right),

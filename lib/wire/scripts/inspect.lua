@@ -1,4 +1,5 @@
--- INSPECT tells who holds a key and who waits for it, and changes nothing. For one lock.
+-- INSPECT tells who holds a key and who waits for it, or for the permits of the semaphore of this
+-- name, if nobody waits for the key; and changes nothing. For one lock.
 --
 -- keys:      key, readers, counter
 -- arguments: the number of waiters to name, the first in line; 0: the queue is not looked at
@@ -14,6 +15,10 @@
 local function line(most)
   local queue = KEYS[1] .. '@QUEUE_SUFFIX@'
   local length = most > 0 and redis.pcall('zcount', queue, 1, '+inf') or 0
+  if most > 0 and length == 0 then
+    queue = KEYS[1] .. '@PERMITS_SUFFIX@'
+    length = redis.pcall('zcount', queue, 1, '+inf')
+  end
   if length == 0 or type(length) == 'table' then return '0 0 ' end
   local first = redis.pcall('zrange', queue, 0, most, 'withscores')
   local named, waiters = 0, ''

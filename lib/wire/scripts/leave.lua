@@ -1,5 +1,6 @@
 -- LEAVE takes a waiter out of the queue of each key, and passes on each key that has the waiter's
--- value: to the first in line, or to nobody.
+-- value: to the first in line, or to nobody. Where readers hold the key, it lets in the readers that
+-- are first in line by now.
 --
 -- keys:      key
 -- arguments: value, ticket
@@ -7,18 +8,18 @@
 --@include parts/otherwise.lua
 --@include parts/counters.lua
 --@include parts/queue.lua
---@include parts/passing.lua
 --@include parts/places.lua
+--@include parts/leaving.lua
+--@include parts/fenced.lua
+--@include parts/passing_on.lua
+--@include parts/giving_up.lua
 
-for i, key in ipairs(KEYS) do
-  local token, ticket = unpack(ARGV, 2 * i - 1, 2 * i)
-  local value = redis.pcall('get', key)
-  leave(key, token, ticket)
-  if value == token then
-    if pass(key, value) ~= true then redis.call('del', key) end
-    answer[i] = 'y'
-  else
-    answer[i] = otherwise(key, value)
-  end
+-- Returns the order in which the keys are passed on, as their indexes.
+local function order()
+  if #KEYS == 1 then return {1} end
+  return select(2, make()())(2)
 end
+
+for i, key in ipairs(KEYS) do leave(key, ARGV[2 * i - 1], ARGV[2 * i]) end
+for _, i in ipairs(order()) do answer[i] = give_up(KEYS[i], ARGV[2 * i - 1]) end
 return table.concat(answer)

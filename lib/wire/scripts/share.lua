@@ -1,7 +1,8 @@
 -- SHARE takes each key for a reader, beside other readers. The key then has the value
 -- '@REDLOCK_SHARED_VALUE@', and the sorted set `readers` lists each reader's value with its expiry
 -- in ms by the server's clock; key and list expire with the last reader. A reader that is in
--- already stays in. While a writer's note stands, no other is let in by a step of 1.
+-- already stays in. No other is let in by a step of 1 while a writer's note stands, or beside
+-- readers while anybody stands in line whose client listens.
 --
 -- keys:      key, readers, writer (the note)
 -- arguments: value, TTL in ms, step (1: an acquisition, 0: a top-up)
@@ -9,16 +10,29 @@
 --@include parts/otherwise.lua
 --@include parts/sharing.lua
 --@include parts/keeping.lua
+--@include parts/queue.lua
+
+local waiting = redis.pcall('exists', '@WAITING_KEY@') == 1
+
+-- Tells whether somebody waits for the key in line, and is told to ask again when readers may have
+-- gone. Readers that do not stand in line would otherwise keep those out for ever.
+local function is_awaited(key)
+  local clock = time[1] * 1000000 + time[2]
+  return waiting and announce(key, clock, redis.call('pttl', key))
+end
 
 for i = 1, #KEYS / 3 do
   local key, readers, writer = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
   local reader, ttl, step = ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
   local value = redis.pcall('get', key)
+  readers_in(readers, now) -- fails where the caller could neither keep a share nor give it back
   local left = step == '1' and redis.call('pttl', writer) or -1
-  if value ~= false and not is_shared(key, value, readers) then
+  if value ~= false and not is_shared(key, value, readers, now) then
     answer[i] = otherwise(key, value)
   elseif left >= 0 and not (value and listed(readers, reader) > 0) then
     answer[i] = 'h' .. text(left)
+  elseif step == '1' and value and listed(readers, reader) == 0 and is_awaited(key) then
+    answer[i] = otherwise(key, value)
   else
     if not value then
       redis.call('del', readers)

@@ -10,7 +10,7 @@
 for i = 1, #KEYS / 2 do
   local key, readers, reader = KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1]
   local value = redis.pcall('get', key)
-  if not is_shared(key, value, readers) then
+  if not is_shared(key, value, readers, now) then
     answer[i] = otherwise(key, value)
   elseif listed(readers, reader) == 0 then
     answer[i] = 'm'

@@ -9,14 +9,7 @@
 -- answer:    y, h<ms>, p or t for each lock; y<n> if fenced
 --@include parts/otherwise.lua
 --@include parts/counters.lua
-
--- Returns the item to answer of two keys of a lock: not h before h, and then the longer h.
-local function worse(one, other)
-  local a = one and string.match(one, '^h(%d+)')
-  local b = string.match(other, '^h(%d+)')
-  if one and (not a or (b and tonumber(a) >= tonumber(b))) then return one end
-  return other
-end
+--@include parts/worse.lua
 
 local k, a = 1, 1
 while k <= #KEYS do

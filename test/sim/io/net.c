@@ -76,6 +76,11 @@ static bool unload(struct conn *conn, const struct conn_request *request) {
     return load_remove(load, &conn->net->bounds, request->length);
 }
 
+void conn_count(struct conn *conn, struct traffic *traffic) {
+    (void)conn;
+    (void)traffic; /* no statistics of simulated traffic */
+}
+
 void conn_abandon(struct conn *conn) {
     struct message *message;
     while ((message = STAILQ_FIRST(&conn->inbox)) != NULL) {

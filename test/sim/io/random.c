@@ -8,8 +8,11 @@ bool random_init(void) {
     return !process_is_refused(running);
 }
 
-void random_token(char token[41]) {
-    check_new_token(running, token);
+void random_token(struct random *random, unsigned char token[TOKEN_BYTES]) {
+    char digits[TOKEN_LENGTH + 1];
+    (void)random;
+    check_new_token(running, digits);
+    token_pack(token, digits);
 }
 
 uint64_t random_seed(void) {

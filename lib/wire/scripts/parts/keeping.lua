@@ -1,8 +1,8 @@
 -- Defines the writing of the list of readers: settle, list. Needs parts/sharing.lua.
 
--- Drops expired readers, and has key and list expire with the last of the rest. Returns the item.
--- A reader that expires in this millisecond keeps the key until the millisecond is over: PEXPIREAT
--- would delete the key now.
+-- Drops expired readers, and has key and list expire with the last of the rest. Returns whether
+-- there is any. A reader that expires in this millisecond keeps the key until the millisecond is
+-- over: PEXPIREAT would delete the key now.
 local function settle(key, readers)
   redis.call('zremrangebyscore', readers, '-inf', text(now - 1))
   local last = tonumber(redis.call('zrange', readers, -1, -1, 'withscores')[2])
@@ -10,10 +10,8 @@ local function settle(key, readers)
     local till = text(math.max(last, now + 1))
     redis.call('pexpireat', key, till)
     redis.call('pexpireat', readers, till)
-  else
-    redis.call('del', key, readers)
   end
-  return 'y'
+  return last
 end
 
 -- Lists the reader for `ttl` ms, or for longer if listed for longer. Returns the item.
@@ -25,5 +23,6 @@ local function list(key, readers, reader, ttl)
   if till > listed(readers, reader) then
     redis.call('zadd', readers, text(till), reader)
   end
-  return settle(key, readers)
+  settle(key, readers)
+  return 'y'
 end

@@ -1,4 +1,5 @@
--- Defines the passing on of keys: pass. Needs parts/counters.lua and parts/queue.lua.
+-- Defines the passing on of keys: noted_ms, pass. Needs parts/counters.lua, parts/fenced.lua,
+-- parts/queue.lua, parts/shared.lua and parts/several.lua.
 --
 -- Clients that do not wait in line would never find a key free whose queue is never empty. So one
 -- release in 128, the same at all servers, leaves the key to anybody for a while, which the member
@@ -16,38 +17,131 @@ local function open(key, caller, clock)
   end
 end
 
+-- Makes and returns admit and dismiss, which most calls are spared the making of.
+local function letting_in()
+  -- Has a key expire at `till`, by the server's clock, or later. Returns false where the caller has no
+  -- right to.
+  local function stand_till(key, till, instant)
+    local left = redis.pcall('pttl', key)
+    if type(left) ~= 'number' then return false end
+    return left >= till - instant or redis.pcall('pexpireat', key, text(till)) == 1
+  end
+
+  -- Lists a reader until `till`. Readers share the key already, or it may hold anything. Returns 1;
+  -- false where the reader is listed already, since its client has topped the share up; nil where the
+  -- server or the caller's rights refuse.
+  local function admit(key, reader, till, instant, shared)
+    local readers, at = key .. '@READERS_SUFFIX@', text(till)
+    if not shared then
+      local set = redis.pcall('set', key, '@REDLOCK_SHARED_VALUE@', 'PXAT', at)
+      if set.err or type(redis.pcall('del', readers)) ~= 'number' then return nil end
+    elseif (tonumber(redis.pcall('zscore', readers, reader)) or 0) >= instant then
+      return false
+    end
+    local added = redis.pcall('zadd', readers, at, reader)
+    if type(added) ~= 'number' then return nil end
+    if stand_till(key, till, instant) and stand_till(readers, till, instant) then return 1 end
+    redis.pcall('zrem', readers, reader)
+    return nil
+  end
+
+  -- Takes a reader that was admitted out of the list. The key expires with the last of the others.
+  local function dismiss(key, reader, instant)
+    local readers = key .. '@READERS_SUFFIX@'
+    redis.pcall('zrem', readers, reader)
+    local last = redis.pcall('zrange', readers, -1, -1, 'withscores')[2]
+    for _, name in ipairs(last and {key, readers} or {}) do
+      redis.pcall('pexpireat', name, text(math.max(last, instant + 1)))
+    end
+  end
+  return admit, dismiss
+end
+
+-- Gives the key, which may hold anything, to a waiter alone until `till`, and raises its counter.
+-- Returns the counter's number, or 0 if not fenced; false where the counter is none; nil where the
+-- server refuses.
+local function give(key, value, till, form, idle, ticket)
+  local count = not is_fenced(form) and 0 or count_of(key .. '@COUNTER_SUFFIX@', 1)
+  if not count then return false end
+  local set = redis.pcall('set', key, value, 'PXAT', digits(till))
+  if set.err then return nil end
+  if is_fenced(form) then
+    count = math.max(count, tonumber(ticket))
+    raise(key .. '@COUNTER_SUFFIX@', count, idle)
+  end
+  return count
+end
+
+-- Returns the ms for which the note of a writer keeps readers out; a number below 0: none does.
+local function noted_ms(key)
+  local left = redis.pcall('pttl', key .. '@WRITER_SUFFIX@')
+  return type(left) == 'number' and left or -1
+end
+
+-- Takes the waiter out of the queue of the key, which may hold anything, and gives it the key. Returns
+-- whether it has the key now, or 'refused' where the server or the caller's rights refuse.
+local function serve(key, entry, ticket, clock, shared)
+  if not remove(key, entry) then return 'refused' end
+  local value, channel, claim, form, idle = parts_of(entry)
+  if not value then return false end
+  local instant = math.floor(clock / 1000)
+  local till = instant + claim
+  local count, dismiss
+  if form == 'r' then
+    local admit
+    admit, dismiss = letting_in()
+    count = admit(key, value, till, instant, shared)
+  else
+    count = give(key, value, till, form, idle, ticket)
+  end
+  local heard = count and tell(key, value, channel, till, clock, count)
+  if dismiss and count and (heard or 0) == 0 then dismiss(key, value, instant) end
+  if count == nil or count and not heard then
+    redis.pcall('zadd', queue_of(key), ticket, entry)
+    return 'refused'
+  end
+  return count and heard > 0
+end
+
 -- Gives the key, which had the value `caller` or none (''), to the first waiter whose client
 -- listens, other than the entry `mine`, and pushes it to its channel: the key's expiry in ms, and
--- as the number the fence or 0. Returns true if a waiter has the key now, or the ms for which it is
--- left to anybody, or false if there is no waiter, or `mine` is the first. If not true, the key may
--- hold anything, and the caller deletes it. A waiter whose client does not listen loses its place.
--- The key is set before the push, since a server that is out of memory refuses to set it. Where
--- the caller has no right to the queue, or to publish, the queue stays as it is.
+-- as the number the fence, 1 for a share, or 0. Behind a reader the next ones in line are let in as
+-- well, as long as they are readers; where readers hold the key, they alone are let in. Returns true
+-- if waiters or readers have the key now, or the ms for which it is left to anybody, to the writer
+-- of a note, or kept for a waiter, or false if there is no waiter, or `mine` is the first. If not
+-- true, the key may hold anything, and the caller deletes it. A waiter whose client does not listen
+-- loses its place. The first write takes the waiter out of the queue: a caller without the right to
+-- has changed nothing, and a server that is full refuses none of the writes behind that one. Where
+-- the caller has no right to publish, the waiter goes back to its place.
 local function pass(key, caller, mine)
-  local time = redis.call('time')
-  local clock = time[1] * 1000000 + time[2]
-  local now = math.floor(clock / 1000)
+  local seconds, micros = unpack(redis.call('time'))
+  local clock = seconds * 1000000 + micros
+  local instant = math.floor(clock / 1000)
+  local shared = caller == '@REDLOCK_SHARED_VALUE@'
+  if shared and not is_shared(key, caller, key .. '@READERS_SUFFIX@', instant) then return true end
   open(key, caller, clock)
   while true do
     local entry, ticket = first_of(key)
-    if not entry or entry == mine then return false end
-    local left = (tonumber(string.match(entry, '^open (%d+)$')) or 0) - now
+    if not entry or entry == mine then return shared end
+    local left = open_ms(entry, instant)
     if left > 0 then return left end
-    local value, channel, claim, fenced, idle = parts_of(entry)
-    local count = value and (fenced == '0' and 0 or count_of(key .. '@COUNTER_SUFFIX@', 1))
-    if count then
-      local till = now + claim
-      local set = redis.pcall('set', key, value, 'PXAT', string.format('%.0f', till))
-      if set.err then return false end
-      if fenced == '1' then
-        count = math.max(count, tonumber(ticket))
-        raise(key .. '@COUNTER_SUFFIX@', count, idle)
-      end
-      local heard = tell(key, value, channel, till, clock, count)
-      if not heard then return false end
-      count = heard > 0
+    local value, _, _, form = parts_of(entry)
+    local is_reader = form == 'r'
+    if shared and value and not is_reader then return true end
+    if is_several(form) then
+      if not remove(key, '') then return shared end
+      local outcome = several()(key, caller, entry, ticket, clock)
+      if outcome == 'next' then return pass(key, caller, mine) end
+      return outcome
     end
-    if not remove(key, entry) then return count or false end
-    if count then return true end
+    left = is_reader and noted_ms(key) or -1
+    if left >= 0 then
+      if not shared then redis.call('del', key) end
+      return left
+    end
+    local has_it = serve(key, entry, ticket, clock, shared)
+    if has_it == 'refused' then return shared end
+    if has_it and not is_reader then return true end
+    shared = shared or has_it
   end
 end

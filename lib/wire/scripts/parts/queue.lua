@@ -1,10 +1,13 @@
--- Defines the queues of waiters, and what waiters are told: queue_of, parts_of, first_of, tell,
--- remove, announce.
+-- Defines the queues of waiters, and what waiters are told: queue_of, parts_of, open_ms, first_of,
+-- digits, tell, remove, announce.
 --
 -- The sorted set "<key>@QUEUE_SUFFIX@" has a member for each waiter, its entry: "<value> <channel>
--- <claim> <fenced> <idle>", with its ticket as the score. The channel is the one that the waiter's
+-- <claim> <form> <idle>", with its ticket as the score. The channel is the one that the waiter's
 -- client subscribes to at this server; the claim is the time in ms for which a key that is pushed
--- is kept; '1' if fenced; the TTL of the counter in ms or 0. The ticket is also the least fence.
+-- is kept; the form is 0 for a lock, 1 for a fenced one, r for a reader, w for a writer, x for a
+-- fenced writer, s for a lock of several keys, f for a fenced one of several; then the TTL of the
+-- counter in ms or 0; of several keys also a blank, and their names (parts/several.lua). The ticket
+-- is also the least fence.
 -- Values come first, so that all servers have waiters with the same ticket in the same order.
 -- The flag @WAITING_KEY@ stands while any key may have a queue, so that who releases need not look.
 
@@ -12,9 +15,15 @@ local function queue_of(key)
   return key .. '@QUEUE_SUFFIX@'
 end
 
--- Returns the parts of an entry: value, channel, claim, fenced, idle.
+-- Returns the parts of an entry: value, channel, claim, form, idle, names.
 local function parts_of(entry)
-  return string.match(entry, '^(%S+) (%S+) (%d+) ([01]) (%d+)$')
+  return string.match(entry, '^(%S+) (%S+) (%d+) ([01rwxsf]) (%d+) ?(.*)$')
+end
+
+-- Returns the ms for which a member leaves the key to anybody (parts/passing.lua); for a place a
+-- number below 0.
+local function open_ms(member, instant)
+  return (tonumber(string.match(member, '^open (%d+)$')) or 0) - instant
 end
 
 -- Returns the first member of the key's queue, and its score; nil where there is none, or where the
@@ -24,11 +33,19 @@ local function first_of(key)
   return first[1], first[2]
 end
 
--- Sends a waiter "<expiry> <clock in us> <number> <token> <key>". Returns how many heard it, or
--- false where the caller has no right to publish.
-local function tell(key, value, channel, expiry, clock, number)
-  local text = string.format('%.0f %.0f %.0f %s ', expiry, clock, number, string.sub(value, 1, 40))
-  local heard = redis.pcall('publish', channel, text .. key)
+-- Returns a time in ms as digits, by parts that fit into 32 bits: '%.0f' takes four times as long.
+local function digits(ms)
+  return string.format('%d%03d', ms / 1000, ms % 1000)
+end
+
+-- Sends a waiter "<expiry> <clock in us> <number> <token> <key>", or "+<names>" for the last part if
+-- there are names. Returns how many heard it, or false where the caller has no right to publish.
+local function tell(key, value, channel, expiry, clock, number, names)
+  local token = string.sub(value, 1, 40)
+  local stamp = string.format('%d%06d', clock / 1000000, clock % 1000000)
+  local count = number == 0 and '0' or string.format('%.0f', number)
+  local message = digits(expiry) .. ' ' .. stamp .. ' ' .. count .. ' ' .. token
+  local heard = redis.pcall('publish', channel, message .. (names and '+' .. names or ' ' .. key))
   return type(heard) == 'number' and heard
 end
 
@@ -38,10 +55,11 @@ local function remove(key, member)
 end
 
 -- Tells the first waiter to ask again after some ms: by a message with an expiry of 0, and the time
--- as the number. Returns whether it heard. Waiters whose clients do not listen lose their places.
+-- as the number. Returns whether it heard; false while the key is left to anybody. Waiters whose
+-- clients do not listen lose their places.
 local function announce(key, clock, ms)
   local entry = first_of(key)
-  while entry do
+  while entry and open_ms(entry, clock / 1000) <= 0 do
     local value, channel = parts_of(entry)
     local heard = not value and 0 or tell(key, value, channel, 0, clock, ms)
     if heard ~= 0 then return heard and true end

@@ -22,7 +22,7 @@ for i = 1, #KEYS / n do
     end
   else
     local left = math.max(redis.call('pttl', writer), 0)
-    if intent > left and is_shared(key, value, readers) then
+    if intent > left and is_shared(key, value, readers, now) then
       redis.call('set', writer, token, 'PX', ARGV[a + 3])
     end
     answer[i] = otherwise(key, value)

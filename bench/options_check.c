@@ -1,0 +1,135 @@
+#include "options_check.h"
+
+#include <inttypes.h>
+
+/* The modes, as bits. */
+enum mode { CYCLES = 1, HELD = 2, CONTEND = 4 };
+
+static enum mode mode_of(const struct options *options) {
+    if (options->contend) {
+        return CONTEND;
+    }
+    return options->held > 0 ? HELD : CYCLES;
+}
+
+/* Refuses an option that the mode does not have. */
+static _Noreturn void refuse_use(enum mode mode, const char *option, unsigned modes) {
+    if (mode == CYCLES) {
+        options_refuse("%s goes with %s alone", option, modes == HELD ? "--held" : "--contend");
+    }
+    options_refuse("%s does not go with %s", option, mode == HELD ? "--held" : "--contend");
+}
+
+static void refuse_both(const char *option, const char *other, bool is_given) {
+    if (is_given) {
+        options_refuse("%s does not go with %s", option, other);
+    }
+}
+
+void options_check_uses(const struct options *options) {
+    enum mode mode = mode_of(options);
+    const struct {
+        const char *option;
+        bool is_given;
+        unsigned modes;
+    } uses[] = {
+        {"--nodes", options->nodes != NULL, CYCLES | CONTEND},
+        {"--null-masters", options->null_masters, CYCLES},
+        {"--in-flight", options->in_flight > 0, CYCLES},
+        {"--cycles", options->cycles > 0, CYCLES},
+        {"--rate", options->rate > 0, CYCLES},
+        {"--mode", options->mode != REDLOCK_EXCLUSIVE, CYCLES},
+        {"--threads", options->threads > 0, CYCLES},
+        {"--floor", options->load != LOAD_REDLOCK, CYCLES},
+        {"--held", options->held > 0, HELD},
+        {"--busy", options->busy_ms > 0, HELD},
+        {"--stop", options->stop > 0, HELD},
+        {"--clients", options->clients > 0, CONTEND},
+        {"--processes", options->processes > 0, CONTEND},
+        {"--keys K", options->keys > 0, CONTEND},
+        {"--keys with a distribution", options->spread_text != NULL, CYCLES},
+        {"--hold-us", options->hold_us > 0, CYCLES | CONTEND},
+        {"--poll", options->poll, CONTEND},
+    };
+
+    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
+        if (uses[i].is_given && (uses[i].modes & mode) == 0) {
+            refuse_use(mode, uses[i].option, uses[i].modes);
+        }
+    }
+    if ((options->spawn > 0) == (options->nodes != NULL)) {
+        options_refuse("give either --spawn or --nodes");
+    }
+    if (options->null_masters && options->spawn == 0) {
+        options_refuse("--null-masters goes with --spawn");
+    }
+    if (options->cycles > 0) {
+        refuse_both("--cycles", "--duration", options->duration_s > 0);
+        refuse_both("--cycles", "--threads", options->threads > 0);
+    }
+}
+
+static void check_held(const struct options *options) {
+    if (options->busy_ms > 0 && options->stop > 0) {
+        options_refuse("--busy does not go with --stop");
+    }
+    if (options->stop >= options->spawn) {
+        options_refuse("--stop: %zu of %zu masters leave none", options->stop, options->spawn);
+    }
+    if ((double)options->busy_ms / 1e3 >= options->duration_s * 2 / 3) {
+        options_refuse("--busy: %" PRIu64 " ms are not over within --duration", options->busy_ms);
+    }
+}
+
+/* Every process and every key has a contender. */
+static void check_contend(const struct options *options) {
+    if (options->processes > options->clients) {
+        options_refuse("--processes: %zu are more than the %zu of --clients", options->processes,
+                       options->clients);
+    }
+    if (options->keys > options->clients) {
+        options_refuse("--keys: %zu are more than the %zu of --clients", options->keys,
+                       options->clients);
+    }
+}
+
+/* Refuses options that only plain locks of the library on real masters have. */
+static void check_plain(const struct options *options, const char *option) {
+    refuse_both("--fenced", option, options->fenced);
+    refuse_both("--mode", option, options->mode != REDLOCK_EXCLUSIVE);
+    refuse_both("--keys", option, options->spread.kind != KEYS_UNIQUE);
+}
+
+static void check_cycles(const struct options *options) {
+    if (options->load != LOAD_REDLOCK) {
+        check_plain(options, "--floor");
+    }
+    if (options->null_masters) {
+        check_plain(options, "--null-masters");
+    }
+    if (options->mode == REDLOCK_READER) {
+        refuse_both("--fenced", "--mode reader", options->fenced);
+    }
+    if (options->hold_us >= options->ttl_ms * 1000) {
+        options_refuse("--hold-us: %" PRIu64 " us are not below the TTL of %" PRIu64 " ms",
+                       options->hold_us, options->ttl_ms);
+    }
+    if (options->rate > 0 && options->rate < options->threads) {
+        options_refuse("--rate: %zu per second are less than one for each of %zu threads",
+                       options->rate, options->threads);
+    }
+}
+
+void options_check_values(const struct options *options) {
+    switch (mode_of(options)) {
+    case CYCLES:
+        check_cycles(options);
+        break;
+    case HELD:
+        check_held(options);
+        break;
+    case CONTEND:
+        check_contend(options);
+        break;
+    }
+}

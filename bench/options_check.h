@@ -1,0 +1,16 @@
+/* Refuses options that do not go together. */
+#ifndef BENCH_OPTIONS_CHECK_H
+#define BENCH_OPTIONS_CHECK_H
+
+#include "options.h"
+
+/* Exits after a message on stderr. */
+_Noreturn void options_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Checks, before the defaults are set, that each option that was given has a use. */
+void options_check_uses(const struct options *options);
+
+/* Checks the values together, defaults included. */
+void options_check_values(const struct options *options);
+
+#endif

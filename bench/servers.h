@@ -1,0 +1,29 @@
+/* The masters that the benchmark has started: real ones, or null masters. */
+#ifndef BENCH_SERVERS_H
+#define BENCH_SERVERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct masters;
+struct servers;
+
+/* Returns NULL, after a message on stderr, on failure. */
+struct servers *servers_start(size_t count, bool null_masters);
+void servers_finish(struct servers *servers); /* takes NULL */
+
+size_t servers_count(const struct servers *servers);
+
+/* Returns the URIs, which live as long as the masters. */
+const char *const *servers_uris(const struct servers *servers);
+
+/* Returns the real masters; NULL: `servers` is NULL, or they are null masters. */
+struct masters *servers_masters(const struct servers *servers);
+
+/*
+ * Returns the CPU time of all of the masters so far, user and system, in us. NAN: `servers` is
+ * NULL, or a time cannot be read.
+ */
+double servers_cpu_us(const struct servers *servers);
+
+#endif

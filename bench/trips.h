@@ -1,0 +1,34 @@
+/*
+ * Round trips of the library on a network that is otherwise idle: acquisitions of a key that nobody
+ * else wants, each after a pause of a millisecond.
+ */
+#ifndef BENCH_TRIPS_H
+#define BENCH_TRIPS_H
+
+#include "histogram.h"
+
+#include <redlock.h>
+#include <stddef.h>
+
+struct trips;
+
+struct trips_settings {
+    const char *key; /* valid as long as the trips */
+    size_t count;
+    void (*on_done)(void *arg); /* called once, and not inside trips_start */
+    void *arg;
+};
+
+/* Prepares the trips of a client. */
+struct trips *trips_create(struct event_base *base, const struct trips_settings *settings);
+void trips_destroy(struct trips *trips); /* takes NULL; the client must be gone */
+
+void trips_start(struct trips *trips, redlock_client *client);
+
+/* Begins no further acquisition. */
+void trips_stop(struct trips *trips);
+
+/* Returns the times from the request to its callback, in ns, of the trips that succeeded. */
+const struct histogram *trips_times(const struct trips *trips);
+
+#endif

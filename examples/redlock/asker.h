@@ -1,0 +1,49 @@
+/* A client for commands that only look, and the options that they have in common. */
+#ifndef ASKER_H
+#define ASKER_H
+
+#include "nodes.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct event_base;
+
+struct asker {
+    struct nodes nodes;
+    struct event_base *base;
+    redlock_client *client;
+    bool is_json;
+    bool says_yes;        /* --yes */
+    const char *prefix;   /* --prefix */
+    uint64_t interval_ms; /* --interval */
+    bool is_done;         /* the last question has been answered */
+};
+
+/* Mask of the options that a command knows, besides -n, --json and the times. */
+enum { ASKER_YES = 1, ASKER_PREFIX = 2, ASKER_INTERVAL = 4 };
+
+/*
+ * Reads the options, or exits with TOOL_USAGE. Returns the place of the first argument that is no
+ * option, up to `argc`.
+ */
+int asker_read(struct asker *asker, int argc, char **argv, int known);
+
+/* Makes the client, and waits for a second at the most until each node has answered or failed. */
+void asker_connect(struct asker *asker);
+
+/*
+ * Asks who holds a key, and calls `on_view` before it returns. Returns false when the library
+ * refuses the key: it is not the name of a lock.
+ */
+bool asker_inspect(struct asker *asker, const char *key, size_t length, redlock_inspect_cb *on_view,
+                   void *arg);
+
+/* Runs the loop for some ms. */
+void asker_wait(struct asker *asker, uint64_t ms);
+
+/* Closes the client. */
+void asker_finish(struct asker *asker);
+
+#endif

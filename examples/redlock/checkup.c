@@ -1,0 +1,248 @@
+#include "checkup.h"
+
+#include "duration.h"
+#include "nodes.h"
+#include "rights.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define READINGS 5
+#define CLOCK_MOST_US 1000000
+#define OLDEST_VERSION 5
+#define NODE_TIMEOUT_US 50000 /* default of the library */
+#define FULL_PERCENT 90
+#define VALUE 64
+
+static uint64_t now_us(clockid_t clock) {
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* ----------------------------------------------------------------------------- clock, round trip
+ */
+
+/* Reads the server's clock, and keeps the reading with the shortest round trip. */
+static void read_clock(struct checkup *checkup, redisContext *context) {
+    uint64_t sent = now_us(CLOCK_MONOTONIC);
+    uint64_t wall = now_us(CLOCK_REALTIME);
+    redisReply *reply = direct_ask(context, "TIME");
+    uint64_t took = now_us(CLOCK_MONOTONIC) - sent;
+
+    if (reply != NULL && (checkup->round_trip_us == 0 || took < checkup->round_trip_us)) {
+        checkup->round_trip_us = took > 0 ? took : 1;
+        if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
+            int64_t time_us = strtoll(reply->element[0]->str, NULL, 10) * 1000000 +
+                              strtoll(reply->element[1]->str, NULL, 10);
+            checkup->clock_offset_us = time_us - (int64_t)(wall + took / 2);
+        }
+    }
+    freeReplyObject(reply);
+}
+
+static void check_clock(struct checkup *checkup, struct findings *findings, redisContext *context) {
+    int64_t offset;
+
+    for (int i = 0; i < READINGS && context->err == 0; i++) {
+        read_clock(checkup, context);
+    }
+    if (checkup->round_trip_us == 0) {
+        return;
+    }
+    findings_add(findings,
+                 checkup->round_trip_us > NODE_TIMEOUT_US / 2 ? FINDING_WARNING : FINDING_GOOD,
+                 checkup->round_trip_us > NODE_TIMEOUT_US / 2 ? "slow" : "round trip",
+                 "round trip %.2f ms%s", (double)checkup->round_trip_us / 1000,
+                 checkup->round_trip_us > NODE_TIMEOUT_US / 2
+                     ? ": clients need a longer node_timeout_ms than its default"
+                     : "");
+    offset = checkup->clock_offset_us;
+    if (llabs(offset) > CLOCK_MOST_US + (long long)checkup->round_trip_us) {
+        findings_add(
+            findings, FINDING_WARNING, "clock off",
+            "its clock is off by %.1f s: let NTP set the clocks, slowly: a jump ends locks",
+            (double)offset / 1e6);
+    } else {
+        findings_add(findings, FINDING_GOOD, "clock",
+                     "its clock is off by %.2f ms, give or take %.2f", (double)offset / 1000,
+                     (double)checkup->round_trip_us / 2000);
+    }
+}
+
+/* -------------------------------------------------------------------------------------- its INFO
+ */
+
+static void check_version(struct checkup *checkup, struct findings *findings,
+                          const redisReply *info) {
+    if (!direct_info(info, "redis_version", checkup->version, sizeof(checkup->version))) {
+        return;
+    }
+    if (atoi(checkup->version) < OLDEST_VERSION) {
+        findings_add(findings, FINDING_WARNING, "old version", "version %s: 7 or later is tested",
+                     checkup->version);
+    } else {
+        findings_add(findings, FINDING_GOOD, "version", "version %s", checkup->version);
+    }
+}
+
+static void check_role(struct findings *findings, const redisReply *info) {
+    char role[VALUE];
+
+    if (direct_info(info, "role", role, sizeof(role)) && strcmp(role, "master") != 0) {
+        findings_add(findings, FINDING_FAULT, "replica",
+                     "it is a replica, whose votes never count: name its master instead");
+    }
+    if (direct_info_number(info, "cluster_enabled", 0) != 0) {
+        findings_add(findings, FINDING_FAULT, "cluster",
+                     "it is part of a cluster: name servers that are no cluster");
+    }
+}
+
+static void check_uptime(const struct checkup *checkup, struct findings *findings,
+                         const redisReply *info) {
+    int64_t uptime_ms = 1000 * direct_info_number(info, "uptime_in_seconds", -1);
+    int64_t left_ms = (int64_t)checkup->max_ttl_ms + 1000 - uptime_ms;
+    char text[DURATION_TEXT];
+
+    if (uptime_ms < 0 || checkup->uri.is_durable) {
+        return;
+    }
+    if (left_ms > 0) {
+        findings_add(findings, FINDING_FAULT, "young",
+                     "it was started a moment ago, and does not count for %s more: wait",
+                     duration_write(text, (uint64_t)left_ms));
+    } else {
+        findings_add(findings, FINDING_GOOD, "uptime", "it is up for %s",
+                     duration_write(text, (uint64_t)uptime_ms));
+    }
+}
+
+static bool says(redisContext *context, const char *setting, const char *value) {
+    redisReply *reply = direct_ask(context, "CONFIG GET %s", setting);
+    bool is_so = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+                 strcmp(reply->element[1]->str, value) == 0;
+
+    freeReplyObject(reply);
+    return is_so;
+}
+
+static void check_persistence(const struct checkup *checkup, struct findings *findings,
+                              redisContext *context, const redisReply *info) {
+    char state[VALUE];
+    bool has_log = direct_info_number(info, "aof_enabled", 0) != 0;
+
+    if (direct_info_number(info, "loading", 0) != 0) {
+        findings_add(findings, FINDING_FAULT, "loading", "it is still reading its data: wait");
+    }
+    if ((direct_info(info, "rdb_last_bgsave_status", state, sizeof(state)) &&
+         strcmp(state, "ok") != 0) ||
+        (direct_info(info, "aof_last_write_status", state, sizeof(state)) &&
+         strcmp(state, "ok") != 0)) {
+        findings_add(findings, FINDING_WARNING, "cannot save",
+                     "it could not save its data: look at its disk, before it refuses writes");
+    }
+    if (checkup->uri.is_durable && !(has_log && says(context, "appendfsync", "always"))) {
+        findings_add(findings, FINDING_WARNING, "not durable",
+                     "its URI says durable=yes, but it does not write each change at once "
+                     "(appendonly yes, appendfsync always): a restart may give locks away twice");
+    } else {
+        findings_add(findings, FINDING_GOOD, "persistence", "%s",
+                     has_log ? "it has an append-only file"
+                             : "it keeps nothing over a restart; "
+                               "clients allow for that");
+    }
+}
+
+static void check_memory(struct findings *findings, const redisReply *info) {
+    char policy[VALUE] = "noeviction";
+    int64_t most = direct_info_number(info, "maxmemory", 0);
+    int64_t used = direct_info_number(info, "used_memory", 0);
+    int64_t clients = direct_info_number(info, "connected_clients", 0);
+    int64_t clients_most = direct_info_number(info, "maxclients", 0);
+
+    direct_info(info, "maxmemory_policy", policy, sizeof(policy));
+    if (strcmp(policy, "noeviction") != 0) {
+        findings_add(findings, FINDING_WARNING, "eviction",
+                     "maxmemory-policy is %s, which may evict locks: set it to noeviction", policy);
+    }
+    if (most > 0 && used > most / 100 * FULL_PERCENT) {
+        findings_add(findings, FINDING_WARNING, "memory nearly full",
+                     "%" PRId64 " of %" PRId64 " bytes are in use: raise maxmemory", used, most);
+    }
+    if (clients_most > 0 && 100 * clients > FULL_PERCENT * clients_most) {
+        findings_add(findings, FINDING_WARNING, "clients nearly full",
+                     "%" PRId64 " of %" PRId64 " connections are in use: raise maxclients", clients,
+                     clients_most);
+    }
+}
+
+static void check_info(struct checkup *checkup, struct findings *findings, redisContext *context) {
+    redisReply *info = direct_ask(context, "INFO");
+
+    if (info != NULL && info->type == REDIS_REPLY_STRING) {
+        direct_info(info, "run_id", checkup->run_id, sizeof(checkup->run_id));
+        check_version(checkup, findings, info);
+        check_role(findings, info);
+        check_uptime(checkup, findings, info);
+        check_persistence(checkup, findings, context, info);
+        check_memory(findings, info);
+    }
+    freeReplyObject(info);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ */
+
+static void tell_unreachable(const struct checkup *checkup, struct findings *findings,
+                             const char *why) {
+    if (nodes_is_refusal(why)) {
+        findings_add(findings, FINDING_FAULT, "login",
+                     "it refuses the login: %s; check user and password in its URI", why);
+    } else {
+        findings_add(findings, FINDING_FAULT, "unreachable",
+                     "it cannot be reached: %s; is it running, is %s its address?", why,
+                     checkup->uri.host);
+    }
+}
+
+/* Asks with a PING whether the node lets this user in at all. */
+static bool lets_in(struct checkup *checkup, struct findings *findings, redisContext *context) {
+    redisReply *reply = direct_ask(context, "PING");
+    bool is_in = reply != NULL &&
+                 (reply->type != REDIS_REPLY_ERROR || strncmp(reply->str, "NOPERM", 6) == 0);
+    bool is_busy = reply != NULL && strncmp(reply->str, "BUSY", 4) == 0;
+
+    if (is_busy) {
+        findings_add(findings, FINDING_FAULT, "busy script",
+                     "a script keeps it busy: SCRIPT KILL ends the script");
+    } else if (!is_in) {
+        tell_unreachable(checkup, findings, reply != NULL ? reply->str : context->errstr);
+    }
+    freeReplyObject(reply);
+    return is_in;
+}
+
+void checkup_node(struct checkup *checkup, struct findings *findings) {
+    char why[200];
+    redisContext *context;
+
+    if (checkup->uri.has_tls) {
+        return; /* the library tells whether it can be reached */
+    }
+    context = direct_connect(&checkup->uri, checkup->timeout_ms, why, sizeof(why));
+    if (context == NULL) {
+        tell_unreachable(checkup, findings, why);
+        return;
+    }
+    if (lets_in(checkup, findings, context)) {
+        check_clock(checkup, findings, context);
+        check_info(checkup, findings, context);
+        rights_check(findings, context, checkup->prefix);
+    }
+    redisFree(context);
+}

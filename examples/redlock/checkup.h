@@ -1,0 +1,26 @@
+/* Looks at one node, on a connection of its own. */
+#ifndef CHECKUP_H
+#define CHECKUP_H
+
+#include "direct.h"
+#include "findings.h"
+
+#include <stdint.h>
+
+#define CHECKUP_RUN_ID 48
+
+struct checkup {
+    struct direct_uri uri;
+    const char *prefix;          /* for keys to try rights on */
+    uint64_t max_ttl_ms;         /* time after a start in which a node does not count */
+    uint64_t timeout_ms;         /* patience with a silent node */
+    uint64_t round_trip_us;      /* the shortest of some; 0: not reached */
+    int64_t clock_offset_us;     /* clock of the server less ours */
+    char version[32];            /* "" when it is not known */
+    char run_id[CHECKUP_RUN_ID]; /* likewise */
+};
+
+/* Adds what it finds out. */
+void checkup_node(struct checkup *checkup, struct findings *findings);
+
+#endif

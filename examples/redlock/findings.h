@@ -1,0 +1,44 @@
+/* Findings of the doctor: about one node, or about all of them together. */
+#ifndef FINDINGS_H
+#define FINDINGS_H
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum finding_grade {
+    FINDING_GOOD,
+    FINDING_WARNING, /* it works, and is to be mended */
+    FINDING_FAULT    /* the node does not count now; or there is no quorum */
+};
+
+/* Number of the node in findings about all nodes together. */
+#define FINDING_SET REDLOCK_MAX_NODES
+#define FINDINGS_MOST 1024
+
+struct finding {
+    size_t node;
+    enum finding_grade grade;
+    const char *name; /* short and stable, for programs: "replica" */
+    char text[240];   /* a sentence for people, with advice */
+};
+
+struct findings {
+    struct finding list[FINDINGS_MOST];
+    size_t count;
+    size_t node; /* that is being looked at, or FINDING_SET */
+};
+
+/* Adds a finding about the node that is being looked at; more than FINDINGS_MOST are dropped. */
+void findings_add(struct findings *findings, enum finding_grade grade, const char *name,
+                  const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Returns the worst grade about a node. */
+enum finding_grade findings_worst(const struct findings *findings, size_t node);
+
+/* Print the findings about a node, or write them as an array. */
+void findings_print(const struct findings *findings, size_t node, const char *title);
+struct json;
+void findings_json(const struct findings *findings, size_t node, struct json *json);
+
+#endif

@@ -1,0 +1,465 @@
+/*
+ * The happy path: the client connects; the lock is acquired; the child is started, and becomes the
+ * command when the front says so; the child ends, and so does all that it has started; the lock is
+ * released; the client is closed; the front is told the exit code.
+ *
+ * When the validity gets short because renewals fail, all descendants get SIGTERM, and SIGKILL
+ * while there is still some validity left. When the lock is lost otherwise, they get SIGTERM at
+ * once. When the front dies, they get SIGKILL at once, and the lock is released.
+ */
+#include "keeper.h"
+
+#include "child.h"
+#include "family.h"
+#include "news.h"
+#include "talk.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SETTLE_MOST_MS 1000
+#define TICK_LEAST_MS 5
+#define TICK_MOST_MS 250
+/* Interval of the looks at what is left of the command, while it is being ended. */
+#define SWEEP_MS 10
+
+enum phase {
+    PHASE_SETTLING,  /* connections are made */
+    PHASE_WAITING,   /* the lock is being acquired */
+    PHASE_RUNNING,   /* the child runs */
+    PHASE_ENDING,    /* the child has ended; its descendants are being ended */
+    PHASE_RELEASING, /* nobody runs; the lock is released, and the client closed */
+};
+
+struct keeper {
+    const struct job *job;
+    struct event_base *base;
+    redlock_client *client;
+    redlock_lock *lock;
+    struct event *tick;
+    struct event *front_speaks;
+    struct event *child_changes;
+    struct event *child_fails;
+    struct news news;
+    struct child child;
+    int front;
+    talk_deadline *told;
+    enum phase phase;
+    uint64_t began_ms;
+    uint64_t deadline_ms; /* last one that the front was told */
+    uint64_t kill_at_ms;  /* instant of SIGKILL, for processes that ignore SIGTERM; 0: none */
+    bool stops_as_told;   /* whether the front has passed on SIGTSTP last */
+    bool is_lost;         /* the lock is lost, or will be before it is renewed */
+    int code;
+    int ended_by; /* signal that ended the command, or the waiting; 0: none */
+};
+
+static void tick_in(struct keeper *keeper, uint64_t ms) {
+    struct timeval interval = {.tv_sec = (time_t)(ms / 1000),
+                               .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
+
+    event_add(keeper->tick, &interval);
+}
+
+static void tell_deadline(struct keeper *keeper, uint64_t deadline_ms) {
+    keeper->deadline_ms = deadline_ms;
+    *keeper->told = deadline_ms;
+    talk_send(keeper->front, TALK_DEADLINE, 0);
+}
+
+/* ------------------------------------------------------------------------------------- the end */
+
+static void on_drained(uint64_t unreleased, void *arg) {
+    struct keeper *keeper = arg;
+
+    (void)unreleased;
+    event_base_loopbreak(keeper->base);
+}
+
+static void close_client(struct keeper *keeper) {
+    keeper->phase = PHASE_RELEASING;
+    event_del(keeper->tick);
+    redlock_client_drain(keeper->client, on_drained, keeper);
+}
+
+static void end_with(struct keeper *keeper, int code) {
+    keeper->code = code;
+    close_client(keeper);
+}
+
+static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
+    struct keeper *keeper = arg;
+
+    if (status == REDLOCK_ELOST && !keeper->is_lost) {
+        news_lost(&keeper->news, redlock_explain(lock));
+        keeper->code = TOOL_LOST;
+    }
+    close_client(keeper);
+}
+
+static void release(struct keeper *keeper) {
+    redlock_lock *lock = keeper->lock;
+
+    keeper->phase = PHASE_RELEASING;
+    keeper->lock = NULL;
+    event_del(keeper->tick);
+    tell_deadline(keeper, 0);
+    news_gone(&keeper->news);
+    if (redlock_release(lock, on_released, keeper) != REDLOCK_OK) {
+        close_client(keeper);
+    }
+}
+
+/* ----------------------------------------------------------------------- ending the processes */
+
+static void send_to_all(int signal_number) {
+    family_signal(signal_number);
+    if (signal_number == SIGTERM) {
+        family_signal(SIGCONT); /* what is stopped cannot end */
+    }
+}
+
+static void kill_all(struct keeper *keeper) {
+    keeper->kill_at_ms = talk_now_ms();
+    family_signal(SIGKILL);
+    tick_in(keeper, SWEEP_MS);
+}
+
+static void ask_all_to_end(struct keeper *keeper) {
+    if (keeper->kill_at_ms == 0) {
+        keeper->kill_at_ms = talk_now_ms() + keeper->job->grace_ms;
+        send_to_all(SIGTERM);
+        tick_in(keeper, SWEEP_MS);
+    }
+}
+
+/* Carries out --on-lost, for a lock of which nothing is left but perhaps the margin. */
+static void stop_working(struct keeper *keeper, const char *why, bool is_over) {
+    if (!keeper->is_lost) {
+        keeper->is_lost = true;
+        keeper->code = TOOL_LOST;
+        news_lost(&keeper->news, why);
+    }
+    if (keeper->job->on_lost == JOB_WARN) {
+        return;
+    }
+    if (is_over || keeper->job->on_lost == JOB_KILL) {
+        kill_all(keeper);
+    } else {
+        ask_all_to_end(keeper);
+    }
+}
+
+static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
+    struct keeper *keeper = arg;
+
+    if (status == REDLOCK_ELOST || status == REDLOCK_EEXPIRED) {
+        stop_working(keeper, redlock_explain(lock), status == REDLOCK_EEXPIRED);
+    }
+}
+
+static void note_deadline(struct keeper *keeper, uint64_t validity_ms) {
+    uint64_t deadline_ms = talk_now_ms() + validity_ms;
+
+    if (validity_ms == 0) {
+        return;
+    }
+    keeper->news.valid_until_ms = talk_wall_ms() + validity_ms;
+    if (keeper->job->on_lost == JOB_WARN) {
+        return;
+    }
+    if (deadline_ms > keeper->deadline_ms + keeper->job->ttl_ms / 50 ||
+        deadline_ms < keeper->deadline_ms) {
+        tell_deadline(keeper, deadline_ms);
+    }
+}
+
+/*
+ * Returns the validity that is left. A lost lock has none by the library's word; what was left is
+ * then the bound on the time that --on-lost may take.
+ */
+static uint64_t validity_left(const struct keeper *keeper) {
+    uint64_t validity_ms = redlock_validity_ms(keeper->lock);
+    uint64_t now = talk_now_ms();
+
+    if (validity_ms > 0 || keeper->deadline_ms <= now) {
+        return validity_ms;
+    }
+    return keeper->deadline_ms - now;
+}
+
+/* Returns the time until the validity has to be looked at again. */
+static uint64_t next_look(const struct keeper *keeper, uint64_t validity_ms) {
+    const struct job *job = keeper->job;
+    uint64_t first = job->margin_ms + (job->on_lost == JOB_TERM ? job->grace_ms : 0);
+    uint64_t threshold = validity_ms > first ? first : job->margin_ms;
+    uint64_t left = validity_ms > threshold ? validity_ms - threshold : 0;
+    uint64_t usual = keeper->kill_at_ms != 0 ? SWEEP_MS : TICK_MOST_MS;
+
+    if (job->on_lost == JOB_WARN) {
+        return usual; /* nothing is done at any threshold */
+    }
+    return left > usual ? usual : left < TICK_LEAST_MS ? TICK_LEAST_MS : left;
+}
+
+/* Looks at the validity that is left, and acts when it gets short. */
+static void look_at_validity(struct keeper *keeper) {
+    const struct job *job = keeper->job;
+    uint64_t validity_ms = validity_left(keeper);
+
+    note_deadline(keeper, redlock_validity_ms(keeper->lock));
+    if (job->on_lost != JOB_WARN && validity_ms <= job->margin_ms) {
+        stop_working(keeper, redlock_explain(keeper->lock), true);
+    } else if (job->on_lost == JOB_TERM && validity_ms <= job->margin_ms + job->grace_ms) {
+        stop_working(keeper, redlock_explain(keeper->lock), false);
+    }
+    if (keeper->kill_at_ms != 0 && talk_now_ms() >= keeper->kill_at_ms) {
+        family_signal(SIGKILL);
+    }
+    tick_in(keeper, next_look(keeper, validity_ms));
+}
+
+/* ----------------------------------------------------------------------------------- the child */
+
+static void note_end_of_child(struct keeper *keeper, int status) {
+    keeper->child.pid = 0;
+    keeper->phase = PHASE_ENDING;
+    if (!keeper->is_lost && keeper->code == TOOL_OK) {
+        keeper->ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        keeper->code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    }
+    ask_all_to_end(keeper); /* what the command has left behind */
+}
+
+static void on_child_changes(evutil_socket_t signal_number, short what, void *arg) {
+    struct keeper *keeper = arg;
+    pid_t pid;
+    int status;
+
+    (void)signal_number;
+    (void)what;
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (pid != keeper->child.pid) {
+            continue;
+        }
+        if (WIFSTOPPED(status) && keeper->stops_as_told) {
+            keeper->stops_as_told = false; /* the front has stopped, too */
+        } else if (WIFSTOPPED(status)) {
+            talk_send(keeper->front, TALK_STOPPED, WSTOPSIG(status));
+        } else {
+            note_end_of_child(keeper, status);
+        }
+    }
+    if (pid < 0 && errno == ECHILD && keeper->phase == PHASE_ENDING) {
+        release(keeper);
+    }
+}
+
+/* Takes errno of a child that could not become the command; nothing when it has. */
+static void on_child_fails(evutil_socket_t fd, short what, void *arg) {
+    struct keeper *keeper = arg;
+    const char *name = keeper->job->command[0];
+    int cause;
+
+    (void)what;
+    if (read(fd, &cause, sizeof(cause)) == sizeof(cause)) {
+        tool_say("cannot execute %s: %s", name, strerror(cause));
+        keeper->code = cause == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_EXECUTE;
+    }
+    event_free(keeper->child_fails);
+    keeper->child_fails = NULL;
+    child_finish(&keeper->child);
+}
+
+static void start_child(struct keeper *keeper) {
+    if (child_start(&keeper->child, keeper->job, keeper->lock, keeper->news.valid_until_ms) != 0) {
+        tool_say("cannot start a process: %s", strerror(errno));
+        keeper->code = TOOL_SYSTEM;
+        release(keeper);
+        return;
+    }
+    family_note(keeper->child.pid);
+    keeper->phase = PHASE_RUNNING;
+    keeper->child_fails =
+        event_new(keeper->base, keeper->child.failure, EV_READ, on_child_fails, keeper);
+    event_add(keeper->child_fails, NULL);
+    talk_send(keeper->front, TALK_STARTED, keeper->child.pid);
+}
+
+/* ------------------------------------------------------------------------------------ the lock */
+
+static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
+    struct keeper *keeper = arg;
+
+    news_end_waiting(&keeper->news);
+    if (status == REDLOCK_OK && keeper->phase == PHASE_WAITING) {
+        keeper->lock = lock;
+        note_deadline(keeper, redlock_validity_ms(lock));
+        news_acquired(&keeper->news, lock);
+        start_child(keeper);
+        if (keeper->lock != NULL) {
+            look_at_validity(keeper);
+        }
+        return;
+    }
+    keeper->lock = NULL;
+    if (keeper->phase == PHASE_WAITING) {
+        end_with(keeper, news_not_acquired(&keeper->news, keeper->client, lock, status));
+    }
+}
+
+static void acquire(struct keeper *keeper) {
+    redlock_request request;
+
+    job_request(keeper->job, &request);
+    request.on_lost = on_lost;
+    request.on_lost_arg = keeper;
+    keeper->phase = PHASE_WAITING;
+    news_begin_waiting(&keeper->news, keeper->client);
+    if (redlock_acquire(keeper->client, &request, on_acquired, keeper, &keeper->lock) !=
+        REDLOCK_OK) {
+        tool_say("%s", redlock_client_error(keeper->client));
+        keeper->lock = NULL;
+        end_with(keeper, TOOL_USAGE);
+    }
+}
+
+/* Tells what the request waits for, and gives up when rights are missing, which time cannot mend.
+ */
+static void look_at_waiting(struct keeper *keeper) {
+    if (news_is_hopeless(&keeper->news, keeper->client, keeper->lock)) {
+        news_end_waiting(&keeper->news);
+        end_with(keeper,
+                 news_not_acquired(&keeper->news, keeper->client, keeper->lock, REDLOCK_ENOQUORUM));
+        return;
+    }
+    news_waiting(&keeper->news);
+    tick_in(keeper, TICK_MOST_MS);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg) {
+    struct keeper *keeper = arg;
+
+    (void)fd;
+    (void)what;
+    switch (keeper->phase) {
+    case PHASE_SETTLING:
+        if (nodes_are_settled(keeper->client) ||
+            talk_now_ms() - keeper->began_ms > SETTLE_MOST_MS) {
+            acquire(keeper);
+        }
+        if (keeper->phase != PHASE_RELEASING) {
+            tick_in(keeper, TICK_LEAST_MS);
+        }
+        break;
+    case PHASE_WAITING:
+        look_at_waiting(keeper);
+        break;
+    case PHASE_RUNNING:
+    case PHASE_ENDING:
+        look_at_validity(keeper);
+        break;
+    case PHASE_RELEASING:
+    default:
+        break;
+    }
+}
+
+/* ----------------------------------------------------------------------------------- the front */
+
+/* Returns whether a signal asks processes to end. */
+static bool is_end(int signal_number) {
+    return signal_number == SIGTERM || signal_number == SIGINT || signal_number == SIGHUP ||
+           signal_number == SIGQUIT;
+}
+
+/* Sends the command a signal of the front's, or gives up waiting for the lock. */
+static void pass_on(struct keeper *keeper, int signal_number) {
+    bool is_waiting = keeper->phase == PHASE_SETTLING || keeper->phase == PHASE_WAITING;
+
+    if (keeper->child.pid > 0) {
+        keeper->stops_as_told = signal_number == SIGTSTP;
+        kill(-keeper->child.pid, signal_number);
+        if (is_end(signal_number)) {
+            kill(-keeper->child.pid, SIGCONT); /* what is stopped cannot end */
+        }
+    } else if (is_waiting && is_end(signal_number)) {
+        news_end_waiting(&keeper->news);
+        keeper->ended_by = signal_number;
+        end_with(keeper, 128 + signal_number);
+    }
+}
+
+static void on_front_gone(struct keeper *keeper) {
+    event_del(keeper->front_speaks);
+    keeper->is_lost = true; /* nobody reads the code, and no news are worth telling */
+    if (keeper->phase == PHASE_RUNNING || keeper->phase == PHASE_ENDING) {
+        kill_all(keeper);
+    } else if (keeper->phase != PHASE_RELEASING) {
+        close_client(keeper);
+    }
+}
+
+static void on_front_speaks(evutil_socket_t fd, short what, void *arg) {
+    struct keeper *keeper = arg;
+    struct talk talk;
+    int received;
+
+    (void)what;
+    while ((received = talk_receive(fd, &talk)) > 0) {
+        if (talk.kind == TALK_GO) {
+            child_go(&keeper->child);
+        } else if (talk.kind == TALK_SIGNAL) {
+            pass_on(keeper, talk.number);
+        }
+    }
+    if (received < 0) {
+        on_front_gone(keeper);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+ */
+
+static void listen_to_all(struct keeper *keeper) {
+    struct event_base *base = keeper->base;
+
+    keeper->tick = evtimer_new(base, on_tick, keeper);
+    keeper->front_speaks =
+        event_new(base, keeper->front, EV_READ | EV_PERSIST, on_front_speaks, keeper);
+    keeper->child_changes = evsignal_new(base, SIGCHLD, on_child_changes, keeper);
+    if (keeper->tick == NULL || keeper->front_speaks == NULL || keeper->child_changes == NULL ||
+        event_add(keeper->front_speaks, NULL) != 0 || event_add(keeper->child_changes, NULL) != 0) {
+        tool_say("cannot make an event");
+        exit(TOOL_SYSTEM);
+    }
+}
+
+void keeper_main(const struct job *job, int front, talk_deadline *deadline) {
+    struct keeper keeper = {
+        .job = job, .front = front, .told = deadline, .began_ms = talk_now_ms()};
+
+    if (family_adopt() != 0) {
+        tool_refused("/proc or prctl");
+    }
+    setpgid(0, 0); /* signals for the shell's job are the front's to pass on */
+    keeper.child.go = keeper.child.failure = -1;
+    keeper.base = nodes_loop();
+    keeper.client = nodes_connect(&job->nodes, keeper.base, job->owner);
+    news_init(&keeper.news, job);
+    listen_to_all(&keeper);
+    tick_in(&keeper, 0);
+    event_base_dispatch(keeper.base);
+    news_ended(&keeper.news, keeper.code);
+    if (keeper.code == 128 + keeper.ended_by) {
+        talk_send(front, TALK_SIGNALLED, keeper.ended_by);
+    }
+    talk_send(front, TALK_ENDED, keeper.code);
+    exit(keeper.code);
+}

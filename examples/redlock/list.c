@@ -1,0 +1,226 @@
+/*
+ * `redlock list`: the locks whose names begin with a prefix. Each node is asked for names by SCAN,
+ * and then the library for each name. Locks come and go meanwhile: the list is a snapshot.
+ */
+#include "asker.h"
+#include "direct.h"
+#include "json.h"
+#include "talk.h"
+#include "tool.h"
+#include "view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define PATIENCE_MS 1000
+#define TOKEN_LENGTH 40
+#define NAMES_MOST 10000
+#define ROOM (2 * NAMES_MOST) /* for names of which other nodes have told before */
+
+struct name {
+    char *bytes;
+    size_t length;
+};
+
+struct list {
+    struct asker asker;
+    struct json json;
+    struct name names[ROOM];
+    size_t count;
+    size_t answered;         /* number of nodes that have told their names */
+    bool is_cut;             /* there are more than NAMES_MOST */
+    const struct name *name; /* that the library is asked for */
+    int code;
+};
+
+/* Returns whether a value is that of a lock: a token, with an owner or without, or the readers'. */
+static bool is_lock(const redisReply *value) {
+    return value->type == REDIS_REPLY_STRING &&
+           (strcmp(value->str, REDLOCK_SHARED_VALUE) == 0 ||
+            (strspn(value->str, "0123456789abcdef") == TOKEN_LENGTH &&
+             (value->str[TOKEN_LENGTH] == '\0' || value->str[TOKEN_LENGTH] == '/')));
+}
+
+static int compare(const void *one, const void *other) {
+    const struct name *a = one;
+    const struct name *b = other;
+    size_t length = a->length < b->length ? a->length : b->length;
+    int order = memcmp(a->bytes, b->bytes, length);
+
+    return order != 0 ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+/* Leaves each name once, in order, and the first NAMES_MOST of them. */
+static void sort(struct list *list) {
+    size_t kept = 0;
+
+    qsort(list->names, list->count, sizeof(list->names[0]), compare);
+    for (size_t i = 0; i < list->count; i++) {
+        bool is_twin = kept > 0 && compare(&list->names[kept - 1], &list->names[i]) == 0;
+
+        if (is_twin || kept == NAMES_MOST) {
+            list->is_cut = list->is_cut || !is_twin;
+            free(list->names[i].bytes);
+        } else {
+            list->names[kept++] = list->names[i];
+        }
+    }
+    list->count = kept;
+}
+
+static void add(struct list *list, const redisReply *key) {
+    struct name *name;
+
+    if (list->count == ROOM) {
+        sort(list);
+    }
+    name = &list->names[list->count];
+    name->bytes = malloc(key->len + 1);
+    if (name->bytes == NULL) {
+        tool_refused("memory");
+    }
+    memcpy(name->bytes, key->str, key->len);
+    name->length = key->len;
+    list->count++;
+}
+
+/* Keeps those of the names whose values are those of locks. */
+static void take_page(struct list *list, redisContext *context, const redisReply *keys) {
+    for (size_t i = 0; i < keys->elements; i++) {
+        redisAppendCommand(context, "GET %b", keys->element[i]->str, keys->element[i]->len);
+    }
+    for (size_t i = 0; i < keys->elements; i++) {
+        void *value = NULL;
+
+        if (redisGetReply(context, &value) == REDIS_OK && is_lock(value)) {
+            add(list, keys->element[i]);
+        }
+        freeReplyObject(value);
+    }
+}
+
+/* Writes a pattern of SCAN for names that begin with the prefix. */
+static void write_pattern(char *pattern, size_t size, const char *prefix) {
+    size_t length = 0;
+
+    for (; *prefix != '\0' && length + 3 < size; prefix++) {
+        if (strchr("*?[]\\", *prefix) != NULL) {
+            pattern[length++] = '\\';
+        }
+        pattern[length++] = *prefix;
+    }
+    snprintf(pattern + length, size - length, "*");
+}
+
+/* Reads all names of a node. Returns whether it has answered to the end. */
+static bool scan(struct list *list, redisContext *context, const char *prefix) {
+    char pattern[1024];
+    char cursor[32] = "0";
+    bool goes_on = true;
+
+    write_pattern(pattern, sizeof(pattern), prefix);
+    while (goes_on) {
+        redisReply *page = direct_ask(context, "SCAN %s MATCH %s COUNT 1000", cursor, pattern);
+
+        if (page == NULL || page->type != REDIS_REPLY_ARRAY || page->elements != 2) {
+            tool_say("list: %s", page != NULL ? page->str : context->errstr);
+            freeReplyObject(page);
+            return false;
+        }
+        take_page(list, context, page->element[1]);
+        snprintf(cursor, sizeof(cursor), "%s", page->element[0]->str);
+        goes_on = strcmp(cursor, "0") != 0;
+        freeReplyObject(page);
+    }
+    return true;
+}
+
+static void scan_node(struct list *list, const char *text, const char *prefix) {
+    struct direct_uri uri;
+    char why[200];
+    redisContext *context;
+
+    direct_read_uri(&uri, text);
+    context = direct_connect(&uri, PATIENCE_MS, why, sizeof(why));
+    if (context == NULL) {
+        tool_say("list: %s:%d: %s", uri.host, uri.port, why);
+        return;
+    }
+    list->answered += scan(list, context, prefix);
+    redisFree(context);
+}
+
+/* Tells a lock; one that has ended meanwhile is left out. */
+static void on_view(redlock_status status, const redlock_view *view, void *arg) {
+    struct list *list = arg;
+
+    if (status == REDLOCK_OK && !view->held) {
+        return;
+    }
+    if (list->asker.is_json) {
+        view_json(&list->json, list->name->bytes, list->name->length, status, view);
+    } else {
+        view_line(list->name->bytes, list->name->length, status, view);
+    }
+}
+
+static void print_end(const struct list *list) {
+    char text[32];
+    time_t now = time(NULL);
+    struct tm parts;
+
+    strftime(text, sizeof(text), "%H:%M:%S", localtime_r(&now, &parts));
+    printf("A snapshot of %s, from %zu of %zu nodes; locks come and go meanwhile.\n", text,
+           list->answered, list->asker.nodes.count);
+    if (list->is_cut) {
+        printf("There are more than %d: use a longer prefix.\n", NAMES_MOST);
+    }
+}
+
+static void tell(struct list *list) {
+    list->json.stream = stdout;
+    if (list->asker.is_json) {
+        json_begin(&list->json, NULL, '{');
+        json_number(&list->json, "snapshot_ms", (int64_t)talk_wall_ms());
+        json_number(&list->json, "nodes_answered", (int64_t)list->answered);
+        json_bool(&list->json, "cut", list->is_cut);
+        json_begin(&list->json, "locks", '[');
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        list->name = &list->names[i];
+        if (list->name->length > 0) {
+            /* A refused name, as of a stranger's key "...::queue", is that of no lock. */
+            (void)asker_inspect(&list->asker, list->name->bytes, list->name->length, on_view, list);
+        }
+    }
+    if (list->asker.is_json) {
+        json_end(&list->json, ']');
+        json_end(&list->json, '}');
+        json_line(&list->json);
+    } else {
+        print_end(list);
+    }
+}
+
+int list_main(int argc, char **argv) {
+    static struct list list;
+    int first = asker_read(&list.asker, argc, argv, 0);
+
+    if (argc - first > 1) {
+        tool_usage("list: one prefix, or none");
+    }
+    nodes_check(&list.asker.nodes);
+    for (size_t i = 0; i < list.asker.nodes.count; i++) {
+        scan_node(&list, list.asker.nodes.uris[i], first < argc ? argv[first] : "");
+    }
+    sort(&list);
+    asker_connect(&list.asker);
+    tell(&list);
+    asker_finish(&list.asker);
+    for (size_t i = 0; i < list.count; i++) {
+        free(list.names[i].bytes);
+    }
+    return list.answered >= nodes_quorum(&list.asker.nodes) ? TOOL_OK : TOOL_NO_QUORUM;
+}

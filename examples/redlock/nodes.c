@@ -1,0 +1,180 @@
+#include "nodes.h"
+
+#include "duration.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Patience for a command that people start: a node may be far away, or busy. */
+#define NODE_TIMEOUT_MS 250
+#define CLOSE_TIMEOUT_MS 1000
+#define MAX_TTL_MS 30000
+#define SEPARATORS ", \t\n"
+
+void nodes_init(struct nodes *nodes) {
+    *nodes = (struct nodes){.max_ttl_ms = MAX_TTL_MS, .node_timeout_ms = NODE_TIMEOUT_MS};
+}
+
+static bool begins_uri(const char *text) {
+    return strncmp(text, "redis://", 8) == 0 || strncmp(text, "rediss://", 9) == 0 ||
+           strncmp(text, "unix://", 7) == 0;
+}
+
+/*
+ * Ends a URI before the next one, or at the end of the list; returns what follows. A comma before
+ * anything else belongs to the URI: half a password must not be taken for a node.
+ */
+static char *cut_uri(char *uri) {
+    char *separator = strpbrk(uri, SEPARATORS);
+
+    while (separator != NULL) {
+        char *next = separator + strspn(separator, SEPARATORS);
+
+        if (*next == '\0' || begins_uri(next)) {
+            *separator = '\0';
+            return next;
+        }
+        separator = strpbrk(next, SEPARATORS);
+    }
+    return uri + strlen(uri);
+}
+
+void nodes_set(struct nodes *nodes, const char *list) {
+    static char *copy; /* kept until the program ends, which has one list */
+
+    free(copy);
+    copy = strdup(list);
+    if (copy == NULL) {
+        tool_refused("memory");
+    }
+    nodes->count = 0;
+    for (char *uri = copy + strspn(copy, SEPARATORS); *uri != '\0';) {
+        char *next = cut_uri(uri);
+
+        if (nodes->count == REDLOCK_MAX_NODES) {
+            tool_usage("more than %d nodes", REDLOCK_MAX_NODES);
+        }
+        nodes->uris[nodes->count++] = uri;
+        uri = next;
+    }
+}
+
+bool nodes_take(struct nodes *nodes, int option) {
+    switch (option) {
+    case 'n':
+        nodes_set(nodes, optarg);
+        return true;
+    case NODES_MAX_TTL:
+        nodes->max_ttl_ms = duration_of_option("--max-ttl", optarg);
+        return true;
+    case NODES_NODE_TIMEOUT:
+        nodes->node_timeout_ms = duration_of_option("--node-timeout", optarg);
+        return true;
+    default:
+        return false;
+    }
+}
+
+void nodes_default(struct nodes *nodes) {
+    const char *list = getenv("REDLOCK_NODES");
+
+    if (nodes->count == 0 && list != NULL) {
+        nodes_set(nodes, list);
+    }
+    if (nodes->count == 0) {
+        tool_usage("no nodes: set REDLOCK_NODES=redis://host1,redis://host2,redis://host3, or use "
+                   "-n; \"redlock dev\" starts throwaway ones");
+    }
+}
+
+size_t nodes_quorum(const struct nodes *nodes) {
+    return nodes->count / 2 + 1;
+}
+
+redlock_client *nodes_connect(const struct nodes *nodes, struct event_base *base,
+                              const char *owner) {
+    redlock_options options = REDLOCK_OPTIONS_INIT;
+    redlock_client *client;
+    redlock_error error;
+
+    options.nodes = nodes->uris;
+    options.node_count = nodes->count;
+    options.max_ttl_ms = nodes->max_ttl_ms;
+    options.node_timeout_ms = nodes->node_timeout_ms;
+    if (options.stall_timeout_ms < 2 * nodes->node_timeout_ms) {
+        options.stall_timeout_ms = 2 * nodes->node_timeout_ms;
+    }
+    options.close_timeout_ms = CLOSE_TIMEOUT_MS;
+    options.name = "redlock-command";
+    options.owner = owner;
+    options.tls_ca_file = getenv("REDLOCK_TLS_CA_FILE");
+    options.tls_cert_file = getenv("REDLOCK_TLS_CERT_FILE");
+    options.tls_key_file = getenv("REDLOCK_TLS_KEY_FILE");
+    if (redlock_client_create(base, &options, &client, &error) != REDLOCK_OK) {
+        tool_usage("%s", error.message);
+    }
+    return client;
+}
+
+static void on_checked(void *arg) {
+    event_base_loopbreak(arg);
+}
+
+void nodes_check(const struct nodes *nodes) {
+    struct event_base *base = nodes_loop();
+
+    redlock_client_close(nodes_connect(nodes, base, NULL), on_checked, base);
+    event_base_dispatch(base);
+    event_base_free(base);
+}
+
+struct event_base *nodes_loop(void) {
+    struct event_config *config = event_config_new();
+    struct event_base *base = NULL;
+
+    if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) {
+        base = event_base_new_with_config(config);
+    }
+    if (base == NULL) {
+        tool_say("cannot make an event loop");
+        exit(TOOL_SYSTEM);
+    }
+    event_config_free(config);
+    return base;
+}
+
+/* Returns whether the node has neither answered yet nor failed. */
+static bool is_beginning(const redlock_node_info *info) {
+    if (!info->connected) {
+        return info->disconnected == 0;
+    }
+    return !info->trusted && info->distrust_ms == 0 && info->commands > 0;
+}
+
+bool nodes_are_settled(const redlock_client *client) {
+    redlock_node_info infos[REDLOCK_MAX_NODES];
+    size_t count = redlock_client_nodes(client, infos, REDLOCK_MAX_NODES);
+
+    for (size_t i = 0; i < count; i++) {
+        if (is_beginning(&infos[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool nodes_is_refusal(const char *text) {
+    static const char *const words[] = {
+        "NOPERM",     "NOAUTH", "WRONGPASS", "invalid password", "can't run this command",
+        "ACL failure"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strstr(text, words[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}

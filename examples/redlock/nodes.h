@@ -1,0 +1,69 @@
+/* The nodes that a command talks to, and a client on them. */
+#ifndef NODES_H
+#define NODES_H
+
+#include <getopt.h>
+#include <redlock.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct event_base;
+
+struct nodes {
+    const char *uris[REDLOCK_MAX_NODES];
+    size_t count;
+    uint64_t max_ttl_ms; /* options of the client */
+    uint64_t node_timeout_ms;
+};
+
+/* The options of commands that talk to nodes, as nodes_take() takes them. */
+enum { NODES_MAX_TTL = 512, NODES_NODE_TIMEOUT };
+#define NODES_OPTIONS                                                                              \
+    {"nodes", required_argument, NULL, 'n'}, {"max-ttl", required_argument, NULL, NODES_MAX_TTL},  \
+    {                                                                                              \
+        "node-timeout", required_argument, NULL, NODES_NODE_TIMEOUT                                \
+    }
+
+/* Begins with no nodes and the usual times. */
+void nodes_init(struct nodes *nodes);
+
+/* Takes "URI,URI,...", the argument of -n; exits with TOOL_USAGE when there are too many. */
+void nodes_set(struct nodes *nodes, const char *list);
+
+/* Takes one of NODES_OPTIONS, whose argument is `optarg`. Returns false for any other option. */
+bool nodes_take(struct nodes *nodes, int option);
+
+/* Takes $REDLOCK_NODES where -n gave none; exits with TOOL_USAGE when there are none at all. */
+void nodes_default(struct nodes *nodes);
+
+/* Returns the number of nodes that make a quorum. */
+size_t nodes_quorum(const struct nodes *nodes);
+
+/*
+ * Makes a client. `owner` may be NULL. Exits with TOOL_USAGE, and says why, where a node's URI or
+ * another option makes no sense.
+ */
+redlock_client *nodes_connect(const struct nodes *nodes, struct event_base *base,
+                              const char *owner);
+
+/*
+ * Has the library check the URIs, and exits as nodes_connect does: what is asked directly, by
+ * direct_connect, must not begin with a URI that is wrong, of which a part of the password could be
+ * taken for the host.
+ */
+void nodes_check(const struct nodes *nodes);
+
+/* Makes an event loop with precise timers, or exits. */
+struct event_base *nodes_loop(void);
+
+/*
+ * Returns whether a first request is worth while: each node is connected and has said who it is, or
+ * has failed.
+ */
+bool nodes_are_settled(const redlock_client *client);
+
+/* Returns whether a node's text is about its login or its rights. */
+bool nodes_is_refusal(const char *text);
+
+#endif

@@ -1,0 +1,126 @@
+#include "rights.h"
+
+#include "direct.h"
+
+#include <redlock.h>
+#include <stdio.h>
+#include <string.h>
+
+struct right {
+    const char *feature;
+    const char *name;   /* as ACL SETUSER takes it */
+    const char *format; /* command that needs the right; %s is the key */
+};
+
+/* "No such key" is a good answer for each of these. */
+static const struct right rights[] = {
+    {"locks", "+set", "SET %s 0 NX PX 1"},
+    {"locks", "+get", "GET %s"},
+    {"locks", "+pttl", "PTTL %s"},
+    {"locks", "+pexpire", "PEXPIRE %s::none 1"},
+    {"locks", "+del", "DEL %s::none"},
+    {"locks", "+eval", "EVAL return(1) 0"},
+    {"locks", "+evalsha", "EVALSHA ffffffffffffffffffffffffffffffffffffffff 0"},
+    {"locks", "+info", "INFO server"},
+    {"locks", "+time", "TIME"},
+    {"locks", "~" REDLOCK_MARKER_KEY, "GET " REDLOCK_MARKER_KEY},
+    {"readers and writers", "+zadd", "ZADD %s::readers XX 1 none"},
+    {"readers and writers", "+zscore", "ZSCORE %s::readers none"},
+    {"readers and writers", "+zrem", "ZREM %s::readers none"},
+    {"readers and writers", "+zremrangebyscore", "ZREMRANGEBYSCORE %s::readers 1 0"},
+    {"readers and writers", "+zrange", "ZRANGE %s::readers 0 0"},
+    {"readers and writers", "+zcount", "ZCOUNT %s::readers 1 0"},
+    {"readers and writers", "+pexpireat", "PEXPIREAT %s::none 1"},
+    {"waiting in line", "+zrank", "ZRANK %s::queue none"},
+    {"waiting in line", "+exists", "EXISTS %s::none"},
+    {"waiting in line", "~redlock:waiting", "EXISTS redlock:waiting"},
+    {"waiting in line", "+publish", "PUBLISH redlock:doctor 0"},
+    {"waiting in line", "+subscribe", "SUBSCRIBE redlock:doctor"},
+};
+
+#define RIGHT_COUNT (sizeof(rights) / sizeof(rights[0]))
+
+static void unsubscribe(redisContext *context) {
+    freeReplyObject(direct_ask(context, "UNSUBSCRIBE redlock:doctor"));
+}
+
+/* Tells an error that is no matter of rights, but in the way of locks. Only SET shows most. */
+static void tell_error(struct findings *findings, const struct right *right, const char *error) {
+    static const struct {
+        const char *begin;
+        const char *name;
+        const char *advice;
+    } errors[] = {
+        {"OOM ", "memory full", "raise maxmemory, or use a server for locks alone"},
+        {"MISCONF ", "cannot save",
+         "mend the disk: the server refuses writes while it cannot save"},
+        {"READONLY ", "replica", "name its master instead"},
+        {"NOREPLICAS ", "no replicas", "start replicas, or set min-replicas-to-write to 0"},
+        {"BUSY ", "busy script", "end the script: SCRIPT KILL"},
+        {"LOADING ", "loading", "wait until it has read its data"},
+        {"MOVED ", "cluster", "name servers that are no cluster"},
+        {"CLUSTERDOWN ", "cluster", "name servers that are no cluster"},
+    };
+
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        if (strncmp(error, errors[i].begin, strlen(errors[i].begin)) == 0) {
+            findings_add(findings, FINDING_FAULT, errors[i].name, "it refuses %s: %.60s; %s",
+                         right->name + 1, error, errors[i].advice);
+            return;
+        }
+    }
+    if (strncmp(error, "NOSCRIPT", 8) != 0) {
+        findings_add(findings, FINDING_FAULT, "refusal", "it refuses %s: %.120s", right->name + 1,
+                     error);
+    }
+}
+
+static void tell_missing(struct findings *findings, const struct right *right, const char *error) {
+    bool is_vital = strcmp(right->feature, "locks") == 0;
+    bool is_key = strstr(error, "key") != NULL && right->name[0] != '~';
+    bool is_channel = strstr(error, "channel") != NULL;
+
+    findings_add(findings, is_vital ? FINDING_FAULT : FINDING_WARNING, "right",
+                 "for %s its user lacks the right %s: ACL SETUSER <user> %s", right->feature,
+                 is_channel ? "&redlock:*"
+                 : is_key   ? "to the keys"
+                            : right->name,
+                 is_channel ? "&redlock:*"
+                 : is_key   ? "~<keys of locks>*"
+                            : right->name);
+}
+
+/* Returns whether the next right is worth asking for. */
+static bool check(struct findings *findings, redisContext *context, const struct right *right,
+                  const char *key) {
+    redisReply *reply = direct_ask(context, right->format, key);
+    bool is_refusal = reply != NULL && reply->type == REDIS_REPLY_ERROR;
+    bool goes_on = reply != NULL;
+
+    if (is_refusal && (strncmp(reply->str, "NOPERM", 6) == 0 ||
+                       strncmp(reply->str, "ERR unknown command", 19) == 0)) {
+        tell_missing(findings, right, reply->str);
+    } else if (is_refusal && strncmp(reply->str, "NOSCRIPT", 8) != 0) {
+        tell_error(findings, right, reply->str);
+        goes_on = false;
+    } else if (strcmp(right->name, "+subscribe") == 0 && reply != NULL) {
+        unsubscribe(context);
+    }
+    freeReplyObject(reply);
+    return goes_on;
+}
+
+void rights_check(struct findings *findings, redisContext *context, const char *prefix) {
+    char key[512];
+    size_t before = findings->count;
+
+    snprintf(key, sizeof(key), "%.480sdoctor", prefix);
+    for (size_t i = 0; i < RIGHT_COUNT; i++) {
+        if (!check(findings, context, &rights[i], key)) {
+            break;
+        }
+    }
+    if (findings->count == before && context->err == 0) {
+        findings_add(findings, FINDING_GOOD, "rights", "its user has all rights");
+    }
+}

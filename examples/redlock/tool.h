@@ -1,0 +1,45 @@
+/* Everything that the commands of `redlock` share: exit codes, messages, and their entry points. */
+#ifndef TOOL_H
+#define TOOL_H
+
+#include <stdbool.h>
+
+/* Exit codes, where sysexits.h has a fitting number that number. */
+enum tool_exit {
+    TOOL_OK = 0,
+    TOOL_FAILED = 1,         /* a command has found something wrong */
+    TOOL_USAGE = 64,         /* the command line makes no sense */
+    TOOL_NO_QUORUM = 69,     /* too few nodes answered */
+    TOOL_SYSTEM = 71,        /* the operating system refused a service */
+    TOOL_NOT_ACQUIRED = 75,  /* others hold the lock */
+    TOOL_LOST = 76,          /* the lock was lost while the command ran */
+    TOOL_NOT_PERMITTED = 77, /* nodes refuse the login, or rights */
+    TOOL_CANNOT_EXECUTE = 126,
+    TOOL_NOT_FOUND = 127,
+};
+
+/* Prints "redlock: ..." on stderr, as one line. */
+void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Prints the message and where help is, and exits with TOOL_USAGE. */
+_Noreturn void tool_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Prints the message and the cause in errno, and exits with TOOL_SYSTEM. */
+_Noreturn void tool_refused(const char *service);
+
+/*
+ * Writes the standard output out. Returns `code`; or TOOL_SYSTEM in place of TOOL_OK, after a
+ * message, when something could not be written.
+ */
+int tool_flush(int code);
+
+/* Run a command; argv[0] is its name. Return the exit code. */
+int run_main(int argc, char **argv);
+int dev_main(int argc, char **argv);
+int inspect_main(int argc, char **argv);
+int doctor_main(int argc, char **argv);
+int watch_main(int argc, char **argv);
+int list_main(int argc, char **argv);
+int nodes_main(int argc, char **argv);
+
+#endif

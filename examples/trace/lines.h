@@ -1,0 +1,17 @@
+/*
+ * A trace hook that writes one line of text for each event:
+ *
+ *     TIME REQUEST EVENT NODE FIELD=VALUE ...
+ *
+ * TIME is in nanoseconds; REQUEST is 0, and NODE "-", for an event without one. Bytes that would
+ * end a word, or need care in JSON, are written as %XX. timeline.awk makes a timeline of the lines.
+ */
+#ifndef REDLOCK_EXAMPLES_TRACE_LINES_H
+#define REDLOCK_EXAMPLES_TRACE_LINES_H
+
+#include <redlock.h>
+
+/* Writes an event to a FILE, which is `arg`: for redlock_options.trace and trace_arg. */
+void trace_line(const redlock_event *event, void *arg);
+
+#endif

@@ -1,0 +1,145 @@
+/*
+ * An entry lies at the level of the highest group of six bits in which its tick differs from the
+ * wheel's, in the slot of the number that these six bits are. So all entries of a level come before
+ * those of the next one, and the slots of a level in the order of their numbers. The wheel's tick
+ * goes on only to where no slot has been left behind: each entry keeps its place meanwhile.
+ */
+#include "base/wheel.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+void wheel_init(struct wheel *wheel, uint64_t now, wheel_instant *instant) {
+    *wheel = (struct wheel){.instant = instant, .tick = now >> WHEEL_TICK_BITS};
+}
+
+static unsigned level_of(const struct wheel *wheel, uint64_t tick) {
+    uint64_t difference = (tick ^ wheel->tick) | 1;
+    return (63 - (unsigned)__builtin_clzll(difference)) / WHEEL_SLOT_BITS;
+}
+
+static unsigned slot_of(uint64_t tick, unsigned level) {
+    return (unsigned)(tick >> (level * WHEEL_SLOT_BITS)) & (WHEEL_SLOTS - 1);
+}
+
+/* Returns the tick in which an entry lies. */
+static uint64_t tick_of(const struct wheel *wheel, const struct wheel_entry *entry) {
+    return nanos_max(entry->filed_at >> WHEEL_TICK_BITS, wheel->tick);
+}
+
+static void put(struct wheel *wheel, struct wheel_entry *entry, uint64_t at) {
+    entry->filed_at = at;
+    uint64_t tick = tick_of(wheel, entry);
+    unsigned level = level_of(wheel, tick);
+    unsigned slot = slot_of(tick, level);
+    LIST_INSERT_HEAD(&wheel->slots[level][slot], entry, link);
+    wheel->occupied[level] |= UINT64_C(1) << slot;
+}
+
+static void take_out(struct wheel *wheel, struct wheel_entry *entry) {
+    uint64_t tick = tick_of(wheel, entry);
+    unsigned level = level_of(wheel, tick);
+    unsigned slot = slot_of(tick, level);
+    LIST_REMOVE(entry, link);
+    if (LIST_EMPTY(&wheel->slots[level][slot])) {
+        wheel->occupied[level] &= ~(UINT64_C(1) << slot);
+    }
+}
+
+void wheel_file(struct wheel *wheel, struct wheel_entry *entry, uint64_t at) {
+    if (entry->filed_at != NANOS_NEVER) {
+        take_out(wheel, entry);
+    }
+    put(wheel, entry, at);
+}
+
+void wheel_remove(struct wheel *wheel, struct wheel_entry *entry) {
+    if (entry->filed_at != NANOS_NEVER) {
+        take_out(wheel, entry);
+    }
+    wheel_entry_init(entry);
+}
+
+/* The first slot that is not empty. */
+struct place {
+    unsigned level; /* WHEEL_LEVELS: all are empty */
+    unsigned slot;
+    uint64_t tick; /* its first */
+};
+
+static struct place first_of(const struct wheel *wheel) {
+    struct place place = {.level = 0};
+    while (place.level < WHEEL_LEVELS && wheel->occupied[place.level] == 0) {
+        place.level++;
+    }
+    if (place.level == WHEEL_LEVELS) {
+        return place;
+    }
+    unsigned shift = place.level * WHEEL_SLOT_BITS;
+    uint64_t turns = wheel->tick >> shift >> WHEEL_SLOT_BITS << WHEEL_SLOT_BITS;
+    place.slot = (unsigned)__builtin_ctzll(wheel->occupied[place.level]);
+    place.tick = (turns | place.slot) << shift;
+    return place;
+}
+
+/* Returns the first instant of a slot. */
+static uint64_t first_in(const struct wheel_slot *slot) {
+    const struct wheel_entry *entry;
+    uint64_t first = NANOS_NEVER;
+    LIST_FOREACH(entry, slot, link) {
+        first = nanos_min(first, entry->filed_at);
+    }
+    return first;
+}
+
+uint64_t wheel_next(const struct wheel *wheel) {
+    struct place place = first_of(wheel);
+    if (place.level == WHEEL_LEVELS) {
+        return NANOS_NEVER;
+    }
+    return place.level == 0 ? first_in(&wheel->slots[0][place.slot])
+                            : place.tick << WHEEL_TICK_BITS;
+}
+
+/*
+ * Takes an entry that is in no slot any more: to `due` if its time has come, else to the slot of
+ * its instant, if it is set.
+ */
+static void take(struct wheel *wheel, struct wheel_entry *entry, uint64_t now,
+                 struct wheel_slot *due) {
+    uint64_t at = wheel->instant(entry);
+    entry->filed_at = NANOS_NEVER;
+    if (at <= now) {
+        LIST_INSERT_HEAD(due, entry, link);
+    } else if (at != NANOS_NEVER) {
+        put(wheel, entry, at);
+    }
+}
+
+/* Empties a slot that has begun. */
+static void open(struct wheel *wheel, struct place place, uint64_t now, struct wheel_slot *due) {
+    struct wheel_slot *slot = &wheel->slots[place.level][place.slot];
+    struct wheel_entry *entry = LIST_FIRST(slot);
+    LIST_INIT(slot);
+    wheel->occupied[place.level] &= ~(UINT64_C(1) << place.slot);
+    wheel->tick = place.tick;
+    while (entry != NULL) {
+        struct wheel_entry *next = LIST_NEXT(entry, link);
+        take(wheel, entry, now, due);
+        entry = next;
+    }
+}
+
+void wheel_expire(struct wheel *wheel, uint64_t now, struct wheel_slot *due) {
+    uint64_t tick = nanos_max(now >> WHEEL_TICK_BITS, wheel->tick);
+    struct place place = first_of(wheel);
+    while (place.level < WHEEL_LEVELS && place.tick <= tick) {
+        bool is_last = place.level == 0 && place.tick == tick; /* some of it may be due later */
+        open(wheel, place, now, due);
+        if (is_last) {
+            return;
+        }
+        place = first_of(wheel);
+    }
+    wheel->tick = tick;
+}

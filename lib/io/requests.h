@@ -1,0 +1,49 @@
+/*
+ * The requests of a connection that wait for a reply, in the order of their commands: a ring, which
+ * grows and never shrinks. Included by io/net.c alone.
+ */
+#ifndef REDLOCK_IO_REQUESTS_H
+#define REDLOCK_IO_REQUESTS_H
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct conn_request;
+
+struct requests {
+    const redlock_allocator *allocator;
+    struct conn_request **ring;
+    uint32_t size; /* a power of two */
+    uint32_t first;
+    uint32_t count;
+};
+
+/* Begins with a ring that a handshake does not fill. Returns false when out of memory. */
+bool requests_init(struct requests *requests, const redlock_allocator *allocator);
+
+/* Frees the ring; takes requests that are all zeros. */
+void requests_finish(struct requests *requests);
+
+/* Makes room for one more. Returns false when out of memory. */
+bool requests_make_room(struct requests *requests);
+
+/* Adds a request, for which there is room. */
+static inline void requests_add(struct requests *requests, struct conn_request *request) {
+    requests->ring[(requests->first + requests->count++) & (requests->size - 1)] = request;
+}
+
+/* Returns the oldest request, or NULL. */
+static inline struct conn_request *requests_first(const struct requests *requests) {
+    return requests->count > 0 ? requests->ring[requests->first] : NULL;
+}
+
+/* Takes the oldest request out, which must exist. */
+static inline struct conn_request *requests_take(struct requests *requests) {
+    struct conn_request *request = requests->ring[requests->first];
+    requests->first = (requests->first + 1) & (requests->size - 1);
+    requests->count--;
+    return request;
+}
+
+#endif

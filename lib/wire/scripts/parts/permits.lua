@@ -1,0 +1,141 @@
+-- Defines the line for the permits of a semaphore: line_of, entry_of, look, offer, pass_on,
+-- leave_line. Needs parts/queue.lua.
+--
+-- The line is the sorted set "<name>@PERMITS_SUFFIX@", with an entry (parts/queue.lua) for each
+-- waiter, whichever permit it asks for: <idle> is the number of permits, and <value> that of the
+-- waiter, not of one of its tries: 20 digits, with which the tokens of all its tries begin, and
+-- zeros.
+-- A server gives no permit to a waiter by itself: of two that come free at about the same time
+-- servers would give different ones to the same waiter. It tells the waiter which permit has come
+-- free, and reserves one for it, whichever it asks for, for the time of a claim: the score of an
+-- entry that was told is -<ms>, the end of the claim by the server's clock.
+local time = redis.call('time')
+local clock = time[1] * 1000000 + time[2]
+local now = math.floor(clock / 1000)
+
+local function text(number) return string.format('%.0f', number) end
+
+local function line_of(key)
+  return string.match(key, '^(.*):') .. '@PERMITS_SUFFIX@'
+end
+
+-- Returns the entry of a waiter, from the value of one of its tries.
+local function entry_of(value, caller_channel, claim, permits)
+  local place = string.sub(value, 1, 20) .. string.rep('0', 20) .. string.sub(value, 41)
+  return table.concat({place, caller_channel, claim, '0', permits}, ' ')
+end
+
+-- Returns the keys of the permits that are free; 'f' and their map, hexadecimal digits of four
+-- permits each, the first digit and its lowest bit for permit 0; and the ms until the next of the
+-- others expires, or nil.
+local function look(key, permits)
+  local name, map, digit, free, soonest = string.match(key, '^.*:'), {'f'}, 0, {}, nil
+  local keys = {}
+  for i = 0, permits - 1 do keys[i + 1] = name .. i end
+  if redis.pcall('exists', unpack(keys)) == tonumber(permits) then
+    local left = redis.pcall('pttl', key)
+    return free, 'f' .. string.rep('0', math.ceil(permits / 4)), type(left) == 'number' and
+      left >= 0 and left or nil
+  end
+  for i = 0, permits - 1 do
+    local left = redis.pcall('pttl', name .. i)
+    if left == -2 then
+      digit = digit + 2 ^ (i % 4)
+      free[#free + 1] = name .. i
+    elseif type(left) == 'number' and left >= 0 then
+      soonest = math.min(soonest or left, left)
+    end
+    if i % 4 == 3 or i == permits - 1 then
+      map[#map + 1] = string.format('%x', digit)
+      digit = 0
+    end
+  end
+  return free, table.concat(map), soonest
+end
+
+-- Returns the list of the entries that were told, and whether permits are left to anybody now. Told
+-- waiters that have not asked within their claim lose their places.
+local function front_of(line)
+  for _, entry in ipairs(redis.pcall('zrange', line, text(-now), -1, 'byscore')) do
+    redis.pcall('zrem', line, entry)
+  end
+  local open = redis.pcall('zrange', line, 0, 0, 'byscore')[1]
+  local is_open = open and (tonumber(string.match(open, '^open (%d+)$')) or 0) > now
+  if open and not is_open then redis.pcall('zrem', line, open) end
+  return redis.pcall('zrange', line, '-inf', -1, 'byscore'), is_open
+end
+
+-- Returns the first entry behind `count` others, and its score.
+local function waiting(line, count)
+  local first = redis.pcall('zrange', line, 0, count, 'withscores')
+  return first[2 * count + 1], first[2 * count + 2]
+end
+
+-- Tells a waiter of a permit, and reserves one for it. Returns whether it heard; nil where the
+-- caller has no right to tell. A waiter whose client does not listen loses its place.
+local function promise(line, entry, key)
+  local value, channel_of, claim = parts_of(entry)
+  local heard = 0
+  if value then heard = tell(key, value, channel_of, 0, clock, 0) end
+  if not heard then return nil end
+  local done = heard == 0 and redis.pcall('zrem', line, entry) or
+    redis.pcall('zadd', line, text(-now - (claim or 0)), entry)
+  if type(done) ~= 'number' then return nil end
+  return heard > 0
+end
+
+-- Tells the first that wait, until each of the free permits is reserved, or up to the caller's
+-- entry (nil: the caller does not stand in line). Returns whether the caller may have one.
+local function offer(line, free, mine)
+  local told, is_open = front_of(line)
+  for _, entry in ipairs(told) do
+    if entry == mine then return true end
+  end
+  local count = #told
+  while count < #free do
+    local entry = not is_open and waiting(line, count)
+    if not entry or entry == mine then return true end
+    local heard = promise(line, entry, free[count + 1])
+    if heard == nil then return true end
+    if heard then count = count + 1 end
+  end
+  return false
+end
+
+-- Leaves permits to anybody for a while, as one release of a key in 128 does (parts/passing.lua).
+-- Returns whether it does; the first that waits is told to ask again later.
+local function open(line, caller, entry, ticket)
+  if (tonumber(string.sub(caller, 39, 40), 16) or 255) > 1 then return false end
+  local value, channel_of = parts_of(entry)
+  local ms = math.max(1, math.min(100, math.floor((clock - ticket) / 32000)))
+  if not value or (tell(line, value, channel_of, 0, clock, ms) or 0) == 0 then return false end
+  return type(redis.pcall('zadd', line, 0, 'open ' .. text(now + ms))) == 'number'
+end
+
+-- Tells the first that waits and listens of a permit that has just come free.
+local function pass_on(line, key, caller)
+  local told, is_open = front_of(line)
+  local entry, ticket = waiting(line, #told)
+  if is_open or not entry or open(line, caller, entry, ticket) then return end
+  while entry and promise(line, entry, key) == false do entry = waiting(line, #told) end
+end
+
+-- Takes the places of a waiter out of the line, but for the entry `but`: a waiter whose connection
+-- is new has a new channel, and with that another entry. Returns whether a permit was reserved for
+-- one of them. What says that permits are left to anybody goes with the last place.
+local function leave_line(line, value, ticket, but)
+  local was_told = false
+  local function drop(least, most)
+    for _, entry in ipairs(redis.pcall('zrange', line, least, most, 'byscore')) do
+      if string.sub(entry, 1, 20) == string.sub(value, 1, 20) and entry ~= but then
+        redis.pcall('zrem', line, entry)
+        was_told = was_told or least ~= ticket
+      end
+    end
+  end
+  drop('-inf', -1)
+  drop(ticket, ticket)
+  local rest = redis.pcall('zrange', line, 0, 1, 'withscores')
+  if #rest == 2 and rest[2] == '0' then redis.pcall('zrem', line, rest[1]) end
+  return was_told
+end

@@ -1,0 +1,78 @@
+-- QUEUE_PERMIT takes a permit as PERMIT does, for a waiter, if the permit is free and so many are
+-- that those who stand before the waiter can have one too. Otherwise it gives the waiter a place in
+-- the line of the semaphore, and tells those before it of permits that are free. Asked again under
+-- the same value, QUEUE_PERMIT changes nothing but an earlier expiry of a permit that the waiter
+-- has by now. Without a channel no place is given.
+--
+-- keys:      key
+-- arguments: for all: the channel or ''; then value, TTL in ms, claim in ms, '1' if fenced, TTL of
+--            the counter in ms or 0, ticket, number of permits
+-- answer:    y for each key, y<n> if fenced; otherwise h<ms until a permit expires>, p or t, then
+--            f<map> if the waiter may have another permit; behind h<ms>, too: q<waiters ahead> with
+--            a place, x where the caller has no right to the line
+--@include parts/otherwise.lua
+--@include parts/counters.lua
+--@include parts/queue.lua
+--@include parts/refusal.lua
+--@include parts/permits.lua
+--@include parts/flag.lua
+
+-- Gives the waiter a place, unless it has one, if the caller has the rights for that: also those to
+-- look at the line and to leave it. Returns what an answer of h says of the place.
+local function place(line, entry, value, ticket)
+  for _, told in ipairs((front_of(line))) do
+    if told == entry then return 'q0' end
+  end
+  if channel == '' then return '' end
+  local err = refusal_of(line) or redis.pcall('zrange', line, 0, 0, 'withscores').err
+  local added = not err and redis.pcall('zadd', line, ticket, entry)
+  err = err or type(added) == 'table' and added.err
+  if err then return is_forbidden(err) and 'x' or '' end
+  redis.call('pexpire', line, '@QUEUE_LIFE@')
+  flag()
+  if added == 1 then leave_line(line, value, ticket, entry) end
+  local ahead = redis.pcall('zrank', line, entry)
+  return 'q' .. text(type(ahead) == 'number' and ahead or 0)
+end
+
+-- Returns the item of a permit that is the waiter's.
+local function granted(key, fenced, idle, step, least)
+  if not fenced then return 'y' end
+  local count = math.max(count_of(key .. '@COUNTER_SUFFIX@', step), least)
+  raise(key .. '@COUNTER_SUFFIX@', count, idle)
+  return grant(count)
+end
+
+-- Returns the item of a permit that the waiter does not get, but perhaps another one.
+local function refused(key, what, value, line, entry, behind, permits)
+  local free, map, soonest = look(key, permits)
+  local may = offer(line, free, behind ~= '' and entry or nil)
+  local item = what or value and otherwise(key, value) or 'h0'
+  map = may and #free > 0 and map or 'f'
+  if string.sub(item, 1, 1) ~= 'h' then return item .. map end
+  return 'h' .. text(soonest or 1000) .. map .. behind
+end
+
+for i, key in ipairs(KEYS) do
+  local token, ttl, claim, fence, idle, ticket, permits = unpack(ARGV, 7 * i - 5, 7 * i + 1)
+  local line, entry = line_of(key), entry_of(token, channel, claim, permits)
+  local value, fenced = redis.pcall('get', key), fence == '1'
+  local is_counted = not fenced or count_of(key .. '@COUNTER_SUFFIX@', 1)
+  if is_counted and value == token then
+    if tonumber(ttl) > redis.call('pttl', key) then redis.call('pexpire', key, ttl) end
+    answer[i] = granted(key, fenced, idle, 0, 0)
+  else
+    local is_alone = not value and redis.pcall('exists', line) ~= 1
+    local behind = is_alone and '' or place(line, entry, token, ticket)
+    local mine = behind ~= '' and entry or nil
+    if is_counted and not value and
+        (is_alone or offer(line, (look(key, permits)), mine)) then
+      redis.call('set', key, token, 'PX', ttl)
+      if mine then redis.pcall('zrem', line, entry) end
+      answer[i] = granted(key, fenced, idle, 1, tonumber(ticket))
+    else
+      answer[i] = refused(key, not is_counted and 't', value, line, entry, behind, permits)
+    end
+  end
+end
+return table.concat(answer)

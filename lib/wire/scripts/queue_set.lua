@@ -1,0 +1,128 @@
+-- QUEUE_SET takes all keys of each lock for a waiter, if they are free and nobody stands in line for
+-- any of them before the waiter. Otherwise it takes none, and gives the waiter a place in the queue
+-- of the first key that is in the way, and in no other; and keys that are free, to the first in
+-- line. Asked again under the same value, QUEUE_SET changes nothing but an earlier expiry of keys
+-- that the waiter has by now. Without a channel no place is given. Fenced locks count as by TAKE.
+--
+-- keys:      all keys of a lock; then all of its counters, if fenced
+-- arguments: for all: the channel or ''; then value, TTL in ms, number of keys, claim in ms, form of
+--            the entry, TTL of the counters in ms or 0, ticket
+-- answer:    y, h<ms>, p or t for each lock; y<n> if fenced; h<ms>q<waiters ahead> with a place,
+--            h<ms>x where the caller has no right to the queue
+--@include parts/otherwise.lua
+--@include parts/counters.lua
+--@include parts/worse.lua
+--@include parts/queue.lua
+--@include parts/shared.lua
+--@include parts/several.lua
+--@include parts/fenced.lua
+--@include parts/passing.lua
+--@include parts/places.lua
+--@include parts/leaving.lua
+--@include parts/placing.lua
+
+local _, _, unmark = several()
+
+-- Returns the keys as entries and messages name them (parts/several.lua).
+local function names_of(keys)
+  local names = {}
+  for i, key in ipairs(keys) do names[i] = #key .. ':' .. key end
+  return table.concat(names)
+end
+
+-- Returns how many of the keys have the value; of the others that are not free the first, and the
+-- worst item.
+local function look(keys, token, form)
+  local had, first, refusal = 0, nil, nil
+  for _, key in ipairs(keys) do
+    local value = redis.pcall('get', key)
+    if value == token then
+      had = had + 1
+    elseif value then
+      first, refusal = first or key, worse(refusal, otherwise(key, value))
+    end
+    local counted = not is_fenced(form) or count_of(key .. '@COUNTER_SUFFIX@', 1)
+    if not counted then refusal = worse(refusal, 't') end
+  end
+  return had, first, refusal
+end
+
+-- Has the waiter stand in line for a key, which is free if it is not the waiter's; another one that
+-- is the first in line gets the key. Returns nil if it is the waiter's turn; else the item.
+local function stand(key, token, ticket, entry)
+  local value = redis.pcall('get', key)
+  if not value and redis.pcall('exists', queue_of(key)) ~= 1 then return nil end
+  if value == token then return nil end
+  local behind = place(key, token, ticket, entry)
+  local others = pass(key, '', entry)
+  if others == true then return with_place(otherwise(key, redis.pcall('get', key)), behind) end
+  if others then return 'h' .. string.format('%.0f', others) .. behind end
+  redis.call('del', key)
+  return nil
+end
+
+-- Leaves the queues of all keys but one. Those that are free go to the next in line.
+local function leave_others(keys, token, ticket, but)
+  for _, key in ipairs(keys) do
+    if key ~= but and leave(key, token, ticket) and redis.pcall('get', key) == false then
+      unmark(key)
+      if pass(key, '') ~= true then redis.call('del', key) end
+    end
+  end
+end
+
+-- Sets all keys, or raises their expiry, and their counters by `step`. Returns the item.
+local function take(keys, token, ttl, form, idle, step, least)
+  local count = least
+  for _, key in ipairs(keys) do
+    local left = redis.call('pttl', key)
+    if left == -2 then
+      redis.call('set', key, token, 'PX', ttl)
+    elseif left < tonumber(ttl) then
+      redis.call('pexpire', key, ttl)
+    end
+    count = is_fenced(form) and math.max(count, count_of(key .. '@COUNTER_SUFFIX@', step)) or count
+  end
+  if not is_fenced(form) then return 'y' end
+  for _, key in ipairs(keys) do raise(key .. '@COUNTER_SUFFIX@', count, idle) end
+  return grant(count)
+end
+
+-- Takes all keys, of which none is another's. Returns the item.
+local function queue(keys, token, ttl, form, idle, ticket, entry)
+  for _, key in ipairs(keys) do
+    local item = stand(key, token, ticket, entry)
+    if item then
+      leave_others(keys, token, ticket, key)
+      return item
+    end
+  end
+  for _, key in ipairs(keys) do
+    unmark(key)
+    leave(key, token, ticket)
+  end
+  return take(keys, token, ttl, form, idle, 1, tonumber(ticket))
+end
+
+local k, a = 1, 2
+while k <= #KEYS do
+  local token, ttl, n, claim, form, idle, ticket = unpack(ARGV, a, a + 6)
+  local keys = {unpack(KEYS, k, k + n - 1)}
+  local entry = table.concat({token, channel, claim, form, idle, names_of(keys)}, ' ')
+  local had, first, refusal = look(keys, token, form)
+  local item
+  if had == #keys and not refusal then
+    flag()
+    item = take(keys, token, ttl, form, idle, 0, 0)
+  elseif refusal then
+    local is_held = first and string.sub(refusal, 1, 1) == 'h'
+    local behind = is_held and place(first, token, ticket, entry) or ''
+    item = with_place(refusal, behind, first and redis.pcall('get', first))
+    leave_others(keys, token, ticket, is_held and first)
+  else
+    item = queue(keys, token, ttl, form, idle, ticket, entry)
+  end
+  answer[#answer + 1] = item
+  k, a = k + n * (is_fenced(form) and 2 or 1), a + 7
+end
+return table.concat(answer)

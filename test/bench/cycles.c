@@ -1,0 +1,198 @@
+/* redlock-bench where it runs cycles: what it prints, and what it refuses. */
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void check_cycles(const char *arguments, const char *kind) {
+    json_t *object = bench_measure(arguments);
+
+    assert_string_equal(json_string_value(json_object_get(object, "kind")), kind);
+    assert_int_equal(bench_integer(object, "errors"), 0);
+    assert_int_equal(bench_integer(object, "cycles"), 500);
+    assert_true(bench_real(object, "cycles_per_s") > 0);
+    assert_true(bench_real(object, "masters_cpu_us_per_cycle") > 0);
+    json_decref(object);
+}
+
+static void test_a_number_of_cycles_is_run(void **state) {
+    (void)state;
+    check_cycles("--spawn 3 --cycles 500 --json", "redlock");
+    check_cycles("--spawn 3 --cycles 500 --floor --json", "floor");
+    check_cycles("--spawn 3 --cycles 500 --floor stock --json", "floor");
+    check_cycles("--spawn 3 --cycles 500 --floor epoll --json", "epoll");
+}
+
+static void test_null_masters_grant_everything(void **state) {
+    (void)state;
+    check_cycles("--spawn 5 --null-masters --cycles 500 --json", "redlock");
+    check_cycles("--spawn 5 --null-masters --cycles 500 --floor --json", "floor");
+    check_cycles("--spawn 5 --null-masters --cycles 500 --floor=epoll --json", "epoll");
+}
+
+static void check_texts(const json_t *object, const char *keys, const char *mode) {
+    assert_string_equal(json_string_value(json_object_get(object, "keys")), keys);
+    assert_string_equal(json_string_value(json_object_get(object, "mode")), mode);
+}
+
+static void test_kinds_of_locks_and_keys_are_run(void **state) {
+    static const struct {
+        const char *arguments;
+        const char *keys;
+        const char *mode;
+    } cases[] = {
+        {"--fenced --ttl 20000", "unique", "exclusive"},
+        {"--mode reader --keys uniform:10", "uniform:10", "reader"},
+        {"--mode writer --fenced --keys zipf:100 --hold-us 10", "zipf:100", "writer"},
+        {"--keys zipf:100:1.5", "zipf:100:1.5", "exclusive"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char arguments[256];
+        json_t *object;
+
+        snprintf(arguments, sizeof(arguments), "--spawn 3 --in-flight 8 --cycles 100 --json %s",
+                 cases[i].arguments);
+        object = bench_measure(arguments);
+        assert_int_equal(bench_integer(object, "cycles"), 100);
+        assert_int_equal(bench_integer(object, "errors"), 0);
+        check_texts(object, cases[i].keys, cases[i].mode);
+        json_decref(object);
+    }
+}
+
+/* A lock that is held for 20 ms lets no slot run more than 50 cycles a second. */
+static void test_locks_are_held_for_the_time_asked(void **state) {
+    json_t *object = bench_measure("--spawn 3 --in-flight 4 --hold-us 20000 --cycles 100 --json");
+
+    (void)state;
+    assert_true(bench_real(object, "cycles_per_s") <= 4 * 50);
+    json_decref(object);
+}
+
+/* Latencies count from the instant when a cycle was due. */
+static void test_an_open_loop_shows_the_waiting(void **state) {
+    json_t *object =
+        bench_measure("--spawn 3 --in-flight 1 --hold-us 10000 --rate 10000 --duration 0.5 --json");
+    const json_t *latency = json_object_get(object, "acquire_us");
+
+    (void)state;
+    assert_int_equal(bench_integer(object, "rate"), 10000);
+    assert_true((double)bench_integer(object, "cycles") <=
+                bench_real(object, "duration_s") * 100 + 1);
+    assert_true(bench_integer(object, "backlog") > 4000);
+    /* Half of the cycles that were due had waited for a quarter of a second by the end. */
+    assert_true(bench_real(latency, "p50") > 250000);
+    json_decref(object);
+}
+
+static void test_an_open_loop_keeps_its_rate(void **state) {
+    json_t *object = bench_measure("--spawn 3 --rate 500 --cycles 100 --json");
+
+    (void)state;
+    assert_true(bench_real(object, "cycles_per_s") <= 550);
+    json_decref(object);
+}
+
+static void test_threads_run_cycles_of_their_own(void **state) {
+    static const char *const arguments[] = {
+        "--spawn 3 --threads 3 --in-flight 8 --duration 0.3 --json",
+        "--spawn 3 --threads 2 --in-flight 8 --duration 0.3 --floor --json",
+        "--spawn 3 --threads 2 --in-flight 8 --duration 0.3 --floor epoll --rate 1000 --json",
+        "--spawn 3 --threads 2 --in-flight 8 --duration 0.3 --keys uniform:20 --json",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(arguments); i++) {
+        json_t *object = bench_measure(arguments[i]);
+
+        assert_int_equal(bench_integer(object, "errors"), 0);
+        assert_true(bench_integer(object, "cycles") > 0);
+        assert_true(bench_integer(object, "threads") > 1);
+        json_decref(object);
+    }
+}
+
+static void test_all_threads_give_up_together(void **state) {
+    char output[BENCH_OUTPUT_SIZE];
+
+    (void)state;
+    assert_int_equal(bench_run("--nodes unix:///nowhere --threads 3 --duration 1", output),
+                     EXIT_FAILURE);
+    assert_non_null(strstr(output, "is not connected"));
+}
+
+static void test_a_terminal_shows_the_progress(void **state) {
+    static const struct {
+        const char *arguments;
+        const char *line;
+    } cases[] = {
+        {"--spawn 3 --duration 1.5 --json", " cycles/s"},
+        {"--spawn 3 --held 10 --duration 1.5 --json", "10 held for "},
+        {"--spawn 3 --contend --duration 1.5 --json", "16 contenders, "},
+    };
+    char output[BENCH_OUTPUT_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_equal(bench_run_on_terminal(cases[i].arguments, output), EXIT_SUCCESS);
+        assert_non_null(strstr(output, cases[i].line));
+        assert_non_null(strstr(output, "{\"kind\""));
+    }
+    assert_int_equal(bench_run(cases[0].arguments, output), EXIT_SUCCESS);
+    assert_int_equal(output[0], '{');
+}
+
+/* More than one call joins, and more than a socket takes at once. */
+static void test_thousands_are_in_flight(void **state) {
+    (void)state;
+    check_cycles("--spawn 3 --in-flight 4000 --cycles 500 --floor epoll --json", "epoll");
+    check_cycles("--spawn 3 --null-masters --in-flight 4000 --cycles 500 --json", "redlock");
+}
+
+static void test_options_that_do_not_go_together_are_named(void **state) {
+    static const struct bench_refusal refusals[] = {
+        {"--spawn 3 --cycles 10 --duration 3", "--cycles does not go with --duration"},
+        {"--spawn 3 --contend --cycles 10", "--cycles does not go with --contend"},
+        {"--spawn 3 --floor fast", "--floor: \"fast\" is neither stock nor epoll"},
+        {"--spawn 3 --held 10 --null-masters", "--null-masters does not go with --held"},
+        {"--nodes redis://127.0.0.1 --null-masters", "--null-masters goes with --spawn"},
+        {"--spawn 3 --cycles 10 --threads 2", "--cycles does not go with --threads"},
+        {"--spawn 3 --floor --fenced", "--fenced does not go with --floor"},
+        {"--spawn 3 --floor epoll --mode reader", "--mode does not go with --floor"},
+        {"--spawn 3 --floor --keys uniform:10", "--keys does not go with --floor"},
+        {"--spawn 3 --null-masters --keys zipf:10", "--keys does not go with --null-masters"},
+        {"--spawn 3 --null-masters --fenced", "--fenced does not go with --null-masters"},
+        {"--spawn 3 --mode reader --fenced", "--fenced does not go with --mode reader"},
+        {"--spawn 3 --mode own", "--mode: \"own\" is neither exclusive, reader nor writer"},
+        {"--spawn 3 --keys zipf:10:x", "--keys: \"zipf:10:x\" has no exponent from 0 to 10"},
+        {"--spawn 3 --keys even:10", "--keys: \"even:10\" is neither unique, uniform:K nor zipf:K"},
+        {"--spawn 3 --keys uniform:0", "--keys: \"0\" is not a number from 1"},
+        {"--spawn 3 --hold-us 1000000 --ttl 1000", "--hold-us: 1000000 us are not below the TTL"},
+        {"--spawn 3 --rate 1 --threads 2", "--rate: 1 per second are less than one for each of 2"},
+        {"--spawn 3 --cycles 0", "--cycles: \"0\" is not a number"},
+    };
+
+    (void)state;
+    bench_refuses(refusals, COUNT_OF(refusals));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_number_of_cycles_is_run),
+        cmocka_unit_test(test_null_masters_grant_everything),
+        cmocka_unit_test(test_kinds_of_locks_and_keys_are_run),
+        cmocka_unit_test(test_locks_are_held_for_the_time_asked),
+        cmocka_unit_test(test_an_open_loop_shows_the_waiting),
+        cmocka_unit_test(test_an_open_loop_keeps_its_rate),
+        cmocka_unit_test(test_threads_run_cycles_of_their_own),
+        cmocka_unit_test(test_all_threads_give_up_together),
+        cmocka_unit_test(test_a_terminal_shows_the_progress),
+        cmocka_unit_test(test_thousands_are_in_flight),
+        cmocka_unit_test(test_options_that_do_not_go_together_are_named),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

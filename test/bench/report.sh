@@ -1,0 +1,32 @@
+#!/bin/sh
+# Checks bench/report.sh with short runs: that the report has numbers and plots.
+#
+#     sh test/bench/report.sh PATH-OF-redlock-bench
+set -eu
+export LC_ALL=C.UTF-8
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM
+
+die() {
+    cat "$folder/report.md"
+    echo "failed: $*"
+    exit 1
+}
+
+RUNS=1 NODES=3 DURATION=0.1 IN_FLIGHT='1 8' RATE=500 HELD=100 HELD_TTL=1500 HELD_DURATION=1 \
+    WAITERS=2 WAITERS_DURATION=0.3 sh "$(dirname "$0")/../../bench/report.sh" --to "$folder" "$1"
+
+plots=0
+for plot in "$folder"/*.svg; do
+    grep -q '<polyline' "$plot" || die "$plot has no curve"
+    [ "$(tail -n 1 "$plot")" = '</svg>' ] || die "$plot has no end"
+    ! grep -Eiq '[">, (-](nan|inf)' "$plot" || die "$plot has a number that is none"
+    grep -qF "($(basename "$plot"))" "$folder/report.md" || die "$plot is not shown"
+    plots=$((plots + 1))
+done
+[ "$plots" -eq 10 ] || die "there are $plots plots"
+[ "$(grep -c '^| 8 | [0-9]' "$folder/report.md")" -eq 8 ] || die 'rows of 8 in flight are missing'
+! grep -Eiq '[| ]-?(nan|inf)' "$folder/report.md" || die 'a number is none'
+grep -qx 'Errors in all runs: 0.' "$folder/report.md" || die 'there were errors'

@@ -1,0 +1,286 @@
+/* Exit codes of `redlock run`, what its command finds in the environment, and signals. */
+#include "rig.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define KEY "command"
+
+static void the_code_is_the_commands(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "true"), 0);
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "sh", "-c", "exit 7"), 7);
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "sh", "-c", "kill -KILL $$"), 137);
+}
+
+static void what_cannot_be_executed(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "./no-such-command"), 127);
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "/"), 126);
+    assert_true(rig_has_said(rig, "cannot execute ./no-such-command"));
+}
+
+static void what_others_hold(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(
+        RIG_RUN(rig, "run", KEY, "--", "sh", "-c", "\"$REDLOCK\" run --no-wait command -- true"),
+        75);
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "sh", "-c",
+                             "\"$REDLOCK\" run --wait 50ms -E 9 command -- true"),
+                     9);
+    assert_true(rig_has_said(rig, "held by another"));
+}
+
+static void no_quorum(void **state) {
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < 3; i++) {
+        masters_kill(rig->masters, i);
+    }
+    assert_int_equal(RIG_RUN(rig, "run", "--no-wait", KEY, "--", "true"), 69);
+    assert_int_equal(RIG_RUN(rig, "run", "--wait", "100ms", KEY, "--", "true"), 69);
+    assert_true(rig_has_said(rig, "check the nodes' addresses"));
+}
+
+static void no_rights(void **state) {
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < RIG_MASTERS; i++) {
+        free(masters_query(rig->masters, i, "ACL SETUSER default -set"));
+    }
+    assert_int_equal(RIG_RUN(rig, "run", "--no-wait", KEY, "--", "true"), 77);
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "true"), 77); /* waiting would not help */
+    for (size_t i = 0; i < RIG_MASTERS; i++) {
+        free(masters_query(rig->masters, i, "ACL SETUSER default resetpass >secret"));
+    }
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "true"), 77);
+    assert_true(rig_has_said(rig, "check the login"));
+}
+
+/* A signal that ends the command ends it also when it is stopped. */
+static void a_command_that_is_stopped(void **state) {
+    struct rig *rig = *state;
+
+    rig_start(rig, "run", KEY, "--", "sh", "-c", "kill -STOP $$; exit 5", NULL);
+    rig_wait_for_text(rig, "the command is stopped");
+    kill(rig->pid, SIGHUP);
+    assert_int_equal(rig_wait(rig), 128 + SIGHUP);
+}
+
+/* Descriptors that are closed do not become the program's own. */
+static void closed_descriptors(void **state) {
+    struct rig *rig = *state;
+    const char *script = "\"$REDLOCK\" run inner -- sh -c "
+                         "'for i in 0 1 2; do [ /proc/$$/fd/$i -ef /dev/null ] || exit 9; done; "
+                         "exit 7' <&- >&- 2>&-";
+
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "sh", "-c", script), 7);
+}
+
+static void mistakes(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--ttl", "ten", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--ttl", "10", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--ttl", "2m", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--grace", "9s", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--on-lost", "pray", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--permits", "0", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--shared", "--writer", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "-n", "http://x", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--no-such-option", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "walk"), 64);
+    unsetenv("REDLOCK_NODES");
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "true"), 64);
+    assert_true(rig_has_said(rig, "no nodes"));
+}
+
+/* Options may stand behind keys, also where POSIXLY_CORRECT is set. */
+static void options_stand_anywhere(void **state) {
+    struct rig *rig = *state;
+
+    setenv("POSIXLY_CORRECT", "1", 1);
+    assert_int_equal(RIG_RUN(rig, "run", "b", "--ttl", "2s", "a", "--no-wait", "--", "sh", "-c",
+                             "test \"$(echo $REDLOCK_KEY)\" = 'b a' && test \"$1\" = --ttl", "sh",
+                             "--ttl"),
+                     0);
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--no-such-option", "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "inspect", "a", "--json", "--", "--json", "-b"), 0);
+    unsetenv("POSIXLY_CORRECT");
+    assert_true(rig_has_said(rig, "\"key\":\"a\""));
+    assert_true(rig_has_said(rig, "\"key\":\"--json\""));
+    assert_true(rig_has_said(rig, "\"key\":\"-b\""));
+    assert_int_equal(RIG_RUN(rig, "inspect", "--json", "--", "-c"), 0);
+    assert_true(rig_has_said(rig, "\"key\":\"-c\""));
+    assert_int_equal(RIG_RUN(rig, "nodes", "new", "-n", "redis://127.0.0.1:1", "--yes"), 1);
+}
+
+static void the_help_fits_a_screen(void **state) {
+    struct rig *rig = *state;
+    char *output;
+    size_t lines = 0;
+    size_t width = 0;
+
+    assert_int_equal(RIG_RUN(rig, "--help"), 0);
+    output = rig_output(rig);
+    for (char *line = strtok(output, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        width = strlen(line) > width ? strlen(line) : width;
+        lines++;
+    }
+    free(output);
+    assert_in_range(lines, 10, 50);
+    assert_in_range(width, 40, 80);
+    assert_int_equal(RIG_RUN(rig, "--version"), 0);
+    assert_true(rig_has_said(rig, "redlock 0."));
+}
+
+static void the_environment(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "sh", "-c",
+                             "test \"$REDLOCK_KEY\" = command && test -z \"$REDLOCK_FENCE\" && "
+                             "test \"$REDLOCK_VALID_UNTIL\" -gt \"$(date +%s000)\""),
+                     0);
+    assert_int_equal(
+        RIG_RUN(rig, "run", "--fence", "fenced", "--", "sh", "-c", "test \"$REDLOCK_FENCE\" -gt 0"),
+        0);
+    assert_int_equal(RIG_RUN(rig, "run", "--permits", "2", KEY, "--", "sh", "-c",
+                             "case $REDLOCK_KEY in command:[01]) ;; *) exit 1 ;; esac"),
+                     0);
+    assert_int_equal(
+        RIG_RUN(rig, "run", "a", "b", "--", "sh", "-c", "test \"$(echo $REDLOCK_KEY)\" = 'a b'"),
+        0);
+}
+
+static void no_descriptor_is_inherited(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "sh", "-c",
+                             "for file in /proc/$$/fd/*; do case ${file##*/} in [012]) ;; "
+                             "*) test ! -e \"$file\" || exit 1 ;; esac; done"),
+                     0);
+}
+
+/* Events that nobody reads any more do not end the command. */
+static void news_without_a_reader(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "sh", "-c",
+                             "{ \"$REDLOCK\" run --json other -- sh -c '"
+                             "while ! [ -e \"$FOLDER/gone\" ]; do sleep 0.01; done; exit 4"
+                             "' 2>&1 >/dev/null; echo $? >\"$FOLDER/code\"; } | "
+                             "{ exec <&-; : >\"$FOLDER/gone\"; }; "
+                             "exit \"$(cat \"$FOLDER/code\")\""),
+                     4);
+}
+
+static void readers_share(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "run", "--shared", KEY, "--", "sh", "-c",
+                             "\"$REDLOCK\" run --shared --no-wait command -- true"),
+                     0);
+    assert_int_equal(RIG_RUN(rig, "run", "--shared", KEY, "--", "sh", "-c",
+                             "\"$REDLOCK\" run --writer --no-wait command -- true"),
+                     75);
+}
+
+static void a_key_stays_for_min_hold(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "run", "--ttl", "30s", "--min-hold", "30s", KEY, "--", "true"),
+                     0);
+    assert_int_equal(RIG_RUN(rig, "run", "--no-wait", KEY, "--", "true"), 75);
+}
+
+/* Starts a command that says `alive`, and ends with 3 at the signal. */
+static void start_trap(struct rig *rig, const char *name) {
+    char script[256];
+
+    snprintf(script, sizeof(script),
+             "exec 9>\"$ALIVE\"; trap 'exit 3' %s; echo alive >&9; while :; do sleep 0.1; done",
+             name);
+    rig_start(rig, "run", KEY, "--", "sh", "-c", script, NULL);
+    rig_wait_for_life(rig);
+}
+
+static void signals_are_passed_on(void **state) {
+    static const struct {
+        int number;
+        const char *name;
+    } signals[] = {{SIGTERM, "TERM"}, {SIGINT, "INT"},   {SIGHUP, "HUP"},
+                   {SIGQUIT, "QUIT"}, {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}};
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        start_trap(rig, signals[i].name);
+        kill(rig->pid, signals[i].number);
+        rig_wait_for_death(rig);
+        assert_int_equal(rig_wait(rig), 3);
+    }
+}
+
+static void a_signal_ends_the_command(void **state) {
+    struct rig *rig = *state;
+
+    start_trap(rig, "USR1");
+    kill(rig->pid, SIGTERM);
+    rig_wait_for_death(rig);
+    assert_int_equal(rig_wait(rig), 128 + SIGTERM);
+    assert_int_equal(RIG_RUN(rig, "run", "--no-wait", KEY, "--", "true"), 0);
+}
+
+static void a_signal_ends_the_waiting(void **state) {
+    struct rig *rig = *state;
+    pid_t holder;
+
+    start_trap(rig, "USR1");
+    holder = rig->pid;
+    rig_start(rig, "run", KEY, "--", "true", NULL);
+    RIG_WAIT_UNTIL(masters_query_integer(rig->masters, 0, "ZCARD " KEY "::queue") == 1);
+    kill(rig->pid, SIGTERM);
+    assert_int_equal(rig_wait(rig), 128 + SIGTERM);
+    rig->pid = holder;
+    kill(holder, SIGUSR1);
+    assert_int_equal(rig_wait(rig), 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(the_code_is_the_commands),
+        TEST(what_cannot_be_executed),
+        TEST(what_others_hold),
+        TEST(no_quorum),
+        TEST(no_rights),
+        TEST(mistakes),
+        TEST(options_stand_anywhere),
+        TEST(a_command_that_is_stopped),
+        TEST(closed_descriptors),
+        TEST(the_help_fits_a_screen),
+        TEST(the_environment),
+        TEST(no_descriptor_is_inherited),
+        TEST(news_without_a_reader),
+        TEST(readers_share),
+        TEST(a_key_stays_for_min_hold),
+        TEST(signals_are_passed_on),
+        TEST(a_signal_ends_the_command),
+        TEST(a_signal_ends_the_waiting),
+    };
+
+    return cmocka_run_group_tests_name("codes", tests, NULL, NULL);
+}

@@ -1,0 +1,264 @@
+/*
+ * The doctor names each of many ills. All but a few are planted at the first of five masters, and
+ * the other four are a quorum.
+ */
+#include "fake_clock.h"
+#include "rig.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define NO_QUORUM 69
+#define LIST_SIZE (RIG_MASTERS * 128)
+
+struct ill {
+    const char *title;
+    const char *named; /* part of the doctor's answer */
+    int code;
+    const char *commands[3];        /* for the first master */
+    void (*plant)(struct rig *rig); /* in addition */
+    const char *uri;                /* of the first node, if not as usual; %s is its address */
+    size_t count;                   /* of nodes, if not all */
+};
+
+static void kill_it(struct rig *rig) {
+    masters_kill(rig->masters, 0);
+}
+
+static void stop_it(struct rig *rig) {
+    masters_stop(rig->masters, 0);
+}
+
+static void make_it_a_replica(struct rig *rig) {
+    free(masters_query(rig->masters, 0, "REPLICAOF 127.0.0.1 %d", masters_port(rig->masters, 1)));
+}
+
+/* Leaves hardly any memory, for what is in use already. */
+static void fill_it(struct rig *rig) {
+    char *info = masters_query(rig->masters, 0, "INFO memory");
+    const char *used = strstr(info, "used_memory:");
+
+    assert_non_null(used);
+    free(masters_query(rig->masters, 0, "CONFIG SET maxmemory %" PRIu64,
+                       strtoull(used + strlen("used_memory:"), NULL, 10) * 105 / 100));
+    free(info);
+}
+
+static void kill_three(struct rig *rig) {
+    for (size_t i = 0; i < 3; i++) {
+        masters_kill(rig->masters, i);
+    }
+}
+
+static bool is_busy(const struct rig *rig) {
+    char *answer = masters_query(rig->masters, 0, "PING");
+    bool is_so = strncmp(answer, "-BUSY", 5) == 0;
+
+    free(answer);
+    return is_so;
+}
+
+/* Keeps the first master busy with a script without an end, from a process of its own. */
+static void keep_it_busy(struct rig *rig) {
+    pid_t pid;
+
+    free(masters_query(rig->masters, 0, "CONFIG SET lua-time-limit 1"));
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        free(masters_query(rig->masters, 0, "EVAL %s 0", "while true do end"));
+        _exit(EXIT_FAILURE);
+    }
+    RIG_WAIT_UNTIL(is_busy(rig));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* Starts the masters again, the first of them an hour ahead. */
+static int set_clock_ahead(size_t index, void *arg) {
+    return index != 0 || (setenv("LD_PRELOAD", FAKE_CLOCK_MODULE, 1) == 0 &&
+                          setenv(FAKE_CLOCK_FILE, arg, 1) == 0)
+               ? 0
+               : -1;
+}
+
+static void set_it_ahead(struct rig *rig) {
+    char path[RIG_PATH];
+    const struct masters_options options = {.prepare = set_clock_ahead, .prepare_arg = path};
+    const struct fake_clock hour = {.ahead_ns = INT64_C(3600000000000)};
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/clock", rig->folder);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    assert_int_equal(fwrite(&hour, sizeof(hour), 1, file), 1);
+    fclose(file);
+    masters_finish(rig->masters);
+    rig->masters = masters_start_with(RIG_MASTERS, &options);
+    assert_non_null(rig->masters);
+}
+
+static const struct ill ills[] = {
+    {.title = "it is down", .named = "\"unreachable\"", .plant = kill_it},
+    {.title = "it hangs", .named = "\"unreachable\"", .plant = stop_it},
+    {.title = "its name is unknown", .named = "\"unreachable\"", .uri = "redis://host.invalid"},
+    {.title = "it is a replica", .named = "\"replica\"", .plant = make_it_a_replica},
+    {.title = "it wants a login",
+     .named = "\"login\"",
+     .commands = {"CONFIG SET requirepass secret"}},
+    {.title = "the password is wrong",
+     .named = "\"login\"",
+     .commands = {"CONFIG SET requirepass secret"},
+     .uri = "redis://:wrong@%s"},
+    {.title = "the user is unknown", .named = "\"login\"", .uri = "redis://nobody:wrong@%s"},
+    {.title = "no right to SET", .named = "right +set", .commands = {"ACL SETUSER default -set"}},
+    {.title = "no right to scripts",
+     .named = "right +eval:",
+     .commands = {"ACL SETUSER default -eval"}},
+    {.title = "no right to TIME",
+     .named = "right +time",
+     .commands = {"ACL SETUSER default -time"}},
+    {.title = "no right to the marker",
+     .named = "right ~redlock:marker",
+     .commands = {"ACL SETUSER default resetkeys ~redlock:doctor* ~redlock:waiting"}},
+    {.title = "no right to the locks",
+     .named = "right to the keys",
+     .commands = {"ACL SETUSER default resetkeys ~redlock:marker ~redlock:waiting"}},
+    {.title = "no right to the channel",
+     .named = "&redlock:*",
+     .commands = {"ACL SETUSER default resetchannels"}},
+    {.title = "no right to the queue",
+     .named = "for waiting in line",
+     .commands = {"ACL SETUSER default -zrank"}},
+    {.title = "no right to readers",
+     .named = "for readers and writers",
+     .commands = {"ACL SETUSER default -zcount"}},
+    {.title = "it evicts keys",
+     .named = "\"eviction\"",
+     .commands = {"CONFIG SET maxmemory-policy allkeys-lru"}},
+    {.title = "its memory is full",
+     .named = "\"memory full\"",
+     .commands = {"CONFIG SET maxmemory 1"}},
+    {.title = "its memory is nearly full", .named = "\"memory nearly full\"", .plant = fill_it},
+    {.title = "its replicas are gone",
+     .named = "\"no replicas\"",
+     .commands = {"CONFIG SET min-replicas-to-write 1"}},
+    {.title = "it has too few connections",
+     .named = "\"clients nearly full\"",
+     .commands = {"CONFIG SET maxclients 2"}},
+    {.title = "a script has no end", .named = "\"busy script\"", .plant = keep_it_busy},
+    {.title = "it was started lately", .named = "\"young\"", .uri = "redis://%s"},
+    {.title = "its memory is new", .named = "\"not trusted\"", .uri = "redis://%s"},
+    {.title = "it is not durable", .named = "\"not durable\""},
+    {.title = "its clock is off", .named = "\"clock off\"", .plant = set_it_ahead},
+    {.title = "a host is shared", .named = "\"shared host\""},
+    {.title = "the number is even", .named = "\"even\"", .count = 4},
+    {.title = "there are few nodes", .named = "\"few\"", .count = 2},
+    {.title = "three are down", .named = "\"no quorum\"", .code = NO_QUORUM, .plant = kill_three},
+};
+
+#define ILL_COUNT (sizeof(ills) / sizeof(ills[0]))
+
+/* Writes the list of nodes. */
+static void list_nodes(const struct rig *rig, const struct ill *ill, char list[LIST_SIZE]) {
+    size_t count = ill->count != 0 ? ill->count : RIG_MASTERS;
+    size_t length = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const char *address = masters_address(rig->masters, i);
+        char uri[128];
+
+        snprintf(uri, sizeof(uri), "redis://%s?durable=yes", address);
+        if (i == 0 && ill->uri != NULL) {
+            char *at = strstr(ill->uri, "%s");
+            int before = at != NULL ? (int)(at - ill->uri) : (int)strlen(ill->uri);
+
+            snprintf(uri, sizeof(uri), "%.*s%s", before, ill->uri, at != NULL ? address : "");
+        }
+        length +=
+            (size_t)snprintf(list + length, LIST_SIZE - length, "%s%s", i == 0 ? "" : ",", uri);
+    }
+}
+
+static void plant(struct rig *rig, const struct ill *ill) {
+    for (size_t i = 0; i < 3 && ill->commands[i] != NULL; i++) {
+        free(masters_query(rig->masters, 0, ill->commands[i]));
+    }
+    if (ill->plant != NULL) {
+        ill->plant(rig);
+    }
+}
+
+/* Ill of the test that runs. */
+static const struct ill *planted;
+
+static int set_up_ill(void **state) {
+    planted = *state;
+    return rig_set_up(state);
+}
+
+static void an_ill_is_named(void **state) {
+    struct rig *rig = *state;
+    char list[LIST_SIZE];
+
+    plant(rig, planted);
+    list_nodes(rig, planted, list);
+    assert_int_equal(RIG_RUN(rig, "doctor", "--json", "--node-timeout", "2s", "-n", list),
+                     planted->code);
+    if (!rig_has_said(rig, planted->named)) {
+        char *output = rig_output(rig);
+
+        print_error("%s: %s is not in %s\n", planted->title, planted->named, output);
+        free(output);
+        fail();
+    }
+}
+
+/* One server behind two addresses, of which either may answer first, and count. */
+static void a_twin_is_named(void **state) {
+    struct rig *rig = *state;
+    char list[LIST_SIZE];
+
+    snprintf(list, sizeof(list), "%s?durable=yes,%s?durable=yes,%s?durable=yes",
+             masters_uri(rig->masters, 0), masters_unix_uri(rig->masters, 0),
+             masters_uri(rig->masters, 1));
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(RIG_RUN(rig, "doctor", "--json", "-n", list), 0);
+    }
+    assert_true(rig_has_said(rig, "\"twin\""));
+}
+
+static void health_is_told(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "doctor"), 0);
+    assert_true(rig_has_said(rig, "5 of 5 nodes are fit, 3 are needed: 2 more may fail"));
+    assert_false(rig_has_said(rig, "FAULT"));
+    assert_false(rig_has_said(rig, "\033"));
+}
+
+int main(void) {
+    struct CMUnitTest tests[ILL_COUNT + 2] = {
+        cmocka_unit_test_setup_teardown(a_twin_is_named, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(health_is_told, rig_set_up, rig_tear_down),
+    };
+
+    for (size_t i = 0; i < ILL_COUNT; i++) {
+        tests[i + 2] = (struct CMUnitTest){.name = ills[i].title,
+                                           .test_func = an_ill_is_named,
+                                           .setup_func = set_up_ill,
+                                           .teardown_func = rig_tear_down,
+                                           .initial_state = (void *)(uintptr_t)&ills[i]};
+    }
+    return cmocka_run_group_tests_name("doctor", tests, NULL, NULL);
+}

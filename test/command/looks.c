@@ -1,0 +1,311 @@
+/* The commands that look at locks and nodes: inspect, watch, list, nodes new, dev. */
+#include "rig.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define HOLD "exec 9>\"$ALIVE\"; echo alive >&9; exec sleep 1000"
+
+/* Starts a holder; returns its pid. */
+static pid_t hold(struct rig *rig, const char *owner, const char *key) {
+    pid_t pid;
+
+    rig_start(rig, "run", "--owner", owner, key, "--", "sh", "-c", HOLD, NULL);
+    rig_wait_for_life(rig);
+    pid = rig->pid;
+    rig->pid = 0;
+    return pid;
+}
+
+static void end(struct rig *rig, pid_t pid) {
+    rig->pid = pid;
+    kill(pid, SIGTERM);
+    assert_int_equal(rig_wait(rig), 128 + SIGTERM);
+}
+
+static void a_holder_is_told(void **state) {
+    struct rig *rig = *state;
+    pid_t holder = hold(rig, "anna", "orders:1");
+
+    assert_int_equal(RIG_RUN(rig, "inspect", "orders:1", "orders:2"), 0);
+    assert_true(rig_has_said(rig, "orders:1: held by anna"));
+    assert_true(rig_has_said(rig, "orders:2: free"));
+    assert_int_equal(RIG_RUN(rig, "inspect", "--json", "orders:1"), 0);
+    assert_true(rig_has_said(rig, "{\"key\":\"orders:1\",\"known\":true,\"held\":true,"
+                                  "\"owner\":\"anna\""));
+    assert_int_equal(RIG_RUN(rig, "inspect"), 64);
+    end(rig, holder);
+}
+
+static void too_few_nodes_tell_nothing(void **state) {
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < 3; i++) {
+        masters_kill(rig->masters, i);
+    }
+    assert_int_equal(RIG_RUN(rig, "inspect", "orders:1"), 69);
+    assert_true(rig_has_said(rig, "orders:1: unknown"));
+    assert_int_equal(RIG_RUN(rig, "list"), 69);
+}
+
+static void changes_are_told(void **state) {
+    struct rig *rig = *state;
+    pid_t watcher;
+    pid_t holder;
+
+    rig_start(rig, "watch", "--interval", "10ms", "orders:1", NULL);
+    watcher = rig->pid;
+    rig_wait_for_text(rig, "orders:1: free");
+    holder = hold(rig, "anna", "orders:1");
+    rig_wait_for_text(rig, "orders:1: held by anna");
+    rig_start(rig, "run", "--owner", "bert", "orders:1", "--", "true", NULL);
+    rig_wait_for_text(rig, "1 in line: bert");
+    kill(holder, SIGTERM);
+    assert_int_equal(rig_wait(rig), 0);
+    rig->pid = holder;
+    assert_int_equal(rig_wait(rig), 128 + SIGTERM);
+    end(rig, watcher);
+}
+
+static void locks_are_listed(void **state) {
+    struct rig *rig = *state;
+    pid_t holders[2] = {hold(rig, "anna", "orders:1"), hold(rig, "bert", "parcels:1")};
+
+    for (size_t i = 0; i < RIG_MASTERS; i++) {
+        free(masters_query(rig->masters, i, "SET orders:note text"));
+        free(masters_query(rig->masters, i, "RPUSH orders:list text"));
+    }
+    assert_int_equal(RIG_RUN(rig, "list", "orders:"), 0);
+    assert_true(rig_has_said(rig, "orders:1: held by anna"));
+    assert_false(rig_has_said(rig, "parcels"));
+    assert_false(rig_has_said(rig, "note"));
+    assert_false(rig_has_said(rig, "list:"));
+    assert_true(rig_has_said(rig, "A snapshot"));
+    assert_int_equal(RIG_RUN(rig, "list", "--json"), 0);
+    assert_true(rig_has_said(rig, "\"key\":\"parcels:1\""));
+    for (size_t i = 0; i < 2; i++) {
+        end(rig, holders[i]);
+    }
+}
+
+/* Names the nodes without "?durable=yes". */
+static void name_plain_nodes(struct rig *rig) {
+    char list[RIG_MASTERS * 96] = "";
+
+    for (size_t i = 0; i < RIG_MASTERS; i++) {
+        strcat(list, i == 0 ? "" : ",");
+        strcat(list, masters_uri(rig->masters, i));
+    }
+    setenv("REDLOCK_NODES", list, 1);
+}
+
+/* With a max_ttl of a second, the servers are up for long enough soon. */
+static void new_masters_are_marked(void **state) {
+    struct rig *rig = *state;
+    char *marker;
+
+    name_plain_nodes(rig);
+    assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes", "--max-ttl", "30s"), 0);
+    assert_true(rig_has_said(rig, ": marked; it counts in"));
+    marker = masters_query(rig->masters, 0, "GET redlock:marker");
+    assert_non_null(marker);
+    assert_memory_equal(marker, "1:", 2);
+    free(marker);
+    assert_int_equal(
+        RIG_RUN(rig, "run", "--ttl", "1s", "--max-ttl", "1s", "--wait", "30s", "key", "--", "true"),
+        0);
+    /* The library has kept the marker, which says that the memory is sound since ever. */
+    marker = masters_query(rig->masters, 0, "GET redlock:marker");
+    assert_memory_equal(marker, "1:", 2);
+    free(marker);
+    assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes"), 1);
+    assert_true(rig_has_said(rig, ": not marked: its number of keys is 1"));
+}
+
+static void nobody_is_marked_unasked(void **state) {
+    struct rig *rig = *state;
+
+    free(masters_query(rig->masters, 0, "SET key value"));
+    free(masters_query(rig->masters, 1, "REPLICAOF 127.0.0.1 1"));
+    assert_int_equal(RIG_RUN(rig, "nodes", "new"), 64);
+    assert_int_equal(RIG_RUN(rig, "nodes", "old"), 64);
+    assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes"), 1);
+    assert_true(rig_has_said(rig, ": not marked: its number of keys is 1"));
+    assert_true(rig_has_said(rig, ": not marked: it is a replica"));
+    assert_null(masters_query(rig->masters, 0, "GET redlock:marker"));
+}
+
+/* Results that nobody can read are a failure, and masters without a reader end. */
+static void output_is_written_or_failed(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "run", "key", "--", "sh", "-c", "\"$REDLOCK\" dev 1 >/dev/full"),
+                     71);
+    assert_int_equal(RIG_RUN(rig, "run", "key", "--", "sh", "-c", "\"$REDLOCK\" list >/dev/full"),
+                     71);
+    assert_true(rig_has_said(rig, "redlock: cannot write: No space left on device"));
+    assert_int_equal(RIG_RUN(rig, "run", "key", "--", "sh", "-c", "\"$REDLOCK\" dev 1 | head -c 3"),
+                     0);
+    assert_true(rig_has_said(rig, "exp"));
+    assert_false(rig_has_said(rig, "expo"));
+}
+
+#define TOKEN "0123456789012345678901234567890123456789"
+
+/* Names that the library keeps for itself are no locks, and end nothing. */
+static void names_of_no_locks_are_skipped(void **state) {
+    static const char *const names[] = {"a::queue",   "b::fence",  "c::readers",
+                                        "d::permits", "e::writer", "::queue"};
+    struct rig *rig = *state;
+    pid_t holder = hold(rig, "anna", "orders:1");
+
+    for (size_t i = 0; i < RIG_MASTERS; i++) {
+        for (size_t j = 0; j < sizeof(names) / sizeof(names[0]); j++) {
+            free(masters_query(rig->masters, i, "SET %s " TOKEN, names[j]));
+        }
+    }
+    assert_int_equal(RIG_RUN(rig, "list", "--json"), 0);
+    assert_true(rig_has_said(rig, "\"key\":\"orders:1\""));
+    assert_true(rig_has_said(rig, "]}\n"));
+    assert_false(rig_has_said(rig, "::"));
+    assert_int_equal(RIG_RUN(rig, "inspect", "a::queue"), 64);
+    end(rig, holder);
+}
+
+/* Makes keys that look like locks: "lock:00001" and so on. */
+static void make_locks(struct rig *rig, size_t master, int count) {
+    free(masters_query(rig->masters, master, "EVAL %s 0 %d",
+                       "for i = 1, ARGV[1] do redis.call('SET', string.format('lock:%05d', i), "
+                       "'" TOKEN "', 'PX', 600000) end",
+                       count));
+}
+
+/* A lock is one name, however many nodes tell of it. */
+static void each_lock_counts_once(void **state) {
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < RIG_MASTERS; i++) {
+        make_locks(rig, i, 4100);
+    }
+    assert_int_equal(RIG_RUN(rig, "list", "--json"), 0);
+    assert_true(rig_has_said(rig, "\"cut\":false"));
+    assert_true(rig_has_said(rig, "\"nodes_answered\":5"));
+    assert_true(rig_has_said(rig, "\"key\":\"lock:00001\""));
+    assert_true(rig_has_said(rig, "\"key\":\"lock:04100\""));
+}
+
+static void too_many_locks_are_cut(void **state) {
+    struct rig *rig = *state;
+
+    make_locks(rig, 0, 10001);
+    for (size_t i = 3; i < RIG_MASTERS; i++) {
+        make_locks(rig, i, 10001);
+    }
+    assert_int_equal(RIG_RUN(rig, "list"), 0);
+    assert_true(rig_has_said(rig, "There are more than 10000"));
+    assert_true(rig_has_said(rig, "lock:10000: held"));
+    assert_false(rig_has_said(rig, "lock:10001"));
+}
+
+/* No part of a password is shown, nor taken for a host, where the user forgot an escape. */
+static void passwords_stay_secret(void **state) {
+    static const char *const lists[] = {
+        "redis://user:hun@ter2@127.0.0.1:1",  "redis://user:hun,ter2@127.0.0.1:1",
+        "redis://user:7hun?ter2@127.0.0.1:1", "redis://user:hun ter2@127.0.0.1:1",
+        "redis://user:hun/ter2@127.0.0.1:1",  "redis://:hun,@127.0.0.1:1,redis://127.0.0.1:1"};
+    static const int codes[] = {64, 69, 69, 64, 64, 69};
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        assert_int_equal(RIG_RUN(rig, "list", "-n", lists[i]), codes[i]);
+        assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes", "-n", lists[i]),
+                         codes[i] == 64 ? 64 : 1);
+        assert_int_equal(RIG_RUN(rig, "inspect", "-n", lists[i], "key"), codes[i]);
+    }
+    assert_false(rig_has_said(rig, "hun"));
+    assert_false(rig_has_said(rig, "ter2"));
+    assert_false(rig_has_said(rig, ":7"));
+    assert_true(rig_has_said(rig, "nodes[0]: an '@' or '/' in a user, password or path"));
+    assert_true(rig_has_said(rig, "127.0.0.1:1: Connection refused"));
+}
+
+/* A list may be written on lines, and with a comma too many. */
+static void nodes_stand_on_lines(void **state) {
+    struct rig *rig = *state;
+    char list[RIG_MASTERS * 96] = ", ";
+
+    for (size_t i = 0; i < RIG_MASTERS; i++) {
+        strcat(list, masters_uri(rig->masters, i));
+        strcat(list, "?durable=yes,\n\t");
+    }
+    assert_int_equal(RIG_RUN(rig, "inspect", "-n", list, "key"), 0);
+    assert_true(rig_has_said(rig, "key: free"));
+    assert_int_equal(RIG_RUN(rig, "inspect", "-n", ", ", "key"), 0); /* as REDLOCK_NODES says */
+}
+
+static void keys_elsewhere_are_seen(void **state) {
+    struct rig *rig = *state;
+    char uri[128];
+
+    free(masters_query(rig->masters, 0, "SET key value"));
+    free(masters_query(rig->masters, 0, "MOVE key 7"));
+    strcpy(uri, masters_uri(rig->masters, 0));
+    assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes", "-n", uri), 1);
+    assert_true(rig_has_said(rig, ": not marked: its number of keys is 1"));
+    assert_int_equal(masters_query_integer(rig->masters, 0, "EXISTS redlock:marker"), 0);
+    strcat(uri, "/3");
+    assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes", "-n", uri), 1);
+}
+
+/* Masters of `dev` count at once, and end with it. */
+static void masters_for_a_moment(void **state) {
+    struct rig *rig = *state;
+    pid_t dev;
+    char *output;
+    char *end_of_list;
+
+    rig_start(rig, "dev", "3", NULL);
+    dev = rig->pid;
+    rig_wait_for_text(rig, "durable=yes'\n");
+    output = rig_output(rig);
+    end_of_list = strrchr(output, '\'');
+    *end_of_list = '\0';
+    setenv("REDLOCK_NODES", strchr(output, '\'') + 1, 1);
+    assert_int_equal(RIG_RUN(rig, "run", "--no-wait", "key", "--", "true"), 0);
+    rig->pid = dev;
+    kill(dev, SIGINT);
+    assert_int_equal(rig_wait(rig), 0);
+    assert_int_equal(RIG_RUN(rig, "run", "--no-wait", "key", "--", "true"), 69);
+    free(output);
+    assert_int_equal(RIG_RUN(rig, "dev", "none"), 64);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_holder_is_told),
+        TEST(too_few_nodes_tell_nothing),
+        TEST(changes_are_told),
+        TEST(locks_are_listed),
+        TEST(new_masters_are_marked),
+        TEST(nobody_is_marked_unasked),
+        TEST(masters_for_a_moment),
+        TEST(output_is_written_or_failed),
+        TEST(names_of_no_locks_are_skipped),
+        TEST(each_lock_counts_once),
+        TEST(too_many_locks_are_cut),
+        TEST(passwords_stay_secret),
+        TEST(nodes_stand_on_lines),
+        TEST(keys_elsewhere_are_seen),
+    };
+
+    return cmocka_run_group_tests_name("looks", tests, NULL, NULL);
+}

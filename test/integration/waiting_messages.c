@@ -1,0 +1,216 @@
+/*
+ * Requests that stand in line while messages are lost, doubled or late, or are for nobody: all are
+ * served, one at a time.
+ */
+#include "courier.h"
+#include "harness.h"
+#include "line.h"
+#include "look.h"
+#include "rivals.h"
+
+#include <stdlib.h>
+
+#define KEY "orders:42"
+#define FIVE 5
+
+/* ------------------------------------------------------------------------------- lost, doubled */
+
+/* The treatment of pushes. */
+struct post {
+    unsigned lost_percent;
+    bool doubles;
+    bool fenced;
+    redlock_guards guards;
+    unsigned turns;
+};
+
+static void with_such_messages_all_are_served(void **state) {
+    struct fixture *f = *state;
+    const struct post *post = f->row;
+    struct courier *courier = courier_create(f);
+    struct rivals_options options = {.request = waiting_request(KEY), .turns = post->turns};
+
+    options.request.fenced = post->fenced;
+    courier_lose(courier, post->lost_percent);
+    if (post->doubles) {
+        courier_double(courier);
+    }
+    struct rivals *rivals = rivals_create(f, &options);
+    for (unsigned i = 0; i < 6; i++) {
+        rivals_begin(rivals, courier_client(f, courier, post->guards));
+    }
+    wait_rivals(f, rivals);
+    assert_int_equal(rivals_intrusions(rivals), 0);
+    assert_true(courier_pushes(courier) >= (size_t)post->turns * FIVE);
+    assert_true((courier_lost(courier) > 0) == (post->lost_percent > 0));
+    wait_line_over(f, KEY);
+    if (post->lost_percent == 0) {
+        wait_released(f, KEY); /* no claim was left to end by itself */
+    }
+}
+
+#define ON_POST(name, ...)                                                                         \
+    ON_ROW(name, with_such_messages_all_are_served, five_masters, &((struct post){__VA_ARGS__}))
+
+#define POLLED_CLIENTS 6
+
+/* Has the clients have their turns. Returns how many scripts the masters ran for them. */
+static size_t run_rivals(struct fixture *f, redlock_client *const *clients) {
+    const struct rivals_options options = {.request = waiting_request(KEY), .turns = 40};
+    struct rivals *rivals = rivals_create(f, &options);
+    size_t before = script_calls(f);
+
+    for (unsigned i = 0; i < POLLED_CLIENTS; i++) {
+        rivals_begin(rivals, clients[i]);
+    }
+    wait_rivals(f, rivals);
+    assert_int_equal(rivals_intrusions(rivals), 0);
+    return script_calls(f) - before;
+}
+
+/* Of five pushes three are enough: few waiters have to ask for what they were not told. */
+static void a_tenth_that_is_lost_costs_few_polls(void **state) {
+    struct fixture *f = *state;
+    struct courier *courier = courier_create(f);
+    redlock_client *clients[POLLED_CLIENTS];
+
+    for (unsigned i = 0; i < POLLED_CLIENTS; i++) {
+        clients[i] = courier_client(f, courier, REDLOCK_GUARDS_ON);
+    }
+    run_rivals(f, clients); /* channels are ready behind that */
+    size_t whole = run_rivals(f, clients);
+    courier_lose(courier, 10);
+    size_t lossy = run_rivals(f, clients);
+    assert_true(courier_lost(courier) > 0);
+    assert_in_range(lossy, 1, 2 * whole);
+    wait_line_over(f, KEY);
+}
+
+/* A copy of the message by which the client got a lock comes when another request has the lock. */
+static void a_copy_does_not_give_away_a_lock_that_was_handed_over(void **state) {
+    struct fixture *f = *state;
+    struct courier *courier = courier_create(f);
+    redlock_client *client = courier_client(f, courier, REDLOCK_GUARDS_ON);
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *first = begin_acquire(f, client, &request);
+    struct call *second = begin_acquire(f, client, &request);
+
+    wait_in_line(f, KEY, 1);
+    courier_keep_copies(courier);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    take_turn(f, first);
+    assert_int_equal(await(f, second), REDLOCK_OK);
+    wait_holders(f, KEY, FIVE);
+    courier_deliver_copies(f, courier);
+    wait_all_answered(f, client);
+    assert_int_equal(holders(f, KEY), FIVE);
+    assert_int_equal(extend(f, second->lock, 0), REDLOCK_OK);
+    assert_int_equal(let_go(f, second->lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+    wait_released(f, KEY);
+}
+
+/* The messages arrive when the masters have taken the key back and given it to the next in line. */
+static void messages_that_come_after_the_claim_do_not_count(void **state) {
+    struct fixture *f = *state;
+    struct courier *courier = courier_create(f);
+    redlock_client *slow = courier_client(f, courier, REDLOCK_GUARDS_ON);
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *late = begin_acquire(f, slow, &request);
+
+    wait_in_line(f, KEY, 1);
+    struct call *next = begin_acquire(f, connect_client(f), &request);
+    wait_in_line(f, KEY, 2);
+    wait_all_answered(f, slow);
+    courier_hold(courier, CLIENT);
+    courier_hold(courier, SERVER);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_int_equal(await(f, next), REDLOCK_OK);
+    courier_pass(courier, SERVER);
+    wait_delivered(f, courier);
+    assert_true(courier_pushes(courier) >= FIVE);
+    assert_int_equal(late->ended, 0);
+    courier_pass(courier, CLIENT);
+    wait_all_answered(f, slow);
+    assert_int_equal(late->ended, 0);
+    assert_int_equal(extend(f, next->lock, 0), REDLOCK_OK);
+    take_turns(f, next->lock, &late, 1);
+    wait_line_over(f, KEY);
+}
+
+/* ------------------------------------------------------------------------------ messages to nobody
+ */
+
+#define GIFTS 3000
+#define BACK_MAX 1024 /* lock/pushes.c: as many in a second */
+
+/* Has the first master push so many keys to a channel, all for a token that is nobody's. */
+static void push_gifts(struct fixture *f, const char *channel) {
+    static const char script[] =
+        "local now, nobody = redis.call('time')[1], string.rep('f', 40) "
+        "for i = 1, tonumber(ARGV[2]) do "
+        "  redis.call('set', 'gift:' .. i, nobody, 'PX', 600000) "
+        "  redis.call('publish', ARGV[1], now .. '999000 ' .. now .. '000000 0 ' .. nobody .. "
+        "    ' gift:' .. i) "
+        "end "
+        "return 1";
+
+    assert_int_equal(
+        masters_query_integer(f->masters, 0, "EVAL %s 0 %s %d", script, channel, GIFTS), 1);
+}
+
+static long long gifts_left(struct fixture *f) {
+    return masters_query_integer(f->masters, 0, "EVAL %s 0",
+                                 "return #redis.call('keys', 'gift:*')");
+}
+
+static bool has_waiter(void *arg) {
+    return line_length(arg, 0, KEY) == 1;
+}
+
+/*
+ * The waiter's own push comes behind the gifts, and its release goes behind all that the client has
+ * sent for them.
+ */
+static void keys_pushed_to_nobody_go_back_in_bounded_numbers(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), 1);
+    redlock_request request = waiting_request(KEY);
+
+    redlock_lock *lock = hold(f, connect_with(f, &options), KEY, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, connect_with(f, &options), &request);
+    run_until(f, has_waiter, f, "the request stands in line");
+    char *channel = first_channel(f, 0, KEY);
+    long long from_ms = clock_at(f, 0);
+    push_gifts(f, channel);
+    free(channel);
+    take_turns(f, lock, &call, 1);
+    long long returned = GIFTS - gifts_left(f);
+    long long seconds = (clock_at(f, 0) - from_ms) / 1000 + 1;
+    assert_in_range(returned, BACK_MAX, BACK_MAX * (seconds + 1));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_POST("a_tenth_of_the_messages_is_lost", .lost_percent = 10, .guards = REDLOCK_GUARDS_ON,
+                .turns = 15),
+        ON_POST("a_tenth_of_the_messages_is_lost_where_locks_are_confirmed", .lost_percent = 10,
+                .guards = REDLOCK_GUARDS_OFF, .turns = 15),
+        ON_POST("a_third_of_the_messages_is_lost", .lost_percent = 33, .fenced = true,
+                .guards = REDLOCK_GUARDS_ON, .turns = 3),
+        ON_POST("all_messages_are_lost", .lost_percent = 100, .guards = REDLOCK_GUARDS_ON,
+                .turns = 2),
+        ON_POST("all_messages_come_twice", .doubles = true, .guards = REDLOCK_GUARDS_ON,
+                .turns = 30),
+        ON_POST("all_messages_of_fenced_locks_come_twice", .doubles = true, .fenced = true,
+                .guards = REDLOCK_GUARDS_ON, .turns = 30),
+        ON_FIVE_MASTERS(a_tenth_that_is_lost_costs_few_polls),
+        ON_FIVE_MASTERS(a_copy_does_not_give_away_a_lock_that_was_handed_over),
+        ON_FIVE_MASTERS(messages_that_come_after_the_claim_do_not_count),
+        ON_FIVE_MASTERS(keys_pushed_to_nobody_go_back_in_bounded_numbers),
+    };
+
+    return cmocka_run_group_tests_name("waiting_messages", tests, NULL, NULL);
+}

@@ -1,0 +1,471 @@
+/*
+ * Readers and writers stand in line, in the queue of their key, with plain and fenced locks:
+ * consecutive readers that come first are let in together, everybody else alone.
+ */
+#include "clocks.h"
+#include "harness.h"
+#include "lack.h"
+#include "line.h"
+#include "look.h"
+#include "plain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY "orders:42"
+#define QUEUE "orders:42::queue"
+#define NOTE "orders:42::writer"
+#define FIVE 5
+#define PAIR 2
+#define OTHERS 4
+
+static redlock_request request_as(redlock_mode mode) {
+    return waiting_request_of(KEY, mode, 0);
+}
+
+/* Begins a request of a client of its own, which is to stand in line behind `before` others. */
+static struct call *stand_in_line(struct fixture *f, const redlock_request *request,
+                                  long long before) {
+    struct call *call = begin_acquire(f, connect_client(f), request);
+
+    wait_in_line(f, KEY, before + 1);
+    return call;
+}
+
+static struct call *stand_in_line_as(struct fixture *f, redlock_mode mode, long long before) {
+    redlock_request request = request_as(mode);
+
+    return stand_in_line(f, &request, before);
+}
+
+/* Takes a share, without waiting. */
+static redlock_lock *hold_share(struct fixture *f) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+
+    request.mode = REDLOCK_READER;
+    return hold_for(f, connect_client(f), &request);
+}
+
+static void let_in(struct fixture *f, struct call *call) {
+    assert_int_equal(await(f, call), REDLOCK_OK);
+}
+
+static void let_out(struct fixture *f, struct call *call) {
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+}
+
+/* -------------------------------------------------------------------------------------- order */
+
+/* Two readers, a writer, a reader, an exclusive request, and one more writer. */
+static void the_queue_is_the_order(struct fixture *f, bool fenced) {
+    redlock_request writer = request_as(REDLOCK_WRITER);
+    redlock_request exclusive = waiting_request(KEY);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+
+    writer.fenced = exclusive.fenced = fenced;
+    struct call *readers[PAIR] = {stand_in_line_as(f, REDLOCK_READER, 0),
+                                  stand_in_line_as(f, REDLOCK_READER, 1)};
+    struct call *others[OTHERS] = {stand_in_line(f, &writer, 2),
+                                   stand_in_line_as(f, REDLOCK_READER, 3),
+                                   stand_in_line(f, &exclusive, 4), stand_in_line(f, &writer, 5)};
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    let_in(f, readers[0]);
+    let_in(f, readers[1]);
+    let_out(f, readers[0]);
+    assert_int_equal(others[0]->ended, 0);
+    let_out(f, readers[1]);
+    for (size_t i = 0; i < OTHERS; i++) {
+        let_in(f, others[i]);
+        for (size_t k = i + 1; k < OTHERS; k++) {
+            assert_int_equal(others[k]->ended, 0);
+        }
+        let_out(f, others[i]);
+    }
+    wait_line_over(f, KEY);
+    wait_released(f, KEY);
+}
+
+static void readers_and_writers_are_served_in_order(void **state) {
+    the_queue_is_the_order(*state, false);
+}
+
+static void so_are_fenced_writers(void **state) {
+    the_queue_is_the_order(*state, true);
+}
+
+/* Readers behind a writer wait beside the readers that have the key, in line or not. */
+static void a_writer_in_line_is_not_passed(void **state) {
+    struct fixture *f = *state;
+    redlock_request at_once = request_for(KEY, LONG_TTL_MS);
+    redlock_lock *first = hold_share(f);
+    struct call *writer = stand_in_line_as(f, REDLOCK_WRITER, 0);
+    struct call *reader = stand_in_line_as(f, REDLOCK_READER, 1);
+
+    at_once.mode = REDLOCK_READER;
+    assert_ended(acquire(f, connect_client(f), &at_once), REDLOCK_EHELD);
+    assert_int_equal(extend(f, first, 0), REDLOCK_OK);
+    assert_int_equal(reader->ended, 0);
+    for (size_t i = 0; i < FIVE; i++) {
+        assert_int_equal(masters_query_integer(f->masters, i, "EXISTS " NOTE), 0);
+    }
+    assert_int_equal(let_go(f, first), REDLOCK_OK);
+    let_in(f, writer);
+    assert_int_equal(reader->ended, 0);
+    let_out(f, writer);
+    let_in(f, reader);
+    let_out(f, reader);
+    wait_line_over(f, KEY);
+}
+
+/* Nobody is in line before them: they need not wait for each other. */
+static void readers_that_may_come_in_do_not_wait(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = request_as(REDLOCK_READER);
+    redlock_client *client = connect_client(f);
+    struct call *readers[PAIR];
+
+    for (size_t i = 0; i < PAIR; i++) {
+        readers[i] = begin_acquire(f, client, &request);
+        let_in(f, readers[i]);
+    }
+    wait_in_line(f, KEY, 0);
+    for (size_t i = 0; i < PAIR; i++) {
+        let_out(f, readers[i]);
+    }
+    wait_line_over(f, KEY);
+}
+
+/* ------------------------------------------------------------------------------- those who go */
+
+/* Readers come in beside readers as soon as the writer before them has left. */
+static void readers_behind_a_writer_that_leaves_come_in(void **state) {
+    struct fixture *f = *state;
+    redlock_lock *first = hold_share(f);
+    struct call *writer = stand_in_line_as(f, REDLOCK_WRITER, 0);
+    struct call *readers[PAIR] = {stand_in_line_as(f, REDLOCK_READER, 1),
+                                  stand_in_line_as(f, REDLOCK_READER, 2)};
+
+    assert_int_equal(redlock_cancel(writer->lock), REDLOCK_OK);
+    assert_int_equal(await(f, writer), REDLOCK_ECANCELED);
+    for (size_t i = 0; i < PAIR; i++) {
+        let_in(f, readers[i]);
+    }
+    for (size_t i = 0; i < PAIR; i++) {
+        let_out(f, readers[i]);
+    }
+    assert_int_equal(let_go(f, first), REDLOCK_OK);
+    wait_line_over(f, KEY);
+    wait_released(f, KEY);
+}
+
+static void a_reader_that_cancels_leaves_no_place(void **state) {
+    struct fixture *f = *state;
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *reader = stand_in_line_as(f, REDLOCK_READER, 0);
+
+    assert_int_equal(redlock_cancel(reader->lock), REDLOCK_OK);
+    assert_int_equal(await(f, reader), REDLOCK_ECANCELED);
+    wait_in_line(f, KEY, 0);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+}
+
+/* Puts a place of nobody before all others: of a form, on a channel. */
+static void put_first(struct fixture *f, size_t master, char form, const char *channel) {
+    char ghost[160];
+
+    snprintf(ghost, sizeof(ghost), "%040d %s 600000 %c 0", 7, channel, form);
+    assert_int_equal(masters_query_integer(f->masters, master, "ZADD " QUEUE " 1 %s", ghost), 1);
+}
+
+/* Returns a client that hears messages of all masters: it has waited for another key. */
+static redlock_client *connect_listening(struct fixture *f) {
+    static const char other[] = "other";
+    redlock_request request = waiting_request(other);
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold(f, connect_client(f), other, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+
+    wait_in_line(f, other, 1);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    let_in(f, call);
+    let_out(f, call);
+    return client;
+}
+
+/* Has a writer that died stand in line at the masters from `first` on, and a reader behind. */
+static void meet_the_dead(struct fixture *f, size_t first) {
+    redlock_request request = request_as(REDLOCK_READER);
+    redlock_client *client = connect_listening(f);
+    redlock_lock *share = hold_share(f);
+
+    for (size_t i = first; i < FIVE; i++) {
+        put_first(f, i, 'w', "redlock:of-the-dead");
+    }
+    struct call *reader = begin_acquire(f, client, &request);
+    let_in(f, reader);
+    assert_int_equal(extend(f, share, 0), REDLOCK_OK);
+    let_out(f, reader);
+    assert_int_equal(let_go(f, share), REDLOCK_OK);
+    rival_frees(f, 0, FIVE, QUEUE); /* masters that the reader did not need may have the place */
+    wait_line_over(f, KEY);
+}
+
+/* A writer that died in line keeps readers out until the next poll of one of them. */
+static void a_dead_writer_keeps_no_readers_out(void **state) {
+    meet_the_dead(*state, 0);
+}
+
+/* Two masters let the reader in at once, so that it yields before it polls. */
+static void nor_does_one_at_a_quorum(void **state) {
+    meet_the_dead(*state, 2);
+}
+
+/* The key goes past a reader that died in line, and is not shared with that one. */
+static void a_dead_reader_is_not_let_in(void **state) {
+    struct fixture *f = *state;
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *reader = stand_in_line_as(f, REDLOCK_READER, 0);
+    struct call *writer = stand_in_line_as(f, REDLOCK_WRITER, 1);
+
+    for (size_t i = 0; i < FIVE; i++) {
+        put_first(f, i, 'r', "redlock:of-the-dead");
+    }
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    let_in(f, reader);
+    let_out(f, reader);
+    let_in(f, writer);
+    let_out(f, writer);
+    wait_line_over(f, KEY);
+    wait_released(f, KEY);
+}
+
+/* A client gives back a share that is pushed to a request that waits no more. */
+static void a_share_for_nobody_is_given_back(void **state) {
+    struct fixture *f = *state;
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *writer = stand_in_line_as(f, REDLOCK_WRITER, 0);
+
+    for (size_t i = 0; i < FIVE; i++) {
+        char *channel = first_channel(f, i, KEY);
+
+        assert_non_null(channel);
+        put_first(f, i, 'r', channel);
+        free(channel);
+    }
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    let_in(f, writer);
+    let_out(f, writer);
+    wait_line_over(f, KEY);
+    wait_released(f, KEY);
+}
+
+/* -------------------------------------------------------------------------------------- rights */
+
+/* They poll instead; a writer leaves notes, as without a queue readers would never make room. */
+static void without_rights_they_poll(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_without(f, "-subscribe");
+    redlock_request writer = request_as(REDLOCK_WRITER);
+    redlock_request reader = request_as(REDLOCK_READER);
+    redlock_lock *first = hold_share(f);
+    struct call *alone = begin_acquire(f, client, &writer);
+
+    wait_holders(f, NOTE, FIVE);
+    assert_int_equal(let_go(f, first), REDLOCK_OK);
+    let_in(f, alone);
+    struct call *beside = begin_acquire(f, client, &reader);
+    let_out(f, alone);
+    let_in(f, beside);
+    let_out(f, beside);
+    wait_line_over(f, KEY);
+}
+
+/*
+ * A reader whose user may not count readers could neither keep its share nor give it back: it gets
+ * none, and no place, and delays nobody.
+ */
+static void a_reader_that_may_not_count_delays_nobody(void **state) {
+    struct fixture *f = *state;
+    redlock_client *poor = connect_without(f, "-zcount");
+    redlock_request request = request_as(REDLOCK_READER);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+
+    struct call *reader = begin_acquire(f, poor, &request);
+    struct call *writer = stand_in_line_as(f, REDLOCK_WRITER, 0);
+    struct call *other = stand_in_line_as(f, REDLOCK_READER, 1);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    let_in(f, writer);
+    let_out(f, writer);
+    let_in(f, other);
+    let_out(f, other);
+    size_t before = executed(f, 0, "evalsha");
+    wait_executed(f, 0, "evalsha", before + 3); /* it tries the key, which is free */
+    assert_int_equal(reader->ended, 0);
+    assert_int_equal(masters_query_integer(f->masters, 0, "EXISTS " KEY), 0);
+    change_rights(f, "+zcount");
+    let_in(f, reader);
+    let_out(f, reader);
+    wait_line_over(f, KEY);
+}
+
+/* -------------------------------------------------------------------------------------- crowds */
+
+#define CROWD 200
+#define CROWD_CLIENTS 4
+
+static void two_hundred_readers_come_in_together(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = request_as(REDLOCK_READER);
+    redlock_client *clients[CROWD_CLIENTS];
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *calls[CROWD];
+
+    for (size_t i = 0; i < CROWD_CLIENTS; i++) {
+        clients[i] = connect_client(f);
+    }
+    for (size_t i = 0; i < CROWD; i++) {
+        calls[i] = begin_acquire(f, clients[i % CROWD_CLIENTS], &request);
+    }
+    wait_in_line(f, KEY, CROWD);
+    struct call *writer = stand_in_line_as(f, REDLOCK_WRITER, CROWD);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    for (size_t i = 0; i < CROWD; i++) {
+        let_in(f, calls[i]);
+    }
+    assert_int_equal(writer->ended, 0);
+    for (size_t i = 0; i < CROWD; i++) {
+        let_out(f, calls[i]);
+    }
+    let_in(f, writer);
+    let_out(f, writer);
+    wait_line_over(f, KEY);
+}
+
+#define VISITORS 6
+#define VISITS 12
+
+/* The inside of the lock, as its visitors and a client of another make see it. */
+struct room {
+    unsigned readers, others;
+    unsigned intrusions;
+};
+
+struct visitor {
+    struct fixture *f;
+    redlock_client *client;
+    struct room *room;
+    unsigned number, visits;
+    bool is_reader;
+    redlock_lock *lock;
+};
+
+static void visit(struct visitor *visitor);
+
+static void on_gone(struct call *call, void *arg) {
+    (void)call;
+    visit(arg);
+}
+
+static void on_seen(struct call *call, void *arg) {
+    struct visitor *visitor = arg;
+    unsigned *count = visitor->is_reader ? &visitor->room->readers : &visitor->room->others;
+
+    (void)call;
+    --*count;
+    struct call *release = begin_release(visitor->f, visitor->lock);
+    release->then = on_gone;
+    release->then_arg = visitor;
+}
+
+static void on_inside(struct call *call, void *arg) {
+    struct visitor *visitor = arg;
+    struct room *room = visitor->room;
+
+    assert_ended(call, REDLOCK_OK);
+    visitor->lock = call->lock;
+    room->intrusions += room->others > 0 || (!visitor->is_reader && room->readers > 0);
+    room->readers += visitor->is_reader;
+    room->others += !visitor->is_reader;
+    struct call *stay = begin_extend(visitor->f, call->lock, 0);
+    stay->then = on_seen;
+    stay->then_arg = visitor;
+}
+
+/* Comes once more: as a reader, a writer, or alone, fenced or not. */
+static void visit(struct visitor *visitor) {
+    static const redlock_mode modes[] = {REDLOCK_READER, REDLOCK_WRITER, REDLOCK_READER,
+                                         REDLOCK_EXCLUSIVE};
+    unsigned turn = visitor->number + visitor->visits;
+    redlock_request request = request_as(modes[turn % 4]);
+
+    if (visitor->visits++ == VISITS) {
+        return;
+    }
+    visitor->is_reader = request.mode == REDLOCK_READER;
+    request.fenced = !visitor->is_reader && turn % 3 == 0;
+    struct call *call = begin_acquire(visitor->f, visitor->client, &request);
+    call->then = on_inside;
+    call->then_arg = visitor;
+}
+
+static void plain_enters(void *arg) {
+    struct room *room = arg;
+
+    room->intrusions += room->readers > 0 || room->others > 0;
+    room->others++;
+}
+
+static void plain_leaves(void *arg) {
+    struct room *room = arg;
+
+    room->others--;
+}
+
+/* All kinds in one queue, and beside them a client that knows of no queue. */
+static void all_kinds_have_their_turns(void **state) {
+    struct fixture *f = *state;
+    struct room room = {0};
+    const struct plain_options options = {.key = KEY,
+                                          .ttl_ms = LONG_TTL_MS,
+                                          .poll_ms = 1,
+                                          .on_in = plain_enters,
+                                          .on_out = plain_leaves,
+                                          .arg = &room};
+    struct visitor visitors[VISITORS];
+    struct plain *plain = plain_begin(f, &options);
+
+    for (unsigned i = 0; i < VISITORS; i++) {
+        visitors[i] =
+            (struct visitor){.f = f, .client = connect_client(f), .room = &room, .number = i};
+        visit(&visitors[i]);
+    }
+    wait_all_ended(f, "all visitors have had their turns");
+    plain_end(plain);
+    assert_int_equal(room.intrusions, 0);
+    for (unsigned i = 0; i < VISITORS; i++) {
+        assert_int_equal(visitors[i].visits, VISITS + 1);
+    }
+    wait_line_over(f, KEY);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(readers_and_writers_are_served_in_order),
+        ON_FIVE_MASTERS(so_are_fenced_writers),
+        ON_FIVE_MASTERS(a_writer_in_line_is_not_passed),
+        ON_FIVE_MASTERS(readers_that_may_come_in_do_not_wait),
+        ON_FIVE_MASTERS(readers_behind_a_writer_that_leaves_come_in),
+        ON_FIVE_MASTERS(a_reader_that_cancels_leaves_no_place),
+        ON_FIVE_MASTERS(a_dead_writer_keeps_no_readers_out),
+        ON_FIVE_MASTERS(nor_does_one_at_a_quorum),
+        ON_FIVE_MASTERS(a_dead_reader_is_not_let_in),
+        ON_FIVE_MASTERS(a_share_for_nobody_is_given_back),
+        ON_FIVE_MASTERS(without_rights_they_poll),
+        ON_FIVE_MASTERS(a_reader_that_may_not_count_delays_nobody),
+        ON_FIVE_MASTERS(two_hundred_readers_come_in_together),
+        ON_FIVE_MASTERS(all_kinds_have_their_turns),
+    };
+    return cmocka_run_group_tests_name("waiting_shared", tests, NULL, NULL);
+}

@@ -1,0 +1,344 @@
+/* Checks the effects of commands at servers: who has a key, and until when, and who gets it next.
+ */
+#include "check_load.h"
+#include "checker.h"
+#include "claims.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Checks that a key of ours never takes the place of another one. */
+static void check_free(struct checker *checker, struct master *master, uint32_t number,
+                       unsigned key) {
+    uint32_t *last = &checker->set_last[master->index][key];
+    bool is_another = *last != NO_TOKEN && *last != number;
+    bool is_shared = is_another && checker->tokens[number].is_reader &&
+                     checker->tokens[*last].is_reader && check_listed(checker, master, *last) != 0;
+    if (is_another && !is_shared && !checker->server_clocks_jump &&
+        checker->tokens[*last].keeps_until[master->index][key] > checker->world->now) {
+        violate(checker->world, INVARIANT_EXCLUSION,
+                "at node %u token %" PRIu32 " took the place of token %" PRIu32, master->index,
+                number, *last);
+    }
+    *last = number;
+}
+
+void check_ttl(struct checker *checker, const struct master *master, uint32_t number,
+               int64_t expires_ms) {
+    const struct token *token = &checker->tokens[number];
+    int64_t left_ms = expires_ms - master_now_ms(master) - checker->set_back_ms[master->index];
+    int64_t asked = (int64_t)checker->asked_ttl_ms[token->process->index][token->key];
+    if (expires_ms < 0 ||
+        (left_ms > asked && !checker->server_clocks_jump && !checker->clocks_jump)) {
+        violate(checker->world, INVARIANT_EXPIRY,
+                "node %u is to keep a key for longer than its application asked (token %" PRIu32
+                ")",
+                master->index, number);
+    }
+}
+
+/* Returns whether the key is the token's now, and until when by the server's clock. */
+static bool has_it(const struct checker *checker, struct master *master, uint32_t number,
+                   const struct store_key *key, int64_t *expires_ms) {
+    if (checker->tokens[number].is_reader) {
+        *expires_ms = check_listed(checker, master, number);
+        return *expires_ms != 0;
+    }
+    *expires_ms = key != NULL ? key->expires_ms : 0;
+    return key != NULL && key->type == STORE_STRING &&
+           check_token_of(checker, key->value, key->value_length) == number;
+}
+
+/* Notes the expiry of a token's key, and its instant where a command has just set the expiry. */
+static const struct expiry *note_expiry(const struct checker *checker, struct token *token,
+                                        struct master *master, unsigned index, bool is_new,
+                                        int64_t expires_ms) {
+    struct expiry *expiry = &token->expiries[master->index][index];
+    if (is_new || expiry->at_ms != expires_ms) {
+        *expiry = (struct expiry){
+            .at_ms = expires_ms,
+            .lasts_ms = expires_ms - master_now_ms(master),
+            .set_at = tempo_read(&token->process->clock, checker->world->now),
+        };
+    }
+    return expiry;
+}
+
+bool check_note_effect(struct checker *checker, struct master *master, const struct word *name,
+                       uint32_t number, bool is_late, struct effect *effect) {
+    struct token *token = &checker->tokens[number];
+    unsigned index = check_key_of(checker, name);
+    const struct store_key *key = master_find(master, name->text, name->length);
+    if (index == checker->key_count) {
+        return false; /* the key was unknown when the command was sent, and was reported then */
+    }
+    int64_t expires_ms;
+    if (!has_it(checker, master, number, key, &expires_ms)) {
+        token->keeps_until[master->index][index] = 0;
+        const struct hold *hold = check_hold_of(checker, number);
+        if (hold != NULL) {
+            check_backing(checker, hold);
+        }
+        return false;
+    }
+    bool is_new = key->command == master->store.commands;
+    int64_t left_ms = expires_ms - master_now_ms(master);
+    check_ttl(checker, master, number, expires_ms);
+    if (is_new) {
+        check_free(checker, master, number, index);
+        token->is_late[master->index] = is_late;
+    }
+    bool was_granted = is_new;
+    if (token->is_reader) { /* the key may have been there before */
+        was_granted = token->keeps_until[master->index][index] <= checker->world->now;
+        token->is_late[master->index] |= is_late;
+    }
+    token->keeps_until[master->index][index] = master_keeps_until(master, expires_ms);
+    const struct expiry *expiry = note_expiry(checker, token, master, index, is_new, expires_ms);
+    *effect = (struct effect){
+        .token = number,
+        .key = index,
+        .is_new = was_granted,
+        .was_kept = !is_new,
+        .doubtful_until = check_doubtful_until(checker, master->index, index),
+        .left_ms = left_ms,
+        .lasts_ms = expiry->lasts_ms,
+        .set_at = expiry->set_at,
+    };
+    TRACE(checker->world, "node %u: key %.*s has token %" PRIu32 " for %lld ms%s", master->index,
+          (int)name->length, name->text, number, (long long)effect->left_ms, is_new ? ", new" : "");
+    return true;
+}
+
+static void note_claim(const struct link *link, const struct claim *claim, bool is_kept,
+                       struct effect *effects, unsigned *count) {
+    struct checker *checker = checker_of(link->network->world);
+    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
+    for (unsigned i = 0; i < claim->count && number != NO_TOKEN; i++) {
+        struct effect *effect = &effects[*count];
+        *count += check_note_effect(checker, &link->server->master, &claim->names[i], number,
+                                    link->conn == NULL, effect);
+        effect->was_kept |= is_kept;
+    }
+}
+
+/* Notes that a key is its token's no more: a call may release it, and pass it on to another one. */
+static void note_released(const struct link *link, const struct claim *claim) {
+    struct checker *checker = checker_of(link->network->world);
+    struct master *master = &link->server->master;
+    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
+    unsigned index = check_key_of(checker, &claim->names[0]);
+    int64_t expires_ms;
+    if (number == NO_TOKEN || index == checker->key_count) {
+        return;
+    }
+    const struct store_key *key = master_find(master, claim->names[0].text, claim->names[0].length);
+    if (!has_it(checker, master, number, key, &expires_ms)) {
+        checker->tokens[number].keeps_until[master->index][index] = 0;
+    }
+}
+
+/* Checks that a key was not freed, or left there untold, while somebody stands in line. */
+static void check_passed_on(const struct link *link, const struct claim *claim) {
+    struct checker *checker = checker_of(link->network->world);
+    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
+    unsigned key = check_key_of(checker, &claim->names[0]);
+    if (number != NO_TOKEN && key < checker->key_count) {
+        check_freed(checker, &link->server->master, number, key);
+        check_announced(checker, &link->server->master, number, key);
+    }
+}
+
+/* Checks that readers do not wait for a waiter that has left. */
+static void check_head(const struct link *link, const struct word *name) {
+    struct checker *checker = checker_of(link->network->world);
+    unsigned key = check_key_of(checker, name);
+    if (key < checker->key_count) {
+        check_let_in(checker, &link->server->master, key);
+    }
+}
+
+/* Notes whether a call asks for several places, and whether it is about several keys. */
+static void note_extent(struct passes *passes, const struct words *words, const struct form *form) {
+    struct claim_place at = claims_first(words, form);
+    const struct word *first = &words->word[at.key];
+    struct claim claim;
+    unsigned askers = 0;
+    passes->is_joint = false;
+    while (claims_next(words, form, &at, &claim)) {
+        askers += claims_is_queue(form) && !claim.releases;
+        passes->is_joint |= claim.count > 1 || claim.names->length != first->length ||
+                            memcmp(claim.names->text, first->text, first->length) != 0;
+    }
+    passes->is_mixed = askers > 1;
+}
+
+/* Checks what a call that ends permits has done, before its effects are noted. */
+static void check_permit_ends(const struct link *link, const struct words *words,
+                              const struct form *form) {
+    struct checker *checker = checker_of(link->network->world);
+    struct master *master = &link->server->master;
+    struct claim_place at = claims_first(words, form);
+    struct claim claim;
+    while (claims_next(words, form, &at, &claim)) {
+        uint32_t number = check_token_of(checker, claim.value->text, claim.value->length);
+        unsigned key = check_key_of(checker, &claim.names[0]);
+        if (number != NO_TOKEN && key < checker->key_count) {
+            check_permit_freed(checker, master, number, key);
+        }
+        if (!word_is(claim.ttl, "0")) { /* the ticket */
+            check_permit_left(checker, master, claim.value);
+        }
+        note_released(link, &claim);
+    }
+}
+
+/* Returns whether a claim gives up a place. */
+static bool leaves(const struct form *form, const struct claim *claim) {
+    return form->script == SCRIPT_LEAVE || form->script == SCRIPT_SHARE_LEAVE ||
+           (form->script == SCRIPT_QUEUE && claim->releases);
+}
+
+/* Checks a claim that gives up a place, as far as the server has not refused to. */
+static void check_leave(const struct link *link, const struct form *form, const struct claim *claim,
+                        bool is_done) {
+    note_released(link, claim);
+    if (is_done) {
+        check_left(checker_of(link->network->world), &link->server->master, claim->value,
+                   &claim->names[0]);
+    }
+    if (is_done && form->script != SCRIPT_SHARE_LEAVE) {
+        check_head(link, &claim->names[0]);
+    }
+}
+
+/* Checks the claims of a call that may pass keys on, before its effects are noted. */
+static void check_passing(const struct link *link, const struct words *words,
+                          const struct form *form, const struct reply *reply) {
+    if (form->script == SCRIPT_PERMIT_END && reply->type != REPLY_ERROR) {
+        check_permit_ends(link, words, form);
+    }
+    bool is_done = reply->type != REPLY_ERROR;
+    struct claim_place at = claims_first(words, form);
+    struct claim claim;
+    while (form->script != SCRIPT_PERMIT_END && is_done && claims_next(words, form, &at, &claim)) {
+        if (claim.releases) {
+            check_passed_on(link, &claim);
+        }
+    }
+    at = claims_first(words, form);
+    while (claims_next(words, form, &at, &claim)) {
+        if (leaves(form, &claim)) {
+            check_leave(link, form, &claim, is_done);
+        }
+    }
+    note_extent(&checker_of(link->network->world)->passes, words, form);
+}
+
+/* Counts the places in an answer, "h<ms>q<waiters ahead>". */
+static void count_places(struct checker *checker, enum script script, const struct reply *reply) {
+    static const enum waiting_line lines[SCRIPT_COUNT] = {[SCRIPT_QUEUE_SET] = WAITING_SEVERAL,
+                                                          [SCRIPT_SHARE_QUEUE] = WAITING_READERS,
+                                                          [SCRIPT_QUEUE_PERMIT] = WAITING_PERMITS};
+    for (size_t i = 0; reply->type == REPLY_STRING && i < reply->length; i++) {
+        checker->waiting.placed[lines[script]] += reply->text[i] == 'q';
+    }
+}
+
+/* Checks what a call that asked for a place has done: told those who release, and kept the order.
+ */
+static void check_queued(const struct link *link, const struct claim *claim,
+                         const struct effect *effects, unsigned count) {
+    struct checker *checker = checker_of(link->network->world);
+    struct master *master = &link->server->master;
+    for (unsigned i = 0; i < claim->count && claim->asks_for_place; i++) {
+        unsigned key = check_key_of(checker, &claim->names[i]);
+        if (key < checker->key_count) {
+            check_flag(checker, master, key);
+        }
+    }
+    for (unsigned i = 0; i < count && !checker->passes.is_mixed; i++) {
+        if (effects[i].is_new) {
+            checker->passes.taker = effects[i].token;
+            check_turn(checker, master, effects[i].token, effects[i].key);
+        }
+    }
+}
+
+/* Checks what a call has done that took a permit for a waiter, or for another request. */
+static void check_permit_call(const struct link *link, const struct words *words,
+                              const struct claim *claim, const struct effect *effects,
+                              unsigned count) {
+    struct checker *checker = checker_of(link->network->world);
+    struct master *master = &link->server->master;
+    unsigned key = check_key_of(checker, &claim->names[0]);
+    if (claim->asks_for_place && key < checker->key_count) {
+        check_flag(checker, master, key);
+    }
+    if (count > 0 && effects[0].is_new && word_is(&words->word[2], "1")) {
+        check_permit_turn(checker, master, effects[0].token, claim->value->text,
+                          claim->ticket != NULL);
+    }
+}
+
+static void note_claims(const struct link *link, const struct words *words, const struct form *form,
+                        bool was_refused, struct effect *effects, unsigned *count) {
+    struct claim_place at = claims_first(words, form);
+    struct claim claim;
+    while (claims_next(words, form, &at, &claim)) {
+        unsigned before = *count;
+        note_claim(link, &claim, script_takes(form->script) || form->is_reader, effects, count);
+        if (was_refused) {
+            continue;
+        }
+        if (form->script == SCRIPT_QUEUE_PERMIT || form->script == SCRIPT_PERMIT) {
+            check_permit_call(link, words, &claim, &effects[before], *count - before);
+        } else if (claim.ticket != NULL && !claim.releases) {
+            check_queued(link, &claim, &effects[before], *count - before);
+        }
+    }
+}
+
+static struct effect *effects_of(const struct link *link, const struct words *words,
+                                 const struct reply *reply, unsigned *count) {
+    struct checker *checker = checker_of(link->network->world);
+    bool is_set = word_is(&words->word[0], "SET") && words->count >= 3;
+    const struct form *form = is_set ? NULL : claims_form_of(words);
+    *count = 0;
+    if (checker->load != NULL) {
+        return check_load_effects(checker->load, link, words, count);
+    }
+    if (link->db != checker->db || (!is_set && form == NULL)) {
+        return NULL; /* no key of ours is there */
+    }
+    if (form != NULL && checker->has_readers && reply->type != REPLY_ERROR) {
+        check_shared_call(checker, &link->server->master, words, form);
+    }
+    struct effect *effects = calloc(words->count, sizeof(*effects));
+    if (effects == NULL) {
+        abort();
+    }
+    if (is_set) {
+        note_claim(link,
+                   &(struct claim){.names = &words->word[1], .count = 1, .value = &words->word[2]},
+                   false, effects, count);
+    } else {
+        if (claims_is_queue(form)) {
+            count_places(checker, form->script, reply);
+        }
+        check_passing(link, words, form, reply);
+        note_claims(link, words, form, reply->type == REPLY_ERROR, effects, count);
+    }
+    if (checker->has_readers) {
+        check_readers(checker);
+    }
+    return effects;
+}
+
+struct effect *check_effects(const struct link *link, const struct words *words,
+                             const struct reply *reply, unsigned *count) {
+    struct effect *effects = effects_of(link, words, reply, count);
+    check_note_passes(checker_of(link->network->world), &link->server->master);
+    return effects;
+}

@@ -1,0 +1,91 @@
+/* Notes the keys that servers pass on to waiters, in the middle of a command that frees them. */
+#include "checker.h"
+
+#include "wire/push.h"
+
+#include <string.h>
+
+void check_passes_clear(struct passes *passes) {
+    passes->count = 0;
+    passes->is_mixed = passes->is_joint = false;
+    passes->taker = NO_TOKEN;
+    memset(passes->told, 0xff, sizeof(passes->told)); /* NO_TOKEN */
+}
+
+/* Notes that a waiter was told when the key will be free. */
+static void note_told(struct checker *checker, const struct push *push, unsigned heard) {
+    unsigned key = check_key_of(checker, &(struct word){push->key, push->key_length});
+    if (heard > 0 && key < checker->key_count) {
+        checker->passes.told[key] = check_token_of(checker, push->token, 40);
+    }
+}
+
+/* Notes that a key was published as the token's. */
+static void note_published(struct checker *checker, const struct push *push, unsigned heard) {
+    struct passes *passes = &checker->passes;
+    uint32_t number = check_token_of(checker, push->token, 40);
+    unsigned key = check_key_of(checker, &(struct word){push->key, push->key_length});
+    if (number == NO_TOKEN || key == checker->key_count || passes->count == PASSES_MAX) {
+        violate(checker->world, INVARIANT_TOKENS,
+                "a key is passed on that is nobody's, or to nobody");
+        return;
+    }
+    passes->list[passes->count++] = (struct pass){number, key, heard};
+}
+
+void check_published(struct world *world, const struct master *master, const struct word *text,
+                     unsigned heard) {
+    struct checker *checker = checker_of(world);
+    struct passes *passes = &checker->passes;
+    struct push push;
+    if (checker->load != NULL || !push_read(text->text, text->length, &push)) {
+        return;
+    }
+    if (push.expires_ms == 0) {
+        check_permit_told(checker, master, &push);
+        note_told(checker, &push, heard);
+        return;
+    }
+    if (heard == 0 && passes->count >= PASSES_MAX / 2) {
+        return; /* so many dead waiters */
+    }
+    check_claim(checker, &push);
+    do {
+        note_published(checker, &push, heard);
+    } while (push_next_key(&push));
+}
+
+/* Returns whether the connection has ended on which the token asked for its place. */
+static bool has_ended(const struct checker *checker, unsigned server, const struct token *token) {
+    const struct link *link;
+    TAILQ_FOREACH(link, &checker->network->links, all_link) {
+        if (link->number == token->set_on[server]) {
+            return link->conn == NULL;
+        }
+    }
+    return true;
+}
+
+void check_note_passes(struct checker *checker, struct master *master) {
+    struct passes *passes = &checker->passes;
+    for (unsigned i = 0; i < passes->count; i++) {
+        const struct pass *pass = &passes->list[i];
+        const char *name = checker->keys[pass->key];
+        struct token *token = &checker->tokens[pass->token];
+        struct effect effect;
+        if (check_note_effect(checker, master, &(struct word){name, strlen(name)}, pass->token,
+                              has_ended(checker, master->index, token), &effect)) {
+            token->pushed[master->index][pass->key] = (struct pushed){
+                .at = checker->world->now,
+                .until = token->keeps_until[master->index][pass->key],
+                .doubtful_until = effect.doubtful_until,
+            };
+            if (effect.is_new && !passes->is_mixed && pass->token != passes->taker) {
+                check_heard_of(checker, master, pass);
+                check_turn(checker, master, pass->token, pass->key);
+            }
+            checker->passed++;
+        }
+    }
+    check_passes_clear(passes);
+}

@@ -1,0 +1,117 @@
+/*
+ * Checks the line for the permits of a semaphore at the servers.
+ *
+ * A server gives a free permit to a waiter that it has told of one, and to any other client only
+ * while nobody who listens waits before it; and it tells somebody when a permit is released. The
+ * entries of waiters that were told have a score below 0 (scripts/parts/permits.lua).
+ */
+#include "checker.h"
+
+#include "wire/command.h"
+#include "wire/push.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct store_key *line_of(const struct checker *checker, struct master *master) {
+    char name[sizeof(checker->semaphore) + sizeof(PERMITS_SUFFIX)];
+    int length = snprintf(name, sizeof(name), "%s%s", checker->semaphore, PERMITS_SUFFIX);
+    const struct store_key *line = master_find(master, name, (size_t)length);
+    return line != NULL && line->type == STORE_SET ? line : NULL;
+}
+
+static bool is_place(const struct member *member) {
+    return member->length > TOKEN_LENGTH;
+}
+
+static bool is_of(const struct member *member, const char *token) {
+    return is_place(member) && memcmp(member->name, token, PLACE_LENGTH) == 0;
+}
+
+void check_permit_told(struct checker *checker, const struct master *master,
+                       const struct push *push) {
+    struct told *told = &checker->told[checker->told_count++ % TOLD_MAX];
+    told->server = master->index;
+    memcpy(told->place, push->token, sizeof(told->place));
+}
+
+/* Returns whether the server has told the waiter of a permit, as far as that is remembered. */
+static bool was_told(const struct checker *checker, const struct master *master,
+                     const char *token) {
+    bool is_found = false;
+    for (unsigned i = 0; i < TOLD_MAX && i < checker->told_count; i++) {
+        const struct told *told = &checker->told[i];
+        is_found |=
+            told->server == master->index && memcmp(told->place, token, sizeof(told->place)) == 0;
+    }
+    return is_found;
+}
+
+/* Returns whether the server leaves permits to anybody for a while. */
+static bool is_open(const struct store_key *line) {
+    bool is_found = false;
+    for (unsigned i = 0; line != NULL && i < line->set.count; i++) {
+        is_found |= line->set.list[i].score == 0;
+    }
+    return is_found;
+}
+
+/* Returns the first in line who listens and was not told; NULL when there is none. */
+static const struct member *first_of(const struct checker *checker, const struct master *master,
+                                     const struct store_key *line) {
+    const struct member *first = NULL;
+    for (unsigned i = 0; line != NULL && i < line->set.count; i++) {
+        const struct member *place = &line->set.list[i];
+        if (place->score > 0 && is_place(place) && (first == NULL || place->score < first->score) &&
+            check_listener_of(checker, master, place) != NULL) {
+            first = place;
+        }
+    }
+    return first;
+}
+
+void check_permit_turn(struct checker *checker, struct master *master, uint32_t number,
+                       const char *value, bool is_in_line) {
+    const struct token *token = &checker->tokens[number];
+    const struct store_key *line = line_of(checker, master);
+    const struct member *first = first_of(checker, master, line);
+    bool is_before = first != NULL && (!is_in_line || first->score < token->ticket);
+    bool is_flagged = master_find(master, WAITING_KEY, strlen(WAITING_KEY)) != NULL;
+    if (is_before && (is_in_line || is_flagged) && !is_open(line) && !is_of(first, value) &&
+        !was_told(checker, master, value)) {
+        violate(checker->world, INVARIANT_ORDER,
+                "node %u gives a permit to token %" PRIu32 ", while another one stands before it",
+                master->index, number);
+    }
+}
+
+void check_permit_freed(struct checker *checker, struct master *master, uint32_t number,
+                        unsigned key) {
+    const char *name = checker->keys[key];
+    const struct token *token = &checker->tokens[number];
+    const struct store_key *line = line_of(checker, master);
+    bool had_it = !checker->server_clocks_jump && /* the key may have expired */
+                  token->keeps_until[master->index][key] > checker->world->now;
+    bool is_flagged = master_find(master, WAITING_KEY, strlen(WAITING_KEY)) != NULL;
+    bool is_anybody_told = is_open(line);
+    for (unsigned i = 0; line != NULL && i < line->set.count; i++) {
+        is_anybody_told |= line->set.list[i].score < 0;
+    }
+    if (had_it && master_find(master, name, strlen(name)) == NULL && is_flagged &&
+        !is_anybody_told && first_of(checker, master, line) != NULL) {
+        violate(checker->world, INVARIANT_ORDER,
+                "node %u frees the permit of token %" PRIu32 ", and tells nobody in line",
+                master->index, number);
+    }
+}
+
+void check_permit_left(struct checker *checker, struct master *master, const struct word *value) {
+    const struct store_key *line = line_of(checker, master);
+    for (unsigned i = 0; line != NULL && i < line->set.count; i++) {
+        if (is_of(&line->set.list[i], value->text)) {
+            violate(checker->world, INVARIANT_EXPIRY,
+                    "node %u still has a place in line for a waiter that has left", master->index);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+/* Notes until when servers have promised keys to a process: by replies, and by messages. */
+#include "check_load.h"
+#include "checker.h"
+
+#include "wire/push.h"
+
+void check_arrived(const struct link *link, const struct message *message) {
+    const struct checker *checker = checker_of(link->network->world);
+    if (checker->load != NULL) {
+        check_load_arrived(checker->load, link, message);
+    }
+}
+
+/* Returns the instant until which a grant is good, by the process's clock: Redlock, step 3. */
+static uint64_t promise(const struct checker *checker, uint64_t sent_at, int64_t left_ms) {
+    double ttl = (double)left_ms * (double)MS;
+    double useful = ttl - ttl * checker->drift - 2.0 * (double)MS;
+    return sent_at + (useful > 0 ? (uint64_t)useful : 0);
+}
+
+static void note_promise(struct checker *checker, uint32_t token, unsigned key, unsigned server,
+                         uint64_t promised) {
+    uint64_t *known = &checker->tokens[token].promised[server][key];
+    *known = promised > *known ? promised : *known;
+}
+
+/*
+ * Notes a grant, which counts when the replicas have confirmed it; a grant beyond UNCONFIRMED_MAX
+ * counts at once.
+ */
+static void note_grant(struct checker *checker, const struct event_base *process, unsigned server,
+                       const struct effect *effect, uint64_t promised) {
+    struct unconfirmed *waiting = &checker->unconfirmed[process->index][server];
+    if (checker->wait_replicas == 0 || waiting->count == UNCONFIRMED_MAX) {
+        note_promise(checker, effect->token, effect->key, server, promised);
+        return;
+    }
+    waiting->grants[waiting->count].token = effect->token;
+    waiting->grants[waiting->count].key = effect->key;
+    waiting->grants[waiting->count++].promised = promised;
+}
+
+static void replicas_said(struct checker *checker, const struct event_base *process,
+                          unsigned server, int64_t confirmations) {
+    struct unconfirmed *waiting = &checker->unconfirmed[process->index][server];
+    for (unsigned i = 0; i < waiting->count && confirmations >= checker->wait_replicas; i++) {
+        note_promise(checker, waiting->grants[i].token, waiting->grants[i].key, server,
+                     waiting->grants[i].promised);
+    }
+    waiting->count = 0;
+}
+
+/*
+ * Returns the TTL that a reply promises, in ms: what is left, or for a key of this try what the key
+ * was set for. Where a server's clock jumps, the two have nothing to do with each other.
+ */
+static int64_t ttl_of(const struct checker *checker, const struct effect *effect,
+                      bool is_of_this_try) {
+    if (checker->server_clocks_jump && effect->left_ms > effect->lasts_ms) {
+        return effect->left_ms;
+    }
+    return is_of_this_try ? effect->lasts_ms : effect->left_ms;
+}
+
+void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
+                     uint64_t sent_at) {
+    struct checker *checker = checker_of(process->world);
+    process->work += WORK_OF_COMMAND + answer->effect_count * WORK_OF_LOCK;
+    if (checker->load != NULL) {
+        return;
+    }
+    bool is_grant = answer->reply.type == REPLY_STATUS;
+    struct reply_beat beat;
+    if (answer->is_beat && reply_to_beat(&answer->reply, &beat)) {
+        check_beat(checker, process, server, beat.time_us, sent_at);
+    }
+    if (answer->is_beat && answer->reply.type == REPLY_STRING) {
+        check_heard(process, server, answer->at);
+    }
+    if (answer->reply.type == REPLY_INTEGER) { /* only WAIT answers with an integer */
+        replicas_said(checker, process, server, answer->reply.integer);
+    }
+    for (unsigned i = 0; i < answer->effect_count; i++) {
+        const struct effect *effect = &answer->effects[i];
+        if (effect->is_new) {
+            check_granted(checker, process, server, effect, answer->at);
+        }
+        if (is_grant || effect->was_kept) {
+            /* Set by the same try at the same server, under another name of it: from then on. */
+            bool is_of_this_try = effect->set_at >= sent_at;
+            note_grant(checker, process, server, effect,
+                       promise(checker, sent_at, ttl_of(checker, effect, is_of_this_try)));
+        }
+    }
+}
+
+void check_pushed(struct event_base *process, unsigned server, const char *text, size_t length) {
+    struct checker *checker = checker_of(process->world);
+    struct push push;
+    process->work += WORK_OF_COMMAND;
+    if (checker->load != NULL || !push_read(text, length, &push) || push.expires_ms == 0) {
+        return;
+    }
+    uint32_t number = check_token_of(checker, push.token, 40);
+    do {
+        unsigned key = check_key_of(checker, &(struct word){push.key, push.key_length});
+        if (number == NO_TOKEN || key == checker->key_count) {
+            return; /* reported when it was published */
+        }
+        const struct pushed *pushed = &checker->tokens[number].pushed[server][key];
+        const struct effect effect = {
+            .token = number, .key = key, .doubtful_until = pushed->doubtful_until};
+        checker->waiting.pushed++;
+        check_granted(checker, process, server, &effect, pushed->at);
+        note_promise(checker, number, key, server, tempo_read(&process->clock, pushed->until));
+    } while (push_next_key(&push));
+}

@@ -1,0 +1,221 @@
+/* Checks the commands that a client sends: their order, keys, tokens and TTLs, and the beats. */
+#include "check_load.h"
+#include "checker.h"
+#include "claims.h"
+
+#include <inttypes.h>
+
+/* Checks that a release of this process goes to the node before a later SET of the key. */
+static void check_order(struct checker *checker, const struct link *link, unsigned key) {
+    const struct event_base *process = link->process;
+    unsigned server = link->server->master.index;
+    uint32_t number = checker->released_last[process->index][key];
+    const struct token *last = number != NO_TOKEN ? &checker->tokens[number] : NULL;
+    if (last != NULL && last->life == process->life && last->failed == process->failed &&
+        last->set_on[server] == link->number && last->released_on[server] != link->number &&
+        !checker->has_caps && !checker->has_twin) {
+        violate(checker->world, INVARIANT_EXPIRY,
+                "process %u sends node %u a SET before the release of token %" PRIu32,
+                process->index, server, number);
+    }
+}
+
+/* Returns a mask of the claim's keys; 0 when one of them is unknown. */
+static uint32_t keys_of(const struct checker *checker, const struct claim *claim) {
+    uint32_t keys = 0;
+    for (unsigned i = 0; i < claim->count; i++) {
+        unsigned key = check_key_of(checker, &claim->names[i]);
+        if (key == checker->key_count) {
+            return 0;
+        }
+        keys |= UINT32_C(1) << key;
+    }
+    return keys;
+}
+
+static void check_asked(const struct checker *checker, const struct event_base *process,
+                        const struct token *token, const struct word *ttl) {
+    long long asked = 0;
+    word_number(ttl, &asked);
+    bool is_more = (uint64_t)asked > checker->asked_ttl_ms[process->index][token->key] &&
+                   !checker->clocks_jump;
+    if (asked <= 0 || is_more) {
+        violate(checker->world, INVARIANT_EXPIRY,
+                "process %u asks for a longer TTL than its application", process->index);
+    }
+}
+
+static void take_sent(struct checker *checker, const struct link *link, const struct claim *claim) {
+    struct world *world = checker->world;
+    struct event_base *process = link->process;
+    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
+    uint32_t keys = keys_of(checker, claim);
+    uint64_t now = tempo_read(&process->clock, world->now);
+    if (number == NO_TOKEN || keys == 0) {
+        violate(world, INVARIANT_TOKENS, "process %u sent a SET with a token or key of nobody",
+                process->index);
+        return;
+    }
+    struct token *token = &checker->tokens[number];
+    token->is_reader = claim->is_reader;
+    TRACE(world, "process %u sends SET keys %" PRIx32 " token %" PRIu32, process->index, keys,
+          number);
+    /* A place may be asked for before the key's release, which then passes the key on. */
+    for (uint32_t rest = claim->asks_for_place ? 0 : keys; rest != 0; rest &= rest - 1) {
+        check_order(checker, link, (unsigned)__builtin_ctz(rest));
+    }
+    bool was_sent = token->set_on[link->server->master.index] != 0;
+    token->set_on[link->server->master.index] = link->number;
+    if (token->first_sent == NEVER) {
+        token->first_sent = now;
+        token->key = (unsigned)__builtin_ctz(keys);
+        token->keys = keys;
+    }
+    if (token->keys != keys || token->process != process) {
+        violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another key", number);
+    } else if (token->first_sent != now && !token->is_acquired && was_sent && !claim->may_repeat) {
+        violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another try", number);
+    } else if (token->is_over) {
+        violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used after its end", number);
+    }
+    if (claim->asks_for_place) {
+        check_ticket(checker, number, claim->ticket);
+    }
+    const struct hold *hold = check_hold_of(checker, number);
+    if (token->is_acquired && !token->is_between &&
+        (hold == NULL || check_claimed_end(hold->lock) == 0)) {
+        violate(world, INVARIANT_REVIVAL, "process %u tops up key %u, which it has lost",
+                process->index, token->key);
+    }
+    check_asked(checker, process, token, claim->ttl);
+}
+
+static void set_sent(struct checker *checker, const struct link *link, const struct words *words) {
+    static const struct word none = {"", 0};
+    struct claim claim = {
+        .names = &words->word[1], .count = 1, .value = &words->word[2], .ttl = &none};
+    for (unsigned i = 3; i + 1 < words->count; i++) {
+        claim.ttl = word_is(&words->word[i], "PX") ? &words->word[i + 1] : claim.ttl;
+    }
+    take_sent(checker, link, &claim);
+}
+
+/* Notes the releases of a call. */
+static void releases_sent(struct checker *checker, const struct link *link,
+                          const struct words *words, const struct form *form) {
+    struct claim_place at = claims_first(words, form);
+    struct claim claim;
+    while (claims_next(words, form, &at, &claim)) {
+        uint32_t number = check_token_of(checker, claim.value->text, claim.value->length);
+        if (!claim.releases || number == NO_TOKEN) {
+            continue;
+        }
+        struct token *token = &checker->tokens[number];
+        token->released_on[link->server->master.index] = link->number;
+        if (token->is_to_be_told && token->life == link->process->life) {
+            violate(checker->world, INVARIANT_LOSS,
+                    "process %u releases key %u before its holder was told of the close (token "
+                    "%" PRIu32 ")",
+                    link->process->index, token->key, number);
+        }
+    }
+}
+
+static void takes_sent(struct checker *checker, const struct link *link, const struct words *words,
+                       const struct form *form) {
+    struct claim_place at = claims_first(words, form);
+    struct claim claim;
+    if (claims_is_queue(form)) {
+        check_channel(checker, link, &words->word[at.key_end]);
+    }
+    releases_sent(checker, link, words, form);
+    while (claims_next(words, form, &at, &claim)) {
+        if (claim.releases) {
+            continue;
+        }
+        take_sent(checker, link, &claim);
+        uint32_t number = check_token_of(checker, claim.value->text, claim.value->length);
+        if (claim.asks_for_place && number != NO_TOKEN) {
+            check_asks_for_place(checker, number, &words->word[at.key_end]);
+        }
+    }
+}
+
+/* Checks that all keys of a token are released if one is: others would wait for the rest in vain.
+ */
+static void check_whole(const struct checker *checker, const struct link *link, uint32_t number,
+                        uint32_t released) {
+    if (number != NO_TOKEN && (checker->tokens[number].keys & ~released) != 0) {
+        violate(checker->world, INVARIANT_EXPIRY,
+                "process %u sends node %u the release of some keys, and not of others, of token "
+                "%" PRIu32,
+                link->process->index, link->server->master.index, number);
+    }
+}
+
+/* The keys of a token stand side by side in a call. */
+static void check_whole_releases(const struct checker *checker, const struct link *link,
+                                 const struct words *words, const struct form *form) {
+    struct claim_place at = claims_first(words, form);
+    struct claim claim;
+    uint32_t last = NO_TOKEN, released = 0;
+    while (claims_next(words, form, &at, &claim)) {
+        uint32_t number = check_token_of(checker, claim.value->text, claim.value->length);
+        if (number != last) {
+            check_whole(checker, link, last, released);
+            released = 0;
+        }
+        last = number;
+        released |= keys_of(checker, &claim);
+    }
+    check_whole(checker, link, last, released);
+}
+
+/*
+ * Checks that a node is asked for its clock each second, however full its queue is: a client that
+ * does not ask would have to leave the node's grants uncounted. (Excused are a process that could
+ * not run, and one whose clock is wrong: beats are due by that clock.)
+ */
+static void check_beaten(const struct checker *checker, struct link *link,
+                         const struct words *words) {
+    uint64_t now = checker->world->now;
+    const struct event_base *process = link->process;
+    uint64_t since = checker->disturbed_at[process->index];
+    since = link->beaten_at > since ? link->beaten_at : since;
+    if (check_is_beat(words)) {
+        link->beaten_at = now;
+    } else if (checker->has_guards && !checker->clocks_jump && now - since > checker->unseen &&
+               process->failed == 0 && checker->is_closing[process->index] != process->life + 1) {
+        violate(checker->world, INVARIANT_LIVENESS,
+                "process %u has not asked node %u for its clock for %" PRIu64 " ms", process->index,
+                link->server->master.index, (now - since) / MS);
+    }
+}
+
+bool check_is_beat(const struct words *words) {
+    return claims_calls(words, SCRIPT_BEAT);
+}
+
+void check_sent(struct link *link, const char *data, size_t length) {
+    struct checker *checker = checker_of(link->network->world);
+    if (checker->load != NULL) {
+        check_load_sent(checker->load, link, data, length);
+        return;
+    }
+    struct words words;
+    const struct form *form = NULL;
+    if (words_read(&words, data, length) != length) {
+        violate(checker->world, INVARIANT_BOUNDS, "process %u sent a broken command",
+                link->process->index);
+        return;
+    }
+    check_beaten(checker, link, &words);
+    if (word_is(&words.word[0], "SET")) {
+        set_sent(checker, link, &words);
+    } else if ((form = claims_form_of(&words)) != NULL && script_takes(form->script)) {
+        takes_sent(checker, link, &words, form);
+    } else if (form != NULL && claims_is_release(form->script)) {
+        releases_sent(checker, link, &words, form);
+        check_whole_releases(checker, link, &words, form);
+    }
+}

@@ -1,0 +1,107 @@
+#include "line_watch.h"
+
+#include "checker.h"
+#include "network.h"
+
+#include "lock/lock.h"
+#include "node/members.h"
+#include "node/node.h"
+#include "round/flight.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Time in which a client that was not kept from running has asked. */
+#define SOON (2 * LINE_WATCH_MS * MS)
+
+void line_watch_init(struct line_watch *watch) {
+    memset(watch, 0xff, sizeof(*watch)); /* NO_TOKEN */
+}
+
+/* ---- places ---- */
+
+static bool is_waiting(const redlock_lock *lock) {
+    return lock != NULL && lock->lease.state == LEASE_QUEUED && lock->flight != NULL &&
+           lock->flight->round.kind == ROUND_QUEUE && lock->flight->round.verdict == ROUND_OPEN;
+}
+
+/* Returns the channel of a ready node that the token was not sent with, as a mark; 0: none. */
+static uint32_t unasked_channel(const redlock_lock *lock, const struct token *token) {
+    const struct members *members = lock->locks->members;
+    const struct round *round = &lock->flight->round;
+    for (uint32_t rest = round->members; rest != 0; rest &= rest - 1) {
+        unsigned slot = (unsigned)__builtin_ctz(rest);
+        const struct node *node = members->nodes[slot];
+        if (node == NULL || !channel_is_ready(&node->channel) ||
+            round->votes[slot] == REDLOCK_VOTE_UNTRUSTED) { /* which nobody asks */
+            continue;
+        }
+        const char *name = channel_name(&node->channel);
+        uint32_t mark = check_channel_mark(name, strlen(name));
+        if (!check_has_asked(token, mark)) {
+            return mark;
+        }
+    }
+    return 0;
+}
+
+static void look_at(struct unasked *unasked, const struct app *app, const redlock_lock *lock) {
+    struct checker *checker = app->checker;
+    uint64_t now = checker->world->now;
+    uint32_t number = is_waiting(lock) ? check_token_of_lock(checker, lock) : NO_TOKEN;
+    uint32_t channel = number != NO_TOKEN ? unasked_channel(lock, &checker->tokens[number]) : 0;
+    if (channel == 0) {
+        unasked->token = NO_TOKEN;
+    } else if (unasked->token != number || unasked->channel != channel ||
+               checker->disturbed_at[app->process.index] >= unasked->since) {
+        *unasked = (struct unasked){.token = number, .channel = channel, .since = now};
+    } else if (now - unasked->since >= SOON) {
+        violate(checker->world, INVARIANT_ORDER,
+                "process %u has not asked a node for a place for %" PRIu64
+                " ms, whose messages arrive (token %" PRIu32 ")",
+                app->process.index, (now - unasked->since) / MS, number);
+    }
+}
+
+/* ---- clocks ---- */
+
+/* Checks that a client trusts no tighter bound of a node's clock than the node's beats prove. */
+static void look_at_clock(const struct app *app, const struct node *node, unsigned server) {
+    const struct event_base *process = &app->process;
+    const struct checker *checker = app->checker;
+    uint64_t now = tempo_read(&process->clock, checker->world->now);
+    const struct trust *trust = &node->guard.trust;
+    int64_t proven = check_proven_ahead(checker, process, server, now);
+    int64_t ahead = trust->clock_high + check_drifted(checker, now - trust->clock_at);
+    if (trust->has_clock && ahead + (int64_t)MS / 1000 < proven) {
+        violate(checker->world, INVARIANT_QUORUM,
+                "process %u takes the clock of node %u for %lld us earlier than may be",
+                process->index, server, (long long)(proven - ahead) / 1000);
+    }
+}
+
+static void look_at_clocks(const struct app *app, const redlock_lock *lock) {
+    const struct members *members = lock->locks->members;
+    for (unsigned slot = 0; slot < REDLOCK_MAX_NODES; slot++) {
+        const struct node *node = members->nodes[slot];
+        const char *port = node != NULL ? strrchr(node_name(node), ':') : NULL;
+        if (port != NULL) {
+            look_at_clock(app, node, (unsigned)strtoul(port + 1, NULL, 10) - SIM_FIRST_PORT);
+        }
+    }
+}
+
+void line_watch_look(struct line_watch *watch, const struct app *app) {
+    const struct event_base *process = &app->process;
+    bool has_client = app->client != NULL && !app->is_starting && !app->is_closing;
+    bool is_excused = process->is_paused || process->failed > 0 || app->checker->has_caps;
+    for (unsigned i = 0; i < app->plan->workers; i++) {
+        struct unasked *unasked = &watch->unasked[process->index][i];
+        const redlock_lock *lock = has_client ? app->workers[i].lock : NULL;
+        if (is_waiting(lock) && !app->checker->clocks_jump) {
+            look_at_clocks(app, lock);
+        }
+        look_at(unasked, app, is_excused ? NULL : lock);
+    }
+}

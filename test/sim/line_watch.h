@@ -1,0 +1,28 @@
+/*
+ * Looks, now and then, whether requests that wait in line have a place wherever they can have one:
+ * a client asks a node for places as soon as the node's messages arrive, also after a restart.
+ */
+#ifndef REDLOCK_SIM_LINE_WATCH_H
+#define REDLOCK_SIM_LINE_WATCH_H
+
+#include "app.h"
+
+/* Time between two looks. */
+#define LINE_WATCH_MS 50
+
+/* A node that a worker's request has not asked for a place on the node's channel. */
+struct unasked {
+    uint32_t token; /* NO_TOKEN: no such node was seen by the last look */
+    uint32_t channel;
+    uint64_t since; /* true time of the first look that saw it */
+};
+
+struct line_watch {
+    struct unasked unasked[PROCESSES_MAX][WORKERS_MAX];
+};
+
+void line_watch_init(struct line_watch *watch);
+
+void line_watch_look(struct line_watch *watch, const struct app *app);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * The sizes of what a client has many of, on machines with pointers of eight bytes. The test of the
+ * bytes that an allocator counts for a lock is in test/integration/allocations.c.
+ */
+#include "lock/lock_state.h"
+#include "round/flight.h"
+#include "unit.h"
+
+#include <stddef.h>
+
+static void a_lock_and_a_key_of_16_bytes_take_320(void **state) {
+    (void)state;
+    if (sizeof(void *) != 8) {
+        skip();
+    }
+    size_t key = offsetof(struct key, bytes) + KEY_SHORT_MAX + 1;
+    assert_in_range(KEY_SHORT_MAX, 16, SIZE_MAX);
+    assert_in_range(sizeof(struct redlock_lock) + key, 1, 320);
+}
+
+static void a_lease_takes_two_cache_lines(void **state) {
+    (void)state;
+    if (sizeof(void *) != 8) {
+        skip();
+    }
+    assert_in_range(sizeof(struct lease), 1, 128);
+}
+
+/* A vote touches two cache lines of its flight, of which the second is the round's first. */
+static void a_vote_touches_two_cache_lines(void **state) {
+    (void)state;
+    if (sizeof(void *) != 8) {
+        skip();
+    }
+    assert_int_equal(offsetof(struct flight, round), 64);
+    assert_in_range(offsetof(struct round, votes) + 5, 1, 64);
+    assert_in_range(offsetof(struct flight, listener) + sizeof(struct flight_listener), 1, 64);
+}
+
+/* The answers of five nodes do not take the room of 32. */
+static void a_flight_is_sized_for_its_nodes(void **state) {
+    (void)state;
+    if (sizeof(void *) != 8) {
+        skip();
+    }
+    size_t answers = FLIGHT_STEP * sizeof(struct round_answer);
+    assert_int_equal(round_slots((struct quorum_lists){0x1f, 0}), 5);
+    assert_int_equal(round_slots((struct quorum_lists){0x1f, UINT32_C(1) << 31}), 32);
+    assert_in_range(sizeof(struct flight) + answers, 1, 640);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lock_and_a_key_of_16_bytes_take_320),
+        cmocka_unit_test(a_lease_takes_two_cache_lines),
+        cmocka_unit_test(a_vote_touches_two_cache_lines),
+        cmocka_unit_test(a_flight_is_sized_for_its_nodes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
