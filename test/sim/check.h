@@ -282,6 +282,7 @@ void check_finish(struct checker *checker);
 
 /* ---- told by the simulated outside ---- */
 
+/* Draws a token. Of a request's later try `text` is, when called, the token of the one before. */
 void check_new_token(struct event_base *process, char text[41]);
 void check_sent(struct link *link, const char *data, size_t length);
 /* Checks the effects of a command that a server has run or refused. The array is the caller's. */

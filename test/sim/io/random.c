@@ -11,6 +11,7 @@ bool random_init(void) {
 void random_token(struct random *random, unsigned char token[TOKEN_BYTES]) {
     char digits[TOKEN_LENGTH + 1];
     (void)random;
+    token_unpack(digits, token); /* of the try before, if this is another of its request */
     check_new_token(running, digits);
     token_pack(token, digits);
 }
