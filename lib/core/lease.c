@@ -205,7 +205,7 @@ void lease_requeue(struct lease *lease, const struct round *round, uint64_t now,
 void lease_hint(struct lease *lease, const struct round *round, struct lease_update *update) {
     *update = (struct lease_update){0};
     if (line_is_waiting(lease, round)) {
-        line_hint(lease);
+        line_hint(lease, round);
     } else {
         hold_hint(lease);
     }

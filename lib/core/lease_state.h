@@ -4,7 +4,7 @@
  *   ACQUIRING  -> HELD        a quorum granted the key
  *              -> RAISING     a quorum did, but the counters of a fenced lock differ
  *              -> ACQUIRING   the try failed and another permit is free: a hop
- *              -> QUEUED      the nodes have answered, and have a place for the waiter
+ *              -> QUEUED      a quorum of the nodes has answered; some may have a place for it
  *              -> BACKOFF     the try failed and another one will follow
  *              -> SETTLING    the last try failed and nodes denied it
  *              -> OVER        the last try failed elsewise, was canceled, or found no memory
@@ -85,7 +85,7 @@ struct lease_trying {
     uint32_t may_place;  /* mask: nodes that may have a place from earlier tries for permits */
     uint32_t yields;     /* places given up for new ones, since the last try that was not */
     uint32_t hops_left;  /* hops allowed before the next pause */
-    uint32_t trip_us;    /* the time until the nodes had answered the last ask, or the deadline */
+    uint32_t trip_us;    /* the time until a quorum had answered the last ask, or the deadline */
 };
 
 /* The part of a lease that is held, or was. */

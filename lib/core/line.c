@@ -16,6 +16,10 @@ bool line_is_waiting(const struct lease *lease, const struct round *round) {
            (lease->state == LEASE_ACQUIRING || lease->state == LEASE_QUEUED);
 }
 
+bool line_is_answered(const struct round *round) {
+    return round_has_quorum(round, round->members & ~round->silent);
+}
+
 /* ---- timers ---- */
 
 /*
@@ -26,7 +30,7 @@ bool line_is_waiting(const struct lease *lease, const struct round *round) {
  */
 static uint64_t poll_delay(struct lease *lease, const struct round *round) {
     const struct lease_terms *terms = lease->terms;
-    uint32_t promising = round->placed | round_voters(round, REDLOCK_VOTE_GRANTED) |
+    uint32_t promising = round->placed | round->silent | round_voters(round, REDLOCK_VOTE_GRANTED) |
                          round_voters(round, REDLOCK_VOTE_TIMEOUT);
     if (!round_has_quorum(round, promising)) {
         return backoff_draw(lease->terms->seed, nanos_min(terms->retry_delay_max, terms->claim));
@@ -64,10 +68,16 @@ static void plan_settling(struct lease *lease, const struct round *round, uint64
     }
 }
 
-static void set_timer(struct lease *lease) {
+/* Returns the instant from which nodes that have not answered are late. */
+static uint64_t late_at(const struct lease *lease, const struct round *round) {
+    return round->silent != 0 ? nanos_add(lease->asked_at, lease->terms->node_timeout)
+                              : NANOS_NEVER;
+}
+
+static void set_timer(struct lease *lease, const struct round *round) {
     lease->trying.poll_at = hint_due(lease, lease->trying.poll_at);
-    lease->wake_at = nanos_min(nanos_min(lease->trying.poll_at, lease->trying.settle_at),
-                               lease->trying.give_up_at);
+    uint64_t next = nanos_min(lease->trying.poll_at, lease->trying.settle_at);
+    lease->wake_at = nanos_min(nanos_min(next, lease->trying.give_up_at), late_at(lease, round));
 }
 
 static void enter(struct lease *lease, const struct round *round, uint64_t now) {
@@ -75,7 +85,7 @@ static void enter(struct lease *lease, const struct round *round, uint64_t now) 
     lease->trying.trip_us = (uint32_t)nanos_min(trip_us, UINT32_MAX);
     lease_set_state(lease, LEASE_QUEUED);
     lease->trying.poll_at = nanos_add(now, poll_delay(lease, round));
-    set_timer(lease);
+    set_timer(lease, round);
 }
 
 /* ---- permits ---- */
@@ -119,6 +129,10 @@ static bool take_turn(struct lease *lease, const struct round *round, uint64_t n
         line_ask_again(lease, round, now, update);
         return true;
     }
+    uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
+    if (round_has_quorum(round, granted | round->silent)) {
+        return false; /* nodes to answer yet may complete a quorum for this one */
+    }
     struct permit_choice choice = permits_choose(round, lease->permit, lease->terms->seed);
     if (!choice.is_promising || lease->trying.hops_left == 0) {
         return false;
@@ -132,16 +146,18 @@ static bool take_turn(struct lease *lease, const struct round *round, uint64_t n
 
 void line_votes(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update) {
+    if (!line_is_answered(round)) {
+        return;
+    }
     plan_settling(lease, round, now);
-    bool has_answers = lease->state == LEASE_QUEUED || round->silent == 0;
-    if (has_answers && take_turn(lease, round, now, update)) {
+    if (take_turn(lease, round, now, update)) {
         return;
     }
     if (lease->state == LEASE_QUEUED) {
         lease->trying.poll_at =
             nanos_min(lease->trying.poll_at, nanos_add(now, poll_delay(lease, round)));
-        set_timer(lease);
-    } else if (round->silent == 0) {
+        set_timer(lease, round);
+    } else {
         enter(lease, round, now);
     }
 }
@@ -154,10 +170,10 @@ void line_expired(struct lease *lease, const struct round *round, uint64_t now,
     }
 }
 
-void line_hint(struct lease *lease) {
+void line_hint(struct lease *lease, const struct round *round) {
     lease->is_hinted = true;
     if (lease->state == LEASE_QUEUED) {
-        set_timer(lease);
+        set_timer(lease, round);
     }
 }
 
@@ -181,17 +197,24 @@ static void yield(struct lease *lease, const struct round *round, uint64_t now,
     acquire_try(lease, now, update);
 }
 
-void line_woken(struct lease *lease, const struct round *round, uint64_t now,
+void line_woken(struct lease *lease, struct round *round, uint64_t now,
                 struct lease_update *update) {
     if (round == NULL) { /* no node was asked: another request of the client has the key */
         acquire_fail(lease, REDLOCK_EHELD, now, update);
-    } else if (now >= lease->trying.give_up_at) {
+        return;
+    }
+    if (now >= late_at(lease, round)) {
+        round_expire(round);
+    }
+    if (now >= lease->trying.give_up_at) {
         lease->may_hold |= round_possible_holders(round) | lease->trying.may_place;
         acquire_give_up(lease, round, now, update);
     } else if (now >= lease->trying.settle_at) {
         yield(lease, round, now, update);
-    } else {
+    } else if (now >= lease->trying.poll_at) {
         lease->trying.hops_left = ACQUIRE_HOPS_MAX;
         line_ask_again(lease, round, now, update);
+    } else {
+        set_timer(lease, round);
     }
 }

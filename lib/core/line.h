@@ -3,7 +3,8 @@
  * gives a free key to the first of them (Maekawa, "A sqrt(N) Algorithm for Mutual Exclusion in
  * Decentralized Systems", 1985: quorum members queue requests and grant the next on release; here
  * with leases). The grant of a node that has denied arrives as a push, a vote in the round of QUEUE
- * that stays open meanwhile. In state ACQUIRING until the nodes have answered, then in QUEUED.
+ * that stays open meanwhile. In state ACQUIRING until a quorum of the nodes has answered, then in
+ * QUEUED: nodes that are slow, or do not answer, delay nothing of what follows.
  *
  * Two timers beside the deadline of the round:
  *
@@ -29,6 +30,9 @@
 /* Returns whether the round of QUEUE is the one that the lease waits for. */
 bool line_is_waiting(const struct lease *lease, const struct round *round);
 
+/* Returns whether a quorum of the nodes has answered. */
+bool line_is_answered(const struct round *round);
+
 /* Takes votes, or pushes, that did not decide the round. */
 void line_votes(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update);
@@ -38,11 +42,11 @@ void line_expired(struct lease *lease, const struct round *round, uint64_t now,
                   struct lease_update *update);
 
 /* Takes the firing of the timer in QUEUED; `round` is NULL after lease_wait. */
-void line_woken(struct lease *lease, const struct round *round, uint64_t now,
+void line_woken(struct lease *lease, struct round *round, uint64_t now,
                 struct lease_update *update);
 
 /* Brings the next poll forward: the holder's key may be gone at a node. */
-void line_hint(struct lease *lease);
+void line_hint(struct lease *lease, const struct round *round);
 
 /* Asks for the place again at once: the queue of a node may have begun anew. */
 void line_ask_again(struct lease *lease, const struct round *round, uint64_t now,

@@ -290,6 +290,32 @@ static void the_masters_with_room_are_enough(void **state) {
     wait_line_over(f, KEY);
 }
 
+/* ---------------------------------------------------------------------------- silent masters */
+
+/*
+ * A minority that does not answer delays nobody in line: here one whose key expires is followed at
+ * once, though the time that nodes have to answer is longer than any test waits.
+ */
+static void a_silent_minority_delays_nobody(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    redlock_request request = waiting_request(KEY);
+
+    options.node_timeout_ms = LONG_TTL_MS / 2;
+    options.stall_timeout_ms = LONG_TTL_MS;
+    redlock_client *client = connect_with(f, &options);
+
+    wait_connected(f, client, FIVE);
+    rival_takes(f, 2, FIVE, KEY, 300);
+    freeze_masters(f, 0, 2);
+    struct call *call = begin_acquire(f, client, &request);
+
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    thaw_masters(f, 0, 2);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    wait_line_over(f, KEY);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_LACK("without_a_channel_waiting_is_polling", "resetchannels", "&redlock:*"),
@@ -307,6 +333,7 @@ int main(void) {
         ON_FIVE_MASTERS(at_full_masters_waiting_is_polling),
         ON_FIVE_MASTERS(full_masters_pass_the_key_on),
         ON_FIVE_MASTERS(the_masters_with_room_are_enough),
+        ON_FIVE_MASTERS(a_silent_minority_delays_nobody),
     };
 
     return cmocka_run_group_tests_name("waiting_faults", tests, NULL, NULL);

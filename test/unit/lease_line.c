@@ -146,14 +146,55 @@ static void test_silent_nodes_are_not_waited_for(void **state) {
     for (uint32_t node = 0; node < 3; node++) {
         round_note_place(&rig.round, node, 0);
     }
-    rig_votes(&rig, "DDD");
+    rig_votes(&rig, "DD");
     assert_state(&rig, LEASE_ACQUIRING);
-    rig_wake_on_time(&rig);
+    rig_vote(&rig, 2, REDLOCK_VOTE_DENIED);
+    rig_late_votes(&rig);
     assert_state(&rig, LEASE_QUEUED);
+    rig_vote(&rig, 3, REDLOCK_VOTE_GRANTED);
+    rig_push(&rig, 0, rig.now + MS(900));
+    rig_push(&rig, 1, rig.now + MS(900));
+    assert_state(&rig, LEASE_RAISING);
+}
+
+static void test_silent_nodes_are_late_in_line_too(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = line_terms();
+    rig_start(&rig, &terms, 1);
+    for (uint32_t node = 0; node < 3; node++) {
+        round_note_place(&rig.round, node, 0);
+        round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
+    }
+    rig_late_votes(&rig);
+    assert_state(&rig, LEASE_QUEUED);
+    assert_int_equal(rig.lease.wake_at, T0 + terms.node_timeout);
+    rig_wake_on_time(&rig);
+    assert_nothing_sent(&rig);
+    assert_state(&rig, LEASE_QUEUED);
+    assert_int_equal(round_voters(&rig.round, REDLOCK_VOTE_TIMEOUT), 0x18);
+    assert_in_range(rig.lease.wake_at - T0, terms.claim, 2 * terms.claim); /* the poll */
     rig_vote(&rig, 3, REDLOCK_VOTE_GRANTED); /* too late for the deadline, not for the place */
     rig_push(&rig, 0, rig.now + MS(900));
     rig_push(&rig, 1, rig.now + MS(900));
     assert_state(&rig, LEASE_RAISING);
+}
+
+/* The time in which a split vote may heal begins when a quorum has answered. */
+static void test_a_grant_of_a_near_node_waits_for_the_others(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = line_terms();
+    rig_start(&rig, &terms, 1);
+    rig_vote(&rig, 0, REDLOCK_VOTE_GRANTED);
+    rig_pass(&rig, MS(20));
+    for (uint32_t node = 1; node < 5; node++) {
+        round_note_place(&rig.round, node, 0);
+        round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
+    }
+    rig_late_votes(&rig);
+    assert_state(&rig, LEASE_QUEUED);
+    assert_int_equal(rig.lease.wake_at, rig.now + 2 * MS(20) + MS(1));
 }
 
 static void test_a_poll_comes_when_the_holder_has_expired(void **state) {
@@ -314,18 +355,19 @@ static void test_a_split_vote_is_given_up_for_a_new_place(void **state) {
     }
 }
 
-/* Where a node does not answer in time, the longest time for that counts. */
-static void test_without_all_answers_a_split_vote_takes_longer(void **state) {
+/* Where no quorum answers in time, the longest time for that counts. */
+static void test_without_answers_a_split_vote_takes_longer(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = line_terms();
     terms.claim = MS(5000);
     rig_start(&rig, &terms, 1);
-    for (uint32_t node = 0; node < 4; node++) {
+    for (uint32_t node = 0; node < 2; node++) {
         round_note_place(&rig.round, node, 0);
         round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
     }
     rig_late_votes(&rig);
+    assert_state(&rig, LEASE_ACQUIRING);
     rig_wake_on_time(&rig);
     assert_state(&rig, LEASE_QUEUED);
     uint64_t before = rig.now;
@@ -643,6 +685,8 @@ int main(void) {
         cmocka_unit_test(test_counters_that_differ_are_raised),
         cmocka_unit_test(test_a_quorum_that_can_neither_grant_nor_queue_is_a_no),
         cmocka_unit_test(test_silent_nodes_are_not_waited_for),
+        cmocka_unit_test(test_silent_nodes_are_late_in_line_too),
+        cmocka_unit_test(test_a_grant_of_a_near_node_waits_for_the_others),
         cmocka_unit_test(test_a_poll_comes_when_the_holder_has_expired),
         cmocka_unit_test(test_who_stands_further_back_polls_less),
         cmocka_unit_test(test_a_hint_brings_the_poll_forward),
@@ -652,7 +696,7 @@ int main(void) {
         cmocka_unit_test(test_without_places_polls_are_retries),
         cmocka_unit_test(test_a_queue_that_begins_anew_is_joined_at_once),
         cmocka_unit_test(test_a_split_vote_is_given_up_for_a_new_place),
-        cmocka_unit_test(test_without_all_answers_a_split_vote_takes_longer),
+        cmocka_unit_test(test_without_answers_a_split_vote_takes_longer),
         cmocka_unit_test(test_a_wait_ends),
         cmocka_unit_test(test_the_end_of_a_wait_is_owed_to_all),
         cmocka_unit_test(test_canceling_gives_up_all_places),

@@ -390,10 +390,36 @@ static void test_silent_nodes_do_not_keep_from_another(void **state) {
     uint32_t permit = another(&rig);
     rig_says_free(&rig, 4, permit);
     rig_votes(&rig, "DDD");
-    assert_nothing_sent(&rig);
-    rig_wake_on_time(&rig);
     assert_asks_for(&rig, permit);
     assert_int_equal(rig.update.undo, 0x18); /* where the first ask may have been heard */
+}
+
+static void test_silent_nodes_that_may_grant_are_waited_for(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = waiting_terms();
+    rig_start(&rig, &terms, 1);
+    uint32_t permit = another(&rig);
+    rig_says_free(&rig, 4, permit);
+    rig_votes(&rig, "GDD");
+    assert_nothing_sent(&rig);
+    rig_vote(&rig, 3, REDLOCK_VOTE_DENIED);
+    rig_late_votes(&rig);
+    assert_asks_for(&rig, permit);
+}
+
+static void test_messages_without_answers_count_after_the_deadline(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = waiting_terms();
+    rig_start(&rig, &terms, 1);
+    uint32_t permit = another(&rig);
+    for (uint32_t node = 0; node < 3; node++) {
+        rig_tells(&rig, node, permit);
+        assert_nothing_sent(&rig);
+    }
+    rig_wake_on_time(&rig);
+    assert_asks_for(&rig, permit);
 }
 
 static void test_after_the_wait_none_is_asked_for(void **state) {
@@ -447,6 +473,8 @@ int main(void) {
         cmocka_unit_test(test_grants_of_a_minority_are_given_up),
         cmocka_unit_test(test_what_answers_say_is_free_is_asked_for),
         cmocka_unit_test(test_silent_nodes_do_not_keep_from_another),
+        cmocka_unit_test(test_silent_nodes_that_may_grant_are_waited_for),
+        cmocka_unit_test(test_messages_without_answers_count_after_the_deadline),
         cmocka_unit_test(test_after_the_wait_none_is_asked_for),
         cmocka_unit_test(test_without_memory_to_ask_the_place_is_given_up),
     };
