@@ -139,14 +139,21 @@ static void note_released(const struct link *link, const struct claim *claim) {
     }
 }
 
-/* Checks that a key was not freed, or left there untold, while somebody stands in line. */
-static void check_passed_on(const struct link *link, const struct claim *claim) {
+/*
+ * Checks that a key was not freed, or left there untold, while somebody stands in line; nor given to
+ * somebody untold, where nobody asks for it in the same call.
+ */
+static void check_passed_on(const struct link *link, const struct form *form,
+                            const struct claim *claim) {
     struct checker *checker = checker_of(link->network->world);
     uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
     unsigned key = check_key_of(checker, &claim->names[0]);
     if (number != NO_TOKEN && key < checker->key_count) {
         check_freed(checker, &link->server->master, number, key);
         check_announced(checker, &link->server->master, number, key);
+        if (!claims_is_queue(form)) {
+            check_given(checker, &link->server->master, number, key);
+        }
     }
 }
 
@@ -224,7 +231,7 @@ static void check_passing(const struct link *link, const struct words *words,
     struct claim claim;
     while (form->script != SCRIPT_PERMIT_END && is_done && claims_next(words, form, &at, &claim)) {
         if (claim.releases) {
-            check_passed_on(link, &claim);
+            check_passed_on(link, form, &claim);
         }
     }
     at = claims_first(words, form);

@@ -359,6 +359,24 @@ static bool was_heard(const struct passes *passes, uint32_t token, unsigned key)
     return is_heard;
 }
 
+void check_given(const struct checker *checker, struct master *master, uint32_t number,
+                 unsigned key) {
+    const char *name = checker->keys[key];
+    bool had_it = !checker->server_clocks_jump && /* the key may have expired */
+                  checker->tokens[number].keeps_until[master->index][key] > checker->world->now;
+    const struct store_key *found = master_find(master, name, strlen(name));
+    if (!had_it || found == NULL || found->type != STORE_STRING) {
+        return;
+    }
+    uint32_t owner = check_token_of(checker, found->value, found->value_length);
+    if (owner != NO_TOKEN && owner != number && !was_heard(&checker->passes, owner, key)) {
+        violate(checker->world, INVARIANT_ORDER,
+                "node %u gives key %u of token %" PRIu32 " to token %" PRIu32
+                ", whose client is not told",
+                master->index, key, number, owner);
+    }
+}
+
 void check_heard_of(struct checker *checker, struct master *master, const struct pass *pass) {
     if (!was_heard(&checker->passes, pass->token, pass->key)) {
         violate(checker->world, INVARIANT_ORDER,

@@ -165,6 +165,10 @@ void check_asks_for_place(struct checker *checker, uint32_t number, const struct
 /* Checks for how long a key is passed on. */
 void check_claim(struct checker *checker, const struct push *push);
 
+/* Checks that a key that a token has released is not another's now that was not told so. */
+void check_given(const struct checker *checker, struct master *master, uint32_t number,
+                 unsigned key);
+
 /* Checks that the waiter listens that a key was passed on to, and that has the key now. */
 void check_heard_of(struct checker *checker, struct master *master, const struct pass *pass);
 
