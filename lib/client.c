@@ -145,6 +145,9 @@ static void on_turn(void *arg) {
     struct context *context = &client->context;
     context->is_woken = false;
     context->in_turn = true;
+    if (probes_look(&context->probes)) {
+        events_changed(&context->events);
+    }
     turn_locks(&client->locks);
     inspections_turn(&client->inspections);
     rounds_send(&client->rounds);

@@ -90,7 +90,7 @@ check_outside() {
         ;;
     node | round | lock | face)
         case $2 in
-        event* | ev*.h | hiredis/* | openssl/* | sodium*)
+        event* | ev*.h | hiredis/* | openssl/* | sodium* | sys/sdt.h)
             echo "$1: only lib/io may include <$2>"
             ;;
         esac

@@ -123,11 +123,19 @@ struct events {
     uint32_t wanted; /* by any of them */
 };
 
-/* Adds a sink, which must live as long as `events`; its mask must not change afterwards. */
+/* Notes that the masks of sinks have changed. */
+static inline void events_changed(struct events *events) {
+    events->wanted = 0;
+    for (const struct event_sink *sink = events->first; sink != NULL; sink = sink->next) {
+        events->wanted |= sink->wanted;
+    }
+}
+
+/* Adds a sink, which must live as long as `events`. */
 static inline void events_add(struct events *events, struct event_sink *sink) {
     sink->next = events->first;
     events->first = sink;
-    events->wanted |= sink->wanted;
+    events_changed(events);
 }
 
 static inline bool events_want(const struct events *events, enum event_kind kind) {

@@ -27,6 +27,8 @@ static void init_parts(struct context *context, struct event_base *base, void *c
     events_add(&context->events, &context->event_log.sink);
     trace_init(&context->trace, client, options->trace, options->trace_arg);
     events_add(&context->events, &context->trace.sink);
+    probes_init(&context->probes, client);
+    events_add(&context->events, &context->probes.sink);
     context->generation = fork_generation();
     context->loop = (struct loop){.base = base, .allocator = &context->allocator};
     const struct load_bounds bounds = {options->max_commands, options->max_bytes};

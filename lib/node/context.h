@@ -10,6 +10,7 @@
 #include "core/event_log.h"
 #include "io/loop.h"
 #include "io/net.h"
+#include "io/probes.h"
 #include "io/random.h"
 #include "io/resolver.h"
 #include "node/trace.h"
@@ -30,6 +31,7 @@ struct context {
     struct events events;
     struct event_log event_log;
     struct trace trace;
+    struct probes probes;
     uint64_t seed; /* of jitter */
 
     struct loop loop;

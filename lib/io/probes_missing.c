@@ -1,0 +1,11 @@
+/* Stands in for probes.c where <sys/sdt.h> is missing: nobody can trace. */
+#include "io/probes.h"
+
+void probes_init(struct probes *probes, const redlock_client *client) {
+    *probes = (struct probes){.client = client};
+}
+
+bool probes_look(struct probes *probes) {
+    (void)probes;
+    return false;
+}
