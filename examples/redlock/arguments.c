@@ -5,8 +5,7 @@
 /* Stands for an argument that is no option, since the letters begin with '-'. */
 #define OTHER 1
 
-/* Keeps an argument in a place of argv that has been read. */
-static void keep(struct arguments *arguments, char *argument) {
+void arguments_keep(struct arguments *arguments, char *argument) {
     arguments->others++;
     arguments->argv[arguments->others] = argument;
 }
@@ -17,11 +16,11 @@ int arguments_next(struct arguments *arguments) {
 
     while ((option = getopt_long(arguments->argc, argv, arguments->letters, arguments->options,
                                  NULL)) == OTHER) {
-        keep(arguments, optarg);
+        arguments_keep(arguments, optarg);
     }
     if (option == -1) {
         while (optind < arguments->argc) { /* behind "--" */
-            keep(arguments, argv[optind++]);
+            arguments_keep(arguments, argv[optind++]);
         }
         optind = arguments->argc - arguments->others;
         memmove(argv + optind, argv + 1, (size_t)arguments->others * sizeof(*argv));

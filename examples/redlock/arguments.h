@@ -16,6 +16,12 @@ struct arguments {
 };
 
 /*
+ * Keeps an argument that is no option, in a place of argv that has been read: for the value of an
+ * option, too, that is to stand among the others.
+ */
+void arguments_keep(struct arguments *arguments, char *argument);
+
+/*
  * Returns the next option as getopt_long() does. At the end, -1, all other arguments are moved to
  * the end of argv, from `optind` on.
  */

@@ -9,10 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The longest URI that the library accepts. */
+#define URI_MAX 4096
+
 /* Parts of a node's URI. */
 struct direct_uri {
-    char user[128];
-    char password[256];
+    char user[URI_MAX];
+    char password[URI_MAX];
     char host[256]; /* or the path of a socket */
     int port;       /* 0: a socket */
     int db;

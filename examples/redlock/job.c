@@ -31,6 +31,7 @@ enum choice {
     OPTION_ON_LOST,
     OPTION_OWNER,
     OPTION_JSON,
+    OPTION_KEY,
 };
 
 static const struct option options[] = {
@@ -48,6 +49,7 @@ static const struct option options[] = {
     {"exit-code", required_argument, NULL, 'E'},
     {"owner", required_argument, NULL, OPTION_OWNER},
     {"json", no_argument, NULL, OPTION_JSON},
+    {"key", required_argument, NULL, OPTION_KEY},
     {NULL, 0, NULL, 0},
 };
 
@@ -197,7 +199,9 @@ void job_read(struct job *job, int argc, char **argv) {
     set_defaults(job);
     argv[end] = NULL;
     for (int option; (option = arguments_next(&arguments)) != -1;) {
-        if (!nodes_take(&job->nodes, option) && !take_duration(job, option)) {
+        if (option == OPTION_KEY) {
+            arguments_keep(&arguments, optarg);
+        } else if (!nodes_take(&job->nodes, option) && !take_duration(job, option)) {
             take_option(job, option);
         }
     }

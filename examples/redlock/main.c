@@ -21,6 +21,7 @@ static const char help[] =
     "      --on-lost term|kill|warn\n"
     "      -E CODE             exit code when others hold the lock, in place of 75\n"
     "      --owner NAME        name that others see; --json: tell events as JSON\n"
+    "      --key KEY           a key that begins with \"-\"\n"
     "  dev [N]            start N throwaway masters (5), until Ctrl-C\n"
     "  doctor             tell whether the nodes are fit, and what to mend\n"
     "  inspect KEY...     tell who holds keys, and who waits for them\n"

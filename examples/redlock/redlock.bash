@@ -26,7 +26,7 @@ _redlock() {
         mapfile -t COMPREPLY < <(compgen -W 'term kill warn' -- "$word")
         return
         ;;
-    -n | -E | --ttl | --wait | --min-hold | --permits | --grace | --owner | --max-ttl | \
+    -n | -E | --ttl | --wait | --min-hold | --permits | --grace | --owner | --key | --max-ttl | \
         --node-timeout | --prefix | --interval)
         return
         ;;
@@ -34,7 +34,7 @@ _redlock() {
     case $command in
     run)
         common="$common --ttl --wait --no-wait --min-hold --fence --shared --writer --permits \
-            --grace --on-lost -E --owner --"
+            --grace --on-lost -E --owner --key --"
         ;;
     dev) common='--json' ;;
     doctor) common="$common --prefix" ;;

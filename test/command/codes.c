@@ -67,6 +67,17 @@ static void no_rights(void **state) {
     assert_true(rig_has_said(rig, "check the login"));
 }
 
+/* Keys that look like options; REDLOCK_KEY has them on lines. */
+static void keys_with_hyphens(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "run", "--key", "-a", KEY, "--key=--", "--", "sh", "-c",
+                             "printf '%s,' $REDLOCK_KEY"),
+                     0);
+    assert_true(rig_has_said(rig, "-a," KEY ",--,"));
+    assert_int_equal(RIG_RUN(rig, "run", "-a", "--", "true"), 64);
+}
+
 /* A signal that ends the command ends it also when it is stopped. */
 static void a_command_that_is_stopped(void **state) {
     struct rig *rig = *state;
@@ -269,6 +280,7 @@ int main(void) {
         TEST(no_rights),
         TEST(mistakes),
         TEST(options_stand_anywhere),
+        TEST(keys_with_hyphens),
         TEST(a_command_that_is_stopped),
         TEST(closed_descriptors),
         TEST(the_help_fits_a_screen),

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -287,6 +288,21 @@ static void masters_for_a_moment(void **state) {
     assert_int_equal(RIG_RUN(rig, "dev", "none"), 64);
 }
 
+/* A password may be long, as those of clouds are, and is then no other. */
+static void passwords_may_be_long(void **state) {
+    struct rig *rig = *state;
+    char password[601];
+    char uri[700];
+
+    memset(password, 'p', sizeof(password) - 1);
+    password[sizeof(password) - 1] = '\0';
+    free(masters_query(rig->masters, 0, "CONFIG SET requirepass %s", password));
+    snprintf(uri, sizeof(uri), "redis://:%s@%s", password, masters_address(rig->masters, 0));
+    assert_int_equal(RIG_RUN(rig, "list", "-n", uri), 0);
+    uri[strlen("redis://:") + sizeof(password) - 2] = 'q';
+    assert_int_not_equal(RIG_RUN(rig, "list", "-n", uri), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
 
 int main(void) {
@@ -303,6 +319,7 @@ int main(void) {
         TEST(each_lock_counts_once),
         TEST(too_many_locks_are_cut),
         TEST(passwords_stay_secret),
+        TEST(passwords_may_be_long),
         TEST(nodes_stand_on_lines),
         TEST(keys_elsewhere_are_seen),
     };
