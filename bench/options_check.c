@@ -81,6 +81,13 @@ static void check_held(const struct options *options) {
     }
 }
 
+static void check_hold(const struct options *options) {
+    if (options->hold_us >= options->ttl_ms * 1000) {
+        options_refuse("--hold-us: %" PRIu64 " us are not below the TTL of %" PRIu64 " ms",
+                       options->hold_us, options->ttl_ms);
+    }
+}
+
 /* Every process and every key has a contender. */
 static void check_contend(const struct options *options) {
     if (options->processes > options->clients) {
@@ -91,6 +98,7 @@ static void check_contend(const struct options *options) {
         options_refuse("--keys: %zu are more than the %zu of --clients", options->keys,
                        options->clients);
     }
+    check_hold(options);
 }
 
 /* Refuses options that only plain locks of the library on real masters have. */
@@ -110,10 +118,7 @@ static void check_cycles(const struct options *options) {
     if (options->mode == REDLOCK_READER) {
         refuse_both("--fenced", "--mode reader", options->fenced);
     }
-    if (options->hold_us >= options->ttl_ms * 1000) {
-        options_refuse("--hold-us: %" PRIu64 " us are not below the TTL of %" PRIu64 " ms",
-                       options->hold_us, options->ttl_ms);
-    }
+    check_hold(options);
     if (options->rate > 0 && options->rate < options->threads) {
         options_refuse("--rate: %zu per second are less than one for each of %zu threads",
                        options->rate, options->threads);
