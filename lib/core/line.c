@@ -8,7 +8,7 @@
 /* The longest time between two polls, in claims. */
 #define POLL_CLAIMS_MAX 16
 
-/* So many waiters ahead make the time between two polls longer by a claim's worth. */
+/* So many waiters ahead make the time between two polls longer by up to a claim. */
 #define POLL_STRETCH 8
 
 bool line_is_waiting(const struct lease *lease, const struct round *round) {
@@ -16,8 +16,12 @@ bool line_is_waiting(const struct lease *lease, const struct round *round) {
            (lease->state == LEASE_ACQUIRING || lease->state == LEASE_QUEUED);
 }
 
-bool line_is_answered(const struct round *round) {
+static bool is_answered(const struct round *round) {
     return round_has_quorum(round, round->members & ~round->silent);
+}
+
+bool line_heeds(const struct round *round, redlock_vote vote) {
+    return vote == REDLOCK_VOTE_GRANTED || is_answered(round);
 }
 
 /* ---- timers ---- */
@@ -25,8 +29,9 @@ bool line_is_answered(const struct round *round) {
 /*
  * Returns the time until the next poll. Without a place at a quorum, or answers to come from so
  * many, no push can be expected: then polls follow each other like retries. With places a poll is
- * due when the holders let the key expire, as they said; who stands further back leaves that to
- * those in front.
+ * due when the holders let the key expire, as they said; who stands further back draws a longer
+ * time. In a line that moves all asked at its back: so that one of them asks soon after the time at
+ * which a key that was passed on comes free again, their times are spread from there on.
  */
 static uint64_t poll_delay(struct lease *lease, const struct round *round) {
     const struct lease_terms *terms = lease->terms;
@@ -37,8 +42,9 @@ static uint64_t poll_delay(struct lease *lease, const struct round *round) {
     }
     uint64_t expiry = nanos_from_ms((uint64_t)round_free_in_ms(round) + 1);
     uint64_t delay = nanos_min(expiry, terms->claim);
-    delay += delay / POLL_STRETCH * nanos_min(round->ahead, POLL_CLAIMS_MAX * POLL_STRETCH);
-    return delay + backoff_draw(lease->terms->seed, delay / 16);
+    uint64_t spread =
+        delay / POLL_STRETCH * nanos_min(round->ahead, POLL_CLAIMS_MAX * POLL_STRETCH);
+    return delay + backoff_draw(lease->terms->seed, delay / 16 + spread);
 }
 
 /* Returns the time that nodes take to answer: of the ask under way, or of the last one. */
@@ -146,7 +152,7 @@ static bool take_turn(struct lease *lease, const struct round *round, uint64_t n
 
 void line_votes(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update) {
-    if (!line_is_answered(round)) {
+    if (!is_answered(round)) {
         return;
     }
     plan_settling(lease, round, now);

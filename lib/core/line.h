@@ -30,8 +30,11 @@
 /* Returns whether the round of QUEUE is the one that the lease waits for. */
 bool line_is_waiting(const struct lease *lease, const struct round *round);
 
-/* Returns whether a quorum of the nodes has answered. */
-bool line_is_answered(const struct round *round);
+/*
+ * Returns whether line_votes is due for a vote that leaves the round open: for a grant, and for any
+ * vote once a quorum has answered, since a node also tells in this way when the key will be free.
+ */
+bool line_heeds(const struct round *round, redlock_vote vote);
 
 /* Takes votes, or pushes, that did not decide the round. */
 void line_votes(struct lease *lease, const struct round *round, uint64_t now,

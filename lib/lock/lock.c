@@ -24,15 +24,12 @@
 #include <string.h>
 
 /*
- * Returns whether a vote that decides nothing matters: in a QUEUE a grant, the answer that makes a
- * quorum of them, and the last one; behind a verdict a missing key, to be topped up, or a grant
- * that turns a renewal's no into a yes.
+ * Returns whether a vote that decides nothing matters: in line the line says so; behind a verdict
+ * a missing key, to be topped up, or a grant that turns a renewal's no into a yes.
  */
-static bool is_of_use(const redlock_lock *lock, redlock_vote vote) {
-    const struct round *round = &lock->flight->round;
+static bool is_of_use(const struct round *round, redlock_vote vote) {
     if (round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN) {
-        return vote == REDLOCK_VOTE_GRANTED || round->silent == 0 ||
-               (lock->lease.state == LEASE_ACQUIRING && line_is_answered(round));
+        return line_heeds(round, vote);
     }
     return vote == REDLOCK_VOTE_MISSING
                ? round_was_kept(round)
@@ -64,7 +61,7 @@ static void on_vote(void *owner, bool decided, redlock_vote vote) {
     redlock_lock *lock = owner;
     if (decided) {
         locks_raise(lock, LOCK_DECIDED);
-    } else if (is_of_use(lock, vote)) {
+    } else if (is_of_use(&lock->flight->round, vote)) {
         locks_raise(lock, LOCK_LATE_VOTE);
     }
     if (lock->flight->foreign != 0) {
