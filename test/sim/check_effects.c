@@ -140,8 +140,8 @@ static void note_released(const struct link *link, const struct claim *claim) {
 }
 
 /*
- * Checks that a key was not freed, or left there untold, while somebody stands in line; nor given to
- * somebody untold, where nobody asks for it in the same call.
+ * Checks that a key was not freed, or left there untold, while somebody stands in line; nor given
+ * to somebody untold, where nobody asks for it in the same call.
  */
 static void check_passed_on(const struct link *link, const struct form *form,
                             const struct claim *claim) {
