@@ -64,6 +64,9 @@ static void collect(uint64_t arguments[ARGUMENTS_MAX], const redlock_client *cli
 
 /* ---- probes ---- */
 
+/* The macros of <sys/sdt.h> leave out the arguments of an ellipsis, which ISO C forbids. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
 static void on_event(struct event_sink *sink, const struct event *event) {
     uint64_t with[ARGUMENTS_MAX];
     collect(with, ((const struct probes *)sink)->client, event);
@@ -79,6 +82,7 @@ static void on_event(struct event_sink *sink, const struct event *event) {
         break;
     }
 }
+#pragma GCC diagnostic pop
 
 bool probes_look(struct probes *probes) {
     uint32_t before = probes->sink.wanted;
