@@ -195,7 +195,7 @@ static void check_permit_ends(const struct link *link, const struct words *words
             check_permit_freed(checker, master, number, key);
         }
         if (!word_is(claim.ttl, "0")) { /* the ticket */
-            check_permit_left(checker, master, claim.value);
+            check_permit_left(checker, master, claim.value, claim.ttl);
         }
         note_released(link, &claim);
     }

@@ -106,10 +106,13 @@ void check_permit_freed(struct checker *checker, struct master *master, uint32_t
     }
 }
 
-void check_permit_left(struct checker *checker, struct master *master, const struct word *value) {
+void check_permit_left(struct checker *checker, struct master *master, const struct word *value,
+                       const struct word *ticket) {
     const struct store_key *line = line_of(checker, master);
+    bool is_returned = word_is(ticket, "1");
     for (unsigned i = 0; line != NULL && i < line->set.count; i++) {
-        if (is_of(&line->set.list[i], value->text)) {
+        const struct member *place = &line->set.list[i];
+        if (is_of(place, value->text) && (place->score < 0 || !is_returned)) {
             violate(checker->world, INVARIANT_EXPIRY,
                     "node %u still has a place in line for a waiter that has left", master->index);
         }

@@ -120,8 +120,12 @@ void check_permit_turn(struct checker *checker, struct master *master, uint32_t 
 void check_permit_freed(struct checker *checker, struct master *master, uint32_t number,
                         unsigned key);
 
-/* Checks that a waiter that has left stands in no line. */
-void check_permit_left(struct checker *checker, struct master *master, const struct word *value);
+/*
+ * Checks that a waiter that has left stands in no line. With the ticket 1 it gives back a permit
+ * that it was told of, and may stand in line all the same: its ask may have crossed the message.
+ */
+void check_permit_left(struct checker *checker, struct master *master, const struct word *value,
+                       const struct word *ticket);
 
 /* Checks that the first in line who listens is told of a key that its release has left there. */
 void check_announced(struct checker *checker, struct master *master, uint32_t number, unsigned key);
