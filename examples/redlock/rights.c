@@ -31,7 +31,6 @@ static const struct right rights[] = {
     {"readers and writers", "+zrange", "ZRANGE %s::readers 0 0"},
     {"readers and writers", "+zcount", "ZCOUNT %s::readers 1 0"},
     {"readers and writers", "+pexpireat", "PEXPIREAT %s::none 1"},
-    {"waiting in line", "+zrank", "ZRANK %s::queue none"},
     {"waiting in line", "+exists", "EXISTS %s::none"},
     {"waiting in line", "~redlock:waiting", "EXISTS redlock:waiting"},
     {"waiting in line", "+publish", "PUBLISH redlock:doctor 0"},

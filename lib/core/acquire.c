@@ -15,7 +15,7 @@ static uint64_t useless_at(const struct lease *lease, uint64_t now) {
 
 void acquire_ask(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease_set_state(lease, LEASE_ACQUIRING);
-    hint_asked(lease, now);
+    hint_asked(lease, now, 0);
     lease->trying.poll_at = NANOS_NEVER;
     /* A quorum that comes after the validity is over would be of no use: do not wait for it. */
     lease_send(lease, lease->terms->queues ? ROUND_QUEUE : ROUND_ACQUIRE, now,

@@ -3,6 +3,10 @@
  * watched: the lease asks all nodes at once instead of at its next poll or renewal. A hint decides
  * nothing. Where hints follow each other the pauses between two such rounds double, up to a bound,
  * so that no server can keep a client busy by hints.
+ *
+ * A hint that comes in such a pause is followed when the pause is over. A holder asks all nodes
+ * then; a waiter has the key looked at again, since it may long be another's by then: the next hint
+ * finds the pause over, and the key free.
  */
 #ifndef REDLOCK_CORE_HINT_H
 #define REDLOCK_CORE_HINT_H
@@ -14,17 +18,21 @@
 #define HINT_PAUSE (10 * NANOS_PER_MS)
 #define HINT_PAUSE_MAX (250 * NANOS_PER_MS)
 
-/* Notes that a round is sent now, which asks all nodes. */
-static inline void hint_asked(struct lease *lease, uint64_t now) {
-    lease->hints = (uint16_t)(lease->is_hinted ? lease->hints + 1 : 0);
+/* Notes that a round is sent now, which asks all nodes; `hints` such in a row followed hints. */
+static inline void hint_asked(struct lease *lease, uint64_t now, unsigned hints) {
+    lease->hints = (uint16_t)hints;
     lease->is_hinted = false;
     lease->asked_at = now;
 }
 
-/* Returns when the next round is due that was planned for `at`: earlier after a hint. */
+/* Returns the instant from which a hint is followed at once. */
+static inline uint64_t hint_pause_end(const struct lease *lease) {
+    return nanos_add(lease->asked_at, backoff_bound(HINT_PAUSE, HINT_PAUSE_MAX, lease->hints));
+}
+
+/* Returns when something is due that was planned for `at`: earlier after a hint. */
 static inline uint64_t hint_due(const struct lease *lease, uint64_t at) {
-    uint64_t pause = backoff_bound(HINT_PAUSE, HINT_PAUSE_MAX, lease->hints);
-    return lease->is_hinted ? nanos_min(at, nanos_add(lease->asked_at, pause)) : at;
+    return lease->is_hinted ? nanos_min(at, hint_pause_end(lease)) : at;
 }
 
 #endif

@@ -127,7 +127,7 @@ static void lose(struct lease *lease, redlock_status status, struct lease_update
 static void renew(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease_set_state(lease, LEASE_RENEWING);
     lease->holding.topped_up = 0;
-    hint_asked(lease, now);
+    hint_asked(lease, now, lease->is_hinted ? lease->hints + 1U : 0);
     lease_send(lease, ROUND_RENEW, now, lease->holding.lost_at, update);
 }
 

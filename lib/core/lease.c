@@ -202,10 +202,11 @@ void lease_requeue(struct lease *lease, const struct round *round, uint64_t now,
     }
 }
 
-void lease_hint(struct lease *lease, const struct round *round, struct lease_update *update) {
+void lease_hint(struct lease *lease, const struct round *round, uint64_t now,
+                struct lease_update *update) {
     *update = (struct lease_update){0};
     if (line_is_waiting(lease, round)) {
-        line_hint(lease, round);
+        line_hint(lease, round, now, update);
     } else {
         hold_hint(lease);
     }

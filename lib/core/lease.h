@@ -76,10 +76,11 @@ void lease_requeue(struct lease *lease, const struct round *round, uint64_t now,
                    struct lease_update *update);
 
 /*
- * Takes a hint that the key may have changed at a node: asks all nodes soon (core/hint.h). `round`
- * is the latest one, or NULL.
+ * Takes a hint that the key may have changed at the nodes of `round->changed`: all nodes are asked
+ * soon (core/hint.h). `round` is the latest one, or NULL.
  */
-void lease_hint(struct lease *lease, const struct round *round, struct lease_update *update);
+void lease_hint(struct lease *lease, const struct round *round, uint64_t now,
+                struct lease_update *update);
 
 /*
  * Reads anew from its round why the last try failed: votes may have come since. To be called before

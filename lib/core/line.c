@@ -81,8 +81,7 @@ static uint64_t late_at(const struct lease *lease, const struct round *round) {
 }
 
 static void set_timer(struct lease *lease, const struct round *round) {
-    lease->trying.poll_at = hint_due(lease, lease->trying.poll_at);
-    uint64_t next = nanos_min(lease->trying.poll_at, lease->trying.settle_at);
+    uint64_t next = nanos_min(hint_due(lease, lease->trying.poll_at), lease->trying.settle_at);
     lease->wake_at = nanos_min(nanos_min(next, lease->trying.give_up_at), late_at(lease, round));
 }
 
@@ -176,10 +175,26 @@ void line_expired(struct lease *lease, const struct round *round, uint64_t now,
     }
 }
 
-void line_hint(struct lease *lease, const struct round *round) {
-    lease->is_hinted = true;
-    if (lease->state == LEASE_QUEUED) {
-        set_timer(lease, round);
+/*
+ * A holder of another make frees its keys one by one: whoever asked after the first would be denied
+ * by the others, and would come too late for them.
+ */
+static bool may_be_free(const struct round *round) {
+    return round_has_quorum(round, round->changed | round_voters(round, REDLOCK_VOTE_GRANTED));
+}
+
+void line_hint(struct lease *lease, const struct round *round, uint64_t now,
+               struct lease_update *update) {
+    bool is_queued = lease->state == LEASE_QUEUED;
+    if (!is_queued || now < hint_pause_end(lease)) {
+        lease->is_hinted = true;
+        if (is_queued) {
+            set_timer(lease, round);
+        }
+    } else if (may_be_free(round)) {
+        uint16_t hints = lease->hints;
+        line_ask_again(lease, round, now, update);
+        lease->hints = (uint16_t)(hints + 1);
     }
 }
 
@@ -221,6 +236,8 @@ void line_woken(struct lease *lease, struct round *round, uint64_t now,
         lease->trying.hops_left = ACQUIRE_HOPS_MAX;
         line_ask_again(lease, round, now, update);
     } else {
+        update->watch = now >= hint_due(lease, NANOS_NEVER);
+        lease->is_hinted &= !update->watch;
         set_timer(lease, round);
     }
 }

@@ -48,8 +48,12 @@ void line_expired(struct lease *lease, const struct round *round, uint64_t now,
 void line_woken(struct lease *lease, struct round *round, uint64_t now,
                 struct lease_update *update);
 
-/* Brings the next poll forward: the holder's key may be gone at a node. */
-void line_hint(struct lease *lease, const struct round *round);
+/*
+ * Takes a hint that the key has changed at the nodes of `round->changed`: asks for the place again
+ * when, with those, a quorum may grant it.
+ */
+void line_hint(struct lease *lease, const struct round *round, uint64_t now,
+               struct lease_update *update);
 
 /* Asks for the place again at once: the queue of a node may have begun anew. */
 void line_ask_again(struct lease *lease, const struct round *round, uint64_t now,

@@ -22,7 +22,7 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
     round->members = lists.now | lists.next;
     round->silent = round->members;
     round->awaited = awaited & round->members;
-    round->placed = round->pushed = round->ahead = 0;
+    round->placed = round->pushed = round->changed = round->ahead = 0;
     round->tallies[0] = tally_of(lists.now);
     round->tally_count = 1;
     if (is_joint) {
@@ -142,6 +142,7 @@ static bool record(struct round *round, uint32_t node, redlock_vote vote) {
     bool is_in_line = round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN;
     bool is_late = vote == REDLOCK_VOTE_GRANTED && !(round->silent >> node & 1) && !is_in_line;
     round->silent &= ~(UINT32_C(1) << node);
+    round->changed &= ~(UINT32_C(1) << node);
     round->votes[node] = (uint8_t)(is_late ? REDLOCK_VOTE_LATE : vote);
     if (round->verdict != ROUND_OPEN) {
         return false;

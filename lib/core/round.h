@@ -67,6 +67,7 @@ struct round {
     uint32_t awaited;             /* mask: the members that SETTLE waits for */
     uint32_t placed;              /* mask: QUEUE: members that have a place for the waiter */
     uint32_t pushed;              /* mask: QUEUE: members that granted by a push */
+    uint32_t changed;             /* mask: members whose key may have changed since they voted */
     uint32_t ahead;               /* QUEUE: the most waiters ahead at a member */
     struct permits *permits;      /* ACQUIRE of a permit: the free ones; else NULL */
     struct round_answer *answers; /* of members, by node */
@@ -109,6 +110,11 @@ bool round_awaits_push(const struct round *round, uint32_t node);
 
 /* Notes that a node from which a push is awaited leaves the key to anybody for `open_ms`. */
 void round_note_open(struct round *round, uint32_t node, uint32_t open_ms);
+
+/* Notes that the key may have changed at a node, a mask, until its next vote. */
+static inline void round_note_changed(struct round *round, uint32_t node) {
+    round->changed |= node & round->members;
+}
 
 /*
  * Records a grant that a node pushed from which one is awaited, with the value of the lock's

@@ -64,7 +64,7 @@ static void on_vote(void *owner, bool decided, redlock_vote vote) {
     } else if (is_of_use(&lock->flight->round, vote)) {
         locks_raise(lock, LOCK_LATE_VOTE);
     }
-    if (lock->flight->foreign != 0) {
+    if (lock->flight->unwatched != 0) {
         locks_raise(lock, LOCK_UNWATCHED);
     }
     if (lock->lease.state == LEASE_HELD && lock->events == 0) {
@@ -373,6 +373,9 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
         locks_raise(lock, LOCK_LATE_VOTE); /* news come before a late vote is dealt with */
     }
     if (update->watch) {
+        if (lock->flight != NULL) {
+            lock->flight->unwatched = lock->flight->foreign;
+        }
         locks_raise(lock, LOCK_UNWATCHED); /* likewise, and behind the topping up */
     }
     lock_set_alarm(lock);
@@ -580,9 +583,9 @@ static void watch(redlock_lock *lock) {
     const struct lease *lease = &lock->lease;
     struct flight *flight = lock->flight;
     uint32_t nodes = lease_is_held(lease) && lease->terms->watches ? lease->members : 0;
-    if (flight != NULL && flight->foreign != 0) {
-        nodes |= line_is_waiting(lease, &flight->round) ? flight->foreign : 0;
-        flight->foreign = 0;
+    if (flight != NULL && flight->unwatched != 0) {
+        nodes |= line_is_waiting(lease, &flight->round) ? flight->unwatched : 0;
+        flight->unwatched = 0;
     }
     watches_look(&lock->locks->watches, lock, nodes & members_all(lock->locks->members));
 }
@@ -608,7 +611,7 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
     } else if (event == LOCK_REQUEUED) {
         lease_requeue(&lock->lease, round, now, &update);
     } else if (event == LOCK_HINTED) {
-        lease_hint(&lock->lease, round, &update);
+        lease_hint(&lock->lease, round, now, &update);
     } else if (event == LOCK_LATE_VOTE) {
         bool was_unrenewed = lock->lease.is_unrenewed;
         lease_late_votes(&lock->lease, round, now, &update);

@@ -117,7 +117,10 @@ static void on_alarm(struct wheel_entry *alarm) {
     locks_raise(lock_of(alarm), LOCK_WOKEN);
 }
 
-static void on_hint(redlock_lock *lock) {
+static void on_hint(redlock_lock *lock, uint32_t node) {
+    if (lock->flight != NULL) {
+        round_note_changed(&lock->flight->round, node);
+    }
     locks_raise(lock, LOCK_HINTED);
 }
 

@@ -53,7 +53,7 @@ void watches_finish(struct watches *watches) {
 
 static void hint(struct watch *watch, uint32_t node) {
     watch->armed &= ~node;
-    watch->watches->listener->on_hint(watch->lock);
+    watch->watches->listener->on_hint(watch->lock, node);
 }
 
 static bool is_of(const struct watch *watch, const char *key, size_t length) {

@@ -21,8 +21,8 @@ LIST_HEAD(watch_list, watch);
 
 /* Callbacks to the owner of the watches, from the loop. */
 struct watches_listener {
-    /* The key of a lock may have changed at a node. */
-    void (*on_hint)(redlock_lock *lock);
+    /* The key of a lock may have changed at a node, a mask. */
+    void (*on_hint)(redlock_lock *lock, uint32_t node);
     /* A node may watch the key of a lock no more, or only from now on be able to. */
     void (*on_lapse)(redlock_lock *lock);
 };

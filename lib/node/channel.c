@@ -144,10 +144,9 @@ void channel_lacks_queue(struct channel *channel, const char *key) {
     char why[sizeof(channel->uplink.reason)];
     if (!channel->lacks_queue) {
         channel->lacks_queue = true;
-        snprintf(
-            why, sizeof(why),
-            "no place in line, the user needs +zadd, +zrange, +zrank, +zrem and ~%s" QUEUE_SUFFIX,
-            key);
+        snprintf(why, sizeof(why),
+                 "no place in line, the user needs +zadd, +zrange, +zrem and ~%s" QUEUE_SUFFIX,
+                 key);
         EMIT(&context_of(channel)->events, channel_refused, .node = channel->uplink.name,
              .why = why);
     }

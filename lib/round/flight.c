@@ -92,7 +92,7 @@ struct flight *flight_create(struct flights *flights, struct flight_listener lis
     flight->references = 1;
     flight->asked = flight->unconfirmed = 0;
     flight->is_void = flight->asks_for_place = false;
-    flight->foreign = 0;
+    flight->foreign = flight->unwatched = 0;
     flight->details = NULL;
     flight->tried = NULL;
     begin_round(flight, lists, permits);
@@ -181,7 +181,9 @@ static void note_place(struct flight *flight, struct node *node,
                        const struct reply_outcome *outcome) {
     if (outcome->has_place) {
         round_note_place(&flight->round, node->index, outcome->ahead);
-        flight->foreign |= outcome->is_foreign ? node_bit(node) : 0;
+        uint32_t foreign = outcome->is_foreign ? node_bit(node) : 0;
+        flight->foreign |= foreign;
+        flight->unwatched |= foreign;
     } else if (outcome->lacks_right) {
         channel_lacks_queue(&node->channel, flight->plan.key->bytes);
     }

@@ -98,6 +98,7 @@ struct flight {
     uint8_t pool;        /* of flights->pools */
     uint32_t asked;      /* mask: nodes whose replicas were asked */
     uint32_t foreign;    /* mask: QUEUE: nodes to watch: first in line behind another make */
+    uint32_t unwatched;  /* mask: of those, the ones that are to be asked to */
     struct flight_detail *details;
     struct flight *tried;           /* SETTLE: the failed try that it explains; or NULL */
     STAILQ_ENTRY(flight) sent_link; /* of the owner's list of rounds to be written */

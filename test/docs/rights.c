@@ -330,8 +330,8 @@ static bool is_place_told(struct run *run) {
 
     for (size_t i = 0; i < NODES; i++) {
         char *info = masters_query(run->masters, i, "INFO commandstats");
-        const char *ranks = strstr(info, "cmdstat_zrank:calls=");
-        is_told &= ranks != NULL && ranks[strlen("cmdstat_zrank:calls=")] != '0';
+        const char *counts = strstr(info, "cmdstat_zcount:calls=");
+        is_told &= counts != NULL && counts[strlen("cmdstat_zcount:calls=")] != '0';
         free(info);
     }
     return is_told;

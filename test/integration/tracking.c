@@ -408,6 +408,38 @@ static void a_client_of_another_make_that_leaves_wakes_the_first(void **state) {
     wait_line_over(f, KEY);
 }
 
+/* Masters that left the key to anybody have said so in the line, before the first. */
+static void so_does_one_that_got_it_when_it_was_anybodys(void **state) {
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < FIVE; i++) {
+        masters_query_integer(f->masters, i, "ZADD %s 0 %s", KEY "::queue", "open 1");
+    }
+    a_client_of_another_make_that_leaves_wakes_the_first(state);
+}
+
+/* The waiter learns of the first leaving so soon behind its ask that it waits before the next. */
+static void so_does_one_that_comes_back_at_once(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_unguarded(f);
+    redlock_request request = waiting_request(KEY);
+
+    rival_takes(f, 0, FIVE, KEY, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+    wait_watched(f, client, 1);
+    stop_time();
+    rival_frees(f, 0, FIVE, KEY);
+    rival_takes(f, 0, FIVE, KEY, LONG_TTL_MS);
+    pass_time(10); /* the least pause between two asks */
+    wait_watched(f, client, 2);
+    pass_time(250); /* the longest */
+    rival_frees(f, 0, FIVE, KEY);
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    resume_time();
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
 /* The holder tells the next itself. */
 static void a_client_of_our_make_is_not_watched(void **state) {
     struct fixture *f = *state;
@@ -476,6 +508,8 @@ int main(void) {
         ON_FIVE_MASTERS(a_very_long_key_is_not_watched),
         ON_FIVE_MASTERS(who_does_not_ask_pays_nothing),
         ON_FIVE_MASTERS(a_client_of_another_make_that_leaves_wakes_the_first),
+        ON_FIVE_MASTERS(so_does_one_that_got_it_when_it_was_anybodys),
+        ON_FIVE_MASTERS(so_does_one_that_comes_back_at_once),
         ON_FIVE_MASTERS(a_client_of_our_make_is_not_watched),
         LACK("without_client_id", "-client|id", "the user needs +client|id"),
         LACK("without_client_tracking", "-client|tracking", "the user needs +client|tracking"),

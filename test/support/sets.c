@@ -100,11 +100,3 @@ const struct member *set_next(const struct set *set, const struct member *last) 
     }
     return next;
 }
-
-unsigned set_rank(const struct set *set, const struct member *member) {
-    unsigned rank = 0;
-    for (unsigned i = 0; i < set->count; i++) {
-        rank += is_before(&set->list[i], member);
-    }
-    return rank;
-}

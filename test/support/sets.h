@@ -40,9 +40,6 @@ unsigned set_count_from(const struct set *set, int64_t score);
  */
 const struct member *set_next(const struct set *set, const struct member *last);
 
-/* Returns the number of members before this one. */
-unsigned set_rank(const struct set *set, const struct member *member);
-
 /* Returns the member with the largest score; NULL when the set is empty. */
 const struct member *set_last(const struct set *set);
 

@@ -229,26 +229,26 @@ static struct reply run_zremrangebyscore(struct store *store, const struct words
     return key == NULL ? refusal : has_lost(store, words, set_remove_up_to(&key->set, most));
 }
 
-/* ZCOUNT key least +inf */
+/* ZCOUNT key least +inf, or ZCOUNT key least (end */
 static struct reply run_zcount(struct store *store, const struct words *words) {
     struct reply refusal;
     int64_t least;
+    int64_t end = INT64_MAX;
     const struct store_key *key = find_set(store, words, &refusal);
-    if (!read_score(&words->word[2], &least) || !word_is(&words->word[3], "+inf")) {
+    struct word most = words->word[3];
+    bool has_end = most.length > 0 && most.text[0] == '(';
+    if (has_end) {
+        most = (struct word){.text = most.text + 1, .length = most.length - 1};
+    }
+    if (!read_score(&words->word[2], &least) || !read_score(&most, &end) ||
+        (!has_end && end != INT64_MAX)) {
         return error("ERR min or max is not a float");
     }
-    return key == NULL ? refusal : integer(set_count_from(&key->set, least));
-}
-
-/* ZRANK key member */
-static struct reply run_zrank(struct store *store, const struct words *words) {
-    struct reply refusal;
-    const struct store_key *key = find_set(store, words, &refusal);
-    const struct member *member = key != NULL ? set_find(&key->set, &words->word[2]) : NULL;
-    if (member == NULL) {
-        return refusal.type == REPLY_ERROR ? refusal : nil();
+    if (key == NULL) {
+        return refusal;
     }
-    return integer(set_rank(&key->set, member));
+    unsigned beyond = has_end ? set_count_from(&key->set, end) : 0;
+    return integer(set_count_from(&key->set, least) - beyond);
 }
 
 /* EXISTS key... */
@@ -397,7 +397,6 @@ struct reply store_run(struct store *store, const struct words *words) {
         {"ZADD", "zadd", 4, run_zadd},
         {"ZSCORE", "zscore", 3, run_zscore},
         {"ZREM", "zrem", 3, run_zrem},
-        {"ZRANK", "zrank", 3, run_zrank},
         {"EXISTS", "exists", 2, run_exists},
         {"ZREMRANGEBYSCORE", "zremrangebyscore", 4, run_zremrangebyscore},
         {"ZCOUNT", "zcount", 4, run_zcount},

@@ -216,42 +216,104 @@ static void test_a_poll_comes_when_the_holder_has_expired(void **state) {
     assert_int_equal(rig.lease.tries, 1);
 }
 
-/* The holder's key may be gone: the place is asked for at once, but not twice in 10 ms. */
-static void test_a_hint_brings_the_poll_forward(void **state) {
+/* The holder frees its keys one by one: the place is asked for when a quorum is free. */
+static void test_hints_of_a_quorum_bring_the_poll_forward(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = line_terms();
     start_queued(&rig, &terms, 0);
-    rig_hint(&rig);
+    uint64_t poll_at = rig.lease.wake_at;
+    rig_pass(&rig, MS(11));
+    rig_hint_of(&rig, 0);
+    rig_hint_of(&rig, 3);
+    rig_hint_of(&rig, 3); /* once more */
     assert_nothing_sent(&rig);
-    assert_int_equal(rig.lease.wake_at, T0 + MS(10));
-    rig_hint(&rig); /* of another node */
-    assert_int_equal(rig.lease.wake_at, T0 + MS(10));
-    rig_wake_on_time(&rig);
+    assert_int_equal(rig.lease.wake_at, poll_at);
+    rig_hint_of(&rig, 1);
     assert_sent(&rig, ROUND_QUEUE);
     assert_true(rig.update.keeps_token);
 }
 
-/* The answers of this round may be older than the change that was told meanwhile. */
-static void test_a_hint_during_a_poll_brings_the_next_one_forward(void **state) {
+static void test_grants_count_with_hints(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = line_terms();
+    rig_start(&rig, &terms, 1);
+    place(&rig, 0);
+    rig_pass(&rig, MS(11));
+    rig_push(&rig, 0, rig.now + MS(900));
+    rig_push(&rig, 1, rig.now + MS(900));
+    assert_nothing_sent(&rig);
+    rig_hint_of(&rig, 4);
+    assert_sent(&rig, ROUND_QUEUE);
+}
+
+/* Within 10 ms behind an ask a hint has the key looked at when they are over: it may be taken. */
+static void test_an_early_hint_has_the_key_looked_at(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = line_terms();
+    start_queued(&rig, &terms, 0);
+    uint64_t poll_at = rig.lease.wake_at;
+    for (uint32_t node = 0; node < 5; node++) {
+        rig_hint_of(&rig, node);
+    }
+    assert_nothing_sent(&rig);
+    assert_int_equal(rig.lease.wake_at, T0 + MS(10));
+    assert_false(rig.update.watch);
+    rig_wake_on_time(&rig);
+    assert_nothing_sent(&rig);
+    assert_true(rig.update.watch);
+    assert_int_equal(rig.lease.wake_at, poll_at);
+    rig_hint_of(&rig, 2); /* the look's answer: the key is free */
+    assert_sent(&rig, ROUND_QUEUE);
+}
+
+/* An answer may be older than the change that was told before it came: the key is looked at. */
+static void test_a_hint_during_a_poll_has_the_key_looked_at(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = line_terms();
     start_queued(&rig, &terms, 0);
     rig_pass(&rig, MS(500));
-    rig_hint(&rig);
-    rig_wake(&rig);
-    assert_sent(&rig, ROUND_QUEUE);
-    uint64_t asked_at = rig.now;
-    rig_hint(&rig);
-    assert_state(&rig, LEASE_ACQUIRING);
-    for (uint32_t node = 0; node < 5; node++) {
-        round_note_place(&rig.round, node, 0);
-        round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
+    for (uint32_t node = 0; node < 3; node++) {
+        rig_hint_of(&rig, node);
     }
-    rig_late_votes(&rig);
-    assert_state(&rig, LEASE_QUEUED);
-    assert_int_equal(rig.lease.wake_at, asked_at + MS(20)); /* the pauses double */
+    assert_sent(&rig, ROUND_QUEUE);
+    rig_hint_of(&rig, 1);
+    assert_state(&rig, LEASE_ACQUIRING);
+    assert_int_equal(rig.round.changed, 1 << 1);
+    place(&rig, 0);
+    assert_int_equal(rig.round.changed, 0);
+    assert_int_equal(rig.lease.wake_at, rig.lease.asked_at + MS(20)); /* the pauses double */
+    rig_wake_on_time(&rig);
+    assert_nothing_sent(&rig);
+    assert_true(rig.update.watch);
+}
+
+/* A server that hints without end is asked four times a second in the end; a poll ends that. */
+static void test_hints_without_end_in_line_are_followed_seldom(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = line_terms();
+    start_queued(&rig, &terms, 0);
+    uint64_t pause = MS(10);
+    for (unsigned i = 0; i < 20; i++) {
+        uint64_t pause_end = rig.lease.asked_at + pause;
+        rig_pass(&rig, pause_end - 1 - rig.now);
+        rig_hint_of(&rig, 4);
+        assert_nothing_sent(&rig);
+        rig_wake_on_time(&rig);
+        assert_int_equal(rig.now, pause_end);
+        rig_hint_of(&rig, 0);
+        rig_hint_of(&rig, 1);
+        assert_sent(&rig, ROUND_QUEUE);
+        place(&rig, 0);
+        pause = nanos_min(2 * pause, MS(250));
+    }
+    rig_wake_on_time(&rig);
+    assert_sent(&rig, ROUND_QUEUE);
+    assert_int_equal(rig.lease.hints, 0);
 }
 
 static void test_who_stands_further_back_polls_less(void **state) {
@@ -727,8 +789,11 @@ int main(void) {
         cmocka_unit_test(test_who_stands_further_back_polls_less),
         cmocka_unit_test(test_a_line_that_stops_is_looked_at_soon),
         cmocka_unit_test(test_answers_behind_a_quorum_of_them_count),
-        cmocka_unit_test(test_a_hint_brings_the_poll_forward),
-        cmocka_unit_test(test_a_hint_during_a_poll_brings_the_next_one_forward),
+        cmocka_unit_test(test_hints_of_a_quorum_bring_the_poll_forward),
+        cmocka_unit_test(test_grants_count_with_hints),
+        cmocka_unit_test(test_an_early_hint_has_the_key_looked_at),
+        cmocka_unit_test(test_a_hint_during_a_poll_has_the_key_looked_at),
+        cmocka_unit_test(test_hints_without_end_in_line_are_followed_seldom),
         cmocka_unit_test(test_a_key_that_is_left_to_anybody_is_asked_for_afterwards),
         cmocka_unit_test(test_so_is_one_whose_message_overtakes_the_answer),
         cmocka_unit_test(test_without_places_polls_are_retries),

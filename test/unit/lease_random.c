@@ -145,7 +145,7 @@ static void happen(struct dice *dice, struct rig *rig) {
     } else if (one_in(dice, 4)) {
         rig_wake(rig);
     } else if (one_in(dice, 20)) {
-        rig_hint(rig);
+        rig_hint_of(rig, (uint32_t)below(dice, 5));
     } else if (rig->round.kind == ROUND_QUEUE && one_in(dice, 2)) {
         push(dice, rig);
     } else {

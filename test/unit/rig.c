@@ -293,9 +293,14 @@ void rig_hurry_by(struct rig *rig, uint32_t up) {
     carry_out(rig, before);
 }
 
+void rig_hint_of(struct rig *rig, uint32_t node) {
+    round_note_changed(&rig->round, UINT32_C(1) << node);
+    rig_hint(rig);
+}
+
 void rig_hint(struct rig *rig) {
     enum lease_state before = rig->lease.state;
-    lease_hint(&rig->lease, &rig->round, &rig->update);
+    lease_hint(&rig->lease, &rig->round, rig->now, &rig->update);
     carry_out(rig, before);
 }
 

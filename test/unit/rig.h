@@ -81,6 +81,8 @@ void rig_hurry(struct rig *rig); /* all nodes are up */
 void rig_hurry_by(struct rig *rig, uint32_t up);
 
 /* Tells the lease that the key may have changed at a node. */
+/* Hints that the key may have changed: at a node, or at nodes that were noted. */
+void rig_hint_of(struct rig *rig, uint32_t node);
 void rig_hint(struct rig *rig);
 
 redlock_status rig_cancel(struct rig *rig);

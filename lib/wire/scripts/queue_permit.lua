@@ -31,7 +31,7 @@ local function place(line, entry, value, ticket)
   redis.call('pexpire', line, '@QUEUE_LIFE@')
   flag()
   if added == 1 then leave_line(line, value, ticket, entry) end
-  local ahead = redis.pcall('zrank', line, entry)
+  local ahead = redis.pcall('zcount', line, '-inf', '(' .. ticket)
   return 'q' .. text(type(ahead) == 'number' and ahead or 0)
 end
 

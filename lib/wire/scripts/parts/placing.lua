@@ -4,7 +4,8 @@
 --@include parts/refusal.lua
 
 -- Gives the waiter a place, if the caller has the rights for that: also those to look at the queue
--- and to leave it. Returns what an answer of h says of the place.
+-- and to leave it. Returns what an answer of h says of the place: those of smaller tickets are ahead,
+-- but not "open <ms>", and not a token of the waiter's own that it is about to give up.
 local function place(key, token, ticket, entry)
   local queue = queue_of(key)
   if channel == '' then return '' end
@@ -17,7 +18,7 @@ local function place(key, token, ticket, entry)
   redis.call('pexpire', queue, '@QUEUE_LIFE@')
   flag()
   drop(key, token, before, entry)
-  local ahead = redis.pcall('zrank', queue, entry)
+  local ahead = redis.pcall('zcount', queue, 1, '(' .. ticket)
   return 'q' .. string.format('%.0f', type(ahead) == 'number' and ahead or 0)
 end
 
