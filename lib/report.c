@@ -131,9 +131,19 @@ static uint64_t patience_ms(const redlock_lock *lock) {
                                                   : 0);
 }
 
+#define BEHIND(what) what ": no node was asked, for another request of the client is served first"
+
+/* Returns whether the request stands, or stood until its end, behind another one of its client. */
+static bool is_behind_another(const struct lease *lease) {
+    return lease->tries == 0 && !lease->was_acquired;
+}
+
 const char *redlock_explain(const redlock_lock *lock) {
     if (lock == NULL) {
         return "no lock";
+    }
+    if (is_behind_another(&lock->lease)) {
+        return lock->lease.told_at != 0 ? BEHIND("not acquired") : BEHIND("not acquired yet");
     }
     struct locks *locks = lock->locks;
     const struct lease *lease = &lock->lease;

@@ -132,6 +132,7 @@ static void a_wait_that_is_over_leaves_no_place(void **state) {
     pass_time(PATIENT_MS);
     assert_int_equal(await(f, call), REDLOCK_EHELD);
     assert_int_equal(await(f, behind), REDLOCK_EHELD);
+    assert_non_null(strstr(behind->why, "another request of the client is served first"));
     wait_in_line(f, KEY, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_line_over(f, KEY);
