@@ -17,12 +17,14 @@ redlock_status handle_acquire(struct locks *locks, const redlock_request *reques
                               redlock_cb *on_acquired, void *arg, redlock_lock **handle) {
     struct context *context = locks->context;
     redlock_request checked;
-    redlock_status status =
-        options_read_request(request, &context->options, &checked, &context->refusal);
+    bool is_like_latest = latest_is_like(&locks->latest, request);
+    redlock_status status = is_like_latest ? options_read_key(request, &checked, &context->refusal)
+                                           : options_read_request(request, &context->options,
+                                                                  &checked, &context->refusal);
     if (status != REDLOCK_OK) {
         return status;
     }
-    redlock_lock *lock = locks_create(locks, &checked, on_acquired, arg);
+    redlock_lock *lock = locks_create(locks, &checked, is_like_latest, on_acquired, arg);
     if (lock == NULL) {
         return refuse(context, REDLOCK_ENOMEM, "out of memory");
     }

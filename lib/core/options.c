@@ -384,6 +384,12 @@ redlock_status options_read_request(const redlock_request *given, const redlock_
                              request->min_validity_ms, error);
 }
 
+redlock_status options_read_key(const redlock_request *given, redlock_request *request,
+                                redlock_error *error) {
+    *request = *given;
+    return options_check_key("key", request->key, &request->key_length, error);
+}
+
 struct lease_terms options_terms(const redlock_options *options, const redlock_request *request) {
     uint64_t wait_ms = request->wait_ms;
     return (struct lease_terms){

@@ -30,6 +30,10 @@ const char *options_key(const redlock_request *request, size_t index, size_t *le
 redlock_status options_read_request(const redlock_request *given, const redlock_options *options,
                                     redlock_request *request, redlock_error *error);
 
+/* options_read_request for a request with one key, of which all else has been checked before. */
+redlock_status options_read_key(const redlock_request *given, redlock_request *request,
+                                redlock_error *error);
+
 /*
  * Checks that a TTL leaves more validity than the least asked for, and that TTL and lock-delay
  * together are within the client's bound. A refusal names the field `ttl_ms`.

@@ -170,6 +170,7 @@ bool locks_init(struct locks *locks, struct context *context, struct members *me
     watches_init(&locks->watches, &context->allocator, members, &watches_listener);
     lines_init(&locks->lines, context);
     terms_init(&locks->terms, &context->allocator);
+    locks->latest.terms = NULL;
     return alarms_init(&locks->alarms, &context->loop, instant, on_alarm);
 }
 
@@ -202,6 +203,9 @@ void locks_finish(struct locks *locks) {
     waiters_finish(&locks->waiters);
     watches_finish(&locks->watches);
     lines_finish(&locks->lines);
+    if (locks->latest.terms != NULL) {
+        terms_drop(&locks->terms, locks->latest.terms);
+    }
     terms_finish(&locks->terms);
     pool_finish(&locks->waits);
     pool_finish(&locks->pool);
@@ -233,14 +237,18 @@ static unsigned features_of(const redlock_request *request) {
     return features;
 }
 
+/* Returns whether a queue's messages can hold a key. */
+static bool is_short(const struct key *key) {
+    return key_pushed_length(key) <= WAITERS_KEY_MAX;
+}
+
 /* Returns the terms of a request for a key; NULL when out of memory. */
 static const struct lease_terms *hold_terms(struct locks *locks, const redlock_request *request,
                                             const struct kind *kind, const struct key *key) {
     struct context *context = locks->context;
     struct lease_terms terms = options_terms(&context->options, request);
     terms.seed = &context->seed;
-    terms.queues =
-        terms.queues && kind->queue != SCRIPT_NONE && key_pushed_length(key) <= WAITERS_KEY_MAX;
+    terms.queues = terms.queues && kind->queue != SCRIPT_NONE && is_short(key);
     return terms_hold(&locks->terms, &terms);
 }
 
@@ -257,30 +265,45 @@ static bool create_wait(redlock_lock *lock) {
     return lock->wait != NULL;
 }
 
-/* Sets up a lock that is nothing but its alarm. Returns false when out of memory. */
-static bool set_up_lock(redlock_lock *lock, const redlock_request *request) {
+/* Works out the kind and the terms of a lock with a key. Returns false when out of memory. */
+static bool set_terms(redlock_lock *lock, const redlock_request *request) {
     struct locks *locks = lock->locks;
     const struct kind *kind = kind_of(features_of(request));
     assert(kind != NULL); /* options_read_request refuses all other combinations */
     lock->kind = (uint8_t)kind_number(kind);
+    lock->lease.terms = hold_terms(locks, request, kind, lock->key);
+    if (lock->lease.terms != NULL && request->keys == NULL && is_short(lock->key)) {
+        latest_note(&locks->latest, &locks->terms, request, lock->lease.terms, lock->kind);
+    }
+    return lock->lease.terms != NULL;
+}
+
+/* Sets up a lock that is nothing but its alarm. Returns false when out of memory. */
+static bool set_up_lock(redlock_lock *lock, const redlock_request *request, bool is_like_latest) {
+    struct locks *locks = lock->locks;
     lock->wait = NULL;
     lock->lease.terms = NULL;
     lock->key = create_keys(&locks->context->keys, request);
     if (lock->key == NULL) {
         return false;
     }
-    lock->lease.terms = hold_terms(locks, request, kind, lock->key);
-    return lock->lease.terms != NULL && create_wait(lock);
+    if (is_like_latest && is_short(lock->key)) {
+        lock->kind = locks->latest.kind;
+        lock->lease.terms = terms_share(locks->latest.terms);
+    } else if (!set_terms(lock, request)) {
+        return false;
+    }
+    return create_wait(lock);
 }
 
-redlock_lock *locks_create(struct locks *locks, const redlock_request *request,
+redlock_lock *locks_create(struct locks *locks, const redlock_request *request, bool is_like_latest,
                            redlock_cb *on_acquired, void *arg) {
     redlock_lock *lock = pool_take(&locks->pool);
     if (lock == NULL) {
         return NULL;
     }
     lock->locks = locks;
-    if (!set_up_lock(lock, request)) {
+    if (!set_up_lock(lock, request, is_like_latest)) {
         lock_free(lock);
         return NULL;
     }

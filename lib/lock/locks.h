@@ -8,9 +8,9 @@
 #include "base/pool.h"
 #include "lock/alarms.h"
 #include "lock/counts.h"
+#include "lock/latest.h"
 #include "lock/lines.h"
 #include "lock/lock_state.h"
-#include "lock/terms.h"
 #include "lock/waiters.h"
 #include "lock/watches.h"
 #include "node/context.h"
@@ -45,6 +45,7 @@ struct locks {
     struct watches watches;
     struct lines lines;
     struct terms_table terms;
+    struct latest latest;
     struct locks_back back[REDLOCK_MAX_NODES];
     struct counts counts;
     const redlock_lock *in_turn; /* the lock whose turn it is: not put in `ready`; or NULL */
@@ -57,8 +58,11 @@ bool locks_init(struct locks *locks, struct context *context, struct members *me
                 struct rounds *rounds);
 void locks_finish(struct locks *locks);
 
-/* Creates a lock from a checked request; its lease is not begun. Returns NULL without memory. */
-redlock_lock *locks_create(struct locks *locks, const redlock_request *request,
+/*
+ * Creates a lock from a checked request, which may be known to be like the latest; its lease is not
+ * begun. Returns NULL without memory.
+ */
+redlock_lock *locks_create(struct locks *locks, const redlock_request *request, bool is_like_latest,
                            redlock_cb *on_acquired, void *arg);
 
 /*

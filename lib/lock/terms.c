@@ -64,8 +64,17 @@ const struct lease_terms *terms_hold(struct terms_table *table, const struct lea
     return &kept->terms;
 }
 
+static struct terms *kept_of(const struct lease_terms *terms) {
+    return (struct terms *)(void *)((char *)terms - offsetof(struct terms, terms));
+}
+
+const struct lease_terms *terms_share(const struct lease_terms *terms) {
+    kept_of(terms)->references++;
+    return terms;
+}
+
 void terms_drop(struct terms_table *table, const struct lease_terms *terms) {
-    struct terms *kept = (struct terms *)(void *)((char *)terms - offsetof(struct terms, terms));
+    struct terms *kept = kept_of(terms);
     if (--kept->references == 0) {
         LIST_REMOVE(kept, link);
         pool_put(&table->pool, kept);

@@ -32,6 +32,9 @@ void terms_finish(struct terms_table *table);
  */
 const struct lease_terms *terms_hold(struct terms_table *table, const struct lease_terms *terms);
 
+/* Returns `terms`, which the table returned before, with one more reference. */
+const struct lease_terms *terms_share(const struct lease_terms *terms);
+
 void terms_drop(struct terms_table *table, const struct lease_terms *terms);
 
 #endif
