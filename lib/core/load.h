@@ -42,6 +42,9 @@ load_share(const struct load *load, const struct load_bounds *bounds, enum load_
 /* Returns whether one more command has room; a refusal is noted for load_remove. */
 static inline bool load_has_room(struct load *load, const struct load_bounds *bounds,
                                  enum load_claim claim, size_t length) {
+    if (load->commands < bounds->commands / 2 && load->bytes + length <= bounds->bytes / 2) {
+        return true; /* whatever the claim: the least share is larger */
+    }
     struct load_bounds share = load_share(load, bounds, claim);
     if (claim == LOAD_OWN ||
         (load->commands < share.commands && load->bytes + length <= share.bytes)) {

@@ -242,7 +242,30 @@ uint32_t round_free_in_ms(const struct round *round) {
     return within;
 }
 
+/* Records the first vote of a node in an ACQUIRE, a grant: it can only make it a yes. */
+static bool record_grant(struct round *round, uint32_t node) {
+    round->silent &= ~(UINT32_C(1) << node);
+    round->votes[node] = REDLOCK_VOTE_GRANTED;
+    if (round->verdict != ROUND_OPEN) {
+        return false;
+    }
+    bool is_yes = true;
+    for (unsigned i = 0; i < round->tally_count; i++) {
+        struct tally *tally = &round->tallies[i];
+        uint32_t is_member = tally->members >> node & 1;
+        tally->silent -= is_member;
+        tally->granted += is_member;
+        is_yes &= quorum_is_reached(tally->size, tally->granted);
+    }
+    round->verdict = is_yes ? ROUND_YES : ROUND_OPEN;
+    return is_yes;
+}
+
 bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
+    if (round->kind == ROUND_ACQUIRE && (round->silent >> node & 1) &&
+        (fence | round->answered) == 0) {
+        return record_grant(round, node);
+    }
     if (!may_vote(round, node)) {
         return false;
     }

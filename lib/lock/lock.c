@@ -95,20 +95,20 @@ static uint64_t placed_as(const redlock_lock *lock) {
     return lock->wait != NULL ? lock->wait->placed : 0;
 }
 
-/* Returns the plan of a round, as far as it is common to all kinds of rounds, for a token. */
-static struct flight_plan plan_round(const redlock_lock *lock, const char *token,
-                                     enum round_kind round, uint64_t ttl, uint64_t now) {
+/* Plans a round for a token, as far as the plan is common to all kinds of rounds. */
+static void plan_round(struct flight_plan *plan, const redlock_lock *lock, const char *token,
+                       enum round_kind round, uint64_t ttl, uint64_t now) {
     const struct lease *lease = &lock->lease;
-    return (struct flight_plan){.round = round,
-                                .request = lock->request,
-                                .kind = lock_kind(lock),
-                                .key = lock->key,
-                                .token = token,
-                                .now = now,
-                                .nodes = members_all(lock->locks->members),
-                                .ttl = ttl,
-                                .node_ttl = nanos_add(ttl, lease->terms->lock_delay),
-                                .fence = lease->fence};
+    *plan = (struct flight_plan){.round = round,
+                                 .request = lock->request,
+                                 .kind = lock_kind(lock),
+                                 .key = lock->key,
+                                 .token = token,
+                                 .now = now,
+                                 .nodes = members_all(lock->locks->members),
+                                 .ttl = ttl,
+                                 .node_ttl = nanos_add(ttl, lease->terms->lock_delay),
+                                 .fence = lease->fence};
 }
 
 /* Completes the plan of a try. */
@@ -141,18 +141,18 @@ static void plan_release(const redlock_lock *lock, uint32_t awaited, struct flig
     plan->stay_until = plan->round == ROUND_RELEASE ? lease->holding.stay_until : 0;
 }
 
-static struct flight_plan plan_of(const redlock_lock *lock, const char *token,
-                                  const struct lease_update *update, uint64_t now) {
-    struct flight_plan plan = plan_round(lock, token, update->round, update->ttl, now);
+/* Plans the round of an update for a token. */
+static void plan_update(struct flight_plan *plan, const redlock_lock *lock, const char *token,
+                        const struct lease_update *update, uint64_t now) {
+    plan_round(plan, lock, token, update->round, update->ttl, now);
     if (update->round == ROUND_RELEASE || update->round == ROUND_SETTLE) {
-        plan_release(lock, update->awaited, &plan);
+        plan_release(lock, update->awaited, plan);
     } else {
-        plan.replicas = lock->lease.terms->replicas;
+        plan->replicas = lock->lease.terms->replicas;
     }
     if (update->round == ROUND_ACQUIRE || update->round == ROUND_QUEUE) {
-        plan_try(lock, update, &plan);
+        plan_try(lock, update, plan);
     }
-    return plan;
 }
 
 /* Makes a flight the lock's latest one, and drops the events of the one before. */
@@ -254,7 +254,8 @@ static bool begin_round(redlock_lock *lock, const struct lease_update *update, u
     } else {
         token_unpack(unpacked, lock->token);
     }
-    struct flight_plan plan = plan_of(lock, token, update, now);
+    struct flight_plan plan;
+    plan_update(&plan, lock, token, update, now);
     struct flight *flight = round_plan(rounds, (struct flight_listener){on_vote, lock}, &plan);
     if (flight == NULL) {
         return false;
@@ -273,7 +274,8 @@ static bool begin_round(redlock_lock *lock, const struct lease_update *update, u
 static void top_up(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
     char token[TOKEN_LENGTH + 1];
     token_unpack(token, lock->token);
-    struct flight_plan plan = plan_round(lock, token, ROUND_ACQUIRE, update->top_up_ttl, now);
+    struct flight_plan plan;
+    plan_round(&plan, lock, token, ROUND_ACQUIRE, update->top_up_ttl, now);
     plan.nodes = update->top_up;
     if (plan.ttl >= NANOS_PER_MS) {
         round_send_unattended(lock->locks->rounds, &plan);

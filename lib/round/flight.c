@@ -170,12 +170,6 @@ static void owe(const struct flight *flight, struct node *node, redlock_vote vot
                                   .stay_until = plan->stay_until});
 }
 
-static bool count(struct round *round, uint32_t node, const struct reply_outcome *outcome) {
-    return outcome->vote == REDLOCK_VOTE_GRANTED
-               ? round_grant(round, node, outcome->fence)
-               : round_vote(round, node, outcome->vote, outcome->other_ttl_ms);
-}
-
 /* Notes a place in line; the DENIED that tells of it follows. */
 static void note_place(struct flight *flight, struct node *node,
                        const struct reply_outcome *outcome) {
@@ -226,17 +220,29 @@ static void tell(const struct flight *flight, bool decided, redlock_vote vote) {
     }
 }
 
-static void cast(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
-                 const char *detail) {
-    if (outcome->vote != REDLOCK_VOTE_GRANTED) {
-        note_permits(flight, node, outcome);
-        note_place(flight, node, outcome);
-    }
-    bool decided = count(&flight->round, node->index, outcome);
-    node->votes[flight->round.votes[node->index]]++;
+/* Counts a vote that was recorded, for the statistics of its node, and tells of it as an event. */
+static void note_vote(const struct flight *flight, struct node *node, bool decided) {
+    redlock_vote vote = (redlock_vote)flight->round.votes[node->index];
+    node->votes[vote]++;
     if (flight->flights->context->events.wanted & VOTE_EVENTS) {
-        emit_vote(flight, node, (redlock_vote)flight->round.votes[node->index], decided);
+        emit_vote(flight, node, vote, decided);
     }
+}
+
+/* Most votes are this one, and tell nothing else. */
+static void cast_grant(struct flight *flight, struct node *node, uint64_t fence) {
+    bool decided = round_grant(&flight->round, node->index, fence);
+    note_vote(flight, node, decided);
+    tell(flight, decided, REDLOCK_VOTE_GRANTED);
+}
+
+static __attribute__((noinline)) void cast_other(struct flight *flight, struct node *node,
+                                                 const struct reply_outcome *outcome,
+                                                 const char *detail) {
+    note_permits(flight, node, outcome);
+    note_place(flight, node, outcome);
+    bool decided = round_vote(&flight->round, node->index, outcome->vote, outcome->other_ttl_ms);
+    note_vote(flight, node, decided);
     if (detail != NULL && detail[0] != '\0') {
         note_detail(flight, node->index, detail);
     }
@@ -245,6 +251,15 @@ static void cast(struct flight *flight, struct node *node, const struct reply_ou
         owe(flight, node, outcome->vote);
     }
     tell(flight, decided, outcome->vote);
+}
+
+static void cast(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
+                 const char *detail) {
+    if (outcome->vote == REDLOCK_VOTE_GRANTED) {
+        cast_grant(flight, node, outcome->fence);
+    } else {
+        cast_other(flight, node, outcome, detail);
+    }
 }
 
 /* Returns whether a grant counts. Otherwise the key may stand at the node all the same. */
@@ -378,9 +393,9 @@ uint32_t flight_prepare_take(struct flight *flight) {
     uint32_t rest = flight->round.members;
     uint32_t takers = 0;
     struct node *node;
-    /* Answers come in order: the trust of each node is current before the node can grant. */
-    members_beat(members, flight->round.start, GUARD_BEAT_NANOS);
     while ((node = members_take(members, &rest)) != NULL) {
+        /* Answers come in order: the node's trust is current before it can grant. */
+        node_beat(node, flight->round.start, GUARD_BEAT_NANOS);
         if (node_is_twin(node)) { /* the key that we take at its twin would deny the command */
             vote_untrusted(flight, node, guard_look(&node->guard));
         } else if (flight->plan.nodes & node_bit(node)) {

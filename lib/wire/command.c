@@ -8,8 +8,18 @@
 /* The most bytes of a header. */
 #define HEADER_MAX (1 + DECIMAL_MAX + 2)
 
+/* The most bytes of a text of so many bytes. */
+#define BULK_MAX(length) (HEADER_MAX + (length) + 2)
+
 /* Writes `value` at `out` and returns the end. */
 static char *decimal(char *out, uint64_t value) {
+    if (value < 100) { /* most lengths */
+        if (value >= 10) {
+            *out++ = (char)('0' + value / 10);
+        }
+        *out++ = (char)('0' + value % 10);
+        return out;
+    }
     char digits[DECIMAL_MAX];
     char *first = digits + sizeof(digits);
     while (value >= 10) {
@@ -21,6 +31,12 @@ static char *decimal(char *out, uint64_t value) {
         *out++ = *first++;
     }
     return out;
+}
+
+/* Writes `length` bytes at `out` and returns the end. */
+static inline char *put(char *out, const char *data, size_t length) {
+    memcpy(out, data, length);
+    return out + length;
 }
 
 /* Writes "*count\r\n" or "$length\r\n" at `out` and returns the end. */
@@ -43,24 +59,28 @@ static void header(struct bytes *out, char kind, uint64_t value) {
 static void bulk_joined(struct bytes *out, struct script_name one, struct script_name two,
                         struct script_name three) {
     size_t length = one.length + two.length + three.length;
-    char *start = bytes_reserve(out, HEADER_MAX + length + 2);
+    char *start = bytes_reserve(out, BULK_MAX(length));
     if (start != NULL) {
         char *end = put_header(start, '$', length);
-        memcpy(end, one.bytes, one.length);
-        memcpy(end + one.length, two.bytes, two.length);
-        memcpy(end + one.length + two.length, three.bytes, three.length);
-        memcpy(end + length, "\r\n", 2);
-        out->length += (size_t)(end - start) + length + 2;
+        end = put(end, one.bytes, one.length);
+        end = put(end, two.bytes, two.length);
+        end = put(end, three.bytes, three.length);
+        end = put(end, "\r\n", 2);
+        out->length += (size_t)(end - start);
     }
 }
 
+/* Writes "$length\r\n", the bytes, and "\r\n" at `out` and returns the end. */
+static inline char *put_bulk(char *out, const char *data, size_t length) {
+    out = put_header(out, '$', length);
+    out = put(out, data, length);
+    return put(out, "\r\n", 2);
+}
+
 static void bulk(struct bytes *out, const char *data, size_t length) {
-    char *start = bytes_reserve(out, HEADER_MAX + length + 2);
+    char *start = bytes_reserve(out, BULK_MAX(length));
     if (start != NULL) {
-        char *end = put_header(start, '$', length);
-        memcpy(end, data, length);
-        memcpy(end + length, "\r\n", 2);
-        out->length += (size_t)(end - start) + length + 2;
+        out->length += (size_t)(put_bulk(start, data, length) - start);
     }
 }
 
@@ -85,15 +105,32 @@ static void bulk_value(struct bytes *out, const char *token, const char *owner) 
     }
 }
 
+/* With room for all of it made once: this is the command that most others wait for. */
 void command_set(struct bytes *out, const char *key, size_t key_length, const char *token,
                  const char *owner, uint64_t ttl_ms) {
-    static const char start[] = "*6\r\n$3\r\nSET\r\n";
-    static const char options[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
-    bytes_append(out, start, sizeof(start) - 1);
-    bulk(out, key, key_length);
-    bulk_value(out, token, owner);
-    bytes_append(out, options, sizeof(options) - 1);
-    bulk_number(out, ttl_ms);
+    static const char before[] = "*6\r\n$3\r\nSET\r\n";
+    static const char behind[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
+    char digits[DECIMAL_MAX];
+    size_t owner_length = strlen(owner);
+    size_t value_length = TOKEN_LENGTH + (owner_length > 0 ? 1 + owner_length : 0);
+    char *start =
+        bytes_reserve(out, sizeof(before) + BULK_MAX(key_length) + BULK_MAX(value_length) +
+                               sizeof(behind) + BULK_MAX(DECIMAL_MAX));
+    if (start == NULL) {
+        return;
+    }
+    char *end = put(start, before, sizeof(before) - 1);
+    end = put_bulk(end, key, key_length);
+    end = put_header(end, '$', value_length);
+    end = put(end, token, TOKEN_LENGTH);
+    if (owner_length > 0) {
+        *end++ = '/';
+        end = put(end, owner, owner_length);
+    }
+    end = put(end, "\r\n", 2);
+    end = put(end, behind, sizeof(behind) - 1);
+    end = put_bulk(end, digits, (size_t)(decimal(digits, ttl_ms) - digits));
+    out->length += (size_t)(end - start);
 }
 
 void command_wait(struct bytes *out, uint32_t replicas, uint64_t timeout_ms) {
@@ -132,6 +169,11 @@ void script_call_clear(struct script_call *call) {
 }
 
 static void add_key(struct script_call *call, const struct script_name *name, const char *suffix) {
+    if (suffix[0] == '\0') {
+        bulk(&call->keys, name->bytes, name->length);
+        call->key_count++;
+        return;
+    }
     bulk_joined(&call->keys, *name, (struct script_name){suffix, strlen(suffix)},
                 (struct script_name){"", 0});
     call->key_count++;

@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Bytes at each end of a key that its hash depends on. */
+#define HASHED 32
+
 /* Bytes of a key with a name of this length. */
 #define KEY_SIZE(length) (offsetof(struct key, bytes) + (length) + 1)
 
@@ -37,17 +40,30 @@ static struct pool *pool_of(struct keys *keys, size_t length) {
                                       : NULL;
 }
 
-/* Hashes the length and both ends (FNV-1a): long keys cost no more than short ones. */
+/* Mixes eight bytes into a hash (Knuth, "The Art of Computer Programming" 3, 6.4). */
+static inline uint64_t mix(uint64_t hash, const char *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, sizeof(word));
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
+}
+
+/* Hashes the length and both ends: long keys cost no more than short ones. */
 uint32_t key_hash(const char *bytes, size_t length) {
-    size_t end = length < 32 ? length : 32;
-    uint32_t hash = UINT32_C(2166136261) ^ (uint32_t)length;
-    for (size_t i = 0; i < end; i++) {
-        hash = (hash ^ (unsigned char)bytes[i]) * UINT32_C(16777619);
+    char word[8] = {0};
+    uint64_t hash = mix(length, word);
+    if (length < 8) {
+        memcpy(word, bytes, length);
+        return (uint32_t)mix(hash, word);
     }
-    for (size_t i = length - end > end ? length - end : end; i < length; i++) {
-        hash = (hash ^ (unsigned char)bytes[i]) * UINT32_C(16777619);
+    size_t end = length < HASHED ? length : HASHED;
+    for (size_t i = 0; i + 8 <= end; i += 8) {
+        hash = mix(hash, bytes + i);
     }
-    return hash ^ hash >> 16;
+    for (size_t i = length - end > end ? length - end : end; i + 8 < length; i += 8) {
+        hash = mix(hash, bytes + i);
+    }
+    return (uint32_t)mix(hash, bytes + length - 8);
 }
 
 /* Returns a key whose name is the two parts, one behind the other. */
@@ -66,7 +82,9 @@ static struct key *create(struct keys *keys, const char *bytes, size_t first_len
     key->count = 1;
     key->length = (uint32_t)length;
     memcpy(key->bytes, bytes, first_length);
-    memcpy(key->bytes + first_length, rest, rest_length);
+    if (rest_length > 0) {
+        memcpy(key->bytes + first_length, rest, rest_length);
+    }
     key->bytes[length] = '\0';
     key->hash = key_hash(key->bytes, length);
     return key;
