@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds redlock-bench and the library as a release, in the folder build-bench, and prints the path of
-# the program.
+# Builds redlock-bench and the library as a release, with optimization across files, in the folder
+# build-bench, and prints the path of the program.
 #
 #     sh bench/release.sh
 set -eu
@@ -20,8 +20,8 @@ attempt() {
 }
 
 if [ ! -f "$folder/meson-private/coredata.dat" ]; then
-    attempt meson setup "$folder" --buildtype=release -Dbench=enabled -Dtests=disabled \
-        -Dexamples=disabled
+    attempt meson setup "$folder" --buildtype=release -Db_lto=true -Dbench=enabled \
+        -Dtests=disabled -Dexamples=disabled
 fi
 attempt meson compile -C "$folder" redlock-bench redlock-null-masters
 echo "$folder/bench/redlock-bench"
