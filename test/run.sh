@@ -10,10 +10,10 @@
 #     --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
 #     --coverage      with gcc: measure what the tests reach; `sh test/coverage.sh --of FOLDER` tells
 #     --valgrind      run each test under valgrind
-#     --suite NAME    only this suite: unit, integration, memcheck (of integration), sim, worlds (of
-#                     sim), mutants, model, torture, fuzz, chaos, command, examples, docs
+#     --suite NAME    only this suite: unit, integration, memcheck and cpp (of integration), sim,
+#                     worlds (of sim), mutants, model, torture, fuzz, chaos, command, examples, docs
 #
-# CC names the compiler, when the folder is new. TEST_ARGS is handed to `meson test`.
+# CC and CXX name the compilers, when the folder is new. TEST_ARGS is handed to `meson test`.
 # REDLOCK_SERVER is the server to test with: redis-server (default) or valkey-server.
 set -eu
 export LC_ALL=C.UTF-8
@@ -21,7 +21,7 @@ export LC_ALL=C.UTF-8
 cd "$(dirname "$0")/.."
 
 build=build
-setup='-Dtests=enabled -Dbench=enabled -Dexamples=enabled -Dmutants=true'
+setup='-Dtests=enabled -Dbench=enabled -Dexamples=enabled -Dcpp=enabled -Dmutants=true'
 run=${TEST_ARGS:-}
 sanitize=no
 coverage=no

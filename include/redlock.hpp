@@ -1,0 +1,1768 @@
+/*
+ * libredlock for C++17 and later: handles that release what they own, callables as callbacks, and,
+ * where the compiler has the coroutines of C++20, results that can be awaited. All of it stands in
+ * this header, upon redlock.h, whose contracts hold here too; programs link with libredlock and
+ * libevent_core.
+ *
+ * Rules of the whole header:
+ *
+ *  - One thread. A client and all that was made with it belong to the thread that runs the loop.
+ *  - No call blocks. A request is refused at once (its status is not status::ok, client::error()
+ *    says why, and no callable is called), or is accepted; then its callable is called exactly
+ *    once, or its coroutine resumed, later, from the loop.
+ *  - Every function may be called from inside any callable, and every object destroyed there: the
+ *    lock, the client, the attempt that the callable is about. Two exceptions: the callables of
+ *    options (log, trace, on_exception) must not call the library, and a task must not be destroyed
+ *    by its own coroutine.
+ *  - Durations are redlock::duration, which each std::chrono duration converts to that is a whole
+ *    number of milliseconds. Others, and plain numbers, do not compile.
+ *  - Keys are std::string_view, any bytes. All arguments are copied before the call returns.
+ *  - Objects are moved, not copied. An object that was moved from is empty, as one made by default
+ *    is: it can be destroyed, assigned and asked; its calls are refused with status::invalid.
+ *  - A client that is destroyed closes: see client. Objects that outlive it are safe: their calls
+ *    are refused with status::closed, and a lock is no longer held (validity() is 0).
+ *  - Nothing here throws into the library. An exception that leaves a callable or a task goes to
+ *    options::on_exception, or else is kept, and breaks the loop: see client::rethrow. In the
+ *    caller's own frame, std::bad_alloc may come from what makes strings or vectors, and anything
+ *    from the copying of a callable. Out of memory for the library's own sake is status::no_memory.
+ *  - An accepted request takes one allocation, in which its callables lie; a release without a
+ *    callable takes none. No RTTI is needed. With -fno-exceptions, callables cannot throw.
+ *
+ * All files of a program that include this header are to be compiled with the same settings of
+ * exceptions.
+ */
+#ifndef REDLOCK_HPP
+#define REDLOCK_HPP
+
+#include "redlock.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <event2/event.h>
+#include <exception>
+#include <functional>
+#include <new>
+#include <optional>
+#include <ratio>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/* Whether results can be awaited: client::acquire(request) and others, and task. */
+#if defined(__cpp_impl_coroutine) && __cplusplus >= 202002L
+#define REDLOCK_HAS_COROUTINES 1
+#include <coroutine>
+#else
+#define REDLOCK_HAS_COROUTINES 0
+#endif
+
+namespace redlock {
+
+/* ------------------------------------------------------------------------------------- statuses */
+
+/* The statuses of redlock.h. Converts to std::error_code; status::ok is no error. */
+enum class status : int {
+    ok = REDLOCK_OK,
+    invalid = REDLOCK_EINVAL,
+    no_memory = REDLOCK_ENOMEM,
+    held = REDLOCK_EHELD,
+    no_quorum = REDLOCK_ENOQUORUM,
+    expired = REDLOCK_EEXPIRED,
+    lost = REDLOCK_ELOST,
+    canceled = REDLOCK_ECANCELED,
+    closed = REDLOCK_ECLOSED,
+    busy = REDLOCK_EBUSY,
+    system = REDLOCK_ESYSTEM
+};
+
+/* Returns one sentence for `code`. Static storage. */
+inline const char *message(status code) noexcept {
+    return redlock_strerror(static_cast<redlock_status>(code));
+}
+
+/* Returns the name of `code`, such as "REDLOCK_EHELD". Static storage. */
+inline const char *name(status code) noexcept {
+    return redlock_status_name(static_cast<redlock_status>(code));
+}
+
+/* Returns whether a request that ended with `code` may succeed later. */
+inline bool is_retryable(status code) noexcept {
+    return redlock_is_retryable(static_cast<redlock_status>(code));
+}
+
+/* Returns the category "redlock" of std::error_code. */
+inline const std::error_category &category() noexcept {
+    struct category_of_statuses final : std::error_category {
+        const char *name() const noexcept override {
+            return "redlock";
+        }
+        std::string message(int code) const override {
+            return redlock_strerror(static_cast<redlock_status>(code));
+        }
+    };
+    static const category_of_statuses instance;
+    return instance;
+}
+
+inline std::error_code make_error_code(status code) noexcept {
+    return {static_cast<int>(code), category()};
+}
+
+/* A refusal, explained: client::create. */
+struct error {
+    status code = status::ok;
+    std::string message{}; /* one sentence that names the option at fault */
+};
+
+/* Returns the version of the running library, "major.minor.patch". Static storage. */
+inline const char *version() noexcept {
+    return redlock_version();
+}
+
+/* ------------------------------------------------------------------------------------ durations */
+
+/*
+ * A duration in whole milliseconds. Made from each std::chrono duration that has an integral count
+ * of milliseconds, seconds, minutes and so on: std::chrono::microseconds, durations of floating
+ * point and plain numbers do not compile (round them with std::chrono::ceil). A duration beyond
+ * 2^64 - 1 ms becomes that value, which is `forever`; as a TTL it is refused. A call with a
+ * negative duration is refused.
+ */
+class duration {
+  public:
+    constexpr duration() noexcept = default;
+
+    template <class Rep, class Period,
+              class = std::enable_if_t<std::is_integral_v<Rep> &&
+                                       std::ratio_divide<Period, std::milli>::den == 1>>
+    constexpr duration(std::chrono::duration<Rep, Period> length) noexcept
+        : is_negative_(length < length.zero()) {
+        constexpr auto factor =
+            static_cast<std::uint64_t>(std::ratio_divide<Period, std::milli>::num);
+        const auto count = is_negative_ ? 0 : static_cast<std::uint64_t>(length.count());
+        ms_ = count > UINT64_MAX / factor ? UINT64_MAX : count * factor;
+    }
+
+    constexpr std::uint64_t ms() const noexcept {
+        return ms_;
+    }
+    constexpr bool is_negative() const noexcept {
+        return is_negative_;
+    }
+
+  private:
+    std::uint64_t ms_ = 0;
+    bool is_negative_ = false;
+};
+
+/* Value of request::wait: no limit. */
+inline constexpr duration forever = std::chrono::hours::max();
+
+namespace detail {
+
+inline constexpr redlock_options options_init = REDLOCK_OPTIONS_INIT;
+inline constexpr redlock_request request_init = REDLOCK_REQUEST_INIT;
+
+/* Returns a default of redlock.h as a duration. */
+constexpr duration ms(std::uint64_t count) noexcept {
+    return std::chrono::duration<std::uint64_t, std::milli>(count);
+}
+
+/* Returns milliseconds that the library tells; those beyond the range become the largest value. */
+constexpr std::chrono::milliseconds chrono_ms(std::uint64_t count) noexcept {
+    using std::chrono::milliseconds;
+    constexpr auto most = static_cast<std::uint64_t>(milliseconds::max().count());
+    return milliseconds(static_cast<milliseconds::rep>(count < most ? count : most));
+}
+
+} // namespace detail
+
+/* --------------------------------------------------------------------------------------- client */
+
+enum class log_level {
+    debug = REDLOCK_LOG_DEBUG,
+    info = REDLOCK_LOG_INFO,
+    warn = REDLOCK_LOG_WARN,
+    error = REDLOCK_LOG_ERROR
+};
+
+enum class guards {
+    on = REDLOCK_GUARDS_ON,
+    lenient = REDLOCK_GUARDS_LENIENT,
+    off = REDLOCK_GUARDS_OFF
+};
+
+enum class handover { push = REDLOCK_HANDOVER_PUSH, confirm = REDLOCK_HANDOVER_CONFIRM };
+
+enum class mode { exclusive = REDLOCK_EXCLUSIVE, reader = REDLOCK_READER, writer = REDLOCK_WRITER };
+
+/*
+ * Options of a client: those of redlock_options, of the same names without units, and with the same
+ * defaults. C++20 sets them by name, {.nodes = {...}, .max_ttl = 1min}; C++17 by assignment. Set at
+ * least `nodes`. An empty string is none.
+ */
+struct options {
+    std::vector<std::string> nodes{}; /* URIs of the independent masters */
+    duration node_timeout = detail::ms(detail::options_init.node_timeout_ms);
+    duration stall_timeout = detail::ms(detail::options_init.stall_timeout_ms);
+    duration max_ttl = detail::ms(detail::options_init.max_ttl_ms);
+    double drift = detail::options_init.drift;
+    duration retry_delay = detail::ms(detail::options_init.retry_delay_ms);
+    duration retry_delay_max = detail::ms(detail::options_init.retry_delay_max_ms);
+    duration reconnect_delay = detail::ms(detail::options_init.reconnect_delay_ms);
+    duration reconnect_delay_max = detail::ms(detail::options_init.reconnect_delay_max_ms);
+    std::uint32_t max_commands = detail::options_init.max_commands;
+    std::size_t max_bytes = detail::options_init.max_bytes;
+    std::string name = detail::options_init.name;
+    redlock::log_level log_level = static_cast<redlock::log_level>(detail::options_init.log_level);
+    const redlock_allocator *allocator = nullptr; /* of the library; not of this header */
+    redlock::guards guards = static_cast<redlock::guards>(detail::options_init.guards);
+    std::string tls_ca_file{};
+    std::string tls_ca_path{};
+    std::string tls_cert_file{};
+    std::string tls_key_file{};
+    duration fence_idle = detail::ms(detail::options_init.fence_idle_ms);
+    std::string owner{};
+    duration close_timeout = detail::ms(detail::options_init.close_timeout_ms);
+    redlock::handover handover = static_cast<redlock::handover>(detail::options_init.handover);
+    std::uint32_t max_local_handoffs = detail::options_init.max_local_handoffs;
+
+    /*
+     * Hooks, called until the client is closed; none of them may call the library. The arguments of
+     * `log` and `trace` are valid during the call.
+     */
+    std::function<void(redlock::log_level level, std::string_view line)> log{};
+    std::function<void(const redlock_event &event)> trace{};
+
+    /*
+     * Takes each exception that left a callable, hook or task of this client; see client::rethrow.
+     * An exception that leaves on_exception itself ends the program by std::terminate.
+     */
+    std::function<void(std::exception_ptr exception)> on_exception{};
+};
+
+/* One acquisition: redlock_request, with the same defaults. Set at least `key`, or `keys`. */
+struct request {
+    std::string_view key{};
+    duration ttl = detail::ms(detail::request_init.ttl_ms);
+    duration wait{}; /* `forever`: no limit */
+    std::uint32_t retries = 0;
+    duration min_validity{};
+    bool watchdog = false;
+    duration max_hold{};
+    bool fenced = false;
+    std::vector<std::string_view> keys{}; /* of a lock of several keys, instead of `key` */
+    duration min_hold{};
+    duration lock_delay{};
+    std::uint32_t wait_replicas = 0;
+    std::uint32_t permits = 0;
+    redlock::mode mode = redlock::mode::exclusive;
+    bool watch_key = false;
+};
+
+/*
+ * A callable for the loss of a lock, `redlock::on_lost{callable}`, to be passed beside a request.
+ * Called with an outcome or its status, once, while the lock is held: redlock_request.on_lost. Not
+ * called for a lock whose handle has released it, or was destroyed.
+ */
+template <class F> struct on_lost { F call; };
+template <class F> on_lost(F) -> on_lost<F>;
+
+/* State of one node, as the client knows it now: redlock_node_info, copied. */
+struct node_info {
+    std::string node;
+    bool connected;
+    std::string reason;
+    std::uint32_t commands;
+    std::size_t bytes;
+    std::size_t release_debts;
+    std::uint64_t disconnected;
+    bool trusted;
+    std::string distrust;
+    std::chrono::milliseconds distrust_time;
+    bool joining;
+    bool leaving;
+};
+
+/* One node's vote in the last round of a lock, and the reason: redlock_node_report, copied. */
+struct node_report {
+    std::string node;
+    redlock_vote vote;
+    std::chrono::milliseconds ttl;
+    std::string detail;
+};
+
+/* One node's answer about a key: redlock_node_view, copied. */
+struct node_view {
+    std::string node;
+    bool answered;
+    bool held;
+    std::string owner;
+    std::chrono::milliseconds ttl;
+    std::uint64_t fence;
+    std::string detail;
+    std::uint32_t readers;
+    std::uint32_t queue_length;
+};
+
+/* The result of client::inspect: redlock_view, copied. But for `code`, empty if there is none. */
+struct view {
+    status code = status::ok; /* ok, no_quorum, closed; or that of a refusal */
+    bool held = false;
+    std::string owner{};
+    std::chrono::milliseconds ttl{};
+    std::uint64_t fence = 0;
+    std::uint32_t readers = 0;
+    std::uint32_t queue_length = 0;
+    std::vector<std::string> queue_owners{};
+    std::vector<node_view> nodes{};
+};
+
+class acquisition;
+class client;
+class lock;
+class task;
+
+/*
+ * How a release or extension ended, or why a lock was lost: the argument of callables, which may
+ * also take a plain redlock::status. Exists until the callable returns.
+ */
+class outcome {
+  public:
+    outcome(const redlock_lock *subject, redlock_status code) noexcept
+        : lock_(subject), code_(static_cast<status>(code)) {
+    }
+    outcome(const outcome &) = delete;
+    outcome &operator=(const outcome &) = delete;
+
+    status code() const noexcept {
+        return code_;
+    }
+    operator status() const noexcept {
+        return code_;
+    }
+
+    /* Returns the reason as a sentence: redlock_explain. */
+    std::string explain() const {
+        return redlock_explain(lock_);
+    }
+
+    /* Returns each node's vote in the lock's last round: redlock_report. */
+    std::vector<node_report> report() const;
+
+  private:
+    const redlock_lock *lock_;
+    status code_;
+};
+
+/* ------------------------------------------------------------------------------------ internals */
+
+namespace detail {
+
+/* Ends the program as an exception does that nobody catches, which tells what it was. */
+[[noreturn]] inline void die(const std::exception_ptr &exception) noexcept {
+    std::rethrow_exception(exception);
+}
+
+/* Calls `f`, and returns the exception that left it, or none. */
+template <class F> std::exception_ptr caught(F &&f) noexcept {
+#if defined(__cpp_exceptions)
+    try {
+        f();
+    } catch (...) {
+        return std::current_exception();
+    }
+#else
+    f();
+#endif
+    return nullptr;
+}
+
+/* A pointer to an object that counts its users, and ends with the last of them. */
+template <class T> class counted {
+  public:
+    counted() noexcept = default;
+    explicit counted(T *object) noexcept : object_(object) {
+        if (object_ != nullptr) {
+            object_->users++;
+        }
+    }
+    counted(const counted &other) noexcept : counted(other.object_) {
+    }
+    counted(counted &&other) noexcept : object_(std::exchange(other.object_, nullptr)) {
+    }
+    counted &operator=(const counted &other) noexcept {
+        return *this = counted(other);
+    }
+    counted &operator=(counted &&other) noexcept {
+        counted taken(std::move(other)); /* as an argument, clang 14 would not destroy {} */
+        std::swap(object_, taken.object_);
+        return *this;
+    }
+    ~counted() {
+        if (object_ != nullptr) {
+            drop(object_);
+        }
+    }
+
+    T *get() const noexcept {
+        return object_;
+    }
+    T *operator->() const noexcept {
+        return object_;
+    }
+    explicit operator bool() const noexcept {
+        return object_ != nullptr;
+    }
+
+  private:
+    /* Not inline: gcc does not follow the count, and would warn of uses behind the delete. */
+    [[gnu::noinline]] static void drop(T *object) noexcept {
+        if (--object->users == 0) {
+            delete object;
+        }
+    }
+
+    T *object_ = nullptr;
+};
+
+struct tenure;
+
+/*
+ * What outlives both the client object and the library's client: each object made with the client
+ * refers to it. The library's client is a user of it until it is closed.
+ */
+struct core {
+    std::size_t users = 0;
+    redlock_client *client = nullptr; /* NULL once it is closed */
+    event_base *base = nullptr;
+    bool is_closing = false;       /* handles of the library must not be used any more */
+    bool is_owned = true;          /* the client object exists, and can rethrow */
+    const char *refusal = nullptr; /* why this header refused the last call; NULL: the library */
+    tenure *tenures = nullptr;     /* all that the library may call */
+    std::exception_ptr exception{};
+    std::function<void(redlock::log_level, std::string_view)> log{};
+    std::function<void(const redlock_event &)> trace{};
+    std::function<void(std::exception_ptr)> on_exception{};
+
+    /* Deals with an exception that has left a callable: see client::rethrow. */
+    void take(std::exception_ptr thrown) noexcept {
+        if (on_exception) {
+            on_exception(std::move(thrown));
+        } else if (!is_owned) {
+            die(thrown);
+        } else if (exception == nullptr) {
+            exception = std::move(thrown);
+            event_base_loopbreak(base);
+        }
+    }
+
+    /* Calls what is the application's: nothing leaves it. */
+    template <class F> void guard(F &&f) noexcept {
+        if (std::exception_ptr thrown = caught(f)) {
+            take(std::move(thrown));
+        }
+    }
+
+    status refuse(status code, const char *why) noexcept {
+        refusal = why;
+        return code;
+    }
+};
+
+/* What the library is given as the argument of its callbacks. It is a user while it may call. */
+struct block {
+    explicit block(core *of) noexcept : home(of) {
+    }
+    block(const block &) = delete;
+    block &operator=(const block &) = delete;
+    virtual ~block() = default;
+
+    /* Ends what is still under way: nobody waits for the result any more. */
+    virtual void abandon() noexcept {
+    }
+
+    std::size_t users = 0;
+    counted<core> home;
+};
+
+/* A coroutine that waits for the loss of a lock. */
+struct watcher {
+    watcher *next = nullptr;
+    status code = status::ok;
+    void (*resume)(watcher *self) = nullptr;
+};
+
+/*
+ * An acquisition, and the lock that it gets. In the list of its core from the call until the
+ * library has let go of it: failed, released, or closed.
+ */
+struct tenure : block {
+    using block::block;
+
+    virtual void tell_acquired(acquisition &&result) noexcept = 0;
+    virtual void tell_lost(const outcome &loss_now) noexcept = 0;
+
+    void enlist() noexcept {
+        users++;
+        next = home->tenures;
+        link = &home->tenures;
+        if (next != nullptr) {
+            next->link = &next;
+        }
+        home->tenures = this;
+    }
+
+    /* The library does not call any more. May free. */
+    void end() noexcept {
+        if (link != nullptr) {
+            *link = next;
+            if (next != nullptr) {
+                next->link = link;
+            }
+            link = nullptr;
+            handle = nullptr;
+            counted<tenure> last(this);
+            users--;
+        }
+    }
+
+    /* Whether the library may be called with the handle. */
+    bool is_usable() const noexcept {
+        return handle != nullptr && !home->is_closing;
+    }
+
+    status refuse() const noexcept {
+        return home->is_closing ? home->refuse(status::closed, "the client is closing, or closed")
+                                : home->refuse(status::invalid, "the lock was released");
+    }
+
+    /* Resumes all who wait for the loss; each is its own business. */
+    void wake(status code) noexcept {
+        while (watchers != nullptr) {
+            watcher *first = std::exchange(watchers, watchers->next);
+            first->code = code;
+            home->guard([first] { first->resume(first); });
+        }
+    }
+
+    /* Cancels, if the result was not told. */
+    void abandon() noexcept override {
+        if (!is_told && is_usable()) {
+            redlock_cancel(handle);
+        }
+    }
+
+    static void on_acquired(redlock_lock *handle, redlock_status code, void *arg) noexcept;
+    static void on_loss(redlock_lock *handle, redlock_status code, void *arg) noexcept;
+    static void on_gone(redlock_lock *handle, redlock_status code, void *arg) noexcept;
+
+    redlock_lock *handle = nullptr;
+    tenure *next = nullptr;
+    tenure **link = nullptr;
+    watcher *watchers = nullptr;
+    status loss = status::ok;
+    bool is_told = false;   /* on_acquired was called */
+    bool is_let_go = false; /* the lock object has gone: nobody is told of a loss */
+};
+
+/* In place of a callable that was not given. */
+struct nothing {
+    template <class T> void operator()(T &&) const noexcept {
+    }
+};
+
+template <class T> struct mailbox;
+template <class Sink> inline constexpr bool is_mailbox = false;
+template <class T> inline constexpr bool is_mailbox<mailbox<T>> = true;
+
+/* An acquisition with its callables, which are destroyed when they have been called. */
+template <class Sink, class Lost> struct tenure_with final : tenure {
+    template <class S, class L>
+    tenure_with(core *of, S &&result, L &&loss_sink)
+        : tenure(of), sink(std::in_place, std::forward<S>(result)),
+          lost(std::in_place, std::forward<L>(loss_sink)) {
+    }
+    void tell_acquired(acquisition &&result) noexcept override;
+    void tell_lost(const outcome &loss_now) noexcept override {
+        home->guard([this, &loss_now] { (*lost)(loss_now); });
+        lost.reset();
+    }
+
+    std::optional<Sink> sink;
+    std::optional<Lost> lost;
+};
+
+/* A request other than an acquisition, with its callable. */
+template <class Sink> struct call_with final : block {
+    template <class S> call_with(core *of, S &&result) : block(of), sink(std::forward<S>(result)) {
+    }
+
+    /* Tells the result, the last thing that the library calls. */
+    template <class T> static void end(void *arg, T &&result) noexcept {
+        auto *self = static_cast<call_with *>(arg);
+        counted<call_with> last(self);
+        self->users--;
+        self->home->guard([self, &result] { self->sink(std::forward<T>(result)); });
+    }
+    static void on_ended(redlock_lock *handle, redlock_status code, void *arg) noexcept {
+        counted<tenure> subject = static_cast<call_with *>(arg)->subject;
+        bool is_gone = subject->handle == nullptr;
+        end(arg, outcome(handle, code));
+        if (is_gone) {
+            subject->wake(status::canceled);
+        }
+    }
+    static void on_view(redlock_status code, const redlock_view *found, void *arg) noexcept;
+    static void on_fence(redlock_status code, void *arg) noexcept {
+        end(arg, static_cast<status>(code));
+    }
+    static void on_drained(std::uint64_t unreleased, void *arg) noexcept;
+
+    Sink sink;
+    counted<tenure> subject{}; /* of a release or extension */
+};
+
+/* The library's client is closed, and all its handles are gone. */
+inline void closed(core *home) noexcept {
+    home->client = nullptr;
+    while (home->tenures != nullptr) {
+        counted<tenure> first(home->tenures);
+        first->end();
+        first->wake(status::closed);
+    }
+}
+
+inline void on_closed(void *arg) noexcept {
+    auto *home = static_cast<core *>(arg);
+    counted<core> last(home);
+    home->users--;
+    closed(home);
+}
+
+inline void on_log(redlock_log_level level, const char *line, void *arg) noexcept {
+    auto *home = static_cast<core *>(arg);
+    home->guard([&] { home->log(static_cast<redlock::log_level>(level), line); });
+}
+
+inline void on_event(const redlock_event *event, void *arg) noexcept {
+    auto *home = static_cast<core *>(arg);
+    home->guard([&] { home->trace(*event); });
+}
+
+inline void on_text(const char *text, std::size_t length, void *arg) noexcept {
+    (*static_cast<std::function<void(std::string_view)> *>(arg))({text, length});
+}
+
+/* Gives the block to the library as its user if the call has been accepted. Otherwise frees it. */
+inline status given(counted<block> what, redlock_status code) noexcept {
+    what->home->refusal = nullptr;
+    what->users += code == REDLOCK_OK;
+    return static_cast<status>(code);
+}
+
+inline std::vector<node_report> report(const redlock_lock *lock) {
+    redlock_node_report found[REDLOCK_MAX_NODES];
+    std::size_t count = redlock_report(lock, found, REDLOCK_MAX_NODES);
+    std::vector<node_report> copies;
+    for (std::size_t i = 0; i < count && i < REDLOCK_MAX_NODES; i++) {
+        copies.push_back(
+            {found[i].node, found[i].vote, chrono_ms(found[i].ttl_ms), found[i].detail});
+    }
+    return copies;
+}
+
+inline view copy(redlock_status code, const redlock_view *found) {
+    view copied;
+    copied.code = static_cast<status>(code);
+    if (found == nullptr) {
+        return copied;
+    }
+    copied.held = found->held;
+    copied.owner = found->owner;
+    copied.ttl = chrono_ms(found->ttl_ms);
+    copied.fence = found->fence;
+    copied.readers = found->readers;
+    copied.queue_length = found->queue_length;
+    copied.queue_owners.assign(found->queue_owners, found->queue_owners + found->queue_owner_count);
+    for (std::size_t i = 0; i < found->node_count; i++) {
+        const redlock_node_view &node = found->nodes[i];
+        copied.nodes.push_back({node.node, node.answered, node.held, node.owner,
+                                chrono_ms(node.ttl_ms), node.fence, node.detail, node.readers,
+                                node.queue_length});
+    }
+    return copied;
+}
+
+/* The text for the library, which takes a length of 0 for that of a C string. */
+inline const char *bytes(std::string_view text) noexcept {
+    return text.empty() ? "" : text.data();
+}
+
+inline const char *or_null(const std::string &text) noexcept {
+    return text.empty() ? nullptr : text.c_str();
+}
+
+inline std::vector<const char *> pointers(const std::vector<std::string> &texts) {
+    std::vector<const char *> copies;
+    copies.reserve(texts.size());
+    for (const std::string &text : texts) {
+        copies.push_back(text.c_str());
+    }
+    return copies;
+}
+
+/* Return what begins a request with the block of its call. */
+template <class Call> auto inspect_with(redlock_client *client, std::string_view key) noexcept {
+    return [client, key](Call *made) {
+        return redlock_inspect(client, bytes(key), key.size(), Call::on_view, made);
+    };
+}
+
+template <class Call>
+auto check_with(redlock_client *client, std::string_view key, std::uint64_t fence) noexcept {
+    return [client, key, fence](Call *made) {
+        return redlock_check_fence(client, bytes(key), key.size(), fence, Call::on_fence, made);
+    };
+}
+
+template <class Call> auto close_with(core *home) noexcept {
+    return [home](Call *made) {
+        home->is_closing = true;
+        redlock_client_drain(home->client, Call::on_drained, made);
+        return REDLOCK_OK;
+    };
+}
+
+} // namespace detail
+
+inline std::vector<node_report> outcome::report() const {
+    return detail::report(lock_);
+}
+
+/* ------------------------------------------------------------------------------------- awaiting */
+
+#if REDLOCK_HAS_COROUTINES
+
+namespace detail {
+
+/* Keeps a result until a coroutine asks for it, and resumes one that waits. */
+template <class T> struct mailbox {
+    template <class U> void operator()(U &&result) {
+        if (!is_open) {
+            return;
+        }
+        value.emplace(std::forward<U>(result));
+        if (std::coroutine_handle<> waiting = std::exchange(waiter, nullptr)) {
+            waiting.resume();
+        }
+    }
+
+    std::optional<T> value{};
+    std::coroutine_handle<> waiter{};
+    bool is_open = true;
+};
+
+} // namespace detail
+
+/*
+ * A result to come: `T result = co_await ...`. The request has begun when the function that
+ * returned this object returns, not when it is awaited; so several may be under way at once. Await
+ * each one once: later, or when it was moved from, it is status::invalid. The coroutine is resumed
+ * from the loop; a result that is there already, or a refusal, does not suspend it.
+ *
+ * Destroyed before its result was awaited, as with the frame of a suspended coroutine: an
+ * acquisition is cancelled, and a lock that was got already is released; other requests go on
+ * unheard.
+ */
+template <class T> class [[nodiscard]] awaitable {
+  public:
+    explicit awaitable(T refused) : ready_(std::move(refused)) {
+    }
+    awaitable(detail::block *request, detail::mailbox<T> *result) noexcept
+        : request_(request), result_(result) {
+    }
+    awaitable(awaitable &&) noexcept = default;
+    awaitable &operator=(awaitable &&other) noexcept {
+        if (this != &other) {
+            abandon();
+            request_ = std::move(other.request_);
+            result_ = other.result_;
+            ready_ = std::move(other.ready_);
+        }
+        return *this;
+    }
+    ~awaitable() {
+        abandon();
+    }
+
+    bool await_ready() const noexcept {
+        return !request_ || result_->value.has_value();
+    }
+    void await_suspend(std::coroutine_handle<> waiter) noexcept {
+        result_->waiter = waiter;
+    }
+    T await_resume() {
+        std::optional<T> taken = std::move(request_ ? result_->value : ready_);
+        request_ = {};
+        ready_.reset();
+        return taken ? std::move(*taken) : T{status::invalid};
+    }
+
+  private:
+    void abandon() noexcept {
+        if (request_) {
+            result_->is_open = false;
+            result_->waiter = nullptr;
+            result_->value.reset();
+            request_->abandon();
+        }
+    }
+
+    detail::counted<detail::block> request_{};
+    detail::mailbox<T> *result_ = nullptr; /* in *request_ */
+    std::optional<T> ready_{};
+};
+
+/* The loss of a lock, to come: see lock::lost. */
+class [[nodiscard]] loss : public detail::watcher {
+  public:
+    explicit loss(detail::counted<detail::tenure> subject) noexcept : subject_(std::move(subject)) {
+    }
+    loss(const loss &) = delete;
+    loss &operator=(const loss &) = delete;
+    ~loss() {
+        for (detail::watcher **at = subject_ ? &subject_->watchers : nullptr;
+             at != nullptr && *at != nullptr; at = &(*at)->next) {
+            if (*at == this) {
+                *at = next;
+                break;
+            }
+        }
+    }
+
+    bool await_ready() noexcept {
+        if (!subject_) {
+            code = status::invalid;
+        } else if (subject_->loss != status::ok) {
+            code = subject_->loss;
+        } else if (subject_->handle == nullptr) {
+            code = status::canceled;
+        }
+        return code != status::ok;
+    }
+    void await_suspend(std::coroutine_handle<> waiter) noexcept {
+        waiter_ = waiter;
+        resume = [](detail::watcher *self) { static_cast<loss *>(self)->waiter_.resume(); };
+        next = std::exchange(subject_->watchers, this);
+    }
+    status await_resume() const noexcept {
+        return code;
+    }
+
+  private:
+    detail::counted<detail::tenure> subject_;
+    std::coroutine_handle<> waiter_{};
+};
+
+#endif
+
+/* ---------------------------------------------------------------------------------------- locks */
+
+/*
+ * A held lock. Its end releases it: by destruction, assignment or reset(), which go on without a
+ * word, or by release(), which tells the result. A loss leaves the handle as it is (validity() is
+ * then 0); the library still wants its release.
+ */
+class lock {
+  public:
+    lock() noexcept = default;
+    explicit lock(detail::tenure *held) noexcept : tenure_(held) {
+    }
+    lock(lock &&) noexcept = default;
+    lock &operator=(lock &&other) noexcept {
+        if (this != &other) {
+            reset();
+            tenure_ = std::move(other.tenure_);
+        }
+        return *this;
+    }
+    ~lock() {
+        reset();
+    }
+
+    /* Returns whether there is a lock, held or lost, of a client that has not begun to close. */
+    explicit operator bool() const noexcept {
+        return tenure_ && tenure_->is_usable();
+    }
+
+    /* Releases the lock, and leaves this object empty. */
+    void reset() noexcept {
+        if (!tenure_) {
+            return;
+        }
+        detail::counted<detail::tenure> gone = std::move(tenure_);
+        gone->is_let_go = true;
+        if (!gone->is_usable()) {
+            return;
+        }
+        const bool is_watched = gone->watchers != nullptr;
+        if (redlock_release(gone->handle, is_watched ? detail::tenure::on_gone : nullptr,
+                            gone.get()) == REDLOCK_OK) {
+            gone->users += is_watched;
+            gone->end();
+        }
+    }
+
+    /*
+     * Releases the lock and leaves this object empty, refused or not. `on_released` is called with
+     * an outcome or its status: redlock_release. Returns status::ok, or refuses with
+     * status::invalid, status::closed or status::no_memory; the lock is released in that case too.
+     */
+    template <class F> [[nodiscard]] status release(F &&on_released) {
+        using call = detail::call_with<std::decay_t<F>>;
+        static_assert(std::is_invocable_v<std::decay_t<F> &, const outcome &>);
+        if (!tenure_) {
+            return status::invalid;
+        }
+        auto *made = new (std::nothrow) call(tenure_->home.get(), std::forward<F>(on_released));
+        return release_by(detail::counted<detail::block>(made), made);
+    }
+
+    /*
+     * Extends the lock: redlock_extend; with {} for the TTL that it has. `on_extended` is called
+     * with an outcome or its status. Returns status::ok, or refuses with status::busy,
+     * status::lost, status::invalid, status::closed or status::no_memory.
+     */
+    template <class F> [[nodiscard]] status extend(duration ttl, F &&on_extended) {
+        using call = detail::call_with<std::decay_t<F>>;
+        static_assert(std::is_invocable_v<std::decay_t<F> &, const outcome &>);
+        if (!tenure_) {
+            return status::invalid;
+        }
+        auto *made = new (std::nothrow) call(tenure_->home.get(), std::forward<F>(on_extended));
+        return extend_by(detail::counted<detail::block>(made), made, ttl);
+    }
+
+#if REDLOCK_HAS_COROUTINES
+    /* Releases the lock, as above: `status code = co_await lock.release()`. */
+    awaitable<status> release() {
+        return await_call([this](auto held, auto *made) { return release_by(held, made); });
+    }
+
+    /* Extends the lock, as above: `status code = co_await lock.extend(10s)`. */
+    awaitable<status> extend(duration ttl = {}) {
+        return await_call(
+            [this, ttl](auto held, auto *made) { return extend_by(held, made, ttl); });
+    }
+
+    /*
+     * Waits for the loss: `status why = co_await lock.lost()`. status::lost, status::expired or
+     * status::closed, as with on_lost; status::canceled when the lock was released meanwhile. At
+     * once if the lock was lost already.
+     */
+    loss lost() const noexcept {
+        return loss(tenure_);
+    }
+#endif
+
+    /*
+     * Lets go of the lock without a release: it is held, and renewed by the watchdog if on, until
+     * the client closes; else until its TTL ends. on_lost is still called.
+     */
+    void detach() noexcept {
+        tenure_ = {};
+    }
+
+    /* Returns the time for which the lock is still certain, rounded down: redlock_validity_ms. */
+    std::chrono::milliseconds validity() const noexcept {
+        return detail::chrono_ms(redlock_validity_ms(native()));
+    }
+
+    /* Returns the fence; 0: the lock has none. */
+    std::uint64_t fence() const noexcept {
+        return redlock_fence(native());
+    }
+
+    /*
+     * Returns a key of the lock, valid while the lock is held; one without data where there are
+     * fewer keys.
+     */
+    std::string_view key(std::size_t index = 0) const noexcept {
+        std::size_t length = 0;
+        const char *found = redlock_key_at(native(), index, &length);
+        return {found, length};
+    }
+
+    /* Return the last round, as a sentence and for each node: redlock_explain, redlock_report. */
+    std::string explain() const {
+        return redlock_explain(native());
+    }
+    std::vector<node_report> report() const {
+        return detail::report(native());
+    }
+
+    /* Returns the library's handle, for redlock.h: not to be released there. NULL as with bool. */
+    redlock_lock *native() const noexcept {
+        return *this ? tenure_->handle : nullptr;
+    }
+
+  private:
+    template <class Call>
+    status release_by(detail::counted<detail::block> held, Call *made) noexcept {
+        detail::counted<detail::tenure> gone = tenure_;
+        if (!held || !gone->is_usable()) {
+            reset();
+            return !held ? gone->home->refuse(status::no_memory, "out of memory") : gone->refuse();
+        }
+        tenure_ = {};
+        gone->is_let_go = true;
+        made->subject = gone;
+        status code =
+            detail::given(std::move(held), redlock_release(gone->handle, Call::on_ended, made));
+        if (code == status::ok) {
+            gone->end();
+        }
+        return code;
+    }
+
+    template <class Call>
+    status extend_by(detail::counted<detail::block> held, Call *made, duration ttl) noexcept {
+        if (!held) {
+            return tenure_->home->refuse(status::no_memory, "out of memory");
+        }
+        if (!tenure_->is_usable()) {
+            return tenure_->refuse();
+        }
+        if (ttl.is_negative()) {
+            return tenure_->home->refuse(status::invalid, "ttl: must not be negative");
+        }
+        made->subject = tenure_;
+        return detail::given(std::move(held),
+                             redlock_extend(tenure_->handle, ttl.ms(), Call::on_ended, made));
+    }
+
+#if REDLOCK_HAS_COROUTINES
+    template <class F> awaitable<status> await_call(F &&begin) {
+        using call = detail::call_with<detail::mailbox<status>>;
+        if (!tenure_) {
+            return awaitable<status>(status::invalid);
+        }
+        detail::counted<call> made(new (std::nothrow)
+                                       call(tenure_->home.get(), detail::mailbox<status>()));
+        status code = begin(detail::counted<detail::block>(made.get()), made.get());
+        return code == status::ok ? awaitable<status>(made.get(), &made->sink)
+                                  : awaitable<status>(code);
+    }
+#endif
+
+    detail::counted<detail::tenure> tenure_{};
+};
+
+/*
+ * The result of client::acquire: a lock, or the status of the failure. A callable that lets go of
+ * the lock in it (by std::move) keeps it; otherwise the lock is released when this object ends.
+ */
+class acquisition {
+  public:
+    acquisition(detail::tenure *subject, status code) noexcept
+        : subject_(subject), lock_(code == status::ok ? redlock::lock(subject) : redlock::lock()),
+          code_(code) {
+    }
+    explicit acquisition(status code, std::string refusal = {}) noexcept
+        : code_(code), refusal_(std::move(refusal)) {
+    }
+
+    /* Returns whether the lock was acquired. */
+    explicit operator bool() const noexcept {
+        return code_ == status::ok;
+    }
+
+    /* Returns the status: those of redlock_acquire, or that of the refusal of an awaited call. */
+    status code() const noexcept {
+        return code_;
+    }
+
+    /* The lock; an empty one after a failure, or when it was taken by std::move. */
+    redlock::lock &operator*() & {
+        return lock_;
+    }
+    redlock::lock &&operator*() && {
+        return std::move(lock_);
+    }
+    redlock::lock *operator->() noexcept {
+        return &lock_;
+    }
+
+    /*
+     * Returns the reason as a sentence: redlock_explain, until the callable returns, or the
+     * coroutine is suspended again. Later, for a failure: the sentence of the status.
+     */
+    std::string explain() const {
+        return handle() != nullptr ? redlock_explain(handle())
+               : !refusal_.empty() ? refusal_
+                                   : message(code_);
+    }
+
+    /* Returns each node's vote in the last round; none where explain() tells the status only. */
+    std::vector<node_report> report() const {
+        return detail::report(handle());
+    }
+
+  private:
+    /* That of a failure lives until the callable returns, though the client be closing. */
+    const redlock_lock *handle() const noexcept {
+        return subject_ && (code_ != status::ok || subject_->is_usable()) ? subject_->handle
+                                                                          : nullptr;
+    }
+
+    detail::counted<detail::tenure> subject_{};
+    redlock::lock lock_{};
+    status code_;
+    std::string refusal_{};
+};
+
+/*
+ * An acquisition under way, or its refusal. The end of this object ends nothing: the callable is
+ * called anyway. (A coroutine that is destroyed cancels: see awaitable.)
+ */
+class [[nodiscard]] attempt {
+  public:
+    attempt() noexcept = default;
+    explicit attempt(status refused) noexcept : code_(refused) {
+    }
+    explicit attempt(detail::tenure *begun) noexcept : tenure_(begun), code_(status::ok) {
+    }
+
+    /* Returns whether the request was accepted. */
+    explicit operator bool() const noexcept {
+        return code_ == status::ok;
+    }
+
+    /* Returns status::ok, or why the request was refused: redlock_acquire. */
+    status code() const noexcept {
+        return code_;
+    }
+
+    /*
+     * Cancels: the callable is called with status::canceled. Returns status::ok; status::invalid
+     * when the result was told already, or is about to be; or status::closed.
+     */
+    status cancel() noexcept {
+        if (!tenure_ || tenure_->is_told) {
+            return status::invalid;
+        }
+        if (!tenure_->is_usable()) {
+            return tenure_->refuse();
+        }
+        tenure_->home->refusal = nullptr;
+        return static_cast<status>(redlock_cancel(tenure_->handle));
+    }
+
+    /* Return the reasons of the last try, until the result is told. */
+    std::string explain() const {
+        return is_pending() ? redlock_explain(tenure_->handle) : "";
+    }
+    std::vector<node_report> report() const {
+        return detail::report(is_pending() ? tenure_->handle : nullptr);
+    }
+
+  private:
+    bool is_pending() const noexcept {
+        return tenure_ && !tenure_->is_told && tenure_->is_usable();
+    }
+
+    detail::counted<detail::tenure> tenure_{};
+    status code_ = status::invalid;
+};
+
+/* The record that a resource keeps with each of its objects: redlock_gate. */
+class gate {
+  public:
+    constexpr explicit gate(std::uint64_t fence = 0) noexcept : gate_{fence} {
+    }
+
+    /* Returns whether to accept a request that carries `fence`; then remembers it. */
+    bool admit(std::uint64_t fence) noexcept {
+        return redlock_gate_admit(&gate_, fence);
+    }
+
+    /* Returns the largest fence seen so far, to be stored. */
+    constexpr std::uint64_t fence() const noexcept {
+        return gate_.fence;
+    }
+
+  private:
+    redlock_gate gate_;
+};
+
+/* ---------------------------------------------------------------------------------------- tasks */
+
+#if REDLOCK_HAS_COROUTINES
+
+/*
+ * The smallest type for a coroutine that awaits these results: one without a result of its own,
+ * that client::start starts. (Any other type of coroutine may await them too.) The task owns the
+ * coroutine: its end destroys one that is suspended, with all that is in it; so requests are
+ * cancelled and locks released. A coroutine does not destroy the task that owns it; it may be
+ * detached, and then ends by itself.
+ */
+class [[nodiscard]] task {
+  public:
+    struct promise_type {
+        task get_return_object() noexcept {
+            return task(std::coroutine_handle<promise_type>::from_promise(*this));
+        }
+        std::suspend_always initial_suspend() const noexcept {
+            return {};
+        }
+        auto final_suspend() const noexcept {
+            struct last {
+                bool await_ready() const noexcept {
+                    return is_detached;
+                }
+                void await_suspend(std::coroutine_handle<>) const noexcept {
+                }
+                void await_resume() const noexcept {
+                }
+                bool is_detached;
+            };
+            return last{is_detached};
+        }
+        void return_void() const noexcept {
+        }
+        void unhandled_exception() noexcept {
+            if (is_starting) {
+                thrown = std::current_exception();
+            } else {
+                home->take(std::current_exception());
+            }
+        }
+
+        detail::counted<detail::core> home{}; /* NULL: not started */
+        std::exception_ptr thrown{};
+        bool is_starting = true;
+        bool is_detached = false;
+    };
+
+    task() noexcept = default;
+    task(task &&other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) {
+    }
+    task &operator=(task &&other) noexcept {
+        task taken(std::move(other));
+        std::swap(coroutine_, taken.coroutine_);
+        return *this;
+    }
+    ~task() {
+        if (coroutine_) {
+            coroutine_.destroy();
+        }
+    }
+
+    /* Returns whether the coroutine has ended; true for an empty task. */
+    bool done() const noexcept {
+        return !coroutine_ || coroutine_.done();
+    }
+
+    /* Leaves a coroutine that was started to itself. One that was not is destroyed. */
+    void detach() noexcept {
+        if (!done() && coroutine_.promise().home) {
+            coroutine_.promise().is_detached = true;
+            coroutine_ = nullptr;
+        }
+        *this = task();
+    }
+
+  private:
+    friend class client;
+    explicit task(std::coroutine_handle<promise_type> coroutine) noexcept : coroutine_(coroutine) {
+    }
+
+    void begin(const detail::counted<detail::core> &home) {
+        promise_type &promise = coroutine_.promise();
+        promise.home = home;
+        coroutine_.resume();
+        promise.is_starting = false;
+        if (promise.thrown != nullptr) {
+            std::rethrow_exception(std::exchange(promise.thrown, nullptr));
+        }
+    }
+
+    std::coroutine_handle<promise_type> coroutine_{};
+};
+
+#endif
+
+/* --------------------------------------------------------------------------------------- client */
+
+/*
+ * A client. Its end closes it, as redlock_client_close does: from the loop, which must go on, each
+ * request under way ends with status::closed, each holder is told so by on_lost, and then the lock
+ * is released. So callables are still called behind the end of the object; they may refer to
+ * objects of this header, but not to the client object. close() tells when that is over.
+ */
+class client {
+  public:
+    client() noexcept = default;
+    client(client &&) noexcept = default;
+    client &operator=(client &&other) noexcept {
+        if (this != &other) {
+            end();
+            core_ = std::move(other.core_);
+        }
+        return *this;
+    }
+    ~client() {
+        end();
+    }
+
+    /*
+     * Makes a client on `base`, which must outlive it until it is closed: redlock_client_create. A
+     * refusal returns an empty client, and says why in `why`.
+     */
+    static client create(event_base *base, const options &chosen, error *why = nullptr);
+
+    /* Returns whether there is a client that has not begun to close. */
+    explicit operator bool() const noexcept {
+        return core_ && !core_->is_closing;
+    }
+
+    /*
+     * Acquires: redlock_acquire. `on_acquired` is called with an acquisition, whose lock it moves
+     * to where it is to live; a lock that it leaves there is released. `loss` is told of the loss.
+     * Refused with status::invalid, status::closed or status::no_memory.
+     */
+    template <class F, class L = detail::nothing>
+    attempt acquire(const request &what, F &&on_acquired, on_lost<L> loss = {}) {
+        static_assert(std::is_invocable_v<std::decay_t<F> &, acquisition>);
+        static_assert(std::is_invocable_v<L &, const outcome &>);
+        using tenure = detail::tenure_with<std::decay_t<F>, L>;
+        if (!core_) {
+            return attempt(status::invalid);
+        }
+        detail::counted<tenure> made(new (std::nothrow) tenure(
+            core_.get(), std::forward<F>(on_acquired), std::move(loss.call)));
+        status code = begin(what, made.get());
+        return code == status::ok ? attempt(made.get()) : attempt(code);
+    }
+
+    /* Asks who holds a key, and who waits: redlock_inspect. `on_view` is called with a view. */
+    template <class F> [[nodiscard]] status inspect(std::string_view key, F &&on_view) {
+        using call = detail::call_with<std::decay_t<F>>;
+        static_assert(std::is_invocable_v<std::decay_t<F> &, view>);
+        return call_by<call>(std::forward<F>(on_view), detail::inspect_with<call>(native(), key));
+    }
+
+    /* Asks whether a fence is still the newest: redlock_check_fence. `on_fence` takes a status. */
+    template <class F>
+    [[nodiscard]] status check_fence(std::string_view key, std::uint64_t fence, F &&on_fence) {
+        using call = detail::call_with<std::decay_t<F>>;
+        static_assert(std::is_invocable_v<std::decay_t<F> &, status>);
+        return call_by<call>(std::forward<F>(on_fence),
+                             detail::check_with<call>(native(), key, fence));
+    }
+
+    /*
+     * Closes: redlock_client_drain. `on_closed` is called with the number of releases that were not
+     * confirmed. Refused with status::closed if the client is closing already.
+     */
+    template <class F> [[nodiscard]] status close(F &&on_closed) {
+        using call = detail::call_with<std::decay_t<F>>;
+        static_assert(std::is_invocable_v<std::decay_t<F> &, std::uint64_t>);
+        return call_by<call>(std::forward<F>(on_closed), detail::close_with<call>(core_.get()));
+    }
+
+    /* Closes without a word. */
+    void close() noexcept {
+        if (*this) {
+            core_->is_closing = true;
+            redlock_client_close(core_->client, detail::on_closed, core_.get());
+        }
+    }
+
+#if REDLOCK_HAS_COROUTINES
+    /*
+     * Acquires, as above: `acquisition got = co_await client.acquire(request)`. Refusals are
+     * results, too.
+     */
+    template <class L = detail::nothing>
+    awaitable<acquisition> acquire(const request &what, on_lost<L> loss = {}) {
+        using sink = detail::mailbox<acquisition>;
+        using tenure = detail::tenure_with<sink, L>;
+        if (!core_) {
+            return awaitable(acquisition(status::invalid, error()));
+        }
+        detail::counted<tenure> made(new (std::nothrow)
+                                         tenure(core_.get(), sink(), std::move(loss.call)));
+        status code = begin(what, made.get());
+        return code == status::ok ? awaitable<acquisition>(made.get(), &*made->sink)
+                                  : awaitable(acquisition(code, error()));
+    }
+
+    /* Asks, as above: `view found = co_await client.inspect(key)`. */
+    awaitable<view> inspect(std::string_view key) {
+        using call = detail::call_with<detail::mailbox<view>>;
+        return await_call<view, call>(detail::inspect_with<call>(native(), key));
+    }
+
+    /* Asks, as above: `status code = co_await client.check_fence(key, fence)`. */
+    awaitable<status> check_fence(std::string_view key, std::uint64_t fence) {
+        using call = detail::call_with<detail::mailbox<status>>;
+        return await_call<status, call>(detail::check_with<call>(native(), key, fence));
+    }
+
+    /*
+     * Starts a task, which runs up to the first result that is not there yet, and returns it. An
+     * exception until then leaves start itself; a later one is the client's: see rethrow. A client
+     * that is closing starts it too; an empty one does not.
+     */
+    task start(task begun) {
+        if (core_ && begun.coroutine_ && !begun.coroutine_.promise().home) {
+            begun.begin(core_);
+        }
+        return begun;
+    }
+#endif
+
+    /* Returns why the last call on this client, or on what was made with it, was refused; or "". */
+    const char *error() const noexcept {
+        return !core_                      ? "the client is empty"
+               : core_->refusal != nullptr ? core_->refusal
+               : core_->client == nullptr  ? message(status::closed)
+                                           : redlock_client_error(core_->client);
+    }
+
+    /* Returns the nodes, and those that are joining: redlock_client_nodes. */
+    std::vector<node_info> nodes() const;
+
+    /* Change the list of nodes: redlock_client_change_nodes, _commit_nodes, _abandon_nodes. */
+    [[nodiscard]] status change_nodes(const std::vector<std::string> &nodes) {
+        const std::vector<const char *> uris = detail::pointers(nodes);
+        return ask([&] { return redlock_client_change_nodes(native(), uris.data(), uris.size()); });
+    }
+    [[nodiscard]] status commit_nodes() noexcept {
+        return ask([this] { return redlock_client_commit_nodes(native()); });
+    }
+    [[nodiscard]] status abandon_nodes() noexcept {
+        return ask([this] { return redlock_client_abandon_nodes(native()); });
+    }
+
+    /* Returns the statistics: redlock_client_stats. All 0 for a closed client. */
+    redlock_stats stats() const noexcept {
+        redlock_stats found{};
+        found.size = sizeof(found);
+        redlock_client_stats(native(), &found);
+        return found;
+    }
+
+    /* Returns those of a node, by its index in nodes(): redlock_client_node_stats. */
+    std::optional<redlock_node_stats> node_stats(std::size_t index) const noexcept {
+        redlock_node_stats found{};
+        found.size = sizeof(found);
+        bool is_there = redlock_client_node_stats(native(), index, &found) == REDLOCK_OK;
+        return is_there ? std::optional(found) : std::nullopt;
+    }
+
+    /* Returns the statistics in the text format of Prometheus: redlock_stats_write. */
+    std::string stats_text() const;
+
+    /*
+     * Throws the exception that is kept, if there is one, and keeps it no longer.
+     *
+     * An exception that leaves a callable, hook or task goes to options::on_exception. Without
+     * that, the client keeps the first one, and breaks the loop (event_base_loopbreak), so that
+     *     event_base_dispatch(base);
+     *     client.rethrow();
+     * throws it where the loop was run. Until then other callables of the same turn of the loop may
+     * still be called, and what they throw is dropped. Locks on the way of the exception are
+     * released, as destructors do; the client is as good as before, and the loop may go on.
+     *
+     * An exception that nobody can get any more ends the program by std::terminate, as one does
+     * that nobody catches: one that is still kept when the client object is destroyed (but not
+     * while another exception is on its way), and one that is thrown later, while the client
+     * closes.
+     */
+    void rethrow() {
+        if (core_ && core_->exception != nullptr) {
+            std::rethrow_exception(std::exchange(core_->exception, nullptr));
+        }
+    }
+
+    /* Returns the library's client, for redlock.h: not to be closed there. NULL when closed. */
+    redlock_client *native() const noexcept {
+        return core_ ? core_->client : nullptr;
+    }
+
+  private:
+    void end() noexcept {
+        close();
+        if (!core_) {
+            return;
+        }
+        core_->is_owned = false;
+        if (core_->exception != nullptr && std::uncaught_exceptions() == 0) {
+            detail::die(core_->exception);
+        }
+    }
+
+    /* Refuses a call of an empty client, or of one that is closing. */
+    status check() const noexcept {
+        return !core_              ? status::invalid
+               : core_->is_closing ? core_->refuse(status::closed, message(status::closed))
+                                   : status::ok;
+    }
+
+    template <class F> status ask(F &&call) noexcept {
+        status code = check();
+        if (code == status::ok) {
+            core_->refusal = nullptr;
+            code = static_cast<status>(call());
+        }
+        return code;
+    }
+
+    status begin(const request &what, detail::tenure *made) noexcept;
+
+    /* Makes the block of a call, and begins the call with it. */
+    template <class Call, class S, class F>
+    status call_by(S &&sink, F &&begin_call, detail::counted<Call> *kept = nullptr) {
+        status code = check();
+        if (code != status::ok) {
+            return code;
+        }
+        detail::counted<Call> made(new (std::nothrow) Call(core_.get(), std::forward<S>(sink)));
+        if (!made) {
+            return core_->refuse(status::no_memory, "out of memory");
+        }
+        if (kept != nullptr) {
+            *kept = made;
+        }
+        return detail::given(detail::counted<detail::block>(made.get()), begin_call(made.get()));
+    }
+
+#if REDLOCK_HAS_COROUTINES
+    template <class T, class Call, class F> awaitable<T> await_call(F &&begin_call) {
+        detail::counted<Call> made;
+        status code = call_by<Call>(detail::mailbox<T>(), std::forward<F>(begin_call), &made);
+        return code == status::ok ? awaitable<T>(made.get(), &made->sink) : awaitable<T>(T{code});
+    }
+#endif
+
+    detail::counted<detail::core> core_{};
+};
+
+/* ------------------------------------------------------------------------------------ internals */
+
+namespace detail {
+
+template <class Sink, class Lost>
+void tenure_with<Sink, Lost>::tell_acquired(acquisition &&result) noexcept {
+    home->guard([this, &result] { (*sink)(std::move(result)); });
+    if constexpr (!is_mailbox<Sink>) {
+        sink.reset();
+    }
+}
+
+template <class Sink>
+void call_with<Sink>::on_view(redlock_status code, const redlock_view *found, void *arg) noexcept {
+    view copied;
+    static_cast<call_with *>(arg)->home->guard([&] { copied = copy(code, found); });
+    end(arg, std::move(copied));
+}
+
+template <class Sink>
+void call_with<Sink>::on_drained(std::uint64_t unreleased, void *arg) noexcept {
+    counted<core> home = static_cast<call_with *>(arg)->home;
+    home->users--; /* the library's client */
+    closed(home.get());
+    end(arg, unreleased);
+}
+
+inline void tenure::on_acquired(redlock_lock *handle, redlock_status code, void *arg) noexcept {
+    counted<tenure> self(static_cast<tenure *>(arg));
+    self->handle = handle;
+    self->is_told = true;
+    self->tell_acquired(acquisition(self.get(), static_cast<status>(code)));
+    if (code != REDLOCK_OK) {
+        self->end();
+    }
+}
+
+inline void tenure::on_loss(redlock_lock *handle, redlock_status code, void *arg) noexcept {
+    counted<tenure> self(static_cast<tenure *>(arg));
+    self->loss = static_cast<status>(code);
+    if (!self->is_let_go) {
+        self->tell_lost(outcome(handle, code));
+    }
+    self->wake(self->loss);
+    if (code == REDLOCK_ECLOSED) {
+        self->end();
+    }
+}
+
+inline void tenure::on_gone(redlock_lock *, redlock_status, void *arg) noexcept {
+    counted<tenure> self(static_cast<tenure *>(arg));
+    self->users--;
+    self->wake(status::canceled);
+}
+
+} // namespace detail
+
+inline client client::create(event_base *base, const options &chosen, redlock::error *why) {
+    client made;
+    const std::vector<const char *> nodes = detail::pointers(chosen.nodes);
+    detail::counted<detail::core> core(new detail::core());
+    redlock_options raw = REDLOCK_OPTIONS_INIT;
+    redlock_error refusal{};
+
+    const std::pair<std::uint64_t *, const duration *> durations[] = {
+        {&raw.node_timeout_ms, &chosen.node_timeout},
+        {&raw.stall_timeout_ms, &chosen.stall_timeout},
+        {&raw.max_ttl_ms, &chosen.max_ttl},
+        {&raw.retry_delay_ms, &chosen.retry_delay},
+        {&raw.retry_delay_max_ms, &chosen.retry_delay_max},
+        {&raw.reconnect_delay_ms, &chosen.reconnect_delay},
+        {&raw.reconnect_delay_max_ms, &chosen.reconnect_delay_max},
+        {&raw.fence_idle_ms, &chosen.fence_idle},
+        {&raw.close_timeout_ms, &chosen.close_timeout},
+    };
+    for (const auto &[to, from] : durations) {
+        if (from->is_negative()) {
+            if (why != nullptr) {
+                *why = {status::invalid, "a duration of the options is negative"};
+            }
+            return made;
+        }
+        *to = from->ms();
+    }
+    core->base = base;
+    core->log = chosen.log;
+    core->trace = chosen.trace;
+    core->on_exception = chosen.on_exception;
+    raw.nodes = nodes.data();
+    raw.node_count = nodes.size();
+    raw.drift = chosen.drift;
+    raw.max_commands = chosen.max_commands;
+    raw.max_bytes = chosen.max_bytes;
+    raw.name = detail::or_null(chosen.name);
+    raw.log = chosen.log ? detail::on_log : nullptr;
+    raw.log_arg = core.get();
+    raw.log_level = static_cast<redlock_log_level>(chosen.log_level);
+    raw.allocator = chosen.allocator;
+    raw.guards = static_cast<redlock_guards>(chosen.guards);
+    raw.tls_ca_file = detail::or_null(chosen.tls_ca_file);
+    raw.tls_ca_path = detail::or_null(chosen.tls_ca_path);
+    raw.tls_cert_file = detail::or_null(chosen.tls_cert_file);
+    raw.tls_key_file = detail::or_null(chosen.tls_key_file);
+    raw.owner = detail::or_null(chosen.owner);
+    raw.handover = static_cast<redlock_handover>(chosen.handover);
+    raw.max_local_handoffs = chosen.max_local_handoffs;
+    raw.trace = chosen.trace ? detail::on_event : nullptr;
+    raw.trace_arg = core.get();
+    if (redlock_client_create(base, &raw, &core->client, &refusal) == REDLOCK_OK) {
+        core->users++; /* the library's client */
+        made.core_ = std::move(core);
+    }
+    if (why != nullptr) {
+        *why = {static_cast<status>(refusal.status), refusal.message};
+    }
+    return made;
+}
+
+inline status client::begin(const request &what, detail::tenure *made) noexcept {
+    status code = check();
+    if (code != status::ok) {
+        return code;
+    }
+    if (made == nullptr) {
+        return core_->refuse(status::no_memory, "out of memory");
+    }
+    if (what.ttl.is_negative() || what.wait.is_negative() || what.min_validity.is_negative() ||
+        what.max_hold.is_negative() || what.min_hold.is_negative() ||
+        what.lock_delay.is_negative()) {
+        return core_->refuse(status::invalid, "a duration of the request is negative");
+    }
+    if (what.keys.size() > REDLOCK_MAX_KEYS) {
+        return core_->refuse(status::invalid, "keys: too many, at most REDLOCK_MAX_KEYS");
+    }
+    const char *keys[REDLOCK_MAX_KEYS];
+    std::size_t lengths[REDLOCK_MAX_KEYS];
+    for (std::size_t i = 0; i < what.keys.size(); i++) {
+        keys[i] = detail::bytes(what.keys[i]);
+        lengths[i] = what.keys[i].size();
+    }
+    redlock_request raw = REDLOCK_REQUEST_INIT;
+    raw.key = what.keys.empty() || !what.key.empty() ? detail::bytes(what.key) : nullptr;
+    raw.key_length = what.key.size();
+    raw.ttl_ms = what.ttl.ms();
+    raw.wait_ms = what.wait.ms();
+    raw.retries = what.retries;
+    raw.min_validity_ms = what.min_validity.ms();
+    raw.watchdog = what.watchdog;
+    raw.max_hold_ms = what.max_hold.ms();
+    raw.on_lost = detail::tenure::on_loss;
+    raw.on_lost_arg = made;
+    raw.fenced = what.fenced;
+    raw.keys = what.keys.empty() ? nullptr : keys;
+    raw.key_lengths = what.keys.empty() ? nullptr : lengths;
+    raw.key_count = what.keys.size();
+    raw.min_hold_ms = what.min_hold.ms();
+    raw.lock_delay_ms = what.lock_delay.ms();
+    raw.wait_replicas = what.wait_replicas;
+    raw.permits = what.permits;
+    raw.mode = static_cast<redlock_mode>(what.mode);
+    raw.watch_key = what.watch_key;
+    core_->refusal = nullptr;
+    code = static_cast<status>(
+        redlock_acquire(native(), &raw, detail::tenure::on_acquired, made, &made->handle));
+    if (code == status::ok) {
+        made->enlist();
+    }
+    return code;
+}
+
+inline std::vector<node_info> client::nodes() const {
+    redlock_node_info found[REDLOCK_MAX_NODES];
+    std::size_t count = redlock_client_nodes(native(), found, REDLOCK_MAX_NODES);
+    std::vector<node_info> copies;
+    for (std::size_t i = 0; i < count && i < REDLOCK_MAX_NODES; i++) {
+        const redlock_node_info &node = found[i];
+        copies.push_back({node.node, node.connected, node.reason, node.commands, node.bytes,
+                          node.release_debts, node.disconnected, node.trusted, node.distrust,
+                          detail::chrono_ms(node.distrust_ms), node.joining, node.leaving});
+    }
+    return copies;
+}
+
+inline std::string client::stats_text() const {
+    std::string text;
+    std::exception_ptr thrown;
+    std::function<void(std::string_view)> add = [&](std::string_view piece) noexcept {
+        std::exception_ptr now = detail::caught([&] { text.append(piece); });
+        thrown = thrown != nullptr ? thrown : now;
+    };
+    redlock_stats_write(native(), detail::on_text, &add);
+    if (thrown != nullptr) {
+        std::rethrow_exception(thrown);
+    }
+    return text;
+}
+
+/* Returns the duration that the share `quantile` (0 to 1) of the durations does not exceed. */
+inline std::chrono::nanoseconds quantile(const redlock_histogram &durations,
+                                         double quantile) noexcept {
+    constexpr auto most = static_cast<std::uint64_t>(std::chrono::nanoseconds::max().count());
+    const std::uint64_t found = redlock_histogram_quantile_ns(&durations, quantile);
+    return std::chrono::nanoseconds(static_cast<std::int64_t>(found < most ? found : most));
+}
+
+} // namespace redlock
+
+template <> struct std::is_error_code_enum<redlock::status> : std::true_type {};
+
+#endif

@@ -1,0 +1,42 @@
+/* redlock.hpp without exceptions and RTTI: all of it compiles, and what is empty refuses. */
+#include <redlock.hpp>
+
+using redlock::status;
+
+#if REDLOCK_HAS_COROUTINES
+static redlock::task await_all(redlock::client &client, redlock::lock &lock) {
+    redlock::acquisition got = co_await client.acquire({}, redlock::on_lost{[](status) {}});
+    status all[] = {co_await lock.release(), co_await lock.extend(), co_await lock.lost(),
+                    co_await client.check_fence("key", 1), (co_await client.inspect("key")).code};
+    (void)all;
+}
+#endif
+
+static bool is_refused(redlock::client &client, redlock::lock &lock) {
+    bool is_accepted = bool(client.acquire({}, [](redlock::acquisition) {}));
+    status codes[] = {
+        lock.release([](const redlock::outcome &) {}),
+        lock.extend(std::chrono::seconds(1), [](status) {}),
+        client.inspect("key", [](const redlock::view &) {}),
+        client.check_fence("key", 1, [](status) {}),
+        client.close([](std::uint64_t) {}),
+        client.commit_nodes(),
+    };
+    for (status code : codes) {
+        is_accepted |= code != status::invalid;
+    }
+    client.rethrow();
+    return !is_accepted && client.stats_text().empty();
+}
+
+int main() {
+    redlock::options options;
+    options.on_exception = [](const std::exception_ptr &) {};
+    redlock::client client = redlock::client::create(nullptr, options);
+    redlock::lock lock;
+#if REDLOCK_HAS_COROUTINES
+    redlock::task task =
+        client.start(await_all(client, lock)); /* not started: there is no client */
+#endif
+    return is_refused(client, lock) ? 0 : 1;
+}

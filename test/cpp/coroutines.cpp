@@ -1,0 +1,470 @@
+/*
+ * redlock.hpp with coroutines: results that are awaited, coroutines that are destroyed while they
+ * wait, tasks, and exceptions in them.
+ */
+#include "memory.h"
+#include "world.h"
+
+#include <memory>
+#include <stdexcept>
+
+#if !REDLOCK_HAS_COROUTINES
+#error "a compiler of C++20 without coroutines"
+#endif
+
+using redlock::status;
+using namespace std::chrono_literals;
+
+constexpr milliseconds LONG_TTL(LONG_TTL_MS);
+
+/* Runs the loop until the task has ended. */
+static void wait_done(fixture *f, const redlock::task &task) {
+    wait_for(
+        f, [&] { return task.done(); }, "the task has ended");
+}
+
+/* Runs the coroutine that `make` makes, and closes the client. */
+template <class F> static void run_task(void **state, F make) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    redlock::task task = client.start(make(f, client));
+
+    assert_false(task.done()); /* all that these await needs the loop */
+    wait_done(f, task);
+    wait_closed(f, client);
+}
+
+/* ------------------------------------------------------------------------------------- results */
+
+static redlock::task use_all(fixture *f, redlock::client &client) {
+    const std::string key("a\0b", 3);
+    redlock::acquisition got =
+        co_await client.acquire({.key = key, .ttl = LONG_TTL, .fenced = true});
+    assert_true(got && got.code() == status::ok && !got.explain().empty());
+    redlock::lock lock = *std::move(got);
+    assert_true(lock.key() == key && lock.fence() > 0);
+    assert_true(co_await lock.extend() == status::ok);
+    assert_true(co_await lock.extend(50min) == status::ok);
+    assert_true(co_await lock.extend(-1ms) == status::invalid);
+
+    redlock::view view = co_await client.inspect(key);
+    assert_true(view.code == status::ok && view.held && view.nodes.size() == 5);
+    assert_true(co_await client.check_fence(key, lock.fence()) == status::ok);
+    assert_true(co_await client.check_fence(key, lock.fence() - 1) == status::lost);
+
+    redlock::acquisition refused = co_await client.acquire({.key = key, .ttl = -1s});
+    assert_true(!refused && refused.code() == status::invalid);
+    assert_true(refused.explain() == client.error());
+    redlock::acquisition failed = co_await client.acquire({.key = key, .ttl = LONG_TTL});
+    assert_true(!failed && failed.code() == status::held && !failed.report().empty());
+    assert_true(failed.explain().find("not acquired") == 0);
+    assert_true(co_await lock.release() == status::ok);
+    assert_true(failed.explain() == message(status::held) && failed.report().empty());
+    assert_true(!lock && co_await lock.release() == status::invalid);
+    assert_true((co_await client.inspect("")).code == status::invalid);
+    wait_released(f, "a"); /* that no key of a shorter name was taken */
+}
+
+static void each_call_can_be_awaited(void **state) {
+    run_task(state, use_all);
+}
+
+static redlock::task use_several_at_once(fixture *, redlock::client &client) {
+    auto one = client.acquire({.key = "one", .ttl = LONG_TTL});
+    auto two = client.acquire({.key = "two", .ttl = LONG_TTL});
+    redlock::acquisition second = co_await two;
+    redlock::acquisition first = co_await one;
+    assert_true(first->key() == "one" && second->key() == "two");
+    auto release = first->release();
+    auto other = second->release();
+    assert_true(co_await other == status::ok && co_await release == status::ok);
+}
+
+static void requests_begin_before_they_are_awaited(void **state) {
+    run_task(state, use_several_at_once);
+}
+
+static redlock::task drop_results(fixture *f, redlock::client &client) {
+    { auto never = client.acquire({.key = KEY, .ttl = LONG_TTL}); }
+    {
+        auto replaced = client.acquire({.key = KEY, .ttl = LONG_TTL});
+        replaced = client.acquire({.key = "other", .ttl = LONG_TTL});
+        co_await client.inspect("other");
+    } /* acquired by now, or canceled */
+    wait_released(f, KEY);
+    redlock::acquisition got = co_await client.acquire({.key = KEY, .ttl = LONG_TTL});
+    auto unheard = got->release();
+}
+
+static void results_that_nobody_awaits_leave_nothing(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    run_task(state, drop_results);
+    wait_released(f, KEY);
+    wait_released(f, "other");
+}
+
+/* A result that came before somebody awaits it; the lock in it goes with it. */
+static void a_lock_that_nobody_took_is_released(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    {
+        auto result = client.acquire({.key = KEY, .ttl = LONG_TTL});
+        wait_for(
+            f, [&] { return result.await_ready(); }, "the result is there");
+        wait_holders(f, KEY, 5);
+    }
+    wait_released(f, KEY);
+    wait_closed(f, client);
+}
+
+static redlock::task await_twice(fixture *f, redlock::client &client) {
+    auto from = client.acquire({.key = KEY, .ttl = LONG_TTL});
+    auto result = std::move(from);
+    assert_true((co_await from).code() == status::invalid);
+    redlock::acquisition got = co_await result;
+    redlock::acquisition none = co_await result;
+    assert_true(got && none.code() == status::invalid);
+    auto view = client.inspect(KEY);
+    assert_true((co_await view).held && (co_await view).code == status::invalid);
+    redlock::lock taken = *std::move(got);
+    assert_true(co_await got->release() == status::invalid);
+    assert_true(co_await got->lost() == status::invalid);
+    wait_holders(f, KEY, 5);
+}
+
+static void results_are_awaited_once(void **state) {
+    run_task(state, await_twice);
+    wait_released(static_cast<fixture *>(*state), KEY);
+}
+
+static redlock::task run_out_of_memory(fixture *, redlock::client &client) {
+    redlock::acquisition got = co_await client.acquire({.key = KEY, .ttl = LONG_TTL});
+    memory::is_refusing = true;
+    const redlock::acquisition none = co_await client.acquire({.key = "other", .ttl = LONG_TTL});
+    const status asked = (co_await client.inspect(KEY)).code;
+    const status extended = co_await got->extend();
+    const status released = co_await got->release();
+    memory::is_refusing = false;
+    assert_true(none.code() == status::no_memory && asked == status::no_memory);
+    assert_true(extended == status::no_memory && released == status::no_memory);
+}
+
+static void no_memory_is_a_result(void **state) {
+    run_task(state, run_out_of_memory);
+    wait_released(static_cast<fixture *>(*state), KEY);
+}
+
+/* ---------------------------------------------------------------------------------- destruction */
+
+static redlock::task hold_and_wait(redlock::client &client, bool &was_resumed) {
+    redlock::acquisition held = co_await client.acquire({.key = "held", .ttl = LONG_TTL});
+    redlock::acquisition never =
+        co_await client.acquire({.key = KEY, .ttl = LONG_TTL, .wait = redlock::forever});
+    was_resumed = true;
+}
+
+static void a_coroutine_that_is_destroyed_cancels(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    redlock::lock lock = get(f, client, request_of(KEY));
+    bool was_resumed = false;
+    {
+        redlock::task task = client.start(hold_and_wait(client, was_resumed));
+        wait_holders(f, "held", 5);
+        run_turns(f, 5);
+        assert_int_equal(client.stats().pending, 1);
+    }
+    wait_released(f, "held");
+    assert_int_equal(client.stats().pending, 0);
+    assert_int_equal(client.stats().canceled, 1);
+    lock.reset();
+    wait_released(f, KEY);
+    assert_false(was_resumed);
+    wait_closed(f, client);
+}
+
+enum class place { acquire, extend, release, inspect, check, lost };
+
+static redlock::task stop_at(redlock::client &client, place where, bool &was_resumed) {
+    if (where == place::inspect) {
+        co_await client.inspect(KEY);
+    } else if (where == place::check) {
+        co_await client.check_fence(KEY, 1);
+    } else {
+        redlock::acquisition got = co_await client.acquire({.key = KEY, .ttl = LONG_TTL});
+        if (where == place::extend) {
+            co_await got->extend();
+        } else if (where == place::release) {
+            co_await got->release();
+        } else if (where == place::lost) {
+            co_await got->lost();
+        }
+    }
+    was_resumed = true;
+}
+
+static void a_coroutine_may_be_destroyed_wherever_it_waits(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+
+    for (place where : {place::acquire, place::extend, place::release, place::inspect, place::check,
+                        place::lost}) {
+        bool needs_lock = where == place::extend || where == place::release || where == place::lost;
+        bool was_resumed = false;
+        const std::uint64_t before = client.stats().acquired;
+        redlock::task task = client.start(stop_at(client, where, was_resumed));
+        wait_for(
+            f, [&] { return !needs_lock || client.stats().acquired > before; }, "it waits");
+        task = {};
+        wait_released(f, KEY);
+        run_turns(f, 10);
+        assert_false(was_resumed);
+    }
+    wait_closed(f, client);
+}
+
+static void a_client_may_be_destroyed_while_coroutines_wait(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+
+    for (place where : {place::acquire, place::extend, place::release, place::inspect, place::check,
+                        place::lost}) {
+        auto client = std::make_unique<redlock::client>(connected(f));
+        bool needs_lock = where == place::extend || where == place::release || where == place::lost;
+        bool was_resumed = false;
+        redlock::task task = client->start(stop_at(*client, where, was_resumed));
+        wait_for(
+            f, [&] { return !needs_lock || client->stats().acquired > 0; }, "it waits");
+        client.reset();
+        assert_false(was_resumed);
+        wait_done(f, task);
+        assert_true(was_resumed);
+        wait_released(f, KEY);
+    }
+}
+
+static redlock::task destroy(std::unique_ptr<redlock::client> &client, std::vector<status> &told) {
+    redlock::acquisition got = co_await client->acquire({.key = KEY, .ttl = LONG_TTL});
+    redlock::lock lock = *std::move(got);
+    auto pending = client->inspect(KEY);
+    auto release = lock.release();
+    client.reset();
+    told.push_back(co_await release);
+    told.push_back((co_await pending).code);
+    told.push_back(co_await lock.extend());
+    told.push_back(co_await lock.lost());
+}
+
+static void a_coroutine_may_destroy_its_client(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    auto client = std::make_unique<redlock::client>(connected(f));
+    std::vector<status> told;
+    redlock::task task = client->start(destroy(client, told));
+
+    wait_done(f, task);
+    assert_true(
+        (told == std::vector{status::ok, status::closed, status::invalid, status::invalid}));
+    wait_released(f, KEY);
+}
+
+/* --------------------------------------------------------------------------------------- losses */
+
+static redlock::task watch(const redlock::lock &lock, std::vector<status> &told) {
+    told.push_back(co_await lock.lost());
+}
+
+static void a_loss_can_be_awaited(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    redlock::lock lock = get(f, client, request_of(KEY));
+    std::vector<status> told;
+    redlock::task tasks[] = {client.start(watch(lock, told)), client.start(watch(lock, told)),
+                             client.start(watch(lock, told))};
+
+    tasks[1] = {}; /* in the middle of the list */
+    wait_holders(f, KEY, 5);
+    rival_frees(f, 0, 5, KEY);
+    assert_true(lock.extend({}, [](status) {}) == status::ok);
+    wait_done(f, tasks[0]);
+    wait_done(f, tasks[2]);
+    redlock::task late = client.start(watch(lock, told));
+    assert_true(late.done());
+    assert_true((told == std::vector{status::lost, status::lost, status::lost}));
+    wait_closed(f, client);
+}
+
+static void a_release_ends_the_waiting_for_a_loss(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    std::vector<status> told;
+
+    for (bool is_told : {false, true}) {
+        redlock::lock lock = get(f, client, request_of(KEY));
+        redlock::task task = client.start(watch(lock, told));
+        if (is_told) {
+            assert_true(lock.release([](status) {}) == status::ok);
+        } else {
+            lock.reset();
+        }
+        assert_false(task.done());
+        wait_done(f, task);
+        wait_released(f, KEY);
+    }
+    redlock::lock lock = get(f, client, request_of(KEY));
+    redlock::task task = client.start(watch(lock, told));
+    lock.detach();
+    wait_closed(f, client);
+    wait_done(f, task);
+    assert_true((told == std::vector{status::canceled, status::canceled, status::closed}));
+}
+
+static redlock::task be_told(redlock::client &client, status &told) {
+    redlock::acquisition got = co_await client.acquire(
+        {.key = KEY, .ttl = LONG_TTL}, redlock::on_lost{[&](status code) { told = code; }});
+    co_await got->lost();
+}
+
+static void an_awaited_request_may_have_a_callable_for_the_loss(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    status told = status::ok;
+    redlock::task task = client.start(be_told(client, told));
+
+    wait_for(
+        f, [&] { return client.stats().held == 1; }, "the lock is held");
+    wait_closed(f, client);
+    assert_true(task.done() && told == status::closed);
+}
+
+/* ---------------------------------------------------------------------------------- exceptions */
+
+static redlock::task fail_late(redlock::client &client) {
+    redlock::acquisition got = co_await client.acquire({.key = KEY, .ttl = LONG_TTL});
+    throw std::runtime_error("late");
+}
+
+static redlock::task fail_at_once(redlock::client &client) {
+    if (client) {
+        throw std::runtime_error("at once");
+    }
+    co_return;
+}
+
+static void an_exception_of_a_task_goes_where_those_of_callables_go(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    std::vector<std::string> caught;
+    auto note = [&](auto &&act) {
+        try {
+            act();
+        } catch (const std::runtime_error &error) {
+            caught.emplace_back(error.what());
+        }
+    };
+
+    note([&] { client.start(fail_at_once(client)).detach(); });
+    for (bool is_detached : {true, false}) {
+        redlock::task task = client.start(fail_late(client));
+        if (is_detached) {
+            task.detach();
+        }
+        event_base_dispatch(f->base);
+        assert_true(task.done());
+        note([&] { client.rethrow(); });
+        wait_released(f, KEY);
+    }
+    assert_true((caught == std::vector<std::string>{"at once", "late", "late"}));
+    wait_closed(f, client);
+}
+
+/* ----------------------------------------------------------------------------- tasks and others */
+
+static redlock::task count_end(redlock::client &client, int &count) {
+    struct at_end {
+        int &count;
+        ~at_end() {
+            count++;
+        }
+    } guard{count};
+    redlock::acquisition got = co_await client.acquire({.key = KEY, .ttl = LONG_TTL});
+    co_await got->release();
+}
+
+static void tasks_are_owned_or_detached(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    redlock::client empty;
+    int ends = 0;
+
+    client.start(count_end(client, ends)).detach();
+    wait_for(
+        f, [&] { return ends == 1; }, "the detached task has ended");
+    count_end(client, ends).detach();
+    redlock::task unborn = empty.start(count_end(client, ends));
+    assert_false(unborn.done());
+    redlock::task task = client.start(std::move(unborn));
+    assert_true(unborn.done());
+    task = client.start(std::move(task)); /* a second time: nothing happens */
+    wait_done(f, task);
+    assert_int_equal(ends, 2);
+    task.detach();
+    assert_true(task.done());
+    wait_closed(f, client);
+}
+
+/* A type of coroutine of somebody else. */
+struct foreign {
+    struct promise_type {
+        foreign get_return_object() {
+            return {};
+        }
+        std::suspend_never initial_suspend() {
+            return {};
+        }
+        std::suspend_never final_suspend() noexcept {
+            return {};
+        }
+        void return_void() {
+        }
+        void unhandled_exception() {
+        }
+    };
+};
+
+static foreign use_foreign(redlock::client &client, status &told) {
+    redlock::acquisition got = co_await client.acquire({.key = KEY, .ttl = LONG_TTL});
+    told = co_await got->release();
+}
+
+static void other_types_of_coroutines_await_too(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    status told = status::busy;
+
+    use_foreign(client, told);
+    wait_for(
+        f, [&] { return told == status::ok; }, "the coroutine has ended");
+    wait_closed(f, client);
+}
+
+int main() {
+    const CMUnitTest tests[] = {
+        IN_WORLD(each_call_can_be_awaited),
+        IN_WORLD(requests_begin_before_they_are_awaited),
+        IN_WORLD(results_that_nobody_awaits_leave_nothing),
+        IN_WORLD(results_are_awaited_once),
+        IN_WORLD(no_memory_is_a_result),
+        IN_WORLD(a_lock_that_nobody_took_is_released),
+        IN_WORLD(a_coroutine_that_is_destroyed_cancels),
+        IN_WORLD(a_coroutine_may_be_destroyed_wherever_it_waits),
+        IN_WORLD(a_client_may_be_destroyed_while_coroutines_wait),
+        IN_WORLD(a_coroutine_may_destroy_its_client),
+        IN_WORLD(a_loss_can_be_awaited),
+        IN_WORLD(a_release_ends_the_waiting_for_a_loss),
+        IN_WORLD(an_awaited_request_may_have_a_callable_for_the_loss),
+        IN_WORLD(an_exception_of_a_task_goes_where_those_of_callables_go),
+        IN_WORLD(tasks_are_owned_or_detached),
+        IN_WORLD(other_types_of_coroutines_await_too),
+    };
+
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

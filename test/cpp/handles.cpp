@@ -1,0 +1,761 @@
+/*
+ * redlock.hpp without coroutines: each call of the library, who owns what, and what a callable may
+ * do: throw, and destroy all that is around it.
+ */
+#include "memory.h"
+#include "world.h"
+
+#include <csignal>
+#include <memory>
+#include <stdexcept>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using redlock::status;
+
+/* ------------------------------------------------------------------------------ what compiles */
+
+template <class T> constexpr bool is_duration = std::is_convertible_v<T, redlock::duration>;
+static_assert(is_duration<std::chrono::milliseconds> && is_duration<std::chrono::seconds>);
+static_assert(is_duration<std::chrono::duration<std::uint32_t, std::ratio<86400>>>);
+static_assert(!is_duration<std::chrono::microseconds> && !is_duration<std::chrono::nanoseconds>);
+static_assert(!is_duration<std::chrono::duration<double>> && !is_duration<int>);
+static_assert(!is_duration<std::chrono::duration<int, std::ratio<3, 2000>>>);
+static_assert(!std::is_constructible_v<redlock::duration, int>);
+static_assert(!std::is_assignable_v<decltype((redlock::request::ttl)), std::uint64_t>);
+
+static_assert(redlock::duration(std::chrono::hours(1)).ms() == 3600000);
+static_assert(redlock::duration(std::chrono::hours::max()).ms() == UINT64_MAX);
+static_assert(redlock::duration(std::chrono::milliseconds::max()).ms() == INT64_MAX);
+static_assert(redlock::duration(std::chrono::seconds(-1)).is_negative());
+static_assert(redlock::duration(std::chrono::hours::min()).is_negative());
+static_assert(redlock::forever.ms() == REDLOCK_FOREVER);
+
+template <class T>
+constexpr bool is_moved_only =
+    !std::is_copy_constructible_v<T> && !std::is_copy_assignable_v<T> &&
+    std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T>;
+static_assert(is_moved_only<redlock::client> && is_moved_only<redlock::lock>);
+static_assert(!std::is_copy_constructible_v<redlock::outcome>);
+
+/* A status that this header lacks does not compile here; one that redlock.h lacks, not there. */
+constexpr int number_of_statuses() {
+    int count = 0;
+#define COUNT(name, value, text) count++;
+    REDLOCK_STATUS_MAP(COUNT)
+#undef COUNT
+    return count;
+}
+static_assert(number_of_statuses() == 1 - static_cast<int>(status::system));
+
+/* ------------------------------------------------------------------------------------- memory */
+
+static void a_request_takes_one_allocation(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::options options = patient(f);
+    options.log = nullptr;
+    redlock::client client = connected(f, options);
+    const redlock::request request = request_of(KEY);
+    redlock::lock lock;
+    char ballast[200] = "";
+    bool is_lost = false;
+
+    std::size_t before = memory::allocations;
+    redlock::attempt attempt = client.acquire(
+        request,
+        [&lock, ballast](redlock::acquisition result) {
+            (void)ballast;
+            lock = *std::move(result);
+        },
+        redlock::on_lost{[&is_lost, ballast](status) { is_lost = ballast[0] == '\0'; }});
+    assert_true(attempt);
+    wait_for(
+        f, [&] { return bool(lock); }, "the lock is held");
+    assert_int_equal(memory::allocations - before, 1);
+    lock.reset();
+    assert_int_equal(memory::allocations - before, 1);
+    wait_released(f, KEY);
+    wait_closed(f, client);
+}
+
+static void no_memory_is_a_refusal(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    const redlock::request request = request_of(KEY);
+    redlock::lock lock = get(f, client, request);
+    redlock::lock other = get(f, client, request_of("other"));
+
+    memory::is_refusing = true;
+    redlock::attempt attempt = client.acquire(request, [](redlock::acquisition) { std::abort(); });
+    status asked = client.inspect(KEY, [](redlock::view) { std::abort(); });
+    status extended = lock.extend({}, [](status) { std::abort(); });
+    status released = lock.release([](status) { std::abort(); });
+    bool names_memory = std::string_view(client.error()) == "out of memory";
+    memory::is_refusing = false;
+    assert_true(attempt.code() == status::no_memory && asked == status::no_memory);
+    assert_true(extended == status::no_memory && released == status::no_memory);
+    assert_true(names_memory);
+    assert_false(lock);
+    wait_released(f, KEY);
+    assert_true(bool(other));
+    wait_closed(f, client);
+}
+
+/* ------------------------------------------------------------------------------------- handles */
+
+static void a_lock_is_released_with_its_handle(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    {
+        redlock::lock lock = get(f, client, request_of(KEY));
+        assert_true(lock.validity() > milliseconds(LONG_TTL_MS / 2));
+        assert_true(lock.key() == KEY && lock.key(1).data() == nullptr);
+        assert_true(lock.explain().find("acquired") != std::string::npos);
+        assert_int_equal(lock.report().size(), 5);
+        wait_holders(f, KEY, 5);
+    }
+    wait_released(f, KEY);
+    {
+        redlock::lock one = get(f, client, request_of(KEY));
+        one = get(f, client, request_of("other"));
+        wait_released(f, KEY);
+        redlock::lock &same = one;
+        one = std::move(same);
+        assert_true(one.key() == "other");
+        one.reset();
+        one.reset();
+    }
+    wait_released(f, "other");
+    wait_closed(f, client);
+}
+
+static void a_release_tells_its_result(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    redlock::lock lock = get(f, client, request_of(KEY));
+    std::string why;
+    status code = status::invalid;
+
+    assert_true(lock.release([&](const redlock::outcome &result) {
+        code = result.code();
+        why = result.explain();
+        assert_int_equal(result.report().size(), 5);
+    }) == status::ok);
+    assert_false(lock);
+    assert_true(lock.release([](status) { std::abort(); }) == status::invalid);
+    wait_for(
+        f, [&] { return !why.empty(); }, "the release is told");
+    assert_true(code == status::ok);
+    lock = get(f, client, request_of(KEY));
+    wait_holders(f, KEY, 5);
+    rival_frees(f, 0, 5, KEY);
+    assert_true(lock.release([&](status told) { code = told; }) == status::ok);
+    wait_for(
+        f, [&] { return code != status::ok; }, "the second release is told");
+    assert_true(code == status::lost);
+    wait_closed(f, client);
+}
+
+static void a_detached_lock_is_held_until_the_client_closes(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    status told = status::ok;
+
+    get(f, client, request_of(KEY), nullptr, redlock::on_lost{[&](status code) { told = code; }})
+        .detach();
+    run_turns(f, 10);
+    wait_holders(f, KEY, 5);
+    wait_closed(f, client);
+    assert_true(told == status::closed);
+    wait_released(f, KEY);
+}
+
+static void keys_are_any_bytes(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    const std::string text("a\0b\xff#", 5);
+    redlock::lock lock = get(f, client, request_of(std::string_view(text).substr(0, 4)));
+
+    assert_true(lock.key() == std::string_view(text).substr(0, 4));
+    wait_for(
+        f,
+        [&] {
+            return masters_query_integer(f->masters, 0, "EXISTS %b", text.data(), std::size_t{4});
+        },
+        "the key is there");
+    assert_true(client.acquire(request_of({}), [](redlock::acquisition) {}).code() ==
+                status::invalid);
+    assert_true(std::string_view(client.error()).find("key") != std::string_view::npos);
+    lock.reset();
+    wait_closed(f, client);
+}
+
+static void several_keys_make_one_lock(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    redlock::request request = request_of({});
+    status code;
+
+    request.keys = {"one", std::string_view("two#").substr(0, 3)};
+    redlock::lock lock = get(f, client, request);
+    assert_true(lock.key() == "one" && lock.key(1) == "two" && lock.key(2).data() == nullptr);
+    get(f, client, request_of("two"), &code);
+    assert_true(code == status::held);
+    request.keys = {"one", ""};
+    assert_true(client.acquire(request, [](redlock::acquisition) {}).code() == status::invalid);
+    request.keys.assign(REDLOCK_MAX_KEYS + 1, "one");
+    assert_true(client.acquire(request, [](redlock::acquisition) {}).code() == status::invalid);
+    assert_true(std::string_view(client.error()).substr(0, 5) == "keys:");
+    lock.reset();
+    wait_released(f, "one");
+    wait_closed(f, client);
+}
+
+static void permits_and_modes(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    redlock::request request = request_of("pool");
+    status code;
+
+    request.permits = 2;
+    redlock::lock one = get(f, client, request);
+    redlock::lock two = get(f, client, request);
+    assert_true(one.key() != two.key() && one.key().substr(0, 5) == "pool:");
+    get(f, client, request, &code);
+    assert_true(code == status::held);
+
+    request = request_of(KEY);
+    request.mode = redlock::mode::reader;
+    redlock::lock reader = get(f, client, request);
+    redlock::lock other = get(f, client, request);
+    request.mode = redlock::mode::writer;
+    get(f, client, request, &code);
+    assert_true(code == status::held);
+    reader.reset();
+    other.reset();
+    request.wait = redlock::forever;
+    redlock::lock writer = get(f, client, request);
+    wait_closed(f, client);
+}
+
+static void fences_grow_and_are_checked(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    redlock::request request = request_of(KEY);
+    redlock::gate gate;
+    std::vector<status> told;
+    auto tell = [&](status code) { told.push_back(code); };
+
+    request.fenced = true;
+    redlock::lock lock = get(f, client, request);
+    const std::uint64_t first = lock.fence();
+    lock.reset();
+    wait_released(f, KEY);
+    lock = get(f, client, request);
+    assert_true(lock.fence() > first);
+    assert_true(gate.admit(lock.fence()) && !gate.admit(first) && gate.fence() == lock.fence());
+    assert_true(client.check_fence(KEY, lock.fence(), tell) == status::ok);
+    wait_for(
+        f, [&] { return told.size() == 1; }, "the fence is checked");
+    assert_true(client.check_fence(KEY, first, tell) == status::ok);
+    wait_for(
+        f, [&] { return told.size() == 2; }, "the old fence is checked");
+    assert_true(told[0] == status::ok && told[1] == status::lost);
+    wait_closed(f, client);
+}
+
+static void an_inspection_is_a_copy(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::options options = patient(f);
+    options.owner = "tester";
+    redlock::client client = connected(f, options);
+    redlock::lock lock = get(f, client, request_of(KEY));
+    redlock::view view;
+    bool is_told = false;
+
+    wait_holders(f, KEY, 5);
+    assert_true(client.inspect(KEY, [&](redlock::view found) {
+        view = std::move(found);
+        is_told = true;
+    }) == status::ok);
+    wait_for(
+        f, [&] { return is_told; }, "the key is inspected");
+    assert_true(view.code == status::ok && view.held && view.owner == "tester");
+    assert_true(view.ttl > milliseconds(0) && view.nodes.size() == 5 && view.nodes[0].held);
+    assert_true(view.nodes[0].node == masters_address(f->masters, 0));
+    lock.reset();
+    wait_closed(f, client);
+}
+
+static void a_request_can_be_canceled(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    redlock::lock lock = get(f, client, request_of(KEY));
+    redlock::request request = request_of(KEY);
+    status code = status::ok;
+    std::string why;
+
+    request.wait = redlock::forever;
+    redlock::attempt attempt = client.acquire(request, [&](redlock::acquisition result) {
+        code = result.code();
+        why = result.explain();
+        assert_false(result);
+    });
+    run_turns(f, 5);
+    assert_false(attempt.explain().empty());
+    assert_true(attempt.cancel() == status::ok);
+    assert_true(code == status::ok);
+    wait_for(
+        f, [&] { return code != status::ok; }, "the request is canceled");
+    assert_true(code == status::canceled && !why.empty());
+    assert_true(attempt.cancel() == status::invalid && attempt.explain().empty());
+    assert_true(redlock::attempt().cancel() == status::invalid);
+    wait_closed(f, client);
+}
+
+static void a_lock_is_extended(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    redlock::request request = request_of(KEY);
+    status code = status::invalid;
+
+    request.ttl = std::chrono::minutes(10);
+    redlock::lock lock = get(f, client, request);
+    auto tell = [&](status told) { code = told; };
+    assert_true(lock.extend(std::chrono::seconds(-1), tell) == status::invalid);
+    assert_true(lock.extend(std::chrono::hours::max(), tell) == status::invalid);
+    assert_true(lock.extend(std::chrono::minutes(20), tell) == status::ok);
+    assert_true(lock.extend(std::chrono::minutes(20), tell) == status::busy);
+    assert_true(code == status::invalid);
+    wait_for(
+        f, [&] { return code != status::invalid; }, "the extension is told");
+    assert_true(code == status::ok && lock.validity() > std::chrono::minutes(15));
+    lock.reset();
+    wait_closed(f, client);
+}
+
+static void durations_out_of_range_are_refused(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    redlock::request request = request_of(KEY);
+    auto refused = [&] {
+        return client.acquire(request, [](redlock::acquisition) {}).code() == status::invalid;
+    };
+
+    request.ttl = std::chrono::hours::max();
+    assert_true(refused());
+    request.ttl = std::chrono::seconds(-1);
+    assert_true(refused());
+    assert_string_equal(client.error(), "a duration of the request is negative");
+    request = request_of(KEY);
+    request.wait = std::chrono::milliseconds(-1);
+    assert_true(refused());
+    redlock::options options = patient(f);
+    redlock::error error;
+    options.max_ttl = std::chrono::seconds(-1);
+    assert_false(redlock::client::create(f->base, options, &error));
+    assert_true(error.code == status::invalid && !error.message.empty());
+    assert_false(redlock::client::create(f->base, {}));
+    assert_false(redlock::client::create(nullptr, patient(f), &error));
+    wait_closed(f, client);
+}
+
+static void a_loss_is_told(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    status told = status::ok;
+    std::string why;
+    redlock::lock lock = get(f, client, request_of(KEY), nullptr,
+                             redlock::on_lost{[&](const redlock::outcome &loss) {
+                                 told = loss;
+                                 why = loss.explain();
+                             }});
+
+    wait_holders(f, KEY, 5);
+    rival_frees(f, 0, 5, KEY);
+    assert_true(lock.extend({}, [](status) {}) == status::ok);
+    wait_for(
+        f, [&] { return told != status::ok; }, "the loss is told");
+    assert_true(told == status::lost && !why.empty());
+    assert_true(lock && lock.validity() == milliseconds(0));
+    assert_true(lock.extend({}, [](status) {}) == status::lost);
+    wait_closed(f, client);
+    assert_true(told == status::lost);
+}
+
+static void statistics_nodes_and_trace(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::options options = patient(f);
+    std::size_t events = 0;
+    options.trace = [&](const redlock_event &event) { events += event.field_count > 0; };
+    redlock::client client = connected(f, options);
+    redlock::lock lock = get(f, client, request_of(KEY));
+
+    assert_true(events > 0);
+    const redlock_stats stats = client.stats();
+    assert_int_equal(stats.acquired, 1);
+    assert_int_equal(stats.held, 1);
+    assert_true(redlock::quantile(stats.acquire, 0.5) > std::chrono::nanoseconds(0));
+    assert_true(client.node_stats(4)->connected && !client.node_stats(5));
+    assert_true(client.nodes().size() == 5 && client.nodes()[0].connected);
+    assert_true(client.stats_text().find("redlock_") != std::string::npos);
+    wait_closed(f, client);
+    assert_true(client.nodes().empty() && client.stats_text().empty());
+    assert_int_equal(client.stats().acquired, 0);
+}
+
+static void nodes_are_changed(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::options options = patient(f);
+    const std::vector<std::string> all = options.nodes;
+    options.nodes.resize(3);
+    redlock::client client = connected(f, options);
+
+    assert_true(client.commit_nodes() == status::invalid);
+    assert_true(client.change_nodes({"nonsense"}) == status::invalid);
+    assert_true(client.change_nodes(all) == status::ok);
+    assert_int_equal(client.nodes().size(), 5);
+    assert_true(client.commit_nodes() == status::busy);
+    assert_true(client.abandon_nodes() == status::ok);
+    assert_int_equal(client.nodes().size(), 3);
+    wait_closed(f, client);
+    assert_true(client.change_nodes(all) == status::closed);
+}
+
+static void statuses_are_error_codes(void **state) {
+    (void)state;
+    const std::error_code error = status::held;
+
+    assert_true(error && !std::error_code(status::ok));
+    assert_true(error.message() == redlock_strerror(REDLOCK_EHELD));
+    assert_string_equal(error.category().name(), "redlock");
+    assert_true(error == status::held && error != std::error_code(status::lost));
+    assert_string_equal(name(status::held), "REDLOCK_EHELD");
+    assert_true(is_retryable(status::held) && !is_retryable(status::lost));
+    assert_string_equal(redlock::version(), redlock_version());
+}
+
+/* ----------------------------------------------------------------------------------- lifetimes */
+
+static void a_lock_may_outlive_its_client(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    auto client = std::make_unique<redlock::client>(connected(f));
+    redlock::lock lock = get(f, *client, request_of(KEY));
+    bool is_told = false;
+    redlock::lock other = get(f, *client, request_of("other"), nullptr,
+                              redlock::on_lost{[&](status) { is_told = true; }});
+    redlock::lock lost = get(f, *client, request_of("lost"));
+
+    wait_holders(f, "lost", 5);
+    rival_frees(f, 0, 5, "lost");
+    status told = status::ok;
+    assert_true(lost.extend({}, [&](status code) { told = code; }) == status::ok);
+    wait_for(
+        f, [&] { return told == status::lost; }, "a lock is lost");
+    client.reset();
+    assert_false(lock);
+    other.reset();
+    assert_true(lock.extend({}, [](status) { std::abort(); }) == status::closed);
+    wait_released(f, KEY);
+    assert_true(lock.validity() == milliseconds(0) && lock.fence() == 0 && lock.key().empty());
+    assert_true(lock.release([](status) { std::abort(); }) == status::closed);
+    assert_true(lost.report().empty());
+    wait_released(f, "other");
+    assert_false(is_told); /* a handle that was reset is told nothing */
+}
+
+static void a_client_may_be_destroyed_at_any_time(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    auto client = std::make_unique<redlock::client>(connected(f));
+    std::vector<status> told;
+    status lost = status::ok;
+    auto tell = [&](status code) { told.push_back(code); };
+    redlock::lock lock = get(f, *client, request_of(KEY), nullptr,
+                             redlock::on_lost{[&](status code) { lost = code; }});
+    redlock::lock released = get(f, *client, request_of("other"));
+
+    redlock::attempt attempt =
+        client->acquire(request_of(KEY), [&](redlock::acquisition result) { tell(result.code()); });
+    assert_true(client->inspect(KEY, [&](redlock::view found) { tell(found.code); }) == status::ok);
+    assert_true(client->check_fence(KEY, 1, tell) == status::ok);
+    assert_true(lock.extend({}, tell) == status::ok);
+    assert_true(released.release(tell) == status::ok);
+    client.reset();
+    assert_true(told.empty());
+    assert_true(attempt.cancel() == status::closed);
+    wait_for(
+        f, [&] { return told.size() == 5; }, "each request has ended");
+    assert_true(lost == status::closed);
+    wait_released(f, KEY);
+    assert_int_equal(told.size(), 5);
+}
+
+static void callables_destroy_what_is_around_them(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    auto client = std::make_unique<redlock::client>(connected(f));
+    auto lock = std::make_unique<redlock::lock>();
+    auto attempt = std::make_unique<redlock::attempt>();
+    bool is_lost = false;
+
+    /* The attempt, in its own callable; the lock, in its own on_lost. */
+    *attempt = client->acquire(
+        request_of(KEY),
+        [&](redlock::acquisition result) {
+            *lock = *std::move(result);
+            attempt.reset();
+        },
+        redlock::on_lost{[&](const redlock::outcome &loss) {
+            lock.reset();
+            is_lost = loss.code() == status::lost && !loss.explain().empty();
+        }});
+    wait_for(
+        f, [&] { return *lock && attempt == nullptr; }, "the lock is held");
+    wait_holders(f, KEY, 5);
+    rival_frees(f, 0, 5, KEY);
+    assert_true(lock->extend({}, [](status) {}) == status::ok);
+    wait_for(
+        f, [&] { return is_lost; }, "the lock is lost");
+    assert_null(lock.get());
+
+    /* The client, in the callable of an acquisition, with the lock still in the result. */
+    std::vector<status> told;
+    assert_true(bool(client->acquire(request_of(KEY), [&](redlock::acquisition result) {
+        told.push_back(result.code());
+        client.reset();
+        assert_false(*result);
+        assert_true(result->validity() == milliseconds(0));
+    })));
+    wait_for(
+        f, [&] { return client == nullptr; }, "the client is destroyed");
+    assert_true(told == std::vector<status>{status::ok});
+    wait_released(f, KEY);
+}
+
+static void a_client_ends_in_the_callable_of_a_loss(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    auto client = std::make_unique<redlock::client>(connected(f));
+    redlock::lock lock;
+
+    lock = get(f, *client, request_of(KEY), nullptr, redlock::on_lost{[&](status) {
+                   client.reset();
+                   lock.reset();
+               }});
+    wait_holders(f, KEY, 5);
+    rival_frees(f, 0, 3, KEY);
+    assert_true(lock.extend({}, [](status) {}) == status::ok);
+    wait_for(
+        f, [&] { return client == nullptr; }, "the client is destroyed");
+    wait_released(f, KEY);
+}
+
+static void callables_are_destroyed_when_they_were_called(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    auto token = std::make_shared<int>();
+    redlock::lock lock;
+
+    assert_true(bool(client.acquire(
+        request_of(KEY), [&, token](redlock::acquisition result) { lock = *std::move(result); },
+        redlock::on_lost{[token](status) {}})));
+    assert_int_equal(token.use_count(), 3);
+    wait_for(
+        f, [&] { return bool(lock); }, "the lock is held");
+    assert_int_equal(token.use_count(), 2);
+    lock.reset();
+    assert_int_equal(token.use_count(), 1);
+    assert_false(bool(client.acquire(request_of(""), [token](redlock::acquisition) {})));
+    assert_int_equal(token.use_count(), 1);
+    wait_closed(f, client);
+}
+
+static void what_was_moved_from_is_empty(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client from = connected(f);
+    redlock::lock lock = get(f, from, request_of(KEY));
+    redlock::client client = std::move(from);
+    redlock::lock held = std::move(lock);
+
+    // NOLINTBEGIN(bugprone-use-after-move): that is the test.
+    assert_false(from);
+    assert_true(from.acquire(request_of(KEY), [](redlock::acquisition) {}).code() ==
+                status::invalid);
+    assert_true(from.inspect(KEY, [](redlock::view) {}) == status::invalid);
+    assert_true(from.check_fence(KEY, 1, [](status) {}) == status::invalid);
+    assert_true(from.close([](std::uint64_t) {}) == status::invalid);
+    assert_true(from.change_nodes({}) == status::invalid);
+    assert_true(from.nodes().empty() && from.native() == nullptr && !from.node_stats(0));
+    assert_string_equal(from.error(), "the client is empty");
+    from.close();
+    from.rethrow();
+    assert_false(lock);
+    lock.reset();
+    lock.detach();
+    assert_true(lock.release([](status) {}) == status::invalid);
+    assert_true(lock.extend({}, [](status) {}) == status::invalid);
+    assert_true(lock.validity() == milliseconds(0) && lock.key().empty());
+    assert_true(lock.explain().empty() || lock.report().empty());
+    // NOLINTEND
+    assert_true(held.validity() > milliseconds(0));
+    from = std::move(client);
+    wait_closed(f, from);
+    assert_true(from.close([](std::uint64_t) { std::abort(); }) == status::closed);
+}
+
+static void close_tells_what_is_left(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::options options = patient(f);
+    options.close_timeout = milliseconds(100);
+    redlock::client client = connected(f, options);
+    redlock::lock lock = get(f, client, request_of(KEY));
+    std::uint64_t left = 0;
+
+    wait_holders(f, KEY, 5);
+    kill_masters(f, 0, 2);
+    assert_true(client.close([&](std::uint64_t unreleased) { left = unreleased; }) == status::ok);
+    assert_false(client);
+    wait_for(
+        f, [&] { return left > 0; }, "the client is closed");
+    assert_int_equal(left, 2);
+}
+
+/* ---------------------------------------------------------------------------------- exceptions */
+
+static std::string text_of(const std::exception_ptr &exception) {
+    try {
+        std::rethrow_exception(exception);
+    } catch (const std::exception &caught) {
+        return caught.what();
+    } catch (...) {
+        return "unknown";
+    }
+}
+
+static void the_handler_gets_all_exceptions(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::options options = patient(f);
+    std::vector<std::string> caught;
+    bool is_hooked = false;
+    options.on_exception = [&](std::exception_ptr exception) {
+        caught.push_back(text_of(exception));
+    };
+    options.trace = [&](const redlock_event &) {
+        if (!std::exchange(is_hooked, true)) {
+            throw std::runtime_error("trace");
+        }
+    };
+    redlock::client client = connected(f, options);
+    auto waits_for = [&](std::size_t count) {
+        wait_for(
+            f, [&] { return caught.size() >= count; }, "an exception is handed over");
+    };
+
+    waits_for(1);
+    assert_true(bool(client.acquire(
+        request_of(KEY), [](redlock::acquisition) { throw std::runtime_error("acquired"); })));
+    waits_for(2);
+    wait_released(f, KEY); /* the lock was in the result */
+    redlock::lock lock = get(f, client, request_of(KEY), nullptr,
+                             redlock::on_lost{[](status) { throw std::runtime_error("lost"); }});
+    assert_true(lock.extend({}, [](status) { throw std::runtime_error("extended"); }) ==
+                status::ok);
+    waits_for(3);
+    assert_true(client.inspect(KEY, [](redlock::view) { throw std::runtime_error("view"); }) ==
+                status::ok);
+    waits_for(4);
+    assert_true(client.check_fence(KEY, 1, [](status) { throw 1; }) == status::ok);
+    waits_for(5);
+    redlock::lock other = get(f, client, request_of("other"));
+    assert_true(other.release([](status) { throw std::runtime_error("released"); }) == status::ok);
+    waits_for(6);
+    assert_true(client.close([](std::uint64_t) { throw std::runtime_error("closed"); }) ==
+                status::ok);
+    waits_for(8);
+    const std::vector<std::string> all = {"trace",   "acquired", "extended", "view",
+                                          "unknown", "released", "lost",     "closed"};
+    assert_true(caught == all);
+}
+
+static void an_exception_is_thrown_where_the_loop_was_run(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    std::string caught;
+
+    assert_true(bool(client.acquire(
+        request_of(KEY), [](redlock::acquisition) { throw std::runtime_error("acquired"); })));
+    assert_int_equal(event_base_dispatch(f->base), 0); /* which else would not return */
+    assert_true(event_base_got_break(f->base));
+    try {
+        client.rethrow();
+    } catch (const std::runtime_error &error) {
+        caught = error.what();
+    }
+    assert_true(caught == "acquired");
+    client.rethrow();
+    wait_released(f, KEY);
+    redlock::lock lock = get(f, client, request_of(KEY));
+    wait_closed(f, client);
+}
+
+/* Runs in a child, and asserts that std::terminate ends it. */
+template <class F> static void assert_terminates(F act) {
+    pid_t child = fork();
+    int result = 0;
+
+    if (child == 0) {
+        std::set_terminate([] { _exit(42); });
+        act();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_true(WIFEXITED(result) && WEXITSTATUS(result) == 42);
+}
+
+static void an_exception_that_nobody_takes_ends_the_program(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    auto client = std::make_unique<redlock::client>(connected(f));
+
+    assert_true(bool(client->acquire(
+        request_of(KEY), [](redlock::acquisition) { throw std::runtime_error("acquired"); })));
+    event_base_dispatch(f->base);
+    assert_terminates([&] { client.reset(); });
+    try { /* not while another is on its way */
+        redlock::client dropped = std::move(*client);
+        throw std::logic_error("another");
+    } catch (const std::logic_error &) {
+    }
+    wait_released(f, KEY);
+}
+
+int main() {
+    const CMUnitTest tests[] = {
+        IN_WORLD(a_request_takes_one_allocation),
+        IN_WORLD(no_memory_is_a_refusal),
+        IN_WORLD(a_lock_is_released_with_its_handle),
+        IN_WORLD(a_release_tells_its_result),
+        IN_WORLD(a_detached_lock_is_held_until_the_client_closes),
+        IN_WORLD(keys_are_any_bytes),
+        IN_WORLD(several_keys_make_one_lock),
+        IN_WORLD(permits_and_modes),
+        IN_WORLD(fences_grow_and_are_checked),
+        IN_WORLD(an_inspection_is_a_copy),
+        IN_WORLD(a_request_can_be_canceled),
+        IN_WORLD(a_lock_is_extended),
+        IN_WORLD(durations_out_of_range_are_refused),
+        IN_WORLD(a_loss_is_told),
+        IN_WORLD(statistics_nodes_and_trace),
+        IN_WORLD(nodes_are_changed),
+        cmocka_unit_test(statuses_are_error_codes),
+        IN_WORLD(a_lock_may_outlive_its_client),
+        IN_WORLD(a_client_may_be_destroyed_at_any_time),
+        IN_WORLD(callables_destroy_what_is_around_them),
+        IN_WORLD(a_client_ends_in_the_callable_of_a_loss),
+        IN_WORLD(callables_are_destroyed_when_they_were_called),
+        IN_WORLD(what_was_moved_from_is_empty),
+        IN_WORLD(close_tells_what_is_left),
+        IN_WORLD(the_handler_gets_all_exceptions),
+        IN_WORLD(an_exception_is_thrown_where_the_loop_was_run),
+        IN_WORLD(an_exception_that_nobody_takes_ends_the_program),
+    };
+
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

@@ -1,0 +1,14 @@
+/* The C++ heap of a test program, counted; can refuse. */
+#ifndef REDLOCK_TEST_MEMORY_H
+#define REDLOCK_TEST_MEMORY_H
+
+#include <cstddef>
+
+namespace memory {
+
+extern std::size_t allocations; /* calls of operator new */
+extern bool is_refusing;        /* whether all of these fail */
+
+} // namespace memory
+
+#endif
