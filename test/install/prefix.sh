@@ -25,7 +25,7 @@ if ! { meson setup "$work/build" "$source" --prefix "$prefix" --libdir lib -Dbui
     fail "cannot be installed"
 fi
 
-for file in include/redlock.h lib/libredlock.so lib/libredlock.so.0 lib/libredlock.a \
+for file in include/redlock.h include/redlock.hpp lib/libredlock.so lib/libredlock.so.0 lib/libredlock.a \
     lib/pkgconfig/redlock.pc; do
     [ -e "$prefix/$file" ] || fail "$file was not installed"
 done
@@ -49,6 +49,17 @@ use "$work/shared" $(pkg-config --libs redlock)
 LD_LIBRARY_PATH="$prefix/lib" "$work/shared" || fail "the program with the shared library fails"
 LC_ALL=C readelf -d "$work/shared" | grep -q 'NEEDED.*\[libredlock\.so\.0\]' ||
     fail "the program does not ask for libredlock.so.0"
+
+# The header for C++, which calls libevent too; the library needs no C++ compiler.
+if command -v "${CXX:-c++}" >/dev/null; then
+    for standard in c++17 c++20; do
+        # shellcheck disable=SC2046,SC2086
+        ${CXX:-c++} -std=$standard -Wall -Wextra -Werror -o "$work/$standard" \
+            "$source/test/install/use.cpp" $(pkg-config --cflags --libs redlock libevent_core) ||
+            fail "$standard: does not link"
+        LD_LIBRARY_PATH="$prefix/lib" "$work/$standard" || fail "the program in $standard fails"
+    done
+fi
 
 # What is not public must not be visible: a program has a conn_open or timer_set of its own.
 strangers() {

@@ -1,0 +1,17 @@
+/* The smallest program that uses the installed redlock.hpp: see use.c. */
+#include <cstdio>
+#include <redlock.hpp>
+
+int main() {
+    redlock::error error;
+    event_base *base = event_base_new();
+    /* Refused, but it takes everything behind it to be linked. */
+    redlock::client client = redlock::client::create(base, {}, &error);
+
+    event_base_free(base);
+    if (client || error.code != redlock::status::invalid) {
+        std::fprintf(stderr, "a client without nodes: %s\n", error.message.c_str());
+        return 1;
+    }
+    return 0;
+}
