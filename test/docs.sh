@@ -16,6 +16,9 @@
 #   C blocks  "c program" is compiled, linked and run beside three masters; "c fragment" is compiled
 #             and linked inside a function with the variables `client` and `lock`, and the callbacks
 #             on_acquired, on_lost and on_view. A C block must be marked as one of these.
+#   C++ blocks  "cpp fragment" is compiled in C++17, inside a function with the variables `client`,
+#             a redlock::client, and `held`, a redlock::lock; "cpp coroutine" in C++20, inside a
+#             redlock::task with `client`. Without a C++ compiler they are not checked.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -326,6 +329,47 @@ check_c_blocks() { # PAGE
     done
 }
 
+# ------------------------------------------------------------------------------------- C++ blocks
+
+wrap_cpp() { # STANDARD BLOCK
+    printf '#include <cstdio>\n#include <redlock.hpp>\n'
+    if [ "$1" = c++17 ]; then
+        echo 'void fragment(redlock::client &client, redlock::lock &held);'
+        echo 'void fragment(redlock::client &client, redlock::lock &held) {'
+    else
+        echo 'using namespace std::chrono_literals;'
+        echo 'void write(std::uint64_t fence);'
+        echo 'redlock::task fragment(redlock::client &client);'
+        echo 'redlock::task fragment(redlock::client &client) {'
+    fi
+    echo '#line 1 "block"'
+    cat "$2"
+    echo '}'
+}
+
+check_cpp_blocks() { # PAGE
+    blocks_of "$1" cpp "$work/cpp"
+    number=1
+    while [ -f "$work/cpp/$number" ]; do
+        case $(cat "$work/cpp/$number.info") in
+        'cpp fragment') standard=c++17 ;;
+        'cpp coroutine') standard=c++20 ;;
+        *) standard= ;;
+        esac
+        wrap_cpp "$standard" "$work/cpp/$number" >"$work/block.cpp"
+        if [ -z "$standard" ]; then
+            problem "mark the block as \`cpp fragment\` or \`cpp coroutine\`"
+        elif command -v "${CXX:-c++}" >/dev/null; then
+            # The compiler is a list of words.
+            # shellcheck disable=SC2086
+            ${CXX:-c++} -std=$standard -Wall -Wextra -Werror -I include -c -o "$work/block.o" \
+                "$work/block.cpp" 2>"$work/problems" || true
+        fi
+        report "C++ of $1, line $(cat "$work/cpp/$number.line")"
+        number=$((number + 1))
+    done
+}
+
 # ---------------------------------------------------------------------------------------- numbers
 
 # rows_of_numbers: "NUMBER<tab>THINGS<tab>COMMAND" of each row
@@ -394,6 +438,7 @@ check_readme_commands
 for page in $pages; do
     [ "$page" = README.md ] || check_commands "$page"
     check_c_blocks "$page"
+    check_cpp_blocks "$page"
 done
 check_numbers
 echo "1..$count"
