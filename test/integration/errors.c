@@ -389,6 +389,63 @@ static void a_user_who_may_not_load_scripts_hears_of_no_error(void **state) {
     assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 0);
 }
 
+/* ------------------------------------------------------------------------ releases of one turn */
+
+#define RELEASES 20
+
+/* Returns how often the first master was given a command since its statistics were reset. */
+static unsigned calls_of(struct fixture *f, const char *command) {
+    char field[32];
+    snprintf(field, sizeof(field), "cmdstat_%s:calls=", command);
+    char *stats = masters_query(f->masters, 0, "INFO commandstats");
+    const char *found = strstr(stats, field);
+    unsigned calls = found != NULL ? (unsigned)strtoul(found + strlen(field), NULL, 10) : 0;
+    free(stats);
+    return calls;
+}
+
+/* Holds locks, releases all of them in one turn, and counts the deletions at the first master. */
+static unsigned deletions(struct fixture *f, redlock_client *client) {
+    redlock_lock *locks[RELEASES];
+    struct call *calls[RELEASES];
+    char key[RELEASES][16];
+    for (size_t i = 0; i < RELEASES; i++) {
+        snprintf(key[i], sizeof(key[i]), "joined:%zu", i);
+        locks[i] = hold(f, client, key[i], LONG_TTL_MS);
+        wait_holders(f, key[i], 5);
+    }
+    free(masters_query(f->masters, 0, "CONFIG RESETSTAT"));
+    for (size_t i = 0; i < RELEASES; i++) {
+        calls[i] = begin_release(f, locks[i]);
+    }
+    for (size_t i = 0; i < RELEASES; i++) {
+        assert_int_equal(await(f, calls[i]), REDLOCK_OK);
+    }
+    for (size_t i = 0; i < RELEASES; i++) {
+        wait_released(f, key[i]);
+    }
+    return calls_of(f, "del");
+}
+
+#define RIGHTS "+set +get +del +pttl +pexpire +eval +evalsha +info +time"
+
+static void the_keys_of_a_turn_are_deleted_at_once(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_as(f, "~* +mget " RIGHTS);
+    assert_int_equal(deletions(f, client), 1);
+}
+
+/* Needs no right to MGET, and none to look for waiters: each key is deleted alone, silently. */
+static void a_user_who_may_not_read_keys_at_once_releases_them(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_as(f, "~* " RIGHTS);
+    assert_int_equal(deletions(f, client), RELEASES);
+    client = connect_as(f, "resetkeys ~joined:* ~redlock:marker +mget " RIGHTS);
+    assert_int_equal(deletions(f, client), RELEASES);
+    assert_int_equal(f->diary.levels[REDLOCK_LOG_ERROR], 0);
+    assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 0);
+}
+
 static void let_the_other_go(struct call *call, void *arg) {
     assert_int_not_equal(call->status, REDLOCK_OK);
     release_of_the_other = begin_release(call->fixture, arg);
@@ -430,6 +487,8 @@ int main(void) {
                                         masters_without_scripts, finish),
         ON_FIVE_MASTERS(a_user_who_may_not_load_scripts_hears_of_no_error),
         ON_FIVE_MASTERS(a_forbidden_key_does_not_hinder_the_release_of_another),
+        ON_FIVE_MASTERS(the_keys_of_a_turn_are_deleted_at_once),
+        ON_FIVE_MASTERS(a_user_who_may_not_read_keys_at_once_releases_them),
     };
 
     return cmocka_run_group_tests_name("errors", tests, NULL, NULL);

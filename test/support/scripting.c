@@ -126,6 +126,23 @@ static void push_between(lua_State *state) {
     }
 }
 
+/* Pushes the result of MGET key...: false for a key that is not there, or is no string. */
+static void push_values(lua_State *state) {
+    int count = lua_gettop(state);
+    lua_createtable(state, count - 1, 0);
+    for (int i = 2; i <= count; i++) {
+        size_t length;
+        const char *name = luaL_checklstring(state, i, &length);
+        const struct store_key *key = store_find(current, name, length);
+        if (key != NULL && key->type == STORE_STRING) {
+            lua_pushlstring(state, key->value, key->value_length);
+        } else {
+            lua_pushboolean(state, 0);
+        }
+        lua_rawseti(state, -2, i - 1);
+    }
+}
+
 static bool asks_for(lua_State *state, const char *command, int words) {
     return lua_gettop(state) == words && strcmp(luaL_checkstring(state, 1), command) == 0;
 }
@@ -142,6 +159,10 @@ static bool push_list(lua_State *state) {
     }
     if (asks_for(state, "zrange", 5)) {
         push_range(state);
+        return true;
+    }
+    if (strcmp(luaL_checkstring(state, 1), "mget") == 0) {
+        push_values(state);
         return true;
     }
     return false;

@@ -4,6 +4,23 @@
 -- keys:      key
 -- arguments: value
 -- answer:    y, m, h<ms>, p or t for each key
+
+-- Tells whether nobody waits, and all keys have their callers' values.
+local function are_plain(values)
+  if values[1] ~= false then return false end
+  for i, value in ipairs(ARGV) do
+    if values[i + 1] ~= value then return false end
+  end
+  return true
+end
+
+-- The common case: two commands for all keys take half the time of two for each. The answer is an
+-- error where the caller has no right to MGET, or to the flag.
+local values = redis.pcall('mget', '@WAITING_KEY@', unpack(KEYS))
+if are_plain(values) then
+  redis.call('del', unpack(KEYS))
+  return string.rep('y', #KEYS)
+end
 --@include parts/otherwise.lua
 
 -- Returns pass, was_given and several, which only calls with waiters define: the definitions take
@@ -18,14 +35,15 @@ local function passing()
   return pass, was_given, several
 end
 
-local waiting = redis.pcall('exists', '@WAITING_KEY@') == 1
+local waiting = values[1] ~= false and redis.pcall('exists', '@WAITING_KEY@') == 1
 local pass, was_given, several
 if waiting then pass, was_given, several = passing() end
 local order = waiting and #KEYS > 1 and select(2, several())(1)
 for at = 1, #KEYS do
   local i = order and order[at] or at
   local key = KEYS[i]
-  local value = redis.pcall('get', key)
+  local is_whole = not waiting and values[i + 1] == ARGV[i]
+  local value = is_whole and ARGV[i] or redis.pcall('get', key)
   if waiting and was_given(key, ARGV[i]) then
     answer[i] = 'y'
   elseif value == ARGV[i] then

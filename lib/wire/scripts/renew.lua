@@ -6,8 +6,11 @@
 -- answer:    y, m, h<ms>, p or t for each key
 --@include parts/otherwise.lua
 
+-- One command reads all values. GET tells a key that is missing from one that is no string, and
+-- serves callers without the right to MGET.
+local values = redis.pcall('mget', unpack(KEYS))
 for i, key in ipairs(KEYS) do
-  local value = redis.pcall('get', key)
+  local value = values[i] or redis.pcall('get', key)
   if value == ARGV[2 * i - 1] then
     if redis.call('pttl', key) < tonumber(ARGV[2 * i]) then
       redis.call('pexpire', key, ARGV[2 * i])
