@@ -11,7 +11,8 @@
 #     --coverage      with gcc: measure what the tests reach; `sh test/coverage.sh --of FOLDER` tells
 #     --valgrind      run each test under valgrind
 #     --suite NAME    only this suite: unit, integration, memcheck and cpp (of integration), sim,
-#                     worlds (of sim), mutants, model, torture, fuzz, chaos, command, examples, docs
+#                     worlds (of sim), mutants, model, torture, fuzz, chaos, command, gateway,
+#                     examples, docs
 #
 # CC and CXX name the compilers, when the folder is new. TEST_ARGS is handed to `meson test`.
 # REDLOCK_SERVER is the server to test with: redis-server (default) or valkey-server.
@@ -21,7 +22,8 @@ export LC_ALL=C.UTF-8
 cd "$(dirname "$0")/.."
 
 build=build
-setup='-Dtests=enabled -Dbench=enabled -Dexamples=enabled -Dcpp=enabled -Dmutants=true'
+setup='-Dtests=enabled -Dbench=enabled -Dexamples=enabled -Dcpp=enabled -Dgateway=enabled
+    -Dmutants=true'
 run=${TEST_ARGS:-}
 sanitize=no
 coverage=no

@@ -1,0 +1,196 @@
+/*
+ * `redlock-gateway`: locks over HTTP. See gateway.h for its life, and README.md for its use.
+ *
+ * SIGTERM and SIGINT end it: no connection is accepted any more, requests that wait are answered,
+ * all locks are released, so that they go to those who wait at other gateways, and then it exits. A
+ * second signal does not wait.
+ */
+#include "answer.h"
+#include "gateway.h"
+#include "router.h"
+#include "tool.h"
+
+#include <arpa/inet.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+/* Time for which masters may take to confirm releases when the gateway ends. */
+#define CLOSE_TIMEOUT_MS 5000
+/* Interval of the looks at whether the last answers have been written. */
+#define LOOK_US 10000
+
+struct program {
+    struct gateway gateway;
+    struct event *interrupt;
+    struct event *terminate;
+    struct event *look;
+    int code;
+};
+
+/* ------------------------------------------------------------------------------------- the end */
+
+static void on_look(evutil_socket_t fd, short what, void *arg) {
+    struct program *program = arg;
+
+    (void)fd;
+    (void)what;
+    if (!connections_are_busy(&program->gateway.connections)) {
+        event_base_loopbreak(program->gateway.base);
+    }
+}
+
+/* Looks whether the last answers have been written: too slow clients are dropped in the end. */
+static void on_drained(uint64_t unreleased, void *arg) {
+    const struct timeval interval = {.tv_usec = LOOK_US};
+    struct program *program = arg;
+
+    program->gateway.client = NULL;
+    if (unreleased > 0) {
+        tool_say("%llu releases were not confirmed; those keys stay for their TTL at the most",
+                 (unsigned long long)unreleased);
+        program->code = TOOL_NO_QUORUM;
+    }
+    if (event_add(program->look, &interval) != 0) {
+        event_base_loopbreak(program->gateway.base);
+    }
+}
+
+static void on_signal(evutil_socket_t signal_number, short what, void *arg) {
+    struct program *program = arg;
+
+    (void)what;
+    if (program->gateway.is_closing) {
+        _Exit(128 + signal_number);
+    }
+    program->gateway.is_closing = true;
+    connections_close(&program->gateway.connections);
+    streams_close(&program->gateway.streams);
+    redlock_client_drain(program->gateway.client, on_drained, program);
+}
+
+/* ----------------------------------------------------------------------------------- the begin */
+
+static void on_log(redlock_log_level level, const char *line, void *arg) {
+    (void)level;
+    (void)arg;
+    tool_say("%s", line);
+}
+
+static bool connect_client(struct gateway *gateway) {
+    const struct settings *settings = gateway->settings;
+    redlock_options options = REDLOCK_OPTIONS_INIT;
+    redlock_error error;
+
+    options.nodes = settings->nodes.uris;
+    options.node_count = settings->nodes.count;
+    options.max_ttl_ms = settings->nodes.max_ttl_ms;
+    options.node_timeout_ms = settings->nodes.node_timeout_ms;
+    if (options.stall_timeout_ms < 2 * settings->nodes.node_timeout_ms) {
+        options.stall_timeout_ms = 2 * settings->nodes.node_timeout_ms;
+    }
+    options.close_timeout_ms = CLOSE_TIMEOUT_MS;
+    options.name = "redlock-gateway";
+    options.owner = settings->owner;
+    options.log = on_log;
+    options.tls_ca_file = getenv("REDLOCK_TLS_CA_FILE");
+    options.tls_cert_file = getenv("REDLOCK_TLS_CERT_FILE");
+    options.tls_key_file = getenv("REDLOCK_TLS_KEY_FILE");
+    if (redlock_client_create(gateway->base, &options, &gateway->client, &error) != REDLOCK_OK) {
+        tool_say("%s", error.message);
+        return false;
+    }
+    return true;
+}
+
+static bool make_server(struct gateway *gateway) {
+    gateway->http = evhttp_new(gateway->base);
+    if (gateway->http == NULL) {
+        return false;
+    }
+    evhttp_set_gencb(gateway->http, router_serve, gateway);
+    evhttp_set_max_headers_size(gateway->http, GATEWAY_HEADERS_MAX);
+    evhttp_set_max_body_size(gateway->http, GATEWAY_BODY_LIMIT);
+    evhttp_set_allowed_methods(gateway->http, 0xffff); /* the router refuses them, in JSON */
+    return connections_init(&gateway->connections, gateway->base, gateway->http, gateway->settings);
+}
+
+/* Prints where the gateway listens, for people and for programs that start it. */
+static bool tell_address(const struct gateway *gateway) {
+    struct sockaddr_storage address;
+    socklen_t size = sizeof(address);
+    bool is_four;
+    unsigned port;
+
+    if (getsockname(evhttp_bound_socket_get_fd(gateway->connections.socket),
+                    (struct sockaddr *)&address, &size) != 0) {
+        return false;
+    }
+    is_four = address.ss_family == AF_INET;
+    port = is_four ? ntohs(((struct sockaddr_in *)&address)->sin_port)
+                   : ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+    printf("listening on http://%s%s%s:%u\n", is_four ? "" : "[", gateway->settings->address,
+           is_four ? "" : "]", port);
+    return tool_flush(TOOL_OK) == TOOL_OK;
+}
+
+static bool watch_signals(struct program *program) {
+    struct event_base *base = program->gateway.base;
+
+    signal(SIGPIPE, SIG_IGN);
+    program->interrupt = evsignal_new(base, SIGINT, on_signal, program);
+    program->terminate = evsignal_new(base, SIGTERM, on_signal, program);
+    program->look = event_new(base, -1, EV_PERSIST, on_look, program);
+    return program->interrupt != NULL && program->terminate != NULL && program->look != NULL &&
+           event_add(program->interrupt, NULL) == 0 && event_add(program->terminate, NULL) == 0;
+}
+
+static bool begin(struct program *program) {
+    struct gateway *gateway = &program->gateway;
+
+    TAILQ_INIT(&gateway->waiters.list);
+    gateway->began_ms = connections_now_ms();
+    window_init(&gateway->window, gateway->began_ms);
+    gateway->base = nodes_loop();
+    return watch_signals(program) && holds_init(&gateway->holds, gateway->settings->max_locks) &&
+           streams_init(&gateway->streams, gateway) && connect_client(gateway) &&
+           make_server(gateway) && tell_address(gateway);
+}
+
+static void finish(struct program *program) {
+    struct gateway *gateway = &program->gateway;
+
+    evhttp_free(gateway->http);
+    connections_finish(&gateway->connections);
+    streams_finish(&gateway->streams);
+    holds_finish(&gateway->holds);
+    event_free(program->interrupt);
+    event_free(program->terminate);
+    event_free(program->look);
+    event_base_free(gateway->base);
+}
+
+int main(int argc, char **argv) {
+    struct settings settings;
+    struct program program = {.gateway = {.settings = &settings}};
+
+    if (sodium_init() < 0) {
+        tool_say("libsodium cannot begin");
+        return TOOL_SYSTEM;
+    }
+    settings_read(&settings, argc, argv);
+    if (!begin(&program)) {
+        tool_say("cannot begin");
+        return TOOL_SYSTEM;
+    }
+    if (event_base_dispatch(program.gateway.base) < 0) {
+        return TOOL_SYSTEM;
+    }
+    finish(&program);
+    return program.code;
+}

@@ -1,0 +1,207 @@
+#include "router.h"
+
+#include "access.h"
+#include "answer.h"
+#include "escape.h"
+#include "files.h"
+#include "gateway.h"
+#include "locks.h"
+#include "metrics.h"
+#include "status.h"
+
+#include <event2/http.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOCKS "/v1/locks/"
+#define RENEW "renew"
+
+/* The paths, apart from those of files. */
+enum place {
+    PLACE_NONE,
+    PLACE_KEY,    /* /v1/locks/{key} */
+    PLACE_LOCK,   /* /v1/locks/{key}/{id} */
+    PLACE_RENEW,  /* /v1/locks/{key}/{id}/renew */
+    PLACE_STATUS, /* /v1/status */
+    PLACE_EVENTS, /* /v1/events */
+    PLACE_METRICS /* /metrics */
+};
+
+struct way {
+    enum place place;
+    enum evhttp_cmd_type method;
+    enum route route;
+    void (*serve)(const struct exchange *exchange);
+};
+
+static const struct way ways[] = {
+    {PLACE_KEY, EVHTTP_REQ_POST, ROUTE_ACQUIRE, acquire_serve},
+    {PLACE_KEY, EVHTTP_REQ_GET, ROUTE_INSPECT, inspect_serve},
+    {PLACE_LOCK, EVHTTP_REQ_DELETE, ROUTE_RELEASE, release_serve},
+    {PLACE_RENEW, EVHTTP_REQ_POST, ROUTE_RENEW, renew_serve},
+    {PLACE_STATUS, EVHTTP_REQ_GET, ROUTE_STATUS, status_serve},
+    {PLACE_EVENTS, EVHTTP_REQ_GET, ROUTE_EVENTS, events_serve},
+    {PLACE_METRICS, EVHTTP_REQ_GET, ROUTE_METRICS, metrics_serve},
+};
+
+/* The parts of a path behind LOCKS: a key, perhaps an id, perhaps a word. */
+struct parts {
+    const char *texts[3];
+    size_t lengths[3];
+    size_t count; /* 4: too many */
+};
+
+static void split(const char *path, struct parts *parts) {
+    parts->count = 0;
+    for (const char *end = path; *end != '\0'; path = end + 1) {
+        end = path + strcspn(path, "/");
+        if (parts->count < 3) {
+            parts->texts[parts->count] = path;
+            parts->lengths[parts->count] = (size_t)(end - path);
+        }
+        parts->count++;
+        if (*end == '\0') {
+            break;
+        }
+    }
+}
+
+static enum place place_of_lock(const struct parts *parts) {
+    switch (parts->count) {
+    case 0:
+    case 1:
+        return PLACE_KEY;
+    case 2:
+        return PLACE_LOCK;
+    case 3:
+        return strcmp(parts->texts[2], RENEW) == 0 ? PLACE_RENEW : PLACE_NONE;
+    default:
+        return PLACE_NONE;
+    }
+}
+
+static enum place place_of(const char *path, struct parts *parts) {
+    parts->count = 0;
+    if (strncmp(path, LOCKS, strlen(LOCKS)) == 0) {
+        split(path + strlen(LOCKS), parts);
+        return place_of_lock(parts);
+    }
+    if (strcmp(path, "/v1/status") == 0) {
+        return PLACE_STATUS;
+    }
+    if (strcmp(path, "/v1/events") == 0) {
+        return PLACE_EVENTS;
+    }
+    return strcmp(path, "/metrics") == 0 ? PLACE_METRICS : PLACE_NONE;
+}
+
+/* Answers a method that the path does not have, with those that it has. */
+static void refuse_method(const struct exchange *exchange, enum place place) {
+    char allowed[64] = "";
+
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        if (ways[i].place == place) {
+            size_t length = strlen(allowed);
+
+            snprintf(allowed + length, sizeof(allowed) - length, "%s%s", length > 0 ? ", " : "",
+                     ways[i].method == EVHTTP_REQ_POST  ? "POST"
+                     : ways[i].method == EVHTTP_REQ_GET ? "GET"
+                                                        : "DELETE");
+        }
+    }
+    evhttp_add_header(evhttp_request_get_output_headers(exchange->connection->request), "Allow",
+                      allowed[0] == '\0' ? "GET" : allowed);
+    answer_problem(exchange->connection, PROBLEM_BAD_METHOD, NULL, "The path has %s.",
+                   allowed[0] == '\0' ? "GET" : allowed);
+}
+
+static bool read_key(struct exchange *exchange, const struct parts *parts) {
+    const char *problem = NULL;
+
+    if (parts->count == 0 || parts->lengths[0] == 0) {
+        problem = "A key has one byte at least.";
+    } else if (!escape_decode(parts->texts[0], parts->lengths[0], exchange->key,
+                              sizeof(exchange->key), &exchange->key_length)) {
+        problem = "A byte of the key has to be percent-encoded, or \"%\" is not followed by two "
+                  "hexadecimal digits.";
+    } else if (exchange->key_length > sizeof(exchange->key)) {
+        problem = "A key has 1024 bytes at most.";
+    }
+    if (problem != NULL) {
+        answer_problem(exchange->connection, PROBLEM_BAD_KEY, "path:key", "%s", problem);
+    }
+    return problem == NULL;
+}
+
+static const struct way *find_way(enum place place, enum evhttp_cmd_type method) {
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        if (ways[i].place == place && ways[i].method == method) {
+            return &ways[i];
+        }
+    }
+    return NULL;
+}
+
+static void serve_place(struct exchange *exchange, enum place place, const struct parts *parts) {
+    struct connection *connection = exchange->connection;
+    const struct way *way = find_way(place, evhttp_request_get_command(connection->request));
+    char id[HOLD_ID_SIZE];
+
+    if (way == NULL) {
+        refuse_method(exchange, place);
+        return;
+    }
+    connection->route = way->route;
+    if (place <= PLACE_RENEW && !read_key(exchange, parts)) {
+        return;
+    }
+    if (place == PLACE_LOCK || place == PLACE_RENEW) {
+        snprintf(id, sizeof(id), "%.*s",
+                 (int)(parts->lengths[1] < sizeof(id) ? parts->lengths[1] : 0), parts->texts[1]);
+        exchange->id = id;
+    }
+    way->serve(exchange);
+}
+
+static void serve_path(struct exchange *exchange, const char *path) {
+    struct connection *connection = exchange->connection;
+    const struct file *file = files_find(path, strlen(path));
+    struct parts parts;
+    enum place place = place_of(path, &parts);
+
+    connection->route = file != NULL ? ROUTE_FILES : ROUTE_NONE;
+    if (!access_is_plain(exchange) || !access_is_granted(exchange, file != NULL)) {
+        return;
+    }
+    if (file != NULL && evhttp_request_get_command(connection->request) == EVHTTP_REQ_GET) {
+        files_serve(exchange, file);
+    } else if (file == NULL && place == PLACE_NONE) {
+        answer_problem(connection, PROBLEM_NOT_FOUND, "path",
+                       "The paths are told by /openapi.json.");
+    } else {
+        serve_place(exchange, place, &parts);
+    }
+}
+
+void router_serve(struct evhttp_request *request, void *gateway) {
+    struct exchange exchange = {.gateway = gateway};
+    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
+
+    exchange.connection = connections_serve(&exchange.gateway->connections, request);
+    if (exchange.connection == NULL) { /* cannot be: all connections are known */
+        evhttp_send_error(request, 500, NULL);
+        return;
+    }
+    exchange.connection->route = ROUTE_NONE;
+    if (exchange.gateway->is_closing) {
+        answer_problem(exchange.connection, PROBLEM_CLOSING, NULL, "Try another gateway.");
+    } else if (evhttp_uri_get_host(uri) != NULL || evhttp_uri_get_path(uri) == NULL) {
+        answer_problem(exchange.connection, PROBLEM_BAD_REQUEST, "path",
+                       "A path is expected, not a whole URI.");
+    } else if (evhttp_uri_get_query(uri) != NULL) {
+        answer_problem(exchange.connection, PROBLEM_BAD_REQUEST, "query",
+                       "No path has a query here: fields stand in the body.");
+    } else {
+        serve_path(&exchange, evhttp_uri_get_path(uri));
+    }
+}

@@ -1,0 +1,18 @@
+/* The state of the gateway: for its page, and as GET /v1/status. */
+#ifndef STATUS_H
+#define STATUS_H
+
+#include <jansson.h>
+
+struct exchange;
+struct gateway;
+
+/* Locks, and waiting requests, that are told at the most. */
+#define STATUS_ROWS_MAX 50
+
+/* Describes nodes, locks, waiting requests and latencies. Returns NULL without memory. */
+json_t *status_json(struct gateway *gateway);
+
+void status_serve(const struct exchange *exchange);
+
+#endif
