@@ -1,0 +1,178 @@
+"""Locks that last for their TTL, tokens and addresses, and the end of a gateway."""
+
+import os
+import subprocess
+import threading
+
+from rig import Gateway, Masters, read_answers, run, token_file, until
+
+
+def a_lock_lasts_for_its_ttl_without_a_renewal():
+    masters = Masters()
+    gateway = Gateway(masters)
+    lock = gateway.acquire("k", ttl_ms=500)
+    until(lambda: gateway.metric("gateway_locks_lapsed_total") == 1, "it lapses")
+    answer = gateway.ask("POST", f"/v1/locks/k/{lock['id']}/renew")
+    assert answer.is_problem(404, "no-such-lock"), answer
+    assert gateway.status()["held"] == 0
+    until(lambda: masters.has("k") == 0, "the key is free")
+    gateway.stop()
+
+
+def a_renewal_counts_from_its_call():
+    gateway = Gateway(Masters())
+    renewed = gateway.acquire("renewed", ttl_ms=2000)
+    path = f"/v1/locks/renewed/{renewed['id']}"
+    answer = gateway.ask("POST", path + "/renew", {"ttl_ms": 30000})
+    other = gateway.acquire("other", ttl_ms=2000)
+    if answer.status == 200:  # a busy machine may have been too late
+        until(lambda: gateway.metric("gateway_locks_lapsed_total") == 1, "the other one lapses")
+        locks = [lock["key"] for lock in gateway.status()["locks"]]
+        assert locks == ["renewed"] and other["id"] != renewed["id"], locks
+        assert gateway.ask("POST", path + "/renew").json["ttl_ms"] == 30000
+    gateway.stop()
+
+
+def one_that_waits_at_another_gateway_gets_the_lock_of_one_that_ends():
+    masters = Masters()
+    first, second = Gateway(masters), Gateway(masters)
+    first.acquire("k", ttl_ms=30000, fenced=True)
+    answers = {}
+
+    def wait_at(gateway, name):
+        answers[name] = gateway.ask(
+            "POST", "/v1/locks/k", {"wait_ms": 600000, "fenced": True, "ttl_ms": 30000}
+        )
+
+    waiting = [
+        threading.Thread(target=wait_at, args=(first, "first")),
+        threading.Thread(target=wait_at, args=(second, "second")),
+    ]
+    for thread in waiting:
+        thread.start()
+    until(lambda: first.status()["waiting"] == 1 == second.status()["waiting"], "both wait")
+    first.stop()
+    for thread in waiting:
+        thread.join()
+    assert answers["first"].is_problem(503, "closing"), answers
+    assert answers["first"].headers["Connection"] == "close"
+    assert answers["second"].status == 201, answers
+    second.stop()
+    assert masters.has("k") == 0
+
+
+def an_end_closes_pages_and_slow_clients():
+    gateway = Gateway(Masters())
+    page = gateway.dial(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    slow = gateway.dial(b"POST /v1/locks/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+    until(lambda: gateway.metric("gateway_streams") == 1, "the page is told")
+    gateway.stop()
+    assert read_answers(page).endswith(b"0\r\n\r\n")
+    assert read_answers(slow) == b""
+    page.close()
+    slow.close()
+
+
+def an_end_without_masters_says_what_is_left():
+    masters = Masters()
+    gateway = Gateway(masters, timeout="500ms")
+    gateway.acquire("k", ttl_ms=30000)
+    masters.order_all("kill")
+    gateway.process.terminate()
+    gateway.wait(code=69)
+    assert "3 releases were not confirmed" in gateway.said()
+
+
+def a_token_is_asked_for():
+    good, other = "0123456789abcdef", "fedcba9876543210"
+    with token_file(good, other) as file:
+        gateway = Gateway(Masters(), "--token-file", file.name)
+    for authorization, status in (
+        (f"Bearer {good}", 200),
+        (f"bearer {other}", 200),
+        (None, 401),
+        ("", 401),
+        ("Bearer", 401),
+        ("Bearer ", 401),
+        (f"Bearer {good}x", 401),
+        (f"Bearer {good[:-1]}", 401),
+        (f"Bearer  {good}", 401),
+        (f"Basic {good}", 401),
+        (good, 401),
+    ):
+        headers = {"Host": "anything"}
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        for path in ("/v1/status", "/metrics", "/v1/locks/k"):
+            answer = gateway.ask("GET", path, headers=headers)
+            assert answer.status == status, (authorization, path, answer)
+            assert (status == 401) == ("WWW-Authenticate" in answer.headers)
+        assert gateway.ask("GET", "/", headers=headers).status == 200
+    gateway.process.terminate()
+    gateway.wait()
+
+
+def refuses_to_begin(masters, *arguments):
+    """Returns what the gateway says."""
+    ended = subprocess.run(
+        [os.environ["GATEWAY"], *arguments],
+        env=dict(os.environ, REDLOCK_NODES=",".join(masters.uris)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 64, ended
+    return ended.stderr
+
+
+def a_mistaken_command_line_is_refused():
+    masters = Masters(1)
+    for arguments, word in (
+        (["--listen", "0.0.0.0:0"], "--allow-anyone"),
+        (["--listen", "[::]:0"], "--allow-anyone"),
+        (["--listen", "localhost:0"], "numeric"),
+        (["--listen", "127.0.0.1"], "ADDRESS:PORT"),
+        (["--listen", "127.0.0.1:65536"], "ADDRESS:PORT"),
+        (["--max-waiters", "1000"], "--max-connections"),
+        (["--max-locks", "0"], "--max-locks"),
+        (["--max-locks", "-1"], "--max-locks"),
+        (["--idle", "5"], "--idle"),
+        (["--idle", "1ms"], "--idle"),
+        (["--max-wait", "x"], "--max-wait"),
+        (["more"], "more"),
+        (["--what"], "--help"),
+    ):
+        assert word in refuses_to_begin(masters, *arguments), arguments
+    with token_file("short") as file:
+        said = refuses_to_begin(masters, "--token-file", file.name)
+        assert "line 3" in said and "short" not in said, said
+    with token_file() as file:
+        assert "no token" in refuses_to_begin(masters, "--token-file", file.name)
+
+
+def with_a_token_or_leave_it_listens_to_all():
+    masters = Masters(1)
+    with token_file("0123456789abcdef") as file:
+        for arguments, host, status in (
+            (["--token-file", file.name], "anything", 401),
+            (["--allow-anyone"], "anything", 403),
+            (["--allow-anyone", "--host", "gateway.example"], "GATEWAY.example:80", 200),
+        ):
+            gateway = Gateway(masters, "--listen", "0.0.0.0:0", *arguments)
+            answer = gateway.ask("GET", "/v1/status", headers={"Host": host})
+            assert answer.status == status, (arguments, answer)
+            gateway.process.terminate()
+            gateway.wait()
+
+
+if __name__ == "__main__":
+    run(
+        a_lock_lasts_for_its_ttl_without_a_renewal,
+        a_renewal_counts_from_its_call,
+        one_that_waits_at_another_gateway_gets_the_lock_of_one_that_ends,
+        an_end_closes_pages_and_slow_clients,
+        an_end_without_masters_says_what_is_left,
+        a_token_is_asked_for,
+        a_mistaken_command_line_is_refused,
+        with_a_token_or_leave_it_listens_to_all,
+    )
