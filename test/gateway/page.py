@@ -1,0 +1,156 @@
+"""The page in headless Chromium, while masters go down and come back.
+
+With a file's name in REDLOCK_TEST_SCREENSHOT a screenshot is left there: the one in the README.
+"""
+
+import os
+
+import driver
+from rig import Gateway, Masters, run, skip, token_file, until
+
+COLOURS = ("text", "faint", "good", "warn", "bad", "focus")
+CONTRAST = """
+    const style = getComputedStyle(document.documentElement);
+    const luminance = (name) => {
+        const hex = style.getPropertyValue("--" + name).trim();
+        const [r, g, b] = [1, 3, 5].map((i) => {
+            const c = parseInt(hex.slice(i, i + 2), 16) / 255;
+            return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+        });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const pair = [luminance(arguments[0]), luminance("back")];
+    return (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+"""
+
+
+def show(*arguments, count=5):
+    """Starts masters, a gateway, and a browser on its page."""
+    masters = Masters(count)
+    gateway = Gateway(masters, *arguments, timeout="1s")
+    browser = driver.Browser()
+    browser.open(f"http://127.0.0.1:{gateway.port}/")
+    return masters, gateway, browser
+
+
+def masters_go_down_and_come_back():
+    masters, gateway, browser = show()
+    browser.until_text("#quorum", "5 of 5 grant locks; 3 are needed.")
+    assert browser.text("#state") == "live" and browser.text("#news") == ""
+    gateway.acquire("orders:42", owner="worker-1", ttl_ms=30000, fenced=True)
+    gateway.acquire("report:daily", owner="cron", ttl_ms=30000)
+    waiting = gateway.connect()
+    terms = b'{"wait_ms": 600000, "owner": "worker-2"}'
+    waiting.request("POST", "/v1/locks/orders:42", terms, {"Content-Type": "application/json"})
+    browser.until_text("#waiting", "1")
+    masters.order("kill", 1)
+    browser.until_text("#quorum", "4 of 5 grant locks")
+    name = f"127.0.0.1:{masters.ports[1]}"
+    row = browser.text("#nodes tr:nth-child(2)")
+    assert name in row and "down: " in row, row
+    assert browser.text("#news") == f"{name} is down. 4 of 5 grant locks; 3 are needed."
+    assert "worker-1" in browser.text("#locks") and "report:daily" in browser.text("#locks")
+    assert "worker-2" in browser.text("#waiters")
+    screenshot = os.environ.get("REDLOCK_TEST_SCREENSHOT")
+    if screenshot:
+        browser.save_screenshot(screenshot)
+    masters.order("kill", 2)
+    masters.order("kill", 3)
+    browser.until_text("#quorum", "2 of 5 grant locks")
+    assert browser.evaluate("return document.getElementById('quorum').className") == "bad"
+    for index in (1, 2, 3):
+        masters.order("restart", index)
+    browser.until_text("#quorum", "5 of 5 grant locks")
+    assert "is trusted" in browser.text("#news")
+    assert browser.complaints() == []
+    waiting.close()
+
+
+def texts_are_texts():
+    _, gateway, browser = show(count=1)
+    gateway.acquire("%3Cimg%20src=x%20onerror=alert(1)%3E", owner="<b>&amp;", ttl_ms=30000)
+    browser.until_text("#held", "1")
+    row = browser.text("#locks")
+    assert "%3Cimg" in row and "<b>&amp;" in row, row
+    assert browser.evaluate("return document.querySelectorAll('main img, main b').length") == 0
+    assert browser.complaints() == []
+
+
+def it_is_readable_on_a_phone_in_the_dark_and_at_rest():
+    _, gateway, browser = show()
+    gateway.acquire("k" * 500, owner="x" * 64, ttl_ms=30000)
+    browser.until_text("#held", "1")
+    for scheme in ("light", "dark"):
+        browser.prefer(prefers_color_scheme=scheme)
+        for colour in COLOURS:
+            ratio = browser.evaluate(CONTRAST, colour)
+            assert ratio >= 4.5, f"{colour} in the {scheme}: {ratio}"
+    back = browser.evaluate("return getComputedStyle(document.body).backgroundColor")
+    assert back == "rgb(13, 17, 23)", back
+    animation = "return getComputedStyle(document.getElementById('held')).animationName"
+    browser.evaluate("document.getElementById('held').className = 'changed'")
+    browser.prefer(prefers_reduced_motion="reduce")
+    assert browser.evaluate(animation) == "none"
+    browser.resize(320, 640)
+    width = browser.evaluate("return document.documentElement.scrollWidth")
+    assert width <= 320, f"the page is {width} wide"
+
+
+def a_screen_reader_finds_its_way():
+    _, _, browser = show(count=1)
+    browser.until_text("#state", "live")
+    faults = browser.evaluate(
+        """
+        const all = (selector) => [...document.querySelectorAll(selector)];
+        const faults = [];
+        const note = (bad, text) => bad && faults.push(text);
+        note(!document.documentElement.lang, "no language");
+        note(!document.title, "no title");
+        note(all("h1").length !== 1, "not one h1");
+        note(all("main").length !== 1, "not one main");
+        note(all("th:not([scope])").length > 0, "a head of nothing");
+        note(all("[aria-live], [role=status]").length !== 2, "too much is announced");
+        for (const it of all("[aria-labelledby]")) {
+            note(!document.getElementById(it.getAttribute("aria-labelledby")), "no label");
+        }
+        note(all("input").some((it) => it.labels.length !== 1), "a field without a label");
+        note(all("tbody tr").some((it) => it.cells[0].tagName !== "TH"), "a row without a head");
+        return faults;
+        """
+    )
+    assert faults == [], faults
+
+
+def a_token_is_asked_for():
+    with token_file("0123456789abcdef") as file:
+        _, _, browser = show("--token-file", file.name, count=1)
+    browser.until_text("#state", "A token is needed.")
+    assert browser.evaluate("return document.getElementById('main').hidden")
+    browser.type("#token", "wrong-wrong-wrong\n")
+    browser.until_text("#state", "That token is not known.")
+    browser.type("#token", "0123456789abcdef\n")
+    browser.until_text("#state", "live")
+    assert browser.evaluate("return document.getElementById('login').hidden")
+
+
+def a_gateway_that_ends_is_told():
+    _, gateway, browser = show(count=1)
+    browser.until_text("#state", "live")
+    gateway.stop()
+    browser.until_text("#state", "Trying again")
+    until(
+        lambda: "does not answer" in browser.text("#state"), "the page says what is the matter"
+    )
+
+
+if __name__ == "__main__":
+    if not driver.CHROMIUM or not driver.DRIVER:
+        skip("chromium or chromedriver is not installed: the page is not tested")
+    run(
+        masters_go_down_and_come_back,
+        texts_are_texts,
+        it_is_readable_on_a_phone_in_the_dark_and_at_rest,
+        a_screen_reader_finds_its_way,
+        a_token_is_asked_for,
+        a_gateway_that_ends_is_told,
+    )
