@@ -74,20 +74,31 @@ static bool number(struct parts part, uint32_t max, uint32_t *value) {
     return true;
 }
 
+/* Returns the first `c` of a part, or its end. */
+static const char *find(struct parts part, char c) {
+    const char *p = part.text;
+    while (p < part.end && *p != c) {
+        p++;
+    }
+    return p;
+}
+
+static bool has(struct parts part, char c) {
+    return find(part, c) < part.end;
+}
+
 /* Splits at the first `separator`: `part` keeps the text before it, the rest is returned. */
 static struct parts split(struct parts *part, char separator) {
-    struct parts rest = {part->end, part->end, false};
-    const char *found = memchr(part->text, separator, (size_t)(part->end - part->text));
-    if (found != NULL) {
-        rest = (struct parts){found + 1, part->end, true};
-        part->end = found;
-    }
+    const char *found = find(*part, separator);
+    bool is_found = found < part->end;
+    struct parts rest = {is_found ? found + 1 : found, part->end, is_found};
+    part->end = found;
     return rest;
 }
 
 static redlock_status parse_login(struct parser *parser, struct parts login, struct uri *uri) {
     struct parts password = split(&login, ':');
-    if (memchr(password.text, ':', (size_t)(password.end - password.text)) != NULL) {
+    if (has(password, ':')) {
         return refuse(parser, "a ':' in a user or password must be written %3A");
     }
     if (login.text != login.end && !password.present) {
@@ -261,8 +272,7 @@ redlock_status uri_parse(const char *text, const char *where, char *storage, str
     struct parts path = split(&authority, '/');
     struct parts login = authority;
     struct parts host = split(&login, '@');
-    if (memchr(host.text, '@', (size_t)(host.end - host.text)) != NULL ||
-        memchr(path.text, '@', (size_t)(path.end - path.text)) != NULL) {
+    if (has(host, '@') || has(path, '@')) {
         return refuse(&parser,
                       "an '@' or '/' in a user, password or path must be written %40, %2F");
     }
