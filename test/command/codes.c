@@ -152,8 +152,8 @@ static void the_help_fits_a_screen(void **state) {
         lines++;
     }
     free(output);
-    assert_in_range(lines, 10, 50);
-    assert_in_range(width, 40, 80);
+    assert_int_in_range(lines, 10, 50);
+    assert_int_in_range(width, 40, 80);
     assert_int_equal(RIG_RUN(rig, "--version"), 0);
     assert_true(rig_has_said(rig, "redlock 0."));
 }

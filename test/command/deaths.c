@@ -64,7 +64,7 @@ static void the_keeper_is_stopped(void **state) {
     kill(rig_child_of(rig->pid), SIGSTOP);
     stopped_ms = rig_wall_ms();
     rig_wait_for_death(rig);
-    assert_in_range(rig_wall_ms(), stopped_ms, stopped_ms + 5000);
+    assert_int_in_range(rig_wall_ms(), stopped_ms, stopped_ms + 5000);
     assert_int_equal(rig_wait(rig), 76);
 }
 

@@ -180,7 +180,7 @@ static void list_nodes(const struct rig *rig, const struct ill *ill, char list[L
 
         snprintf(uri, sizeof(uri), "redis://%s?durable=yes", address);
         if (i == 0 && ill->uri != NULL) {
-            char *at = strstr(ill->uri, "%s");
+            const char *at = strstr(ill->uri, "%s");
             int before = at != NULL ? (int)(at - ill->uri) : (int)strlen(ill->uri);
 
             snprintf(uri, sizeof(uri), "%.*s%s", before, ill->uri, at != NULL ? address : "");

@@ -103,7 +103,7 @@ static void fill_queue(struct fixture *f, redlock_client *client, size_t master)
     freeze(f, master);
     be_refused(f, client, MOST_COMMANDS);
     /* Tries have three quarters of the room; their releases may have more. */
-    assert_in_range(node_info(client, master).commands, MOST_COMMANDS / 4 * 3, MOST_COMMANDS);
+    assert_int_in_range(node_info(client, master).commands, MOST_COMMANDS / 4 * 3, MOST_COMMANDS);
 }
 
 /* The memory of an acquisition does not grow with the number of its tries. */

@@ -169,7 +169,7 @@ static void a_read_takes_a_part_of_what_there_is(void **state) {
                           channel_name(&rig->channel));
     tell(f, 0, 1, "PING"); /* and so the messages have been written, as far as there is room */
     uplink_read(&rig->channel.uplink);
-    assert_in_range(rig->messages, 1, 1000);
+    assert_int_in_range(rig->messages, 1, 1000);
     wait_messages(rig, 5000);
     assert_int_equal(rig->broken, 0);
 }

@@ -30,14 +30,14 @@ static void the_wall_clock_may_jump(void **state) {
     redlock_lock *lock = hold_renewed(f, client, KEY, TTL_MS, &loss);
 
     set_wall_clock(HOUR);
-    assert_in_range(redlock_validity_ms(lock), 1, TTL_MS);
+    assert_int_in_range(redlock_validity_ms(lock), 1, TTL_MS);
     pass_renewal(f, lock, TTL_MS);
     pass_renewal(f, lock, TTL_MS);
-    assert_in_range(redlock_validity_ms(lock), 1, TTL_MS);
+    assert_int_in_range(redlock_validity_ms(lock), 1, TTL_MS);
     set_wall_clock(-HOUR);
     pass_renewal(f, lock, TTL_MS);
     pass_renewal(f, lock, TTL_MS);
-    assert_in_range(redlock_validity_ms(lock), 1, TTL_MS);
+    assert_int_in_range(redlock_validity_ms(lock), 1, TTL_MS);
     assert_int_equal(try_lock(f, client, "other", TTL_MS), REDLOCK_OK);
     assert_int_equal(loss->count, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
@@ -54,7 +54,7 @@ static void a_wall_clock_centuries_ahead_ruins_no_fence(void **state) {
     set_wall_clock(CENTURIES);
     for (size_t i = 0; i < 6; i++) {
         redlock_lock *lock = hold_for(f, client, &request);
-        assert_in_range(redlock_fence(lock), fence + 1, (UINT64_C(1) << 53) - 1);
+        assert_int_in_range(redlock_fence(lock), fence + 1, (UINT64_C(1) << 53) - 1);
         fence = redlock_fence(lock);
         assert_int_equal(let_go(f, lock), REDLOCK_OK);
         wait_holders(f, KEY, 0);
@@ -138,7 +138,7 @@ static void places_are_by_the_clocks_of_the_masters(void **state) {
                                         "return redis.call('zrange', KEYS[1], -1, -1, "
                                         "'withscores')[2]");
             long long drawn_ms = strtoll(score, NULL, 10) / 1000;
-            assert_in_range(drawn_ms, from - 10000, clock_at(f, i) + 10000);
+            assert_int_in_range(drawn_ms, from - 10000, clock_at(f, i) + 10000);
             free(score);
         }
     }

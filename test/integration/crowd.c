@@ -129,7 +129,7 @@ static void releases_without_room_are_told_until_their_keys_are_gone(void **stat
         assert_int_equal(await(f, begin_release(f, locks[i])), REDLOCK_OK);
     }
     size_t debts = node_info(client, 2).release_debts;
-    assert_in_range(debts, 1, LONG_KEYS - 1);
+    assert_int_in_range(debts, 1, LONG_KEYS - 1);
     assert_int_equal(diary_count(&f->diary, "no room to remember 1 more release"), 1);
     pass_time(LONG_TTL_MS);
     struct member *member = begin_drain(f, client);
@@ -181,7 +181,7 @@ static void a_turn_deals_with_so_many_locks(void **state) {
     event_add(tick, &(struct timeval){0, 1});
     close_client(f, client);
     event_free(tick);
-    assert_in_range(ticks.most, 1, 2200); /* two turns may come between two ticks */
+    assert_int_in_range(ticks.most, 1, 2200); /* two turns may come between two ticks */
 }
 
 /* ---------------------------------------------------------------------------------------- terms */
@@ -251,7 +251,7 @@ static void without_a_quorum_renewals_are_few(void **state) {
     masters_kill(f->masters, 2);
     size_t before = executed(f, 0, "evalsha");
     assert_int_equal(pass_until_lost(f, client, 0, 100, loss), REDLOCK_EEXPIRED);
-    assert_in_range(executed(f, 0, "evalsha") - before, 2, 30); /* beats among them */
+    assert_int_in_range(executed(f, 0, "evalsha") - before, 2, 30); /* beats among them */
 }
 
 #define LOST 2000
@@ -302,7 +302,7 @@ static void losses_of_a_crowd_do_not_flood_the_log(void **state) {
     pass_time(LONG_TTL_MS);
     wait_lost(f, loss);
     size_t lines = diary_count(&f->diary, LOSS_LINE);
-    assert_in_range(lines, 21, 200); /* one more for each second that the losses take */
+    assert_int_in_range(lines, 21, 200); /* one more for each second that the losses take */
     assert_int_equal(lines + left_out(&f->diary), LOST + 1);
 }
 

@@ -59,9 +59,9 @@ static void two_requests_at_once_never_both_win(void **state) {
     redlock_client *second = connect_client(f);
 
     for (size_t i = cycles_here(50); i > 0; i--) {
-        assert_in_range(winners(f, first, second), 0, 1);
-        assert_in_range(winners(f, second, first), 0, 1);
-        assert_in_range(winners(f, first, first), 0, 1);
+        assert_int_in_range(winners(f, first, second), 0, 1);
+        assert_int_in_range(winners(f, second, first), 0, 1);
+        assert_int_in_range(winners(f, first, first), 0, 1);
     }
 }
 
@@ -178,7 +178,7 @@ static void another_ones_key_is_not_extended(void **state) {
     assert_int_equal(redlock_validity_ms(lock), 0);
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(value_at(f, i, KEY), RIVAL);
-        assert_in_range(pttl_at(f, i, KEY), 1, 20000);
+        assert_int_in_range(pttl_at(f, i, KEY), 1, 20000);
     }
     assert_int_equal(redlock_extend(lock, 1000, NULL, NULL), REDLOCK_ELOST);
     assert_int_equal(let_go(f, lock), REDLOCK_ELOST);
@@ -246,8 +246,9 @@ static void an_extension_by_0_is_by_the_requests_ttl(void **state) {
     uint64_t before = redlock_validity_ms(lock);
 
     assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
-    assert_in_range(redlock_validity_ms(lock), LONG_TTL_MS / 2, LONG_TTL_MS - LONG_TTL_MS / 100);
-    assert_in_range(before, LONG_TTL_MS / 2, LONG_TTL_MS - LONG_TTL_MS / 100);
+    assert_int_in_range(redlock_validity_ms(lock), LONG_TTL_MS / 2,
+                        LONG_TTL_MS - LONG_TTL_MS / 100);
+    assert_int_in_range(before, LONG_TTL_MS / 2, LONG_TTL_MS - LONG_TTL_MS / 100);
 }
 
 /* The validity, as the library tells it, is at no time longer than the servers keep the key. */
@@ -260,10 +261,10 @@ static void validity_is_never_more_than_the_servers_keep(void **state) {
         long long kept;
 
         assert_int_equal(extend(f, lock, 30000), REDLOCK_OK);
-        assert_in_range(redlock_validity_ms(lock), 1, 30000 - 302);
+        assert_int_in_range(redlock_validity_ms(lock), 1, 30000 - 302);
         wait_all_answered(f, client);
         kept = least_pttl(f, KEY);
-        assert_in_range(redlock_validity_ms(lock), 1, kept);
+        assert_int_in_range(redlock_validity_ms(lock), 1, kept);
     }
 }
 
@@ -284,7 +285,7 @@ static void a_denied_request_says_for_how_long(void **state) {
     for (size_t i = 0; i < 5; i++) {
         if (denied->opinions[i].ttl_ms > 0) {
             assert_int_equal(denied->opinions[i].vote, REDLOCK_VOTE_DENIED);
-            assert_in_range(denied->opinions[i].ttl_ms, 1, 60000);
+            assert_int_in_range(denied->opinions[i].ttl_ms, 1, 60000);
             told++;
         }
     }

@@ -219,7 +219,7 @@ static void a_stopped_node_costs_bounded_memory(void **state) {
     }
     wait_logged(f, "stall");
     assert_true(stall->most_debts <= 2 * stall->options.max_commands);
-    assert_in_range(gauge_mark(&f->gauge), before, most);
+    assert_int_in_range(gauge_mark(&f->gauge), before, most);
 
     thaw(f, 2);
     wait_connected(f, client, FIVE);
@@ -284,7 +284,7 @@ static void a_full_queue_is_named(void **state) {
     freeze(f, 0);
     for (size_t i = 0; i < 50; i++) {
         assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
-        assert_in_range(node_info(client, 0).commands, 1, 16);
+        assert_int_in_range(node_info(client, 0).commands, 1, 16);
     }
     call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_OK);
@@ -316,7 +316,7 @@ static void what_a_full_queue_put_off_is_paid_when_there_is_room(void **state) {
     for (size_t i = 0; i < 32; i++) {
         assert_int_equal(let_go(f, locks[i]), REDLOCK_OK);
     }
-    assert_in_range(node_info(client, 0).release_debts, 1, 16);
+    assert_int_in_range(node_info(client, 0).release_debts, 1, 16);
     thaw(f, 0);
     wait_no_debts(f, client, 0);
     for (size_t i = 0; i < 32; i++) {
@@ -546,7 +546,7 @@ static void many_debts_are_paid_in_order_and_without_detours(void **state) {
     wait_answered(f, client, 0);
     assert_int_equal(payments.next, count);
     assert_int_equal(payments.stray, 0);
-    assert_in_range(f->gauge.calls - allocations, 1, 5 * count);
+    assert_int_in_range(f->gauge.calls - allocations, 1, 5 * count);
 }
 
 int main(void) {

@@ -179,10 +179,10 @@ static void a_restarted_master_is_not_counted_until_max_ttl_has_passed(void **st
     assert_int_equal(call->opinions[teller].vote, REDLOCK_VOTE_UNTRUSTED); /* or both */
     assert_explained(call, "not trusted for ");
     assert_explained(call, " ms more: ");
-    assert_in_range(call->opinions[teller].ttl_ms, 1, TTL_MS + 2000);
+    assert_int_in_range(call->opinions[teller].ttl_ms, 1, TTL_MS + 2000);
     for (size_t i = 1; i < THREE; i++) {
         assert_false(node_info(rival, i).trusted);
-        assert_in_range(node_info(rival, i).distrust_ms, 1, TTL_MS + 2000);
+        assert_int_in_range(node_info(rival, i).distrust_ms, 1, TTL_MS + 2000);
     }
     wait_logged(f, "it was restarted");
 
@@ -332,7 +332,7 @@ static void fill_queues(struct fixture *f, redlock_client *client) {
         begin_acquire(f, client, &request);
     }
     run_turns(f, 2);
-    assert_in_range(node_info(client, 0).commands, LEAST_QUEUE / 4 * 3, 2 * LEAST_QUEUE);
+    assert_int_in_range(node_info(client, 0).commands, LEAST_QUEUE / 4 * 3, 2 * LEAST_QUEUE);
 }
 
 static bool have_markers(void *arg) {
@@ -647,7 +647,7 @@ static void a_server_that_says_nothing_but_read_only_is_asked_now_and_then(void 
         assert_int_equal(let_go(f, hold_soon(f, client, SHORT_TTL_MS)), REDLOCK_OK);
     }
     /* For each cycle a SET and a release; some questions; and scripts that are sent once more. */
-    assert_in_range(peer_commands(peer) - before, 100, 300);
+    assert_int_in_range(peer_commands(peer) - before, 100, 300);
 }
 
 static const char *const *login(struct fixture *f, struct uris *uris, const char *rules) {
@@ -860,8 +860,8 @@ static void fail_to_save(struct fixture *f) {
     char *path = malloc(512);
 
     assert_non_null(path);
-    assert_in_range(snprintf(path, 512, "%s/%s", strchr(place, '\n') + 1, strchr(name, '\n') + 1),
-                    1, 511);
+    assert_int_in_range(
+        snprintf(path, 512, "%s/%s", strchr(place, '\n') + 1, strchr(name, '\n') + 1), 1, 511);
     free(place);
     free(name);
     assert_int_equal(mkdir(path, 0700), 0);

@@ -390,7 +390,7 @@ static void a_node_that_hangs_up_at_once_is_not_hurried_to(void **state) {
     for (size_t i = cycles_here(1500); i > 0; i--) {
         use_the_other_nodes(f, client);
     }
-    assert_in_range(peer_links(peer), 1, 100);
+    assert_int_in_range(peer_links(peer), 1, 100);
 }
 
 /* A closed Unix socket makes the first write fail: no SIGPIPE may reach the host. */

@@ -106,7 +106,7 @@ static void a_holder_is_told(void **state) {
     assert_int_equal(sight.status, REDLOCK_OK);
     assert_true(sight.view.held);
     assert_string_equal(sight.owner, "billing");
-    assert_in_range(sight.view.ttl_ms, 1, TTL_MS);
+    assert_int_in_range(sight.view.ttl_ms, 1, TTL_MS);
     assert_int_equal(sight.view.fence, redlock_fence(lock));
     for (size_t i = 0; i < FIVE; i++) {
         assert_string_equal(sight.nodes[i].node, masters_address(f->masters, i));

@@ -49,7 +49,7 @@ static void a_lock_is_a_string_of_40_hex_digits_that_expires(void **state) {
         at_finish(f, free, type);
         assert_string_equal(type, "string");
         assert_string_equal(value_at(f, i, KEY), first);
-        assert_in_range(pttl_at(f, i, KEY), 1, TTL_MS);
+        assert_int_in_range(pttl_at(f, i, KEY), 1, TTL_MS);
         assert_int_equal(masters_query_integer(f->masters, i, "DBSIZE"), 1);
     }
 }

@@ -31,7 +31,7 @@ static void an_empty_node_is_topped_up_after_the_next_renewal(void **state) {
     pass_time(TTL_MS / 3);
     wait_holders(f, KEY, 5);
     assert_string_equal(value_at(f, 0, KEY), value_at(f, 1, KEY));
-    assert_in_range(pttl_at(f, 0, KEY), 1, TTL_MS);
+    assert_int_in_range(pttl_at(f, 0, KEY), 1, TTL_MS);
 
     /* The node counts from then on: with two others gone it is needed for the quorum. */
     kill_masters(f, 3, 5);

@@ -163,7 +163,7 @@ static void all_masters_are_replaced_under_load(void **state) {
         for (size_t k = 0; k < 50; k++) {
             assert_int_equal(let_go(f, hold(f, client, "other", MAX_TTL_MS)), REDLOCK_OK);
         }
-        assert_in_range(i, 0, 2);
+        assert_int_in_range(i, 0, 2);
         pass_renewal(f, lock, MAX_TTL_MS);
     }
     kill_masters(f, 0, 3);
@@ -255,7 +255,7 @@ static void what_is_under_way_at_a_node_that_leaves_ends(void **state) {
         try_lock(f, client, KEY, MAX_TTL_MS);
     }
     /* The node may have executed the commands sent before, and this question. */
-    assert_in_range(master_number(f, 0, "total_commands_processed"), before, before + 8);
+    assert_int_in_range(master_number(f, 0, "total_commands_processed"), before, before + 8);
     assert_int_equal(executed(f, 0, "set"), 1 + 1);
 }
 
@@ -273,7 +273,7 @@ static void connections_are_kept(void **state) {
         assert_int_equal(node_info(client, i).disconnected, 0);
         assert_string_equal(node_info(client, i).node, masters_address(f->masters, i + 1));
     }
-    assert_in_range(master_number(f, 3, "total_connections_received"), before, before + 1);
+    assert_int_in_range(master_number(f, 3, "total_connections_received"), before, before + 1);
 }
 
 static void it_is_told_who_joins_and_leaves(void **state) {

@@ -478,7 +478,7 @@ static void connections_are_closed_on_exec(void **state) {
             assert_true((flags & FD_CLOEXEC) != 0);
         }
     }
-    assert_in_range(opened, 5, 10);
+    assert_int_in_range(opened, 5, 10);
 }
 
 static void unix_sockets_are_nodes_too(void **state) {

@@ -50,7 +50,7 @@ static atomic_int *with(struct arena *arena, const struct call *call) {
     size_t length;
     unsigned permit = (unsigned)(redlock_key(call->lock, &length)[strlen(KEY) + 1] - '0');
 
-    assert_in_range(permit, 0, PERMITS - 1);
+    assert_int_in_range(permit, 0, PERMITS - 1);
     return &arena->with[permit];
 }
 

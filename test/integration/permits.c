@@ -37,7 +37,7 @@ static redlock_lock *hold_permit(struct fixture *f, redlock_client *client, uint
 /* Returns the key of one permit. */
 static const char *key_of(uint32_t permit) {
     static const char *const keys[] = {KEY ":0", KEY ":1", KEY ":2", KEY ":3"};
-    assert_in_range(permit, 0, MOST - 1);
+    assert_int_in_range(permit, 0, MOST - 1);
     return keys[permit];
 }
 
@@ -203,7 +203,7 @@ static void where_one_is_free_a_second_round_trip_is_enough(void **state) {
     wait_all_answered(f, other);
     for (size_t i = 0; i < ROUNDS; i++) {
         size_t trips = round_trips(f, counted, 0, i % 2);
-        assert_in_range(trips, 1, 2);
+        assert_int_in_range(trips, 1, 2);
         seen[trips]++;
     }
     print_message("# %zu by the first round trip, %zu by the second\n", seen[1], seen[2]);
@@ -224,7 +224,7 @@ static void a_second_round_trip_is_enough_for_the_nodes_that_are_left(void **sta
     go_away(f, &counted->way, 0);
     go_away(f, &counted->way, 1);
     for (size_t i = 0; i < ROUNDS; i++) {
-        assert_in_range(round_trips(f, counted, 2, i % 2), 1, 2);
+        assert_int_in_range(round_trips(f, counted, 2, i % 2), 1, 2);
     }
 }
 
@@ -549,11 +549,11 @@ static void a_call_has_the_server_look_at_few_keys(void **state) {
     struct work work = work_of(f, 256);
 
     assert_int_equal(work.locks, 64);
-    assert_in_range(work.most, 257, 64 + 256);
+    assert_int_in_range(work.most, 257, 64 + 256);
     work = work_of(f, 4);
     assert_int_equal(work.locks, 64);
-    assert_in_range(work.most, 5, 64 + 4);
-    assert_in_range(work.calls, 2, 8); /* and few permits still travel together */
+    assert_int_in_range(work.most, 5, 64 + 4);
+    assert_int_in_range(work.calls, 2, 8); /* and few permits still travel together */
 }
 
 int main(void) {

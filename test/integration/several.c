@@ -78,7 +78,7 @@ static void a_key_of_another_is_in_the_way_of_all(void **state) {
     size_t deniers = 0; /* other nodes may not have told the rest of the TTL yet */
     for (size_t i = 0; i < FIVE; i++) {
         if (call->opinions[i].ttl_ms > 0) { /* the TTL of the key that is held longest */
-            assert_in_range(call->opinions[i].ttl_ms, 40001, 70000);
+            assert_int_in_range(call->opinions[i].ttl_ms, 40001, 70000);
             deniers++;
         }
     }

@@ -88,8 +88,8 @@ static void readers_share_a_key(void **state) {
     wait_listed(f, 3);
     for (size_t i = 0; i < FIVE; i++) {
         assert_string_equal(value_at(f, i, KEY), REDLOCK_SHARED_VALUE);
-        assert_in_range(pttl_at(f, i, KEY), 1, TTL_MS);
-        assert_in_range(pttl_at(f, i, READERS), 1, TTL_MS);
+        assert_int_in_range(pttl_at(f, i, KEY), 1, TTL_MS);
+        assert_int_in_range(pttl_at(f, i, READERS), 1, TTL_MS);
         assert_int_equal(masters_query_integer(f->masters, i, "DBSIZE"), 2);
     }
     for (size_t i = 0; i < 3; i++) {
@@ -109,13 +109,13 @@ static void readers_keep_out_who_wants_it_alone(void **state) {
     wait_listed(f, 1);
     struct call *call = acquire_as(f, client, REDLOCK_EXCLUSIVE);
     assert_ended(call, REDLOCK_EHELD);
-    assert_in_range(votes(call, REDLOCK_VOTE_DENIED), 3, FIVE);
+    assert_int_in_range(votes(call, REDLOCK_VOTE_DENIED), 3, FIVE);
     call = acquire_as(f, client, REDLOCK_WRITER);
     assert_ended(call, REDLOCK_EHELD);
-    assert_in_range(votes(call, REDLOCK_VOTE_DENIED), 3, FIVE);
+    assert_int_in_range(votes(call, REDLOCK_VOTE_DENIED), 3, FIVE);
     for (size_t i = 0; i < FIVE; i++) {
         bool has_denied = call->opinions[i].vote == REDLOCK_VOTE_DENIED;
-        assert_in_range(call->opinions[i].ttl_ms, has_denied, TTL_MS);
+        assert_int_in_range(call->opinions[i].ttl_ms, has_denied, TTL_MS);
         assert_int_equal(pttl_at(f, i, NOTE), -2); /* its last try leaves no note */
     }
     assert_int_equal(let_go(f, reader), REDLOCK_OK);
@@ -134,7 +134,7 @@ static void who_holds_it_alone_keeps_out_readers(void **state) {
         wait_holders(f, KEY, FIVE);
         struct call *call = acquire_as(f, other, REDLOCK_READER);
         assert_ended(call, REDLOCK_EHELD);
-        assert_in_range(votes(call, REDLOCK_VOTE_DENIED), 3, FIVE);
+        assert_int_in_range(votes(call, REDLOCK_VOTE_DENIED), 3, FIVE);
         assert_ended(acquire_as(f, other, REDLOCK_WRITER), REDLOCK_EHELD);
         assert_int_equal(extend(f, lock, TTL_MS), REDLOCK_OK);
         assert_int_equal(let_go(f, lock), REDLOCK_OK);
@@ -175,7 +175,7 @@ static void a_key_of_that_value_that_is_no_lock_stays(void **state) {
     }
     struct call *call = acquire_as(f, client, REDLOCK_READER);
     assert_ended(call, REDLOCK_EHELD);
-    assert_in_range(votes(call, REDLOCK_VOTE_NO_EXPIRY), 3, FIVE);
+    assert_int_in_range(votes(call, REDLOCK_VOTE_NO_EXPIRY), 3, FIVE);
     for (size_t i = 0; i < FIVE; i++) {
         assert_int_equal(pttl_at(f, i, KEY), -1);
         free(masters_query(f->masters, i, "PEXPIRE " KEY " 60000"));
@@ -198,7 +198,7 @@ static void one_of_several_is_released(void **state) {
     assert_int_equal(let_go(f, longer), REDLOCK_OK);
     wait_listed(f, 1);
     for (size_t i = 0; i < FIVE; i++) { /* the note holds up no reader any more */
-        assert_in_range(pttl_at(f, i, KEY), 1, TTL_MS);
+        assert_int_in_range(pttl_at(f, i, KEY), 1, TTL_MS);
     }
     assert_ended(acquire_as(f, client, REDLOCK_EXCLUSIVE), REDLOCK_EHELD);
     assert_int_equal(let_go(f, shorter), REDLOCK_OK);
@@ -410,7 +410,7 @@ static void a_writer_is_not_starved(void **state) {
     struct call *writer = begin_acquire(f, other, &request);
     wait_holders(f, NOTE, FIVE);
     for (size_t i = 0; i < FIVE; i++) {
-        assert_in_range(pttl_at(f, i, NOTE), 1, TTL_MS);
+        assert_int_in_range(pttl_at(f, i, NOTE), 1, TTL_MS);
     }
     struct call *turned_away = acquire_as(f, client, REDLOCK_READER);
     assert_ended(turned_away, REDLOCK_EHELD);
@@ -545,7 +545,7 @@ static void readers_are_counted(void **state) {
     assert_int_equal(sight.status, REDLOCK_OK);
     assert_true(sight.held);
     assert_string_equal(sight.owner, "");
-    assert_in_range(sight.ttl_ms, 1, TTL_MS);
+    assert_int_in_range(sight.ttl_ms, 1, TTL_MS);
     assert_int_equal(sight.readers, 2);
     assert_int_equal(sight.readers_at[0], 2);
     assert_int_equal(sight.readers_at[4], 0);

@@ -33,7 +33,8 @@ static void an_early_release_leaves_the_key(void **state) {
     wait_all_answered(f, client);
     for (size_t i = 0; i < FIVE; i++) {
         assert_true(is_nobodys(f, i));
-        assert_in_range(pttl_at(f, i, KEY), 900000, 1020000); /* and a hundredth for the drift */
+        assert_int_in_range(pttl_at(f, i, KEY), 900000,
+                            1020000); /* and a hundredth for the drift */
     }
     assert_int_equal(try_lock(f, client, KEY, 1000), REDLOCK_EHELD);
     assert_int_equal(try_lock(f, connect_client(f), KEY, 1000), REDLOCK_EHELD);
@@ -81,7 +82,7 @@ static void a_release_that_is_owed_leaves_it_too(void **state) {
     wait_no_debts(f, detour.client, 0);
     wait_answered(f, detour.client, 0);
     assert_true(is_nobodys(f, 0));
-    assert_in_range(pttl_at(f, 0, KEY), 900000, 1020000);
+    assert_int_in_range(pttl_at(f, 0, KEY), 900000, 1020000);
 }
 
 /* Another client's key is left as it is. */
@@ -95,7 +96,7 @@ static void what_is_not_ours_is_left_alone(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_ELOST);
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(value_at(f, i, KEY), RIVAL);
-        assert_in_range(pttl_at(f, i, KEY), 1, 40000);
+        assert_int_in_range(pttl_at(f, i, KEY), 1, 40000);
     }
     wait_holders(f, KEY, FIVE);
 }
@@ -115,12 +116,12 @@ static void the_nodes_keep_it_for_longer_than_it_is_valid(void **state) {
     redlock_lock *lock = hold_for(f, client, &request);
 
     wait_holders(f, KEY, FIVE);
-    assert_in_range(redlock_validity_ms(lock), 900000, 1000000);
-    assert_in_range(least_pttl(f, KEY), 1400000, 1500000);
+    assert_int_in_range(redlock_validity_ms(lock), 900000, 1000000);
+    assert_int_in_range(least_pttl(f, KEY), 1400000, 1500000);
     assert_int_equal(extend(f, lock, 1200000), REDLOCK_OK);
     wait_all_answered(f, client);
-    assert_in_range(redlock_validity_ms(lock), 1100000, 1200000);
-    assert_in_range(least_pttl(f, KEY), 1600000, 1700000);
+    assert_int_in_range(redlock_validity_ms(lock), 1100000, 1200000);
+    assert_int_in_range(least_pttl(f, KEY), 1600000, 1700000);
     struct call *call = begin_release(f, lock);
     assert_int_equal(await(f, call), REDLOCK_OK);
     wait_released(f, KEY); /* a release delays no other client */
@@ -156,7 +157,7 @@ static void a_holder_that_vanished_delays_the_next(void **state) {
     size_t deniers = 0; /* other nodes may not have told the rest of the TTL yet */
     for (size_t i = 0; i < call->opinion_count; i++) {
         if (call->opinions[i].ttl_ms > 0) {
-            assert_in_range(call->opinions[i].ttl_ms, 900000, 1060000);
+            assert_int_in_range(call->opinions[i].ttl_ms, 900000, 1060000);
             deniers++;
         }
     }
@@ -174,7 +175,7 @@ static void a_top_up_has_the_delay(void **state) {
     rival_frees(f, 0, 1, KEY);
     assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
     wait_holders(f, KEY, FIVE);
-    assert_in_range(pttl_at(f, 0, KEY), 1400000, 1500000);
+    assert_int_in_range(pttl_at(f, 0, KEY), 1400000, 1500000);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 

@@ -135,9 +135,9 @@ static void assert_drawn(struct tracer *tracer, const json_t *timeline, uint64_t
     assert_int_equal(drawn(timeline, request, "e", "round", NULL),
                      drawn(timeline, request, "b", "round", NULL));
     /* Each change ends one state; the last one begins none, or one that the end of trace ends. */
-    assert_in_range(drawn(timeline, request, "X", "state", NULL),
-                    events_of(tracer, request, "lock_changed", 0),
-                    events_of(tracer, request, "lock_changed", 0) + 1);
+    assert_int_in_range(drawn(timeline, request, "X", "state", NULL),
+                        events_of(tracer, request, "lock_changed", 0),
+                        events_of(tracer, request, "lock_changed", 0) + 1);
 }
 
 /* ---- tests ---- */
@@ -243,7 +243,7 @@ static void a_silence_is_traced(void **state) {
     assert_int_equal(await(f, call), REDLOCK_ENOQUORUM);
     thaw_masters(f, 0, 3);
     wait_all_answered(f, client);
-    assert_in_range(events_of(&tracer, 1, "vote_cast", 0), FIVE, 4 * FIVE);
+    assert_int_in_range(events_of(&tracer, 1, "vote_cast", 0), FIVE, 4 * FIVE);
     close_client(f, client);
     fclose(tracer.file);
 }

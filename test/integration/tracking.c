@@ -235,7 +235,7 @@ static void a_key_that_changes_all_the_time_is_looked_at_seldom(void **state) {
         event_base_loop(f->base, EVLOOP_NONBLOCK);
     }
     resume_time();
-    assert_in_range(executed(f, 0, "evalsha") - before, 1, 2);
+    assert_int_in_range(executed(f, 0, "evalsha") - before, 1, 2);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
@@ -315,7 +315,7 @@ static void changes_without_end_are_survived(void **state) {
         await(f, call);
         assert_ended(call, REDLOCK_OK);
     }
-    assert_in_range(peer_commands(liar.peer) - before, 10, 40); /* each with two, for a look */
+    assert_int_in_range(peer_commands(liar.peer) - before, 10, 40); /* each with two, for a look */
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     resume_time();
 }

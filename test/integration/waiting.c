@@ -261,7 +261,7 @@ static void a_client_hands_over_without_a_message(void **state) {
     assert_int_equal(crowd.overlaps, 0);
     wait_line_over(f, KEY);
     /* To each node one release of the holder, a confirmation at the most, a release; and beats. */
-    assert_in_range(script_calls(f) - before, 2 * FIVE, 3 * FIVE + 2 * FIVE * 10);
+    assert_int_in_range(script_calls(f) - before, 2 * FIVE, 3 * FIVE + 2 * FIVE * 10);
 }
 
 /* Has one request of a client hold the key, and another one wait until it is handed over. */

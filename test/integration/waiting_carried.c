@@ -50,8 +50,8 @@ static void check_calls(struct fixture *f, struct stretch stretch, size_t handov
     size_t seconds = (size_t)(clock_at(f, 0) - stretch.began_at) / 1000 + 1;
     size_t least = 2 * handovers * FIVE;
 
-    assert_in_range(script_calls(f) - stretch.before, least,
-                    least + handovers * FIVE / 2 + 2 * clients * FIVE * seconds);
+    assert_int_in_range(script_calls(f) - stretch.before, least,
+                        least + handovers * FIVE / 2 + 2 * clients * FIVE * seconds);
 }
 
 static void one_command_does_for_both(void **state) {

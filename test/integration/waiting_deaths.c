@@ -99,7 +99,7 @@ static void await_next(struct fixture *f, redlock_client *client, struct call *c
         return;
     }
     assert_int_equal(await(f, call), REDLOCK_OK);
-    assert_in_range(executed(f, 0, "evalsha") - before, 1, CALLS_MOST);
+    assert_int_in_range(executed(f, 0, "evalsha") - before, 1, CALLS_MOST);
 }
 
 /* Asserts that at a quorum of masters the instants, by their clocks, are over. */
@@ -109,7 +109,7 @@ static void assert_over(struct fixture *f, const long long *instants) {
     for (size_t i = 0; i < FIVE; i++) {
         over += clock_at(f, i) >= instants[i];
     }
-    assert_in_range(over, QUORUM, FIVE);
+    assert_int_in_range(over, QUORUM, FIVE);
 }
 
 static bool holds(void *arg) {

@@ -248,7 +248,7 @@ static void at_full_masters_waiting_is_polling(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_asked(f, 20);
     assert_none_ended(calls);
-    assert_in_range(complaints(f), 0, FIVE);
+    assert_int_in_range(complaints(f), 0, FIVE);
     tell(f, 0, FIVE, "CONFIG SET maxmemory 0");
     await_waiters(f, calls);
     wait_line_over(f, KEY);
@@ -266,7 +266,7 @@ static void full_masters_pass_the_key_on(void **state) {
     tell(f, 0, FIVE, "CONFIG SET maxmemory 1");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     await_waiters(f, calls);
-    assert_in_range(complaints(f), 0, FIVE);
+    assert_int_in_range(complaints(f), 0, FIVE);
     tell(f, 0, FIVE, "CONFIG SET maxmemory 0");
     wait_line_over(f, KEY);
 }

@@ -82,7 +82,7 @@ static void a_tenth_that_is_lost_costs_few_polls(void **state) {
     courier_lose(courier, 10);
     size_t lossy = run_rivals(f, clients);
     assert_true(courier_lost(courier) > 0);
-    assert_in_range(lossy, 1, 2 * whole);
+    assert_int_in_range(lossy, 1, 2 * whole);
     wait_line_over(f, KEY);
 }
 
@@ -189,7 +189,7 @@ static void keys_pushed_to_nobody_go_back_in_bounded_numbers(void **state) {
     take_turns(f, lock, &call, 1);
     long long returned = GIFTS - gifts_left(f);
     long long seconds = (clock_at(f, 0) - from_ms) / 1000 + 1;
-    assert_in_range(returned, BACK_MAX, BACK_MAX * (seconds + 1));
+    assert_int_in_range(returned, BACK_MAX, BACK_MAX * (seconds + 1));
 }
 
 int main(void) {

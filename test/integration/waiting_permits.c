@@ -234,10 +234,10 @@ static void all_are_served_and_never_more_at_once_than_permits(void **state) {
     size_t before = scripts_at(f, 0);
     let_all_go(f, held, size->permits);
     run_until(f, are_served, &crowd, "all have held a permit");
-    assert_in_range(crowd.most, 1, size->permits);
+    assert_int_in_range(crowd.most, 1, size->permits);
     wait_all_over(f, size->permits);
     size_t calls = scripts_at(f, 0) - before;
-    assert_in_range(calls, size->waiters, 8 * size->waiters + 100);
+    assert_int_in_range(calls, size->waiters, 8 * size->waiters + 100);
 }
 
 #define ON_SIZE(name, ...)                                                                         \

@@ -75,7 +75,7 @@ static void on_message(struct channel *channel, const char *text, size_t length)
     struct channel_rig *rig = rig_of(channel->uplink.context);
 
     assert_true(channel_is_ready(channel));
-    assert_in_range(length, 0, RIG_TEXT_MAX);
+    assert_int_in_range(length, 0, RIG_TEXT_MAX);
     assert_int_equal(text[length], '\0');
     rig->messages++;
     memcpy(rig->last, text, length + 1);

@@ -49,7 +49,7 @@ static pid_t start_member(const struct crew *crew, struct fixture *f, size_t mem
 }
 
 void crew_start(struct crew *crew, struct fixture *f, size_t members) {
-    assert_in_range(members, 1, CREW_MAX);
+    assert_int_in_range(members, 1, CREW_MAX);
     crew->members = members;
     for (size_t i = 0; i < members; i++) {
         crew->pids[i] = start_member(crew, f, i);

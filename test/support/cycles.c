@@ -71,7 +71,7 @@ static void begin(struct cycle *cycle) {
 
 void cycles_start(struct cycles *cycles, struct fixture *f, redlock_client *client,
                   size_t in_flight, size_t wanted) {
-    assert_in_range(in_flight, 1, CYCLES_MOST_IN_FLIGHT);
+    assert_int_in_range(in_flight, 1, CYCLES_MOST_IN_FLIGHT);
     cycles->fixture = f;
     cycles->client = client;
     cycles->prefix = cycles->prefix == NULL ? "cycle" : cycles->prefix;

@@ -6,7 +6,7 @@ struct detour take_detour(struct fixture *f) {
     size_t count = masters_count(f->masters);
     redlock_options options;
 
-    assert_in_range(count, 1, DETOUR_MASTERS_MAX);
+    assert_int_in_range(count, 1, DETOUR_MASTERS_MAX);
     proxies_create(f, detour.proxies, uris);
     options = patient_options(f, uris, count);
     detour.client = connect_with(f, &options);

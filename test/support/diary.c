@@ -36,7 +36,7 @@ void diary_write(redlock_log_level level, const char *line, void *arg) {
     struct diary *diary = arg;
 
     snprintf(diary->lines[diary->count++ % DIARY_LINES], DIARY_LINE_SIZE, "%s", line);
-    assert_in_range(level, REDLOCK_LOG_DEBUG, REDLOCK_LOG_ERROR);
+    assert_int_in_range(level, REDLOCK_LOG_DEBUG, REDLOCK_LOG_ERROR);
     diary->levels[level]++;
     assert_null(strchr(line, '\n'));
     assert_true(strlen(line) < 1024);

@@ -351,7 +351,7 @@ redlock_client *connect_client(struct fixture *f) {
 redlock_node_info node_info(const redlock_client *client, size_t node) {
     redlock_node_info infos[REDLOCK_MAX_NODES];
 
-    assert_in_range(node + 1, 1, redlock_client_nodes(client, infos, REDLOCK_MAX_NODES));
+    assert_int_in_range(node + 1, 1, redlock_client_nodes(client, infos, REDLOCK_MAX_NODES));
     return infos[node];
 }
 
@@ -611,7 +611,7 @@ static void write_down(struct call *call, const redlock_lock *lock) {
     assert_non_null(call->why);
     assert_false(holds_token(call->why));
     call->opinion_count = redlock_report(lock, reports, REDLOCK_MAX_NODES);
-    assert_in_range(call->opinion_count, 1, REDLOCK_MAX_NODES);
+    assert_int_in_range(call->opinion_count, 1, REDLOCK_MAX_NODES);
     call->opinions = calloc(call->opinion_count, sizeof(*call->opinions));
     assert_non_null(call->opinions);
     for (size_t i = 0; i < call->opinion_count; i++) {

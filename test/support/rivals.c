@@ -105,7 +105,7 @@ void rivals_begin_for(struct rivals *rivals, redlock_client *client,
                       const redlock_request *request) {
     struct rival *rival = &rivals->each[rivals->count];
 
-    assert_in_range(rivals->count, 0, MOST - 1);
+    assert_int_in_range(rivals->count, 0, MOST - 1);
     *rival = (struct rival){
         .all = rivals, .client = client, .request = *request, .number = rivals->count++};
     begin_turn(rival);

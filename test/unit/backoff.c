@@ -62,7 +62,7 @@ static void test_draws_spread_over_the_whole_range(void **state) {
         hits[slice == SLICES ? SLICES - 1 : slice]++;
     }
     for (unsigned i = 0; i < SLICES; i++) {
-        assert_in_range(hits[i], DRAWS / SLICES * 8 / 10, DRAWS / SLICES * 12 / 10);
+        assert_int_in_range(hits[i], DRAWS / SLICES * 8 / 10, DRAWS / SLICES * 12 / 10);
     }
 }
 

@@ -74,15 +74,15 @@ static void their_bytes_are_bounded_too(void **state) {
     struct key *lengthy = key_create(&keys, name, sizeof(name));
     assert_true(key_append(lengthy, name, sizeof(name)));
     debts_init(&debts, &allocator, 1 << 20);
-    assert_in_range(fitting(&debts, lengthy), 60, 64); /* of 16 KiB, and their structs */
-    assert_in_range(fitting(&debts, brief), 1, 200);   /* in the rest */
-    assert_true(owe(&debts, lengthy, 2000, 1000));     /* the others have expired */
+    assert_int_in_range(fitting(&debts, lengthy), 60, 64); /* of 16 KiB, and their structs */
+    assert_int_in_range(fitting(&debts, brief), 1, 200);   /* in the rest */
+    assert_true(owe(&debts, lengthy, 2000, 1000));         /* the others have expired */
     assert_int_equal(debts.count, 1);
     debts_drop_first(&debts);
     assert_int_equal(debts.bytes, 0);
     debts_finish(&debts);
     debts_init(&debts, &allocator, 1); /* some debts fit even with the lowest bound */
-    assert_in_range(fitting(&debts, lengthy), 3, 4);
+    assert_int_in_range(fitting(&debts, lengthy), 3, 4);
     debts_finish(&debts);
     key_drop(brief);
     key_drop(lengthy);

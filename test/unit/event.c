@@ -424,7 +424,7 @@ static void each_kind_has_a_view(void **state) {
         const struct event event = {.kind = (enum event_kind)kind};
         event_view_init(&view, &event);
         assert_string_equal(view.event.name, names[kind]);
-        assert_in_range(view.event.field_count, 0, EVENT_FIELDS_MAX);
+        assert_int_in_range(view.event.field_count, 0, EVENT_FIELDS_MAX);
         assert_ptr_equal(view.event.fields, view.fields);
     }
 }

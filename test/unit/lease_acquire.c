@@ -234,7 +234,7 @@ static void test_a_retry_comes_after_a_random_delay(void **state) {
             assert_state(&rig, LEASE_BACKOFF);
             assert_int_equal(rig.update.news, 0);
             uint64_t delay = rig.lease.wake_at - rig.now;
-            assert_in_range(delay, MS(1), bounds[i]);
+            assert_int_in_range(delay, MS(1), bounds[i]);
             small[i] = small[i] || delay < bounds[i] / 2;
             large[i] = large[i] || delay > bounds[i] / 2;
             rig_wake_on_time(&rig);
@@ -329,7 +329,7 @@ static void test_failing_without_end_goes_on_without_end(void **state) {
     for (unsigned i = 0; i < 10000; i++) {
         rig_votes(&rig, "UUU");
         assert_state(&rig, LEASE_BACKOFF);
-        assert_in_range(rig.lease.wake_at - rig.now, MS(1), MS(2000));
+        assert_int_in_range(rig.lease.wake_at - rig.now, MS(1), MS(2000));
         rig_wake_on_time(&rig);
     }
 }
@@ -352,7 +352,7 @@ static void test_the_last_try_begins_before_the_end_of_the_wait(void **state) {
             rig_wake_on_time(&rig);
         }
         assert_acquired(&rig, REDLOCK_ENOQUORUM);
-        assert_in_range(rig.now, T0 + MS(300), T0 + terms.wait + MS(50));
+        assert_int_in_range(rig.now, T0 + MS(300), T0 + terms.wait + MS(50));
     }
 }
 

@@ -213,14 +213,14 @@ static void test_locks_that_were_acquired_together_are_renewed_apart(void **stat
         rig_start(&rig, &terms, seed * 7919);
         rig_votes(&rig, "GGG");
         uint64_t first = rig.lease.wake_at;
-        assert_in_range(first, T0 + 1, T0 + INTERVAL);
+        assert_int_in_range(first, T0 + 1, T0 + INTERVAL);
         parts[(first - T0 - 1) * PARTS / INTERVAL]++;
         rig_wake_on_time(&rig);
         rig_votes(&rig, "GGG");
         assert_int_equal(rig.lease.wake_at, first + INTERVAL);
     }
     for (unsigned i = 0; i < PARTS; i++) {
-        assert_in_range(parts[i], LOCKS / PARTS / 2, LOCKS / PARTS * 2);
+        assert_int_in_range(parts[i], LOCKS / PARTS / 2, LOCKS / PARTS * 2);
     }
 }
 
@@ -237,7 +237,7 @@ static void test_a_busy_loop_leaves_locks_apart(void **state) {
         rig_wake(&rig);
         assert_state(&rig, LEASE_RENEWING);
         rig_votes(&rig, "GGG");
-        assert_in_range(rig.lease.wake_at, rig.now + 1, rig.now + INTERVAL);
+        assert_int_in_range(rig.lease.wake_at, rig.now + 1, rig.now + INTERVAL);
         assert_int_equal((rig.lease.wake_at - first) % INTERVAL, 0);
     }
 }
@@ -258,13 +258,13 @@ static void test_a_failed_renewal_is_tried_again(void **state) {
                 assert_state(&rig, LEASE_HELD);
                 uint64_t left = rig.lease.holding.lost_at - rig.now;
                 uint64_t least = nanos_max(left / 8 * 3, MS(500));
-                assert_in_range(rig.lease.wake_at - rig.now, nanos_min(least, left),
-                                nanos_min(least + left / 8 + MS(11), left));
+                assert_int_in_range(rig.lease.wake_at - rig.now, nanos_min(least, left),
+                                    nanos_min(least + left / 8 + MS(11), left));
             }
         }
         assert_lost(&rig, REDLOCK_EEXPIRED);
         assert_int_equal(rig.now, T0 + MS(9888)); /* the retries do not delay the loss */
-        assert_in_range(renewals, 4, 8);          /* few, however many locks there are */
+        assert_int_in_range(renewals, 4, 8);      /* few, however many locks there are */
     }
 }
 
@@ -526,7 +526,7 @@ static void test_a_renewal_that_succeeds_at_last_saves_the_lock(void **state) {
     rig_votes(&rig, "GGGEE");
     assert_state(&rig, LEASE_HELD);
     assert_int_equal(rig.lease.holding.validity_end, begun + MS(9898));
-    assert_in_range(rig.lease.wake_at, begun + 1, begun + INTERVAL);
+    assert_int_in_range(rig.lease.wake_at, begun + 1, begun + INTERVAL);
 }
 
 static void test_a_lock_that_a_quorum_lost_is_lost_at_once(void **state) {
@@ -685,7 +685,7 @@ static void test_retries_of_a_renewal_end_with_max_hold_too(void **state) {
             rig_votes(&rig, "UUU");
         }
     }
-    assert_in_range(last, T0 + INTERVAL, T0 + MS(4000));
+    assert_int_in_range(last, T0 + INTERVAL, T0 + MS(4000));
 }
 
 /* The loop was busy when the renewal was due, and max_hold is over: no further renewal begins. */
@@ -731,7 +731,7 @@ static void test_a_watchdog_goes_on_with_the_new_ttl(void **state) {
     rig_hold(&rig, &terms, "GGG");
     rig_extend(&rig, MS(6000));
     rig_votes(&rig, "GGG");
-    assert_in_range(rig.lease.wake_at, T0 + 1, T0 + MS(2000));
+    assert_int_in_range(rig.lease.wake_at, T0 + 1, T0 + MS(2000));
     rig_wake_on_time(&rig);
     assert_int_equal(rig.round.ttl, MS(6000));
 }

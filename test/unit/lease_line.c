@@ -174,7 +174,7 @@ static void test_silent_nodes_are_late_in_line_too(void **state) {
     assert_nothing_sent(&rig);
     assert_state(&rig, LEASE_QUEUED);
     assert_int_equal(round_voters(&rig.round, REDLOCK_VOTE_TIMEOUT), 0x18);
-    assert_in_range(rig.lease.wake_at - T0, terms.claim, 2 * terms.claim); /* the poll */
+    assert_int_in_range(rig.lease.wake_at - T0, terms.claim, 2 * terms.claim); /* the poll */
     rig_vote(&rig, 3, REDLOCK_VOTE_GRANTED); /* too late for the deadline, not for the place */
     rig_push(&rig, 0, rig.now + MS(900));
     rig_push(&rig, 1, rig.now + MS(900));
@@ -208,7 +208,7 @@ static void test_a_poll_comes_when_the_holder_has_expired(void **state) {
         round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 100 * (node + 1));
     }
     rig_late_votes(&rig);
-    assert_in_range(rig.lease.wake_at - T0, MS(301), MS(330)); /* three of five are free then */
+    assert_int_in_range(rig.lease.wake_at - T0, MS(301), MS(330)); /* three of five are free then */
     rig_wake_on_time(&rig);
     assert_sent(&rig, ROUND_QUEUE);
     assert_true(rig.update.keeps_token);
@@ -326,8 +326,8 @@ static void test_who_stands_further_back_polls_less(void **state) {
         struct rig rig;
         struct lease_terms terms = line_terms();
         start_queued(&rig, &terms, rows[i].ahead);
-        assert_in_range(rig.lease.trying.poll_at - rig.now, MS(rows[i].least_ms),
-                        MS(rows[i].most_ms));
+        assert_int_in_range(rig.lease.trying.poll_at - rig.now, MS(rows[i].least_ms),
+                            MS(rows[i].most_ms));
     }
 }
 
@@ -349,7 +349,7 @@ static void test_a_line_that_stops_is_looked_at_soon(void **state) {
             first = nanos_min(first, delay);
             sum += delay;
         }
-        assert_in_range(first, MS(1000), MS(1500));
+        assert_int_in_range(first, MS(1000), MS(1500));
         assert_true(sum / lengths[i] > MS(1000) + MS(1000) * lengths[i] / 24);
     }
 }
@@ -378,7 +378,7 @@ static void test_a_key_that_is_left_to_anybody_is_asked_for_afterwards(void **st
         round_note_open(&rig.round, node, 7);
         rig_late_votes(&rig);
     }
-    assert_in_range(rig.lease.wake_at - rig.now, MS(8), MS(9));
+    assert_int_in_range(rig.lease.wake_at - rig.now, MS(8), MS(9));
     rig_wake_on_time(&rig);
     assert_sent(&rig, ROUND_QUEUE);
     assert_true(rig.update.keeps_token);
@@ -395,7 +395,7 @@ static void test_so_is_one_whose_message_overtakes_the_answer(void **state) {
     }
     round_note_open(&rig.round, 3, 9000); /* for longer than the holder has the key */
     place(&rig, 0);
-    assert_in_range(rig.lease.wake_at - rig.now, MS(8), MS(9));
+    assert_int_in_range(rig.lease.wake_at - rig.now, MS(8), MS(9));
 }
 
 /* Without places no push comes: the polls follow each other as retries do. */
@@ -406,7 +406,7 @@ static void test_without_places_polls_are_retries(void **state) {
     rig_start(&rig, &terms, 1);
     rig_votes(&rig, "DDDDD");
     assert_state(&rig, LEASE_QUEUED);
-    assert_in_range(rig.lease.wake_at - T0, MS(1), MS(200));
+    assert_int_in_range(rig.lease.wake_at - T0, MS(1), MS(200));
     rig_wake_on_time(&rig);
     assert_true(rig.update.keeps_token);
 }

@@ -68,7 +68,7 @@ static void all_digits_come_about_as_often(void **state) {
     }
     random_close(&random);
     for (unsigned i = 0; i < COUNT_OF(counts); i++) {
-        assert_in_range(counts[i], 2000, 3000); /* ten standard deviations */
+        assert_int_in_range(counts[i], 2000, 3000); /* ten standard deviations */
     }
 }
 

@@ -16,7 +16,7 @@ static void test_an_interval_is_a_third_of_the_ttl_or_a_grain_less(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(ttls); i++) {
         uint64_t interval = renewal_interval(ttls[i]);
-        assert_in_range(interval, ttls[i] / 3 - grain_of(ttls[i]) + 1, ttls[i] / 3);
+        assert_int_in_range(interval, ttls[i] / 3 - grain_of(ttls[i]) + 1, ttls[i] / 3);
         assert_int_equal(interval % grain_of(ttls[i]), 0);
     }
     assert_int_equal(renewal_interval(1), 1);
@@ -46,7 +46,7 @@ static void test_a_lock_keeps_to_its_phase(void **state) {
         for (uint64_t step = 0; step < 50; step++) {
             uint64_t start = START + step * (interval / 7 + 1);
             uint64_t next = renewal_next(START, ttls[i], start);
-            assert_in_range(next, start + 1, start + interval);
+            assert_int_in_range(next, start + 1, start + interval);
             assert_int_equal((next - START) % interval, 0);
         }
         assert_int_equal(renewal_next(START + 1, ttls[i], START), START + 1);
@@ -58,7 +58,7 @@ static void test_a_failed_renewal_is_tried_again_after_nearly_half(void **state)
     for (uint64_t seed = 0; seed < 100; seed++) {
         uint64_t drawn = seed;
         uint64_t at = renewal_retry(START, MS(8000), MS(10000), &drawn);
-        assert_in_range(at - START, MS(3000), MS(4000) + MS(10));
+        assert_int_in_range(at - START, MS(3000), MS(4000) + MS(10));
         assert_int_equal(at % MS(10), 0);
     }
     uint64_t seed = 1;

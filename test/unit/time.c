@@ -171,7 +171,7 @@ static void test_the_ttl_of_a_validity(void **state) {
         for (size_t k = 0; k < COUNT_OF(drifts); k++) {
             uint64_t ttl = validity_ttl(validities[i], drifts[k]);
             uint64_t validity = validity_end(0, ttl, drifts[k]);
-            assert_in_range(validity, validities[i], validities[i] + 2 * NANOS_PER_MS);
+            assert_int_in_range(validity, validities[i], validities[i] + 2 * NANOS_PER_MS);
         }
     }
     assert_int_equal(validity_ttl(NANOS_NEVER, 0), NANOS_NEVER);

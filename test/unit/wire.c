@@ -420,7 +420,7 @@ static void test_a_command_without_memory_has_failed(void **state) {
     encode_all(f);
     size_t allocations = f->heap.calls;
     size_t length = f->out.length;
-    assert_in_range(allocations, 3, 20);
+    assert_int_in_range(allocations, 3, 20);
     for (size_t n = 1; n <= 2 * allocations; n++) {
         fail_at(f, (n + 1) / 2, n % 2 == 0);
         assert_true(f->out.failed);
