@@ -4,8 +4,8 @@
 #
 #     sh test/matrix.sh [ROW]... [-- ARGUMENTS-OF-run.sh...]
 #
-# A ROW is SYSTEM-SERVER: bookworm-redis (Debian 12), trixie-redis and trixie-valkey (Debian 13);
-# all of them unless named. Prints a table, and ends with 0 only if all of it is good; with 77 when
+# A ROW is SYSTEM-SERVER: bookworm-redis (Debian 12), trixie-redis and trixie-valkey (Debian 13),
+# testing-redis and testing-valkey (Debian's next version); all of them unless named. Prints a table, and ends with 0 only if all of it is good; with 77 when
 # no system could be made: from where Debian's packages cannot be fetched.
 set -eu
 export LC_ALL=C.UTF-8
@@ -18,14 +18,16 @@ usage() {
 rows=
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
     case $1 in
-    bookworm-redis | trixie-redis | trixie-valkey) rows="$rows $1" ;;
+    bookworm-redis | trixie-redis | trixie-valkey | testing-redis | testing-valkey)
+        rows="$rows $1"
+        ;;
     *) usage ;;
     esac
     shift
 done
 [ $# -eq 0 ] || shift
 arguments=$*
-rows=${rows:-bookworm-redis trixie-redis trixie-valkey}
+rows=${rows:-bookworm-redis trixie-redis trixie-valkey testing-redis testing-valkey}
 
 cd "$(dirname "$0")/.."
 if [ "$(id -u)" -ne 0 ]; then

@@ -154,7 +154,7 @@ END
         sh test/run.sh --build "$build" --werror --valgrind $checked
     step 'busy machine' 360 sh test/busy.sh --build "$build" --runs "$(scaled 5)" $suites
     # shellcheck disable=SC2016
-    step 'other systems' 360 sh -c '[ "$(id -u)" -eq 0 ] || exit 77; exec sh test/matrix.sh "$@"' - \
+    step 'other systems' 600 sh -c '[ "$(id -u)" -eq 0 ] || exit 77; exec sh test/matrix.sh "$@"' - \
         $rows
 }
 
