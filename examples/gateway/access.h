@@ -1,10 +1,10 @@
 /*
- * Who may ask.
+ * The right to ask.
  *
- * With tokens: those who show one. Without: programs of this machine, and no page of a browser but
- * the gateway's own. A page of another site can have a browser send requests to 127.0.0.1, which
- * are told by their Origin or Sec-Fetch-Site; and it can have its own name lead to 127.0.0.1 (DNS
- * rebinding), which is told by the name in Host.
+ * With tokens, clients have it that show one. Without, programs of this machine have it, and no
+ * page of a browser but the gateway's own. A page of another site can have a browser send requests
+ * to 127.0.0.1, which are told by their Origin or Sec-Fetch-Site; and it can have its own name lead
+ * to 127.0.0.1 (DNS rebinding), which is told by the name in Host.
  */
 #ifndef ACCESS_H
 #define ACCESS_H

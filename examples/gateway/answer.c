@@ -96,7 +96,9 @@ static void send_reply(struct connection *connection, int status, const char *ty
 
     add_headers(connection, type);
     connection_answer(connection);
-    evhttp_send_reply(request, status, phrase, body);
+    /* evhttp would send a body to HEAD, too: the client would take it for the next answer. */
+    evhttp_send_reply(request, status, phrase,
+                      evhttp_request_get_command(request) == EVHTTP_REQ_HEAD ? NULL : body);
 }
 
 static void send_text(struct connection *connection, int status, const char *type,

@@ -30,7 +30,7 @@ static struct evconnlistener *listener_of(const struct connections *connections)
 static void make_room(struct connections *connections) {
     struct connection *longest = TAILQ_FIRST(&connections->passing);
 
-    if (connections->count < connections->limit) {
+    if (connections->count < connections->limit || connections->is_closed) {
         return;
     }
     if (longest != NULL) {
@@ -141,7 +141,7 @@ bool connections_are_busy(const struct connections *connections) {
 
 void connections_close(struct connections *connections) {
     connections->is_closed = true;
-    evconnlistener_disable(listener_of(connections));
+    evhttp_del_accept_socket(connections->http, connections->socket);
 }
 
 static bool raise_descriptors(struct connections *connections) {

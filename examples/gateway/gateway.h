@@ -28,7 +28,7 @@
 /* Longest headers, in bytes. */
 #define GATEWAY_HEADERS_MAX 16384
 
-/* What happened since the start, beside what the library counts. */
+/* Events since the start, beside those that the library counts. */
 struct gateway_counts {
     uint64_t canceled; /* requests for locks whose connection broke while they waited */
     uint64_t returned; /* locks that were granted to connections that had broken */

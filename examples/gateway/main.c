@@ -22,14 +22,16 @@
 
 /* Time for which masters may take to confirm releases when the gateway ends. */
 #define CLOSE_TIMEOUT_MS 5000
-/* Interval of the looks at whether the last answers have been written. */
+/* Interval of the looks at whether the last answers have been written, and their number. */
 #define LOOK_US 10000
+#define LOOKS_MAX 500
 
 struct program {
     struct gateway gateway;
     struct event *interrupt;
     struct event *terminate;
     struct event *look;
+    unsigned looks;
     int code;
 };
 
@@ -40,12 +42,13 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
 
     (void)fd;
     (void)what;
-    if (!connections_are_busy(&program->gateway.connections)) {
+    program->looks++;
+    if (!connections_are_busy(&program->gateway.connections) || program->looks == LOOKS_MAX) {
         event_base_loopbreak(program->gateway.base);
     }
 }
 
-/* Looks whether the last answers have been written: too slow clients are dropped in the end. */
+/* Begins to look whether the last answers have been written. */
 static void on_drained(uint64_t unreleased, void *arg) {
     const struct timeval interval = {.tv_usec = LOOK_US};
     struct program *program = arg;
@@ -82,7 +85,8 @@ static void on_log(redlock_log_level level, const char *line, void *arg) {
     tool_say("%s", line);
 }
 
-static bool connect_client(struct gateway *gateway) {
+/* Makes the client, or exits where the masters' URIs or another option make no sense. */
+static void connect_client(struct gateway *gateway) {
     const struct settings *settings = gateway->settings;
     redlock_options options = REDLOCK_OPTIONS_INIT;
     redlock_error error;
@@ -102,10 +106,8 @@ static bool connect_client(struct gateway *gateway) {
     options.tls_cert_file = getenv("REDLOCK_TLS_CERT_FILE");
     options.tls_key_file = getenv("REDLOCK_TLS_KEY_FILE");
     if (redlock_client_create(gateway->base, &options, &gateway->client, &error) != REDLOCK_OK) {
-        tool_say("%s", error.message);
-        return false;
+        tool_usage("%s", error.message);
     }
-    return true;
 }
 
 static bool make_server(struct gateway *gateway) {
@@ -157,9 +159,10 @@ static bool begin(struct program *program) {
     gateway->began_ms = connections_now_ms();
     window_init(&gateway->window, gateway->began_ms);
     gateway->base = nodes_loop();
+    connect_client(gateway);
     return watch_signals(program) && holds_init(&gateway->holds, gateway->settings->max_locks) &&
-           streams_init(&gateway->streams, gateway) && connect_client(gateway) &&
-           make_server(gateway) && tell_address(gateway);
+           streams_init(&gateway->streams, gateway) && make_server(gateway) &&
+           tell_address(gateway);
 }
 
 static void finish(struct program *program) {

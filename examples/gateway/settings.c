@@ -1,6 +1,7 @@
 #include "settings.h"
 
 #include "duration.h"
+#include "locks.h"
 #include "stream.h"
 #include "tool.h"
 
@@ -10,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bound on the bounds: an inspection looks at all locks of the gateway. */
+#define COUNT_MAX 100000
 /* Connections that are kept beside those of waiting requests and pages. */
 #define SPARE_CONNECTIONS 32
 
@@ -80,8 +83,8 @@ static bool read_count(const char *text, unsigned long most, unsigned long *coun
 static size_t count_of(const char *option, const char *text) {
     unsigned long count;
 
-    if (!read_count(text, 1000000, &count) || count == 0) {
-        tool_usage("%s %s: write a number from 1 to 1000000", option, text);
+    if (!read_count(text, COUNT_MAX, &count) || count == 0) {
+        tool_usage("%s %s: write a number from 1 to %d", option, text, COUNT_MAX);
     }
     return count;
 }
@@ -186,6 +189,9 @@ static void check(const struct settings *settings) {
         tool_usage("--listen %s: others than this machine reach that address; use --token-file, or "
                    "say --allow-anyone",
                    settings->address);
+    }
+    if (settings->nodes.max_ttl_ms < LOCKS_TTL_MIN_MS) {
+        tool_usage("--max-ttl: %dms at least", LOCKS_TTL_MIN_MS);
     }
     if (settings->idle_ms < 100) {
         tool_usage("--idle: 100ms at least");

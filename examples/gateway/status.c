@@ -72,7 +72,7 @@ json_t *status_json(struct gateway *gateway) {
     redlock_stats stats = {.size = sizeof(stats)};
 
     redlock_client_stats(gateway->client, &stats);
-    window_apply(&gateway->window, &stats, now_ms);
+    window_apply(&gateway->window, &stats);
     return json_pack(
         "{s:I, s:i, s:o, s:i, s:o, s:i, s:o, s:I, s:I, s:{s:o, s:o, s:o, s:o}}", "uptime_ms",
         (json_int_t)(now_ms - gateway->began_ms), "quorum",

@@ -7,7 +7,7 @@
 struct exchange;
 struct gateway;
 
-/* Locks, and waiting requests, that are told at the most. */
+/* Locks, and waiting requests, that one answer tells at the most. */
 #define STATUS_ROWS_MAX 50
 
 /* Describes nodes, locks, waiting requests and latencies. Returns NULL without memory. */

@@ -64,6 +64,9 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
 
     (void)fd;
     (void)what;
+    if (gateway->client != NULL) {
+        window_turn(&gateway->window, gateway->client, connections_now_ms());
+    }
     while (event != NULL && stream != NULL) {
         struct stream *next = TAILQ_NEXT(stream, link);
 

@@ -3,6 +3,7 @@
 #include "answer.h"
 #include "gateway.h"
 #include "locks.h"
+#include "status.h"
 
 #include <string.h>
 
@@ -80,7 +81,7 @@ json_t *view_nodes(const redlock_view *view) {
 static json_t *holds_of(const struct gateway *gateway, const char *key) {
     json_t *here = json_array();
 
-    for (size_t i = 0; i < gateway->holds.limit; i++) {
+    for (size_t i = 0; i < gateway->holds.limit && json_array_size(here) < STATUS_ROWS_MAX; i++) {
         const struct hold *hold = gateway->holds.places[i];
 
         if (hold != NULL && hold->is_held && strcmp(hold->key, key) == 0) {

@@ -1,4 +1,4 @@
-/* What the library tells, as JSON. All functions return NULL without memory. */
+/* Locks, votes and inspections as JSON. All functions return NULL without memory. */
 #ifndef VIEWS_H
 #define VIEWS_H
 

@@ -17,12 +17,17 @@ void window_init(struct window *window, uint64_t now_ms) {
     window->since_ms = now_ms;
 }
 
-void window_apply(struct window *window, redlock_stats *stats, uint64_t now_ms) {
-    if (now_ms - window->since_ms >= TURN_MS) {
-        window->older = window->newer;
-        window->newer = *stats;
-        window->since_ms = now_ms;
+void window_turn(struct window *window, const redlock_client *client, uint64_t now_ms) {
+    if (now_ms - window->since_ms < TURN_MS) {
+        return;
     }
+    window->older = window->newer;
+    window->newer.size = sizeof(window->newer);
+    redlock_client_stats(client, &window->newer);
+    window->since_ms = now_ms;
+}
+
+void window_apply(const struct window *window, redlock_stats *stats) {
     subtract(&stats->acquire, &window->older.acquire);
     subtract(&stats->wait, &window->older.wait);
     subtract(&stats->renew, &window->older.renew);

@@ -15,7 +15,10 @@ struct window {
 /* Begins with an empty window. */
 void window_init(struct window *window, uint64_t now_ms);
 
+/* Goes on by a minute where one is over. To be called now and then, also when nobody looks. */
+void window_turn(struct window *window, const redlock_client *client, uint64_t now_ms);
+
 /* Reduces the histograms of fresh statistics to the durations within the window. */
-void window_apply(struct window *window, redlock_stats *stats, uint64_t now_ms);
+void window_apply(const struct window *window, redlock_stats *stats);
 
 #endif

@@ -2,6 +2,7 @@
 
 import json
 import random
+import signal
 import socket
 import struct
 
@@ -174,6 +175,8 @@ def odd_requests_are_refused():
     ):
         status = status_of(exchange(gateway, text, half_closes=b"k HTTP" not in text))
         assert status in statuses, (text, status)
+    head = exchange(gateway, b"HEAD /v1/status HTTP/1.1\r\n" + HEAD + b"\r\n")
+    assert status_of(head) == 405 and head.endswith(b"\r\n\r\n"), head
     is_served(gateway)
     assert gateway.metric("gateway_locks") == 0
     gateway.stop()
@@ -341,6 +344,42 @@ def a_lock_that_is_granted_to_a_broken_connection_is_released():
     gateway.stop()
 
 
+def a_lock_that_is_granted_while_the_connection_breaks_is_released():
+    """Both have happened when the gateway, which was stopped, looks again."""
+    for breaks in (lambda client: client.close(), reset):
+        masters = Masters()
+        gateway = Gateway(masters, timeout="60s")
+        gateway.ask("GET", "/v1/locks/k")
+        masters.order_all("stop")
+        client = gateway.dial(post("k", '{"ttl_ms": 30000}'))
+        until(lambda: gateway.status()["waiting"] == 1, "it waits")
+        gateway.process.send_signal(signal.SIGSTOP)
+        masters.order_all("continue")
+        until(lambda: masters.has("k") == 3, "the masters have granted it")
+        breaks(client)
+        gateway.process.send_signal(signal.SIGCONT)
+        until(lambda: masters.has("k") == 0, "the key is free")
+        names = ("gateway_locks_returned_total", "gateway_requests_canceled_total")
+        assert sum(gateway.metric(name) for name in names) == 1
+        gateway.stop()
+
+
+def bodies_in_chunks_and_after_a_word_are_read():
+    gateway = Gateway(Masters())
+    body = '{"ttl_ms": 20000}'
+    chunks = f"{len(body[:5]):x}\r\n{body[:5]}\r\n{len(body[5:]):x}\r\n{body[5:]}\r\n0\r\n\r\n"
+    head = post("a", body, b"Expect: 100-continue\r\n")[: -len(body)]
+    with gateway.dial(head) as client:
+        assert status_of(client.recv(1000)) == 100
+        client.sendall(body.encode())
+        assert status_of(client.recv(1000)) == 201
+    head = post("b", "", b"Transfer-Encoding: chunked\r\n").replace(b"Content-Length: 0\r\n", b"")
+    with gateway.dial(head + chunks.encode()) as client:
+        assert status_of(client.recv(1000)) == 201
+    assert gateway.status()["held"] == 2
+    gateway.stop()
+
+
 def masters_answer(gateway):
     return gateway.metric("gateway_requests_canceled_total") == 0
 
@@ -386,5 +425,7 @@ if __name__ == "__main__":
         requests_without_end_are_cut,
         one_that_breaks_is_canceled_however_it_breaks,
         a_lock_that_is_granted_to_a_broken_connection_is_released,
+        a_lock_that_is_granted_while_the_connection_breaks_is_released,
+        bodies_in_chunks_and_after_a_word_are_read,
         anything_may_be_sent,
     )

@@ -59,6 +59,15 @@ def ten_thousand_requests():
             connection.close()
 
     run_clients(serve)
+    answers = [
+        line.rsplit(" ", 1)
+        for line in gateway.ask("GET", "/metrics").text.splitlines()
+        if line.startswith("redlock_gateway_answers_total")
+    ]
+    counts = {name.split('"')[1]: int(count) for name, count in answers}
+    assert counts == {
+        route: REQUESTS // 4 for route in ("acquire", "renew", "inspect", "release")
+    }, counts
     stats = gateway.status()
     assert stats["held"] == 0 and stats["lost"] == 0, stats
     assert gateway.metric("gateway_locks_returned_total") == 0
