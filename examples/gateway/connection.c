@@ -1,4 +1,6 @@
 /*
+ * One connection: its states, and its end.
+ *
  * While a request is served evhttp does not read. So a connection that breaks meanwhile is not seen
  * by evhttp, and what a client sends ahead stays in the socket. An edge-triggered event on a
  * duplicate of the descriptor sees the end: libevent would not mix its own events on one descriptor
@@ -31,9 +33,6 @@ uint64_t connections_now_ms(void) {
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* ------------------------------------------------------------------------------- each connection
- */
-
 static struct connection_list *list_of(struct connection *connection) {
     struct connections *connections = connection->connections;
 
@@ -56,7 +55,10 @@ void connection_forget(struct connection *connection) {
     if (connection->watch != NULL) {
         event_free(connection->watch);
         connection->watch = NULL;
+    }
+    if (connection->watched >= 0) {
         close(connection->watched);
+        connection->watched = -1;
     }
 }
 

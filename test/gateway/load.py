@@ -3,7 +3,7 @@
 import os
 import threading
 
-from rig import Gateway, Masters, run, until
+from rig import LONG_MS, Gateway, Masters, run, until
 
 REQUESTS = int(os.environ.get("REDLOCK_TEST_CYCLES", "10000"))
 CLIENTS = 16
@@ -37,9 +37,10 @@ def expect(answer, status):
     return answer.json
 
 
-def use_a_lock(gateway, key, connection, **fields):
+def use_a_lock(gateway, key, connection):
     """Acquires, renews, inspects and releases: four requests."""
-    lock = expect(gateway.ask("POST", f"/v1/locks/{key}", fields, connection=connection), 201)
+    terms = {"ttl_ms": LONG_MS}
+    lock = expect(gateway.ask("POST", f"/v1/locks/{key}", terms, connection=connection), 201)
     path = f"/v1/locks/{key}/{lock['id']}"
     expect(gateway.ask("POST", path + "/renew", connection=connection), 200)
     assert expect(gateway.ask("GET", f"/v1/locks/{key}", connection=connection), 200)["held"]
@@ -54,7 +55,7 @@ def ten_thousand_requests():
     def serve(number):
         connection = gateway.connect() if number % 4 else None
         for turn in range(share(REQUESTS // 4, number)):
-            use_a_lock(gateway, f"load:{number}:{turn}", connection, ttl_ms=30000)
+            use_a_lock(gateway, f"load:{number}:{turn}", connection)
         if connection:
             connection.close()
 
@@ -86,7 +87,7 @@ def many_that_want_one_key():
         gateway = gateways[number % 2]
         connection = gateway.connect()
         for _ in range(max(REQUESTS // 1000, 1)):
-            fields = {"wait_ms": 600000, "ttl_ms": 30000, "fenced": True}
+            fields = {"wait_ms": 600000, "ttl_ms": LONG_MS, "fenced": True}
             lock = expect(gateway.ask("POST", "/v1/locks/k", fields, connection=connection), 201)
             with inside:
                 holders.append(number)

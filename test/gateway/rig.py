@@ -17,6 +17,7 @@ import time
 import traceback
 
 PATIENCE_S = 120
+LONG_MS = 3000000  # of locks whose end is not tested
 _died_with_us = ctypes.CDLL(None, use_errno=True).prctl
 _alive = []  # what has to be ended, the newest last
 
@@ -104,7 +105,7 @@ class Gateway:
         self.errors = tempfile.TemporaryFile(mode="w+")
         self.process = start(
             [os.environ["GATEWAY"], "--listen", "127.0.0.1:0", "--node-timeout", timeout]
-            + list(arguments),
+            + ["--max-ttl", "50m", *arguments],
             stdout=subprocess.PIPE,
             stderr=self.errors,
             text=True,
@@ -145,6 +146,7 @@ class Gateway:
 
     def acquire(self, key, **fields):
         """Acquires a lock, which must succeed."""
+        fields.setdefault("ttl_ms", LONG_MS)
         answer = self.ask("POST", f"/v1/locks/{key}", fields)
         assert answer.status == 201, answer
         return answer.json

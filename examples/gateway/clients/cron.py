@@ -5,7 +5,7 @@ from urllib import parse, request
 
 def ask(method, url, body=None):
     headers = {"Content-Type": "application/json"}
-    return request.urlopen(request.Request(url, body, headers, method=method), timeout=5).read()
+    return request.urlopen(request.Request(url, body, headers, method=method), timeout=8).read()
 
 url = os.environ.get("REDLOCK_GATEWAY", "http://127.0.0.1:8520")
 url += "/v1/locks/" + parse.quote(sys.argv[1], safe="")
