@@ -48,11 +48,11 @@
 #define IN_LINE(key)                                                                               \
     { "ZCOUNT", key "::queue", "-inf", "+inf" }
 #define PLACE(key, token, channel, form)                                                           \
-    { "ZRANK", key "::queue", token " " channel " " LONG " " form " " LONGER }
+    { "ZSCORE", key "::queue", token " " channel " " LONG " " form " " LONGER }
 #define PERMITS_IN_LINE                                                                            \
     { "ZCOUNT", "k::permits", "-inf", "+inf" }
 #define PERMIT_PLACE(token, permits)                                                               \
-    { "ZRANK", "k::permits", token " " HEARD " " LONG " 0 " permits }
+    { "ZSCORE", "k::permits", token " " HEARD " " LONG " 0 " permits }
 
 const struct test_case queue_cases[] = {
     {"queue: a free key is taken, and asked for again",
