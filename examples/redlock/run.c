@@ -42,11 +42,13 @@ static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM,
 
 /*
  * Blocks the signals that the front takes from a descriptor. Those that were ignored at the start,
- * as by nohup, stay so, for the command too.
+ * as by nohup, stay so, for the command too. SIGCHLD must reach the keeper, also where the caller
+ * has blocked or ignored it.
  */
 static void block_signals(struct job *job, sigset_t *taken) {
     struct sigaction action;
     sigset_t blocked;
+    sigset_t needed;
 
     signal(SIGCHLD, SIG_DFL);
     sigemptyset(taken);
@@ -61,6 +63,9 @@ static void block_signals(struct job *job, sigset_t *taken) {
     sigaddset(&blocked, SIGTTOU); /* the terminal may be given away from the background */
     sigaddset(&blocked, SIGPIPE); /* news that nobody reads are no reason to die */
     sigprocmask(SIG_BLOCK, &blocked, &job->mask);
+    sigemptyset(&needed);
+    sigaddset(&needed, SIGCHLD);
+    sigprocmask(SIG_UNBLOCK, &needed, NULL);
 }
 
 /* ---------------------------------------------------------------------------------- the terminal

@@ -217,6 +217,21 @@ static void a_key_stays_for_min_hold(void **state) {
     assert_int_equal(RIG_RUN(rig, "run", "--no-wait", KEY, "--", "true"), 75);
 }
 
+/* A caller that blocks SIGCHLD, too, has its command end; the command inherits the mask. */
+static void signals_that_the_caller_blocks(void **state) {
+    struct rig *rig = *state;
+    sigset_t blocked;
+    sigset_t usual;
+
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGCHLD);
+    sigaddset(&blocked, SIGTERM);
+    sigprocmask(SIG_BLOCK, &blocked, &usual);
+    rig_start(rig, "run", KEY, "--", "grep", "SigBlk:.0*14000$", "/proc/self/status", NULL);
+    sigprocmask(SIG_SETMASK, &usual, NULL);
+    assert_int_equal(rig_wait(rig), 0);
+}
+
 /* Starts a command that says `alive`, and ends with 3 at the signal. */
 static void start_trap(struct rig *rig, const char *name) {
     char script[256];
@@ -289,6 +304,7 @@ int main(void) {
         TEST(news_without_a_reader),
         TEST(readers_share),
         TEST(a_key_stays_for_min_hold),
+        TEST(signals_that_the_caller_blocks),
         TEST(signals_are_passed_on),
         TEST(a_signal_ends_the_command),
         TEST(a_signal_ends_the_waiting),
