@@ -50,7 +50,7 @@ class Masters:
     """Masters that the test can kill, restart, stop and continue."""
 
     def __init__(self, count=3):
-        self.process = start(
+        self.process = subprocess.Popen(  # ends with its input: with this process, or before
             [os.environ["MASTERS"], str(count)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
