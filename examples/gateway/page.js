@@ -1,7 +1,7 @@
 /*
  * Shows the state of the gateway, which /v1/events tells once a second. The events are read by
- * fetch(), because EventSource cannot show a token. Texts are only ever set as text. A screen reader
- * is told when a master comes or goes, and when the connection does; not of each second.
+ * fetch(), because EventSource cannot show a token. Texts are only ever set as text. A screen
+ * reader is told when a master comes or goes, and when the connection does; not of each second.
  */
 "use strict";
 

@@ -196,7 +196,7 @@ def without_a_quorum_nothing_is_decided():
 
 
 def each_status_of_each_path_has_been_seen():
-    """Asks for the rest: tokens, hosts, too many pages; then counts all that the tests have seen."""
+    """Asks for the rest: tokens, hosts, too many pages; then counts all that has been seen."""
     masters = Masters()
     paths = [(path, method) for path, method, _ in description.operations()]
     fill = lambda path: path.replace("{key}", "k").replace("{id}", "0" * 40)

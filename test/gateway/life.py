@@ -76,7 +76,7 @@ def one_that_waits_at_another_gateway_gets_the_lock_of_one_that_ends():
 def an_end_closes_pages_and_slow_clients():
     gateway = Gateway(Masters())
     page = gateway.dial(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    slow = gateway.dial(b"POST /v1/locks/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+    slow = gateway.dial(b"POST /v1/locks/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r")
     until(lambda: gateway.metric("gateway_streams") == 1, "the page is told")
     gateway.stop()
     assert read_answers(page).endswith(b"0\r\n\r\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a job under a lock of a gateway: cron.py KEY COMMAND [ARGUMENT]... (exit 75: others hold it)"""
+"""Runs a job under a lock of a gateway: cron.py KEY COMMAND [ARGUMENT]... (75: others hold it)"""
 import json, os, subprocess, sys
 from urllib import parse, request
 
