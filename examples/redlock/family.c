@@ -1,6 +1,15 @@
 /*
  * Process groups and sessions do not hold a family together: setsid() leaves both. The chain of
  * parents does, because a subreaper becomes the parent of its orphaned descendants.
+ *
+ * The kernel lists the children of each thread, and the lists are walked from this process on. Each
+ * process is signalled before its list is read: SIGKILL keeps it from forking, and the list is
+ * complete. A line of processes, of which each forks and ends, is followed to its end so, because a
+ * step of the walk takes less time than a fork. A process that a walk misses, because its parent
+ * ends at that instant, becomes a child of this process, where the next walk begins.
+ *
+ * A kernel without these lists (CONFIG_PROC_CHILDREN) has all processes of the machine looked at
+ * for their parents. That takes longer, and such a line may get away for a while.
  */
 #include "family.h"
 
@@ -20,16 +29,20 @@
 #include <unistd.h>
 
 #define PAUSE_NS 1000000
+/* Bounds on a walk: a command that gets no SIGKILL may fork without end. */
+#define STEPS_FIRST 256
+#define STEPS_MOST 1048576
 
 struct member {
     pid_t pid;
     pid_t parent;
-    bool is_ours; /* whether it descends from this process */
+    bool is_ours; /* whether it descends from this process, in a census of the machine */
 };
 
-/* Open all the time, because descriptors may run out. */
+/* Open all the time, because descriptors may run out. A look takes two more. */
 static DIR *processes;
-static int spare = -1;
+static int own_list = -1; /* children of this process; -1: the kernel has no such lists */
+static int spares[2] = {-1, -1};
 
 /* Children that are signalled also when /proc does not tell them. */
 static pid_t children[2];
@@ -43,8 +56,22 @@ struct census {
     size_t capacity;
 };
 
-static void keep_spare(void) {
-    spare = fcntl(dirfd(processes), F_DUPFD_CLOEXEC, 0);
+static void keep_spares(void) {
+    for (size_t i = 0; i < 2; i++) {
+        spares[i] = fcntl(dirfd(processes), F_DUPFD_CLOEXEC, 0);
+    }
+}
+
+static void close_file(int *file) {
+    if (*file >= 0) {
+        close(*file);
+        *file = -1;
+    }
+}
+
+static void use_spares(void) {
+    close_file(&spares[0]);
+    close_file(&spares[1]);
 }
 
 /*
@@ -78,20 +105,25 @@ static pid_t parent_of(const char *pid) {
                                &state, &parent, &threads) != 3) {
         return 0;
     }
-    return state == 'Z' && threads <= 1 ? 0 : parent;
+    return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : parent;
 }
 
 int family_adopt(void) {
+    char list[64];
+
     if (processes != NULL) {
         closedir(processes); /* the parent's, whose place in the folder is its own */
-        close(spare);
+        close_file(&own_list);
+        use_spares();
     }
     memset(children, 0, sizeof(children));
     processes = opendir("/proc");
     if (processes == NULL) {
         return -1;
     }
-    keep_spare();
+    snprintf(list, sizeof(list), "self/task/%ld/children", (long)getpid());
+    own_list = openat(dirfd(processes), list, O_RDONLY | O_CLOEXEC);
+    keep_spares();
     if (parent_of("self") == 0 && getppid() != 0) {
         errno = EACCES;
         return -1;
@@ -120,7 +152,6 @@ static void add(struct census *census, pid_t pid, pid_t parent) {
 }
 
 static void take_census(struct census *census) {
-    close(spare);
     rewinddir(processes);
     for (struct dirent *entry; (entry = readdir(processes)) != NULL;) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
@@ -130,7 +161,6 @@ static void take_census(struct census *census) {
             add(census, pid, parent);
         }
     }
-    keep_spare();
 }
 
 static bool is_ours(const struct census *census, pid_t pid) {
@@ -180,31 +210,132 @@ static void signal_child(pid_t child, int signal_number) {
     }
 }
 
-size_t family_signal(int signal_number) {
+/* Looks at all processes of the machine, and then signals the descendants among them. */
+static void signal_census(int signal_number) {
     struct census census = {0};
-    size_t count = 0;
 
     take_census(&census);
     mark(&census);
-    signal_child(children[0], signal_number);
-    signal_child(children[1], signal_number);
     for (size_t i = 0; i < census.count; i++) {
         if (census.members[i].is_ours) {
             send_signal(census.members[i].pid, signal_number);
-            count++;
         }
     }
     free(census.members);
-    return count;
 }
 
+/* Adds the processes of a list of the kernel's: numbers, with a space behind each. */
+static void add_list(struct census *census, int list, pid_t parent) {
+    char text[4096];
+    off_t place = 0;
+    pid_t pid = 0;
+
+    for (ssize_t length; (length = pread(list, text, sizeof(text), place)) > 0; place += length) {
+        for (ssize_t i = 0; i < length; i++) {
+            if (text[i] >= '0' && text[i] <= '9') {
+                pid = 10 * pid + (text[i] - '0');
+            } else {
+                add(census, pid, parent);
+                pid = 0;
+            }
+        }
+    }
+}
+
+/* Opens a file below the folder of a process, and a folder of its own. Returns -1 on failure. */
+static int open_below(int folder, const char *name, const char *rest, int flags) {
+    char path[64];
+
+    snprintf(path, sizeof(path), "%.20s/%s", name, rest);
+    return openat(folder, path, O_RDONLY | O_CLOEXEC | flags);
+}
+
+/* Adds the children of all threads of a process. */
+static void add_children(struct census *census, pid_t parent) {
+    char name[24];
+    int folder;
+    DIR *threads;
+
+    snprintf(name, sizeof(name), "%ld", (long)parent);
+    folder = open_below(dirfd(processes), name, "task", O_DIRECTORY);
+    threads = folder < 0 ? NULL : fdopendir(folder);
+    if (threads == NULL) {
+        close_file(&folder);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(threads)) != NULL;) {
+        int list = entry->d_name[0] == '.' ? -1 : open_below(folder, entry->d_name, "children", 0);
+
+        if (list >= 0) {
+            add_list(census, list, parent);
+            close(list);
+        }
+    }
+    closedir(threads);
+}
+
+/* Returns whether a process of a list still lives, and its number has not become another's. */
+static bool is_alive(const struct member *member) {
+    siginfo_t info = {0};
+    char name[24];
+    pid_t parent;
+
+    if (member->parent == getpid()) {
+        int flags = WEXITED | WNOHANG | WNOWAIT;
+
+        return waitid(P_PID, (id_t)member->pid, &info, flags) == 0 && info.si_pid == 0;
+    }
+    snprintf(name, sizeof(name), "%ld", (long)member->pid);
+    parent = parent_of(name);
+    return parent > 0 && (parent == member->parent || parent == getpid());
+}
+
+/* Walks through the lists, from the youngest child on: what has just been forked forks next. */
+static void signal_lists(int signal_number, size_t steps_most) {
+    struct census pile = {0};
+
+    add_list(&pile, own_list, getpid());
+    for (size_t steps = 0; pile.count > 0 && steps < steps_most; steps++) {
+        struct member member = pile.members[--pile.count];
+
+        if (is_alive(&member)) {
+            send_signal(member.pid, signal_number);
+            add_children(&pile, member.pid);
+        }
+    }
+    free(pile.members);
+}
+
+/* Signals all descendants; by the lists, not more of them than this. */
+static void signal_all(int signal_number, size_t steps_most) {
+    use_spares();
+    signal_child(children[0], signal_number);
+    signal_child(children[1], signal_number);
+    if (own_list >= 0) {
+        signal_lists(signal_number, steps_most);
+    } else {
+        signal_census(signal_number);
+    }
+    keep_spares();
+}
+
+void family_signal(int signal_number) {
+    signal_all(signal_number, STEPS_MOST);
+}
+
+/*
+ * A keeper that was stopped may have thousands of zombies, until it has died. The first walks
+ * therefore reach the youngest processes only.
+ */
 bool family_end(void) {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    size_t steps_most = STEPS_FIRST;
 
+    signal(SIGCHLD, SIG_IGN); /* zombies vanish, when they become children of this process */
     for (;;) {
         pid_t ended;
 
-        family_signal(SIGKILL);
+        signal_all(SIGKILL, steps_most);
         do {
             ended = waitpid(-1, NULL, WNOHANG);
         } while (ended > 0 || (ended < 0 && errno == EINTR));
@@ -212,5 +343,6 @@ bool family_end(void) {
             return !was_refused; /* nobody is left */
         }
         nanosleep(&pause, NULL);
+        steps_most = steps_most < STEPS_MOST ? 2 * steps_most : STEPS_MOST;
     }
 }

@@ -3,7 +3,6 @@
 #define FAMILY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 /*
@@ -15,8 +14,8 @@ int family_adopt(void);
 /* Notes a child, up to two: it and its process group are signalled even if /proc fails. */
 void family_note(pid_t child);
 
-/* Sends each descendant a signal, as far as /proc tells them now. Returns the number of them. */
-size_t family_signal(int signal_number);
+/* Sends each descendant a signal, as far as /proc tells them now. */
+void family_signal(int signal_number);
 
 /*
  * Kills all descendants, and waits for their end. Blocks. Returns whether all could be killed: a

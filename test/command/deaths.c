@@ -2,7 +2,7 @@
  * Every way to die leaves no process of the command behind, and none outlives the validity. Most
  * commands here ignore SIGTERM, and have a daemon in a session of its own.
  *
- * REDLOCK_TEST_RUNS is the number of runs against the deadline; 3.
+ * REDLOCK_TEST_RUNS is the number of runs against the deadline, and of the next holder; 3.
  */
 #include "rig.h"
 
@@ -15,16 +15,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define KEY "deaths"
 #define RUNS 3
+#define LINES 8
 #define STUBBORN                                                                                   \
     "exec 9>\"$ALIVE\"; trap '' TERM HUP INT; "                                                    \
     "setsid -f sh -c 'setsid -f sh -c \"echo alive >&9; while :; do sleep 0.1; done\"'; "          \
     "while :; do sleep 0.1; done"
+
+static size_t count_runs(void) {
+    const char *runs = getenv("REDLOCK_TEST_RUNS");
+
+    return runs != NULL ? strtoul(runs, NULL, 10) : RUNS;
+}
 
 static void start_stubborn(struct rig *rig, const char *option) {
     rig_start(rig, "run", "--json", "--ttl", "5s", "--grace", "100ms", option, KEY, "--", "sh",
@@ -66,6 +74,58 @@ static void the_keeper_is_stopped(void **state) {
     rig_wait_for_death(rig);
     assert_int_in_range(rig_wall_ms(), stopped_ms, stopped_ms + 5000);
     assert_int_equal(rig_wait(rig), 76);
+}
+
+/* Forks and ends again and again, each time in a session of its own. */
+static _Noreturn void be_line(void) {
+    const struct timespec life = {.tv_nsec = 1000000};
+
+    for (;;) {
+        pid_t child;
+
+        nanosleep(&life, NULL);
+        setsid();
+        child = fork();
+        if (child > 0) {
+            _exit(EXIT_SUCCESS);
+        }
+    }
+}
+
+/* Starts lines of processes that are hard to catch, and stays. */
+static _Noreturn void be_lines(void) {
+    for (int i = 0; i < LINES; i++) {
+        if (fork() == 0) {
+            be_line();
+        }
+    }
+    (void)!write(9, "alive", 5);
+    for (;;) {
+        pause();
+    }
+}
+
+/*
+ * The keeper collects zombies while it is stopped. The lines share a lock of the file system's, by
+ * which the next holder of the key sees that none of them lives.
+ */
+static void the_keeper_is_stopped_and_the_command_forks(void **state) {
+    struct rig *rig = *state;
+
+    for (size_t i = count_runs(); i > 0; i--) {
+        pid_t holder;
+
+        rig_start(rig, "run", "--ttl", "2s", KEY, "--", "sh", "-c",
+                  "exec 8>\"$FOLDER/held\"; flock 8; exec 9>\"$ALIVE\"; exec \"$SELF\" lines",
+                  NULL);
+        rig_wait_for_life(rig);
+        holder = rig->pid;
+        kill(rig_child_of(holder), SIGSTOP);
+        assert_int_equal(
+            RIG_RUN(rig, "run", KEY, "--", "sh", "-c", "flock -n \"$FOLDER/held\" true"), 0);
+        rig->pid = holder;
+        assert_int_equal(rig_wait(rig), 76);
+    }
 }
 
 /* The keeper goes on renewing: the deadline that the front knew is long over when it goes on. */
@@ -162,12 +222,6 @@ static void a_daemon_is_left_behind(void **state) {
     assert_free(rig);
 }
 
-static size_t count_runs(void) {
-    const char *runs = getenv("REDLOCK_TEST_RUNS");
-
-    return runs != NULL ? strtoul(runs, NULL, 10) : RUNS;
-}
-
 static void nobody_outlives_the_validity(void **state) {
     struct rig *rig = *state;
 
@@ -245,6 +299,7 @@ int main(int argc, char **argv) {
         TEST(the_front_is_killed),
         TEST(the_keeper_is_killed),
         TEST(the_keeper_is_stopped),
+        TEST(the_keeper_is_stopped_and_the_command_forks),
         TEST(the_front_is_stopped_for_long),
         TEST(a_daemon_without_its_first_thread),
         TEST(no_descriptors_are_left),
@@ -258,6 +313,9 @@ int main(int argc, char **argv) {
 
     if (argc > 1 && strcmp(argv[1], "headless") == 0) {
         be_headless();
+    }
+    if (argc > 1 && strcmp(argv[1], "lines") == 0) {
+        be_lines();
     }
     setenv("SELF", argv[0], 1);
     return cmocka_run_group_tests_name("deaths", tests, NULL, NULL);
