@@ -6,6 +6,9 @@
  * When the validity gets short because renewals fail, all descendants get SIGTERM, and SIGKILL
  * while there is still some validity left. When the lock is lost otherwise, they get SIGTERM at
  * once. When the front dies, they get SIGKILL at once, and the lock is released.
+ *
+ * When the job is stopped before there is a lock, the request is cancelled, and made again when the
+ * job goes on.
  */
 #include "keeper.h"
 
@@ -32,6 +35,7 @@
 enum phase {
     PHASE_SETTLING,  /* connections are made */
     PHASE_WAITING,   /* the lock is being acquired */
+    PHASE_PAUSED,    /* the job is stopped, and asks for nothing */
     PHASE_RUNNING,   /* the child runs */
     PHASE_ENDING,    /* the child has ended; its descendants are being ended */
     PHASE_RELEASING, /* nobody runs; the lock is released, and the client closed */
@@ -52,6 +56,8 @@ struct keeper {
     talk_deadline *told;
     enum phase phase;
     uint64_t began_ms;
+    uint64_t waiting_ms;  /* instant at which the request was made */
+    uint64_t patience_ms; /* rest of --wait as of then */
     uint64_t deadline_ms; /* last one that the front was told */
     uint64_t kill_at_ms;  /* instant of SIGKILL, for processes that ignore SIGTERM; 0: none */
     bool stops_as_told;   /* whether the front has passed on SIGTSTP last */
@@ -297,6 +303,12 @@ static void start_child(struct keeper *keeper) {
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct keeper *keeper = arg;
 
+    if (lock != keeper->lock) { /* the job was stopped meanwhile */
+        if (status == REDLOCK_OK) {
+            redlock_release(lock, NULL, NULL);
+        }
+        return;
+    }
     news_end_waiting(&keeper->news);
     if (status == REDLOCK_OK && keeper->phase == PHASE_WAITING) {
         keeper->lock = lock;
@@ -318,9 +330,11 @@ static void acquire(struct keeper *keeper) {
     redlock_request request;
 
     job_request(keeper->job, &request);
+    request.wait_ms = keeper->patience_ms;
     request.on_lost = on_lost;
     request.on_lost_arg = keeper;
     keeper->phase = PHASE_WAITING;
+    keeper->waiting_ms = talk_now_ms();
     news_begin_waiting(&keeper->news, keeper->client);
     if (redlock_acquire(keeper->client, &request, on_acquired, keeper, &keeper->lock) !=
         REDLOCK_OK) {
@@ -328,6 +342,25 @@ static void acquire(struct keeper *keeper) {
         keeper->lock = NULL;
         end_with(keeper, TOOL_USAGE);
     }
+}
+
+/* Leaves the line: a lock would be of no use to a job that is stopped. */
+static void pause_waiting(struct keeper *keeper) {
+    uint64_t waited_ms = talk_now_ms() - keeper->waiting_ms;
+
+    if (keeper->phase == PHASE_WAITING) {
+        news_leave_waiting(&keeper->news);
+        redlock_cancel(keeper->lock);
+        keeper->lock = NULL;
+        keeper->patience_ms -= waited_ms < keeper->patience_ms ? waited_ms : keeper->patience_ms;
+    }
+    event_del(keeper->tick);
+    keeper->phase = PHASE_PAUSED;
+}
+
+static void resume_waiting(struct keeper *keeper) {
+    keeper->phase = PHASE_SETTLING;
+    tick_in(keeper, 0);
 }
 
 /* Tells what the request waits for, and gives up when rights are missing, which time cannot mend.
@@ -365,6 +398,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
     case PHASE_ENDING:
         look_at_validity(keeper);
         break;
+    case PHASE_PAUSED:
     case PHASE_RELEASING:
     default:
         break;
@@ -379,9 +413,10 @@ static bool is_end(int signal_number) {
            signal_number == SIGQUIT;
 }
 
-/* Sends the command a signal of the front's, or gives up waiting for the lock. */
+/* Sends the command a signal of the front's, or pauses or gives up the waiting for the lock. */
 static void pass_on(struct keeper *keeper, int signal_number) {
     bool is_waiting = keeper->phase == PHASE_SETTLING || keeper->phase == PHASE_WAITING;
+    bool is_paused = keeper->phase == PHASE_PAUSED;
 
     if (keeper->child.pid > 0) {
         keeper->stops_as_told = signal_number == SIGTSTP;
@@ -389,7 +424,11 @@ static void pass_on(struct keeper *keeper, int signal_number) {
         if (is_end(signal_number)) {
             kill(-keeper->child.pid, SIGCONT); /* what is stopped cannot end */
         }
-    } else if (is_waiting && is_end(signal_number)) {
+    } else if (is_waiting && signal_number == SIGTSTP) {
+        pause_waiting(keeper);
+    } else if (is_paused && signal_number == SIGCONT) {
+        resume_waiting(keeper);
+    } else if ((is_waiting || is_paused) && is_end(signal_number)) {
         news_end_waiting(&keeper->news);
         keeper->ended_by = signal_number;
         end_with(keeper, 128 + signal_number);
@@ -442,8 +481,11 @@ static void listen_to_all(struct keeper *keeper) {
 }
 
 void keeper_main(const struct job *job, int front, talk_deadline *deadline) {
-    struct keeper keeper = {
-        .job = job, .front = front, .told = deadline, .began_ms = talk_now_ms()};
+    struct keeper keeper = {.job = job,
+                            .front = front,
+                            .told = deadline,
+                            .began_ms = talk_now_ms(),
+                            .patience_ms = job->wait_ms};
 
     if (family_adopt() != 0) {
         tool_refused("/proc or prctl");

@@ -82,6 +82,11 @@ void news_end_waiting(struct news *news) {
     news->client = NULL;
 }
 
+void news_leave_waiting(struct news *news) {
+    news->has_line = false;
+    news->client = NULL;
+}
+
 /* ----------------------------------------------------------------------------------- the result */
 
 /*

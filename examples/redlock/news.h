@@ -28,6 +28,9 @@ void news_begin_waiting(struct news *news, redlock_client *client);
 void news_waiting(struct news *news);
 void news_end_waiting(struct news *news);
 
+/* Tells nothing more, and leaves the terminal as it is, for the shell. */
+void news_leave_waiting(struct news *news);
+
 /* Looks at the nodes, and returns whether so many refuse the login or rights that there can be no
  * quorum. */
 bool news_is_hopeless(struct news *news, const redlock_client *client, const redlock_lock *lock);

@@ -154,6 +154,30 @@ static void ctrl_z_stops_the_job(void **state) {
     close_terminal(&terminal);
 }
 
+/* A job that is stopped before it has the lock leaves the line, and the lock to others. */
+static void ctrl_z_stops_the_waiting(void **state) {
+    struct rig *rig = *state;
+    struct terminal terminal;
+
+    rig_start(rig, "run", "key", "--", "sh", "-c",
+              "exec 9>\"$ALIVE\"; echo alive >&9; exec sleep 1000", NULL);
+    rig_wait_for_life(rig);
+    open_terminal(&terminal, "\"$REDLOCK\" run key -- sh -c 'echo be\"\"gun'\n");
+    expect(&terminal, "place 1 of 1 in line");
+    type_ctrl_z(&terminal);
+    for (size_t i = 0; i < RIG_MASTERS; i++) {
+        RIG_WAIT_UNTIL(masters_query_integer(rig->masters, i, "ZCARD key::queue") == 0);
+    }
+    kill(rig->pid, SIGTERM);
+    assert_int_equal(rig_wait(rig), 128 + SIGTERM);
+    assert_int_equal(RIG_RUN(rig, "run", "key", "--", "true"), 0);
+    assert_false(shows(&terminal, "begun"));
+    type(&terminal, "fg\n");
+    expect(&terminal, "begun");
+    expect(&terminal, "ready> ");
+    close_terminal(&terminal);
+}
+
 static void a_job_in_the_background(void **state) {
     struct terminal terminal;
 
@@ -253,11 +277,17 @@ static void the_waiting_is_shown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(ctrl_c_ends_the_command),        TEST(ctrl_c_ends_a_loop),
-        TEST(the_command_reads_the_terminal), TEST(ctrl_z_stops_the_job),
-        TEST(a_job_in_the_background),        TEST(a_pipeline),
-        TEST(a_pipeline_that_reads),          TEST(no_job_control),
-        TEST(the_terminal_is_closed),         TEST(the_waiting_is_shown),
+        TEST(ctrl_c_ends_the_command),
+        TEST(ctrl_c_ends_a_loop),
+        TEST(the_command_reads_the_terminal),
+        TEST(ctrl_z_stops_the_job),
+        TEST(ctrl_z_stops_the_waiting),
+        TEST(a_job_in_the_background),
+        TEST(a_pipeline),
+        TEST(a_pipeline_that_reads),
+        TEST(no_job_control),
+        TEST(the_terminal_is_closed),
+        TEST(the_waiting_is_shown),
     };
 
     return cmocka_run_group_tests_name("terminal", tests, NULL, NULL);
