@@ -1,7 +1,7 @@
 #include "news.h"
 
 #include "duration.h"
-#include "json.h"
+#include "event.h"
 #include "talk.h"
 #include "tool.h"
 
@@ -154,21 +154,6 @@ static const char *advice_for(int code, const struct news *news, const redlock_l
     return news->job->wait_ms == 0 ? "use --wait to wait for it" : "a longer --wait may help";
 }
 
-/* Begins an event's object. */
-static struct json begin_event(const char *name) {
-    struct json json = {.stream = stderr};
-
-    json_begin(&json, NULL, '{');
-    json_text(&json, "event", name);
-    json_number(&json, "at_ms", (int64_t)talk_wall_ms());
-    return json;
-}
-
-static void end_event(struct json *json) {
-    json_end(json, '}');
-    json_line(json);
-}
-
 int news_not_acquired(struct news *news, const redlock_client *client, const redlock_lock *lock,
                       redlock_status status) {
     const char *why = redlock_explain(lock);
@@ -176,12 +161,14 @@ int news_not_acquired(struct news *news, const redlock_client *client, const red
     int code = is_hopeless ? TOOL_NOT_PERMITTED : code_for(news, status);
 
     if (news->job->is_json) {
-        struct json json = begin_event("not acquired");
+        struct event event;
 
-        json_text(&json, "why", why);
-        end_event(&json);
+        event_begin(&event, "not acquired");
+        json_text(&event.json, "why", why);
+        event_end(&event);
     } else {
-        tool_say("%s: %s\nredlock: %s", job_title(news->job), why, advice_for(code, news, lock));
+        tool_say("%s: %s", job_title(news->job), why);
+        tool_say("%s", advice_for(code, news, lock));
     }
     return code;
 }
@@ -191,12 +178,13 @@ void news_acquired(struct news *news, const redlock_lock *lock) {
     const char *key = redlock_key(lock, &length);
 
     if (news->job->is_json) {
-        struct json json = begin_event("acquired");
+        struct event event;
 
-        json_bytes(&json, "key", key, length);
-        json_number(&json, "fence", (int64_t)redlock_fence(lock));
-        json_number(&json, "valid_until_ms", (int64_t)news->valid_until_ms);
-        end_event(&json);
+        event_begin(&event, "acquired");
+        json_bytes(&event.json, "key", key, length);
+        json_number(&event.json, "fence", (int64_t)redlock_fence(lock));
+        json_number(&event.json, "valid_until_ms", (int64_t)news->valid_until_ms);
+        event_end(&event);
     }
 }
 
@@ -206,31 +194,47 @@ void news_lost(struct news *news, const char *why) {
                                         [JOB_WARN] = "the command goes on without it"};
 
     if (news->job->is_json) {
-        struct json json = begin_event("lost");
+        struct event event;
 
-        json_text(&json, "why", why);
-        json_number(&json, "valid_until_ms", (int64_t)news->valid_until_ms);
-        end_event(&json);
+        event_begin(&event, "lost");
+        json_text(&event.json, "why", why);
+        json_number(&event.json, "valid_until_ms", (int64_t)news->valid_until_ms);
+        event_end(&event);
     } else {
         tool_say("%s: the lock is lost, %s: %s", job_title(news->job), deeds[news->job->on_lost],
                  why);
     }
 }
 
+void news_killed(struct news *news, const char *why, bool was_killed) {
+    if (news->job->is_json) {
+        struct event event;
+
+        event_begin(&event, "killed");
+        json_text(&event.json, "why", why);
+        event_end(&event);
+    } else {
+        tool_say("%s: %s; the command %s", job_title(news->job), why,
+                 was_killed ? "was killed" : "could not be killed, and has ended by itself");
+    }
+}
+
 void news_gone(struct news *news) {
     if (news->job->is_json) {
-        struct json json = begin_event("gone");
+        struct event event;
 
-        json_number(&json, "valid_until_ms", (int64_t)news->valid_until_ms);
-        end_event(&json);
+        event_begin(&event, "gone");
+        json_number(&event.json, "valid_until_ms", (int64_t)news->valid_until_ms);
+        event_end(&event);
     }
 }
 
 void news_ended(struct news *news, int code) {
     if (news->job->is_json) {
-        struct json json = begin_event("ended");
+        struct event event;
 
-        json_number(&json, "code", code);
-        end_event(&json);
+        event_begin(&event, "ended");
+        json_number(&event.json, "code", code);
+        event_end(&event);
     }
 }

@@ -41,6 +41,9 @@ int news_not_acquired(struct news *news, const redlock_client *client, const red
 
 void news_acquired(struct news *news, const redlock_lock *lock);
 void news_lost(struct news *news, const char *why);
+/* Tells that the front has ended the command: `was_killed` as family_end() says. */
+void news_killed(struct news *news, const char *why, bool was_killed);
+
 void news_gone(struct news *news); /* no process of the command is left */
 void news_ended(struct news *news, int code);
 

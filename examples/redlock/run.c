@@ -9,6 +9,7 @@
 #include "family.h"
 #include "job.h"
 #include "keeper.h"
+#include "news.h"
 #include "talk.h"
 #include "tool.h"
 
@@ -189,14 +190,20 @@ static void set_deadline(const struct front *front) {
     timerfd_settime(front->deadline, TFD_TIMER_ABSTIME, &time, NULL);
 }
 
-/* Ends everything in the keeper's place. */
+/* Ends everything in the keeper's place, and tells its news. */
 static void act_as_deputy(struct front *front, const char *why) {
+    uint64_t deadline_ms = *front->told;
+    uint64_t until_ms = talk_wall_ms() + deadline_ms - talk_now_ms();
     bool was_killed = family_end();
+    struct news news;
 
-    tool_say("%s: %s; the command %s", job_title(front->job), why,
-             was_killed ? "was killed" : "could not be killed, and has ended by itself");
     front->has_told = true;
     front->code = TOOL_LOST;
+    news_init(&news, front->job);
+    news.valid_until_ms = deadline_ms == 0 ? 0 : until_ms;
+    news_killed(&news, why, was_killed);
+    news_gone(&news);
+    news_ended(&news, front->code);
 }
 
 static void on_keeper_gone(struct front *front) {
@@ -324,6 +331,9 @@ int run_main(int argc, char **argv) {
     sigset_t taken;
 
     job_read(&job, argc, argv);
+    if (job.is_json) {
+        tool_speak_json();
+    }
     block_signals(&job, &taken);
     start_keeper(&front);
     front.signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -1,16 +1,32 @@
 #include "tool.h"
 
+#include "event.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static bool speaks_json;
+
+void tool_speak_json(void) {
+    speaks_json = true;
+}
+
 static void say(const char *format, va_list values) {
     char line[1024];
 
     vsnprintf(line, sizeof(line), format, values);
-    fprintf(stderr, "redlock: %s\n", line);
+    if (speaks_json) {
+        struct event event;
+
+        event_begin(&event, "message");
+        json_text(&event.json, "text", line);
+        event_end(&event);
+    } else {
+        fprintf(stderr, "redlock: %s\n", line);
+    }
 }
 
 void tool_say(const char *format, ...) {
@@ -27,7 +43,9 @@ void tool_usage(const char *format, ...) {
     va_start(values, format);
     say(format, values);
     va_end(values);
-    fputs("Try \"redlock --help\".\n", stderr);
+    if (!speaks_json) {
+        fputs("Try \"redlock --help\".\n", stderr);
+    }
     exit(TOOL_USAGE);
 }
 

@@ -18,10 +18,13 @@ enum tool_exit {
     TOOL_NOT_FOUND = 127,
 };
 
-/* Prints "redlock: ..." on stderr, as one line. */
+/* Has all messages from here on told as events, for programs. */
+void tool_speak_json(void);
+
+/* Prints "redlock: ..." on stderr, as one line, or the event "message". */
 void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Prints the message and where help is, and exits with TOOL_USAGE. */
+/* Prints the message and, for people, where help is, and exits with TOOL_USAGE. */
 _Noreturn void tool_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Prints the message and the cause in errno, and exits with TOOL_SYSTEM. */

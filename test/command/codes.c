@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -185,6 +187,53 @@ static void no_descriptor_is_inherited(void **state) {
                      0);
 }
 
+/* Starts the command with a socket for its stderr, of which a read is what was written at once. */
+static int start_on_socket(struct rig *rig, const char *const *argv) {
+    int ends[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    rig->pid = fork();
+    assert_true(rig->pid >= 0);
+    if (rig->pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        execv(REDLOCK_COMMAND, (char *const *)argv);
+        _exit(EXIT_FAILURE);
+    }
+    close(ends[1]);
+    return ends[0];
+}
+
+/* The lines of several processes do not mix. */
+static void an_event_is_written_at_once(void **state) {
+    struct rig *rig = *state;
+    const char *const argv[] = {"redlock", "run", "--json", KEY, "--", "./no-such-command", NULL};
+    int events = start_on_socket(rig, argv);
+    size_t count = 0;
+    char line[1024];
+
+    for (ssize_t length; (length = read(events, line, sizeof(line))) > 0; count++) {
+        assert_memory_equal(line, "{\"event\":\"", 10);
+        assert_memory_equal(line + length - 2, "}\n", 2);
+    }
+    close(events);
+    assert_int_equal(rig_wait(rig), 127);
+    assert_int_equal(count, 4); /* acquired, message, gone, ended */
+}
+
+/* With --json, other messages are events, too. */
+static void messages_are_events(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "run", "--json", KEY, "--", "./no-such-command"), 127);
+    assert_true(rig_has_said(rig, "cannot execute ./no-such-command"));
+    assert_int_equal(RIG_RUN(rig, "run", "--json", "-n", "http://x", KEY, "--", "true"), 64);
+    rig_start(rig, "run", "--json", KEY, "--", "sh", "-c", "kill -STOP $$", NULL);
+    rig_wait_for_text(rig, "the command is stopped");
+    kill(rig->pid, SIGHUP);
+    assert_int_equal(rig_wait(rig), 128 + SIGHUP);
+    rig_assert_events(rig);
+}
+
 /* Events that nobody reads any more do not end the command. */
 static void news_without_a_reader(void **state) {
     struct rig *rig = *state;
@@ -301,6 +350,8 @@ int main(void) {
         TEST(the_help_fits_a_screen),
         TEST(the_environment),
         TEST(no_descriptor_is_inherited),
+        TEST(an_event_is_written_at_once),
+        TEST(messages_are_events),
         TEST(news_without_a_reader),
         TEST(readers_share),
         TEST(a_key_stays_for_min_hold),

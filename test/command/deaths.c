@@ -74,6 +74,10 @@ static void the_keeper_is_stopped(void **state) {
     rig_wait_for_death(rig);
     assert_int_in_range(rig_wall_ms(), stopped_ms, stopped_ms + 5000);
     assert_int_equal(rig_wait(rig), 76);
+    rig_assert_events(rig);
+    assert_true(rig_has_said(rig, "\"event\":\"killed\""));
+    assert_true(rig_has_said(rig, "\"event\":\"ended\""));
+    assert_int_equal(rig_number(rig, "code"), 76);
 }
 
 /* Forks and ends again and again, each time in a session of its own. */

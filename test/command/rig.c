@@ -204,6 +204,17 @@ void rig_wait_for_text(const struct rig *rig, const char *text) {
     RIG_WAIT_UNTIL(rig_has_said(rig, text));
 }
 
+void rig_assert_events(const struct rig *rig) {
+    char *output = rig_output(rig);
+
+    for (char *line = strtok(output, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        if (strncmp(line, "{\"event\":\"", 10) != 0 || line[strlen(line) - 1] != '}') {
+            fail_msg("no event: %s", line);
+        }
+    }
+    free(output);
+}
+
 uint64_t rig_number(const struct rig *rig, const char *name) {
     char *output = rig_output(rig);
     char label[64];

@@ -56,6 +56,9 @@ char *rig_output(const struct rig *rig);
 bool rig_has_said(const struct rig *rig, const char *text);
 void rig_wait_for_text(const struct rig *rig, const char *text);
 
+/* Fails the test unless each line of the output is an event, as of `redlock run --json`. */
+void rig_assert_events(const struct rig *rig);
+
 /* Returns the last number behind `name` in the output, as in "name":17; 0: there is none. */
 uint64_t rig_number(const struct rig *rig, const char *name);
 
