@@ -4,6 +4,7 @@
 #include "duration.h"
 #include "tool.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #define MARGIN_LEAST_MS 100
 #define MARGIN_MOST_MS 1000
 #define UNSET UINT64_MAX
+#define TITLE_MOST 100
 
 enum choice {
     OPTION_TTL = 256,
@@ -240,8 +242,17 @@ void job_request(const struct job *job, redlock_request *request) {
 }
 
 const char *job_title(const struct job *job) {
-    static char title[128];
+    static char title[TITLE_MOST + sizeof(", ...")];
+    size_t length = 0;
 
-    snprintf(title, sizeof(title), "%.100s%s", job->keys[0], job->key_count > 1 ? ", ..." : "");
+    /* A byte of a key takes up to four of the title, in the form that `redlock inspect` prints. */
+    for (const char *byte = job->keys[0]; *byte != '\0' && length + 4 <= TITLE_MOST; byte++) {
+        if (isprint((unsigned char)*byte)) {
+            title[length++] = *byte;
+        } else {
+            length += (size_t)sprintf(title + length, "\\x%02x", (unsigned char)*byte);
+        }
+    }
+    strcpy(title + length, job->key_count > 1 ? ", ..." : "");
     return title;
 }

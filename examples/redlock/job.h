@@ -42,7 +42,7 @@ void job_read(struct job *job, int argc, char **argv);
 /* Fills in a request for the job's lock. */
 void job_request(const struct job *job, redlock_request *request);
 
-/* Returns the keys as one text, for messages. Valid until the next call. */
+/* Returns the keys as one text, for messages: a terminal is safe. Valid until the next call. */
 const char *job_title(const struct job *job);
 
 #endif

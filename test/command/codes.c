@@ -234,6 +234,19 @@ static void messages_are_events(void **state) {
     rig_assert_events(rig);
 }
 
+/* A key may have any bytes; a terminal must not take them for commands. */
+static void keys_are_safe_to_print(void **state) {
+    struct rig *rig = *state;
+    const char *key = "a\033]0;b\007\377";
+
+    setenv("BYTES", key, 1);
+    assert_int_equal(
+        RIG_RUN(rig, "run", key, "--", "sh", "-c", "\"$REDLOCK\" run --no-wait \"$BYTES\" -- true"),
+        75);
+    assert_true(rig_has_said(rig, "redlock: a\\x1b]0;b\\x07\\xff: "));
+    assert_false(rig_has_said(rig, "\033"));
+}
+
 /* Events that nobody reads any more do not end the command. */
 static void news_without_a_reader(void **state) {
     struct rig *rig = *state;
@@ -352,6 +365,7 @@ int main(void) {
         TEST(no_descriptor_is_inherited),
         TEST(an_event_is_written_at_once),
         TEST(messages_are_events),
+        TEST(keys_are_safe_to_print),
         TEST(news_without_a_reader),
         TEST(readers_share),
         TEST(a_key_stays_for_min_hold),
