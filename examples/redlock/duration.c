@@ -36,7 +36,8 @@ bool duration_read(const char *text, uint64_t *ms) {
     errno = 0;
     number = strtod(text, &end);
     unit = ms_of_unit(end);
-    if (errno != 0 || (unit == 0 && (number != 0 || *end != '\0')) ||
+    if (errno != 0 || end != text + strspn(text, "0123456789.") ||
+        (unit == 0 && (number != 0 || *end != '\0')) ||
         !(number * (double)unit <= (double)YEAR_MS)) {
         return false;
     }

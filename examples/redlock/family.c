@@ -123,11 +123,12 @@ int family_adopt(void) {
     }
     snprintf(list, sizeof(list), "self/task/%ld/children", (long)getpid());
     own_list = openat(dirfd(processes), list, O_RDONLY | O_CLOEXEC);
-    keep_spares();
+    errno = 0;
     if (parent_of("self") == 0 && getppid() != 0) {
-        errno = EACCES;
+        errno = errno == 0 ? EACCES : errno;
         return -1;
     }
+    keep_spares();
     return prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 

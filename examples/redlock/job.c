@@ -92,7 +92,7 @@ static void take_option(struct job *job, int option) {
         job->busy_code = (int)read_number("-E", optarg, 0, 255);
         break;
     case OPTION_NO_WAIT:
-        job->wait_ms = 0;
+        job->has_no_wait = true;
         break;
     case OPTION_FENCE:
         job->is_fenced = true;
@@ -163,6 +163,15 @@ static void set_times(struct job *job) {
     }
 }
 
+static void set_wait(struct job *job) {
+    if (job->has_no_wait && job->wait_ms != UNSET) {
+        tool_usage("--wait and --no-wait exclude each other");
+    }
+    if (job->wait_ms == UNSET) {
+        job->wait_ms = job->has_no_wait ? 0 : WAIT_MS;
+    }
+}
+
 /* Returns the place of the argument "--". */
 static int find_command(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
@@ -186,7 +195,7 @@ static const char *own_label(void) {
 static void set_defaults(struct job *job) {
     *job = (struct job){
         .ttl_ms = TTL_MS,
-        .wait_ms = WAIT_MS,
+        .wait_ms = UNSET,
         .grace_ms = UNSET,
         .busy_code = TOOL_NOT_ACQUIRED,
         .owner = own_label(),
@@ -220,6 +229,7 @@ void job_read(struct job *job, int argc, char **argv) {
         tool_usage("run: which command? As in: redlock run KEY -- COMMAND");
     }
     set_times(job);
+    set_wait(job);
     nodes_default(&job->nodes);
 }
 

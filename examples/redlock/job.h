@@ -21,6 +21,7 @@ struct job {
 
     uint64_t ttl_ms;
     uint64_t wait_ms; /* 0: one try */
+    bool has_no_wait; /* --no-wait was given */
     uint64_t min_hold_ms;
     uint64_t grace_ms;  /* time between SIGTERM and SIGKILL */
     uint64_t margin_ms; /* validity that is left when SIGKILL is sent */

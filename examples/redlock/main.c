@@ -71,11 +71,11 @@ int main(int argc, char **argv) {
     }
     if (asks_for_help(argc, argv)) {
         fputs(help, stdout);
-        return TOOL_OK;
+        return tool_flush(TOOL_OK);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("redlock %s\n", redlock_version());
-        return TOOL_OK;
+        return tool_flush(TOOL_OK);
     }
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {

@@ -66,6 +66,9 @@ bool nodes_take(struct nodes *nodes, int option) {
     switch (option) {
     case 'n':
         nodes_set(nodes, optarg);
+        if (nodes->count == 0) { /* $REDLOCK_NODES may name others, which are not meant */
+            tool_usage("-n names no nodes");
+        }
         return true;
     case NODES_MAX_TTL:
         nodes->max_ttl_ms = duration_of_option("--max-ttl", optarg);
@@ -131,9 +134,25 @@ void nodes_check(const struct nodes *nodes) {
     event_base_free(base);
 }
 
+static void on_libevent_says(int severity, const char *words) {
+    if (severity >= EVENT_LOG_WARN) {
+        tool_say("%s", words);
+    }
+}
+
+/* Ends the program where libevent cannot go on, after its words. */
+static void on_libevent_fails(int code) {
+    (void)code;
+    exit(TOOL_SYSTEM);
+}
+
 struct event_base *nodes_loop(void) {
-    struct event_config *config = event_config_new();
+    struct event_config *config;
     struct event_base *base = NULL;
+
+    event_set_log_callback(on_libevent_says);
+    event_set_fatal_callback(on_libevent_fails);
+    config = event_config_new();
 
     if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) {
         base = event_base_new_with_config(config);

@@ -31,7 +31,10 @@ void nodes_init(struct nodes *nodes);
 /* Takes "URI,URI,...", the argument of -n; exits with TOOL_USAGE when there are too many. */
 void nodes_set(struct nodes *nodes, const char *list);
 
-/* Takes one of NODES_OPTIONS, whose argument is `optarg`. Returns false for any other option. */
+/*
+ * Takes one of NODES_OPTIONS, whose argument is `optarg`; exits with TOOL_USAGE when -n names no
+ * nodes. Returns false for any other option.
+ */
 bool nodes_take(struct nodes *nodes, int option);
 
 /* Takes $REDLOCK_NODES where -n gave none; exits with TOOL_USAGE when there are none at all. */

@@ -108,7 +108,11 @@ static void mistakes(void **state) {
     assert_int_equal(RIG_RUN(rig, "run", KEY, "--"), 64);
     assert_int_equal(RIG_RUN(rig, "run", "--ttl", "ten", KEY, "--", "true"), 64);
     assert_int_equal(RIG_RUN(rig, "run", "--ttl", "10", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--ttl", "0x10s", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--ttl", "1e1s", KEY, "--", "true"), 64);
     assert_int_equal(RIG_RUN(rig, "run", "--ttl", "2m", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--no-wait", "--wait", "5s", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "-n", "", KEY, "--", "true"), 64);
     assert_int_equal(RIG_RUN(rig, "run", "--grace", "9s", KEY, "--", "true"), 64);
     assert_int_equal(RIG_RUN(rig, "run", "--on-lost", "pray", KEY, "--", "true"), 64);
     assert_int_equal(RIG_RUN(rig, "run", "--permits", "0", KEY, "--", "true"), 64);
@@ -158,6 +162,34 @@ static void the_help_fits_a_screen(void **state) {
     assert_int_in_range(width, 40, 80);
     assert_int_equal(RIG_RUN(rig, "--version"), 0);
     assert_true(rig_has_said(rig, "redlock 0."));
+}
+
+static void output_that_cannot_be_written(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "sh", "-c", "\"$REDLOCK\" --help >/dev/full"),
+                     71);
+    assert_int_equal(
+        RIG_RUN(rig, "run", KEY, "--", "sh", "-c", "\"$REDLOCK\" --version >/dev/full"), 71);
+    assert_true(rig_has_said(rig, "cannot write: No space left on device"));
+}
+
+/*
+ * Too few descriptors for /proc, for the socket between the processes, for libevent (which begins
+ * at 10), and for the nodes.
+ */
+static void few_descriptors(void **state) {
+    struct rig *rig = *state;
+
+    setenv("LSAN_OPTIONS", "detect_leaks=0", 1); /* LeakSanitizer, if built in, reads /proc */
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "sh", "-c",
+                             "for most in 4 5 6 7 8 9 10 11 12; do (ulimit -n $most; "
+                             "\"$REDLOCK\" run --no-wait other -- true; "
+                             "case $? in 69 | 71) ;; *) exit 1 ;; esac) || exit 1; done"),
+                     0);
+    unsetenv("LSAN_OPTIONS");
+    assert_true(rig_has_said(rig, "/proc or prctl: Too many open files"));
+    assert_false(rig_has_said(rig, "[err]"));
 }
 
 static void the_environment(void **state) {
@@ -361,6 +393,8 @@ int main(void) {
         TEST(a_command_that_is_stopped),
         TEST(closed_descriptors),
         TEST(the_help_fits_a_screen),
+        TEST(output_that_cannot_be_written),
+        TEST(few_descriptors),
         TEST(the_environment),
         TEST(no_descriptor_is_inherited),
         TEST(an_event_is_written_at_once),
