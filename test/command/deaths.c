@@ -22,7 +22,7 @@
 
 #define KEY "deaths"
 #define RUNS 3
-#define LINES 8
+#define LINES 4
 #define STUBBORN                                                                                   \
     "exec 9>\"$ALIVE\"; trap '' TERM HUP INT; "                                                    \
     "setsid -f sh -c 'setsid -f sh -c \"echo alive >&9; while :; do sleep 0.1; done\"'; "          \
@@ -82,7 +82,7 @@ static void the_keeper_is_stopped(void **state) {
 
 /* Forks and ends again and again, each time in a session of its own. */
 static _Noreturn void be_line(void) {
-    const struct timespec life = {.tv_nsec = 1000000};
+    const struct timespec life = {.tv_nsec = 2000000};
 
     for (;;) {
         pid_t child;
@@ -119,7 +119,7 @@ static void the_keeper_is_stopped_and_the_command_forks(void **state) {
     for (size_t i = count_runs(); i > 0; i--) {
         pid_t holder;
 
-        rig_start(rig, "run", "--ttl", "2s", KEY, "--", "sh", "-c",
+        rig_start(rig, "run", "--ttl", "5s", KEY, "--", "sh", "-c",
                   "exec 8>\"$FOLDER/held\"; flock 8; exec 9>\"$ALIVE\"; exec \"$SELF\" lines",
                   NULL);
         rig_wait_for_life(rig);
