@@ -19,7 +19,7 @@ struct latest {
 
 /*
  * Returns whether a request, which may be of another version of the header, is like the latest one
- * but for its key, one in both, and its callbacks.
+ * but for its key, one in both, and its callbacks. Not for permits, which bound the length of keys.
  */
 static inline bool latest_is_like(const struct latest *latest, const redlock_request *given) {
     const redlock_request *last = &latest->request;
@@ -29,8 +29,8 @@ static inline bool latest_is_like(const struct latest *latest, const redlock_req
            given->min_validity_ms == last->min_validity_ms && given->watchdog == last->watchdog &&
            given->max_hold_ms == last->max_hold_ms && given->fenced == last->fenced &&
            given->min_hold_ms == last->min_hold_ms && given->lock_delay_ms == last->lock_delay_ms &&
-           given->wait_replicas == last->wait_replicas && given->permits == last->permits &&
-           given->mode == last->mode && given->watch_key == last->watch_key;
+           given->wait_replicas == last->wait_replicas && given->permits == 0 &&
+           last->permits == 0 && given->mode == last->mode && given->watch_key == last->watch_key;
 }
 
 /* Notes a request with one key, its terms, and its kind. */

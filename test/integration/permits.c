@@ -108,6 +108,22 @@ static void as_many_as_there_may_be(void **state) {
     }
 }
 
+/* Behind a request that is like it but for its key. */
+static void a_key_without_room_for_a_permit_is_refused(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = permit_request(MOST);
+    redlock_lock *lock = hold_for(f, client, &request);
+    static char key[REDLOCK_MAX_KEY];
+    redlock_lock *other = NULL;
+
+    memset(key, 'k', REDLOCK_MAX_KEY - 3);
+    request.key = key;
+    assert_refused(client, redlock_acquire(client, &request, (redlock_cb *)1, NULL, &other),
+                   REDLOCK_EINVAL, "key: ");
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
 static void wrong_numbers_are_refused(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -562,6 +578,7 @@ int main(void) {
         ON_THREE_MASTERS(so_many_hold_it_at_once_and_no_more),
         ON_THREE_MASTERS(as_many_as_there_may_be),
         ON_FIVE_MASTERS(wrong_numbers_are_refused),
+        ON_FIVE_MASTERS(a_key_without_room_for_a_permit_is_refused),
         ON_FIVE_MASTERS(a_lock_of_the_same_name_is_another),
         ON_FIVE_MASTERS(without_others_it_takes_one_round_trip),
         ON_FIVE_MASTERS(where_one_is_free_a_second_round_trip_is_enough),

@@ -58,6 +58,22 @@ static void assert_request_refused_by(const redlock_options *options, const redl
     assert_begins_with(error.message, message);
 }
 
+/* All else of such a request was found good before. */
+static void test_the_key_alone(void **state) {
+    (void)state;
+    redlock_request given = REDLOCK_REQUEST_INIT;
+    redlock_request request;
+    redlock_error error = {REDLOCK_OK, ""};
+    given.key = "orders:42";
+    given.ttl_ms = 1234;
+    assert_int_equal(options_read_key(&given, &request, &error), REDLOCK_OK);
+    assert_int_equal(request.key_length, strlen("orders:42"));
+    assert_int_equal(request.ttl_ms, 1234);
+    given.key = "";
+    assert_int_equal(options_read_key(&given, &request, &error), REDLOCK_EINVAL);
+    assert_string_equal(error.message, "key: empty");
+}
+
 static void assert_request_refused(const redlock_request *given, const char *message) {
     redlock_options options = usual_options();
     assert_request_refused_by(&options, given, message);
@@ -807,6 +823,7 @@ int main(void) {
         cmocka_unit_test(test_an_older_smaller_struct_gets_the_defaults),
         cmocka_unit_test(test_a_newer_larger_struct_must_not_use_its_new_fields),
         cmocka_unit_test(test_the_key),
+        cmocka_unit_test(test_the_key_alone),
         cmocka_unit_test(test_several_keys),
         cmocka_unit_test(test_keys_that_stay),
         cmocka_unit_test(test_the_mode),
