@@ -37,8 +37,8 @@ static void read_clock(struct checkup *checkup, redisContext *context) {
     if (reply != NULL && (checkup->round_trip_us == 0 || took < checkup->round_trip_us)) {
         checkup->round_trip_us = took > 0 ? took : 1;
         if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
-            int64_t time_us = strtoll(direct_text(reply->element[0]), NULL, 10) * 1000000 +
-                              strtoll(direct_text(reply->element[1]), NULL, 10);
+            int64_t time_us = strtoll(reply->element[0]->str, NULL, 10) * 1000000 +
+                              strtoll(reply->element[1]->str, NULL, 10);
             checkup->clock_offset_us = time_us - (int64_t)(wall + took / 2);
         }
     }
@@ -125,7 +125,7 @@ static void check_uptime(const struct checkup *checkup, struct findings *finding
 static bool says(redisContext *context, const char *setting, const char *value) {
     redisReply *reply = direct_ask(context, "CONFIG GET %s", setting);
     bool is_so = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-                 strcmp(direct_text(reply->element[1]), value) == 0;
+                 strcmp(reply->element[1]->str, value) == 0;
 
     freeReplyObject(reply);
     return is_so;
@@ -198,34 +198,12 @@ static void check_info(struct checkup *checkup, struct findings *findings, redis
 /* ------------------------------------------------------------------------------------------------
  */
 
-/* Returns whether the words of a node have told what is wrong. */
-static bool tell_cause(struct findings *findings, const char *why) {
-    static const struct {
-        const char *words;
-        const char *name;
-        const char *advice;
-    } causes[] = {
-        {"max number of clients", "clients full", "raise maxclients, or end other clients"},
-        {"DB index", "no such database", "name another database in its URI, or raise databases"},
-        {"invalid DB", "no such database", "name another database in its URI, or raise databases"},
-        {"does not answer", "hung", "it takes connections, but is stopped, or hangs"},
-    };
-
-    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
-        if (strstr(why, causes[i].words) != NULL) {
-            findings_add(findings, FINDING_FAULT, causes[i].name, "%s: %s", why, causes[i].advice);
-            return true;
-        }
-    }
-    return false;
-}
-
 static void tell_unreachable(const struct checkup *checkup, struct findings *findings,
                              const char *why) {
     if (nodes_is_refusal(why)) {
         findings_add(findings, FINDING_FAULT, "login",
                      "it refuses the login: %s; check user and password in its URI", why);
-    } else if (!tell_cause(findings, why)) {
+    } else {
         findings_add(findings, FINDING_FAULT, "unreachable",
                      "it cannot be reached: %s; is it running, is %s its address?", why,
                      checkup->uri.host);
@@ -235,15 +213,15 @@ static void tell_unreachable(const struct checkup *checkup, struct findings *fin
 /* Asks with a PING whether the node lets this user in at all. */
 static bool lets_in(struct checkup *checkup, struct findings *findings, redisContext *context) {
     redisReply *reply = direct_ask(context, "PING");
-    const char *text = direct_text(reply);
-    bool is_in = strcmp(text, "PONG") == 0 || strncmp(text, "NOPERM", 6) == 0;
-    bool is_busy = strncmp(text, "BUSY", 4) == 0;
+    bool is_in = reply != NULL &&
+                 (reply->type != REDIS_REPLY_ERROR || strncmp(reply->str, "NOPERM", 6) == 0);
+    bool is_busy = reply != NULL && strncmp(reply->str, "BUSY", 4) == 0;
 
     if (is_busy) {
         findings_add(findings, FINDING_FAULT, "busy script",
                      "a script keeps it busy: SCRIPT KILL ends the script");
     } else if (!is_in) {
-        tell_unreachable(checkup, findings, direct_fault(context, reply));
+        tell_unreachable(checkup, findings, reply != NULL ? reply->str : context->errstr);
     }
     freeReplyObject(reply);
     return is_in;

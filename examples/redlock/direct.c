@@ -1,6 +1,5 @@
 #include "direct.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,40 +81,12 @@ void direct_read_uri(struct direct_uri *uri, const char *text) {
     }
 }
 
-/* Makes the words of an error fit for a terminal. */
-static void clean(char *text) {
-    for (; *text != '\0'; text++) {
-        if (*text < ' ' || *text > '~') {
-            *text = '?';
-        }
-    }
-}
-
-const char *direct_text(const redisReply *reply) {
-    bool is_text =
-        reply != NULL && (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_STATUS ||
-                          reply->type == REDIS_REPLY_ERROR);
-
-    return is_text ? reply->str : "";
-}
-
-const char *direct_fault(const redisContext *context, const redisReply *reply) {
-    if (reply != NULL && reply->type == REDIS_REPLY_ERROR) {
-        clean(reply->str);
-        return reply->str;
-    }
-    if (reply != NULL) {
-        return "its answer is of a type that was not asked for";
-    }
-    return strcmp(context->errstr, strerror(EAGAIN)) == 0 ? "it does not answer" : context->errstr;
-}
-
 /* Returns whether a command was answered without an error; else says why. */
 static bool accepts(redisContext *context, redisReply *reply, char *why, size_t size) {
     bool is_good = reply != NULL && reply->type != REDIS_REPLY_ERROR;
 
     if (!is_good) {
-        snprintf(why, size, "%s", direct_fault(context, reply));
+        snprintf(why, size, "%s", reply != NULL ? reply->str : context->errstr);
     }
     freeReplyObject(reply);
     return is_good;
@@ -179,7 +150,6 @@ bool direct_info(const redisReply *info, const char *name, char *value, size_t s
             const char *from = line + length + 1;
 
             snprintf(value, size, "%.*s", (int)strcspn(from, "\r\n"), from);
-            clean(value);
             return true;
         }
     }

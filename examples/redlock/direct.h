@@ -37,14 +37,7 @@ redisContext *direct_connect(const struct direct_uri *uri, uint64_t timeout_ms, 
 /* Sends a command; returns its reply, NULL when the connection has failed. */
 redisReply *direct_ask(redisContext *context, const char *format, ...);
 
-/* Returns the text of a reply; "" where it is of a type without one, or NULL. */
-const char *direct_text(const redisReply *reply);
-
-/* Says why a reply is not the one that was asked for, in words fit for a terminal. */
-const char *direct_fault(const redisContext *context, const redisReply *reply);
-
-/* Finds "name:value" in the answer of INFO, and makes it fit for a terminal. Returns whether it is
- * there. */
+/* Finds "name:value" in the answer of INFO. Returns whether it is there. */
 bool direct_info(const redisReply *info, const char *name, char *value, size_t size);
 
 /* Returns the number behind a name in the answer of INFO, or `otherwise`. */

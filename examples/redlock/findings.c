@@ -5,19 +5,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-/* Returns whether the same has been found before. */
-static bool is_told(const struct findings *findings, const struct finding *finding) {
-    for (size_t i = 0; i < findings->count; i++) {
-        const struct finding *other = &findings->list[i];
-
-        if (other->node == finding->node && strcmp(other->text, finding->text) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 void findings_add(struct findings *findings, enum finding_grade grade, const char *name,
                   const char *format, ...) {
@@ -27,13 +14,13 @@ void findings_add(struct findings *findings, enum finding_grade grade, const cha
     if (findings->count == FINDINGS_MOST) {
         return;
     }
+    findings->count++;
     finding->node = findings->node;
     finding->grade = grade;
     finding->name = name;
     va_start(values, format);
     vsnprintf(finding->text, sizeof(finding->text), format, values);
     va_end(values);
-    findings->count += !is_told(findings, finding);
 }
 
 enum finding_grade findings_worst(const struct findings *findings, size_t node) {

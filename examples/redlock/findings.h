@@ -29,9 +29,7 @@ struct findings {
     size_t node; /* that is being looked at, or FINDING_SET */
 };
 
-/*
- * Adds a finding about the node that is being looked at, once; more than FINDINGS_MOST are dropped.
- */
+/* Adds a finding about the node that is being looked at; more than FINDINGS_MOST are dropped. */
 void findings_add(struct findings *findings, enum finding_grade grade, const char *name,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 

@@ -99,7 +99,8 @@ static void mark(struct candidate *candidate) {
              (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000, candidate->run_id);
     reply = direct_ask(candidate->context, "SET " REDLOCK_MARKER_KEY " %s NX", marker);
     if (reply == NULL || reply->type == REDIS_REPLY_ERROR) {
-        snprintf(candidate->why, WHY_SIZE, "%s", direct_fault(candidate->context, reply));
+        snprintf(candidate->why, WHY_SIZE, "%s",
+                 reply != NULL ? reply->str : candidate->context->errstr);
     } else if (reply->type == REDIS_REPLY_NIL) {
         snprintf(candidate->why, WHY_SIZE, "a client has written a marker just now");
     }

@@ -36,12 +36,11 @@ struct list {
 };
 
 /* Returns whether a value is that of a lock: a token, with an owner or without, or the readers'. */
-static bool is_lock(const redisReply *reply) {
-    const char *value = direct_text(reply);
-
-    return strcmp(value, REDLOCK_SHARED_VALUE) == 0 ||
-           (strspn(value, "0123456789abcdef") == TOKEN_LENGTH &&
-            (value[TOKEN_LENGTH] == '\0' || value[TOKEN_LENGTH] == '/'));
+static bool is_lock(const redisReply *value) {
+    return value->type == REDIS_REPLY_STRING &&
+           (strcmp(value->str, REDLOCK_SHARED_VALUE) == 0 ||
+            (strspn(value->str, "0123456789abcdef") == TOKEN_LENGTH &&
+             (value->str[TOKEN_LENGTH] == '\0' || value->str[TOKEN_LENGTH] == '/')));
 }
 
 static int compare(const void *one, const void *other) {
@@ -90,7 +89,7 @@ static void add(struct list *list, const redisReply *key) {
 /* Keeps those of the names whose values are those of locks. */
 static void take_page(struct list *list, redisContext *context, const redisReply *keys) {
     for (size_t i = 0; i < keys->elements; i++) {
-        redisAppendCommand(context, "GET %b", keys->element[i]->str, (size_t)keys->element[i]->len);
+        redisAppendCommand(context, "GET %b", keys->element[i]->str, keys->element[i]->len);
     }
     for (size_t i = 0; i < keys->elements; i++) {
         void *value = NULL;
@@ -115,23 +114,6 @@ static void write_pattern(char *pattern, size_t size, const char *prefix) {
     snprintf(pattern + length, size - length, "*");
 }
 
-/* Returns whether a reply is one of SCAN: a cursor, and names. */
-static bool is_page(const redisReply *reply) {
-    bool is_pair = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
-    const redisReply *names = is_pair ? reply->element[1] : NULL;
-
-    if (!is_pair || reply->element[0]->type != REDIS_REPLY_STRING ||
-        names->type != REDIS_REPLY_ARRAY) {
-        return false;
-    }
-    for (size_t i = 0; i < names->elements; i++) {
-        if (names->element[i]->type != REDIS_REPLY_STRING) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Reads all names of a node. Returns whether it has answered to the end. */
 static bool scan(struct list *list, redisContext *context, const char *prefix) {
     char pattern[1024];
@@ -142,8 +124,8 @@ static bool scan(struct list *list, redisContext *context, const char *prefix) {
     while (goes_on) {
         redisReply *page = direct_ask(context, "SCAN %s MATCH %s COUNT 1000", cursor, pattern);
 
-        if (!is_page(page)) {
-            tool_say("list: %s", direct_fault(context, page));
+        if (page == NULL || page->type != REDIS_REPLY_ARRAY || page->elements != 2) {
+            tool_say("list: %s", page != NULL ? page->str : context->errstr);
             freeReplyObject(page);
             return false;
         }

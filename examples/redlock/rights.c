@@ -74,13 +74,6 @@ static void tell_error(struct findings *findings, const struct right *right, con
     }
 }
 
-/* Tells that a server has no command of the name, by which rename-command may have hidden it. */
-static void tell_unknown(struct findings *findings, const struct right *right) {
-    findings_add(findings, FINDING_FAULT, "no command",
-                 "it does not know %s, for %s: is it renamed (rename-command), or the server old?",
-                 right->name + 1, right->feature);
-}
-
 static void tell_missing(struct findings *findings, const struct right *right, const char *error) {
     bool is_vital = strcmp(right->feature, "locks") == 0;
     bool is_key = strstr(error, "key") != NULL && right->name[0] != '~';
@@ -103,12 +96,11 @@ static bool check(struct findings *findings, redisContext *context, const struct
     bool is_refusal = reply != NULL && reply->type == REDIS_REPLY_ERROR;
     bool goes_on = reply != NULL;
 
-    if (is_refusal && strncmp(reply->str, "NOPERM", 6) == 0) {
-        tell_missing(findings, right, direct_fault(context, reply));
-    } else if (is_refusal && strncmp(reply->str, "ERR unknown command", 19) == 0) {
-        tell_unknown(findings, right);
+    if (is_refusal && (strncmp(reply->str, "NOPERM", 6) == 0 ||
+                       strncmp(reply->str, "ERR unknown command", 19) == 0)) {
+        tell_missing(findings, right, reply->str);
     } else if (is_refusal && strncmp(reply->str, "NOSCRIPT", 8) != 0) {
-        tell_error(findings, right, direct_fault(context, reply));
+        tell_error(findings, right, reply->str);
         goes_on = false;
     } else if (strcmp(right->name, "+subscribe") == 0 && reply != NULL) {
         unsubscribe(context);

@@ -3,13 +3,9 @@
  * the other four are a quorum.
  */
 #include "fake_clock.h"
-#include "port.h"
 #include "rig.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,8 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,79 +108,9 @@ static void set_it_ahead(struct rig *rig) {
     assert_non_null(rig->masters);
 }
 
-/* Answers whatever arrives on any connection by the same bytes, until it is killed. */
-static void answer_always(int listener, const char *answer) {
-    struct pollfd fds[64] = {{.fd = listener, .events = POLLIN}};
-    nfds_t count = 1;
-
-    while (poll(fds, count, -1) > 0) {
-        if ((fds[0].revents & POLLIN) && count < sizeof(fds) / sizeof(fds[0])) {
-            fds[count++] = (struct pollfd){.fd = accept(listener, NULL, NULL), .events = POLLIN};
-        }
-        for (nfds_t i = 1; i < count; i++) {
-            char bytes[4096];
-
-            if (fds[i].revents != 0 &&
-                (read(fds[i].fd, bytes, sizeof(bytes)) <= 0 ||
-                 send(fds[i].fd, answer, strlen(answer), MSG_NOSIGNAL) < 0)) {
-                close(fds[i].fd);
-                fds[i].fd = -1;
-            }
-        }
-    }
-}
-
-/* The process in the place of the first master; or 0. */
-static pid_t stranger;
-
-static void replace_it(struct rig *rig, const char *answer) {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)masters_port(rig->masters, 0)),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    masters_kill(rig->masters, 0);
-    assert_int_equal(port_listen(listener, &address), 0);
-    stranger = fork();
-    assert_true(stranger >= 0);
-    if (stranger == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        answer_always(listener, answer);
-        _exit(EXIT_FAILURE);
-    }
-    close(listener);
-}
-
-static void replace_it_by_numbers(struct rig *rig) {
-    replace_it(rig, ":1\r\n");
-}
-
-static void replace_it_by_nothing(struct rig *rig) {
-    replace_it(rig, "$-1\r\n");
-}
-
-static void replace_it_by_colours(struct rig *rig) {
-    replace_it(rig, "-ERR \033]0;title\007\377\r\n");
-}
-
 static const struct ill ills[] = {
     {.title = "it is down", .named = "\"unreachable\"", .plant = kill_it},
-    {.title = "it hangs", .named = "\"hung\"", .plant = stop_it},
-    {.title = "it answers by numbers",
-     .named = "of a type that was not asked for",
-     .plant = replace_it_by_numbers},
-    {.title = "it answers nothing",
-     .named = "of a type that was not asked for",
-     .plant = replace_it_by_nothing},
-    {.title = "it colours the terminal",
-     .named = "ERR ?]0;title??",
-     .plant = replace_it_by_colours},
-    {.title = "it has too few databases",
-     .named = "\"no such database\"",
-     .uri = "redis://%s/99999"},
-    {.title = "it takes no connection more",
-     .named = "\"clients full\"",
-     .commands = {"CONFIG SET maxclients 1"}},
+    {.title = "it hangs", .named = "\"unreachable\"", .plant = stop_it},
     {.title = "its name is unknown", .named = "\"unreachable\"", .uri = "redis://host.invalid"},
     {.title = "it is a replica", .named = "\"replica\"", .plant = make_it_a_replica},
     {.title = "it wants a login",
@@ -259,8 +183,7 @@ static void list_nodes(const struct rig *rig, const struct ill *ill, char list[L
             const char *at = strstr(ill->uri, "%s");
             int before = at != NULL ? (int)(at - ill->uri) : (int)strlen(ill->uri);
 
-            snprintf(uri, sizeof(uri), "%.*s%s%s", before, ill->uri, at != NULL ? address : "",
-                     at != NULL ? at + strlen("%s") : "");
+            snprintf(uri, sizeof(uri), "%.*s%s", before, ill->uri, at != NULL ? address : "");
         }
         length +=
             (size_t)snprintf(list + length, LIST_SIZE - length, "%s%s", i == 0 ? "" : ",", uri);
@@ -298,11 +221,6 @@ static void an_ill_is_named(void **state) {
         print_error("%s: %s is not in %s\n", planted->title, planted->named, output);
         free(output);
         fail();
-    }
-    if (stranger > 0) {
-        kill(stranger, SIGKILL);
-        waitpid(stranger, NULL, 0);
-        stranger = 0;
     }
 }
 
