@@ -432,8 +432,7 @@ REDLOCK_EXPORT const char *redlock_client_error(const redlock_client *client);
 
 /* State of one node, as the client knows it now. */
 typedef struct redlock_node_info {
-    const char *node;      /* "127.0.0.1:6379", "/path", or with a database "127.0.0.1:6379/2",
-                              "/path?db=2": lives as long as the client */
+    const char *node;      /* "127.0.0.1:6379" or "/path": lives as long as the client */
     bool connected;        /* whether commands are sent to the node */
     const char *reason;    /* cause when not connected, or ""; valid until the loop runs again */
     uint32_t commands;     /* number of commands sent and not answered yet */
@@ -1075,10 +1074,7 @@ typedef struct redlock_stats {
     uint64_t extended;          /* extensions that ended with REDLOCK_OK */
     uint64_t extensions_failed; /* extensions that ended with any other status */
 
-    /*
-     * Releases, as their `on_released` was told, or would have been: counted just before, but those
-     * of locks that went to the next request of the client without a message just behind.
-     */
+    /* Releases, as their `on_released` was told, or would have been. */
     uint64_t released;           /* REDLOCK_OK */
     uint64_t released_gone;      /* REDLOCK_ELOST */
     uint64_t released_no_quorum; /* REDLOCK_ENOQUORUM */

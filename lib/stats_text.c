@@ -199,11 +199,10 @@ static size_t add_label(char *labels, size_t length, const char *name, const cha
     length += (size_t)snprintf(labels + length, LABELS_MAX_LENGTH - length, "%s%s=\"",
                                length > 0 ? "," : "", name);
     for (; *value != '\0' && length < most; value++) {
-        bool is_newline = *value == '\n';
-        if (*value == '"' || *value == '\\' || is_newline) {
+        if (*value == '"' || *value == '\\') {
             labels[length++] = '\\';
         }
-        labels[length++] = is_newline ? 'n' : *value;
+        labels[length++] = *value;
     }
     labels[length++] = '"';
     labels[length] = '\0';

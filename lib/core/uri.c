@@ -1,7 +1,6 @@
 #include "core/uri.h"
 
 #include "base/error.h"
-#include "base/text.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -289,16 +288,12 @@ redlock_status uri_parse(const char *text, const char *where, char *storage, str
 }
 
 void uri_name(const struct uri *uri, char name[URI_NAME_MAX]) {
-    struct text text;
-    text_init(&text, name, URI_NAME_MAX);
     if (uri->path != NULL) {
-        text_append_foreign(&text, uri->path, strlen(uri->path));
+        snprintf(name, URI_NAME_MAX, "%s", uri->path);
+    } else if (strchr(uri->host, ':') != NULL) {
+        snprintf(name, URI_NAME_MAX, "[%s]:%u", uri->host, uri->port);
     } else {
-        bool is_ipv6 = strchr(uri->host, ':') != NULL;
-        text_append(&text, is_ipv6 ? "[%s]:%u" : "%s:%u", uri->host, uri->port);
-    }
-    if (uri->db != 0) {
-        text_append(&text, uri->path != NULL ? "?db=%u" : "/%u", uri->db);
+        snprintf(name, URI_NAME_MAX, "%s:%u", uri->host, uri->port);
     }
 }
 

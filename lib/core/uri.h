@@ -43,11 +43,7 @@ bool uri_is_same_login(const struct uri *a, const struct uri *b);
 /* The longest name that uri_name writes, with the NUL. */
 #define URI_NAME_MAX 300
 
-/*
- * Writes the node's name in logs and reports: "10.0.0.1:6379", "[::1]:6379", "/run/redis.sock";
- * with a database other than 0 "10.0.0.1:6379/2", "/run/redis.sock?db=2". Other bytes than
- * printable ASCII are '?'.
- */
+/* Writes the node's name in logs and reports: "10.0.0.1:6379", "[::1]:6379", "/run/redis.sock". */
 void uri_name(const struct uri *uri, char name[URI_NAME_MAX]);
 
 #endif
