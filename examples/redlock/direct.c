@@ -1,11 +1,16 @@
 #include "direct.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PORT 6379
+
+/* Bound on numbers from outside, so that a thousand times as many are one, too. */
+#define NUMBER_MOST (INT64_MAX / 1000)
 
 /* Copies up to `end` with %XX undone. */
 static void decode(char *out, size_t size, const char *from, const char *end) {
@@ -81,12 +86,54 @@ void direct_read_uri(struct direct_uri *uri, const char *text) {
     }
 }
 
-/* Returns whether a command was answered without an error; else says why. */
+redisReply *direct_next(redisContext *context) {
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction before;
+    void *reply = NULL;
+
+    sigaction(SIGPIPE, &ignore, &before); /* a server may close at any time; stdout may not */
+    (void)!redisGetReply(context, &reply);
+    sigaction(SIGPIPE, &before, NULL);
+    return reply;
+}
+
+redisReply *direct_ask(redisContext *context, const char *format, ...) {
+    va_list values;
+
+    va_start(values, format);
+    (void)!redisvAppendCommand(context, format, values);
+    va_end(values);
+    return direct_next(context);
+}
+
+const char *direct_text(const redisReply *reply) {
+    bool is_text =
+        reply != NULL && (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_STATUS ||
+                          reply->type == REDIS_REPLY_ERROR);
+
+    return is_text ? reply->str : "";
+}
+
+const redisReply *direct_element(const redisReply *reply, size_t index) {
+    return reply != NULL && reply->type == REDIS_REPLY_ARRAY && index < reply->elements
+               ? reply->element[index]
+               : NULL;
+}
+
+const char *direct_failure(const redisContext *context, const redisReply *reply) {
+    if (reply == NULL) {
+        /* hiredis names a timeout by its error number alone. */
+        return strcmp(context->errstr, strerror(EAGAIN)) == 0 ? DIRECT_SILENCE : context->errstr;
+    }
+    return reply->type == REDIS_REPLY_ERROR ? reply->str : DIRECT_NONSENSE;
+}
+
+/* Returns whether a command was answered by OK; else says why. */
 static bool accepts(redisContext *context, redisReply *reply, char *why, size_t size) {
-    bool is_good = reply != NULL && reply->type != REDIS_REPLY_ERROR;
+    bool is_good = strcmp(direct_text(reply), "OK") == 0;
 
     if (!is_good) {
-        snprintf(why, size, "%s", reply != NULL ? reply->str : context->errstr);
+        snprintf(why, size, "%s", direct_failure(context, reply));
     }
     freeReplyObject(reply);
     return is_good;
@@ -95,14 +142,14 @@ static bool accepts(redisContext *context, redisReply *reply, char *why, size_t 
 static bool log_in(redisContext *context, const struct direct_uri *uri, char *why, size_t size) {
     if (uri->has_password) {
         redisReply *reply = uri->user[0] != '\0'
-                                ? redisCommand(context, "AUTH %s %s", uri->user, uri->password)
-                                : redisCommand(context, "AUTH %s", uri->password);
+                                ? direct_ask(context, "AUTH %s %s", uri->user, uri->password)
+                                : direct_ask(context, "AUTH %s", uri->password);
 
         if (!accepts(context, reply, why, size)) {
             return false;
         }
     }
-    return uri->db == 0 || accepts(context, redisCommand(context, "SELECT %d", uri->db), why, size);
+    return uri->db == 0 || accepts(context, direct_ask(context, "SELECT %d", uri->db), why, size);
 }
 
 redisContext *direct_connect(const struct direct_uri *uri, uint64_t timeout_ms, char *why,
@@ -128,16 +175,6 @@ redisContext *direct_connect(const struct direct_uri *uri, uint64_t timeout_ms, 
     return NULL;
 }
 
-redisReply *direct_ask(redisContext *context, const char *format, ...) {
-    redisReply *reply;
-    va_list values;
-
-    va_start(values, format);
-    reply = redisvCommand(context, format, values);
-    va_end(values);
-    return reply;
-}
-
 bool direct_info(const redisReply *info, const char *name, char *value, size_t size) {
     size_t length = strlen(name);
 
@@ -158,6 +195,8 @@ bool direct_info(const redisReply *info, const char *name, char *value, size_t s
 
 int64_t direct_info_number(const redisReply *info, const char *name, int64_t otherwise) {
     char value[32];
+    int64_t number =
+        direct_info(info, name, value, sizeof(value)) ? strtoll(value, NULL, 10) : otherwise;
 
-    return direct_info(info, name, value, sizeof(value)) ? strtoll(value, NULL, 10) : otherwise;
+    return number < -NUMBER_MOST ? -NUMBER_MOST : number > NUMBER_MOST ? NUMBER_MOST : number;
 }

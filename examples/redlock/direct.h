@@ -12,6 +12,12 @@
 /* The longest URI that the library accepts. */
 #define URI_MAX 4096
 
+/* Cause of a failure where a server has not answered in time. */
+#define DIRECT_SILENCE "no answer in time"
+
+/* Cause where an answer is of the wrong kind. */
+#define DIRECT_NONSENSE "its answer makes no sense"
+
 /* Parts of a node's URI. */
 struct direct_uri {
     char user[URI_MAX];
@@ -36,6 +42,21 @@ redisContext *direct_connect(const struct direct_uri *uri, uint64_t timeout_ms, 
 
 /* Sends a command; returns its reply, NULL when the connection has failed. */
 redisReply *direct_ask(redisContext *context, const char *format, ...);
+
+/* Sends what redisAppendCommand has kept, and returns the next reply, or NULL, as above. */
+redisReply *direct_next(redisContext *context);
+
+/* Returns the text of a string, a status or an error; "" for any other reply, and for NULL. */
+const char *direct_text(const redisReply *reply);
+
+/* Returns an element of an array; NULL where the reply is none, or has fewer. */
+const redisReply *direct_element(const redisReply *reply, size_t index);
+
+/*
+ * Returns why a command has failed, as text from outside: the end of the connection (the reply is
+ * NULL), the error that the server answered, or that its answer makes no sense.
+ */
+const char *direct_failure(const redisContext *context, const redisReply *reply);
 
 /* Finds "name:value" in the answer of INFO. Returns whether it is there. */
 bool direct_info(const redisReply *info, const char *name, char *value, size_t size);

@@ -2,9 +2,24 @@
 
 #include "json.h"
 #include "paint.h"
+#include "plain.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+/* Returns whether the node has a finding of this name and text already. */
+static bool is_known(const struct findings *findings, const struct finding *finding) {
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct finding *known = &findings->list[i];
+
+        if (known->node == finding->node && strcmp(known->name, finding->name) == 0 &&
+            strcmp(known->text, finding->text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
 
 void findings_add(struct findings *findings, enum finding_grade grade, const char *name,
                   const char *format, ...) {
@@ -14,13 +29,13 @@ void findings_add(struct findings *findings, enum finding_grade grade, const cha
     if (findings->count == FINDINGS_MOST) {
         return;
     }
-    findings->count++;
     finding->node = findings->node;
     finding->grade = grade;
     finding->name = name;
     va_start(values, format);
     vsnprintf(finding->text, sizeof(finding->text), format, values);
     va_end(values);
+    findings->count += !is_known(findings, finding);
 }
 
 enum finding_grade findings_worst(const struct findings *findings, size_t node) {
@@ -45,8 +60,10 @@ void findings_print(const struct findings *findings, size_t node, const char *ti
         const struct finding *finding = &findings->list[i];
 
         if (finding->node == node) {
-            printf("  %s%-7s%s  %s\n", paint(colours[finding->grade]), marks[finding->grade],
-                   paint(PAINT_END), finding->text);
+            printf("  %s%-7s%s  ", paint(colours[finding->grade]), marks[finding->grade],
+                   paint(PAINT_END));
+            plain_print(stdout, finding->text, strlen(finding->text));
+            putchar('\n');
         }
     }
 }

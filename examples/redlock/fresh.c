@@ -11,6 +11,7 @@
 #include "direct.h"
 #include "duration.h"
 #include "json.h"
+#include "plain.h"
 #include "tool.h"
 
 #include <inttypes.h>
@@ -98,11 +99,10 @@ static void mark(struct candidate *candidate) {
     snprintf(marker, sizeof(marker), SINCE_EVER ":%" PRId64 ":%s",
              (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000, candidate->run_id);
     reply = direct_ask(candidate->context, "SET " REDLOCK_MARKER_KEY " %s NX", marker);
-    if (reply == NULL || reply->type == REDIS_REPLY_ERROR) {
-        snprintf(candidate->why, WHY_SIZE, "%s",
-                 reply != NULL ? reply->str : candidate->context->errstr);
-    } else if (reply->type == REDIS_REPLY_NIL) {
+    if (reply != NULL && reply->type == REDIS_REPLY_NIL) {
         snprintf(candidate->why, WHY_SIZE, "a client has written a marker just now");
+    } else if (strcmp(direct_text(reply), "OK") != 0) {
+        snprintf(candidate->why, WHY_SIZE, "%s", direct_failure(candidate->context, reply));
     }
     freeReplyObject(reply);
 }
@@ -138,7 +138,9 @@ static void tell(const struct asker *asker, const struct candidate *candidate) {
         json_end(&json, '}');
         json_line(&json);
     } else if (candidate->why[0] != '\0') {
-        printf("%s: not marked: %s\n", candidate->name, candidate->why);
+        printf("%s: not marked: ", candidate->name);
+        plain_print(stdout, candidate->why, strlen(candidate->why));
+        putchar('\n');
     } else if (left_ms > 0) {
         printf("%s: marked; it counts in %s, when it has been up for long enough\n",
                candidate->name, duration_write(text, (uint64_t)left_ms));

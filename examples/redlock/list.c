@@ -37,7 +37,7 @@ struct list {
 
 /* Returns whether a value is that of a lock: a token, with an owner or without, or the readers'. */
 static bool is_lock(const redisReply *value) {
-    return value->type == REDIS_REPLY_STRING &&
+    return value != NULL && value->type == REDIS_REPLY_STRING &&
            (strcmp(value->str, REDLOCK_SHARED_VALUE) == 0 ||
             (strspn(value->str, "0123456789abcdef") == TOKEN_LENGTH &&
              (value->str[TOKEN_LENGTH] == '\0' || value->str[TOKEN_LENGTH] == '/')));
@@ -92,9 +92,9 @@ static void take_page(struct list *list, redisContext *context, const redisReply
         redisAppendCommand(context, "GET %b", keys->element[i]->str, keys->element[i]->len);
     }
     for (size_t i = 0; i < keys->elements; i++) {
-        void *value = NULL;
+        redisReply *value = direct_next(context);
 
-        if (redisGetReply(context, &value) == REDIS_OK && is_lock(value)) {
+        if (is_lock(value)) {
             add(list, keys->element[i]);
         }
         freeReplyObject(value);
@@ -124,14 +124,16 @@ static bool scan(struct list *list, redisContext *context, const char *prefix) {
     while (goes_on) {
         redisReply *page = direct_ask(context, "SCAN %s MATCH %s COUNT 1000", cursor, pattern);
 
-        if (page == NULL || page->type != REDIS_REPLY_ARRAY || page->elements != 2) {
-            tool_say("list: %s", page != NULL ? page->str : context->errstr);
+        const redisReply *keys = direct_element(page, 1);
+
+        if (keys == NULL || keys->type != REDIS_REPLY_ARRAY) {
+            tool_say("list: %s", direct_failure(context, page));
             freeReplyObject(page);
             return false;
         }
-        take_page(list, context, page->element[1]);
-        snprintf(cursor, sizeof(cursor), "%s", page->element[0]->str);
-        goes_on = strcmp(cursor, "0") != 0;
+        take_page(list, context, keys);
+        snprintf(cursor, sizeof(cursor), "%s", direct_text(direct_element(page, 0)));
+        goes_on = strtoull(cursor, NULL, 10) != 0;
         freeReplyObject(page);
     }
     return true;

@@ -1,6 +1,7 @@
 #include "tool.h"
 
 #include "event.h"
+#include "plain.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@ void tool_speak_json(void) {
 
 static void say(const char *format, va_list values) {
     char line[1024];
+    char safe[PLAIN_ROOM * sizeof(line)];
 
     vsnprintf(line, sizeof(line), format, values);
     if (speaks_json) {
@@ -25,7 +27,8 @@ static void say(const char *format, va_list values) {
         json_text(&event.json, "text", line);
         event_end(&event);
     } else {
-        fprintf(stderr, "redlock: %s\n", line);
+        plain_copy(safe, sizeof(safe), line);
+        fprintf(stderr, "redlock: %s\n", safe);
     }
 }
 

@@ -21,7 +21,7 @@ enum tool_exit {
 /* Has all messages from here on told as events, for programs. */
 void tool_speak_json(void);
 
-/* Prints "redlock: ..." on stderr, as one line, or the event "message". */
+/* Prints "redlock: ..." on stderr, as one line fit for a terminal, or the event "message". */
 void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Prints the message and, for people, where help is, and exits with TOOL_USAGE. */

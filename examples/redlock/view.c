@@ -2,23 +2,10 @@
 
 #include "duration.h"
 #include "paint.h"
+#include "plain.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
-
-/* Prints a key, which may have any bytes, so that a terminal is safe. */
-static void print_key(const char *key, size_t length) {
-    for (size_t i = 0; i < length; i++) {
-        unsigned char byte = (unsigned char)key[i];
-
-        if (isprint(byte)) {
-            putchar(byte);
-        } else {
-            printf("\\x%02x", byte);
-        }
-    }
-}
 
 static void print_holder(redlock_status status, const redlock_view *view) {
     char ttl[DURATION_TEXT];
@@ -38,7 +25,7 @@ static void print_holder(redlock_status status, const redlock_view *view) {
 }
 
 void view_line(const char *key, size_t length, redlock_status status, const redlock_view *view) {
-    print_key(key, length);
+    plain_print(stdout, key, length);
     fputs(": ", stdout);
     print_holder(status, view);
     if (view->fence != 0) {
