@@ -27,8 +27,17 @@ static uint64_t now_us(clockid_t clock) {
 /* ----------------------------------------------------------------------------- clock, round trip
  */
 
+/* Reads the answer of TIME: seconds since 1970, and microseconds. */
+static bool read_time(const redisReply *reply, uint64_t *time_us) {
+    uint64_t seconds = strtoull(direct_text(direct_element(reply, 0)), NULL, 10);
+
+    *time_us = seconds * 1000000 + strtoull(direct_text(direct_element(reply, 1)), NULL, 10);
+    return seconds > 0 && seconds <= UINT32_MAX;
+}
+
 /* Reads the server's clock, and keeps the reading with the shortest round trip. */
 static void read_clock(struct checkup *checkup, redisContext *context) {
+    uint64_t time_us;
     uint64_t sent = now_us(CLOCK_MONOTONIC);
     uint64_t wall = now_us(CLOCK_REALTIME);
     redisReply *reply = direct_ask(context, "TIME");
@@ -36,10 +45,9 @@ static void read_clock(struct checkup *checkup, redisContext *context) {
 
     if (reply != NULL && (checkup->round_trip_us == 0 || took < checkup->round_trip_us)) {
         checkup->round_trip_us = took > 0 ? took : 1;
-        if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
-            int64_t time_us = strtoll(reply->element[0]->str, NULL, 10) * 1000000 +
-                              strtoll(reply->element[1]->str, NULL, 10);
-            checkup->clock_offset_us = time_us - (int64_t)(wall + took / 2);
+        if (read_time(reply, &time_us)) {
+            checkup->clock_offset_us = (int64_t)(time_us - (wall + took / 2));
+            checkup->knows_clock = true;
         }
     }
     freeReplyObject(reply);
@@ -61,6 +69,9 @@ static void check_clock(struct checkup *checkup, struct findings *findings, redi
                  checkup->round_trip_us > NODE_TIMEOUT_US / 2
                      ? ": clients need a longer node_timeout_ms than its default"
                      : "");
+    if (!checkup->knows_clock) {
+        return;
+    }
     offset = checkup->clock_offset_us;
     if (llabs(offset) > CLOCK_MOST_US + (long long)checkup->round_trip_us) {
         findings_add(
@@ -124,8 +135,7 @@ static void check_uptime(const struct checkup *checkup, struct findings *finding
 
 static bool says(redisContext *context, const char *setting, const char *value) {
     redisReply *reply = direct_ask(context, "CONFIG GET %s", setting);
-    bool is_so = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-                 strcmp(reply->element[1]->str, value) == 0;
+    bool is_so = strcmp(direct_text(direct_element(reply, 1)), value) == 0;
 
     freeReplyObject(reply);
     return is_so;
@@ -198,51 +208,121 @@ static void check_info(struct checkup *checkup, struct findings *findings, redis
 /* ------------------------------------------------------------------------------------------------
  */
 
+/* Tells that the library could not work with the node at all, and why. */
 static void tell_unreachable(const struct checkup *checkup, struct findings *findings,
                              const char *why) {
+    static const struct {
+        const char *part; /* of the cause */
+        const char *name;
+        const char *fault;
+        const char *advice;
+    } causes[] = {
+        {DIRECT_SILENCE, "unreachable", "it takes connections and does not answer",
+         "is it stopped, or busy?"},
+        {DIRECT_NONSENSE, "unreachable", "it does not speak as Redis does",
+         "is another server at its address?"},
+        {"max number of clients", "no connections left", "it takes no more connections",
+         "raise maxclients, or end clients"},
+        {"DB index", "database", "it has no such database",
+         "name another in its URI, or raise databases"},
+        {"SELECT is not allowed", "cluster", "it has no such database",
+         "name servers that are no cluster"},
+    };
+
+    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+        if (strstr(why, causes[i].part) != NULL) {
+            findings_add(findings, FINDING_FAULT, causes[i].name, "%s: %.120s; %s", causes[i].fault,
+                         why, causes[i].advice);
+            return;
+        }
+    }
     if (nodes_is_refusal(why)) {
         findings_add(findings, FINDING_FAULT, "login",
-                     "it refuses the login: %s; check user and password in its URI", why);
+                     "it refuses the login: %.120s; check user and password in its URI", why);
     } else {
         findings_add(findings, FINDING_FAULT, "unreachable",
-                     "it cannot be reached: %s; is it running, is %s its address?", why,
+                     "it cannot be reached: %.120s; is it running, is %s its address?", why,
                      checkup->uri.host);
     }
 }
 
-/* Asks with a PING whether the node lets this user in at all. */
-static bool lets_in(struct checkup *checkup, struct findings *findings, redisContext *context) {
-    redisReply *reply = direct_ask(context, "PING");
-    bool is_in = reply != NULL &&
-                 (reply->type != REDIS_REPLY_ERROR || strncmp(reply->str, "NOPERM", 6) == 0);
-    bool is_busy = reply != NULL && strncmp(reply->str, "BUSY", 4) == 0;
+/* Returns whether the node lets this user in at all, by its answer to PING. */
+static bool lets_in(const struct checkup *checkup, struct findings *findings) {
+    const char *why = checkup->why;
 
-    if (is_busy) {
+    if (strncmp(why, "BUSY", 4) == 0) {
         findings_add(findings, FINDING_FAULT, "busy script",
                      "a script keeps it busy: SCRIPT KILL ends the script");
-    } else if (!is_in) {
-        tell_unreachable(checkup, findings, reply != NULL ? reply->str : context->errstr);
+        return false;
     }
-    freeReplyObject(reply);
-    return is_in;
+    /* INFO, which is answered then all the same, tells more. */
+    if (why[0] == '\0' || strncmp(why, "NOPERM", 6) == 0 || strncmp(why, "LOADING", 7) == 0 ||
+        strncmp(why, "MASTERDOWN", 10) == 0) {
+        return true;
+    }
+    tell_unreachable(checkup, findings, why);
+    return false;
 }
 
-void checkup_node(struct checkup *checkup, struct findings *findings) {
-    char why[200];
-    redisContext *context;
+/* Returns whether a text is a marker, as the library writes it: two times and a run. */
+static bool is_marker(const char *text) {
+    size_t first = strspn(text, "0123456789");
+    size_t last = text[first] == ':' ? strspn(text + first + 1, "0123456789") : 0;
+    const char *run = text + first + 1 + last;
 
+    return first > 0 && last > 0 && *run == ':' &&
+           run[1 + strspn(run + 1, "0123456789abcdefABCDEF")] == '\0';
+}
+
+static void ping(struct checkup *checkup) {
+    redisReply *reply = direct_ask(checkup->context, "PING");
+
+    if (strcmp(direct_text(reply), "PONG") != 0) {
+        snprintf(checkup->why, sizeof(checkup->why), "%s", direct_failure(checkup->context, reply));
+    }
+    freeReplyObject(reply);
+}
+
+static void read_marker(struct checkup *checkup) {
+    redisReply *reply = direct_ask(checkup->context, "GET " REDLOCK_MARKER_KEY);
+    const char *text = direct_text(reply);
+
+    checkup->has_odd_marker =
+        (reply != NULL && reply->type == REDIS_REPLY_STRING && !is_marker(text)) ||
+        strncmp(text, "WRONGTYPE", 9) == 0;
+    freeReplyObject(reply);
+}
+
+void checkup_begin(struct checkup *checkup) {
     if (checkup->uri.has_tls) {
         return; /* the library tells whether it can be reached */
     }
-    context = direct_connect(&checkup->uri, checkup->timeout_ms, why, sizeof(why));
-    if (context == NULL) {
-        tell_unreachable(checkup, findings, why);
+    checkup->context =
+        direct_connect(&checkup->uri, checkup->timeout_ms, checkup->why, sizeof(checkup->why));
+    if (checkup->context != NULL) {
+        ping(checkup);
+        read_marker(checkup);
+    }
+}
+
+void checkup_node(struct checkup *checkup, struct findings *findings) {
+    if (checkup->uri.has_tls) {
         return;
     }
-    if (lets_in(checkup, findings, context)) {
-        check_clock(checkup, findings, context);
-        check_info(checkup, findings, context);
-        rights_check(findings, context, checkup->prefix);
+    if (checkup->context == NULL) {
+        tell_unreachable(checkup, findings, checkup->why);
+        return;
     }
-    redisFree(context);
+    if (lets_in(checkup, findings)) {
+        check_clock(checkup, findings, checkup->context);
+        check_info(checkup, findings, checkup->context);
+        rights_check(findings, checkup->context, checkup->prefix);
+    }
+    if (checkup->has_odd_marker) {
+        findings_add(findings, FINDING_WARNING, "marker",
+                     "its key " REDLOCK_MARKER_KEY " had a value that is no marker, so that its "
+                     "memory counts as new: let nobody else write that key");
+    }
+    redisFree(checkup->context);
+    checkup->context = NULL;
 }

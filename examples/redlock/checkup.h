@@ -16,11 +16,18 @@ struct checkup {
     uint64_t timeout_ms;         /* patience with a silent node */
     uint64_t round_trip_us;      /* the shortest of some; 0: not reached */
     int64_t clock_offset_us;     /* clock of the server less ours */
+    bool has_odd_marker;         /* whether the marker was something else */
+    redisContext *context;       /* NULL: not connected */
+    char why[200];               /* cause of that, or why PING was refused; "": it was answered */
+    bool knows_clock;            /* whether the server has told its time */
     char version[32];            /* "" when it is not known */
     char run_id[CHECKUP_RUN_ID]; /* likewise */
 };
 
-/* Adds what it finds out. */
+/* Connects, and looks at the marker, which the library's client mends, and must come later. */
+void checkup_begin(struct checkup *checkup);
+
+/* Adds the findings, and disconnects. */
 void checkup_node(struct checkup *checkup, struct findings *findings);
 
 #endif

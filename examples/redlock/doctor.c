@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define PATIENCE_MS 1000
 #define PREFIX "redlock:"
@@ -40,17 +41,31 @@ static void add_trust(struct findings *findings, const redlock_node_info *info) 
     }
 }
 
+static bool is_local(const struct direct_uri *uri) {
+    return uri->port == 0 || strncmp(uri->host, "127.", 4) == 0 ||
+           strcasecmp(uri->host, "localhost") == 0 || strcmp(uri->host, "::1") == 0;
+}
+
 /* Tells logins that others may read on their way. */
 static void check_secrecy(struct findings *findings, const struct direct_uri *uri) {
-    bool is_local = uri->port == 0 || strncmp(uri->host, "127.", 4) == 0 ||
-                    strcmp(uri->host, "localhost") == 0 || strcmp(uri->host, "::1") == 0;
-
     if (uri->has_tls) {
         findings_add(findings, FINDING_GOOD, "TLS", "over TLS; its server is not asked questions");
-    } else if (uri->has_password && !is_local) {
+    } else if (uri->has_password && !is_local(uri)) {
         findings_add(findings, FINDING_WARNING, "no TLS",
                      "its password travels in clear text: use rediss://");
     }
+}
+
+static void begin_with_node(struct doctor *doctor, size_t index) {
+    struct checkup *checkup = &doctor->checkups[index];
+
+    *checkup = (struct checkup){
+        .prefix = doctor->asker.prefix != NULL ? doctor->asker.prefix : PREFIX,
+        .max_ttl_ms = doctor->asker.nodes.max_ttl_ms,
+        .timeout_ms = PATIENCE_MS,
+    };
+    direct_read_uri(&checkup->uri, doctor->asker.nodes.uris[index]);
+    checkup_begin(checkup);
 }
 
 static void look_at_node(struct doctor *doctor, size_t index) {
@@ -58,12 +73,6 @@ static void look_at_node(struct doctor *doctor, size_t index) {
     struct findings *findings = &doctor->findings;
 
     findings->node = index;
-    *checkup = (struct checkup){
-        .prefix = doctor->asker.prefix != NULL ? doctor->asker.prefix : PREFIX,
-        .max_ttl_ms = doctor->asker.nodes.max_ttl_ms,
-        .timeout_ms = PATIENCE_MS,
-    };
-    direct_read_uri(&checkup->uri, doctor->asker.nodes.uris[index]);
     checkup_node(checkup, findings);
     check_secrecy(findings, &checkup->uri);
     for (size_t i = 0; i < index; i++) {
@@ -84,20 +93,38 @@ static void look_at_node(struct doctor *doctor, size_t index) {
 /* ------------------------------------------------------------------------------------ all of them
  */
 
-static void check_hosts(struct doctor *doctor) {
-    size_t count = doctor->asker.nodes.count;
+static bool is_same_host(const struct direct_uri *one, const struct direct_uri *other) {
+    return (is_local(one) && is_local(other)) || strcasecmp(one->host, other->host) == 0;
+}
 
-    for (size_t i = 0; i < count; i++) {
-        for (size_t j = 0; j < i; j++) {
-            const struct direct_uri *one = &doctor->checkups[j].uri;
-            const struct direct_uri *other = &doctor->checkups[i].uri;
+/* Lists the nodes from `first` on that are on its host. Returns their number; 0: told before. */
+static size_t list_host(const struct doctor *doctor, size_t first, char *list, size_t size) {
+    const struct direct_uri *uri = &doctor->checkups[first].uri;
+    size_t count = 0;
+    size_t length = 0;
 
-            if (strcmp(one->host, other->host) == 0 || (one->port == 0 && other->port == 0)) {
-                findings_add(&doctor->findings, FINDING_WARNING, "shared host",
-                             "%s and %s are on one host, and fail together: use a host for each",
-                             doctor->infos[j].node, doctor->infos[i].node);
-                return; /* one pair makes the point */
+    for (size_t i = 0; i < doctor->asker.nodes.count; i++) {
+        if (is_same_host(uri, &doctor->checkups[i].uri)) {
+            if (i < first) {
+                return 0;
             }
+            if (length < size) {
+                length += (size_t)snprintf(list + length, size - length, "%s%s",
+                                           count == 0 ? "" : ", ", doctor->infos[i].node);
+            }
+            count++;
+        }
+    }
+    return count;
+}
+
+static void check_hosts(struct doctor *doctor) {
+    char list[FINDING_TEXT - 128];
+
+    for (size_t i = 0; i < doctor->asker.nodes.count; i++) {
+        if (list_host(doctor, i, list, sizeof(list)) > 1) {
+            findings_add(&doctor->findings, FINDING_WARNING, "shared host",
+                         "%s are on one host, and fail together: use a host for each", list);
         }
     }
 }
@@ -166,6 +193,10 @@ int doctor_main(int argc, char **argv) {
 
     if (asker_read(&doctor.asker, argc, argv, ASKER_PREFIX) != argc) {
         tool_usage("doctor: there are no arguments but options");
+    }
+    nodes_check(&doctor.asker.nodes);
+    for (size_t i = 0; i < doctor.asker.nodes.count; i++) {
+        begin_with_node(&doctor, i);
     }
     asker_connect(&doctor.asker);
     redlock_client_nodes(doctor.asker.client, doctor.infos, REDLOCK_MAX_NODES);

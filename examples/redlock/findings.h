@@ -15,12 +15,13 @@ enum finding_grade {
 /* Number of the node in findings about all nodes together. */
 #define FINDING_SET REDLOCK_MAX_NODES
 #define FINDINGS_MOST 1024
+#define FINDING_TEXT 1024
 
 struct finding {
     size_t node;
     enum finding_grade grade;
-    const char *name; /* short and stable, for programs: "replica" */
-    char text[240];   /* a sentence for people, with advice */
+    const char *name;        /* short and stable, for programs: "replica" */
+    char text[FINDING_TEXT]; /* a sentence for people, with advice */
 };
 
 struct findings {
@@ -29,7 +30,10 @@ struct findings {
     size_t node; /* that is being looked at, or FINDING_SET */
 };
 
-/* Adds a finding about the node that is being looked at; more than FINDINGS_MOST are dropped. */
+/*
+ * Adds a finding about the node that is being looked at, once: a finding that is there already,
+ * with the same text, is left out. More than FINDINGS_MOST are dropped.
+ */
 void findings_add(struct findings *findings, enum finding_grade grade, const char *name,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 

@@ -43,6 +43,10 @@ static void unsubscribe(redisContext *context) {
     freeReplyObject(direct_ask(context, "UNSUBSCRIBE redlock:doctor"));
 }
 
+static bool is_vital(const struct right *right) {
+    return strcmp(right->feature, "locks") == 0;
+}
+
 /* Tells an error that is no matter of rights, but in the way of locks. Only SET shows most. */
 static void tell_error(struct findings *findings, const struct right *right, const char *error) {
     static const struct {
@@ -74,12 +78,20 @@ static void tell_error(struct findings *findings, const struct right *right, con
     }
 }
 
-static void tell_missing(struct findings *findings, const struct right *right, const char *error) {
-    bool is_vital = strcmp(right->feature, "locks") == 0;
-    bool is_key = strstr(error, "key") != NULL && right->name[0] != '~';
-    bool is_channel = strstr(error, "channel") != NULL;
+/* A command that is unknown, or renamed, is no matter of rights. */
+static void tell_unknown(struct findings *findings, const struct right *right) {
+    findings_add(findings, is_vital(right) ? FINDING_FAULT : FINDING_WARNING, "unknown command",
+                 "it does not know the command %.*s, which %s need%s: end its rename-command",
+                 (int)strcspn(right->format, " "), right->format, right->feature,
+                 strcmp(right->feature, "waiting in line") == 0 ? "s" : "");
+}
 
-    findings_add(findings, is_vital ? FINDING_FAULT : FINDING_WARNING, "right",
+static void tell_missing(struct findings *findings, const struct right *right, const char *error) {
+    bool is_command = strstr(error, "' command") != NULL;
+    bool is_key = !is_command && strstr(error, "key") != NULL && right->name[0] != '~';
+    bool is_channel = !is_command && strstr(error, "channel") != NULL;
+
+    findings_add(findings, is_vital(right) ? FINDING_FAULT : FINDING_WARNING, "right",
                  "for %s its user lacks the right %s: ACL SETUSER <user> %s", right->feature,
                  is_channel ? "&redlock:*"
                  : is_key   ? "to the keys"
@@ -96,8 +108,9 @@ static bool check(struct findings *findings, redisContext *context, const struct
     bool is_refusal = reply != NULL && reply->type == REDIS_REPLY_ERROR;
     bool goes_on = reply != NULL;
 
-    if (is_refusal && (strncmp(reply->str, "NOPERM", 6) == 0 ||
-                       strncmp(reply->str, "ERR unknown command", 19) == 0)) {
+    if (is_refusal && strncmp(reply->str, "ERR unknown command", 19) == 0) {
+        tell_unknown(findings, right);
+    } else if (is_refusal && strncmp(reply->str, "NOPERM", 6) == 0) {
         tell_missing(findings, right, reply->str);
     } else if (is_refusal && strncmp(reply->str, "NOSCRIPT", 8) != 0) {
         tell_error(findings, right, reply->str);

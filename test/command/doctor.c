@@ -3,9 +3,12 @@
  * the other four are a quorum.
  */
 #include "fake_clock.h"
+#include "oddity.h"
 #include "rig.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,9 +112,38 @@ static void set_it_ahead(struct rig *rig) {
     assert_non_null(rig->masters);
 }
 
+/* Starts the masters again, with arguments for all. */
+static void start_again(struct rig *rig, const char *const *arguments) {
+    masters_finish(rig->masters);
+    rig->masters = masters_start(RIG_MASTERS, arguments);
+    assert_non_null(rig->masters);
+}
+
+static void rename_a_command(struct rig *rig) {
+    start_again(rig, (const char *const[]){"--rename-command", "EVALSHA", "", NULL});
+}
+
+/* Takes the only connection of the first master, until the test's process ends. */
+static void fill_its_connections(struct rig *rig) {
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                  .sin_port = htons((uint16_t)masters_port(rig->masters, 0))};
+    int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    static const char command[] = "CONFIG SET maxclients 1\r\n";
+    char answer[4];
+
+    assert_true(connection >= 0);
+    assert_int_equal(connect(connection, (const struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(write(connection, command, strlen(command)), strlen(command));
+    assert_int_equal(recv(connection, answer, 3, MSG_WAITALL), 3);
+    assert_memory_equal(answer, "+OK", 3);
+}
+
 static const struct ill ills[] = {
     {.title = "it is down", .named = "\"unreachable\"", .plant = kill_it},
-    {.title = "it hangs", .named = "\"unreachable\"", .plant = stop_it},
+    {.title = "it hangs",
+     .named = "it takes connections and does not answer: no answer in time",
+     .plant = stop_it},
     {.title = "its name is unknown", .named = "\"unreachable\"", .uri = "redis://host.invalid"},
     {.title = "it is a replica", .named = "\"replica\"", .plant = make_it_a_replica},
     {.title = "it wants a login",
@@ -121,6 +154,26 @@ static const struct ill ills[] = {
      .commands = {"CONFIG SET requirepass secret"},
      .uri = "redis://:wrong@%s"},
     {.title = "the user is unknown", .named = "\"login\"", .uri = "redis://nobody:wrong@%s"},
+    {.title = "it has no such database",
+     .named = "\"database\"",
+     .uri = "redis://%s/99?durable=yes"},
+    {.title = "it takes no more connections",
+     .named = "raise maxclients, or end clients",
+     .plant = fill_its_connections},
+    {.title = "it does not know a command",
+     .named = "it does not know the command EVALSHA, which locks need",
+     .code = NO_QUORUM,
+     .plant = rename_a_command},
+    {.title = "its marker is none",
+     .named = "\"marker\"",
+     .commands = {"SET redlock:marker rubbish"}},
+    {.title = "its marker is a list",
+     .named = "\"marker\"",
+     .commands = {"RPUSH redlock:marker rubbish"}},
+    {.title = "a user is called as keys are",
+     .named = "lacks the right +set:",
+     .commands = {"ACL SETUSER monkey on >secret ~* &* +@all -set"},
+     .uri = "redis://monkey:secret@%s"},
     {.title = "no right to SET", .named = "right +set", .commands = {"ACL SETUSER default -set"}},
     {.title = "no right to scripts",
      .named = "right +eval:",
@@ -168,6 +221,7 @@ static const struct ill ills[] = {
 };
 
 #define ILL_COUNT (sizeof(ills) / sizeof(ills[0]))
+#define OTHERS 6
 
 /* Writes the list of nodes. */
 static void list_nodes(const struct rig *rig, const struct ill *ill, char list[LIST_SIZE]) {
@@ -183,7 +237,8 @@ static void list_nodes(const struct rig *rig, const struct ill *ill, char list[L
             const char *at = strstr(ill->uri, "%s");
             int before = at != NULL ? (int)(at - ill->uri) : (int)strlen(ill->uri);
 
-            snprintf(uri, sizeof(uri), "%.*s%s", before, ill->uri, at != NULL ? address : "");
+            snprintf(uri, sizeof(uri), "%.*s%s%s", before, ill->uri, at != NULL ? address : "",
+                     at != NULL ? at + strlen("%s") : "");
         }
         length +=
             (size_t)snprintf(list + length, LIST_SIZE - length, "%s%s", i == 0 ? "" : ",", uri);
@@ -247,18 +302,105 @@ static void health_is_told(void **state) {
     assert_false(rig_has_said(rig, "\033"));
 }
 
+/* Returns how often the output has a text. */
+static size_t count(const struct rig *rig, const char *text) {
+    char *output = rig_output(rig);
+    size_t count = 0;
+
+    for (const char *found = output; (found = strstr(found, text)) != NULL; found++) {
+        count++;
+    }
+    free(output);
+    return count;
+}
+
+/* One missing right, which many commands need, is told once for each feature. */
+static void a_right_is_told_once(void **state) {
+    struct rig *rig = *state;
+
+    free(masters_query(rig->masters, 0, "ACL SETUSER default resetkeys ~redlock:waiting"));
+    assert_int_equal(RIG_RUN(rig, "doctor"), 0);
+    assert_int_equal(count(rig, "for locks its user lacks the right to the keys"), 1);
+    assert_int_equal(count(rig, "for readers and writers its user lacks"), 1);
+    assert_int_equal(count(rig, "for waiting in line its user lacks"), 1);
+}
+
+/* All nodes of a host are named, under whichever name of it. */
+static void a_host_is_told_once(void **state) {
+    struct rig *rig = *state;
+    char list[LIST_SIZE];
+    char text[LIST_SIZE];
+
+    snprintf(list, sizeof(list), "%s,redis://localhost:%d,%s", masters_uri(rig->masters, 0),
+             masters_port(rig->masters, 1), masters_unix_uri(rig->masters, 2));
+    snprintf(text, sizeof(text), "%s, localhost:%d, %s are on one host",
+             masters_address(rig->masters, 0), masters_port(rig->masters, 1),
+             masters_unix_uri(rig->masters, 2) + strlen("unix://"));
+    RIG_RUN(rig, "doctor", "-n", list);
+    assert_int_equal(count(rig, " on one host"), 1);
+    assert_true(rig_has_said(rig, text));
+}
+
+/* Asks a server of another kind in each way. */
+static void ask_all(struct rig *rig, const char *answer) {
+    struct oddity oddity = oddity_start(answer);
+    char uri[64];
+
+    snprintf(uri, sizeof(uri), "redis://127.0.0.1:%d", oddity.port);
+    assert_int_equal(RIG_RUN(rig, "doctor", "-n", uri), NO_QUORUM);
+    assert_int_equal(RIG_RUN(rig, "list", "-n", uri), NO_QUORUM);
+    assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes", "-n", uri), 1);
+    strcat(uri, "/1");
+    assert_int_equal(RIG_RUN(rig, "doctor", "-n", uri), NO_QUORUM);
+    oddity_end(&oddity);
+}
+
+static void odd_answers_are_no_harm(void **state) {
+    static const char *const answers[] = {":1\r\n",
+                                          "$-1\r\n",
+                                          "+PONG\r\n",
+                                          "+OK\r\n",
+                                          "*0\r\n",
+                                          "*2\r\n:1\r\n:2\r\n",
+                                          "*2\r\n$1\r\n1\r\n*1\r\n:1\r\n"};
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        ask_all(rig, answers[i]);
+    }
+    assert_true(rig_has_said(rig, "it does not speak as Redis does"));
+}
+
+/* Escape sequences of a server do nothing to a terminal. */
+static void errors_are_fit_for_terminals(void **state) {
+    struct rig *rig = *state;
+    char *output;
+
+    ask_all(rig, "-ERR \033]0;pwned\007\377\r\n");
+    assert_true(rig_has_said(rig, "ERR \\x1b]0;pwned\\x07\\xff"));
+    output = rig_output(rig);
+    for (const char *at = output; *at != '\0'; at++) {
+        assert_true(*at == '\n' || (*at >= ' ' && *at <= '~'));
+    }
+    free(output);
+}
+
 int main(void) {
-    struct CMUnitTest tests[ILL_COUNT + 2] = {
+    struct CMUnitTest tests[ILL_COUNT + OTHERS] = {
         cmocka_unit_test_setup_teardown(a_twin_is_named, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(health_is_told, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_right_is_told_once, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_host_is_told_once, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(odd_answers_are_no_harm, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(errors_are_fit_for_terminals, rig_set_up, rig_tear_down),
     };
 
     for (size_t i = 0; i < ILL_COUNT; i++) {
-        tests[i + 2] = (struct CMUnitTest){.name = ills[i].title,
-                                           .test_func = an_ill_is_named,
-                                           .setup_func = set_up_ill,
-                                           .teardown_func = rig_tear_down,
-                                           .initial_state = (void *)(uintptr_t)&ills[i]};
+        tests[i + OTHERS] = (struct CMUnitTest){.name = ills[i].title,
+                                                .test_func = an_ill_is_named,
+                                                .setup_func = set_up_ill,
+                                                .teardown_func = rig_tear_down,
+                                                .initial_state = (void *)(uintptr_t)&ills[i]};
     }
     return cmocka_run_group_tests_name("doctor", tests, NULL, NULL);
 }

@@ -1,0 +1,16 @@
+/* A server of another kind: gives each command the same answer, in a process of its own. */
+#ifndef REDLOCK_TEST_COMMAND_ODDITY_H
+#define REDLOCK_TEST_COMMAND_ODDITY_H
+
+#include <sys/types.h>
+
+struct oddity {
+    pid_t pid;
+    int port;
+};
+
+/* Starts the server; it ends with this process at the latest. `answer` is RESP. */
+struct oddity oddity_start(const char *answer);
+void oddity_end(const struct oddity *oddity);
+
+#endif
