@@ -430,9 +430,15 @@ REDLOCK_EXPORT void redlock_client_drain(redlock_client *client, redlock_drained
  */
 REDLOCK_EXPORT const char *redlock_client_error(const redlock_client *client);
 
-/* State of one node, as the client knows it now. */
+/*
+ * State of one node, as the client knows it now. The node's name is alike in logs, traces, reports,
+ * views and statistics: its URI without scheme, login and durability, "127.0.0.1:6379",
+ * "127.0.0.1:6379/2" with a database other than 0, "/path", "/path?db=2". Two nodes of a client
+ * have two names. A name has printable ASCII only: other bytes of a path, and spaces, quotes and
+ * '\', '%', '?', '#', '@', stand as %XX.
+ */
 typedef struct redlock_node_info {
-    const char *node;      /* "127.0.0.1:6379" or "/path": lives as long as the client */
+    const char *node;      /* the name: lives as long as the client */
     bool connected;        /* whether commands are sent to the node */
     const char *reason;    /* cause when not connected, or ""; valid until the loop runs again */
     uint32_t commands;     /* number of commands sent and not answered yet */

@@ -191,22 +191,13 @@ static void print_value(const struct page *page, const struct metric *metric, co
 }
 
 /*
- * Adds a label behind others of `length` bytes, its value escaped, and cut off where it is too
- * long. Returns the length of all.
+ * Adds a label behind others of `length` bytes. The value needs no escapes: names of nodes (see
+ * redlock_node_info) and of the series above have no quote, backslash or end of line. Returns the
+ * length of all.
  */
 static size_t add_label(char *labels, size_t length, const char *name, const char *value) {
-    const size_t most = LABELS_MAX_LENGTH - strlen("\\x\"") - 1;
-    length += (size_t)snprintf(labels + length, LABELS_MAX_LENGTH - length, "%s%s=\"",
-                               length > 0 ? "," : "", name);
-    for (; *value != '\0' && length < most; value++) {
-        if (*value == '"' || *value == '\\') {
-            labels[length++] = '\\';
-        }
-        labels[length++] = *value;
-    }
-    labels[length++] = '"';
-    labels[length] = '\0';
-    return length;
+    return length + (size_t)snprintf(labels + length, LABELS_MAX_LENGTH - length, "%s%s=\"%s\"",
+                                     length > 0 ? "," : "", name, value);
 }
 
 /* Writes all series of a metric; `node` is NULL where the struct is the client's. */

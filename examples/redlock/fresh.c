@@ -31,7 +31,7 @@
 struct candidate {
     redisContext *context; /* NULL: it cannot be asked */
     char why[WHY_SIZE];    /* cause for a refusal; "" */
-    char name[272];        /* "host:port" */
+    const char *name;      /* of the node */
     char run_id[48];
     int64_t uptime_ms;
 };
@@ -61,11 +61,6 @@ static void look(struct candidate *candidate, const char *text) {
     char role[32] = "";
 
     direct_read_uri(&uri, text);
-    if (uri.port != 0) {
-        snprintf(candidate->name, sizeof(candidate->name), "%s:%d", uri.host, uri.port);
-    } else {
-        snprintf(candidate->name, sizeof(candidate->name), "%s", uri.host);
-    }
     candidate->context = direct_connect(&uri, PATIENCE_MS, candidate->why, sizeof(candidate->why));
     if (candidate->context == NULL) {
         return;
@@ -166,6 +161,7 @@ int nodes_main(int argc, char **argv) {
     for (size_t i = 0; i < asker.nodes.count; i++) {
         struct candidate *candidate = &candidates[i];
 
+        candidate->name = asker.nodes.names[i];
         look(candidate, asker.nodes.uris[i]);
         if (candidate->why[0] == '\0') {
             mark(candidate);

@@ -115,7 +115,7 @@ static void write_pattern(char *pattern, size_t size, const char *prefix) {
 }
 
 /* Reads all names of a node. Returns whether it has answered to the end. */
-static bool scan(struct list *list, redisContext *context, const char *prefix) {
+static bool scan(struct list *list, redisContext *context, const char *node, const char *prefix) {
     char pattern[1024];
     char cursor[32] = "0";
     bool goes_on = true;
@@ -127,7 +127,7 @@ static bool scan(struct list *list, redisContext *context, const char *prefix) {
         const redisReply *keys = direct_element(page, 1);
 
         if (keys == NULL || keys->type != REDIS_REPLY_ARRAY) {
-            tool_say("list: %s", direct_failure(context, page));
+            tool_say("list: %s: %s", node, direct_failure(context, page));
             freeReplyObject(page);
             return false;
         }
@@ -139,18 +139,18 @@ static bool scan(struct list *list, redisContext *context, const char *prefix) {
     return true;
 }
 
-static void scan_node(struct list *list, const char *text, const char *prefix) {
+static void scan_node(struct list *list, size_t node, const char *prefix) {
     struct direct_uri uri;
     char why[200];
     redisContext *context;
 
-    direct_read_uri(&uri, text);
+    direct_read_uri(&uri, list->asker.nodes.uris[node]);
     context = direct_connect(&uri, PATIENCE_MS, why, sizeof(why));
     if (context == NULL) {
-        tool_say("list: %s:%d: %s", uri.host, uri.port, why);
+        tool_say("list: %s: %s", list->asker.nodes.names[node], why);
         return;
     }
-    list->answered += scan(list, context, prefix);
+    list->answered += scan(list, context, list->asker.nodes.names[node], prefix);
     redisFree(context);
 }
 
@@ -215,7 +215,7 @@ int list_main(int argc, char **argv) {
     }
     nodes_check(&list.asker.nodes);
     for (size_t i = 0; i < list.asker.nodes.count; i++) {
-        scan_node(&list, list.asker.nodes.uris[i], first < argc ? argv[first] : "");
+        scan_node(&list, i, first < argc ? argv[first] : "");
     }
     sort(&list);
     asker_connect(&list.asker);

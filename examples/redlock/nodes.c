@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,10 +127,16 @@ static void on_checked(void *arg) {
     event_base_loopbreak(arg);
 }
 
-void nodes_check(const struct nodes *nodes) {
+void nodes_check(struct nodes *nodes) {
     struct event_base *base = nodes_loop();
+    redlock_client *client = nodes_connect(nodes, base, NULL);
+    redlock_node_info infos[REDLOCK_MAX_NODES];
 
-    redlock_client_close(nodes_connect(nodes, base, NULL), on_checked, base);
+    redlock_client_nodes(client, infos, REDLOCK_MAX_NODES);
+    for (size_t i = 0; i < nodes->count; i++) {
+        snprintf(nodes->names[i], sizeof(nodes->names[i]), "%s", infos[i].node);
+    }
+    redlock_client_close(client, on_checked, base);
     event_base_dispatch(base);
     event_base_free(base);
 }

@@ -10,8 +10,12 @@
 
 struct event_base;
 
+/* Room for the name of a node. */
+#define NODES_NAME 344
+
 struct nodes {
     const char *uris[REDLOCK_MAX_NODES];
+    char names[REDLOCK_MAX_NODES][NODES_NAME]; /* as in redlock_node_info; see nodes_check */
     size_t count;
     uint64_t max_ttl_ms; /* options of the client */
     uint64_t node_timeout_ms;
@@ -53,9 +57,9 @@ redlock_client *nodes_connect(const struct nodes *nodes, struct event_base *base
 /*
  * Has the library check the URIs, and exits as nodes_connect does: what is asked directly, by
  * direct_connect, must not begin with a URI that is wrong, of which a part of the password could be
- * taken for the host.
+ * taken for the host. Fills in the nodes' names.
  */
-void nodes_check(const struct nodes *nodes);
+void nodes_check(struct nodes *nodes);
 
 /* Makes an event loop with precise timers, or exits. */
 struct event_base *nodes_loop(void);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -287,13 +288,36 @@ redlock_status uri_parse(const char *text, const char *where, char *storage, str
                   : parse_unix(&parser, authority, path, uri);
 }
 
+/* Writes a path as a URI has it: bytes that a name or a URI may not have stand as %XX. */
+static size_t write_path(const char *path, char *name) {
+    static const char digits[] = "0123456789ABCDEF";
+    size_t length = 0;
+    for (; *path != '\0'; path++) {
+        unsigned char byte = (unsigned char)*path;
+        if (byte > ' ' && byte <= '~' && strchr("\"#%?@\\", byte) == NULL) {
+            name[length++] = *path;
+        } else {
+            name[length++] = '%';
+            name[length++] = digits[byte >> 4];
+            name[length++] = digits[byte & 15];
+        }
+    }
+    name[length] = '\0';
+    return length;
+}
+
 void uri_name(const struct uri *uri, char name[URI_NAME_MAX]) {
+    size_t length;
     if (uri->path != NULL) {
-        snprintf(name, URI_NAME_MAX, "%s", uri->path);
+        length = write_path(uri->path, name);
     } else if (strchr(uri->host, ':') != NULL) {
-        snprintf(name, URI_NAME_MAX, "[%s]:%u", uri->host, uri->port);
+        length = (size_t)snprintf(name, URI_NAME_MAX, "[%s]:%u", uri->host, uri->port);
     } else {
-        snprintf(name, URI_NAME_MAX, "%s:%u", uri->host, uri->port);
+        length = (size_t)snprintf(name, URI_NAME_MAX, "%s:%u", uri->host, uri->port);
+    }
+    if (uri->db != 0) {
+        snprintf(name + length, URI_NAME_MAX - length, "%s%" PRIu32,
+                 uri->path != NULL ? "?db=" : "/", uri->db);
     }
 }
 

@@ -41,9 +41,13 @@ bool uri_is_same_server(const struct uri *a, const struct uri *b);
 bool uri_is_same_login(const struct uri *a, const struct uri *b);
 
 /* The longest name that uri_name writes, with the NUL. */
-#define URI_NAME_MAX 300
+#define URI_NAME_MAX 344
 
-/* Writes the node's name in logs and reports: "10.0.0.1:6379", "[::1]:6379", "/run/redis.sock". */
+/*
+ * Writes the node's name in logs, reports and statistics, the URI without scheme, login and
+ * durability: "10.0.0.1:6379", "[::1]:6379/2", "/run/redis.sock", "/run/redis.sock?db=2". Names of
+ * two servers or databases differ, and consist of printable ASCII without quotes and backslashes.
+ */
 void uri_name(const struct uri *uri, char name[URI_NAME_MAX]);
 
 #endif

@@ -266,6 +266,24 @@ static void keys_elsewhere_are_seen(void **state) {
     assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes", "-n", uri), 1);
 }
 
+/* Two databases of a server, and sockets, have names of their own. */
+static void nodes_are_told_apart(void **state) {
+    struct rig *rig = *state;
+    char list[512];
+    char text[256];
+
+    snprintf(list, sizeof(list), "%s/1,%s/2,unix:///no/socket?db=3", masters_uri(rig->masters, 0),
+             masters_uri(rig->masters, 0));
+    assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes", "-n", list), 1);
+    for (int db = 1; db <= 2; db++) {
+        snprintf(text, sizeof(text), "%s/%d: ", masters_address(rig->masters, 0), db);
+        assert_true(rig_has_said(rig, text));
+    }
+    assert_true(rig_has_said(rig, "/no/socket?db=3: not marked: "));
+    assert_int_equal(RIG_RUN(rig, "list", "-n", list), 0);
+    assert_true(rig_has_said(rig, "redlock: list: /no/socket?db=3: "));
+}
+
 /* Masters of `dev` count at once, and end with it. */
 static void masters_for_a_moment(void **state) {
     struct rig *rig = *state;
@@ -323,6 +341,7 @@ int main(void) {
         TEST(passwords_may_be_long),
         TEST(nodes_stand_on_lines),
         TEST(keys_elsewhere_are_seen),
+        TEST(nodes_are_told_apart),
     };
 
     return cmocka_run_group_tests_name("looks", tests, NULL, NULL);

@@ -421,6 +421,39 @@ static void the_text_is_sound(void **state) {
     }
 }
 
+/* Nodes that one URI part tells apart have series of their own; odd bytes of a path break nothing.
+ */
+static void names_of_nodes_are_sound(void **state) {
+    static const char *const names[] = {
+        "127.0.0.1:1",     "127.0.0.1:1/1",        "[::1]:1/1",
+        "/no/a%0Ab%22%5C", "/no/a%0Ab%22%5C?db=1", "/no/a%0Ab%22%5C%3Fdb=1"};
+    static const char *const uris[] = {"redis://127.0.0.1:1/0",
+                                       "redis://:secret@127.0.0.1:1/1",
+                                       "redis://[::1]:1/1",
+                                       "unix:///no/a%0Ab%22%5C",
+                                       "unix://u:secret@/no/a%0Ab%22%5C?db=1",
+                                       "unix:///no/a%0Ab%22%5C%3Fdb=1"};
+    struct fixture *f = *state;
+    redlock_options options = REDLOCK_OPTIONS_INIT;
+    redlock_client *client;
+    static struct exposition text;
+
+    options.nodes = uris;
+    options.node_count = sizeof(uris) / sizeof(uris[0]);
+    client = create_client(f, &options);
+    at_finish(f, exposition_finish, &text);
+    assert_int_equal(redlock_stats_write(client, exposition_add, &text), REDLOCK_OK);
+    exposition_check(&text);
+    assert_null(strstr(text.bytes, "secret"));
+    for (size_t i = 0; i < options.node_count; i++) {
+        char series[200];
+
+        assert_string_equal(node_info(client, i).node, names[i]);
+        snprintf(series, sizeof(series), "redlock_node_connected{node=\"%s\"}", names[i]);
+        assert_true(exposition_value(&text, series) == 0);
+    }
+}
+
 /* Asks Prometheus' own checker, where the machine has one. */
 static void promtool_agrees(void **state) {
     struct fixture *f = *state;
@@ -455,6 +488,7 @@ int main(void) {
         ON_FIVE_MASTERS(structs_of_other_sizes_are_filled_in),
         ON_FIVE_MASTERS(wrong_arguments_are_refused),
         ON_FIVE_MASTERS(the_text_is_sound),
+        ON_FIVE_MASTERS(names_of_nodes_are_sound),
         ON_FIVE_MASTERS(promtool_agrees),
     };
 

@@ -61,18 +61,20 @@ static void test_hosts(void **state) {
         {"redis://a-b_c.example.com:1",
          {.host = "a-b_c.example.com", .port = 1},
          "a-b_c.example.com:1"},
-        {"redis://h:65535/15", {.host = "h", .port = 65535, .db = 15}, "h:65535"},
+        {"redis://h:65535/15", {.host = "h", .port = 65535, .db = 15}, "h:65535/15"},
         {"redis://h:00080", {.host = "h", .port = 80}, "h:80"},
-        {"redis://h/2147483647", {.host = "h", .port = 6379, .db = 2147483647}, "h:6379"},
+        {"redis://h/2147483647",
+         {.host = "h", .port = 6379, .db = 2147483647},
+         "h:6379/2147483647"},
         {"rediss://h", {.host = "h", .port = 6379, .is_tls = true}, "h:6379"},
         {"rediss://[::1]:7000/2",
          {.host = "::1", .port = 7000, .db = 2, .is_tls = true},
-         "[::1]:7000"},
+         "[::1]:7000/2"},
         {"redis://%6Co%63alhost", {.host = "localhost", .port = 6379}, "localhost:6379"},
         {"redis://[::1]", {.host = "::1", .port = 6379}, "[::1]:6379"},
         {"redis://[2001:DB8::7]:7000/2",
          {.host = "2001:DB8::7", .port = 7000, .db = 2},
-         "[2001:DB8::7]:7000"},
+         "[2001:DB8::7]:7000/2"},
         {"redis://[::ffff:10.0.0.1]/",
          {.host = "::ffff:10.0.0.1", .port = 6379},
          "[::ffff:10.0.0.1]:6379"},
@@ -88,7 +90,7 @@ static void test_logins(void **state) {
         {"redis://:pw@h", {.host = "h", .port = 6379, .password = "pw"}, "h:6379"},
         {"redis://u:pw@h:1/2",
          {.host = "h", .port = 1, .user = "u", .password = "pw", .db = 2},
-         "h:1"},
+         "h:1/2"},
         {"redis://u:pw@[::1]:1",
          {.host = "::1", .port = 1, .user = "u", .password = "pw"},
          "[::1]:1"},
@@ -109,19 +111,25 @@ static void test_sockets(void **state) {
         {"unix:///run/redis.sock", {.path = "/run/redis.sock"}, "/run/redis.sock"},
         {"unix:///r?db=0", {.path = "/r"}, "/r"},
         {"unix:///r?durable=yes", {.path = "/r", .is_durable = true}, "/r"},
-        {"unix:///r?db=2&durable=yes", {.path = "/r", .db = 2, .is_durable = true}, "/r"},
-        {"unix:///r?durable=no&db=2", {.path = "/r", .db = 2}, "/r"},
+        {"unix:///r?db=2&durable=yes", {.path = "/r", .db = 2, .is_durable = true}, "/r?db=2"},
+        {"unix:///r?durable=no&db=2", {.path = "/r", .db = 2}, "/r?db=2"},
         {"redis://h?durable=yes", {.host = "h", .port = 6379, .is_durable = true}, "h:6379"},
         {"redis://h/3?durable=yes",
          {.host = "h", .port = 6379, .db = 3, .is_durable = true},
-         "h:6379"},
+         "h:6379/3"},
         {"redis://u:p@h:7/?durable=no",
          {.host = "h", .port = 7, .user = "u", .password = "p"},
          "h:7"},
-        {"unix:///run/redis.sock?db=7", {.path = "/run/redis.sock", .db = 7}, "/run/redis.sock"},
-        {"unix:///a%20b%3Fc", {.path = "/a b?c"}, "/a b?c"},
+        {"unix:///run/redis.sock?db=7",
+         {.path = "/run/redis.sock", .db = 7},
+         "/run/redis.sock?db=7"},
+        {"unix:///a%20b%3Fc", {.path = "/a b?c"}, "/a%20b%3Fc"},
+        {"unix:///r%3fdb=2", {.path = "/r?db=2"}, "/r%3Fdb=2"},
+        {"unix:///%22%5c%25%40%0a%7f%ff", {.path = "/\"\\%@\n\177\377"}, "/%22%5C%25%40%0A%7F%FF"},
         {"unix://:pw@/r", {.path = "/r", .password = "pw"}, "/r"},
-        {"unix://u:p%40w@/r?db=3", {.path = "/r", .user = "u", .password = "p@w", .db = 3}, "/r"},
+        {"unix://u:p%40w@/r?db=3",
+         {.path = "/r", .user = "u", .password = "p@w", .db = 3},
+         "/r?db=3"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         check_good(&rows[i]);
@@ -170,6 +178,14 @@ static void test_the_longest_name_fits(void **state) {
     uri_name(&uri, name);
     assert_int_equal(strlen(name), 255 + 2 + 6);
     assert_string_equal(name + 255, ":]:65535");
+    static char path[8 + 3 * 106 + 32] = "unix:///";
+    for (int i = 0; i < 106; i++) {
+        strcat(path, "%FF");
+    }
+    strcat(path, "?db=2147483647");
+    assert_int_equal(uri_parse(path, WHERE, storage, &uri, &error), REDLOCK_OK);
+    uri_name(&uri, name);
+    assert_string_equal(name, path + strlen("unix://"));
 }
 
 /* Invalid URIs, and a part of the message. */
