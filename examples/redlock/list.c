@@ -1,6 +1,10 @@
 /*
  * `redlock list`: the locks whose names begin with a prefix. Each node is asked for names by SCAN,
  * and then the library for each name. Locks come and go meanwhile: the list is a snapshot.
+ *
+ * A key is taken for a lock when its value is one of this library. Locks of other makes have values
+ * of any kind, as strings with an expiry in a cache have. Theirs are keys that have an expiry, and
+ * the same value at a quorum of the nodes: caches of independent masters are not alike.
  */
 #include "asker.h"
 #include "direct.h"
@@ -27,6 +31,7 @@ struct name {
 struct list {
     struct asker asker;
     struct json json;
+    redisContext *contexts[REDLOCK_MAX_NODES]; /* NULL: not reached */
     struct name names[ROOM];
     size_t count;
     size_t answered;         /* number of nodes that have told their names */
@@ -35,8 +40,8 @@ struct list {
     int code;
 };
 
-/* Returns whether a value is that of a lock: a token, with an owner or without, or the readers'. */
-static bool is_lock(const redisReply *value) {
+/* Returns whether a value is this library's: a token, with an owner or without, or the readers'. */
+static bool is_ours(const redisReply *value) {
     return value != NULL && value->type == REDIS_REPLY_STRING &&
            (strcmp(value->str, REDLOCK_SHARED_VALUE) == 0 ||
             (strspn(value->str, "0123456789abcdef") == TOKEN_LENGTH &&
@@ -86,19 +91,121 @@ static void add(struct list *list, const redisReply *key) {
     list->count++;
 }
 
-/* Keeps those of the names whose values are those of locks. */
-static void take_page(struct list *list, redisContext *context, const redisReply *keys) {
-    for (size_t i = 0; i < keys->elements; i++) {
-        redisAppendCommand(context, "GET %b", keys->element[i]->str, keys->element[i]->len);
-    }
-    for (size_t i = 0; i < keys->elements; i++) {
-        redisReply *value = direct_next(context);
+/* Asks for each of some keys by a command of no other argument. Returns the replies. */
+static redisReply **ask_each(redisContext *context, const char *command, redisReply *const *keys,
+                             size_t count) {
+    redisReply **replies = calloc(count + 1, sizeof(*replies));
 
-        if (is_lock(value)) {
-            add(list, keys->element[i]);
-        }
-        freeReplyObject(value);
+    if (replies == NULL) {
+        tool_refused("memory");
     }
+    for (size_t i = 0; i < count; i++) {
+        redisAppendCommandArgv(context, 2, (const char *[]){command, keys[i]->str},
+                               (const size_t[]){strlen(command), keys[i]->len});
+    }
+    for (size_t i = 0; i < count; i++) {
+        replies[i] = direct_next(context);
+    }
+    return replies;
+}
+
+static void free_each(redisReply **replies, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        freeReplyObject(replies[i]);
+    }
+    free(replies);
+}
+
+static bool is_string(const redisReply *reply) {
+    return reply != NULL && reply->type == REDIS_REPLY_STRING;
+}
+
+static bool is_same(const redisReply *one, const redisReply *other) {
+    return is_string(one) && is_string(other) && one->len == other->len &&
+           memcmp(one->str, other->str, one->len) == 0;
+}
+
+/* Keeps the keys that have an expiry, with their values. Returns their number. */
+static size_t keep_expiring(redisContext *context, redisReply **keys, redisReply **values,
+                            size_t count) {
+    redisReply **expiries = ask_each(context, "PTTL", keys, count);
+    size_t kept = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (expiries[i] != NULL && expiries[i]->type == REDIS_REPLY_INTEGER &&
+            expiries[i]->integer > 0) {
+            keys[kept] = keys[i];
+            values[kept++] = values[i];
+        }
+    }
+    free_each(expiries, count);
+    return kept;
+}
+
+/* Adds those of some keys of a node, with strange values, that are locks of other makes. */
+static void take_strange(struct list *list, size_t node, redisReply **keys, redisReply **values,
+                         size_t count) {
+    size_t kept = keep_expiring(list->contexts[node], keys, values, count);
+    size_t *nodes = calloc(kept + 1, sizeof(*nodes));
+
+    if (nodes == NULL) {
+        tool_refused("memory");
+    }
+    for (size_t i = 0; kept > 0 && i < list->asker.nodes.count; i++) {
+        if (list->contexts[i] != NULL) {
+            redisReply **others = ask_each(list->contexts[i], "GET", keys, kept);
+
+            for (size_t j = 0; j < kept; j++) {
+                nodes[j] += is_same(values[j], others[j]);
+            }
+            free_each(others, kept);
+        }
+    }
+    for (size_t i = 0; i < kept; i++) {
+        if (nodes[i] >= nodes_quorum(&list->asker.nodes)) {
+            add(list, keys[i]);
+        }
+    }
+    free(nodes);
+}
+
+/* Adds those of some keys of a node that are locks. */
+static void take_keys(struct list *list, size_t node, redisReply **keys, size_t count) {
+    redisReply **values = ask_each(list->contexts[node], "GET", keys, count);
+    redisReply **strange = calloc(count + 1, sizeof(*strange));
+    size_t strange_count = 0;
+
+    if (strange == NULL) {
+        tool_refused("memory");
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (is_ours(values[i])) {
+            add(list, keys[i]);
+        } else if (is_string(values[i])) {
+            keys[strange_count] = keys[i];
+            strange[strange_count++] = values[i];
+        }
+    }
+    take_strange(list, node, keys, strange, strange_count);
+    free(strange);
+    free_each(values, count);
+}
+
+/* Adds the locks of a page of keys, as SCAN tells them. */
+static void take_page(struct list *list, size_t node, const redisReply *page) {
+    redisReply **keys = calloc(page->elements + 1, sizeof(*keys));
+    size_t count = 0;
+
+    if (keys == NULL) {
+        tool_refused("memory");
+    }
+    for (size_t i = 0; i < page->elements; i++) {
+        if (is_string(page->element[i])) {
+            keys[count++] = page->element[i];
+        }
+    }
+    take_keys(list, node, keys, count);
+    free(keys);
 }
 
 /* Writes a pattern of SCAN for names that begin with the prefix. */
@@ -115,7 +222,8 @@ static void write_pattern(char *pattern, size_t size, const char *prefix) {
 }
 
 /* Reads all names of a node. Returns whether it has answered to the end. */
-static bool scan(struct list *list, redisContext *context, const char *node, const char *prefix) {
+static bool scan(struct list *list, size_t node, const char *prefix) {
+    redisContext *context = list->contexts[node];
     char pattern[1024];
     char cursor[32] = "0";
     bool goes_on = true;
@@ -123,15 +231,14 @@ static bool scan(struct list *list, redisContext *context, const char *node, con
     write_pattern(pattern, sizeof(pattern), prefix);
     while (goes_on) {
         redisReply *page = direct_ask(context, "SCAN %s MATCH %s COUNT 1000", cursor, pattern);
-
         const redisReply *keys = direct_element(page, 1);
 
         if (keys == NULL || keys->type != REDIS_REPLY_ARRAY) {
-            tool_say("list: %s: %s", node, direct_failure(context, page));
+            tool_say("list: %s: %s", list->asker.nodes.names[node], direct_failure(context, page));
             freeReplyObject(page);
             return false;
         }
-        take_page(list, context, keys);
+        take_page(list, node, keys);
         snprintf(cursor, sizeof(cursor), "%s", direct_text(direct_element(page, 0)));
         goes_on = strtoull(cursor, NULL, 10) != 0;
         freeReplyObject(page);
@@ -139,19 +246,31 @@ static bool scan(struct list *list, redisContext *context, const char *node, con
     return true;
 }
 
-static void scan_node(struct list *list, size_t node, const char *prefix) {
+static void connect_to(struct list *list, size_t node) {
     struct direct_uri uri;
     char why[200];
-    redisContext *context;
 
     direct_read_uri(&uri, list->asker.nodes.uris[node]);
-    context = direct_connect(&uri, PATIENCE_MS, why, sizeof(why));
-    if (context == NULL) {
+    list->contexts[node] = direct_connect(&uri, PATIENCE_MS, why, sizeof(why));
+    if (list->contexts[node] == NULL) {
         tool_say("list: %s: %s", list->asker.nodes.names[node], why);
-        return;
     }
-    list->answered += scan(list, context, list->asker.nodes.names[node], prefix);
-    redisFree(context);
+}
+
+static void scan_all(struct list *list, const char *prefix) {
+    size_t count = list->asker.nodes.count;
+
+    for (size_t i = 0; i < count; i++) {
+        connect_to(list, i);
+    }
+    for (size_t i = 0; i < count; i++) {
+        list->answered += list->contexts[i] != NULL && scan(list, i, prefix);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (list->contexts[i] != NULL) {
+            redisFree(list->contexts[i]);
+        }
+    }
 }
 
 /* Tells a lock; one that has ended meanwhile is left out. */
@@ -214,9 +333,7 @@ int list_main(int argc, char **argv) {
         tool_usage("list: one prefix, or none");
     }
     nodes_check(&list.asker.nodes);
-    for (size_t i = 0; i < list.asker.nodes.count; i++) {
-        scan_node(&list, i, first < argc ? argv[first] : "");
-    }
+    scan_all(&list, first < argc ? argv[first] : "");
     sort(&list);
     asker_connect(&list.asker);
     tell(&list);

@@ -96,6 +96,33 @@ static void locks_are_listed(void **state) {
     }
 }
 
+/* Locks of other makes are told from caches by the same value at a quorum, with an expiry. */
+static void locks_of_other_makes_are_listed(void **state) {
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < RIG_MASTERS; i++) {
+        const char *of_most = i < 3 ? "9f1c6a52-7f6e-4b0c-9d0a-5b1f0e3c2d4b" : "other";
+        int of_few = i < 2 ? 0 : (int)i;
+
+        free(masters_query(rig->masters, i, "SET uuid %s PX 600000", of_most));
+        free(masters_query(rig->masters, i, "SET base64 %s PX 600000", "q83v/+A="));
+        free(masters_query(rig->masters, i, "SET bytes %b PX 600000", "\0\1\377", (size_t)3));
+        free(masters_query(rig->masters, i, "SET cached %d PX 600000", of_few));
+        free(masters_query(rig->masters, i, "SET page number%d PX 600000", (int)i));
+        free(masters_query(rig->masters, i, "SET setting same"));
+        free(masters_query(rig->masters, i, "HSET hash field value"));
+    }
+    free(masters_query(rig->masters, 4, "DEL base64"));
+    assert_int_equal(RIG_RUN(rig, "list"), 0);
+    assert_true(rig_has_said(rig, "uuid: held by"));
+    assert_true(rig_has_said(rig, "base64: held by"));
+    assert_true(rig_has_said(rig, "bytes: held by"));
+    assert_false(rig_has_said(rig, "cached"));
+    assert_false(rig_has_said(rig, "page"));
+    assert_false(rig_has_said(rig, "setting"));
+    assert_false(rig_has_said(rig, "hash"));
+}
+
 /* Names the nodes without "?durable=yes". */
 static void name_plain_nodes(struct rig *rig) {
     char list[RIG_MASTERS * 96] = "";
@@ -330,6 +357,7 @@ int main(void) {
         TEST(too_few_nodes_tell_nothing),
         TEST(changes_are_told),
         TEST(locks_are_listed),
+        TEST(locks_of_other_makes_are_listed),
         TEST(new_masters_are_marked),
         TEST(nobody_is_marked_unasked),
         TEST(masters_for_a_moment),
