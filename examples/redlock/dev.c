@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define COUNT 5
@@ -30,6 +31,8 @@ struct dev {
     bool is_json;
     bool is_ready;
     unsigned looks;
+    bool has_ended[REDLOCK_MAX_NODES]; /* masters whose end was told */
+    size_t ended;
 };
 
 /* Ends by exit(), which ends the masters. */
@@ -38,6 +41,39 @@ static void on_end(evutil_socket_t signal_number, short what, void *arg) {
     (void)what;
     (void)arg;
     exit(TOOL_OK);
+}
+
+/* Tells the end of a master, which nothing but this process would notice at once. */
+static void tell_end(struct dev *dev, size_t index, const siginfo_t *about) {
+    size_t count = masters_count(dev->masters);
+
+    dev->has_ended[index] = true;
+    dev->ended++;
+    tool_say("dev: the master at %s has ended, %s %d; %zu of %zu run",
+             masters_address(dev->masters, index),
+             about->si_code == CLD_EXITED ? "with code" : "by signal", about->si_status,
+             count - dev->ended, count);
+    if (dev->ended == count) {
+        exit(TOOL_FAILED);
+    }
+}
+
+/* Looks which masters have ended, and leaves their status for masters_finish. */
+static void on_child(evutil_socket_t signal_number, short what, void *arg) {
+    struct dev *dev = arg;
+
+    (void)signal_number;
+    (void)what;
+    for (size_t i = 0; i < masters_count(dev->masters); i++) {
+        siginfo_t about = {0};
+
+        if (!dev->has_ended[i] &&
+            waitid(P_PID, (id_t)masters_pid(dev->masters, i), &about,
+                   WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            about.si_pid != 0) {
+            tell_end(dev, i, &about);
+        }
+    }
 }
 
 /* Ends when nobody can read the output any more. */
@@ -144,8 +180,8 @@ static size_t read_arguments(struct dev *dev, int argc, char **argv) {
     return count;
 }
 
-static void end_on(struct dev *dev, int signal_number) {
-    struct event *event = evsignal_new(dev->base, signal_number, on_end, NULL);
+static void act_on(struct dev *dev, int signal_number, event_callback_fn act) {
+    struct event *event = evsignal_new(dev->base, signal_number, act, dev);
 
     if (event == NULL || event_add(event, NULL) != 0) {
         tool_say("cannot make an event");
@@ -160,9 +196,9 @@ int dev_main(int argc, char **argv) {
     size_t count = read_arguments(&dev, argc, argv);
 
     dev.base = nodes_loop();
-    end_on(&dev, SIGINT);
-    end_on(&dev, SIGTERM);
-    end_on(&dev, SIGHUP);
+    act_on(&dev, SIGINT, on_end);
+    act_on(&dev, SIGTERM, on_end);
+    act_on(&dev, SIGHUP, on_end);
     signal(SIGPIPE, SIG_IGN); /* exit() has masters to end */
     dev.masters = masters_start(count, NULL);
     if (dev.masters == NULL) {
@@ -170,6 +206,8 @@ int dev_main(int argc, char **argv) {
                  "REDLOCK_SERVER names another program)");
         return TOOL_SYSTEM;
     }
+    act_on(&dev, SIGCHLD, on_child);
+    on_child(SIGCHLD, 0, &dev); /* one may have ended before */
     list_nodes(&dev, &nodes);
     dev.client = nodes_connect(&nodes, dev.base, NULL);
     dev.look = event_new(dev.base, -1, EV_PERSIST, on_look, &dev);

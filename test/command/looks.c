@@ -334,6 +334,33 @@ static void masters_for_a_moment(void **state) {
     assert_int_equal(RIG_RUN(rig, "dev", "none"), 64);
 }
 
+/* Reads the two children of `dev`. */
+static void read_masters(pid_t dev, int pids[2]) {
+    char path[64];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", (long)dev, (long)dev);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d %d", &pids[0], &pids[1]), 2);
+    fclose(file);
+}
+
+static void the_end_of_a_master_is_told(void **state) {
+    struct rig *rig = *state;
+    int pids[2];
+
+    rig_start(rig, "dev", "2", NULL);
+    rig_wait_for_text(rig, "durable=yes'\n");
+    read_masters(rig->pid, pids);
+    kill(pids[1], SIGTERM);
+    rig_wait_for_text(rig, " has ended, with code 0; 1 of 2 run\n");
+    assert_true(rig_has_said(rig, "redlock: dev: the master at 127.0.0.1:"));
+    kill(pids[0], SIGKILL);
+    assert_int_equal(rig_wait(rig), 1);
+    assert_true(rig_has_said(rig, " has ended, by signal 9; 0 of 2 run\n"));
+}
+
 /* A password may be long, as those of clouds are, and is then no other. */
 static void passwords_may_be_long(void **state) {
     struct rig *rig = *state;
@@ -361,6 +388,7 @@ int main(void) {
         TEST(new_masters_are_marked),
         TEST(nobody_is_marked_unasked),
         TEST(masters_for_a_moment),
+        TEST(the_end_of_a_master_is_told),
         TEST(output_is_written_or_failed),
         TEST(names_of_no_locks_are_skipped),
         TEST(each_lock_counts_once),
