@@ -13,6 +13,7 @@
 #include "tool.h"
 #include "view.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #define TOKEN_LENGTH 40
 #define NAMES_MOST 10000
 #define ROOM (2 * NAMES_MOST) /* for names of which other nodes have told before */
+#define PAGES_MOST (1L << 22) /* of a node: those of four billion keys */
 
 struct name {
     char *bytes;
@@ -221,29 +223,46 @@ static void write_pattern(char *pattern, size_t size, const char *prefix) {
     snprintf(pattern + length, size - length, "*");
 }
 
+/*
+ * Reads a page of a node's names, and moves the cursor, to 0 at the end. Returns whether the answer
+ * makes sense: a cursor that stays where it is would be asked for without end.
+ */
+static bool read_page(struct list *list, size_t node, const char *pattern, uint64_t *cursor) {
+    redisContext *context = list->contexts[node];
+    redisReply *page =
+        direct_ask(context, "SCAN %llu MATCH %s COUNT 1000", (unsigned long long)*cursor, pattern);
+    const redisReply *keys = direct_element(page, 1);
+    uint64_t next = strtoull(direct_text(direct_element(page, 0)), NULL, 10);
+    bool is_good =
+        keys != NULL && keys->type == REDIS_REPLY_ARRAY && (next == 0 || next != *cursor);
+
+    if (is_good) {
+        take_page(list, node, keys);
+        *cursor = next;
+    } else {
+        tool_say("list: %s: %s", list->asker.nodes.names[node], direct_failure(context, page));
+    }
+    freeReplyObject(page);
+    return is_good;
+}
+
 /* Reads all names of a node. Returns whether it has answered to the end. */
 static bool scan(struct list *list, size_t node, const char *prefix) {
-    redisContext *context = list->contexts[node];
     char pattern[1024];
-    char cursor[32] = "0";
-    bool goes_on = true;
+    uint64_t cursor = 0;
 
     write_pattern(pattern, sizeof(pattern), prefix);
-    while (goes_on) {
-        redisReply *page = direct_ask(context, "SCAN %s MATCH %s COUNT 1000", cursor, pattern);
-        const redisReply *keys = direct_element(page, 1);
-
-        if (keys == NULL || keys->type != REDIS_REPLY_ARRAY) {
-            tool_say("list: %s: %s", list->asker.nodes.names[node], direct_failure(context, page));
-            freeReplyObject(page);
+    for (long pages = 0; pages < PAGES_MOST; pages++) {
+        if (!read_page(list, node, pattern, &cursor)) {
             return false;
         }
-        take_page(list, node, keys);
-        snprintf(cursor, sizeof(cursor), "%s", direct_text(direct_element(page, 0)));
-        goes_on = strtoull(cursor, NULL, 10) != 0;
-        freeReplyObject(page);
+        if (cursor == 0) {
+            return true;
+        }
     }
-    return true;
+    tool_say("list: %s: its keys have no end after %ld pages", list->asker.nodes.names[node],
+             PAGES_MOST);
+    return false;
 }
 
 static void connect_to(struct list *list, size_t node) {

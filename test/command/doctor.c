@@ -221,7 +221,7 @@ static const struct ill ills[] = {
 };
 
 #define ILL_COUNT (sizeof(ills) / sizeof(ills[0]))
-#define OTHERS 6
+#define OTHERS 7
 
 /* Writes the list of nodes. */
 static void list_nodes(const struct rig *rig, const struct ill *ill, char list[LIST_SIZE]) {
@@ -371,6 +371,20 @@ static void odd_answers_are_no_harm(void **state) {
     assert_true(rig_has_said(rig, "it does not speak as Redis does"));
 }
 
+/* A server whose cursor stays where it is is not asked for ever. */
+static void a_scan_without_end_is_left(void **state) {
+    struct rig *rig = *state;
+    struct oddity oddity = oddity_start("*2\r\n$1\r\n1\r\n*0\r\n");
+    char uri[64];
+    char text[96];
+
+    snprintf(uri, sizeof(uri), "redis://127.0.0.1:%d", oddity.port);
+    snprintf(text, sizeof(text), "list: 127.0.0.1:%d: its answer makes no sense", oddity.port);
+    assert_int_equal(RIG_RUN(rig, "list", "-n", uri), NO_QUORUM);
+    assert_true(rig_has_said(rig, text));
+    oddity_end(&oddity);
+}
+
 /* Escape sequences of a server do nothing to a terminal. */
 static void errors_are_fit_for_terminals(void **state) {
     struct rig *rig = *state;
@@ -392,6 +406,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_right_is_told_once, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(a_host_is_told_once, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(odd_answers_are_no_harm, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_scan_without_end_is_left, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(errors_are_fit_for_terminals, rig_set_up, rig_tear_down),
     };
 
