@@ -1080,7 +1080,7 @@ typedef struct redlock_stats {
     uint64_t extended;          /* extensions that ended with REDLOCK_OK */
     uint64_t extensions_failed; /* extensions that ended with any other status */
 
-    /* Releases, as their `on_released` was told, or would have been. */
+    /* Releases, as their `on_released` was told, or would have been: counted just before. */
     uint64_t released;           /* REDLOCK_OK */
     uint64_t released_gone;      /* REDLOCK_ELOST */
     uint64_t released_no_quorum; /* REDLOCK_ENOQUORUM */

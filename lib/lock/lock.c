@@ -497,7 +497,7 @@ static redlock_lock *part(redlock_lock *lock) {
     const struct context *context = lock->locks->context;
     struct lease_update update;
     if (!context->is_closing && next_of(lock, clock_now()) != NULL) {
-        news_call(lock, &lock->on_ended, REDLOCK_OK);
+        news_tell_release(lock, REDLOCK_OK);
     }
     enum lease_state before = lock->lease.state;
     uint64_t now = clock_now();

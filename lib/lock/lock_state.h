@@ -94,6 +94,7 @@ struct redlock_lock {
     uint8_t place;        /* enum lock_place */
     bool is_closed : 1;   /* closed by its client */
     bool is_parting : 1;  /* released, and to be handed over in the lock's next turn */
+    bool is_told : 1;     /* the end of the release was told */
     bool has_waited : 1;  /* in line, or for the next try */
     bool was_renewed : 1; /* without a flight: the latest round was a renewal */
 };

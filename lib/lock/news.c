@@ -37,7 +37,8 @@ static bool take(redlock_lock *lock, enum lease_news news) {
     return is_due;
 }
 
-void news_call(redlock_lock *lock, struct lock_callback *callback, redlock_status status) {
+/* Calls back the application, unless it gave no callback, and forgets the callback before. */
+static void call_back(redlock_lock *lock, struct lock_callback *callback, redlock_status status) {
     const struct lock_callback due = *callback;
     *callback = (struct lock_callback){0}; /* the callback may ask for the next */
     if (due.call != NULL) {
@@ -58,12 +59,19 @@ static redlock_status fresh_extension(const redlock_lock *lock) {
     return is_over ? REDLOCK_EEXPIRED : (redlock_status)lock->done;
 }
 
+void news_tell_release(redlock_lock *lock, redlock_status status) {
+    lock->is_told = true;
+    counts_end(&lock->locks->counts.released, status);
+    EMIT_TOLD(lock, lock_released, .status = status);
+    call_back(lock, &lock->on_ended, status);
+}
+
 bool news_tell(redlock_lock *lock) {
     if (take(lock, LEASE_EXTENDED)) {
         redlock_status status = fresh_extension(lock);
         counts_end(&lock->locks->counts.extended, status);
         EMIT_TOLD(lock, lock_extended, .status = status);
-        news_call(lock, &lock->on_done, status);
+        call_back(lock, &lock->on_done, status);
     }
     if (take(lock, LEASE_ACQUIRED)) {
         const struct lease *lease = &lock->lease;
@@ -71,7 +79,7 @@ bool news_tell(redlock_lock *lock) {
         counts_acquired(&lock->locks->counts, lease, status, lock->has_waited);
         EMIT_TOLD(lock, lock_acquired, .status = status, .tries = lease->tries,
                   .waited = nanos_sub(lease->told_at, lease->begun_at));
-        news_call(lock, &lock->on_done, status);
+        call_back(lock, &lock->on_done, status);
         if (status != REDLOCK_OK) {
             return true;
         }
@@ -81,12 +89,12 @@ bool news_tell(redlock_lock *lock) {
     }
     if (take(lock, LEASE_LOSS)) {
         EMIT_TOLD(lock, lock_lost, .status = (redlock_status)lock->ended);
-        news_call(lock, &lock->on_ended, (redlock_status)lock->ended);
+        call_back(lock, &lock->on_ended, (redlock_status)lock->ended);
     }
     if (take(lock, LEASE_RELEASED)) {
-        counts_end(&lock->locks->counts.released, (redlock_status)lock->ended);
-        EMIT_TOLD(lock, lock_released, .status = (redlock_status)lock->ended);
-        news_call(lock, &lock->on_ended, (redlock_status)lock->ended);
+        if (!lock->is_told) {
+            news_tell_release(lock, (redlock_status)lock->ended);
+        }
         return true;
     }
     return false;

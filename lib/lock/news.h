@@ -17,7 +17,10 @@ void news_note(redlock_lock *lock, const struct lease_update *update);
  */
 bool news_tell(redlock_lock *lock);
 
-/* Calls back the application, unless it gave no callback, and forgets the callback before. */
-void news_call(redlock_lock *lock, struct lock_callback *callback, redlock_status status);
+/*
+ * Counts the end of a release, emits its event and calls the application. news_tell does so where
+ * nobody has before: the release of a lock that is handed over is told ahead of its end.
+ */
+void news_tell_release(redlock_lock *lock, redlock_status status);
 
 #endif

@@ -317,6 +317,57 @@ static void waits_are_counted(void **state) {
     assert_sound(two);
 }
 
+/* The end of a release, as its callback sees it. */
+struct told {
+    const redlock_client *client;
+    uint64_t released; /* the counter */
+    bool is_over;
+};
+
+static void on_told(redlock_lock *lock, redlock_status status, void *arg) {
+    struct told *told = arg;
+
+    (void)lock;
+    assert_int_equal(status, REDLOCK_OK);
+    told->released = stats_of(told->client).released;
+    told->is_over = true;
+}
+
+static bool is_told(void *arg) {
+    const struct told *told = arg;
+
+    return told->is_over;
+}
+
+/* Releases, and returns the counter of releases in the callback. */
+static uint64_t released_when_told(struct fixture *f, const redlock_client *client,
+                                   redlock_lock *lock) {
+    struct told told = {.client = client};
+
+    assert_int_equal(redlock_release(lock, on_told, &told), REDLOCK_OK);
+    run_until(f, is_told, &told, "the release is told");
+    return told.released;
+}
+
+/* A release is counted before it is told, and once, whether the lock is handed over or not. */
+static void releases_are_counted_when_told(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = waiting_request(KEY);
+    struct call *first = begin_acquire(f, client, &request);
+    struct call *next = begin_acquire(f, client, &request);
+
+    assert_int_equal(await(f, first), REDLOCK_OK);
+    assert_int_equal(released_when_told(f, client, first->lock), 1);
+    assert_int_equal(await(f, next), REDLOCK_OK);
+    assert_int_equal(stats_of(client).handovers, 1);
+    assert_int_equal(stats_of(client).released, 1);
+    assert_int_equal(released_when_told(f, client, next->lock), 2);
+    wait_all_answered(f, client);
+    assert_int_equal(stats_of(client).released, 2);
+    assert_sound(client);
+}
+
 #define CLIENTS 4
 #define TURNS 20
 
@@ -484,6 +535,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_failed_renewal_is_counted),
         ON_FIVE_MASTERS(late_votes_and_debts_are_counted),
         ON_FIVE_MASTERS(waits_are_counted),
+        ON_FIVE_MASTERS(releases_are_counted_when_told),
         ON_FIVE_MASTERS(a_load_adds_up),
         ON_FIVE_MASTERS(structs_of_other_sizes_are_filled_in),
         ON_FIVE_MASTERS(wrong_arguments_are_refused),
