@@ -99,23 +99,25 @@ static char *append_login(char *out, const struct uri *uri) {
     return out;
 }
 
-/* Checks that a text written from the parsed parts is parsed into equal parts. */
+/* Checks that a name is fit for logs and for labels of statistics. */
+static void check_name(const char *name) {
+    for (; *name != '\0'; name++) {
+        CHECK(*name > ' ' && *name <= '~' && *name != '"' && *name != '\\');
+    }
+}
+
+/* Checks that a text of the login and the name is parsed into equal parts. */
 static void check_round_trip(const struct uri *uri) {
     static char text[4 * URI_MAX];
     char name[URI_NAME_MAX];
     char *out = text;
     uri_name(uri, name);
     CHECK(strlen(name) > 0 && strlen(name) < URI_NAME_MAX - 1);
+    CHECK(uri->path == NULL || name[0] == '/');
+    check_name(name);
     out += sprintf(out, "%s://", uri->path != NULL ? "unix" : uri->is_tls ? "rediss" : "redis");
     out = append_login(out, uri);
-    if (uri->path != NULL) {
-        CHECK(strcmp(name, uri->path) == 0 && name[0] == '/');
-        *out++ = '/';
-        out = append_escaped(out, name + 1);
-        sprintf(out, "?db=%u", uri->db);
-    } else {
-        sprintf(out, "%s/%u", name, uri->db);
-    }
+    sprintf(out, "%s", name);
     if (strlen(text) > URI_MAX) {
         return; /* the escapes have made it too long */
     }
