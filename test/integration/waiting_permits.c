@@ -32,7 +32,7 @@ static redlock_request permit_request(uint32_t permits) {
 static redlock_lock *hold_permit(struct fixture *f, uint32_t permits) {
     redlock_request request = permit_request(permits);
 
-    return hold_for(f, connect_client(f), &request);
+    return hold_for_waiters(f, connect_client(f), &request);
 }
 
 /* ---------------------------------------------------------------------------------- the line */

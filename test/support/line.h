@@ -13,6 +13,13 @@ redlock_request waiting_request(const char *key);
 /* Returns such a request of a mode, for one of so many permits; 0: for the key itself. */
 redlock_request waiting_request_of(const char *key, redlock_mode mode, uint32_t permits);
 
+/*
+ * Holds a lock as hold_for does, whose release gives the key to waiters alone: of 128 releases, by
+ * the last digits of their tokens, one leaves it to anybody for a while.
+ */
+redlock_lock *hold_for_waiters(struct fixture *f, redlock_client *client,
+                               const redlock_request *request);
+
 /* Runs the loop until each master has so many waiters in the key's queue. */
 void wait_in_line(struct fixture *f, const char *key, long long length);
 
