@@ -8,6 +8,7 @@
 
 #include "outage.h"
 
+#include <redlock.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,7 @@ struct held_settings {
     uint64_t busy_ms;  /* time for which the application keeps the loop busy, once; 0: none */
     size_t stop;       /* number of masters to stop; 0: none */
     bool fenced;
+    redlock_fanout fanout;
 };
 
 struct held_result {

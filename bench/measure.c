@@ -202,6 +202,7 @@ static struct load *create_load(struct measure *measure) {
         .keys = settings->keys,
         .fenced = settings->fenced,
         .mode = settings->mode,
+        .fanout = settings->fanout,
         .cycles = measure->cycles,
     };
 

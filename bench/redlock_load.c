@@ -49,6 +49,7 @@ static struct load *create(const struct load_settings *settings) {
 
     load->prefix_length = (size_t)(strrchr(load->slots[0].key, ':') + 1 - load->slots[0].key);
     options.node_timeout_ms = NODE_TIMEOUT_MS;
+    options.fanout = settings->fanout;
     if (options.max_ttl_ms < settings->ttl_ms) {
         options.max_ttl_ms = settings->ttl_ms;
     }

@@ -165,6 +165,28 @@ typedef enum redlock_handover {
 } redlock_handover;
 
 /*
+ * How many nodes are asked for a lock.
+ *
+ * With QUORUM, a lock of any kind but a permit that is asked for without waiting in line (wait_ms
+ * is 0, or retries is set) is asked of a quorum of the nodes alone: of five masters two have no
+ * work with it. The nodes are spread over the keys, and the same for all clients whose lists have
+ * the same URIs in any order. The others are asked as well as soon as one of those cannot complete
+ * the quorum: it fails, is not trusted, or is slower than is usual for it, by its latest answers.
+ * (Most denials come from a whole quorum, and end the try.) A lock is renewed and released at the
+ * nodes that were asked; when one of them fails, the others are given the key, and asked from then
+ * on. While the list of nodes changes, all are asked.
+ *
+ * Exclusion does not depend on it: a lock takes the grants of a quorum of all nodes either way. But
+ * a lock that just a quorum has is told to be lost by redlock_release, REDLOCK_ELOST, as soon as one
+ * of these nodes has lost the key, and REDLOCK_ENOQUORUM when one of them cannot be reached: it is
+ * ALL that has nodes to spare.
+ */
+typedef enum redlock_fanout {
+    REDLOCK_FANOUT_ALL,   /* all of them, at once */
+    REDLOCK_FANOUT_QUORUM /* a quorum of them, the others only if that fails */
+} redlock_fanout;
+
+/*
  * The checks that decide whether a node's votes count. A node is only as good as its memory: a node
  * that has forgotten a lock grants it again. Therefore a node's grants do not count (its vote is
  * REDLOCK_VOTE_UNTRUSTED) for max_ttl_ms after one of these events:
@@ -335,6 +357,8 @@ typedef struct redlock_options {
      */
     redlock_trace_cb *trace;
     void *trace_arg;
+
+    redlock_fanout fanout; /* REDLOCK_FANOUT_ALL */
 } redlock_options;
 
 /*
@@ -365,7 +389,7 @@ typedef struct redlock_options {
             REDLOCK_OPTION(close_timeout_ms, 5000),                                                \
             REDLOCK_OPTION(handover, REDLOCK_HANDOVER_PUSH),                                       \
             REDLOCK_OPTION(max_local_handoffs, 64), REDLOCK_OPTION(trace, NULL),                   \
-            REDLOCK_OPTION(trace_arg, NULL)                                                        \
+            REDLOCK_OPTION(trace_arg, NULL), REDLOCK_OPTION(fanout, REDLOCK_FANOUT_ALL)            \
     }
 
 /*
@@ -959,7 +983,8 @@ static inline bool redlock_gate_admit(redlock_gate *gate, uint64_t fence) {
 
 /* One node's answer in the last round of a lock. */
 typedef enum redlock_vote {
-    REDLOCK_VOTE_NONE,        /* no answer yet when the others had already decided */
+    REDLOCK_VOTE_NONE,        /* no answer yet when the others had already decided, or not asked
+                                 (redlock_fanout) */
     REDLOCK_VOTE_GRANTED,     /* done */
     REDLOCK_VOTE_DENIED,      /* the key is held by another; for a reader also: others wait */
     REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string; or the counter

@@ -161,7 +161,7 @@ void hold_renewal_failed(struct lease *lease, uint64_t now) {
  */
 static bool wait_on(struct lease *lease, const struct round *round, uint64_t now) {
     if (!lease_is_watchdog_renewing(lease) || round->verdict != ROUND_OPEN ||
-        !round_needs_silent(round)) {
+        lease_spare(lease) != 0 || !round_needs_silent(round)) {
         return false;
     }
     uint64_t left = nanos_sub(round->useless_at, now);
@@ -205,6 +205,23 @@ void hold_hurry(struct lease *lease, const struct round *round, uint32_t up, uin
     }
 }
 
+/*
+ * Gives the key to the nodes that were left out, and renews at once: the quorum of nodes that was
+ * asked has failed. Returns false if there are none, or it is too late.
+ */
+static bool widen(struct lease *lease, const struct round *round, uint64_t now,
+                  struct lease_update *update) {
+    uint32_t spare = lease_spare(lease);
+    bool may_renew = lease->extending || plan_renewal(lease, now) != NANOS_NEVER;
+    if (spare == 0 || !may_renew || now >= lease->holding.lost_at) {
+        return false;
+    }
+    top_up(lease, spare, lease->holding.validity_end, now, update);
+    renew(lease, now, update);
+    update->ttl = round->ttl;
+    return true;
+}
+
 void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
                   struct lease_update *update) {
     assert(round->kind == ROUND_RENEW);
@@ -216,6 +233,9 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
     }
     if (round->verdict == ROUND_GONE) {
         lose(lease, REDLOCK_ELOST, update);
+        return;
+    }
+    if (round->verdict == ROUND_NO && widen(lease, round, now, update)) {
         return;
     }
     if (round->verdict == ROUND_YES && lease_leaves_validity(lease, end, now)) {

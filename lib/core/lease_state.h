@@ -75,6 +75,7 @@ struct lease_terms {
     uint32_t permits;    /* the number of permits of the semaphore; 0: no semaphore */
     bool watches;        /* nodes watch the key while it is held */
     uint32_t replicas;   /* the number of a node's replicas that must confirm a grant */
+    bool is_lean;        /* a quorum of the nodes is asked, the others only if it fails */
 };
 
 /* The part of a lease that is being acquired, or was not acquired. */
@@ -157,6 +158,11 @@ static inline bool lease_awaits_round(const struct lease *lease) {
 /* Returns whether a renewal of the watchdog is under way, not an extension by the application. */
 static inline bool lease_is_watchdog_renewing(const struct lease *lease) {
     return lease->state == LEASE_RENEWING && !lease->extending;
+}
+
+/* Returns the mask of the nodes that could have the key, too, but were left out. */
+static inline uint32_t lease_spare(const struct lease *lease) {
+    return lease->terms->is_lean ? lease->members & ~lease->may_hold : 0;
 }
 
 /* Returns whether a validity that ends at `end` is longer than the least asked for. */

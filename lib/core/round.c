@@ -21,6 +21,7 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
     round->ttl = ttl;
     round->members = lists.now | lists.next;
     round->silent = round->members;
+    round->unasked = 0;
     round->awaited = awaited & round->members;
     round->placed = round->pushed = round->changed = round->ahead = 0;
     round->tallies[0] = tally_of(lists.now);
@@ -32,6 +33,42 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
     round->verdict = kind == ROUND_SETTLE && round->awaited == 0 ? ROUND_YES : ROUND_OPEN;
     memset(round->votes, REDLOCK_VOTE_NONE, sizeof(round->votes));
     round->permits = NULL;
+}
+
+/* ---- members that are left out ---- */
+
+/* Has the tallies count members, a mask, as ones that do not vote. */
+static void skip(struct round *round, uint32_t nodes, bool are_gone) {
+    round->silent &= ~nodes;
+    for (unsigned i = 0; i < round->tally_count; i++) {
+        struct tally *tally = &round->tallies[i];
+        uint32_t count = (uint32_t)__builtin_popcount(tally->members & nodes);
+        tally->silent -= count;
+        tally->gone += are_gone ? count : 0;
+    }
+}
+
+void round_leave_out(struct round *round, uint32_t nodes) {
+    round->unasked = nodes & round->silent;
+    if (round->kind != ROUND_ACQUIRE) {
+        skip(round, round->unasked, round->kind == ROUND_RELEASE);
+    }
+}
+
+uint32_t round_ask_others(struct round *round) {
+    uint32_t others = round->unasked;
+    round->unasked = 0;
+    return others;
+}
+
+bool round_wants_others(const struct round *round) {
+    if (round->unasked == 0 || round->verdict != ROUND_OPEN || round->kind != ROUND_ACQUIRE) {
+        return false;
+    }
+    uint32_t waiting = round->silent & ~round->unasked;
+    uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
+    return !round_has_quorum(round, granted | waiting) &&
+           (waiting == 0 || round_deniers(round) == 0);
 }
 
 /* ---- answers ---- */
@@ -137,6 +174,15 @@ static uint32_t ttl_of_vote(const struct round *round, uint32_t node, uint32_t o
     return is_overtaken && told_ms < other_ttl_ms ? told_ms : other_ttl_ms;
 }
 
+/* Returns whether the round is decided: then nobody waits for members that were left out. */
+static bool is_decided(struct round *round) {
+    if (round->verdict == ROUND_OPEN) {
+        return false;
+    }
+    round->silent &= ~round->unasked;
+    return true;
+}
+
 /* Records the vote of a node that may vote. */
 static bool record(struct round *round, uint32_t node, redlock_vote vote) {
     bool is_in_line = round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN;
@@ -152,7 +198,7 @@ static bool record(struct round *round, uint32_t node, redlock_vote vote) {
     }
     count(round, node, vote);
     round->verdict = (uint8_t)decide(round);
-    return round->verdict != ROUND_OPEN;
+    return is_decided(round);
 }
 
 bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms) {
@@ -258,7 +304,7 @@ static bool record_grant(struct round *round, uint32_t node) {
         is_yes &= quorum_is_reached(tally->size, tally->granted);
     }
     round->verdict = is_yes ? ROUND_YES : ROUND_OPEN;
-    return is_yes;
+    return is_decided(round);
 }
 
 bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
@@ -276,8 +322,14 @@ bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
 }
 
 void round_expire(struct round *round) {
+    if (round->verdict == ROUND_OPEN) {
+        skip(round, round->unasked & round->silent, false);
+    }
     for (uint32_t rest = round->silent; rest != 0; rest &= rest - 1) {
         round_vote(round, (uint32_t)__builtin_ctz(rest), REDLOCK_VOTE_TIMEOUT, 0);
+    }
+    if (round->verdict == ROUND_OPEN && round->unasked != 0) {
+        round->verdict = (uint8_t)decide(round);
     }
 }
 
@@ -337,7 +389,7 @@ uint32_t round_deniers(const struct round *round) {
 
 uint32_t round_possible_holders(const struct round *round) {
     uint32_t without = round->kind == ROUND_QUEUE ? 0 : DENIALS;
-    return voters(round, ~(without | VOTE(UNREACHABLE)));
+    return voters(round, ~(without | VOTE(UNREACHABLE))) & ~round->unasked;
 }
 
 /* ---- fences ---- */

@@ -1,6 +1,6 @@
 /*
  * The update that one event of a lease leads to: the next actions of the lock, which carries
- * them out in this order: undo, send, top up, set the timer, tell. But a QUEUE is sent before the
+ * them out in this order: top up, undo, send, set the timer, tell. But a QUEUE is sent before the
  * undoing of the token that it replaces: a key that is given up goes to the first in line.
  */
 #ifndef REDLOCK_CORE_UPDATE_H

@@ -47,12 +47,14 @@ static void rest(redlock_lock *lock) {
         lock->lease.terms->watches) {
         return;
     }
-    uint32_t granted = round_voters(&flight->round, REDLOCK_VOTE_GRANTED);
-    uint32_t unreachable = round_voters(&flight->round, REDLOCK_VOTE_UNREACHABLE);
-    if (flight->round.verdict == ROUND_YES && (granted | unreachable) == flight->round.members) {
+    const struct round *round = &flight->round;
+    uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
+    uint32_t unreachable = round_voters(round, REDLOCK_VOTE_UNREACHABLE);
+    if (round->verdict == ROUND_YES &&
+        (granted | unreachable | round->unasked) == round->members) {
         lock->granted = granted;
         lock->unreachable = unreachable;
-        lock->was_renewed = flight->round.kind == ROUND_RENEW;
+        lock->was_renewed = round->kind == ROUND_RENEW;
         locks_let_go(&lock->flight);
     }
 }
@@ -93,6 +95,17 @@ static bool change_key(redlock_lock *lock) {
 /* Returns the ticket under which the lock's token has places in line; 0: it has none. */
 static uint64_t placed_as(const redlock_lock *lock) {
     return lock->wait != NULL ? lock->wait->placed : 0;
+}
+
+/*
+ * Returns a mask of the nodes that a round of an update is for: all, or of a lean request, behind
+ * its try, those that may have the key, and those whose answer is awaited.
+ */
+static uint32_t nodes_of(const redlock_lock *lock, const struct lease_update *update) {
+    const struct lease *lease = &lock->lease;
+    uint32_t all = members_all(lock->locks->members);
+    bool is_narrow = lease->terms->is_lean && update->round != ROUND_ACQUIRE;
+    return is_narrow ? all & (lease->may_hold | update->awaited) : all;
 }
 
 /* Plans a round for a token, as far as the plan is common to all kinds of rounds. */
@@ -145,6 +158,8 @@ static void plan_release(const redlock_lock *lock, uint32_t awaited, struct flig
 static void plan_update(struct flight_plan *plan, const redlock_lock *lock, const char *token,
                         const struct lease_update *update, uint64_t now) {
     plan_round(plan, lock, token, update->round, update->ttl, now);
+    plan->nodes = nodes_of(lock, update);
+    plan->is_lean = lock->lease.terms->is_lean && update->round != ROUND_SETTLE;
     if (update->round == ROUND_RELEASE || update->round == ROUND_SETTLE) {
         plan_release(lock, update->awaited, plan);
     } else {
@@ -155,8 +170,14 @@ static void plan_update(struct flight_plan *plan, const redlock_lock *lock, cons
     }
 }
 
-/* Makes a flight the lock's latest one, and drops the events of the one before. */
+/*
+ * Makes a flight the lock's latest one, and drops the events of the one before. A part of that one
+ * may wait to be sent in this turn, to nodes that were left out before: it would come too late.
+ */
 static void adopt(redlock_lock *lock, struct flight *flight) {
+    if (lock->flight != NULL) {
+        lock->flight->is_void = true;
+    }
     if (flight->plan.round == ROUND_SETTLE) {
         lock->flight->listener = FLIGHT_UNATTENDED;
         flight->tried = lock->flight;
@@ -262,9 +283,6 @@ static bool begin_round(redlock_lock *lock, const struct lease_update *update, u
     }
     flight->round.useless_at = update->useless_at;
     flight->round.patience = update->patience;
-    if (update->keeps_token) {
-        lock->flight->is_void = true; /* the call of this turn, if any, need not be sent */
-    }
     adopt(lock, flight);
     round_send(rounds, flight);
     return true;
@@ -360,13 +378,13 @@ static bool stays(const redlock_lock *lock, const struct lease_update *update, u
 void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum lease_state before,
                     uint64_t now) {
     note_change(lock, update, before, now);
+    if (update->top_up != 0) {
+        top_up(lock, update, now);
+    }
     if (update->undo != 0) {
         undo_and_send(lock, update, now);
     } else {
         send(lock, update, now);
-    }
-    if (update->top_up != 0) {
-        top_up(lock, update, now);
     }
     if (placed_as(lock) != 0 && lock->wait->name != NULL && stays(lock, update, now)) {
         leave_line(lock, now);

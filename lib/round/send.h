@@ -6,6 +6,7 @@
 #define REDLOCK_ROUND_SEND_H
 
 #include "round/batches.h"
+#include "round/fanout.h"
 #include "round/flight.h"
 
 #include <stdbool.h>
@@ -13,10 +14,12 @@
 
 struct rounds {
     struct flights flights;
+    struct fanout fanout;
     struct batches batches;
 };
 
-void rounds_init(struct rounds *rounds, struct context *context, const struct members *members);
+/* Begins without a round. Returns false when out of memory; rounds_finish is due then, too. */
+bool rounds_init(struct rounds *rounds, struct context *context, const struct members *members);
 void rounds_finish(struct rounds *rounds);
 
 /*
@@ -51,9 +54,7 @@ enum script round_release_script(const struct kind *kind, uint64_t ticket, uint6
 bool round_send_release(struct rounds *rounds, struct flight_listener listener,
                         const struct owed *owed, uint32_t nodes, uint64_t now);
 
-/* Sends the calls that were collected in this turn. */
-static inline void rounds_send(struct rounds *rounds) {
-    batches_send(&rounds->batches);
-}
+/* Sends what was collected in this turn. */
+void rounds_send(struct rounds *rounds);
 
 #endif

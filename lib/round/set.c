@@ -71,13 +71,12 @@ static bool send_to(struct flight *flight, struct node *node, const struct bytes
     return true;
 }
 
-void set_send(struct flight *flight) {
+void set_send(struct flight *flight, uint32_t nodes) {
     const struct members *members = flight->flights->members;
     struct bytes *command = &flight->flights->context->scratch;
-    uint32_t rest = flight_prepare_take(flight);
     struct node *node;
     encode(flight, command);
-    while ((node = members_take(members, &rest)) != NULL) {
+    while ((node = members_take(members, &nodes)) != NULL) {
         if (!send_to(flight, node, command)) {
             flight_vote(flight, node, &PLAIN_VOTE(UNREACHABLE),
                         command->failed ? "out of memory" : NULL);

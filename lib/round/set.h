@@ -4,7 +4,10 @@
 
 #include "round/flight.h"
 
-/* Sends a flight's SET now; nodes that cannot be sent the SET vote UNREACHABLE inside this call. */
-void set_send(struct flight *flight);
+/*
+ * Sends a flight's SET to `nodes`, a mask, now; nodes that cannot be sent it vote UNREACHABLE inside
+ * this call.
+ */
+void set_send(struct flight *flight, uint32_t nodes);
 
 #endif

@@ -36,8 +36,8 @@ struct totals {
 };
 
 static const char usage[] =
-    "usage: redlock-sim [--seeds A..B] [--profile NAME] [--guards] [--mutant NAME] [--trace]\n"
-    "                   [--json] [--first]\n"
+    "usage: redlock-sim [--seeds A..B] [--profile NAME] [--guards] [--lean] [--mutant NAME]\n"
+    "                   [--trace] [--json] [--first]\n"
     "       redlock-sim --mutants [--seeds A..B]\n"
     "\n"
     "  --seeds A..B      run these seeds, or one seed A (default 1..1000)\n"
@@ -47,6 +47,7 @@ static const char usage[] =
     "  --profile moving  servers are replaced while clients run\n"
     "  --profile load    thousands of locks in a client; loop and masters have finite rates\n"
     "  --guards          the clients' guards are on, in every profile\n"
+    "  --lean            clients ask a quorum of the nodes first, in every profile\n"
     "  --mutant NAME     run a library with this deliberate bug\n"
     "  --mutants         run all of them, each until it is caught, up to seed B\n"
     "  --trace           print everything that happens\n"
@@ -101,6 +102,7 @@ static void read_options(int argc, char **argv, struct options *options) {
                                           {"patience", required_argument, NULL, 'P'},
                                           {"help", no_argument, NULL, 'h'},
                                           {"guards", no_argument, NULL, 'g'},
+                                          {"lean", no_argument, NULL, 'l'},
                                           {NULL, 0, NULL, 0}};
     int option;
     uint64_t seconds;
@@ -118,6 +120,9 @@ static void read_options(int argc, char **argv, struct options *options) {
             break;
         case 'g':
             options->demand.has_guards = true;
+            break;
+        case 'l':
+            options->demand.is_lean = true;
             break;
         case 'm':
             options->mutant = optarg;
@@ -189,8 +194,9 @@ static void print_violation(const struct options *options, uint64_t seed,
     fflush(stdout);
     fprintf(stderr, "seed %" PRIu64 ": invariant %d (%s): %s\n", seed, (int)result->violated,
             invariant_name(result->violated), result->violation);
-    fprintf(stderr, "    again: %s --seeds %" PRIu64 " --profile %s%s --trace\n", program, seed,
-            profile_name(options->demand.profile), options->demand.has_guards ? " --guards" : "");
+    fprintf(stderr, "    again: %s --seeds %" PRIu64 " --profile %s%s%s --trace\n", program, seed,
+            profile_name(options->demand.profile), options->demand.has_guards ? " --guards" : "",
+            options->demand.is_lean ? " --lean" : "");
 }
 
 static double seconds_now(void) {
