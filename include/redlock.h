@@ -177,9 +177,9 @@ typedef enum redlock_handover {
  * on. While the list of nodes changes, all are asked.
  *
  * Exclusion does not depend on it: a lock takes the grants of a quorum of all nodes either way. But
- * a lock that just a quorum has is told to be lost by redlock_release, REDLOCK_ELOST, as soon as one
- * of these nodes has lost the key, and REDLOCK_ENOQUORUM when one of them cannot be reached: it is
- * ALL that has nodes to spare.
+ * a lock that just a quorum has is told to be lost by redlock_release, REDLOCK_ELOST, as soon as
+ * one of these nodes has lost the key, and REDLOCK_ENOQUORUM when one of them cannot be reached: it
+ * is ALL that has nodes to spare.
  */
 typedef enum redlock_fanout {
     REDLOCK_FANOUT_ALL,   /* all of them, at once */

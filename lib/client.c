@@ -247,7 +247,8 @@ static redlock_status client_init(redlock_client *client, struct event_base *bas
     if (status != REDLOCK_OK) {
         return status;
     }
-    if (!has_rounds || !has_locks || !timer_init(&client->pulse, &context->loop, on_pulse, client) ||
+    if (!has_rounds || !has_locks ||
+        !timer_init(&client->pulse, &context->loop, on_pulse, client) ||
         !timer_init(&client->farewell, &context->loop, on_farewell, client)) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }

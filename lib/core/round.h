@@ -166,8 +166,8 @@ uint64_t round_fence(const struct round *round);
 bool round_agrees(const struct round *round, uint64_t fence);
 
 /*
- * Records a TIMEOUT for each silent node that was asked. The round is decided after this, unless it is a QUEUE
- * that these nodes may still complete.
+ * Records a TIMEOUT for each silent node that was asked. The round is decided after this, unless it
+ * is a QUEUE that these nodes may still complete.
  */
 void round_expire(struct round *round);
 

@@ -50,8 +50,7 @@ static void rest(redlock_lock *lock) {
     const struct round *round = &flight->round;
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
     uint32_t unreachable = round_voters(round, REDLOCK_VOTE_UNREACHABLE);
-    if (round->verdict == ROUND_YES &&
-        (granted | unreachable | round->unasked) == round->members) {
+    if (round->verdict == ROUND_YES && (granted | unreachable | round->unasked) == round->members) {
         lock->granted = granted;
         lock->unreachable = unreachable;
         lock->was_renewed = round->kind == ROUND_RENEW;
@@ -170,14 +169,8 @@ static void plan_update(struct flight_plan *plan, const redlock_lock *lock, cons
     }
 }
 
-/*
- * Makes a flight the lock's latest one, and drops the events of the one before. A part of that one
- * may wait to be sent in this turn, to nodes that were left out before: it would come too late.
- */
+/* Makes a flight the lock's latest one, and drops the events of the one before. */
 static void adopt(redlock_lock *lock, struct flight *flight) {
-    if (lock->flight != NULL) {
-        lock->flight->is_void = true;
-    }
     if (flight->plan.round == ROUND_SETTLE) {
         lock->flight->listener = FLIGHT_UNATTENDED;
         flight->tried = lock->flight;
@@ -283,6 +276,9 @@ static bool begin_round(redlock_lock *lock, const struct lease_update *update, u
     }
     flight->round.useless_at = update->useless_at;
     flight->round.patience = update->patience;
+    if (update->keeps_token) {
+        lock->flight->is_void = true; /* the call of this turn, if any, need not be sent */
+    }
     adopt(lock, flight);
     round_send(rounds, flight);
     return true;

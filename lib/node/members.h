@@ -47,12 +47,12 @@ struct members {
     void *listener_arg;
     struct node *nodes[REDLOCK_MAX_NODES]; /* by slot; NULL: free */
     struct node_list now;
-    struct node_list next;  /* empty but during a change */
+    struct node_list next;           /* empty but during a change */
     uint8_t ring[REDLOCK_MAX_NODES]; /* the slots of `now`, in the order of the nodes' names */
-    struct node_stack left; /* stopped nodes; a lookup of their names may be under way */
-    uint64_t changed_at;    /* the start of the change */
-    bool is_listening;      /* members_listen was called */
-    uint32_t cursor;        /* start of the search for a free slot, so that slots are reused late */
+    struct node_stack left;          /* stopped nodes; a lookup of their names may be under way */
+    uint64_t changed_at;             /* the start of the change */
+    bool is_listening;               /* members_listen was called */
+    uint32_t cursor; /* start of the search for a free slot, so that slots are reused late */
 };
 
 /* Begins without nodes. `arg` goes to the callbacks of the listener. */
@@ -123,9 +123,9 @@ static inline struct node *members_take(const struct members *members, uint32_t 
 uint32_t members_in_order(const struct members *members, struct node *nodes[REDLOCK_MAX_NODES]);
 
 /*
- * Returns the mask of a quorum of the list from among `nodes`, a mask, the same for all clients that
- * have these nodes: the first behind one that `hash` picks, by their names. Returns 0 where these are
- * no quorum, and during a change.
+ * Returns the mask of a quorum of the list from among `nodes`, a mask, the same for all clients
+ * that have these nodes: the first behind one that `hash` picks, by their names. Returns 0 where
+ * these are no quorum, and during a change.
  */
 uint32_t members_quorum(const struct members *members, uint32_t nodes, uint32_t hash);
 

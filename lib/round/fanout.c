@@ -4,7 +4,8 @@
  *
  * Failures: where so few nodes are up and trusted that they are no quorum, all are asked. A vote
  * after which those asked cannot complete the quorum makes the others due (flight.c); so does the
- * timer, when an answer is late. They are asked at the end of the turn (send.c). Without memory for the timer it looks in each turn of the loop.
+ * timer, when an answer is late. They are asked at the end of the turn (send.c). Without memory for
+ * the timer it looks in each turn of the loop.
  */
 #include "round/fanout.h"
 

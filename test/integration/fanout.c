@@ -238,7 +238,8 @@ static void a_release_tells_what_was_lost(void **state) {
     wait_released(f, KEY);
 }
 
-/* ---------------------------------------------------------------------------------- many at once */
+/* ---------------------------------------------------------------------------------- many at once
+ */
 
 #define RIVALS 5
 #define TURNS 30
@@ -258,7 +259,8 @@ static void rivals_exclude_each_other(void **state) {
     wait_released(f, KEY);
 }
 
-/* ---------------------------------------------------------------------------- changes of the list */
+/* ---------------------------------------------------------------------------- changes of the list
+ */
 
 /* While the list changes all are asked, and a lock of before is given to the nodes that join. */
 static void a_change_of_the_list_is_survived(void **state) {

@@ -140,8 +140,8 @@ struct token {
      * server lost.
      */
     uint64_t doubtful_until[SERVERS_MAX][KEYS_MAX];
-    bool is_late[SERVERS_MAX];         /* whether a message of a closed connection set the key */
-    unsigned set_on[SERVERS_MAX];      /* connection on which the SET was sent; 0: none */
+    bool is_late[SERVERS_MAX];    /* whether a message of a closed connection set the key */
+    unsigned set_on[SERVERS_MAX]; /* connection on which the SET was sent; 0: none */
     bool lacked[SERVERS_MAX]; /* the latest command about the token did not find, or get, the key */
     unsigned released_on[SERVERS_MAX]; /* connection on which the latest script about the token was
                                           sent */

@@ -13,8 +13,7 @@ static void check_order(struct checker *checker, const struct link *link, unsign
     const struct token *last = number != NO_TOKEN ? &checker->tokens[number] : NULL;
     if (last != NULL && last->life == process->life && last->failed == process->failed &&
         last->set_on[server] == link->number && last->released_on[server] != link->number &&
-        !checker->has_caps && !checker->has_twin &&
-        !(checker->is_lean && last->lacked[server])) {
+        !checker->has_caps && !checker->has_twin && !(checker->is_lean && last->lacked[server])) {
         violate(checker->world, INVARIANT_EXPIRY,
                 "process %u sends node %u a SET before the release of token %" PRIu32,
                 process->index, server, number);

@@ -92,18 +92,13 @@ static void read_profile(const char *name, struct options *options) {
 }
 
 static void read_options(int argc, char **argv, struct options *options) {
-    static const struct option known[] = {{"seeds", required_argument, NULL, 's'},
-                                          {"profile", required_argument, NULL, 'p'},
-                                          {"mutant", required_argument, NULL, 'm'},
-                                          {"mutants", no_argument, NULL, 'M'},
-                                          {"trace", no_argument, NULL, 't'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"first", no_argument, NULL, 'f'},
-                                          {"patience", required_argument, NULL, 'P'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"guards", no_argument, NULL, 'g'},
-                                          {"lean", no_argument, NULL, 'l'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"seeds", required_argument, NULL, 's'},  {"profile", required_argument, NULL, 'p'},
+        {"mutant", required_argument, NULL, 'm'}, {"mutants", no_argument, NULL, 'M'},
+        {"trace", no_argument, NULL, 't'},        {"json", no_argument, NULL, 'j'},
+        {"first", no_argument, NULL, 'f'},        {"patience", required_argument, NULL, 'P'},
+        {"help", no_argument, NULL, 'h'},         {"guards", no_argument, NULL, 'g'},
+        {"lean", no_argument, NULL, 'l'},         {NULL, 0, NULL, 0}};
     int option;
     uint64_t seconds;
     const char *rest;

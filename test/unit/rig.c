@@ -123,8 +123,8 @@ static void leave_out(struct rig *rig, const struct lease_update *update) {
     if (!rig->lease.terms->is_lean || update->round == ROUND_SETTLE) {
         return;
     }
-    round_leave_out(&rig->round, update->round == ROUND_ACQUIRE ? rig->left_out
-                                                                : ~rig->lease.may_hold);
+    round_leave_out(&rig->round,
+                    update->round == ROUND_ACQUIRE ? rig->left_out : ~rig->lease.may_hold);
 }
 
 /* Carries out an update once, right after the event, as lib/lock.c does. */
