@@ -42,7 +42,6 @@ typedef redlock_status event_status;
  * round_sent       a round's command is on its way, or will be at the end of the turn
  * vote_cast        a node's vote is counted in its round
  * round_decided    a vote, or the deadline, has decided the round
- * release_dropped  memory was lacking to send a release that was owed
  * lock_asked       a request is accepted
  * lock_changed     a lease changes state
  * lock_*           the application is told: before its callback
@@ -72,7 +71,6 @@ typedef redlock_status event_status;
                          FIELD(node, node) FIELD(vote, vote))                                      \
     EVENT(round_decided,                                                                           \
           FIELD(request, request) FIELD(text, key) FIELD(round, round) FIELD(verdict, verdict))    \
-    EVENT(release_dropped, FIELD(request, request) FIELD(text, key))                               \
     EVENT(lock_asked, FIELD(request, request) FIELD(text, key))                                    \
     EVENT(lock_changed,                                                                            \
           FIELD(request, request) FIELD(text, key) FIELD(state, before) FIELD(state, after))       \

@@ -153,11 +153,6 @@ static void log_round_decided(struct event_log *log, const struct event *event) 
         event_round_name(decided->round), event_verdict_name(decided->verdict));
 }
 
-static void log_release_dropped(struct event_log *log, const struct event *event) {
-    say(log, event, REDLOCK_LOG_WARN, "lock %s: no memory to release it; its TTL frees it",
-        event->release_dropped.key);
-}
-
 static void log_lock_asked(struct event_log *log, const struct event *event) {
     say(log, event, REDLOCK_LOG_DEBUG, "lock %s: asked for", event->lock_asked.key);
 }
@@ -212,8 +207,7 @@ static const redlock_log_level levels[EVENT_COUNT] = {
     [EVENT_node_evicts] = REDLOCK_LOG_WARN,      [EVENT_tracking_refused] = REDLOCK_LOG_WARN,
     [EVENT_debts_dropped] = REDLOCK_LOG_WARN,    [EVENT_node_left] = REDLOCK_LOG_INFO,
     [EVENT_change_begun] = REDLOCK_LOG_INFO,     [EVENT_change_committed] = REDLOCK_LOG_INFO,
-    [EVENT_change_abandoned] = REDLOCK_LOG_INFO, [EVENT_release_dropped] = REDLOCK_LOG_WARN,
-    [EVENT_lock_changed] = REDLOCK_LOG_WARN,
+    [EVENT_change_abandoned] = REDLOCK_LOG_INFO, [EVENT_lock_changed] = REDLOCK_LOG_WARN,
 };
 
 static void on_event(struct event_sink *sink, const struct event *event) {

@@ -4,9 +4,9 @@
  * has the rest paid behind the last one. The bounds on a payment keep half of the node's room free
  * for locks, and a turn short.
  *
- * Failures: a release that fails again becomes a debt again (flight.c). Without memory for its
- * round a debt is dropped, and its key left to the TTL. A first release that is longer than half of
- * the room is sent alone, so that it does not stay in the way of the others.
+ * Failures: a release that fails again becomes a debt again (flight.c), and so does one without
+ * memory for its round (send.c). A first release that is longer than half of the room is sent
+ * alone, so that it does not stay in the way of the others.
  */
 #include "round/payment.h"
 

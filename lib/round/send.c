@@ -6,7 +6,8 @@
  *
  * Failures: without memory for a flight nothing is sent. A node that cannot be sent the command
  * votes UNREACHABLE at once; a release that does not reach a node becomes a debt of the node
- * (flight.c). Nodes that a lean fanout had left out are sent the same command later (fanout.c).
+ * (flight.c), as does one for which there was no flight. Nodes that a lean fanout had left out are
+ * sent the same command later (fanout.c).
  */
 #include "round/send.h"
 
@@ -102,6 +103,16 @@ bool round_send_unattended(struct rounds *rounds, const struct flight_plan *plan
     return flight != NULL;
 }
 
+/* Has nodes, a mask, remember a release, which there was no memory to send. */
+static void owe(const struct rounds *rounds, const struct owed *owed, uint32_t nodes) {
+    const struct members *members = rounds->flights.members;
+    uint32_t rest = nodes & members_all(members);
+    struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        node_owe(node, owed);
+    }
+}
+
 bool round_send_release(struct rounds *rounds, struct flight_listener listener,
                         const struct owed *owed, uint32_t nodes, uint64_t now) {
     const struct flight_plan plan = {.round = ROUND_SETTLE,
@@ -117,8 +128,7 @@ bool round_send_release(struct rounds *rounds, struct flight_listener listener,
                                      .stay_until = owed->stay_until};
     struct flight *flight = round_plan(rounds, listener, &plan);
     if (flight == NULL) {
-        EMIT(&rounds->flights.context->events, release_dropped, .request = owed->request,
-             .key = owed->key->bytes);
+        owe(rounds, owed, nodes);
         return false;
     }
     round_send(rounds, flight);

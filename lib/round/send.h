@@ -49,7 +49,8 @@ enum script round_release_script(const struct kind *kind, uint64_t ticket, uint6
 
 /*
  * Plans and sends the release of a token at `nodes`. A release that does not get through becomes a
- * debt of the node, until the key has expired. Returns false, and logs, when out of memory.
+ * debt of the node, until the key has expired. Returns false when out of memory: then it is a debt
+ * of all of them.
  */
 bool round_send_release(struct rounds *rounds, struct flight_listener listener,
                         const struct owed *owed, uint32_t nodes, uint64_t now);
