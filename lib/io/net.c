@@ -1,13 +1,15 @@
 /*
- * The happy path: hiredis connects; conn_send appends an encoded command to the context's output
- * and marks the connection dirty; net_flush writes each dirty connection once; the read event,
- * armed once for the connection's life, reads and parses, and each reply goes to its request.
+ * The happy path: hiredis connects; conn_send collects encoded commands and marks the connection
+ * dirty; net_flush gives hiredis those of each dirty connection in one piece, and has them written
+ * once; the read event, armed once for the connection's life, reads and parses, and each reply goes
+ * to its request.
  *
  * The queue of requests that wait for a reply is ours, and so is the loop over replies. hiredis'
  * own would allocate a callback for each command, compare the name of each command and of each
  * reply with those of subscriptions, and, where memory is out, queue bytes without a callback, so
- * that all later replies went to the wrong requests, or abort at a message. hiredis is left with
- * connecting, with buffers and with parsing.
+ * that all later replies went to the wrong requests, or abort at a message. Its output buffer would
+ * be allocated and grown anew in each turn, command by command. hiredis is left with connecting,
+ * with reading and writing, and with parsing.
  *
  * On an error in writing hiredis frees its context itself, and calls the cleanup hook: on_cleanup
  * is the one place where a connection learns that its context is gone. on_cleanup only marks the
@@ -23,6 +25,7 @@
  */
 #include "io/net.h"
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/histogram.h"
 #include "base/memory.h"
@@ -40,6 +43,9 @@
 #include <hiredis/async.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Bytes of commands of one turn for which memory is kept. */
+#define COLLECTED_MAX (1024 * 1024)
 
 struct conn {
     struct net *net;
@@ -60,6 +66,7 @@ struct conn {
     bool awaits_writable;
     struct load load, own_load; /* of the application, and of the client itself */
     struct requests requests;
+    struct bytes collected;  /* commands that hiredis has not been given */
     struct traffic *traffic; /* NULL: nothing is counted */
     TAILQ_ENTRY(conn) dirty_link;
     char why[128];
@@ -225,6 +232,7 @@ void conn_close(struct conn *conn, const char *why) {
 
 /* Frees a connection whose context hiredis has freed, or never had. */
 static void discard(struct conn *conn) {
+    bytes_finish(&conn->collected);
     requests_finish(&conn->requests);
     memory_free(conn->net->loop->allocator, conn);
 }
@@ -267,8 +275,27 @@ static void await_rest(struct conn *conn) {
     }
 }
 
+/* Gives hiredis the commands that were collected. Returns false when out of memory. */
+static bool hand_on(struct conn *conn) {
+    struct bytes *collected = &conn->collected;
+    if (collected->length == 0) {
+        return true;
+    }
+    redisContext *c = &conn->context->c;
+    bool is_given = redisAppendFormattedCommand(c, collected->data, collected->length) == REDIS_OK;
+    bytes_clear(collected);
+    if (collected->capacity > COLLECTED_MAX) {
+        bytes_finish(collected);
+    }
+    return is_given;
+}
+
 /* Writes the output. Returns true when the connection broke. */
 static bool write_out(struct conn *conn) {
+    if (!hand_on(conn)) {
+        conn_close(conn, "out of memory"); /* hiredis writes nothing more after an error */
+        return false;
+    }
     if (conn->tls != NULL) {
         conn->tls->methods->begin(conn->tls);
     }
@@ -510,6 +537,7 @@ static struct conn *create(struct net *net, redlock_error *error) {
     struct conn *conn = memory_zalloc(net->loop->allocator, sizeof(*conn));
     if (conn != NULL) {
         conn->net = net;
+        bytes_init(&conn->collected, net->loop->allocator);
         if (requests_init(&conn->requests, net->loop->allocator)) {
             return conn;
         }
@@ -550,19 +578,23 @@ struct conn *conn_open(struct net *net, const struct conn_address *address,
     return conn;
 }
 
-/* Queues a request, and its command. Returns false when out of memory. */
-static bool queue(struct conn *conn, struct conn_request *request, const char *data,
-                  size_t length) {
+/* Queues a request, which counts in `load`, and its command. Returns false when out of memory. */
+static bool queue(struct conn *conn, struct load *load, struct conn_request *request,
+                  const char *data, size_t length) {
     if (!requests_make_room(&conn->requests)) {
         return false;
     }
-    if (redisAppendFormattedCommand(&conn->context->c, data, length) != REDIS_OK) {
-        conn_close(conn, "out of memory"); /* hiredis writes nothing more after an error */
+    char *end = bytes_reserve(&conn->collected, length);
+    if (end == NULL) {
+        conn->collected.failed = false; /* what was collected before is whole */
+        conn_close(conn, "out of memory");
         return false;
     }
+    memcpy(end, data, length);
+    conn->collected.length += length;
     requests_add(&conn->requests, request);
     conn->reader.awaited = conn->requests.count;
-    load_add(load_of(conn, request), request->length);
+    load_add(load, request->length);
     add_write(conn);
     return true;
 }
@@ -571,13 +603,13 @@ bool conn_send(struct conn *conn, struct conn_request *request, const char *data
     struct load *load = load_of(conn, request);
     bool has_ended = conn->is_closing || conn->reader.channel != NULL;
     return !has_ended && load_has_room(load, &conn->net->bounds, request->claim, request->length) &&
-           queue(conn, request, data, length);
+           queue(conn, load, request, data, length);
 }
 
 bool conn_subscribe(struct conn *conn, struct conn_request *request, const char *channel,
                     const char *data, size_t length) {
     bool has_ended = conn->is_closing || conn->reader.channel != NULL;
-    if (has_ended || !queue(conn, request, data, length)) {
+    if (has_ended || !queue(conn, load_of(conn, request), request, data, length)) {
         return false;
     }
     reader_subscribe(&conn->reader, channel);
