@@ -288,7 +288,10 @@ uint32_t round_free_in_ms(const struct round *round) {
     return within;
 }
 
-/* Records the first vote of a node in an ACQUIRE, a grant: it can only make it a yes. */
+/*
+ * Records the first vote of a node in an ACQUIRE or a RELEASE, a grant. An ACQUIRE it can only make
+ * a yes.
+ */
 static bool record_grant(struct round *round, uint32_t node) {
     round->silent &= ~(UINT32_C(1) << node);
     round->votes[node] = REDLOCK_VOTE_GRANTED;
@@ -303,13 +306,17 @@ static bool record_grant(struct round *round, uint32_t node) {
         tally->granted += is_member;
         is_yes &= quorum_is_reached(tally->size, tally->granted);
     }
-    round->verdict = is_yes ? ROUND_YES : ROUND_OPEN;
+    if (is_yes) {
+        round->verdict = ROUND_YES;
+    } else if (round->kind == ROUND_RELEASE) {
+        round->verdict = (uint8_t)decide(round);
+    }
     return is_decided(round);
 }
 
 bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
-    if (round->kind == ROUND_ACQUIRE && (round->silent >> node & 1) &&
-        (fence | round->answered) == 0) {
+    bool is_plain = round->kind == ROUND_ACQUIRE || round->kind == ROUND_RELEASE;
+    if (is_plain && (round->silent >> node & 1) && (fence | round->answered) == 0) {
         return record_grant(round, node);
     }
     if (!may_vote(round, node)) {
