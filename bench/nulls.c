@@ -1,6 +1,7 @@
 /*
- * The process is a program of its own, beside this one, so that tools under which the benchmark
- * runs (valgrind, strace) leave the masters alone. The process ends when its standard input does:
+ * The process is a program of its own, so that tools under which the benchmark runs (valgrind,
+ * strace) leave the masters alone. The program lies beside this one where both were built, and in
+ * NULL_MASTERS_FOLDER where both were installed. The process ends when its standard input does:
  * with nulls_finish, or with the benchmark, however it ends.
  */
 #include "nulls.h"
@@ -52,6 +53,9 @@ static bool find_program(char *path, size_t size) {
     }
     path[length] = '\0';
     strcpy(strrchr(path, '/'), "/" PROGRAM);
+    if (access(path, X_OK) != 0) {
+        snprintf(path, size, "%s", NULL_MASTERS_FOLDER "/" PROGRAM);
+    }
     return true;
 }
 
