@@ -10,9 +10,9 @@
 #     --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
 #     --coverage      with gcc: measure what the tests reach; `sh test/coverage.sh --of FOLDER` tells
 #     --valgrind      run each test under valgrind
-#     --suite NAME    only this suite: unit, integration, memcheck and cpp (of integration), sim,
-#                     worlds (of sim), mutants, model, torture, fuzz, chaos, command, gateway,
-#                     examples, docs
+#     --suite NAME    only this suite: unit, install, integration, memcheck and cpp (of
+#                     integration), sim, worlds (of sim), mutants, model, torture, fuzz, chaos,
+#                     command, gateway, examples, docs
 #
 # CC and CXX name the compilers, when the folder is new. TEST_ARGS is handed to `meson test`.
 # REDLOCK_SERVER is the server to test with: redis-server (default) or valkey-server.

@@ -1,87 +1,135 @@
 #!/bin/sh
-# Installs the library under a temporary prefix and uses it from there, as a program would that
-# knows of pkg-config only: shared, and with --static.
+# Installs the library under temporary prefixes, whose names have blanks, and uses it from there in
+# each way that a program can. Prints TAP.
 # usage: prefix.sh SOURCE-FOLDER
 set -eu
 export LC_ALL=C
 
 source=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
+# shellcheck source=test/tap.sh
+. "$source/test/tap.sh"
+use=$source/test/install/use.sh
+build="$folder/a build"
+prefix="$folder/a prefix"
 
-prefix=$work/prefix
-compiler=${CC:-cc}
+# quietly COMMAND...: a failed check shows what it said
+quietly() {
+    "$@" >"$folder/said" 2>&1
+}
 
 fail() {
-    echo "prefix.sh: $*" >&2
-    exit 1
+    echo "$*"
+    return 1
 }
 
-if ! { meson setup "$work/build" "$source" --prefix "$prefix" --libdir lib -Dbuildtype=plain \
-    -Dtests=disabled -Dbench=disabled -Dexamples=disabled &&
-    meson install -C "$work/build"; } >"$work/log" 2>&1; then
-    cat "$work/log" >&2
-    fail "cannot be installed"
-fi
+# install_library OPTIONS...: anew
+install_library() {
+    rm -rf "$build" "$prefix"
+    meson setup "$build" "$source" --prefix "$prefix" -Dbuildtype=plain \
+        -Dtests=disabled -Dbench=disabled -Dexamples=disabled "$@" &&
+        meson install -C "$build"
+}
 
-for file in include/redlock.h include/redlock.hpp lib/libredlock.so lib/libredlock.so.0 lib/libredlock.a \
-    lib/pkgconfig/redlock.pc; do
-    [ -e "$prefix/$file" ] || fail "$file was not installed"
-done
+# reinstall_library OPTIONS...: from the folder in which it was built before
+reinstall_library() {
+    rm -rf "$prefix"
+    meson configure "$build" "$@" && meson install -C "$build"
+}
 
-export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
-version=$(sed -n "s/^ *version: '\(.*\)',/\1/p" "$source/meson.build")
-[ "$(pkg-config --modversion redlock)" = "$version" ] || fail "redlock.pc is not of $version"
-
-# use OUTPUT FLAGS...: compiles and links the program
-use() {
-    output=$1
+# there FOLDER COMMAND...: with the library in FOLDER, and its files in FOLDER/lib
+there() {
+    place=$1
     shift
-    # The flags of pkg-config and the compiler's are lists of words.
-    # shellcheck disable=SC2046,SC2086
-    $compiler -Wall -Wextra -Werror $(pkg-config --cflags redlock) -o "$output" \
-        "$source/test/install/use.c" "$@" || fail "$(basename "$output"): does not link"
+    PKG_CONFIG_PATH=$place/lib/pkgconfig CMAKE_PREFIX_PATH=$place LD_LIBRARY_PATH=$place/lib "$@"
 }
 
-# shellcheck disable=SC2046
-use "$work/shared" $(pkg-config --libs redlock)
-LD_LIBRARY_PATH="$prefix/lib" "$work/shared" || fail "the program with the shared library fails"
-LC_ALL=C readelf -d "$work/shared" | grep -q 'NEEDED.*\[libredlock\.so\.0\]' ||
-    fail "the program does not ask for libredlock.so.0"
-
-# The header for C++, which calls libevent too; the library needs no C++ compiler.
-if command -v "${CXX:-c++}" >/dev/null; then
-    for standard in c++17 c++20; do
-        # shellcheck disable=SC2046,SC2086
-        ${CXX:-c++} -std=$standard -Wall -Wextra -Werror -o "$work/$standard" \
-            "$source/test/install/use.cpp" $(pkg-config --cflags --libs redlock libevent_core) ||
-            fail "$standard: does not link"
-        LD_LIBRARY_PATH="$prefix/lib" "$work/$standard" || fail "the program in $standard fails"
+check_files() {
+    for file in include/redlock.h include/redlock.hpp lib/libredlock.so lib/libredlock.so.0 \
+        lib/libredlock.a lib/pkgconfig/redlock.pc lib/cmake/redlock/redlock-config.cmake \
+        lib/cmake/redlock/redlock-config-version.cmake; do
+        [ -e "$prefix/$file" ] || fail "$file was not installed" || return 1
     done
-fi
+}
 
-# What is not public must not be visible: a program has a conn_open or timer_set of its own.
 strangers() {
     awk 'NF == 3 && $2 != "U" && $3 !~ /^redlock_/ { print $3 }'
 }
-seen=$(nm -D --defined-only "$prefix/lib/libredlock.so" | strangers)
-[ -z "$seen" ] || fail "the shared library exports $seen"
-seen=$(nm -g --defined-only "$prefix/lib/libredlock.a" | strangers)
-[ -z "$seen" ] || fail "the static library has global $seen"
-names=$(grep -v '^static inline' "$source/include/redlock.h" |
-    sed -n 's/^.*[ *]\(redlock_[a-z_]*\)(.*$/\1/p' | grep -v '_cb$' | sort -u)
-[ -n "$names" ] || fail "no function was found in redlock.h"
-for name in $names; do
-    nm -D --defined-only "$prefix/lib/libredlock.so" | grep -q " T $name\$" ||
-        fail "the shared library lacks $name"
-done
 
-# Without the shared library beside it, -lredlock is the static one.
-rm "$prefix"/lib/libredlock.so*
-# shellcheck disable=SC2046
-use "$work/static" $(pkg-config --static --libs redlock)
-"$work/static" || fail "the program with the static library fails"
-if readelf -d "$work/static" | grep -q 'NEEDED.*libredlock'; then
-    fail "the static program asks for a shared libredlock"
+# What is not public must not be visible: a program has a conn_open or timer_set of its own.
+check_symbols() {
+    seen=$(nm -D --defined-only "$prefix/lib/libredlock.so" | strangers)
+    [ -z "$seen" ] || fail "the shared library exports $seen" || return 1
+    seen=$(nm -g --defined-only "$prefix/lib/libredlock.a" | strangers)
+    [ -z "$seen" ] || fail "the static library has global $seen" || return 1
+    names=$(grep -v '^static inline' "$source/include/redlock.h" |
+        sed -n 's/^.*[ *]\(redlock_[a-z_]*\)(.*$/\1/p' | grep -v '_cb$' | sort -u)
+    [ -n "$names" ] || fail "no function was found in redlock.h" || return 1
+    for name in $names; do
+        nm -D --defined-only "$prefix/lib/libredlock.so" | grep -q " T $name\$" ||
+            fail "the shared library lacks $name" || return 1
+    done
+}
+
+check_static_alone() {
+    [ -z "$(find "$prefix" -name 'libredlock.so*')" ] || fail "the shared library was installed"
+}
+
+# as_moved COMMAND...: as a package that is unpacked anywhere
+as_moved() {
+    moved="$folder/another place"
+    mv "$prefix" "$moved"
+    status=0
+    there "$moved" "$@" || status=$?
+    mv "$moved" "$prefix"
+    return "$status"
+}
+
+# Where pkg-config is told to take the prefix from the place of redlock.pc.
+use_moved_pkg_config() {
+    flags=$(pkg-config --define-prefix --cflags --libs redlock)
+    eval "${CC:-cc} -o \"\$folder/moved\" \"\$source/test/install/use.c\" $flags" &&
+        "$folder/moved"
+}
+
+# check_libdir LIBDIR: CMake has to find the other folders from there
+check_libdir() {
+    reinstall_library -Dlibdir="$1" || return 1
+    libdir=$1
+    [ "$libdir" != "${libdir#/}" ] || libdir=$prefix/$libdir
+    PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir redlock_DIR=$libdir/cmake/redlock \
+        sh "$use" cmake
+}
+
+use_cmake_program=$(command -v cmake || true)
+# cmake_check NAME COMMAND...: a check, if CMake is there
+cmake_check() {
+    if [ -n "$use_cmake_program" ]; then
+        tap_check "$@"
+    else
+        tap_count=$((tap_count + 1))
+        echo "ok $tap_count - $1 # SKIP no CMake"
+    fi
+}
+
+tap_check 'installs' quietly install_library --libdir lib
+tap_check 'all files' quietly check_files
+tap_check 'no symbols but the public ones' quietly check_symbols
+tap_check 'a program, by pkg-config' quietly there "$prefix" sh "$use" pkg-config
+if command -v "${CXX:-c++}" >/dev/null; then
+    tap_check 'a program in C++' quietly there "$prefix" sh "$use" c++
 fi
+cmake_check 'a program, by CMake' quietly there "$prefix" sh "$use" cmake
+tap_check 'a program, by meson' quietly there "$prefix" sh "$use" meson
+tap_check 'a moved prefix, by pkg-config' quietly as_moved use_moved_pkg_config
+cmake_check 'a moved prefix, by CMake' quietly as_moved sh "$use" cmake
+cmake_check 'libdir of several parts' quietly check_libdir lib/some/where
+cmake_check 'libdir outside the prefix' quietly check_libdir "$folder/a libdir"
+tap_check 'default_library=both' quietly reinstall_library -Ddefault_library=both -Dlibdir=lib
+tap_check 'default_library=both: all files' quietly check_files
+tap_check 'default_library=static' quietly reinstall_library -Ddefault_library=static
+tap_check 'default_library=static: no shared library' quietly check_static_alone
+export ONLY=static
+tap_check 'default_library=static: by pkg-config' quietly there "$prefix" sh "$use" pkg-config
+cmake_check 'default_library=static: by CMake' quietly there "$prefix" sh "$use" cmake
+tap_check 'default_library=static: by meson' quietly there "$prefix" sh "$use" meson
+tap_end

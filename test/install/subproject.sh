@@ -1,45 +1,70 @@
 #!/bin/sh
-# Uses the library as a meson subproject of another project, once as a shared library and once as
-# a static one, without a network.
+# Uses the library as a meson subproject of another project, in a folder whose name has a blank,
+# without a network: as a shared library and as a static one, by the project's default_library and
+# by the default_options of the dependency. Prints TAP.
 # usage: subproject.sh SOURCE-FOLDER
 set -eu
 export LC_ALL=C
 
 source=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
+# shellcheck source=test/tap.sh
+. "$source/test/tap.sh"
+user="$folder/a user"
 
-mkdir -p "$work/user/subprojects/redlock"
+mkdir -p "$user/subprojects/redlock"
 # What a release would hold: the sources, none of the folders that were built in.
 for part in meson.build meson_options.txt include lib test; do
-    cp -R "$source/$part" "$work/user/subprojects/redlock/"
+    cp -R "$source/$part" "$user/subprojects/redlock/"
 done
-cp "$source/test/install/use.c" "$work/user/"
-cat >"$work/user/meson.build" <<'END'
+cp "$source/test/install/use.c" "$user/"
+cat >"$user/meson.build" <<'END'
 project('user', 'c', default_options: ['warning_level=3', 'werror=true', 'buildtype=plain'])
-redlock = dependency('redlock', fallback: 'redlock')
+redlock = dependency('redlock', default_options: get_option('redlock_options'))
 assert(redlock.type_name() == 'internal')
 test('use', executable('use', 'use.c', dependencies: redlock))
 END
+echo "option('redlock_options', type: 'array')" >"$user/meson_options.txt"
+cat >"$user/subprojects/redlock.wrap" <<'END'
+[wrap-file]
+directory = redlock
 
-# A program that was not asked for the project's own tests must not get them.
-for library in shared static; do
-    build=$work/$library
-    if ! { meson setup "$build" "$work/user" --wrap-mode=nodownload \
-        --force-fallback-for=redlock --default-library="$library" &&
-        meson compile -C "$build" && meson test -C "$build"; } >"$work/log" 2>&1; then
-        cat "$work/log" >&2
-        echo "subproject.sh: $library: does not work" >&2
-        exit 1
+[provide]
+dependency_names = redlock
+END
+
+# build shared|static OPTIONS...: that it works, and has the library so
+build() {
+    expected=$1
+    shift
+    rm -rf "$folder/build"
+    meson setup "$folder/build" "$user" --wrap-mode=nodownload --force-fallback-for=redlock "$@" &&
+        meson compile -C "$folder/build" && meson test -C "$folder/build" || return 1
+    needed=$(readelf -d "$folder/build/use" | grep -c 'NEEDED.*libredlock' || true)
+    case $expected$needed in
+    shared1 | static0) ;;
+    *)
+        echo "the program needs $needed shared libredlock"
+        return 1
+        ;;
+    esac
+    # A program that was not asked for the project's own tests must not get them.
+    if [ -n "$(find "$folder/build" -name '*.p' -path '*test*')" ]; then
+        echo "the subproject's own tests are built"
+        return 1
     fi
-    needs=$(readelf -d "$build/use" | grep -c 'NEEDED.*libredlock' || true)
-    if [ "$library$needs" != shared1 ] && [ "$library$needs" != static0 ]; then
-        echo "subproject.sh: $library: the program asks for $needs shared libredlock" >&2
-        exit 1
-    fi
-    if [ -n "$(find "$build" -name '*.p' -path '*test*')" ]; then
-        echo "subproject.sh: $library: the subproject's own tests are built" >&2
-        exit 1
-    fi
-done
+}
+
+# check EXPECTED OPTION
+check() {
+    tap_check "$2" quiet_build "$@"
+}
+
+quiet_build() {
+    build "$@" >"$folder/said" 2>&1
+}
+
+check shared -Ddefault_library=shared
+check shared -Ddefault_library=both
+check static -Ddefault_library=static
+check static -Dredlock_options=default_library=static
+tap_end
