@@ -30,44 +30,9 @@ arguments=$*
 rows=${rows:-bookworm-redis trixie-redis trixie-valkey testing-redis testing-valkey}
 
 cd "$(dirname "$0")/.."
-if [ "$(id -u)" -ne 0 ]; then
-    echo "matrix.sh: making another system needs root" >&2
-    exit 1
-fi
-sh test/install.sh matrix || exit 77
-
-work=$(mktemp -d)
+# shellcheck source=test/systems.sh
+. test/systems.sh
 table=$work/table
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
-
-# inside ROOT COMMAND: its mounts end with it
-inside() {
-    unshare --mount --propagation private sh -c '
-        mount --rbind /dev "$0/dev"
-        mount -t proc proc "$0/proc"
-        exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-            HOME=/root TERM=dumb LC_ALL=C.UTF-8 \
-            ${http_proxy:+"http_proxy=$http_proxy"} ${https_proxy:+"https_proxy=$https_proxy"} \
-            ${REDLOCK_SERVER:+"REDLOCK_SERVER=$REDLOCK_SERVER"} \
-            chroot "$0" sh -c "cd /redlock && $1"' "$1" "$2"
-}
-
-# make_system SYSTEM ROOT: bare, but for this machine's way to the packages
-make_system() {
-    if [ ! -d "$work/$1" ]; then
-        echo "Making a bare $1 ..."
-        timeout 900 debootstrap --variant=minbase "$1" "$work/$1" >"$work/$1.log" 2>&1 || {
-            tail -n 20 "$work/$1.log"
-            return 1
-        }
-        apt-config dump Acquire | grep '::' >"$work/$1/etc/apt/apt.conf.d/00host"
-    fi
-    cp -a "$work/$1" "$2"
-    cp /etc/resolv.conf /etc/hosts "$2/etc/"
-    mkdir "$2/redlock"
-    git ls-files -z | tar --null --files-from=- -cf - | tar -xf - -C "$2/redlock"
-}
 
 version() { # ROOT PACKAGE
     inside "$1" "dpkg-query -W -f '\${Version}' $2 2>/dev/null" | sed 's/^[0-9]*://; s/[-+~].*//'

@@ -111,10 +111,12 @@ ranges() {
 suites=
 checked='--suite unit --suite integration --suite sim --suite fuzz --suite chaos --suite examples'
 rows=
+packages=
 if [ "$scale" -gt 1 ]; then
     suites='--suite unit'
     checked='--suite unit'
     rows='trixie-redis -- --suite unit'
+    packages=bookworm
 fi
 
 cat >"$report" <<END
@@ -127,7 +129,7 @@ begun at $(date -u '+%Y-%m-%d %H:%M') UTC; lengths divided by $scale.
 |---|---|---|---|
 END
 
-# $suites, $checked and $rows are lists of words.
+# $suites, $checked, $packages and $rows are lists of words.
 # shellcheck disable=SC2086
 {
     step 'all tests' 60 env TEST_ARGS='--no-suite worlds --no-suite mutants' \
@@ -153,6 +155,9 @@ END
     step 'valgrind' 240 env TEST_ARGS='--no-suite worlds' \
         sh test/run.sh --build "$build" --werror --valgrind $checked
     step 'busy machine' 360 sh test/busy.sh --build "$build" --runs "$(scaled 5)" $suites
+    # shellcheck disable=SC2016
+    step 'Debian packages' 120 sh -c '[ "$(id -u)" -eq 0 ] || exit 77; exec sh test/debian.sh "$@"' - \
+        $packages
     # shellcheck disable=SC2016
     step 'other systems' 600 sh -c '[ "$(id -u)" -eq 0 ] || exit 77; exec sh test/matrix.sh "$@"' - \
         $rows

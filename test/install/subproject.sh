@@ -54,9 +54,9 @@ build() {
     fi
 }
 
-# check EXPECTED OPTION
+# check EXPECTED OPTION...
 check() {
-    tap_check "$2" quiet_build "$@"
+    tap_check "$*" quiet_build "$@"
 }
 
 quiet_build() {
@@ -67,4 +67,5 @@ check shared -Ddefault_library=shared
 check shared -Ddefault_library=both
 check static -Ddefault_library=static
 check static -Dredlock_options=default_library=static
+check static -Ddefault_library=static -Db_lto=true
 tap_end
