@@ -50,6 +50,18 @@ check_manuals() {
     done
 }
 
+# Each option that a program's help names is in its manual.
+check_options() {
+    for manual in "$prefix"/share/man/man1/*; do
+        program=$(basename "$manual" .1)
+        man --encoding=UTF-8 --local-file "$manual" | col -b >"$folder/manual"
+        for option in $(check_program "$program" | grep -oE -e '--[a-z][a-z-]+' | sort -u); do
+            grep -qF -e "$option" "$folder/manual" ||
+                fail "$(basename "$manual") lacks $option" || return 1
+        done
+    done
+}
+
 # As the package bash-completion loads it, when `redlock` is to be completed for the first time.
 check_bash() {
     file=$prefix/share/bash-completion/completions/redlock
@@ -72,6 +84,7 @@ done
 tap_check 'no paths of the build' quietly check_no_path
 if command -v man >/dev/null; then
     tap_check 'manuals' quietly check_manuals
+    tap_check 'options in manuals' quietly check_options
 fi
 tap_check 'completion for bash' quietly check_bash
 tap_check 'completion for zsh' quietly check_zsh
