@@ -55,7 +55,7 @@ nm -D --defined-only "$library" | awk '{ print $NF }' | sort >"$work/exported"
 
 # Symbols keep the version in which they came.
 write_symbols() {
-    sed -n '/^[^ ]/p; /^\* /p' "$symbols"
+    sed -n '/^[^ ]/p' "$symbols"
     while read -r name; do
         grep "^ $name@" "$symbols" || echo " $name@Base $version"
     done <"$work/exported"
