@@ -5,7 +5,8 @@
 #
 #     sh bench/compare.sh [path of redlock-bench]
 #
-# RUNS, NODES, IN_FLIGHT and DURATION change the runs.
+# RUNS, NODES, IN_FLIGHT and DURATION change the runs; FANOUT=quorum has the library ask a quorum of
+# the masters first, while the floor asks all.
 set -eu
 
 bench=${1:-build/bench/redlock-bench}
@@ -13,6 +14,7 @@ runs=${RUNS:-5}
 nodes=${NODES:-5}
 in_flight=${IN_FLIGHT:-64}
 duration=${DURATION:-3}
+fanout=${FANOUT:-all}
 
 if [ ! -x "$bench" ]; then
     echo "compare.sh: there is no $bench: build it first, or name it as the argument" >&2
@@ -23,7 +25,7 @@ results=$(mktemp)
 trap 'rm -f "$results"' EXIT
 trap 'exit 130' INT TERM
 
-# measure [--floor]: prints one line "kind cycles_per_s client_cpu_us_per_cycle", none after errors
+# measure OPTION...: prints one line "kind cycles_per_s client_cpu_us_per_cycle", none after errors
 measure() {
     "$bench" --spawn "$nodes" --in-flight "$in_flight" --duration "$duration" --json "$@" |
         sed 's/[{}",:]/ /g' |
@@ -37,8 +39,9 @@ measure() {
 printf '%-10s %12s %16s\n' kind cycles/s 'CPU us/cycle'
 run=0
 while [ "$run" -lt "$runs" ]; do
-    for floor in '' --floor; do
-        line=$(measure $floor)
+    for kind in "--fanout $fanout" --floor; do
+        # shellcheck disable=SC2086 # an option and its value
+        line=$(measure $kind)
         if [ -z "$line" ]; then
             echo "compare.sh: a run failed" >&2
             exit 1
