@@ -32,6 +32,9 @@ static void take_special(struct asker *asker, int option, int known, const char 
         asker->prefix = optarg;
     } else if (option == OPTION_INTERVAL && (known & ASKER_INTERVAL)) {
         asker->interval_ms = duration_of_option("--interval", optarg);
+        if (asker->interval_ms == 0) {
+            tool_usage("--interval: 0 would ask without pause");
+        }
     } else {
         tool_usage("%s: the command line makes no sense", command);
     }

@@ -202,8 +202,8 @@ int dev_main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* exit() has masters to end */
     dev.masters = masters_start(count, NULL);
     if (dev.masters == NULL) {
-        tool_say("dev: is redis-server installed? (Debian: apt-get install redis-server; "
-                 "REDLOCK_SERVER names another program)");
+        tool_say("dev: no masters; where redis-server is missing: apt-get install redis-server, or "
+                 "name another program by REDLOCK_SERVER");
         return TOOL_SYSTEM;
     }
     act_on(&dev, SIGCHLD, on_child);

@@ -1,7 +1,8 @@
 #include "direct.h"
 
+#include "answer.h"
+
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,24 +87,13 @@ void direct_read_uri(struct direct_uri *uri, const char *text) {
     }
 }
 
-redisReply *direct_next(redisContext *context) {
-    const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    struct sigaction before;
-    void *reply = NULL;
-
-    sigaction(SIGPIPE, &ignore, &before); /* a server may close at any time; stdout may not */
-    (void)!redisGetReply(context, &reply);
-    sigaction(SIGPIPE, &before, NULL);
-    return reply;
-}
-
 redisReply *direct_ask(redisContext *context, const char *format, ...) {
     va_list values;
 
     va_start(values, format);
     (void)!redisvAppendCommand(context, format, values);
     va_end(values);
-    return direct_next(context);
+    return answer_next(context);
 }
 
 const char *direct_text(const redisReply *reply) {
@@ -166,8 +156,13 @@ redisContext *direct_connect(const struct direct_uri *uri, uint64_t timeout_ms, 
                              : redisConnectWithTimeout(uri->host, uri->port, timeout);
     if (context == NULL || context->err != 0) {
         snprintf(why, size, "%s", context != NULL ? context->errstr : "out of memory");
-    } else if (redisSetTimeout(context, timeout) == REDIS_OK && log_in(context, uri, why, size)) {
-        return context;
+    } else if (redisSetTimeout(context, timeout) == REDIS_OK) {
+        answer_prepare(context);
+        if (log_in(context, uri, why, size)) {
+            return context;
+        }
+    } else {
+        snprintf(why, size, "%s", context->errstr);
     }
     if (context != NULL) {
         redisFree(context);

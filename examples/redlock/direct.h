@@ -34,7 +34,8 @@ struct direct_uri {
 void direct_read_uri(struct direct_uri *uri, const char *text);
 
 /*
- * Connects, logs in and selects the database. Returns NULL when that fails, with the cause in
+ * Connects, logs in and selects the database; connecting may take `timeout_ms`, and so may each
+ * answer, as a whole. Returns NULL when that fails, with the cause in
  * `why`.
  */
 redisContext *direct_connect(const struct direct_uri *uri, uint64_t timeout_ms, char *why,
@@ -42,9 +43,6 @@ redisContext *direct_connect(const struct direct_uri *uri, uint64_t timeout_ms, 
 
 /* Sends a command; returns its reply, NULL when the connection has failed. */
 redisReply *direct_ask(redisContext *context, const char *format, ...);
-
-/* Sends what redisAppendCommand has kept, and returns the next reply, or NULL, as above. */
-redisReply *direct_next(redisContext *context);
 
 /* Returns the text of a string, a status or an error; "" for any other reply, and for NULL. */
 const char *direct_text(const redisReply *reply);

@@ -22,7 +22,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 1000
 #define WHY_SIZE 240
 
 /* Time since which the memory is sound, in us since 1970. */
@@ -54,14 +53,14 @@ static int64_t count_keys(const redisReply *info) {
     return keys;
 }
 
-static void look(struct candidate *candidate, const char *text) {
+static void look(struct candidate *candidate, const char *text, uint64_t patience_ms) {
     struct direct_uri uri;
     redisReply *info;
     int64_t keys;
     char role[32] = "";
 
     direct_read_uri(&uri, text);
-    candidate->context = direct_connect(&uri, PATIENCE_MS, candidate->why, sizeof(candidate->why));
+    candidate->context = direct_connect(&uri, patience_ms, candidate->why, sizeof(candidate->why));
     if (candidate->context == NULL) {
         return;
     }
@@ -129,7 +128,9 @@ static void tell(const struct asker *asker, const struct candidate *candidate) {
         json_text(&json, "node", candidate->name);
         json_bool(&json, "marked", candidate->why[0] == '\0');
         json_text(&json, "why", candidate->why);
-        json_number(&json, "counts_in_ms", left_ms > 0 ? left_ms : 0);
+        if (candidate->why[0] == '\0') {
+            json_number(&json, "counts_in_ms", left_ms > 0 ? left_ms : 0);
+        }
         json_end(&json, '}');
         json_line(&json);
     } else if (candidate->why[0] != '\0') {
@@ -162,7 +163,7 @@ int nodes_main(int argc, char **argv) {
         struct candidate *candidate = &candidates[i];
 
         candidate->name = asker.nodes.names[i];
-        look(candidate, asker.nodes.uris[i]);
+        look(candidate, asker.nodes.uris[i], asker.nodes.patience_ms);
         if (candidate->why[0] == '\0') {
             mark(candidate);
         }

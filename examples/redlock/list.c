@@ -6,6 +6,7 @@
  * of any kind, as strings with an expiry in a cache have. Theirs are keys that have an expiry, and
  * the same value at a quorum of the nodes: caches of independent masters are not alike.
  */
+#include "answer.h"
 #include "asker.h"
 #include "direct.h"
 #include "json.h"
@@ -19,11 +20,10 @@
 #include <string.h>
 #include <time.h>
 
-#define PATIENCE_MS 1000
 #define TOKEN_LENGTH 40
 #define NAMES_MOST 10000
 #define ROOM (2 * NAMES_MOST) /* for names of which other nodes have told before */
-#define PAGES_MOST (1L << 22) /* of a node: those of four billion keys */
+#define SCAN_MOST_MS 60000    /* of a node */
 
 struct name {
     char *bytes;
@@ -106,7 +106,7 @@ static redisReply **ask_each(redisContext *context, const char *command, redisRe
                                (const size_t[]){strlen(command), keys[i]->len});
     }
     for (size_t i = 0; i < count; i++) {
-        replies[i] = direct_next(context);
+        replies[i] = answer_next(context);
     }
     return replies;
 }
@@ -223,22 +223,28 @@ static void write_pattern(char *pattern, size_t size, const char *prefix) {
     snprintf(pattern + length, size - length, "*");
 }
 
+/* Takes the cursor of a page. Returns false when there is none. */
+static bool take_cursor(const redisReply *page, uint64_t *cursor) {
+    const char *text = direct_text(direct_element(page, 0));
+    char *end;
+
+    *cursor = strtoull(text, &end, 10);
+    return end != text && *end == '\0';
+}
+
 /*
  * Reads a page of a node's names, and moves the cursor, to 0 at the end. Returns whether the answer
- * makes sense: a cursor that stays where it is would be asked for without end.
+ * makes sense.
  */
 static bool read_page(struct list *list, size_t node, const char *pattern, uint64_t *cursor) {
     redisContext *context = list->contexts[node];
     redisReply *page =
         direct_ask(context, "SCAN %llu MATCH %s COUNT 1000", (unsigned long long)*cursor, pattern);
     const redisReply *keys = direct_element(page, 1);
-    uint64_t next = strtoull(direct_text(direct_element(page, 0)), NULL, 10);
-    bool is_good =
-        keys != NULL && keys->type == REDIS_REPLY_ARRAY && (next == 0 || next != *cursor);
+    bool is_good = keys != NULL && keys->type == REDIS_REPLY_ARRAY && take_cursor(page, cursor);
 
     if (is_good) {
         take_page(list, node, keys);
-        *cursor = next;
     } else {
         tool_say("list: %s: %s", list->asker.nodes.names[node], direct_failure(context, page));
     }
@@ -246,23 +252,36 @@ static bool read_page(struct list *list, size_t node, const char *pattern, uint6
     return is_good;
 }
 
-/* Reads all names of a node. Returns whether it has answered to the end. */
+/*
+ * Reads all names of a node. Returns whether it has answered to the end. A cursor that comes back
+ * would do so for ever: one of the past, each time twice as far on, is kept to compare with (R. P.
+ * Brent, "An improved Monte Carlo factorization algorithm", section 2).
+ */
 static bool scan(struct list *list, size_t node, const char *prefix) {
+    uint64_t limit_ms = talk_now_ms() + SCAN_MOST_MS;
+    uint64_t cursor = 0, past = 0;
     char pattern[1024];
-    uint64_t cursor = 0;
+    long pages = 0, next = 1;
 
     write_pattern(pattern, sizeof(pattern), prefix);
-    for (long pages = 0; pages < PAGES_MOST; pages++) {
+    do {
         if (!read_page(list, node, pattern, &cursor)) {
             return false;
         }
         if (cursor == 0) {
             return true;
         }
-    }
-    tool_say("list: %s: its keys have no end after %ld pages", list->asker.nodes.names[node],
-             PAGES_MOST);
-    return false;
+        if (cursor == past || talk_now_ms() > limit_ms) {
+            tool_say("list: %s: its keys have no end, after %ld pages",
+                     list->asker.nodes.names[node], pages + 1);
+            return false;
+        }
+        pages++;
+        if (pages == next) {
+            past = cursor;
+            next *= 2;
+        }
+    } while (true);
 }
 
 static void connect_to(struct list *list, size_t node) {
@@ -270,7 +289,7 @@ static void connect_to(struct list *list, size_t node) {
     char why[200];
 
     direct_read_uri(&uri, list->asker.nodes.uris[node]);
-    list->contexts[node] = direct_connect(&uri, PATIENCE_MS, why, sizeof(why));
+    list->contexts[node] = direct_connect(&uri, list->asker.nodes.patience_ms, why, sizeof(why));
     if (list->contexts[node] == NULL) {
         tool_say("list: %s: %s", list->asker.nodes.names[node], why);
     }

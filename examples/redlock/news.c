@@ -121,17 +121,25 @@ bool news_is_hopeless(struct news *news, const redlock_client *client, const red
     return refusing > count - nodes_quorum(&news->job->nodes);
 }
 
-/* Returns whether nodes of the last round were not trusted. */
-static bool is_about_trust(const redlock_lock *lock) {
+/*
+ * Returns what to do about a node of the last round that was not trusted, by the reason; NULL: all
+ * were.
+ */
+static const char *advice_on_trust(const redlock_lock *lock) {
     redlock_node_report reports[REDLOCK_MAX_NODES];
     size_t count = redlock_report(lock, reports, REDLOCK_MAX_NODES);
 
     for (size_t i = 0; i < count; i++) {
         if (reports[i].vote == REDLOCK_VOTE_UNTRUSTED) {
-            return true;
+            return strstr(reports[i].detail, "same server") != NULL
+                       ? "two of the nodes are one server: name each server once"
+                   : reports[i].ttl_ms == 0
+                       ? "redlock doctor tells more of nodes that are not trusted"
+                       : "masters that are new grant nothing at first: use a --wait above "
+                         "--max-ttl";
         }
     }
-    return false;
+    return NULL;
 }
 
 static int code_for(const struct news *news, redlock_status status) {
@@ -142,11 +150,13 @@ static int code_for(const struct news *news, redlock_status status) {
 }
 
 static const char *advice_for(int code, const struct news *news, const redlock_lock *lock) {
+    const char *on_trust = advice_on_trust(lock);
+
     if (code == TOOL_NOT_PERMITTED) {
         return "check the login in the nodes' URIs, and the rights of its user";
     }
-    if (code == TOOL_NO_QUORUM && is_about_trust(lock)) {
-        return "masters that are new grant nothing at first: use a --wait above --max-ttl";
+    if (code == TOOL_NO_QUORUM && on_trust != NULL) {
+        return on_trust;
     }
     if (code == TOOL_NO_QUORUM) {
         return "check the nodes' addresses, and that they run";

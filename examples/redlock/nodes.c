@@ -11,12 +11,14 @@
 
 /* Patience for a command that people start: a node may be far away, or busy. */
 #define NODE_TIMEOUT_MS 250
+#define PATIENCE_MS 1000
 #define CLOSE_TIMEOUT_MS 1000
 #define MAX_TTL_MS 30000
 #define SEPARATORS ", \t\n"
 
 void nodes_init(struct nodes *nodes) {
-    *nodes = (struct nodes){.max_ttl_ms = MAX_TTL_MS, .node_timeout_ms = NODE_TIMEOUT_MS};
+    *nodes = (struct nodes){
+        .max_ttl_ms = MAX_TTL_MS, .node_timeout_ms = NODE_TIMEOUT_MS, .patience_ms = PATIENCE_MS};
 }
 
 static bool begins_uri(const char *text) {
@@ -76,6 +78,7 @@ bool nodes_take(struct nodes *nodes, int option) {
         return true;
     case NODES_NODE_TIMEOUT:
         nodes->node_timeout_ms = duration_of_option("--node-timeout", optarg);
+        nodes->patience_ms = nodes->node_timeout_ms;
         return true;
     default:
         return false;
@@ -193,9 +196,13 @@ bool nodes_are_settled(const redlock_client *client) {
 }
 
 bool nodes_is_refusal(const char *text) {
-    static const char *const words[] = {
-        "NOPERM",     "NOAUTH", "WRONGPASS", "invalid password", "can't run this command",
-        "ACL failure"};
+    static const char *const words[] = {"NOPERM",
+                                        "NOAUTH",
+                                        "WRONGPASS",
+                                        "invalid password",
+                                        "can't run this command",
+                                        "ACL failure",
+                                        "(its user needs +"};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (strstr(text, words[i]) != NULL) {

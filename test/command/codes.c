@@ -69,6 +69,28 @@ static void no_rights(void **state) {
     assert_true(rig_has_said(rig, "check the login"));
 }
 
+/* A server whose clock may not be read grants nothing that counts. */
+static void no_right_to_be_trusted(void **state) {
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < RIG_MASTERS; i++) {
+        free(masters_query(rig->masters, i, "ACL SETUSER default -time"));
+    }
+    assert_int_equal(RIG_RUN(rig, "run", "--no-wait", KEY, "--", "true"), 77);
+    assert_true(rig_has_said(rig, "its user needs +time"));
+    assert_true(rig_has_said(rig, "the rights of its user"));
+}
+
+static void one_server_for_two(void **state) {
+    struct rig *rig = *state;
+    char list[256];
+
+    snprintf(list, sizeof(list), "%s,redis://localhost:%d", masters_uri(rig->masters, 0),
+             masters_port(rig->masters, 0));
+    assert_int_equal(RIG_RUN(rig, "run", "--wait", "2s", "-n", list, KEY, "--", "true"), 69);
+    assert_true(rig_has_said(rig, "two of the nodes are one server"));
+}
+
 /* Keys that look like options; REDLOCK_KEY has them on lines. */
 static void keys_with_hyphens(void **state) {
     struct rig *rig = *state;
@@ -105,6 +127,7 @@ static void mistakes(void **state) {
 
     assert_int_equal(RIG_RUN(rig, "run", KEY, "true"), 64);
     assert_int_equal(RIG_RUN(rig, "run", "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "watch", "--interval", "0", KEY), 64);
     assert_int_equal(RIG_RUN(rig, "run", KEY, "--"), 64);
     assert_int_equal(RIG_RUN(rig, "run", "--ttl", "ten", KEY, "--", "true"), 64);
     assert_int_equal(RIG_RUN(rig, "run", "--ttl", "10", KEY, "--", "true"), 64);
@@ -387,6 +410,8 @@ int main(void) {
         TEST(what_others_hold),
         TEST(no_quorum),
         TEST(no_rights),
+        TEST(no_right_to_be_trusted),
+        TEST(one_server_for_two),
         TEST(mistakes),
         TEST(options_stand_anywhere),
         TEST(keys_with_hyphens),

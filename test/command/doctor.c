@@ -221,7 +221,7 @@ static const struct ill ills[] = {
 };
 
 #define ILL_COUNT (sizeof(ills) / sizeof(ills[0]))
-#define OTHERS 7
+#define OTHERS 9
 
 /* Writes the list of nodes. */
 static void list_nodes(const struct rig *rig, const struct ill *ill, char list[LIST_SIZE]) {
@@ -379,9 +379,40 @@ static void a_scan_without_end_is_left(void **state) {
     char text[96];
 
     snprintf(uri, sizeof(uri), "redis://127.0.0.1:%d", oddity.port);
-    snprintf(text, sizeof(text), "list: 127.0.0.1:%d: its answer makes no sense", oddity.port);
+    snprintf(text, sizeof(text), "list: 127.0.0.1:%d: its keys have no end", oddity.port);
     assert_int_equal(RIG_RUN(rig, "list", "-n", uri), NO_QUORUM);
     assert_true(rig_has_said(rig, text));
+    oddity_end(&oddity);
+}
+
+/* Asks a server directly, with the least patience, in vain. */
+static void ask_in_vain(struct rig *rig, const struct oddity *oddity, const char *why) {
+    char uri[64];
+
+    snprintf(uri, sizeof(uri), "redis://127.0.0.1:%d", oddity->port);
+    assert_int_equal(RIG_RUN(rig, "doctor", "--node-timeout", "100ms", "-n", uri), NO_QUORUM);
+    assert_true(rig_has_said(rig, why));
+    assert_int_equal(RIG_RUN(rig, "list", "--node-timeout", "100ms", "-n", uri), NO_QUORUM);
+    assert_true(rig_has_said(rig, why));
+    assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes", "--node-timeout", "100ms", "-n", uri),
+                     1);
+}
+
+/* A server that sends its answer byte by byte is not listened to for ever. */
+static void an_answer_has_its_time(void **state) {
+    struct rig *rig = *state;
+    struct oddity oddity = oddity_start_slow();
+
+    ask_in_vain(rig, &oddity, "no answer in time");
+    oddity_end(&oddity);
+}
+
+/* No memory is taken for an array that is announced, and never comes. */
+static void an_array_has_a_bound(void **state) {
+    struct rig *rig = *state;
+    struct oddity oddity = oddity_start("*2147483647\r\n");
+
+    ask_in_vain(rig, &oddity, "its answer makes no sense");
     oddity_end(&oddity);
 }
 
@@ -407,6 +438,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_host_is_told_once, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(odd_answers_are_no_harm, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(a_scan_without_end_is_left, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(an_answer_has_its_time, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(an_array_has_a_bound, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(errors_are_fit_for_terminals, rig_set_up, rig_tear_down),
     };
 

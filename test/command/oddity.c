@@ -21,11 +21,27 @@
 /* The listener, and the connections. */
 #define SOCKETS 64
 
+#define DRIP_MS 20
+
+/* Begins an answer of a gigabyte. Returns false once the client is gone. */
+static bool drip(int socket) {
+    const char *part = "$1000000000\r\n";
+
+    while (send(socket, part, strlen(part), MSG_NOSIGNAL) >= 0) {
+        part = "x";
+        poll(NULL, 0, DRIP_MS);
+    }
+    return false;
+}
+
 /* Answers each command in what has come, by its '*'. Returns whether the client is still there. */
 static bool serve(int socket, const char *answer) {
     char bytes[4096];
     ssize_t length = read(socket, bytes, sizeof(bytes));
 
+    if (answer == NULL) {
+        return length > 0 && drip(socket);
+    }
     for (ssize_t i = 0; i < length; i++) {
         if (bytes[i] == '*' && send(socket, answer, strlen(answer), MSG_NOSIGNAL) < 0) {
             return false;
@@ -53,6 +69,10 @@ static _Noreturn void serve_all(int listener, const char *answer) {
         }
     }
     _exit(EXIT_FAILURE);
+}
+
+struct oddity oddity_start_slow(void) {
+    return oddity_start(NULL);
 }
 
 struct oddity oddity_start(const char *answer) {

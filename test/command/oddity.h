@@ -11,6 +11,9 @@ struct oddity {
 
 /* Starts the server; it ends with this process at the latest. `answer` is RESP. */
 struct oddity oddity_start(const char *answer);
+
+/* Starts a server that begins to answer, and goes on with a byte now and then, without end. */
+struct oddity oddity_start_slow(void);
 void oddity_end(const struct oddity *oddity);
 
 #endif
