@@ -1,0 +1,230 @@
+"""Walks through a page as a reader does, and prints TAP:
+
+    walk.py SOURCES BUILD PAGE
+
+Runs all blocks of the page that are marked `sh`, in order, in one shell, in a copy of the sources. A
+command that fails ends the walk. A block that is marked `output` tells what the block before it
+prints: each of its lines has to be there, in this order; "..." stands for any text, spaces count as
+one, and lines may be in between that the page leaves out. `redlock` and the other programs of BUILD are in PATH, unless the
+page installs them itself: then the page names "meson install".
+
+In the copy, the page's ports 7000 to 7099 are free ones. A system that has valkey-server alone gets
+redis-server and redis-cli under these names. All processes that the page leaves behind are ended.
+"""
+
+import ctypes
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+PATIENCE_S = 500  # for all blocks together
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def blocks_of(text):
+    """Returns [(line, kind, text)] of all blocks that are marked `sh` or `output`."""
+    blocks = []
+    kind = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("```"):
+            if kind is None:
+                kind, begun, lines = line[3:].strip() or "text", number, []
+            else:
+                if kind in ("sh", "output"):
+                    blocks.append((begun, kind, "\n".join(lines) + "\n"))
+                kind = None
+        elif kind is not None:
+            lines.append(line)
+    return blocks
+
+
+def steps_of(text):
+    """Returns [(line, commands, expected)]: each block of commands, with the lines it has to print."""
+    steps = []
+    for line, kind, block in blocks_of(text):
+        if kind == "sh":
+            steps.append((line, block, []))
+        elif steps and not steps[-1][2]:
+            steps[-1][2].extend(block.splitlines())
+        else:
+            raise SystemExit(f"line {line}: output of which block?")
+    return steps
+
+
+def free_port(taken):
+    """Returns a port below those that the kernel hands out by itself."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in taken:
+            return port
+
+
+def with_free_ports(text):
+    ports = {}
+
+    def replace(match):
+        if match[0] not in ports:
+            ports[match[0]] = str(free_port(set(map(int, ports.values()))))
+        return ports[match[0]]
+
+    return re.sub(r"\b70[0-9][0-9]\b", replace, text)
+
+
+def copy_sources(sources, copy):
+    """Copies what git knows and what it does not ignore; without git, all but folders of builds."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=sources,
+        capture_output=True,
+        check=False,
+    )
+    if listed.returncode != 0:
+        skipped = shutil.ignore_patterns("build*", ".git")
+        shutil.copytree(sources, copy, ignore=skipped, symlinks=True)
+        return
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        source = os.path.join(sources, name)
+        if os.path.isfile(source):
+            os.makedirs(os.path.dirname(os.path.join(copy, name)), exist_ok=True)
+            shutil.copy(source, os.path.join(copy, name))
+
+
+def stand_in(work):
+    """Returns a folder where programs of Valkey have the names of Redis, where those are missing."""
+    folder = os.path.join(work, "bin")
+    os.mkdir(folder)
+    for part in ("server", "cli"):
+        valkey = shutil.which(f"valkey-{part}")
+        if shutil.which(f"redis-{part}") is None and valkey is not None:
+            os.symlink(valkey, os.path.join(folder, f"redis-{part}"))
+    return folder
+
+
+def environment(build, work, page):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("REDLOCK_")}
+    folders = [stand_in(work), kept["PATH"]]
+    if "meson install" not in page:
+        for part in ("examples/redlock", "examples/gateway", "bench"):
+            folders.insert(0, os.path.join(build, part))
+    kept["PATH"] = ":".join(folders)
+    return kept
+
+
+def children():
+    """Returns the processes whose parent we are: also those that lost theirs."""
+    ours = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as stat:
+                state, parent = stat.read().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue
+        if int(parent) == os.getpid() and state != "Z":
+            ours.append(int(name))
+    return ours
+
+
+def end_children():
+    """Ends all that the page has left; what these leave in turn comes to us as well."""
+    while children():
+        for process in children():
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.01)
+
+
+def run(steps, copy, env, work):
+    """Runs all steps in one shell. Returns what each printed, up to the one that failed."""
+    mark = f"walked-{random.getrandbits(64):016x}"
+    script = ["set -e"]
+    for number, (_, commands, _) in enumerate(steps):
+        block = os.path.join(work, f"block-{number}")
+        with open(block, "w", encoding="utf-8") as file:
+            file.write(commands)
+        script.append(f". {block}\nprintf '\\n{mark}\\n'")
+    log = os.path.join(work, "log")
+    with open(log, "wb") as out:
+        shell = subprocess.Popen(
+            ["sh", "-c", "\n".join(script)],
+            cwd=copy,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+        try:
+            shell.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            out.write(f"\nnot at its end after {PATIENCE_S} s\n".encode())
+    with open(log, encoding="utf-8", errors="replace") as file:
+        return file.read().split(f"\n{mark}\n")
+
+
+def missing_line(expected, printed):
+    """Returns the first line that was expected and is not there, or None."""
+    lines = iter([" ".join(line.split()) for line in printed.splitlines()])
+    for line in filter(str.strip, expected):
+        pattern = ".*".join(map(re.escape, " ".join(line.split()).split("...")))
+        if not any(re.fullmatch(pattern, said) for said in lines):
+            return line
+    return None
+
+
+def report(steps, said):
+    failed = False
+    for number, (line, _, expected) in enumerate(steps):
+        problem = None
+        if number >= len(said) - 1:
+            problem = "it failed" if number == len(said) - 1 else "it was not reached"
+        else:
+            missing = missing_line(expected, said[number])
+            if missing is not None:
+                problem = f"it does not print: {missing}"
+        print(f"{'not ok' if problem else 'ok'} {number + 1} - line {line}")
+        if problem:
+            failed = True
+            print(f"# {problem}")
+            if number < len(said):
+                for told in said[number].splitlines()[-40:]:
+                    print(f"# {told}")
+    print(f"1..{len(steps)}")
+    return failed
+
+
+def main():
+    sources, build, page = map(os.path.abspath, sys.argv[1:4])
+    with open(page, encoding="utf-8") as file:
+        text = with_free_ports(file.read())
+    server = os.environ.get("REDLOCK_SERVER", "redis-server")
+    text = text.replace("install.sh build redis-server", f"install.sh build {server}")
+    steps = steps_of(text)
+    if not steps:
+        raise SystemExit("the page has no commands")
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    with tempfile.TemporaryDirectory() as work:
+        copy = os.path.join(work, "copy")
+        copy_sources(sources, copy)
+        try:
+            said = run(steps, copy, environment(build, work, text), work)
+        finally:
+            end_children()
+        return report(steps, said)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
