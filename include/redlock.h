@@ -32,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Marks the functions of the library. */
 #if defined(__GNUC__) || defined(__clang__)
 #define REDLOCK_EXPORT __attribute__((visibility("default")))
 #else
@@ -42,9 +43,9 @@
 extern "C" {
 #endif
 
-#define REDLOCK_VERSION_MAJOR 0
-#define REDLOCK_VERSION_MINOR 1
-#define REDLOCK_VERSION_PATCH 0
+#define REDLOCK_VERSION_MAJOR 0 /* of this header; see redlock_version */
+#define REDLOCK_VERSION_MINOR 1 /* likewise */
+#define REDLOCK_VERSION_PATCH 0 /* likewise */
 
 /* Returns the version of the running library, "major.minor.patch". Static storage. */
 REDLOCK_EXPORT const char *redlock_version(void);
@@ -65,7 +66,9 @@ REDLOCK_EXPORT const char *redlock_version(void);
     XX(EBUSY, -9, "something that is under way has to end first")                                  \
     XX(ESYSTEM, -10, "the operating system or a library refused a service")
 
+/* Outcome of a call or request: the names of REDLOCK_STATUS_MAP behind "REDLOCK_". */
 typedef enum redlock_status {
+/* An enumerator of redlock_status. */
 #define REDLOCK_STATUS_ENUM(name, value, text) REDLOCK_##name = (value),
     REDLOCK_STATUS_MAP(REDLOCK_STATUS_ENUM)
 #undef REDLOCK_STATUS_ENUM
@@ -88,8 +91,8 @@ REDLOCK_EXPORT bool redlock_is_retryable(redlock_status status);
 
 /* A refusal, explained. */
 typedef struct redlock_error {
-    redlock_status status;
-    char message[256]; /* one sentence that names the option or argument at fault */
+    redlock_status status; /* negative */
+    char message[256];     /* one sentence that names the option or argument at fault */
 } redlock_error;
 
 /* ---------------------------------------------------------------------------------------- hooks */
@@ -101,12 +104,13 @@ typedef struct redlock_error {
  * allocators.
  */
 typedef struct redlock_allocator {
-    void *(*malloc)(size_t size, void *context);
-    void *(*realloc)(void *memory, size_t size, void *context);
-    void (*free)(void *memory, void *context);
-    void *context;
+    void *(*malloc)(size_t size, void *context);                /* as malloc */
+    void *(*realloc)(void *memory, size_t size, void *context); /* as realloc */
+    void (*free)(void *memory, void *context);                  /* as free */
+    void *context;                                              /* last argument of all three */
 } redlock_allocator;
 
+/* Weight of a line of the log. */
 typedef enum redlock_log_level {
     REDLOCK_LOG_DEBUG = 0, /* each round, vote and change of state of a lock */
     REDLOCK_LOG_INFO = 1,  /* nodes that come and go */
@@ -223,9 +227,9 @@ typedef enum redlock_guards {
 
 /* A field of an event: a text, or a number where `text` is NULL. */
 typedef struct redlock_event_field {
-    const char *name;
-    const char *text;
-    uint64_t number; /* durations in nanoseconds; flags 0 or 1 */
+    const char *name; /* such as "round" */
+    const char *text; /* NULL: the field is a number */
+    uint64_t number;  /* durations in nanoseconds; flags 0 or 1 */
 } redlock_event_field;
 
 /*
@@ -240,8 +244,8 @@ typedef struct redlock_event {
                          client has accepted them, from 1, and behind 2^32 - 1 from 1 again;
                          0: of none */
     const char *node; /* the node that the event is of; "" */
-    const redlock_event_field *fields;
-    size_t field_count;
+    const redlock_event_field *fields; /* as lib/doc/tracing.md lists them */
+    size_t field_count;                /* number of fields */
 } redlock_event;
 
 /*
@@ -301,8 +305,8 @@ typedef struct redlock_options {
 
     const char *name; /* client name that the servers list; "redlock"; NULL: none */
 
-    redlock_log_cb *log; /* NULL: no log */
-    void *log_arg;
+    redlock_log_cb *log;         /* NULL: no log */
+    void *log_arg;               /* argument of the hook */
     redlock_log_level log_level; /* lowest level that is logged; REDLOCK_LOG_INFO */
 
     const redlock_allocator *allocator; /* NULL: malloc, realloc and free */
@@ -349,14 +353,14 @@ typedef struct redlock_options {
      * nodes pass it on to the next client; 0: none. REDLOCK_HANDOVER_PUSH, 64.
      */
     redlock_handover handover;
-    uint32_t max_local_handoffs;
+    uint32_t max_local_handoffs; /* 0: none */
 
     /*
      * Hook that is called for each event, some thirty for one acquisition and release at five
      * nodes; NULL: none. For an investigation, not for always: see redlock_client_stats.
      */
     redlock_trace_cb *trace;
-    void *trace_arg;
+    void *trace_arg; /* argument of the hook */
 
     redlock_fanout fanout; /* REDLOCK_FANOUT_ALL */
 } redlock_options;
@@ -371,6 +375,7 @@ typedef struct redlock_options {
 #define REDLOCK_OPTION(field, value) value
 #endif
 
+/* The defaults of redlock_options. */
 #define REDLOCK_OPTIONS_INIT                                                                       \
     {                                                                                              \
         REDLOCK_OPTION(size, sizeof(redlock_options)), REDLOCK_OPTION(nodes, NULL),                \
@@ -627,7 +632,7 @@ typedef struct redlock_request {
      * key to anybody, for 1 to 100 ms, however many stand in line.
      */
     uint64_t wait_ms;
-    uint32_t retries;
+    uint32_t retries; /* tries after the first */
 
     /* Validity that an acquisition, renewal or extension must exceed: otherwise it has failed. */
     uint64_t min_validity_ms;
@@ -656,7 +661,7 @@ typedef struct redlock_request {
      * After REDLOCK_ELOST and REDLOCK_EEXPIRED the handle remains the application's to release.
      */
     redlock_cb *on_lost;
-    void *on_lost_arg;
+    void *on_lost_arg; /* argument of the callback */
 
     /*
      * Whether to give the lock a fence: a number larger than that of every acquisition of the key,
@@ -744,6 +749,7 @@ typedef struct redlock_request {
     bool watch_key;
 } redlock_request;
 
+/* The defaults of redlock_request. */
 #define REDLOCK_REQUEST_INIT                                                                       \
     {                                                                                              \
         sizeof(redlock_request), NULL, 0, 10000, 0, 0, 0, false, 0, NULL, NULL, false, NULL, NULL, \
@@ -890,7 +896,7 @@ typedef struct redlock_view {
     uint64_t ttl_ms;                /* time for which a quorum still holds it */
     uint64_t fence;                 /* of the newest fenced acquisition that was told; 0: none */
     const redlock_node_view *nodes; /* in the order of redlock_client_nodes */
-    size_t node_count;
+    size_t node_count;              /* number of nodes */
     uint32_t readers; /* number of readers that a quorum lists, when shared; `owner` is then "" */
 
     /*
@@ -905,8 +911,8 @@ typedef struct redlock_view {
      * `status` does not tell whether more answers could change these fields.
      */
     uint32_t queue_length;
-    const char *const *queue_owners;
-    size_t queue_owner_count; /* 0 to REDLOCK_MAX_QUEUE_OWNERS, and to `queue_length` */
+    const char *const *queue_owners; /* the first to be served in front */
+    size_t queue_owner_count;        /* 0 to REDLOCK_MAX_QUEUE_OWNERS, and to `queue_length` */
 } redlock_view;
 
 /*
@@ -1002,8 +1008,8 @@ typedef enum redlock_vote {
 
 /* One node's vote, and the reason for it. */
 typedef struct redlock_node_report {
-    const char *node; /* "127.0.0.1:6379" */
-    redlock_vote vote;
+    const char *node;   /* "127.0.0.1:6379" */
+    redlock_vote vote;  /* NONE, if the others had decided before */
     uint64_t ttl_ms;    /* DENIED: rest of the TTL of the other holder's key, or of the writer's
                            note; 0: not known.
                            UNTRUSTED: time until trusted again; 0: until something else changes */
@@ -1043,9 +1049,9 @@ REDLOCK_EXPORT const char *redlock_explain(const redlock_lock *lock);
  * earlier copy subtracted.
  */
 typedef struct redlock_histogram {
-    uint64_t count;  /* number of durations: the sum of all buckets */
-    uint64_t sum_ns; /* sum of the durations, in nanoseconds */
-    uint64_t buckets[REDLOCK_HISTOGRAM_BUCKETS];
+    uint64_t count;                              /* number of durations: the sum of all buckets */
+    uint64_t sum_ns;                             /* sum of the durations, in nanoseconds */
+    uint64_t buckets[REDLOCK_HISTOGRAM_BUCKETS]; /* number of durations in each */
 } redlock_histogram;
 
 /*

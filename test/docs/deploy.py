@@ -237,10 +237,10 @@ def try_server(redlock, port, master):
 
 
 def main():
-    sources, redlock = sys.argv[1:3]
-    check_units(os.path.join(sources, "lib/doc/systemd"), sys.argv[2:])
+    sources, *programs = map(os.path.abspath, sys.argv[1:])
+    check_units(os.path.join(sources, "lib/doc/systemd"), programs)
     check_manifests(os.path.join(sources, "lib/doc/kubernetes"))
-    check_server(sources, redlock)
+    check_server(sources, programs[0])
     print(f"1..{count}")
     return failed
 

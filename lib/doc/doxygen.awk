@@ -1,0 +1,91 @@
+# Turns the plain comments of the headers into Doxygen's, line by line (Doxyfile: INPUT_FILTER):
+#
+#   a comment above a declaration   is its description
+#   a comment behind a declaration  is its description too, on as many lines as it has
+#   indented lines                  stand as they are: tables, lists, examples
+#   rulers ("/* ----- locks */")    are left alone
+#   specializations of std          are left out: Doxygen wants to see the template
+#
+# Characters that Doxygen would take for commands are escaped; `code` is code.
+
+function escaped(text) {
+    gsub(/\\/, "\\\\\\\\", text)
+    gsub(/[@<>#%]/, "\\\\&", text)
+    while (match(text, /`[^`]+`/)) {
+        text = substr(text, 1, RSTART - 1) "<tt>" substr(text, RSTART + 1, RLENGTH - 2) "</tt>" \
+            substr(text, RSTART + RLENGTH)
+    }
+    return text
+}
+
+# Lines that are indented behind their star are a block of their own.
+function body(line,    text) {
+    text = line
+    sub(/^ *\* ?/, "", text)
+    if (text ~ /^ / && !is_verbatim) {
+        printf "@verbatim "
+        is_verbatim = 1
+    } else if (text !~ /^ / && is_verbatim) {
+        printf "@endverbatim "
+        is_verbatim = 0
+    }
+    return is_verbatim ? text : escaped(text)
+}
+
+FNR == 1 { is_file = 1 }
+
+is_block {
+    if (/\*\/ *$/) {
+        print (is_verbatim ? "@endverbatim " : "") "*/"
+        is_block = is_verbatim = 0
+    } else {
+        print body($0)
+    }
+    next
+}
+
+is_behind {
+    if (/\*\/ *$/) {
+        sub(/ *\*\/ *$/, "")
+        print escaped($0) " */"
+        is_behind = 0
+    } else {
+        print escaped($0)
+    }
+    next
+}
+
+/^ *\/\* -----/ { print; next }
+
+/^template <> struct std::/ { print ""; next }
+
+/^ *\/\* *$/ {
+    print "/**" (is_file ? " @file" : "")
+    is_block = 1
+    is_file = 0
+    next
+}
+
+/^ *\/\*.*\*\/ *$/ {
+    sub(/^ *\/\* */, "")
+    sub(/ *\*\/ *$/, "")
+    print "/** " escaped($0) " */"
+    next
+}
+
+# Of the preprocessor, definitions alone, and not those that go on.
+/[;,{}a-zA-Z0-9)] +\/\*/ && (!/^#/ || /^#define/) && !/\\$/ {
+    at = index($0, "/*")
+    code = substr($0, 1, at - 1)
+    text = substr($0, at + 2)
+    if (text ~ /\*\/ *$/) {
+        sub(/ *\*\/ *$/, "", text)
+        print code "/**<" escaped(text) " */"
+    } else {
+        print code "/**<" escaped(text)
+        is_behind = 1
+    }
+    next
+}
+
+{ print }

@@ -1,0 +1,55 @@
+#!/bin/sh
+# Has Doxygen read the public headers, and prints TAP: it warns of nothing; each public name of
+# redlock.h has a comment, and each function is in the reference.
+set -eu
+export LC_ALL=C.UTF-8
+
+cd "$(dirname "$0")/../.."
+if ! command -v doxygen >/dev/null; then
+    echo "1..0 # SKIP doxygen is not installed"
+    exit 0
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+count=0
+failed=0
+
+# report NAME: `not ok` if $work/problems has a line, which is shown
+report() {
+    count=$((count + 1))
+    if [ -s "$work/problems" ]; then
+        failed=1
+        echo "not ok $count - $1"
+        sed 's/^/# /' "$work/problems"
+    else
+        echo "ok $count - $1"
+    fi
+}
+
+# read_headers SETTING...: settings that come last count
+read_headers() {
+    {
+        cat lib/doc/Doxyfile
+        echo "OUTPUT_DIRECTORY = $work"
+        printf '%s\n' "$@"
+    } >"$work/Doxyfile"
+    doxygen "$work/Doxyfile" >"$work/log" 2>&1 || echo "doxygen ends with $?" >>"$work/log"
+    grep -v '^$' "$work/log" >"$work/problems" || true
+}
+
+read_headers
+report 'Doxygen warns of nothing'
+read_headers 'FILE_PATTERNS = redlock.h' 'EXTRACT_ALL = NO'
+report 'each public name of redlock.h has a comment'
+
+sed -n 's/^REDLOCK_EXPORT.*[ *]\(redlock_[a-z_]*\)(.*/\1/p' include/redlock.h >"$work/functions"
+while read -r name; do
+    grep -q ">$name<" "$work/html/redlock_8h.html" || echo "$name"
+done <"$work/functions" >"$work/problems"
+[ "$(wc -l <"$work/functions")" -ge 30 ] || echo 'too few functions' >>"$work/problems"
+report 'each function is in the reference'
+
+echo "1..$count"
+exit "$failed"
