@@ -185,14 +185,16 @@ def block_of(text, key):
 def check_server(sources, redlock):
     manifest = read(sources, "lib/doc/kubernetes/masters.yaml")
     settings = block_of(manifest, "masters.conf")
-    same = settings == read(sources, "lib/doc/masters.conf")
-    report("the settings are lib/doc/masters.conf", [] if same else ["they differ"])
+    users = block_of(manifest, "users.acl")
+    for name, text in (("masters.conf", settings), ("users.acl", users)):
+        same = text == read(sources, "lib/doc", name)
+        report(f"{name} is that of lib/doc", [] if same else ["they differ"])
     server = shutil.which(os.environ.get("REDLOCK_SERVER", "redis-server")) or shutil.which(
         "valkey-server"
     )
     port = free_port(set())
     with tempfile.TemporaryDirectory() as work:
-        for name, text in (("conf", settings), ("users.acl", block_of(manifest, "users.acl"))):
+        for name, text in (("conf", settings), ("users.acl", users)):
             with open(os.path.join(work, name), "w", encoding="utf-8") as file:
                 file.write(text)
         with open(os.path.join(work, "log"), "wb") as log:
