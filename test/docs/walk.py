@@ -84,13 +84,14 @@ def with_free_ports(text):
 
 def copy_sources(sources, copy):
     """Copies what git knows and what it does not ignore; without git, all but folders of builds."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=sources,
-        capture_output=True,
-        check=False,
-    )
-    if listed.returncode != 0:
+    try:
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=sources,
+            capture_output=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
         skipped = shutil.ignore_patterns("build*", ".git")
         shutil.copytree(sources, copy, ignore=skipped, symlinks=True)
         return
