@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tells what failed in the last run of the tests: which program, which of its cases, and the end of
-# what it said.
+# what it said; then the names of these programs, for whoever sees only the end of a log.
 #
 #     sh test/failures.sh BUILD_FOLDER
 set -eu
@@ -22,6 +22,15 @@ awk '
         part = cases = ""
         is_failed = is_case = outputs = errors = 0
     }
+    /^[{]"name": "/ {
+        split($0, quoted, "\"")
+        match($0, /"result": "[A-Z]+", "starttime"/)
+        result = substr($0, RSTART + 11, RLENGTH - 25)
+        if (result !~ /^(OK|SKIP|EXPECTEDFAIL)$/) {
+            failed[quoted[4]] = result
+        }
+        next
+    }
     /^=+ [0-9]+\/[0-9]+ =+$/ {
         tell()
         part = "head"
@@ -29,7 +38,7 @@ awk '
     part == "head" && /^test: / { test = substr($0, 15) }
     part == "head" && /^result: / {
         result = substr($0, 15)
-        is_failed = result !~ /^exit status (0|77)$/
+        is_failed = test in failed
     }
     /^-+ stdout -+$/ { part = "output"; next }
     /^-+ stderr -+$/ { part = "errors"; next }
@@ -40,4 +49,10 @@ awk '
         cases = cases (is_case ? "    " $0 "\n" : "")
     }
     part == "errors" && !/^(\(test program exited.*)?$/ { error[++errors] = $0 }
-    END { tell() }' "$1/meson-logs/testlog.txt"
+    END {
+        tell()
+        print ""
+        for (test in failed) {
+            print "failed: " test " (" failed[test] ")"
+        }
+    }' "$1"/meson-logs/testlog*.json "$1"/meson-logs/testlog*.txt
