@@ -1,7 +1,7 @@
 /*
  * Throwaway masters for tests that are not written in C:
  *
- *     gateway-masters COUNT
+ *     ordered-masters COUNT
  *
  * Prints their URIs on one line, and then obeys lines from its input, each of which it answers with
  * "done": "kill I", "restart I", "stop I", "continue I". Ends, with the masters, when its input
