@@ -23,7 +23,7 @@ cd "$(dirname "$0")/.."
 
 build=build
 setup='-Dtests=enabled -Dbench=enabled -Dexamples=enabled -Dcpp=enabled -Dgateway=enabled
-    -Dmutants=true'
+    -Dsqlite=enabled -Dmutants=true'
 run=${TEST_ARGS:-}
 sanitize=no
 coverage=no
