@@ -1,0 +1,119 @@
+/*
+ * A server of locks over TCP, for scripts: a connection sends the name of a key in a line, waits
+ * for the line "held", and has the lock until either side closes the connection.
+ *
+ *     cc -o bufferevent bufferevent.c $(pkg-config --cflags --libs redlock libevent_core)
+ *     ./bufferevent PORT redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
+ *
+ * A connection and its lock know each other, and either may end first: end() is called by the end
+ * of both, and frees when there is nothing more to come.
+ */
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <netinet/in.h>
+#include <redlock.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct connection {
+    struct bufferevent *stream; /* NULL: has ended */
+    redlock_lock *lock;         /* being acquired, or held; NULL: no key yet, or has ended */
+    bool is_held;
+};
+
+static struct event_base *base;
+static redlock_client *client;
+
+static void end(struct connection *connection) {
+    if (connection->stream != NULL) {
+        bufferevent_free(connection->stream);
+        connection->stream = NULL;
+    }
+    if (connection->is_held) {
+        redlock_release(connection->lock, NULL, NULL);
+    } else if (connection->lock != NULL) {
+        redlock_cancel(connection->lock);
+        return; /* on_acquired is yet to come */
+    }
+    free(connection);
+}
+
+static void on_broken(struct bufferevent *stream, short what, void *arg) {
+    (void)stream, (void)what;
+    end(arg);
+}
+
+static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
+    (void)lock, (void)status;
+    end(arg);
+}
+
+static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
+    struct connection *connection = arg;
+
+    connection->is_held = status == REDLOCK_OK;
+    connection->lock = connection->is_held ? lock : NULL; /* else it ends with this callback */
+    if (!connection->is_held || connection->stream == NULL ||
+        bufferevent_write(connection->stream, "held\n", 5) != 0) {
+        end(connection);
+    }
+}
+
+static void on_input(struct bufferevent *stream, void *arg) {
+    struct evbuffer *input = bufferevent_get_input(stream);
+    redlock_request request = REDLOCK_REQUEST_INIT;
+    struct connection *connection = arg;
+    char *key = evbuffer_readln(input, NULL, EVBUFFER_EOL_CRLF);
+
+    if (key != NULL && connection->lock == NULL && evbuffer_get_length(input) == 0) {
+        request.key = key; /* which is copied */
+        request.wait_ms = REDLOCK_FOREVER;
+        request.watchdog = true;
+        request.on_lost = on_lost;
+        request.on_lost_arg = connection;
+        if (redlock_acquire(client, &request, on_acquired, connection, &connection->lock) != 0) {
+            end(connection); /* no name of a key, or no memory */
+        }
+    } else if (key != NULL || evbuffer_get_length(input) > 1024) {
+        end(connection);
+    }
+    free(key);
+}
+
+static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
+                          struct sockaddr *address, int length, void *arg) {
+    struct connection *connection = calloc(1, sizeof(*connection));
+    (void)listener, (void)address, (void)length, (void)arg;
+    if (connection == NULL ||
+        (connection->stream = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE)) == NULL) {
+        free(connection);
+        evutil_closesocket(fd);
+        return;
+    }
+    bufferevent_setcb(connection->stream, on_input, NULL, on_broken, connection);
+    bufferevent_enable(connection->stream, EV_READ);
+}
+
+int main(int argc, char **argv) {
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    redlock_options options = REDLOCK_OPTIONS_INIT;
+    redlock_error error = {.message = "usage: bufferevent PORT NODE..., with a free port"};
+
+    signal(SIGPIPE, SIG_IGN); /* a client that goes away does not end the server */
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons((in_port_t)(argc < 3 ? 0 : atoi(argv[1])));
+    options.nodes = (const char *const *)argv + 2;
+    options.node_count = (size_t)argc - 2;
+    if (argc < 3 || (base = event_base_new()) == NULL ||
+        evconnlistener_new_bind(base, on_connection, NULL, LEV_OPT_REUSEABLE, -1,
+                                (struct sockaddr *)&address, sizeof(address)) == NULL ||
+        redlock_client_create(base, &options, &client, &error) != REDLOCK_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        return 2;
+    }
+    event_base_dispatch(base); /* until a signal ends the process: the locks end with their TTL */
+    return EXIT_FAILURE;
+}
