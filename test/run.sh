@@ -12,7 +12,7 @@
 #     --valgrind      run each test under valgrind
 #     --suite NAME    only this suite: unit, install, integration, memcheck and cpp (of
 #                     integration), sim, worlds (of sim), mutants, model, torture, fuzz, chaos,
-#                     command, gateway, examples, docs
+#                     command, gateway, examples, cases (of examples), docs
 #
 # CC and CXX name the compilers, when the folder is new. TEST_ARGS is handed to `meson test`.
 # REDLOCK_SERVER is the server to test with: redis-server (default) or valkey-server.
@@ -50,6 +50,7 @@ while [ $# -gt 0 ]; do
     --valgrind)
         wrapper=$valgrind
         run="$run --timeout-multiplier 10 --no-suite torture" # which has AddressSanitizer built in
+        run="$run --no-suite cases" # which are in Python
         ;;
     --suite)
         run="$run --suite $2"

@@ -90,7 +90,7 @@ def each_file_builds_with_the_command_that_it_names():
             name = os.path.basename(file)[:-2]
             os.symlink(file, os.path.join(folder, name + ".c"))
             subprocess.run(
-                ["sh", "-c", command.replace("cc ", "${CC:-cc} -Wall -Wextra -Werror ", 1)],
+                ["sh", "-c", command.replace("cc ", "$CC $SANITIZE -Wall -Wextra -Werror ", 1)],
                 cwd=folder,
                 env=environment,
                 check=True,
