@@ -29,7 +29,7 @@ list_files() {
 told_versions() {
     sed -n 's/^## \([0-9.]*\).*/\1/p' "$source/CHANGELOG.md" | head -n 1
     sed -n '1s/.*(\(.*\)-[^-]*).*/\1/p' "$source/lib/packages/debian/changelog"
-    sed -n 's/^#define REDLOCK_VERSION_M[AI][JN]OR //p; s/^#define REDLOCK_VERSION_PATCH //p' \
+    sed -nE 's/^#define REDLOCK_VERSION_(MAJOR|MINOR|PATCH) ([0-9]+).*/\2/p' \
         "$source/include/redlock.h" | paste -s -d .
 }
 
