@@ -92,7 +92,7 @@ static void a_copy_does_not_give_away_a_lock_that_was_handed_over(void **state) 
     struct courier *courier = courier_create(f);
     redlock_client *client = courier_client(f, courier, REDLOCK_GUARDS_ON);
     redlock_request request = waiting_request(KEY);
-    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    redlock_lock *lock = hold_for_waiters(f, connect_client(f), &request);
     struct call *first = begin_acquire(f, client, &request);
     struct call *second = begin_acquire(f, client, &request);
 
@@ -117,7 +117,7 @@ static void messages_that_come_after_the_claim_do_not_count(void **state) {
     struct courier *courier = courier_create(f);
     redlock_client *slow = courier_client(f, courier, REDLOCK_GUARDS_ON);
     redlock_request request = waiting_request(KEY);
-    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    redlock_lock *lock = hold_for_waiters(f, connect_client(f), &request);
     struct call *late = begin_acquire(f, slow, &request);
 
     wait_in_line(f, KEY, 1);

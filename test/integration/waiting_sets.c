@@ -134,7 +134,7 @@ static void of_two_that_overlap_the_first_is_served(void **state) {
     redlock_request first = waiting_for(bc, 2);
     redlock_request second = waiting_for(ca, 2);
     redlock_request both = waiting_for(ab, 2);
-    redlock_lock *lock = hold_for(f, connect_client(f), &both);
+    redlock_lock *lock = hold_for_waiters(f, connect_client(f), &both);
     struct call *one = begin_acquire(f, connect_client(f), &first);
 
     wait_in_line(f, "b", 1);
