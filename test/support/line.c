@@ -45,15 +45,26 @@ static bool is_left_to_anybody(struct fixture *f, const redlock_lock *lock) {
     return strtoul(token + 38, NULL, 16) < 2;
 }
 
-redlock_lock *hold_for_waiters(struct fixture *f, redlock_client *client,
-                               const redlock_request *request) {
+/* Holds a lock whose release leaves the key to anybody, or to waiters alone. */
+static redlock_lock *hold_to_leave(struct fixture *f, redlock_client *client,
+                                   const redlock_request *request, bool to_anybody) {
     redlock_lock *lock = hold_for(f, client, request);
 
-    while (is_left_to_anybody(f, lock)) {
+    while (is_left_to_anybody(f, lock) != to_anybody) {
         assert_int_equal(let_go(f, lock), REDLOCK_OK);
         lock = hold_for(f, client, request);
     }
     return lock;
+}
+
+redlock_lock *hold_for_waiters(struct fixture *f, redlock_client *client,
+                               const redlock_request *request) {
+    return hold_to_leave(f, client, request, false);
+}
+
+redlock_lock *hold_for_anybody(struct fixture *f, redlock_client *client,
+                               const redlock_request *request) {
+    return hold_to_leave(f, client, request, true);
 }
 
 struct expected {

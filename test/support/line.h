@@ -20,6 +20,10 @@ redlock_request waiting_request_of(const char *key, redlock_mode mode, uint32_t 
 redlock_lock *hold_for_waiters(struct fixture *f, redlock_client *client,
                                const redlock_request *request);
 
+/* The same, but the release leaves the key to anybody for a while. */
+redlock_lock *hold_for_anybody(struct fixture *f, redlock_client *client,
+                               const redlock_request *request);
+
 /* Runs the loop until each master has so many waiters in the key's queue. */
 void wait_in_line(struct fixture *f, const char *key, long long length);
 

@@ -44,9 +44,9 @@ local function granted(key, fenced, idle, step, least)
 end
 
 -- Returns the item of a permit that the waiter does not get, but perhaps another one.
-local function refused(key, what, value, line, entry, behind, permits)
+local function refused(key, what, value, line, mine, behind, permits)
   local free, map, soonest = look(key, permits)
-  local may = offer(line, free, behind ~= '' and entry or nil)
+  local may = offer(line, free, mine)
   local item = what or value and otherwise(key, value) or 'h0'
   map = may and #free > 0 and map or 'f'
   if string.sub(item, 1, 1) ~= 'h' then return item .. map end
@@ -64,14 +64,14 @@ for i, key in ipairs(KEYS) do
   else
     local is_alone = not value and redis.pcall('exists', line) ~= 1
     local behind = is_alone and '' or place(line, entry, token, ticket)
-    local mine = behind ~= '' and entry or nil
+    local mine = string.sub(behind, 1, 1) == 'q' and entry or nil
     if is_counted and not value and
         (is_alone or offer(line, (look(key, permits)), mine)) then
       redis.call('set', key, token, 'PX', ttl)
       if mine then redis.pcall('zrem', line, entry) end
       answer[i] = granted(key, fenced, idle, 1, tonumber(ticket))
     else
-      answer[i] = refused(key, not is_counted and 't', value, line, entry, behind, permits)
+      answer[i] = refused(key, not is_counted and 't', value, line, mine, behind, permits)
     end
   end
 end

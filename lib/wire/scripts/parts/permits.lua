@@ -84,16 +84,29 @@ local function promise(line, entry, key)
   return heard > 0
 end
 
+-- Returns whether an entry is one of the first `room` that wait, of a line whose permits are left to
+-- anybody: the member that says so stands between them and those who were told.
+local function is_near(line, told, room, mine)
+  for _, entry in ipairs(redis.pcall('zrange', line, told + 1, told + room)) do
+    if entry == mine then return true end
+  end
+  return false
+end
+
 -- Tells the first that wait, until each of the free permits is reserved, or up to the caller's
--- entry (nil: the caller does not stand in line). Returns whether the caller may have one.
+-- entry (nil: the caller does not stand in line). Returns whether the caller may have one: in line
+-- nobody is overtaken, also while permits are left to anybody.
 local function offer(line, free, mine)
   local told, is_open = front_of(line)
   for _, entry in ipairs(told) do
     if entry == mine then return true end
   end
   local count = #told
+  if is_open and count < #free then
+    return not mine or is_near(line, count, #free - count, mine)
+  end
   while count < #free do
-    local entry = not is_open and waiting(line, count)
+    local entry = waiting(line, count)
     if not entry or entry == mine then return true end
     local heard = promise(line, entry, free[count + 1])
     if heard == nil then return true end
