@@ -1,5 +1,5 @@
 /*
- * A line has a holder, a contender, and a list of those that wait, of which the first `gate` are to
+ * A line has a holder, contenders, and a list of those that wait, of which the first `gate` are to
  * be served by the holder. It lasts as long as any lock is in it.
  */
 #include "lock/lines.h"
@@ -7,12 +7,16 @@
 #include "lock/lock_state.h"
 #include "node/context.h"
 
+/* Contenders among readers, which nodes let in together. */
+#define READERS 64
+
 struct line {
     LIST_ENTRY(line) link;
     struct lines *lines;
-    redlock_lock *holder;
-    redlock_lock *contender;
+    redlock_lock *holder; /* NULL where a lock cannot be handed over */
+    struct lock_list contending;
     struct lock_list waiting;
+    unsigned contending_count;
     unsigned waiting_count;
     unsigned gate; /* number of those that wait whom the holder hands the lock over to */
 };
@@ -33,17 +37,33 @@ void lines_finish(struct lines *lines) {
 
 /* ---- lines ---- */
 
-/* Returns whether a lock may go from one request to the other. */
-static bool is_alike(const redlock_lock *one, const redlock_lock *other) {
-    return one->kind == other->kind &&
-           one->lease.terms->lock_delay == other->lease.terms->lock_delay &&
-           key_equals(one->key, other->key);
-}
-
-/* Returns whether the kind is that of one holder: others need not wait for each other in line. */
-static bool can_be_handed_over(const redlock_lock *lock) {
+bool lines_can_hand_over(const redlock_lock *lock) {
     return (lock_kind(lock)->features & (KIND_PERMIT | KIND_READER)) == 0 &&
            lock->lease.terms->min_hold == 0;
+}
+
+/* Returns the name that is waited for: of a semaphore, not of one of its permits. */
+static const struct key *name_of(const redlock_lock *lock) {
+    return lock->wait->name != NULL ? lock->wait->name : lock->key;
+}
+
+/* Returns whether requests stand in the same line. */
+static bool is_alike(const redlock_lock *one, const redlock_lock *other) {
+    return one->kind == other->kind && lines_can_hand_over(one) == lines_can_hand_over(other) &&
+           one->lease.terms->lock_delay == other->lease.terms->lock_delay &&
+           key_equals(name_of(one), name_of(other));
+}
+
+/*
+ * Returns how many of a line may contend at the same time: each may keep a node's next waiters
+ * waiting for a claim, if this client hangs. Of a semaphore, one for each permit, and one that is
+ * in line before the first of them is released.
+ */
+static unsigned most_contending(const redlock_lock *lock) {
+    unsigned features = lock_kind(lock)->features;
+    return features & KIND_PERMIT   ? 2 * lock->lease.terms->permits
+           : features & KIND_READER ? READERS
+                                    : 1;
 }
 
 /* Returns the line of a lock, or NULL. */
@@ -53,13 +73,13 @@ static struct line *line_of(const redlock_lock *lock) {
 
 /* Returns any lock of a line, of which all are alike. */
 static const redlock_lock *member_of(const struct line *line) {
-    return line->holder != NULL      ? line->holder
-           : line->contender != NULL ? line->contender
-                                     : TAILQ_FIRST(&line->waiting);
+    return line->holder != NULL         ? line->holder
+           : line->contending_count > 0 ? TAILQ_FIRST(&line->contending)
+                                        : TAILQ_FIRST(&line->waiting);
 }
 
 static struct line *find(struct lines *lines, const redlock_lock *lock) {
-    struct line_list *list = &lines->lists[lock->key->hash & (LINES_LISTS - 1)];
+    struct line_list *list = &lines->lists[name_of(lock)->hash & (LINES_LISTS - 1)];
     struct line *line;
     LIST_FOREACH(line, list, link) {
         if (is_alike(member_of(line), lock)) {
@@ -69,6 +89,7 @@ static struct line *find(struct lines *lines, const redlock_lock *lock) {
     line = pool_take(&lines->pool);
     if (line != NULL) {
         *line = (struct line){.lines = lines};
+        TAILQ_INIT(&line->contending);
         TAILQ_INIT(&line->waiting);
         LIST_INSERT_HEAD(list, line, link);
     }
@@ -76,7 +97,7 @@ static struct line *find(struct lines *lines, const redlock_lock *lock) {
 }
 
 static void drop_if_empty(struct line *line) {
-    if (line->holder == NULL && line->contender == NULL && line->waiting_count == 0) {
+    if (line->holder == NULL && line->contending_count == 0 && line->waiting_count == 0) {
         LIST_REMOVE(line, link);
         pool_put(&line->lines->pool, line);
     }
@@ -87,6 +108,18 @@ static void take_out(struct line *line, redlock_lock *lock) {
     line->waiting_count--;
     line->gate -= lock->wait->is_gated;
     lock->wait->is_gated = false;
+}
+
+static void add_contender(struct line *line, redlock_lock *lock) {
+    TAILQ_INSERT_TAIL(&line->contending, lock, wait->line_link);
+    line->contending_count++;
+    lock->wait->is_contending = true;
+}
+
+static void remove_contender(struct line *line, redlock_lock *lock) {
+    TAILQ_REMOVE(&line->contending, lock, wait->line_link);
+    line->contending_count--;
+    lock->wait->is_contending = false;
 }
 
 /* Opens the gate: nobody is handed the lock any more. */
@@ -107,28 +140,33 @@ static void close_gate(struct line *line, unsigned most) {
     }
 }
 
-/* Makes the first that waits the contender, if there is none, nor a holder. Returns it, or NULL. */
+/* Returns whether one more may contend. */
+static bool has_room(const struct line *line, const redlock_lock *lock) {
+    return line->holder == NULL && line->contending_count < most_contending(lock);
+}
+
+/* Makes the first that waits a contender, if one more may be. Returns it, or NULL. */
 static redlock_lock *promote(struct line *line) {
     redlock_lock *first = TAILQ_FIRST(&line->waiting);
-    if (line->contender != NULL || line->holder != NULL || first == NULL) {
+    if (first == NULL || !has_room(line, first)) {
         return NULL;
     }
     take_out(line, first);
-    line->contender = first;
+    add_contender(line, first);
     return first;
 }
 
 /* ---- locks ---- */
 
 bool lines_join(struct lines *lines, redlock_lock *lock) {
-    struct line *line = can_be_handed_over(lock) ? find(lines, lock) : NULL;
+    struct line *line = find(lines, lock);
     lock->wait->line = line;
-    lock->wait->is_gated = false;
+    lock->wait->is_gated = lock->wait->is_contending = false;
     if (line == NULL) {
         return true;
     }
-    if (line->contender == NULL && line->holder == NULL) {
-        line->contender = lock;
+    if (has_room(line, lock)) {
+        add_contender(line, lock);
         return true;
     }
     TAILQ_INSERT_TAIL(&line->waiting, lock, wait->line_link);
@@ -136,13 +174,18 @@ bool lines_join(struct lines *lines, redlock_lock *lock) {
     return false;
 }
 
-void lines_acquired(redlock_lock *lock) {
+redlock_lock *lines_acquired(redlock_lock *lock) {
     struct line *line = line_of(lock);
-    if (line != NULL && line->contender == lock) {
-        line->holder = lock;
-        line->contender = NULL;
-        close_gate(line, line->lines->context->options.max_local_handoffs);
+    if (line == NULL || !lock->wait->is_contending) {
+        return NULL;
     }
+    if (!lines_can_hand_over(lock)) {
+        return lines_leave(lock);
+    }
+    remove_contender(line, lock);
+    line->holder = lock;
+    close_gate(line, line->lines->context->options.max_local_handoffs);
+    return NULL;
 }
 
 redlock_lock *lines_next(const redlock_lock *lock) {
@@ -167,8 +210,8 @@ redlock_lock *lines_leave(redlock_lock *lock) {
     if (line->holder == lock) {
         line->holder = NULL;
         open_gate(line);
-    } else if (line->contender == lock) {
-        line->contender = NULL;
+    } else if (lock->wait->is_contending) {
+        remove_contender(line, lock);
     } else {
         take_out(line, lock);
     }

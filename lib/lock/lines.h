@@ -1,7 +1,11 @@
 /*
  * The lines of a client: its requests that wait for the same lock. One of them, the contender,
  * stands in line at the nodes for all; and a lock that is released goes to the next of the line by
- * itself (core/handover.h; Dice, Marathe and Shavit, "Lock Cohorting", PPoPP 2012).
+ * itself (core/handover.h; Dice, Marathe and Shavit, "Lock Cohorting", PPoPP 2012). Permits, shares
+ * and locks that stay when they are released cannot go on like that: of these requests a few
+ * contend at the same time, and each that acquires its lock makes room for the next, so that
+ * thousands of them are no more work for the nodes, and a client that hangs delays others as little
+ * as one with a few.
  *
  * When the contender acquires the lock, a gate closes over the requests that are waiting then: at
  * most max_local_handoffs of them are served before the nodes pass the key on. Who comes later
@@ -36,13 +40,16 @@ void lines_init(struct lines *lines, struct context *context);
 void lines_finish(struct lines *lines);
 
 /*
- * Puts a new request in the line for its key, if its kind can be handed over. Returns whether it is
- * to contend for the key now; otherwise it waits.
+ * Puts a new request in the line for its key. Returns whether it is to contend for the key now;
+ * otherwise it waits.
  */
 bool lines_join(struct lines *lines, redlock_lock *lock);
 
-/* Notes that a contender has acquired the lock. */
-void lines_acquired(redlock_lock *lock);
+/* Notes that a contender has acquired the lock. Returns the next contender, or NULL. */
+redlock_lock *lines_acquired(redlock_lock *lock);
+
+/* Returns whether a lock in line can be handed over: then its release serves the next contender. */
+bool lines_can_hand_over(const redlock_lock *lock);
 
 /* Returns the next of the gate that a holder is to hand its lock over to, or NULL. */
 redlock_lock *lines_next(const redlock_lock *lock);

@@ -407,24 +407,26 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
 
 /* ---- lines ---- */
 
-/* Has the first of a line contend for the key, in the same turn as the release that lets it. */
+/* Has the first of a line contend for the key, in the turn of the release, if any, that lets it. */
 static void contend(redlock_lock *lock, uint64_t now) {
     struct lease_update update;
     enum lease_state before = lock->lease.state;
     lease_contend(&lock->lease, now, &update);
+    update.contends &= lines_can_hand_over(lock);
     lock_carry_out(lock, &update, before, now);
 }
 
 /* Tells the line of a lock what has become of it. */
 static void follow_in_line(redlock_lock *lock, enum lease_state before, uint64_t now) {
     enum lease_state state = lock->lease.state;
+    redlock_lock *next = NULL;
     if (lease_is_held(&lock->lease) && before <= LEASE_SETTLING) {
-        lines_acquired(lock);
+        next = lines_acquired(lock);
     } else if (state == LEASE_LOST || state == LEASE_RELEASING || state == LEASE_OVER) {
-        redlock_lock *next = lines_leave(lock);
-        if (next != NULL && !lock->locks->context->is_closing) {
-            contend(next, now);
-        }
+        next = lines_leave(lock);
+    }
+    if (next != NULL && !lock->locks->context->is_closing) {
+        contend(next, now);
     }
 }
 

@@ -64,6 +64,7 @@ struct lock_wait {
     uint32_t permit;    /* the number of the permit whose key the lock's is */
     bool is_waiter;     /* the lock is in locks->waiters */
     bool is_gated;      /* the lock is behind the gate of its line */
+    bool is_contending; /* the lock is one of the contenders of its line */
     bool may_be_placed; /* an ask for a place under the token may have been heard */
     bool is_makeshift;  /* the ticket is by our own wall clock */
 };
