@@ -108,6 +108,7 @@ if [ "$status" -eq 77 ]; then
 fi
 
 tap_check 'the library as it is' says ''
+tap_check 'the library as it is recorded' says '' --exact
 check 'a function that is gone' redlock_gone had_function redlock_gone
 check 'a function that is new' '' lacked_function redlock_fence
 check 'a parameter that is new' redlock_cancel lacked_parameter redlock_cancel
@@ -117,6 +118,11 @@ for struct in redlock_options redlock_request redlock_stats redlock_node_stats; 
     check "$struct, which may grow, grew" '' lacked_last_member $struct
     check "$struct, with a member in front" $struct lacked_first_member $struct
 done
+# What may change has to be recorded, all the same, with a release.
+lacked_function redlock_fence <"$record" >"$folder/older"
+tap_check 'a function that is not recorded' says redlock_fence --exact --reference "$folder/older"
+lacked_last_member redlock_options <"$record" >"$folder/older"
+tap_check 'a growth that is not recorded' says redlock_options --exact --reference "$folder/older"
 check_changed 'a symbol that the list lacks' 'redlock_fence: in the library, but not in the list' \
     --symbols "$list" sed '/redlock_fence/d'
 check_changed 'a symbol of the list that is gone' 'redlock_gone: not in the library' \
