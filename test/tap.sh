@@ -6,13 +6,14 @@
 #     tap_end
 #
 # $folder is a temporary folder, which is removed at the end of the script. A check whose command
-# fails shows what stands in $folder/said.
+# fails shows what stands in $folder/said; $tap_failed counts those.
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 130' INT TERM
 
 tap_count=0
+tap_failed=0
 
 # tap_check NAME COMMAND...: a check, which passes if the command ends with 0
 tap_check() {
@@ -22,6 +23,7 @@ tap_check() {
     if "$@"; then
         echo "ok $tap_count - $tap_name"
     else
+        tap_failed=$((tap_failed + 1))
         echo "not ok $tap_count - $tap_name"
         sed 's/^/# /' "$folder/said"
     fi
