@@ -1,5 +1,6 @@
 #!/bin/sh
-# Checks that mutate.awk refuses edits that would make no mutant, or another than was meant.
+# Checks that mutate.awk refuses edits that would make no mutant, or another than was meant; and that
+# the example of CONTRIBUTING.md is one.
 set -eu
 export LC_ALL=C
 
@@ -34,4 +35,11 @@ printf 'A bug.\n\n@@\n-four\n+for\n\n@@\n-six\n+sicks\n' >"$folder/mutant"
 check 'the second of two edits' 'edit 2: its old text stands in 0 places'
 printf 'A bug.\n\n@@\nfour\n' >"$folder/mutant"
 check 'a line without a mark' 'line 4: an edit'
+
+root=$here/../../..
+sed -n '/^```mutant/,/^```$/{/^```/d;p}' "$root/CONTRIBUTING.md" >"$folder/mutant"
+cp -R "$root/lib" "$folder"
+find "$folder/lib" -name '*.[ch]' -exec awk -f "$here/mutate.awk" "$folder/mutant" {} + \
+    >"$folder/said" 2>&1 || true
+tap_check 'the example of CONTRIBUTING.md' grep -qx "$folder/lib/core/survey.c" "$folder/said"
 tap_end
