@@ -209,10 +209,10 @@ check_debian() {
     sh test/debian.sh
 }
 
-# A step that nightly.sh could not check has not been checked.
+# A step that nightly.sh could not check has not been checked. SCALE would shorten it.
 check_nightly() {
     mkdir -p "$build"
-    sh test/nightly.sh "$build/nightly.md" || return 1
+    SCALE=1 sh test/nightly.sh "$build/nightly.md" || return 1
     if grep '^| .* | not checked | ' "$build/nightly.md"; then
         return 77
     fi

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Checks that release.sh sees what it is for: runs its cheap steps in a clone of the sources, as they
-# are, made ready for a release; and plants one ill after the other. Prints TAP.
+# Checks that release.sh sees what it is for: runs its quick steps in a clone of the sources, as they
+# are, made ready for a release; and plants one ill after the other. In the clone a night is over at
+# once, with the result that is wanted. Prints TAP.
 # usage: release_test.sh SOURCE-FOLDER
 set -eu
 export LC_ALL=C.UTF-8
@@ -51,12 +52,12 @@ is_good() {
     run tree versions changelog && grep -q '^good, but for . steps' "$folder/said"
 }
 
-# is_refused EXPECTED STEP: the step is not good, for this reason
+# is_refused EXPECTED STEP [RESULT]: the step is not good, for this reason
 is_refused() {
     if run "$2"; then
         return 1
     fi
-    grep -qF -- "$1" "$folder/said" && grep -q "^| $2 | failed | " "$folder/said"
+    grep -qF -- "$1" "$folder/said" && grep -q "^| $2 | ${3:-failed} | " "$folder/said"
 }
 
 # refuse NAME EXPECTED STEP FILE EXPRESSION: where FILE is as the sed expression makes it
@@ -103,6 +104,23 @@ refuse 'a day to come' '9999-01-31 is still to come' changelog CHANGELOG.md \
 refuse 'a changelog of another version' "and not of $version" changelog CHANGELOG.md \
     '0,/^## .*/s//## 77.0.0, 2026-01-31/'
 refuse 'a changelog that tells nothing' 'tells nothing' changelog CHANGELOG.md '/^\* /d'
+
+# night RESULT STATUS: of the next run of nightly.sh
+night() {
+    cat >"$clone/test/nightly.sh" <<END
+[ "\$SCALE" = 1 ] || exit 1
+echo '| model | good | 0:00:01 | |' >"\$1"
+echo '| systems | $1 | 0:00:01 | |' >>"\$1"
+exit $2
+END
+}
+night 'good' 0
+tap_check 'a good night' run nightly
+night 'not checked' 0
+tap_check 'a night that left something out' is_refused '| systems | not checked |' nightly 'not checked'
+night 'failed' 1
+tap_check 'a bad night' is_refused 'nightly: failed' nightly
+git -C "$clone" checkout --quiet test/nightly.sh
 
 is_unknown() {
     status=0
