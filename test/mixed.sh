@@ -19,7 +19,7 @@ fi
 . "$root/test/tap.sh"
 this=$(cd "$(dirname "$3")" && pwd)/$(basename "$3")
 
-# Prints what it says, and ends without it.
+# Builds the command of a commit in $folder/build.
 build_other() { # COMMIT
     mkdir "$folder/source"
     git -C "$root" archive "$1" | tar -xf - -C "$folder/source"
@@ -261,6 +261,7 @@ check() {
 }
 
 # Its first line sets REDLOCK_NODES.
+unset REDLOCK_NODES
 mkfifo "$folder/masters"
 "$this" dev 3 >"$folder/masters" &
 masters=$!
