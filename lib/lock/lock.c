@@ -419,14 +419,16 @@ static void contend(redlock_lock *lock, uint64_t now) {
 /* Tells the line of a lock what has become of it. */
 static void follow_in_line(redlock_lock *lock, enum lease_state before, uint64_t now) {
     enum lease_state state = lock->lease.state;
-    redlock_lock *next = NULL;
     if (lease_is_held(&lock->lease) && before <= LEASE_SETTLING) {
-        next = lines_acquired(lock);
+        redlock_lock *next = lines_acquired(lock);
+        if (next != NULL) {
+            locks_raise(next, LOCK_CONTENDING); /* behind the news, which are fresh now */
+        }
     } else if (state == LEASE_LOST || state == LEASE_RELEASING || state == LEASE_OVER) {
-        next = lines_leave(lock);
-    }
-    if (next != NULL && !lock->locks->context->is_closing) {
-        contend(next, now);
+        redlock_lock *next = lines_leave(lock);
+        if (next != NULL && !lock->locks->context->is_closing) {
+            contend(next, now);
+        }
     }
 }
 
@@ -620,6 +622,10 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
         watch(lock);
         return;
     }
+    if (event == LOCK_CONTENDING) {
+        contend(lock, clock_now());
+        return;
+    }
     const struct round *round = lock_round(lock);
     uint64_t now = clock_now();
     if (event == LOCK_DECIDED) {
@@ -643,9 +649,9 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
 
 /* Deals with events until there is news, which is told first: a yes, while it is fresh. */
 static void handle_events(redlock_lock *lock) {
-    static const enum lock_event order[] = {LOCK_NO_MEMORY, LOCK_DECIDED,  LOCK_WOKEN,
-                                            LOCK_LATE_VOTE, LOCK_HURRIED,  LOCK_REQUEUED,
-                                            LOCK_HINTED,    LOCK_UNWATCHED};
+    static const enum lock_event order[] = {LOCK_NO_MEMORY, LOCK_DECIDED,   LOCK_WOKEN,
+                                            LOCK_LATE_VOTE, LOCK_HURRIED,   LOCK_REQUEUED,
+                                            LOCK_HINTED,    LOCK_UNWATCHED, LOCK_CONTENDING};
     const unsigned count = sizeof(order) / sizeof(order[0]);
     for (unsigned i = 0; i < count && lock->events != 0 && lock->news == 0; i++) {
         if (lock->events & order[i]) {

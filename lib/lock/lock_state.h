@@ -22,10 +22,11 @@ enum lock_event {
     LOCK_WOKEN = 2,
     LOCK_LATE_VOTE = 4,
     LOCK_NO_MEMORY = 8,
-    LOCK_HURRIED = 16,   /* a node has come up */
-    LOCK_REQUEUED = 32,  /* the queue of a node may have begun anew */
-    LOCK_HINTED = 64,    /* the key may have changed at a node */
-    LOCK_UNWATCHED = 128 /* nodes are to watch the key, from now on or again */
+    LOCK_HURRIED = 16,    /* a node has come up */
+    LOCK_REQUEUED = 32,   /* the queue of a node may have begun anew */
+    LOCK_HINTED = 64,     /* the key may have changed at a node */
+    LOCK_UNWATCHED = 128, /* nodes are to watch the key, from now on or again */
+    LOCK_CONTENDING = 256 /* the lock has become a contender of its line */
 };
 
 struct lock_callback {
