@@ -175,15 +175,19 @@ typedef enum redlock_handover {
  * is 0, or retries is set) is asked of a quorum of the nodes alone: of five masters two have no
  * work with it. The nodes are spread over the keys, and the same for all clients whose lists have
  * the same URIs in any order. The others are asked as well as soon as one of those cannot complete
- * the quorum: it fails, is not trusted, or is slower than is usual for it, by its latest answers.
- * (Most denials come from a whole quorum, and end the try.) A lock is renewed and released at the
- * nodes that were asked; when one of them fails, the others are given the key, and asked from then
- * on. While the list of nodes changes, all are asked.
+ * the quorum: it fails, is not trusted, or takes twice as long as a quorum of all nodes would, by
+ * their latest answers. (Most denials come from a whole quorum, and end the try.) A lock is renewed
+ * and released at the nodes that were asked; when one of them does not answer, the others are given
+ * the key, and asked from then on. While the list of nodes changes, all are asked.
  *
- * Exclusion does not depend on it: a lock takes the grants of a quorum of all nodes either way. But
- * a lock that just a quorum has is told to be lost by redlock_release, REDLOCK_ELOST, as soon as
- * one of these nodes has lost the key, and REDLOCK_ENOQUORUM when one of them cannot be reached: it
- * is ALL that has nodes to spare.
+ * A lock takes the grants of a quorum of all nodes either way; but it is ALL that has nodes to
+ * spare. Where just a quorum has the lock, one node that forgets it, without a restart that the
+ * guards would see (DEL, FLUSHALL, eviction), is enough for somebody else to get it, where ALL
+ * takes more than half of the nodes' keys. The holder is told, by REDLOCK_ELOST, when it renews,
+ * extends or releases; a release ends with REDLOCK_ENOQUORUM when one of the nodes cannot be
+ * reached. A fence is known to just a quorum, too: where one of these nodes is restarted empty and
+ * the others cannot be reached, the next fence is by the nodes' clocks alone, and larger only if
+ * the wall clock of the holder before was not ahead of theirs by more than the guards' quarantine.
  */
 typedef enum redlock_fanout {
     REDLOCK_FANOUT_ALL,   /* all of them, at once */

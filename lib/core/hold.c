@@ -37,7 +37,7 @@ static uint64_t plan_renewal(const struct lease *lease, uint64_t at) {
 static void round_was_yes(struct lease *lease, const struct round *round, uint64_t end,
                           uint64_t now) {
     lease->is_unrenewed = false;
-    lease->holding.hurried = 0;
+    lease->hurried = 0;
     set_validity(lease, end, now);
     rest(lease, plan_renewal(lease, renewal_next(lease->holding.phase, lease->ttl, round->start)));
 }
@@ -85,6 +85,7 @@ void hold_begin(struct lease *lease, const struct round *round, uint64_t end, ui
     lease->told_at = now;
     lease->was_acquired = true;
     lease->holding = (struct lease_holding){0};
+    lease->hurried = 0;
     draw_phase(lease, since);
     lease->holding.stay_until =
         lease->terms->min_hold != 0 ? nanos_add(since, lease->terms->min_hold) : 0;
@@ -126,7 +127,7 @@ static void lose(struct lease *lease, redlock_status status, struct lease_update
 
 static void renew(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease_set_state(lease, LEASE_RENEWING);
-    lease->holding.topped_up = 0;
+    lease->holding.topped_up = lease->holding.stood_in = 0;
     hint_asked(lease, now, lease->is_hinted ? lease->hints + 1U : 0);
     lease_send(lease, ROUND_RENEW, now, lease->holding.lost_at, update);
 }
@@ -193,21 +194,21 @@ static bool may_hurry(const struct lease *lease, const struct round *round, uint
     bool is_stuck = lease_is_watchdog_renewing(lease) && round->verdict == ROUND_OPEN &&
                     round_is_completed_by(round, up);
     return lease->is_unrenewed && (lease->state == LEASE_HELD || is_stuck) &&
-           lease->holding.hurried < (uint32_t)__builtin_popcount(lease->members) &&
+           lease->hurried < (uint32_t)__builtin_popcount(lease->members) &&
            now < lease->holding.lost_at;
 }
 
 void hold_hurry(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
                 struct lease_update *update) {
     if (may_hurry(lease, round, up, now)) {
-        lease->holding.hurried++;
+        lease->hurried++;
         renew_unless_too_late(lease, now, update);
     }
 }
 
 /*
- * Gives the key to the nodes that were left out, and renews at once: the quorum of nodes that was
- * asked has failed. Returns false if there are none, or it is too late.
+ * Gives the key to the nodes that were left out, and renews at once: of the quorum that was asked a
+ * node did not answer. Returns false if there are none, or it is too late.
  */
 static bool widen(struct lease *lease, const struct round *round, uint64_t now,
                   struct lease_update *update) {
@@ -218,8 +219,21 @@ static bool widen(struct lease *lease, const struct round *round, uint64_t now,
     }
     top_up(lease, spare, lease->holding.validity_end, now, update);
     renew(lease, now, update);
+    lease->holding.stood_in = spare;
     update->ttl = round->ttl;
     return true;
+}
+
+/*
+ * Returns whether the nodes that had the key before others stood in turn out to be no quorum: then
+ * somebody else may have had the lock in between.
+ */
+static bool was_gone_before(const struct lease *lease, const struct round *round) {
+    const struct tally *list = &round->tallies[0];
+    uint32_t lacking = round_deniers(round) | round_voters(round, REDLOCK_VOTE_MISSING);
+    uint32_t had = list->members & ~(lease->holding.stood_in | lacking);
+    return lease->holding.stood_in != 0 && round->kind == ROUND_RENEW &&
+           (uint32_t)__builtin_popcount(had) <= list->size / 2;
 }
 
 void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
@@ -231,7 +245,7 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
         lose(lease, REDLOCK_EEXPIRED, update);
         return;
     }
-    if (round->verdict == ROUND_GONE) {
+    if (round->verdict == ROUND_GONE || was_gone_before(lease, round)) {
         lose(lease, REDLOCK_ELOST, update);
         return;
     }
@@ -267,6 +281,10 @@ static void renewed_late(struct lease *lease, const struct round *round, uint64_
 void hold_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update) {
     if (lease->state != LEASE_HELD || now >= lease->holding.lost_at) {
+        return;
+    }
+    if (was_gone_before(lease, round)) {
+        lose(lease, REDLOCK_ELOST, update);
         return;
     }
     bool is_renewed = round->kind == ROUND_RENEW && round_was_granted_late(round);

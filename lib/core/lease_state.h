@@ -96,7 +96,8 @@ struct lease_holding {
     uint64_t phase;        /* one of the instants at which the lock renews (core/renewal.h) */
     uint64_t stay_until;   /* the end of the time in which a release leaves the key; 0: none */
     uint32_t topped_up;    /* mask: nodes topped up since the last round was sent */
-    uint32_t hurried;      /* hurried renewals since the last one that succeeded */
+    uint32_t stood_in;     /* mask: nodes that got the key when a quorum had failed to answer, until
+                              the next renewal */
 };
 
 /*
@@ -119,12 +120,13 @@ struct lease {
     uint32_t members;     /* mask: the nodes asked; changes with the client's list */
     uint32_t may_hold;    /* mask: nodes that may hold the key, or a place, for the current token */
     uint32_t tries;
-    uint32_t hops;  /* tries without a pause before them, each for another permit */
-    uint16_t hints; /* rounds in a row that each followed a hint */
-    uint8_t state;  /* enum lease_state */
-    uint8_t permit; /* the permit tried or held; in BACKOFF, the one tried next */
-    int8_t failure; /* redlock_status: the reason why the last try failed */
-    int8_t loss;    /* redlock_status: the reason why it is LOST */
+    uint32_t hops;   /* tries without a pause before them, each for another permit */
+    uint16_t hints;  /* rounds in a row that each followed a hint */
+    uint8_t state;   /* enum lease_state */
+    uint8_t hurried; /* hurried renewals since the last one that succeeded */
+    uint8_t permit;  /* the permit tried or held; in BACKOFF, the one tried next */
+    int8_t failure;  /* redlock_status: the reason why the last try failed */
+    int8_t loss;     /* redlock_status: the reason why it is LOST */
     bool was_acquired : 1;
     bool extending : 1;    /* the round of RENEWING is an extension by the application */
     bool renews : 1;       /* a renewal is planned, at wake_at unless the loss comes first */

@@ -37,7 +37,7 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
 
 /* ---- members that are left out ---- */
 
-/* Has the tallies count members, a mask, as ones that do not vote. */
+/* Has the tallies count members, a mask, as ones that do not vote, or do not have the key. */
 static void skip(struct round *round, uint32_t nodes, bool are_gone) {
     round->silent &= ~nodes;
     for (unsigned i = 0; i < round->tally_count; i++) {
@@ -51,7 +51,7 @@ static void skip(struct round *round, uint32_t nodes, bool are_gone) {
 void round_leave_out(struct round *round, uint32_t nodes) {
     round->unasked = nodes & round->silent;
     if (round->kind != ROUND_ACQUIRE) {
-        skip(round, round->unasked, round->kind == ROUND_RELEASE);
+        skip(round, round->unasked, true);
     }
 }
 

@@ -89,8 +89,8 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
 
 /*
  * Leaves members out, a mask. Of an ACQUIRE they may be asked later, unless the votes of the others
- * decide it. Other rounds are decided without them: they do not have the key, which a RELEASE
- * counts as if they had said so.
+ * decide it. Other rounds are decided without them: they do not have the key, which counts as if
+ * they had said so.
  */
 void round_leave_out(struct round *round, uint32_t nodes);
 

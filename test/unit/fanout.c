@@ -120,8 +120,8 @@ static void test_other_rounds_are_decided_without_them(void **state) {
     (void)state;
     assert_int_equal(verdict_of(ROUND_RENEW, "GGG"), ROUND_YES);
     assert_int_equal(verdict_of(ROUND_RENEW, "GGU"), ROUND_NO);
-    assert_int_equal(verdict_of(ROUND_RENEW, "GGM"), ROUND_NO);
-    assert_int_equal(verdict_of(ROUND_RENEW, "MMM"), ROUND_GONE);
+    assert_int_equal(verdict_of(ROUND_RENEW, "GGM"), ROUND_GONE);
+    assert_int_equal(verdict_of(ROUND_RENEW, "M"), ROUND_GONE); /* no quorum can have it */
     assert_int_equal(verdict_of(ROUND_RELEASE, "GGG"), ROUND_YES);
     assert_int_equal(verdict_of(ROUND_RELEASE, "GGU"), ROUND_NO);
     assert_int_equal(verdict_of(ROUND_RELEASE, "M"), ROUND_GONE); /* no quorum can have had it */
@@ -170,7 +170,7 @@ static void test_it_is_renewed_where_it_is(void **state) {
 
 static void test_a_node_that_fails_gives_the_others_the_key(void **state) {
     (void)state;
-    static const char *const failures[] = {"GGU", "GMG", "EGG"};
+    static const char *const failures[] = {"GGU", "GTG", "EGG"};
     struct lease_terms terms = watched();
     for (size_t i = 0; i < COUNT_OF(failures); i++) {
         struct rig rig;
@@ -244,15 +244,65 @@ static void test_it_is_too_late_for_the_others(void **state) {
     assert_nothing_sent(&rig);
 }
 
-static void test_it_is_lost_where_no_node_has_it(void **state) {
+static void assert_lost(const struct rig *rig) {
+    assert_state(rig, LEASE_LOST);
+    assert_int_equal(rig->update.loss, REDLOCK_ELOST);
+}
+
+/* Of a bare quorum one without the key is enough: somebody else may have had a quorum since. */
+static void test_it_is_lost_where_one_node_lacks_it(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = watched();
     hold(&rig, &terms);
     rig_wake_on_time(&rig);
-    rig_votes(&rig, "MMM");
-    assert_state(&rig, LEASE_LOST);
-    assert_int_equal(rig.update.loss, REDLOCK_ELOST);
+    rig_votes(&rig, "GM");
+    assert_lost(&rig);
+}
+
+/* So it is where the others have stood in for that node, however late it says so. */
+static void test_it_is_lost_where_one_node_had_lacked_it(void **state) {
+    (void)state;
+    struct lease_terms terms = watched();
+    static const char *const votes[] = {"GGM", "GMG", "GGD"};
+    for (size_t i = 0; i < COUNT_OF(votes); i++) {
+        struct rig rig;
+        hold(&rig, &terms);
+        rig_wake_on_time(&rig);
+        rig_votes(&rig, "GGU");
+        assert_widened(&rig);
+        rig_votes(&rig, votes[i]);
+        rig_votes(&rig, "   GG");
+        assert_lost(&rig);
+    }
+}
+
+static void test_it_is_lost_where_one_node_says_so_late(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    hold(&rig, &terms);
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GGU");
+    rig_votes(&rig, "GG G");
+    assert_state(&rig, LEASE_HELD);
+    rig_votes(&rig, "  M");
+    assert_lost(&rig);
+}
+
+/* The next renewal is one of a lock that all have. */
+static void test_those_who_stood_in_count_from_the_next_renewal_on(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    hold(&rig, &terms);
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GGU");
+    rig_votes(&rig, "GGUGG");
+    rig_renew_at_the_end(&rig);
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GGMGG");
+    assert_state(&rig, LEASE_HELD);
 }
 
 /* A denial leaves the others: with their grants the lock stands at them, too. */
@@ -303,7 +353,10 @@ int main(void) {
         cmocka_unit_test(test_a_silent_node_gives_the_others_the_key),
         cmocka_unit_test(test_an_extension_succeeds_with_the_others),
         cmocka_unit_test(test_it_is_too_late_for_the_others),
-        cmocka_unit_test(test_it_is_lost_where_no_node_has_it),
+        cmocka_unit_test(test_it_is_lost_where_one_node_lacks_it),
+        cmocka_unit_test(test_it_is_lost_where_one_node_had_lacked_it),
+        cmocka_unit_test(test_it_is_lost_where_one_node_says_so_late),
+        cmocka_unit_test(test_those_who_stood_in_count_from_the_next_renewal_on),
         cmocka_unit_test(test_a_split_vote_is_completed_by_the_others),
         cmocka_unit_test(test_the_usual_time_follows_the_answers),
     };
