@@ -32,20 +32,30 @@ static uint32_t fit_of(const struct members *members, uint32_t nodes) {
     return fit;
 }
 
+/* Inserts a time into a sorted list of `count`. */
+static void insert(uint64_t *times, unsigned count, uint64_t time) {
+    for (; count > 0 && times[count - 1] > time; count--) {
+        times[count] = times[count - 1];
+    }
+    times[count] = time;
+}
+
 /*
- * Returns the time within which the nodes usually answer, but no more than half of the time that
- * the round waits: the others need the rest.
+ * Returns twice the time within which the fastest quorum of the nodes usually answers, but no more
+ * than half of the time that the round waits: the others need the rest. So who asks all nodes would
+ * not be much sooner, and a node that is always slow is not waited for.
  */
-static uint64_t usual_time(const struct fanout *fanout, uint32_t nodes) {
+static uint64_t hedging_delay(const struct fanout *fanout, uint32_t nodes) {
     const struct context *context = fanout->flights->context;
     uint64_t most = nanos_from_ms(context->options.node_timeout_ms) / 2;
-    uint64_t usual = 0;
+    uint64_t times[REDLOCK_MAX_NODES];
+    unsigned count = 0;
     const struct node *node;
     while ((node = members_take(fanout->flights->members, &nodes)) != NULL) {
         uint64_t bound = latency_bound(&node->uplink.traffic.latency);
-        usual = nanos_max(usual, bound != 0 ? bound : most);
+        insert(times, count++, bound != 0 ? 2 * bound : most);
     }
-    return nanos_min(nanos_max(usual, HEDGE_LEAST), most);
+    return nanos_min(nanos_max(times[count / 2], HEDGE_LEAST), most);
 }
 
 /* ---- late answers ---- */
@@ -107,13 +117,14 @@ void fanout_finish(struct fanout *fanout) {
 
 uint32_t fanout_choose(struct fanout *fanout, struct flight *flight, uint32_t nodes) {
     const struct members *members = fanout->flights->members;
-    uint32_t chosen = members_quorum(members, fit_of(members, nodes), flight->plan.key->hash);
+    uint32_t fit = fit_of(members, nodes);
+    uint32_t chosen = members_quorum(members, fit, flight->plan.key->hash);
     if (chosen == 0) {
         return nodes;
     }
     round_leave_out(&flight->round, nodes & ~chosen);
     if (flight->round.unasked != 0) {
-        hedge(fanout, flight, usual_time(fanout, chosen));
+        hedge(fanout, flight, hedging_delay(fanout, fit));
     }
     return chosen;
 }

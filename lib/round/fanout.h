@@ -22,7 +22,7 @@ void fanout_finish(struct fanout *fanout);
 
 /*
  * Chooses, from `nodes`, those to send the command of an ACQUIRE to, and leaves the others out;
- * these become due when the usual time of an answer is over, at the latest.
+ * these become due when a quorum of all nodes would usually have answered, at the latest.
  */
 uint32_t fanout_choose(struct fanout *fanout, struct flight *flight, uint32_t nodes);
 

@@ -11,6 +11,7 @@
  */
 #include "round/send.h"
 
+#include "io/clock.h"
 #include "round/set.h"
 
 bool rounds_init(struct rounds *rounds, struct context *context, const struct members *members) {
@@ -66,7 +67,8 @@ static void send_take(struct rounds *rounds, enum script script, struct flight *
 
 /* Sends an ACQUIRE to the members that were left out. */
 static void ask_others(struct rounds *rounds, struct flight *flight) {
-    flight_hold(flight); /* its last vote may be cast in here */
+    flight->plan.now = clock_now(); /* what a node's answer takes counts from here */
+    flight_hold(flight);            /* its last vote may be cast in here */
     uint32_t others = flight_prepare_take(flight, round_ask_others(&flight->round));
     send_take(rounds, script_of(&flight->plan), flight, others);
     flight_drop(flight);

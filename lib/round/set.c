@@ -47,11 +47,11 @@ static void encode(struct flight *flight, struct bytes *command) {
         command_wait(command, plan->replicas, options_wait_ms(&context->options));
     }
     flight->request = (struct conn_request){.on_reply = on_set_reply,
-                                            .sent_at = flight->round.start,
+                                            .sent_at = flight->plan.now,
                                             .length = set_length,
                                             .claim = LOAD_NEW};
     flight->wait = (struct conn_request){.on_reply = on_wait_reply,
-                                         .sent_at = flight->round.start,
+                                         .sent_at = flight->plan.now,
                                          .length = command->length - set_length,
                                          .claim = LOAD_NEW};
 }
