@@ -180,6 +180,44 @@ static void one_that_hangs_is_replaced(void **state) {
     wait_released(f, KEY);
 }
 
+/* Returns the number of a master's answers that took longer than a second. */
+static uint64_t slow_answers(const redlock_client *client, size_t master) {
+    redlock_node_stats stats = {.size = sizeof(stats)};
+    uint64_t count = 0;
+
+    assert_int_equal(redlock_client_node_stats(client, master, &stats), REDLOCK_OK);
+    for (size_t i = 0; i < REDLOCK_HISTOGRAM_BUCKETS; i++) {
+        count += redlock_histogram_bound_ns(i) > 1000000000 ? stats.round_trip.buckets[i] : 0;
+    }
+    return count;
+}
+
+/* What the answer takes counts from then on: else each late question would make the next later. */
+static void who_is_asked_late_is_not_slow(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = lean_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    redlock_lock *lock = hold_lean(f, client, &request);
+    unsigned masters = masters_with(f, KEY);
+
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+    freeze(f, first_of(masters));
+    stop_time();
+    struct call *call = begin_acquire(f, client, &request);
+    wait_holders(f, KEY, THREE - 1);
+    pass_time(PATIENT_MS / 2 + 1);
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    wait_holders(f, KEY, FIVE - 1);
+    resume_time();
+    for (size_t i = 0; i < FIVE; i++) {
+        assert_true((masters >> i & 1) != 0 || slow_answers(client, i) == 0);
+    }
+    thaw(f, first_of(masters));
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
 /* It has the key of somebody else: the others complete the quorum. */
 static void one_that_denies_is_replaced(void **state) {
     struct fixture *f = *state;
@@ -336,6 +374,7 @@ int main(void) {
         ON_ROW("so_it_is_for_writers", so_it_is_for_each_kind, five_masters, &writer),
         ON_FIVE_MASTERS(one_that_is_down_is_not_asked),
         ON_FIVE_MASTERS(one_that_hangs_is_replaced),
+        ON_FIVE_MASTERS(who_is_asked_late_is_not_slow),
         ON_FIVE_MASTERS(one_that_denies_is_replaced),
         ON_FIVE_MASTERS(a_held_lock_finds_others),
         ON_FIVE_MASTERS(a_deleted_key_is_a_loss),
