@@ -272,15 +272,20 @@ static void a_deleted_key_is_a_loss(void **state) {
 static void a_key_that_was_deleted_before_is_a_loss(void **state) {
     struct fixture *f = *state;
     redlock_client *client = lean_client(f);
-    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    redlock_request request = request_for(KEY, LONG_TTL_MS / 2);
     struct loss *loss = watch_loss(f, &request);
     redlock_lock *lock = hold_lean(f, client, &request);
-    size_t silent = first_of(masters_with(f, KEY));
+    unsigned masters = masters_with(f, KEY);
+    size_t silent = first_of(masters);
 
     rival_frees(f, silent, silent + 1, KEY);
     freeze(f, silent);
+    stop_time();
     struct call *extension = begin_extend(f, lock, LONG_TTL_MS);
+    wait_executed(f, first_of(masters & (masters - 1)), "pexpire", 1);
+    pass_time(PATIENT_MS);
     wait_holders(f, KEY, FIVE - 1);
+    resume_time();
     thaw(f, silent);
     await(f, extension);
     assert_int_equal(wait_lost(f, loss), REDLOCK_ELOST);
