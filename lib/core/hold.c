@@ -232,8 +232,7 @@ static bool was_gone_before(const struct lease *lease, const struct round *round
     const struct tally *list = &round->tallies[0];
     uint32_t lacking = round_deniers(round) | round_voters(round, REDLOCK_VOTE_MISSING);
     uint32_t had = list->members & ~(lease->holding.stood_in | lacking);
-    return lease->holding.stood_in != 0 && round->kind == ROUND_RENEW &&
-           (uint32_t)__builtin_popcount(had) <= list->size / 2;
+    return lease->holding.stood_in != 0 && (uint32_t)__builtin_popcount(had) <= list->size / 2;
 }
 
 void hold_decided(struct lease *lease, const struct round *round, uint64_t now,

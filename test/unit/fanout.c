@@ -118,6 +118,8 @@ static enum round_verdict verdict_of(enum round_kind kind, const char *votes) {
 
 static void test_other_rounds_are_decided_without_them(void **state) {
     (void)state;
+    struct round renewal = begin(ROUND_RENEW);
+    assert_false(round_wants_others(&renewal));
     assert_int_equal(verdict_of(ROUND_RENEW, "GGG"), ROUND_YES);
     assert_int_equal(verdict_of(ROUND_RENEW, "GGU"), ROUND_NO);
     assert_int_equal(verdict_of(ROUND_RENEW, "GGM"), ROUND_GONE);
@@ -260,6 +262,28 @@ static void test_it_is_lost_where_one_node_lacks_it(void **state) {
     assert_lost(&rig);
 }
 
+static redlock_status release_with(struct rig *rig, const char *votes) {
+    rig_release(rig);
+    rig_votes(rig, votes);
+    assert_state(rig, LEASE_OVER);
+    return rig->update.released;
+}
+
+/* A release tells the loss, also where those who stood in have the key. */
+static void test_a_release_tells_what_became_of_it(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    hold(&rig, &terms);
+    assert_int_equal(release_with(&rig, "GGG"), REDLOCK_OK);
+    hold(&rig, &terms);
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GGU");
+    rig_votes(&rig, "GGMG");
+    assert_lost(&rig);
+    assert_int_equal(release_with(&rig, "GGMGG"), REDLOCK_ELOST);
+}
+
 /* So it is where the others have stood in for that node, however late it says so. */
 static void test_it_is_lost_where_one_node_had_lacked_it(void **state) {
     (void)state;
@@ -354,6 +378,7 @@ int main(void) {
         cmocka_unit_test(test_an_extension_succeeds_with_the_others),
         cmocka_unit_test(test_it_is_too_late_for_the_others),
         cmocka_unit_test(test_it_is_lost_where_one_node_lacks_it),
+        cmocka_unit_test(test_a_release_tells_what_became_of_it),
         cmocka_unit_test(test_it_is_lost_where_one_node_had_lacked_it),
         cmocka_unit_test(test_it_is_lost_where_one_node_says_so_late),
         cmocka_unit_test(test_those_who_stood_in_count_from_the_next_renewal_on),
