@@ -264,7 +264,9 @@ void rig_votes(struct rig *rig, const char *votes) {
     static const char letters[] = " GDWPME-UB"; /* in the order of redlock_vote */
     bool decided = false, late = false;
     for (uint32_t i = 0; votes[i] != '\0'; i++) {
-        redlock_vote vote = (redlock_vote)(strchr(letters, votes[i]) - letters);
+        const char *letter = strchr(letters, votes[i]);
+        assert_non_null(letter);
+        redlock_vote vote = (redlock_vote)(letter - letters);
         if (vote != REDLOCK_VOTE_NONE) {
             late = late || (rig->round.verdict != ROUND_OPEN && !decided);
             decided = cast(rig, i, vote) || decided;
