@@ -121,19 +121,32 @@ bool news_is_hopeless(struct news *news, const redlock_client *client, const red
     return refusing > count - nodes_quorum(&news->job->nodes);
 }
 
+static bool has_one_server_twice(const redlock_client *client) {
+    redlock_node_info infos[REDLOCK_MAX_NODES];
+    size_t count = redlock_client_nodes(client, infos, REDLOCK_MAX_NODES);
+
+    for (size_t i = 0; i < count; i++) {
+        if (strstr(infos[i].distrust, "same server") != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /*
- * Returns what to do about a node of the last round that was not trusted, by the reason; NULL: all
- * were.
+ * Returns what to do about nodes that are not trusted; NULL: those of the last round were. First
+ * what waiting does not mend.
  */
-static const char *advice_on_trust(const redlock_lock *lock) {
+static const char *advice_on_trust(const redlock_client *client, const redlock_lock *lock) {
     redlock_node_report reports[REDLOCK_MAX_NODES];
     size_t count = redlock_report(lock, reports, REDLOCK_MAX_NODES);
 
+    if (has_one_server_twice(client)) {
+        return "two of the nodes are one server: name each server once";
+    }
     for (size_t i = 0; i < count; i++) {
         if (reports[i].vote == REDLOCK_VOTE_UNTRUSTED) {
-            return strstr(reports[i].detail, "same server") != NULL
-                       ? "two of the nodes are one server: name each server once"
-                   : reports[i].ttl_ms == 0
+            return reports[i].ttl_ms == 0
                        ? "redlock doctor tells more of nodes that are not trusted"
                        : "masters that are new grant nothing at first: use a --wait above "
                          "--max-ttl";
@@ -149,8 +162,9 @@ static int code_for(const struct news *news, redlock_status status) {
     return status == REDLOCK_ENOMEM ? TOOL_SYSTEM : TOOL_NO_QUORUM;
 }
 
-static const char *advice_for(int code, const struct news *news, const redlock_lock *lock) {
-    const char *on_trust = advice_on_trust(lock);
+static const char *advice_for(int code, const struct news *news, const redlock_client *client,
+                              const redlock_lock *lock) {
+    const char *on_trust = advice_on_trust(client, lock);
 
     if (code == TOOL_NOT_PERMITTED) {
         return "check the login in the nodes' URIs, and the rights of its user";
@@ -178,7 +192,7 @@ int news_not_acquired(struct news *news, const redlock_client *client, const red
         event_end(&event);
     } else {
         tool_say("%s: %s", job_title(news->job), why);
-        tool_say("%s", advice_for(code, news, lock));
+        tool_say("%s", advice_for(code, news, client, lock));
     }
     return code;
 }

@@ -81,10 +81,12 @@ static void no_right_to_be_trusted(void **state) {
     assert_true(rig_has_said(rig, "the rights of its user"));
 }
 
+/* Told also where it is not all: that the server is new ends by itself. */
 static void one_server_for_two(void **state) {
     struct rig *rig = *state;
     char list[256];
 
+    free(masters_query(rig->masters, 0, "FLUSHALL"));
     snprintf(list, sizeof(list), "%s,redis://localhost:%d", masters_uri(rig->masters, 0),
              masters_port(rig->masters, 0));
     assert_int_equal(RIG_RUN(rig, "run", "--wait", "2s", "-n", list, KEY, "--", "true"), 69);

@@ -54,8 +54,7 @@ void rig_pass(struct rig *rig, uint64_t nanos);
 /*
  * Votes for the latest round, a letter for each node: G granted (with the rig's counter), D denied,
  * W wrong type, P no expiry, M missing, E error, - no answer in time, U unreachable, B broken; a
- * space: none yet. Tells
- * the lease the verdict, if the votes decided, or that late votes came.
+ * space: none yet. Tells the lease the verdict, if the votes decided, or that late votes came.
  */
 void rig_votes(struct rig *rig, const char *votes);
 void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote);
