@@ -5,14 +5,15 @@
 #
 #     sh bench/compare.sh [path of redlock-bench]
 #
-# RUNS, NODES, IN_FLIGHT and DURATION change the runs; FANOUT=quorum has the library ask a quorum of
-# the masters first, while the floor asks all.
+# RUNS, NODES, DURATION (seconds) and IN_FLIGHT (one number or several) change the runs;
+# FANOUT=quorum has the library ask a quorum of the masters first, while the floor asks all.
 set -eu
+export LC_ALL=C.UTF-8
 
 bench=${1:-build/bench/redlock-bench}
 runs=${RUNS:-5}
 nodes=${NODES:-5}
-in_flight=${IN_FLIGHT:-64}
+in_flight=${IN_FLIGHT:-64 256 1024}
 duration=${DURATION:-3}
 fanout=${FANOUT:-all}
 
@@ -25,48 +26,89 @@ results=$(mktemp)
 trap 'rm -f "$results"' EXIT
 trap 'exit 130' INT TERM
 
-# measure OPTION...: prints one line "kind cycles_per_s client_cpu_us_per_cycle", none after errors
+# measure IN_FLIGHT OPTION...: prints one line "kind in_flight cycles_per_s
+# client_cpu_us_per_cycle", none after errors
 measure() {
-    "$bench" --spawn "$nodes" --in-flight "$in_flight" --duration "$duration" --json "$@" |
+    many=$1
+    shift
+    "$bench" --spawn "$nodes" --in-flight "$many" --duration "$duration" --json "$@" |
         sed 's/[{}",:]/ /g' |
-        awk '{
+        awk -v many="$many" '{
             for (i = 1; i < NF; i++) value[$i] = $(i + 1)
             if (value["errors"] == 0)
-                print value["kind"], value["cycles_per_s"], value["client_cpu_us_per_cycle"]
+                print value["kind"], many, value["cycles_per_s"], value["client_cpu_us_per_cycle"]
         }'
 }
 
-printf '%-10s %12s %16s\n' kind cycles/s 'CPU us/cycle'
+printf '%-8s %9s %10s %13s\n' kind 'in flight' cycles/s 'CPU us/cycle'
 run=0
 while [ "$run" -lt "$runs" ]; do
-    for kind in "--fanout $fanout" --floor; do
-        # shellcheck disable=SC2086 # an option and its value
-        line=$(measure $kind)
-        if [ -z "$line" ]; then
-            echo "compare.sh: a run failed" >&2
-            exit 1
-        fi
-        echo "$line" >>"$results"
-        echo "$line" | awk '{ printf "%-10s %12.0f %16.2f\n", $1, $2, $3 }'
+    for many in $in_flight; do
+        for kind in "--fanout $fanout" --floor; do
+            # shellcheck disable=SC2086 # an option and its value
+            line=$(measure "$many" $kind)
+            if [ -z "$line" ]; then
+                echo "compare.sh: a run failed" >&2
+                exit 1
+            fi
+            echo "$line" >>"$results"
+            echo "$line" | awk '{ printf "%-8s %9d %10.0f %13.2f\n", $1, $2, $3, $4 }'
+        done
     done
     run=$((run + 1))
 done
 
-# median KIND COLUMN: prints the median of a column over the runs
-median() {
-    awk -v kind="$1" -v column="$2" '$1 == kind { print $column }' "$results" | sort -n |
-        awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
-}
+# The bars hold from their number in flight on, up to the next.
+printf '\nmedians  %9s %10s %10s %6s %6s   %8s %6s %6s %6s\n' \
+    'in flight' cycles/s floor ratio bar 'CPU us' floor ratio bar
+awk -v fanout="$fanout" -v order="$in_flight" '
+    function median(values, count) {
+        return count % 2 ? values[(count + 1) / 2] : (values[count / 2] + values[count / 2 + 1]) / 2
+    }
 
-awk -v cycles="$(median redlock 2)" -v floor_cycles="$(median floor 2)" \
-    -v cpu="$(median redlock 3)" -v floor_cpu="$(median floor 3)" 'BEGIN {
-        format = "%-22s %10.2f redlock %10.2f floor   ratio %5.2f, bar %s %.1f: %s\n"
-        speed = cycles / floor_cycles
-        cost = cpu / floor_cpu
-        printf "\nmedians\n"
-        printf format, "cycles/s", cycles, floor_cycles, speed, ">=", 1.1,
-            (speed >= 1.1) ? "met" : "missed"
-        printf format, "client CPU us/cycle", cpu, floor_cpu, cost, "<=", 0.8,
-            (cost <= 0.8) ? "met" : "missed"
-        exit !(speed >= 1.1 && cost <= 0.8)
-    }'
+    # middle KIND MANY COLUMN: the median of a column over the runs
+    function middle(kind, many, column,    count, sorted, i, j, value) {
+        count = runs[kind, many]
+        for (i = 1; i <= count; i++) {
+            value = rows[kind, many, i, column]
+            for (j = i; j > 1 && sorted[j - 1] > value; j--) sorted[j] = sorted[j - 1]
+            sorted[j] = value
+        }
+        return median(sorted, count)
+    }
+
+    function speed_bar(many) {
+        if (fanout == "quorum") return many >= 1024 ? 2.4 : many >= 256 ? 1.9 : many >= 64 ? 1.2 : 0.8
+        return many >= 1024 ? 1.85 : many >= 256 ? 1.9 : many >= 64 ? 1.7 : 1
+    }
+
+    function cost_bar(many) {
+        if (fanout == "quorum") return many >= 256 ? 0.5 : many >= 64 ? 0.9 : 1.3
+        return many >= 256 ? 0.38 : many >= 64 ? 0.4 : 0.9
+    }
+
+    {
+        count = ++runs[$1, $2]
+        rows[$1, $2, count, 1] = $3 + 0
+        rows[$1, $2, count, 2] = $4 + 0
+    }
+
+    END {
+        missed = 0
+        last = split(order, many, " ")
+        for (k = 1; k <= last; k++) {
+            n = many[k]
+            cycles = middle("redlock", n, 1)
+            floor_cycles = middle("floor", n, 1)
+            cpu = middle("redlock", n, 2)
+            floor_cpu = middle("floor", n, 2)
+            speed = cycles / floor_cycles
+            cost = cpu / floor_cpu
+            met = speed >= speed_bar(n) && cost <= cost_bar(n)
+            missed += !met
+            printf "%-8s %9d %10.0f %10.0f %6.2f %6.2f   %8.2f %6.2f %6.2f %6.2f  %s\n", "", n, \
+                cycles, floor_cycles, speed, speed_bar(n), cpu, floor_cpu, cost, cost_bar(n), \
+                met ? "met" : "missed"
+        }
+        exit missed > 0
+    }' "$results"
