@@ -515,7 +515,9 @@ REDLOCK_EXPORT size_t redlock_client_nodes(const redlock_client *client, redlock
  * by the old list. A server in both lists must be written alike in both, and keeps its connection.
  * Nodes that join have to be trusted before they grant anything (redlock_guards): where a majority
  * of the next list is new, the new nodes should be up, and known to some client, one max_ttl_ms
- * before.
+ * before. Where a majority of the old list leaves, a lock that is held at the commit keeps its key
+ * there for the rest of its TTL: so long clients that are still joint wait for it, also when it is
+ * released.
  *
  * `nodes` are `node_count` URIs, as in redlock_options. redlock_client_nodes tells which nodes are
  * joining and leaving.
