@@ -17,304 +17,10 @@
 #include "core/handover.h"
 #include "core/line.h"
 #include "io/clock.h"
-#include "io/random.h"
 #include "lock/news.h"
-#include "wire/fence.h"
+#include "lock/outbox.h"
 
 #include <string.h>
-
-/*
- * Returns whether a vote that decides nothing matters: in line the line says so; behind a verdict
- * a missing key, to be topped up, or a grant that turns a renewal's no into a yes.
- */
-static bool is_of_use(const struct round *round, redlock_vote vote) {
-    if (round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN) {
-        return line_heeds(round, vote);
-    }
-    return vote == REDLOCK_VOTE_MISSING
-               ? round_was_kept(round)
-               : vote == REDLOCK_VOTE_GRANTED && round->kind == ROUND_RENEW &&
-                     round_was_granted_late(round);
-}
-
-/*
- * Lets go of the latest round of a lock in HELD, once all nodes have voted and nothing but
- * their votes, for the report, is of use any more: a lock may be held for long.
- */
-static void rest(redlock_lock *lock) {
-    const struct flight *flight = lock->flight;
-    if (flight == NULL || flight->round.silent != 0 || flight->details != NULL ||
-        lock->lease.terms->watches) {
-        return;
-    }
-    const struct round *round = &flight->round;
-    uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
-    uint32_t unreachable = round_voters(round, REDLOCK_VOTE_UNREACHABLE);
-    if (round->verdict == ROUND_YES && (granted | unreachable | round->unasked) == round->members) {
-        lock->granted = granted;
-        lock->unreachable = unreachable;
-        lock->was_renewed = round->kind == ROUND_RENEW;
-        locks_let_go(&lock->flight);
-    }
-}
-
-static void on_vote(void *owner, bool decided, redlock_vote vote) {
-    redlock_lock *lock = owner;
-    if (decided) {
-        locks_raise(lock, LOCK_DECIDED);
-    } else if (is_of_use(&lock->flight->round, vote)) {
-        locks_raise(lock, LOCK_LATE_VOTE);
-    }
-    if (lock->flight->unwatched != 0) {
-        locks_raise(lock, LOCK_UNWATCHED);
-    }
-    if (lock->lease.state == LEASE_HELD && lock->events == 0) {
-        rest(lock);
-    }
-}
-
-/* ---- rounds ---- */
-
-/* Changes the key to that of the permit to be tried, if any. Returns false when out of memory. */
-static bool change_key(redlock_lock *lock) {
-    struct lock_wait *wait = lock->wait;
-    uint32_t permit = lock->lease.permit;
-    if (wait == NULL || wait->name == NULL || (lock->key != wait->name && wait->permit == permit)) {
-        return true;
-    }
-    struct key *key = key_create_permit(&lock->locks->context->keys, wait->name, permit);
-    if (key != NULL) {
-        key_drop(lock->key);
-        lock->key = key;
-        wait->permit = permit;
-    }
-    return key != NULL;
-}
-
-/* Returns the ticket under which the lock's token has places in line; 0: it has none. */
-static uint64_t placed_as(const redlock_lock *lock) {
-    return lock->wait != NULL ? lock->wait->placed : 0;
-}
-
-/*
- * Returns a mask of the nodes that a round of an update is for: all, or of a lean request, behind
- * its try, those that may have the key, and those whose answer is awaited.
- */
-static uint32_t nodes_of(const redlock_lock *lock, const struct lease_update *update) {
-    const struct lease *lease = &lock->lease;
-    uint32_t all = members_all(lock->locks->members);
-    bool is_narrow = lease->terms->is_lean && update->round != ROUND_ACQUIRE;
-    return is_narrow ? all & (lease->may_hold | update->awaited) : all;
-}
-
-/* Plans a round for a token, as far as the plan is common to all kinds of rounds. */
-static void plan_round(struct flight_plan *plan, const redlock_lock *lock, const char *token,
-                       enum round_kind round, uint64_t ttl, uint64_t now) {
-    const struct lease *lease = &lock->lease;
-    *plan = (struct flight_plan){.round = round,
-                                 .request = lock->request,
-                                 .kind = lock_kind(lock),
-                                 .key = lock->key,
-                                 .token = token,
-                                 .now = now,
-                                 .nodes = members_all(lock->locks->members),
-                                 .ttl = ttl,
-                                 .node_ttl = nanos_add(ttl, lease->terms->lock_delay),
-                                 .fence = lease->fence};
-}
-
-/* Completes the plan of a try. */
-static void plan_try(const redlock_lock *lock, const struct lease_update *update,
-                     struct flight_plan *plan) {
-    const struct lease_terms *terms = lock->lease.terms;
-    plan->is_new = true;
-    plan->permits = terms->permits;
-    if (plan->kind->features & KIND_WRITER) {
-        plan->intent_ms = nanos_to_ms(lease_next_try_within(&lock->lease, plan->now));
-    }
-    if (plan->round == ROUND_QUEUE) {
-        plan->claim = terms->claim;
-        plan->ticket = lock->wait->ticket;
-        plan->order = update->undo != 0  ? FLIGHT_AT_ONCE
-                      : update->contends ? FLIGHT_AHEAD
-                                         : FLIGHT_BEHIND;
-    } else if (terms->fenced) {
-        plan->fence = fence_hint(clock_wall_us()); /* a lost counter begins above the hint */
-    }
-}
-
-/* Completes the plan of a release, or of the release that settles a failed try. */
-static void plan_release(const redlock_lock *lock, uint32_t awaited, struct flight_plan *plan) {
-    const struct lease *lease = &lock->lease;
-    plan->awaited = awaited;
-    plan->ticket = placed_as(lock);
-    plan->may_hold = lease->may_hold;
-    plan->keep_until = nanos_add(plan->now, lease->longest_ttl);
-    plan->stay_until = plan->round == ROUND_RELEASE ? lease->holding.stay_until : 0;
-}
-
-/* Plans the round of an update for a token. */
-static void plan_update(struct flight_plan *plan, const redlock_lock *lock, const char *token,
-                        const struct lease_update *update, uint64_t now) {
-    plan_round(plan, lock, token, update->round, update->ttl, now);
-    plan->nodes = nodes_of(lock, update);
-    plan->is_lean = lock->lease.terms->is_lean && update->round != ROUND_SETTLE;
-    if (update->round == ROUND_RELEASE || update->round == ROUND_SETTLE) {
-        plan_release(lock, update->awaited, plan);
-    } else {
-        plan->replicas = lock->lease.terms->replicas;
-    }
-    if (update->round == ROUND_ACQUIRE || update->round == ROUND_QUEUE) {
-        plan_try(lock, update, plan);
-    }
-}
-
-/* Makes a flight the lock's latest one, and drops the events of the one before. */
-static void adopt(redlock_lock *lock, struct flight *flight) {
-    if (flight->plan.round == ROUND_SETTLE) {
-        lock->flight->listener = FLIGHT_UNATTENDED;
-        flight->tried = lock->flight;
-    } else {
-        locks_let_go(&lock->flight);
-    }
-    lock->flight = flight;
-    lock->events &= (uint16_t) ~(LOCK_DECIDED | LOCK_LATE_VOTE | LOCK_NO_MEMORY);
-    locks_note_sent(lock);
-}
-
-/*
- * Draws the ticket of a request that waits in line, once: the masters' time at which it was made.
- * Without a reading of their clocks our own serves, until a try that finds one.
- */
-static void draw_ticket(redlock_lock *lock) {
-    struct lock_wait *wait = lock->wait;
-    uint64_t now = clock_now();
-    bool is_due = wait->ticket == 0 || wait->is_makeshift;
-    uint64_t masters_us = is_due ? members_clock_us(lock->locks->members, now) : 0;
-    if (!is_due || (wait->ticket != 0 && masters_us == 0)) {
-        return;
-    }
-    uint64_t waited_us = (now - lock->lease.begun_at) / NANOS_PER_US;
-    uint64_t time_us = masters_us != 0 ? masters_us : clock_wall_us();
-    wait->is_makeshift = masters_us == 0;
-    wait->ticket = fence_hint(time_us > waited_us ? time_us - waited_us : 0);
-}
-
-/* Returns whether an ask for a place, up to the latest round, may have been heard. */
-static bool was_placed(const redlock_lock *lock) {
-    return lock->wait->may_be_placed || lock->flight->asks_for_place;
-}
-
-/* Draws the token of a try, which begins as the one before where the place is the same. */
-static void draw_token(redlock_lock *lock, bool keeps_place) {
-    unsigned char place[PLACE_BYTES];
-    memcpy(place, lock->token, sizeof(place));
-    random_token(&lock->locks->context->random, lock->token);
-    if (keeps_place) {
-        memcpy(lock->token, place, sizeof(place));
-    }
-}
-
-/* Asks again under the token of the latest try. */
-static void prepare_again(redlock_lock *lock) {
-    lock->wait->may_be_placed = was_placed(lock);
-    if (!lock->wait->may_be_placed) { /* all asks were before the channels */
-        draw_ticket(lock);
-        lock->wait->placed = lock->wait->ticket;
-    }
-}
-
-/* Prepares a try that asks for a place. Returns false when out of memory. */
-static bool prepare_place(redlock_lock *lock) {
-    if (!lock->wait->may_be_placed) {
-        draw_ticket(lock);
-    }
-    lock->wait->placed = lock->wait->ticket;
-    members_listen(lock->locks->members);
-    return waiters_add(&lock->locks->waiters, lock);
-}
-
-/* Prepares the key and the token of a try. Returns false when out of memory. */
-static bool prepare_try(redlock_lock *lock, const struct lease_update *update) {
-    struct lock_wait *wait = lock->wait;
-    if (update->keeps_token) {
-        prepare_again(lock);
-        return true;
-    }
-    if (!change_key(lock)) {
-        return false;
-    }
-    lock->locks->counts.tries++;
-    waiters_remove(&lock->locks->waiters, lock);
-    draw_token(lock, update->keeps_place);
-    if (wait != NULL) {
-        wait->placed = 0;
-        wait->may_be_placed = update->keeps_place && was_placed(lock);
-    }
-    return update->round == ROUND_ACQUIRE || prepare_place(lock);
-}
-
-/* Begins the round of an update. Returns false when out of memory. */
-static bool begin_round(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
-    struct rounds *rounds = lock->locks->rounds;
-    bool is_try = update->round == ROUND_ACQUIRE || update->round == ROUND_QUEUE;
-    if (is_try && !prepare_try(lock, update)) {
-        return false;
-    }
-    char unpacked[TOKEN_LENGTH + 1];
-    const char *token = unpacked;
-    if (lock->flight != NULL && !is_try) {
-        token = lock->flight->token;
-    } else {
-        token_unpack(unpacked, lock->token);
-    }
-    struct flight_plan plan;
-    plan_update(&plan, lock, token, update, now);
-    struct flight *flight = round_plan(rounds, (struct flight_listener){on_vote, lock}, &plan);
-    if (flight == NULL) {
-        return false;
-    }
-    flight->round.useless_at = update->useless_at;
-    flight->round.patience = update->patience;
-    if (update->keeps_token) {
-        lock->flight->is_void = true; /* the call of this turn, if any, need not be sent */
-    }
-    adopt(lock, flight);
-    round_send(rounds, flight);
-    return true;
-}
-
-/* Sets the key at the nodes that lack it, for the rest of its time; in vain below 1 ms. */
-static void top_up(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
-    char token[TOKEN_LENGTH + 1];
-    token_unpack(token, lock->token);
-    struct flight_plan plan;
-    plan_round(&plan, lock, token, ROUND_ACQUIRE, update->top_up_ttl, now);
-    plan.nodes = update->top_up;
-    if (plan.ttl >= NANOS_PER_MS) {
-        round_send_unattended(lock->locks->rounds, &plan);
-    }
-}
-
-/* Releases a try that is given up, at the nodes that may hold its key, or a place for it. */
-static void undo(redlock_lock *lock, struct key *key, const char *token, uint64_t placed,
-                 uint32_t nodes, uint64_t now) {
-    const struct owed owed = {.kind = lock_kind(lock),
-                              .request = lock->request,
-                              .key = key,
-                              .token = token,
-                              .ticket = placed,
-                              .until = nanos_add(now, lock->lease.longest_ttl)};
-    round_send_release(lock->locks->rounds, FLIGHT_UNATTENDED, &owed, nodes, now);
-}
-
-/* Gives up the place of a permit that stays at the nodes, where the place may be left. */
-static void leave_line(redlock_lock *lock, uint64_t now) {
-    char token[TOKEN_LENGTH + 1];
-    token_unpack(token, lock->token);
-    memset(token + PLACE_LENGTH, '0', TOKEN_LENGTH - PLACE_LENGTH);
-    undo(lock, lock->key, token, lock->wait->placed, lock->lease.may_hold, now);
-}
 
 /* ---- carrying out ---- */
 
@@ -338,7 +44,7 @@ static void note_change(redlock_lock *lock, const struct lease_update *update,
 }
 
 static void send(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
-    if (update->send && !begin_round(lock, update, now)) {
+    if (update->send && !outbox_begin_round(lock, update, now)) {
         locks_raise(lock, LOCK_NO_MEMORY);
     }
 }
@@ -351,7 +57,7 @@ static void undo_and_send(redlock_lock *lock, const struct lease_update *update,
     bool asks_for_place = update->send && update->round == ROUND_QUEUE;
     char token[TOKEN_LENGTH + 1];
     struct key *key = key_hold(lock->key);
-    uint64_t placed = update->keeps_place ? 0 : placed_as(lock);
+    uint64_t placed = update->keeps_place ? 0 : outbox_placed_as(lock);
     token_unpack(token, lock->token);
     if (lock->flight != NULL) {
         lock->flight->is_void = true;
@@ -359,7 +65,7 @@ static void undo_and_send(redlock_lock *lock, const struct lease_update *update,
     if (asks_for_place) {
         send(lock, update, now);
     }
-    undo(lock, key, token, placed, update->undo, now);
+    outbox_undo(lock, key, token, placed, update->undo, now);
     key_drop(key);
     if (!asks_for_place) {
         send(lock, update, now);
@@ -375,15 +81,15 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
                     uint64_t now) {
     note_change(lock, update, before, now);
     if (update->top_up != 0) {
-        top_up(lock, update, now);
+        outbox_top_up(lock, update, now);
     }
     if (update->undo != 0) {
         undo_and_send(lock, update, now);
     } else {
         send(lock, update, now);
     }
-    if (placed_as(lock) != 0 && lock->wait->name != NULL && stays(lock, update, now)) {
-        leave_line(lock, now);
+    if (outbox_placed_as(lock) != 0 && lock->wait->name != NULL && stays(lock, update, now)) {
+        outbox_leave_line(lock, now);
     }
     if (update->top_up_later) {
         locks_raise(lock, LOCK_LATE_VOTE); /* news come before a late vote is dealt with */
@@ -447,7 +153,7 @@ void lock_begin(redlock_lock *lock, uint64_t now) {
     } else {
         lease_wait(&lock->lease, terms, members, now);
         members_listen(locks->members);
-        draw_ticket(lock);
+        outbox_draw_ticket(lock);
         lock_set_alarm(lock);
     }
 }
@@ -688,7 +394,7 @@ void lock_turn(redlock_lock *lock) {
     } else if (lock->events != 0 || lock->news != 0 || lock->is_parting) {
         locks_ready(lock);
     } else if (lock->lease.state == LEASE_HELD) {
-        rest(lock);
+        outbox_rest(lock);
     }
     if (next != NULL && next->news != 0) {
         locks_unqueue(next);
