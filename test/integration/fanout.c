@@ -52,6 +52,17 @@ static redlock_lock *hold_lean(struct fixture *f, redlock_client *client,
     return lock;
 }
 
+/* Returns a mask of the masters that are asked first: a lock was held there, and is released. */
+static unsigned preferred(struct fixture *f, redlock_client *client,
+                          const redlock_request *request) {
+    redlock_lock *lock = hold_lean(f, client, request);
+    unsigned masters = masters_with(f, KEY);
+
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+    return masters;
+}
+
 static size_t executed_by_all(struct fixture *f, const char *command) {
     size_t count = 0;
 
@@ -145,11 +156,8 @@ static void one_that_is_down_is_not_asked(void **state) {
     struct fixture *f = *state;
     redlock_client *client = lean_client(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
-    redlock_lock *lock = hold_lean(f, client, &request);
-    size_t down = first_of(masters_with(f, KEY));
+    size_t down = first_of(preferred(f, client, &request));
 
-    assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    wait_released(f, KEY);
     masters_kill(f->masters, down);
     wait_connected(f, client, FIVE - 1);
     struct call *call = acquire(f, client, &request);
@@ -164,11 +172,8 @@ static void one_that_hangs_is_replaced(void **state) {
     struct fixture *f = *state;
     redlock_client *client = lean_client(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
-    redlock_lock *lock = hold_lean(f, client, &request);
-    size_t silent = first_of(masters_with(f, KEY));
+    size_t silent = first_of(preferred(f, client, &request));
 
-    assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    wait_released(f, KEY);
     freeze(f, silent);
     struct call *call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_OK);
@@ -197,11 +202,8 @@ static void who_is_asked_late_is_not_slow(void **state) {
     struct fixture *f = *state;
     redlock_client *client = lean_client(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
-    redlock_lock *lock = hold_lean(f, client, &request);
-    unsigned masters = masters_with(f, KEY);
+    unsigned masters = preferred(f, client, &request);
 
-    assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    wait_released(f, KEY);
     freeze(f, first_of(masters));
     stop_time();
     struct call *call = begin_acquire(f, client, &request);
@@ -223,13 +225,10 @@ static void one_that_denies_is_replaced(void **state) {
     struct fixture *f = *state;
     redlock_client *client = lean_client(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
-    redlock_lock *lock = hold_lean(f, client, &request);
-    size_t master = first_of(masters_with(f, KEY));
+    size_t master = first_of(preferred(f, client, &request));
 
-    assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    wait_released(f, KEY);
     rival_takes(f, master, master + 1, KEY, LONG_TTL_MS);
-    lock = hold_for(f, client, &request);
+    redlock_lock *lock = hold_for(f, client, &request);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_holders(f, KEY, 1);
     assert_string_equal(value_at(f, master, KEY), RIVAL);
