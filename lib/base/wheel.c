@@ -10,7 +10,8 @@
 #include <stddef.h>
 
 void wheel_init(struct wheel *wheel, uint64_t now, wheel_instant *instant) {
-    *wheel = (struct wheel){.instant = instant, .tick = now >> WHEEL_TICK_BITS};
+    *wheel =
+        (struct wheel){.instant = instant, .tick = now >> WHEEL_TICK_BITS, .sliced_at = UINT64_MAX};
 }
 
 static unsigned level_of(const struct wheel *wheel, uint64_t tick) {
@@ -92,7 +93,19 @@ static uint64_t first_in(const struct wheel_slot *slot) {
     return first;
 }
 
+static bool has_begun(const struct wheel *wheel) {
+    for (unsigned level = WHEEL_SLICED_LEVEL; level < WHEEL_LEVELS; level++) {
+        if (!LIST_EMPTY(&wheel->begun[level])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint64_t wheel_next(const struct wheel *wheel) {
+    if (has_begun(wheel)) {
+        return wheel->tick << WHEEL_TICK_BITS;
+    }
     struct place place = first_of(wheel);
     if (place.level == WHEEL_LEVELS) {
         return NANOS_NEVER;
@@ -116,30 +129,65 @@ static void take(struct wheel *wheel, struct wheel_entry *entry, uint64_t now,
     }
 }
 
-/* Empties a slot that has begun. */
-static void open(struct wheel *wheel, struct place place, uint64_t now, struct wheel_slot *due) {
+/* Files the entries of a list, as far as the slice goes. Returns what is left of the slice. */
+static size_t file(struct wheel *wheel, struct wheel_slot *list, uint64_t now, size_t slice,
+                   struct wheel_slot *due) {
+    struct wheel_entry *entry;
+    while (slice > 0 && (entry = LIST_FIRST(list)) != NULL) {
+        LIST_REMOVE(entry, link);
+        take(wheel, entry, now, due);
+        slice--;
+    }
+    return slice;
+}
+
+/* Begins a slot: takes all its entries to an empty list. */
+static void open(struct wheel *wheel, struct place place, struct wheel_slot *begun) {
     struct wheel_slot *slot = &wheel->slots[place.level][place.slot];
-    struct wheel_entry *entry = LIST_FIRST(slot);
+    *begun = *slot;
+    LIST_FIRST(begun)->link.le_prev = &LIST_FIRST(begun);
     LIST_INIT(slot);
     wheel->occupied[place.level] &= ~(UINT64_C(1) << place.slot);
     wheel->tick = place.tick;
-    while (entry != NULL) {
-        struct wheel_entry *next = LIST_NEXT(entry, link);
-        take(wheel, entry, now, due);
-        entry = next;
-    }
 }
 
-void wheel_expire(struct wheel *wheel, uint64_t now, struct wheel_slot *due) {
-    uint64_t tick = nanos_max(now >> WHEEL_TICK_BITS, wheel->tick);
+/* Returns how many entries may be filed in a call at `tick`. */
+static size_t slice_at(const struct wheel *wheel, uint64_t tick) {
+    uint64_t ticks = tick > wheel->sliced_at ? tick - wheel->sliced_at : 0;
+    return WHEEL_SLICE +
+           (size_t)nanos_min(ticks, SIZE_MAX / 2 / WHEEL_SLICE_PER_TICK) * WHEEL_SLICE_PER_TICK;
+}
+
+/* Opens all slots whose time has come at `tick`, as far as the slice goes. */
+static void open_all(struct wheel *wheel, uint64_t tick, uint64_t now, size_t slice,
+                     struct wheel_slot *due) {
     struct place place = first_of(wheel);
     while (place.level < WHEEL_LEVELS && place.tick <= tick) {
+        struct wheel_slot *begun = &wheel->begun[place.level];
         bool is_last = place.level == 0 && place.tick == tick; /* some of it may be due later */
-        open(wheel, place, now, due);
+        if (!LIST_EMPTY(begun)) {
+            return; /* the slot before this one comes first */
+        }
+        open(wheel, place, begun);
+        if (place.level < WHEEL_SLICED_LEVEL) {
+            file(wheel, begun, now, SIZE_MAX, due);
+        } else {
+            slice = file(wheel, begun, now, slice, due);
+        }
         if (is_last) {
             return;
         }
         place = first_of(wheel);
     }
     wheel->tick = tick;
+}
+
+void wheel_expire(struct wheel *wheel, uint64_t now, struct wheel_slot *due) {
+    uint64_t tick = nanos_max(now >> WHEEL_TICK_BITS, wheel->tick);
+    size_t slice = slice_at(wheel, tick);
+    for (unsigned level = WHEEL_SLICED_LEVEL; level < WHEEL_LEVELS; level++) {
+        slice = file(wheel, &wheel->begun[level], now, slice, due);
+    }
+    open_all(wheel, tick, now, slice, due);
+    wheel->sliced_at = has_begun(wheel) ? tick : UINT64_MAX;
 }

@@ -7,6 +7,10 @@
  * ticks, a second one those of the next 64 times 64 ticks, and so on. When the time comes to a slot
  * of an upper wheel, its entries go to the lower ones.
  *
+ * A slot of the third wheel or above may hold all of a million entries. These are filed some at a
+ * time, those that were set last first: the shorter the time for which an entry was set, the less
+ * is it late.
+ *
  * An entry that is set to a later instant, or to none, stays in its slot until the time comes
  * there: most timers of rounds are never waited for, and setting them costs nothing.
  */
@@ -27,6 +31,14 @@
 #define WHEEL_SLOTS (1u << WHEEL_SLOT_BITS)
 #define WHEEL_LEVELS 8
 
+/*
+ * The lowest level whose slots are filed in slices, and the entries of a slice: so many, and more
+ * for each tick since the slice before, so that a loop whose turns are long does not fall behind.
+ */
+#define WHEEL_SLICED_LEVEL 2
+#define WHEEL_SLICE 1024
+#define WHEEL_SLICE_PER_TICK 256
+
 struct wheel_entry {
     LIST_ENTRY(wheel_entry) link;
     uint64_t filed_at; /* the instant whose slot the entry is in; NANOS_NEVER: in none */
@@ -39,9 +51,11 @@ LIST_HEAD(wheel_slot, wheel_entry);
 
 struct wheel {
     wheel_instant *instant;
-    uint64_t tick; /* no entry is due before this one, but for those that were set too late */
+    uint64_t tick;      /* no entry is due before this one, but for those that were set too late */
+    uint64_t sliced_at; /* the tick of the latest slice if it left some, else UINT64_MAX */
     uint64_t occupied[WHEEL_LEVELS]; /* masks: slots with an entry */
     struct wheel_slot slots[WHEEL_LEVELS][WHEEL_SLOTS];
+    struct wheel_slot begun[WHEEL_LEVELS]; /* of the slots whose time has come: to be filed */
 };
 
 /* Begins an empty wheel, of which no earlier instant than `now` will be asked for. */
@@ -75,8 +89,9 @@ void wheel_remove(struct wheel *wheel, struct wheel_entry *entry);
 uint64_t wheel_next(const struct wheel *wheel);
 
 /*
- * Takes out all entries whose instant is not after `now`, and adds them to `due`, a list, in no
- * order. The caller takes them out of the list before it sets them.
+ * Takes out the entries whose instant is not after `now`, and adds them to `due`, a list, in no
+ * order. The caller takes them out of the list before it sets them. If entries are left to be
+ * filed, which may be due, wheel_next is not after `now`.
  */
 void wheel_expire(struct wheel *wheel, uint64_t now, struct wheel_slot *due);
 

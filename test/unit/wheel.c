@@ -144,11 +144,135 @@ static void a_crowd_at_one_instant_comes_at_once(void **state) {
     assert_int_equal(expire(&model, at + 1), ENTRIES / 2);
 }
 
+/* ---- many entries of one slot ---- */
+
+#define CROWD (5 * WHEEL_SLICE)
+
+static struct item crowd[CROWD];
+
+/* Sets the crowd to one instant, in order, so far off that its slot is filed in slices. */
+static void set_crowd(struct model *model, uint64_t at) {
+    begin(model, 0);
+    for (unsigned i = 0; i < CROWD; i++) {
+        wheel_entry_init(&crowd[i].entry);
+        crowd[i].at = at;
+        wheel_set(&model->wheel, &crowd[i].entry, at);
+    }
+}
+
+/* Expires once. Returns the number of entries that were due; `lowest` is the first one of these. */
+static unsigned expire_some(struct model *model, uint64_t now, unsigned *lowest) {
+    struct wheel_slot due = LIST_HEAD_INITIALIZER(due);
+    struct wheel_entry *entry;
+    unsigned count = 0;
+    *lowest = CROWD;
+    wheel_expire(&model->wheel, now, &due);
+    while ((entry = LIST_FIRST(&due)) != NULL) {
+        struct item *item = (struct item *)(void *)entry;
+        LIST_REMOVE(entry, link);
+        assert_true(item->at <= now);
+        item->at = NANOS_NEVER;
+        *lowest = item - crowd < *lowest ? (unsigned)(item - crowd) : *lowest;
+        count++;
+    }
+    return count;
+}
+
+/* What was set last is due first, and no call takes longer than a slice. */
+static void a_large_slot_is_filed_in_slices(void **state) {
+    static struct model model;
+    uint64_t at = (WHEEL_TICK << 2 * WHEEL_SLOT_BITS) * 3;
+    unsigned lowest;
+    (void)state;
+
+    set_crowd(&model, at);
+    assert_int_equal(expire_some(&model, at - 1, &lowest), 0);
+    for (unsigned left = CROWD; left > 0; left -= WHEEL_SLICE) {
+        assert_true(wheel_next(&model.wheel) <= at);
+        assert_int_equal(expire_some(&model, at, &lowest), WHEEL_SLICE);
+        assert_int_equal(lowest, left - WHEEL_SLICE);
+    }
+    assert_int_equal(wheel_next(&model.wheel), NANOS_NEVER);
+}
+
+/* Whoever looks rarely finds more: 256 for each tick, or one turn in 16 ms would not do. */
+static void a_slice_grows_with_the_time_since_the_last(void **state) {
+    static struct model model;
+    uint64_t at = (WHEEL_TICK << 2 * WHEEL_SLOT_BITS) * 3;
+    unsigned lowest;
+    (void)state;
+
+    set_crowd(&model, at);
+    assert_int_equal(expire_some(&model, at + 1000 * WHEEL_TICK, &lowest), WHEEL_SLICE);
+    assert_int_equal(expire_some(&model, at + 1002 * WHEEL_TICK, &lowest),
+                     WHEEL_SLICE + 2 * WHEEL_SLICE_PER_TICK);
+    assert_int_equal(expire_some(&model, at + 1010 * WHEEL_TICK, &lowest),
+                     CROWD - 2 * WHEEL_SLICE - 2 * WHEEL_SLICE_PER_TICK);
+    assert_int_equal(wheel_next(&model.wheel), NANOS_NEVER);
+}
+
+/* Entries that are left to be filed can be set anew, cleared and removed; others go on. */
+static void what_is_to_be_filed_may_change(void **state) {
+    static struct model model;
+    uint64_t at = (WHEEL_TICK << 2 * WHEEL_SLOT_BITS) * 3;
+    uint64_t end = at + (WHEEL_TICK << 3 * WHEEL_SLOT_BITS);
+    unsigned lowest;
+    (void)state;
+
+    set_crowd(&model, at);
+    assert_int_equal(expire_some(&model, at, &lowest), WHEEL_SLICE);
+    crowd[0].at = at - 1; /* earlier: filed at once, in a slot of this tick */
+    wheel_set(&model.wheel, &crowd[0].entry, at - 1);
+    wheel_remove(&model.wheel, &crowd[1].entry);
+    crowd[2].at = NANOS_NEVER;
+    crowd[3].at = end;
+    assert_int_equal(expire_some(&model, at, &lowest), WHEEL_SLICE + 1);
+    assert_int_equal(lowest, 0);
+    unsigned count = 2 * WHEEL_SLICE + 1;
+    for (unsigned i = 2; i < CROWD / WHEEL_SLICE; i++) {
+        count += expire_some(&model, at, &lowest);
+    }
+    assert_int_equal(count, CROWD - 3);
+    assert_true(wheel_next(&model.wheel) > at);
+    assert_int_equal(crowd[1].at, at);
+    while (wheel_next(&model.wheel) < end) {
+        assert_int_equal(expire_some(&model, wheel_next(&model.wheel), &lowest), 0);
+    }
+    assert_int_equal(expire_some(&model, end, &lowest), 1);
+    assert_int_equal(lowest, 3);
+}
+
+/* When two slots have come at a time, the first one is filed, then the second one. */
+static void slots_are_filed_in_their_order(void **state) {
+    static struct model model;
+    uint64_t span = WHEEL_TICK << 2 * WHEEL_SLOT_BITS;
+    unsigned lowest, count = 0;
+    (void)state;
+
+    set_crowd(&model, 3 * span);
+    for (unsigned i = 0; i < CROWD / 2; i++) {
+        wheel_remove(&model.wheel, &crowd[i].entry);
+        crowd[i].at = 4 * span;
+        wheel_set(&model.wheel, &crowd[i].entry, 4 * span);
+    }
+    while (wheel_next(&model.wheel) <= 5 * span) {
+        unsigned some = expire_some(&model, 5 * span, &lowest);
+        count += some;
+        assert_in_range(some, 1, WHEEL_SLICE);
+        assert_true(lowest >= CROWD / 2 || count > CROWD / 2);
+    }
+    assert_int_equal(count, CROWD);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_are_due_at_their_instants),
         cmocka_unit_test(the_wheel_tells_when_to_look),
         cmocka_unit_test(a_crowd_at_one_instant_comes_at_once),
+        cmocka_unit_test(a_large_slot_is_filed_in_slices),
+        cmocka_unit_test(a_slice_grows_with_the_time_since_the_last),
+        cmocka_unit_test(what_is_to_be_filed_may_change),
+        cmocka_unit_test(slots_are_filed_in_their_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
