@@ -78,6 +78,9 @@ void asker_connect(struct asker *asker) {
     while (!nodes_are_settled(asker->client) && talk_now_ms() < limit_ms) {
         asker_wait(asker, LOOK_MS);
     }
+    if (nodes_lack_descriptors(&asker->nodes, asker->client)) {
+        exit(TOOL_SYSTEM);
+    }
 }
 
 struct question {

@@ -30,7 +30,10 @@ enum { ASKER_YES = 1, ASKER_PREFIX = 2, ASKER_INTERVAL = 4 };
  */
 int asker_read(struct asker *asker, int argc, char **argv, int known);
 
-/* Makes the client, and waits for a second at the most until each node has answered or failed. */
+/*
+ * Makes the client, and waits for a second at the most until each node has answered or failed.
+ * Exits with TOOL_SYSTEM where there are too few descriptors for a quorum.
+ */
 void asker_connect(struct asker *asker);
 
 /*

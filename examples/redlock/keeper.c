@@ -383,8 +383,10 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
     (void)what;
     switch (keeper->phase) {
     case PHASE_SETTLING:
-        if (nodes_are_settled(keeper->client) ||
-            talk_now_ms() - keeper->began_ms > SETTLE_MOST_MS) {
+        if (nodes_lack_descriptors(&keeper->job->nodes, keeper->client)) {
+            end_with(keeper, TOOL_SYSTEM);
+        } else if (nodes_are_settled(keeper->client) ||
+                   talk_now_ms() - keeper->began_ms > SETTLE_MOST_MS) {
             acquire(keeper);
         }
         if (keeper->phase != PHASE_RELEASING) {

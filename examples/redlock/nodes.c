@@ -195,6 +195,28 @@ bool nodes_are_settled(const redlock_client *client) {
     return true;
 }
 
+size_t nodes_without_descriptor(const redlock_client *client) {
+    redlock_node_info infos[REDLOCK_MAX_NODES];
+    size_t count = redlock_client_nodes(client, infos, REDLOCK_MAX_NODES);
+    size_t without = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        without += !infos[i].connected && strstr(infos[i].reason, strerror(EMFILE)) != NULL;
+    }
+    return without;
+}
+
+bool nodes_lack_descriptors(const struct nodes *nodes, const redlock_client *client) {
+    size_t without = nodes_without_descriptor(client);
+
+    if (without <= nodes->count - nodes_quorum(nodes)) {
+        return false;
+    }
+    tool_say("too few descriptors for %zu of %zu nodes: %s; raise the limit by ulimit -n", without,
+             nodes->count, strerror(EMFILE));
+    return true;
+}
+
 bool nodes_is_refusal(const char *text) {
     static const char *const words[] = {"NOPERM",
                                         "NOAUTH",

@@ -71,6 +71,18 @@ struct event_base *nodes_loop(void);
  */
 bool nodes_are_settled(const redlock_client *client);
 
+/*
+ * Returns the number of nodes that cannot be connected to because this process may open no more
+ * descriptors.
+ */
+size_t nodes_without_descriptor(const redlock_client *client);
+
+/*
+ * Returns whether there are too few descriptors for a quorum, after a message that says so: waiting
+ * would not help.
+ */
+bool nodes_lack_descriptors(const struct nodes *nodes, const redlock_client *client);
+
 /* Returns whether a node's text is about its login or its rights. */
 bool nodes_is_refusal(const char *text);
 
