@@ -19,11 +19,21 @@ void news_init(struct news *news, const struct job *job) {
 
 /* ---------------------------------------------------------------------------------- the waiting */
 
+/*
+ * Returns whether the terminal is the job's, or that of no job. In the background, it is the
+ * shell's. The job is the front's group; this process has a group of its own.
+ */
+static bool has_terminal(void) {
+    pid_t group = tcgetpgrp(STDERR_FILENO);
+
+    return isatty(STDERR_FILENO) && (group < 0 || group == getpgid(getppid()));
+}
+
 static void erase_line(struct news *news) {
-    if (news->has_line) {
+    if (news->has_line && has_terminal()) {
         fputs("\r\033[K", stderr);
-        news->has_line = false;
     }
+    news->has_line = false;
 }
 
 /* Returns the place of this process in line, from 1; 0 when it is not known. */
@@ -42,7 +52,7 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
     char waited[DURATION_TEXT];
 
     news->is_asking = false;
-    if (news->client == NULL || status == REDLOCK_ECLOSED) {
+    if (news->client == NULL || status == REDLOCK_ECLOSED || !has_terminal()) {
         return;
     }
     erase_line(news);
@@ -69,7 +79,7 @@ void news_waiting(struct news *news) {
     uint64_t now = talk_now_ms();
 
     if (now - news->told_ms < PROGRESS_MS || news->job->is_json || news->is_asking ||
-        !isatty(STDERR_FILENO)) {
+        !has_terminal()) {
         return;
     }
     news->told_ms = now;

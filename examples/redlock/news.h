@@ -23,7 +23,10 @@ struct news {
 
 void news_init(struct news *news, const struct job *job);
 
-/* Tells, on a terminal and not more than once a second, what the request waits for. */
+/*
+ * Tells, on a terminal whose foreground the job has and not more than once a second, what the
+ * request waits for.
+ */
 void news_begin_waiting(struct news *news, redlock_client *client);
 void news_waiting(struct news *news);
 void news_end_waiting(struct news *news);

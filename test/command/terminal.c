@@ -273,6 +273,41 @@ static void the_waiting_is_shown(void **state) {
     assert_int_equal(rig_wait(rig), 128 + SIGTERM);
 }
 
+/* Returns whether a text is shown at least twice. */
+static bool shows_twice(struct terminal *terminal, const char *text) {
+    const char *first = shows(terminal, text) ? strstr(terminal->text, text) : NULL;
+
+    return first != NULL && strstr(first + 1, text) != NULL;
+}
+
+/* Of two jobs that wait, the one in the background leaves the terminal to the other. */
+static void the_waiting_is_shown_in_the_foreground(void **state) {
+    struct rig *rig = *state;
+    struct terminal terminal;
+
+    rig_start(rig, "run", "key", "--", "sh", "-c",
+              "exec 9>\"$ALIVE\"; echo alive >&9; exec sleep 1000", NULL);
+    rig_wait_for_life(rig);
+    open_terminal(&terminal, "\"$REDLOCK\" run --wait 10m key -- true\n");
+    expect(&terminal, "place 1 of 1 in line");
+    type_ctrl_z(&terminal);
+    type(&terminal, "bg\n");
+    expect(&terminal, "ready> ");
+    for (size_t i = 0; i < RIG_MASTERS; i++) {
+        RIG_WAIT_UNTIL(masters_query_integer(rig->masters, i, "ZCARD key::queue") == 1);
+    }
+    type(&terminal, "\"$REDLOCK\" run key -- true\n");
+    RIG_WAIT_UNTIL(shows_twice(&terminal, "place 2 of 2 in line"));
+    assert_false(shows(&terminal, "place 1 of"));
+    type_ctrl_c(&terminal);
+    type(&terminal, "fg\n");
+    expect(&terminal, "place 1 of 1 in line");
+    type_ctrl_c(&terminal);
+    close_terminal(&terminal);
+    kill(rig->pid, SIGTERM);
+    assert_int_equal(rig_wait(rig), 128 + SIGTERM);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
 
 int main(void) {
@@ -288,6 +323,7 @@ int main(void) {
         TEST(no_job_control),
         TEST(the_terminal_is_closed),
         TEST(the_waiting_is_shown),
+        TEST(the_waiting_is_shown_in_the_foreground),
     };
 
     return cmocka_run_group_tests_name("terminal", tests, NULL, NULL);
