@@ -24,6 +24,7 @@
 #define NAMES_MOST 10000
 #define ROOM (2 * NAMES_MOST) /* for names of which other nodes have told before */
 #define SCAN_MOST_MS 60000    /* of a node */
+#define WHY_SIZE 240
 
 struct name {
     char *bytes;
@@ -34,6 +35,7 @@ struct list {
     struct asker asker;
     struct json json;
     redisContext *contexts[REDLOCK_MAX_NODES]; /* NULL: not reached */
+    char whys[REDLOCK_MAX_NODES][WHY_SIZE];    /* why a node has not told its names; "" */
     struct name names[ROOM];
     size_t count;
     size_t answered;         /* number of nodes that have told their names */
@@ -232,6 +234,13 @@ static bool take_cursor(const redisReply *page, uint64_t *cursor) {
     return end != text && *end == '\0';
 }
 
+/* Notes and tells why a node does not tell its names. Returns false. */
+static bool fail(struct list *list, size_t node, const char *why) {
+    snprintf(list->whys[node], WHY_SIZE, "%s", why[0] != '\0' ? why : DIRECT_NONSENSE);
+    tool_say("list: %s: %s", list->asker.nodes.names[node], list->whys[node]);
+    return false;
+}
+
 /*
  * Reads a page of a node's names, and moves the cursor, to 0 at the end. Returns whether the answer
  * makes sense.
@@ -246,7 +255,7 @@ static bool read_page(struct list *list, size_t node, const char *pattern, uint6
     if (is_good) {
         take_page(list, node, keys);
     } else {
-        tool_say("list: %s: %s", list->asker.nodes.names[node], direct_failure(context, page));
+        fail(list, node, direct_failure(context, page));
     }
     freeReplyObject(page);
     return is_good;
@@ -272,9 +281,10 @@ static bool scan(struct list *list, size_t node, const char *prefix) {
             return true;
         }
         if (cursor == past || talk_now_ms() > limit_ms) {
-            tool_say("list: %s: its keys have no end, after %ld pages",
-                     list->asker.nodes.names[node], pages + 1);
-            return false;
+            char why[WHY_SIZE];
+
+            snprintf(why, sizeof(why), "its keys have no end, after %ld pages", pages + 1);
+            return fail(list, node, why);
         }
         pages++;
         if (pages == next) {
@@ -286,12 +296,12 @@ static bool scan(struct list *list, size_t node, const char *prefix) {
 
 static void connect_to(struct list *list, size_t node) {
     struct direct_uri uri;
-    char why[200];
+    char why[WHY_SIZE];
 
     direct_read_uri(&uri, list->asker.nodes.uris[node]);
     list->contexts[node] = direct_connect(&uri, list->asker.nodes.patience_ms, why, sizeof(why));
     if (list->contexts[node] == NULL) {
-        tool_say("list: %s: %s", list->asker.nodes.names[node], why);
+        fail(list, node, why);
     }
 }
 
@@ -338,12 +348,26 @@ static void print_end(const struct list *list) {
     }
 }
 
+static void tell_failures(struct list *list) {
+    json_begin(&list->json, "failures", '[');
+    for (size_t i = 0; i < list->asker.nodes.count; i++) {
+        if (list->whys[i][0] != '\0') {
+            json_begin(&list->json, NULL, '{');
+            json_text(&list->json, "node", list->asker.nodes.names[i]);
+            json_text(&list->json, "why", list->whys[i]);
+            json_end(&list->json, '}');
+        }
+    }
+    json_end(&list->json, ']');
+}
+
 static void tell(struct list *list) {
     list->json.stream = stdout;
     if (list->asker.is_json) {
         json_begin(&list->json, NULL, '{');
         json_number(&list->json, "snapshot_ms", (int64_t)talk_wall_ms());
         json_number(&list->json, "nodes_answered", (int64_t)list->answered);
+        tell_failures(list);
         json_bool(&list->json, "cut", list->is_cut);
         json_begin(&list->json, "locks", '[');
     }

@@ -221,7 +221,7 @@ static const struct ill ills[] = {
 };
 
 #define ILL_COUNT (sizeof(ills) / sizeof(ills[0]))
-#define OTHERS 9
+#define OTHERS 10
 
 /* Writes the list of nodes. */
 static void list_nodes(const struct rig *rig, const struct ill *ill, char list[LIST_SIZE]) {
@@ -385,6 +385,23 @@ static void a_scan_without_end_is_left(void **state) {
     oddity_end(&oddity);
 }
 
+/* A page without a cursor is no end of the list, and programs learn which node failed. */
+static void a_scan_without_cursor_fails(void **state) {
+    struct rig *rig = *state;
+    struct oddity oddity = oddity_start("*2\r\n$-1\r\n*0\r\n");
+    char uri[64];
+    char text[LIST_SIZE];
+
+    snprintf(uri, sizeof(uri), "redis://127.0.0.1:%d", oddity.port);
+    snprintf(text, sizeof(text),
+             "\"nodes_answered\":0,\"failures\":[{\"node\":\"127.0.0.1:%d\","
+             "\"why\":\"its answer makes no sense\"}],",
+             oddity.port);
+    assert_int_equal(RIG_RUN(rig, "list", "--json", "-n", uri), NO_QUORUM);
+    assert_true(rig_has_said(rig, text));
+    oddity_end(&oddity);
+}
+
 /* Asks a server directly, with the least patience, in vain. */
 static void ask_in_vain(struct rig *rig, const struct oddity *oddity, const char *why) {
     char uri[64];
@@ -438,6 +455,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_host_is_told_once, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(odd_answers_are_no_harm, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(a_scan_without_end_is_left, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_scan_without_cursor_fails, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(an_answer_has_its_time, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(an_array_has_a_bound, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(errors_are_fit_for_terminals, rig_set_up, rig_tear_down),

@@ -53,7 +53,14 @@ static void too_few_nodes_tell_nothing(void **state) {
     }
     assert_int_equal(RIG_RUN(rig, "inspect", "orders:1"), 69);
     assert_true(rig_has_said(rig, "orders:1: unknown"));
-    assert_int_equal(RIG_RUN(rig, "list"), 69);
+    assert_int_equal(RIG_RUN(rig, "list", "--json"), 69);
+    for (size_t i = 0; i < 3; i++) {
+        char text[128];
+
+        snprintf(text, sizeof(text), "{\"node\":\"%s\",\"why\":\"Connection refused\"}%s",
+                 masters_address(rig->masters, i), i < 2 ? "," : "],");
+        assert_true(rig_has_said(rig, text));
+    }
 }
 
 static void changes_are_told(void **state) {
@@ -167,6 +174,10 @@ static void nobody_is_marked_unasked(void **state) {
     assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes"), 1);
     assert_true(rig_has_said(rig, ": not marked: its number of keys is 1"));
     assert_true(rig_has_said(rig, ": not marked: it is a replica"));
+    assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes", "--json", "-n", "redis://127.0.0.1:1"),
+                     1);
+    assert_true(rig_has_said(rig, "{\"node\":\"127.0.0.1:1\",\"marked\":false,"
+                                  "\"why\":\"Connection refused\"}\n")); /* when is not known */
     assert_null(masters_query(rig->masters, 0, "GET redlock:marker"));
 }
 
@@ -224,7 +235,7 @@ static void each_lock_counts_once(void **state) {
     }
     assert_int_equal(RIG_RUN(rig, "list", "--json"), 0);
     assert_true(rig_has_said(rig, "\"cut\":false"));
-    assert_true(rig_has_said(rig, "\"nodes_answered\":5"));
+    assert_true(rig_has_said(rig, "\"nodes_answered\":5,\"failures\":[],"));
     assert_true(rig_has_said(rig, "\"key\":\"lock:00001\""));
     assert_true(rig_has_said(rig, "\"key\":\"lock:04100\""));
 }
