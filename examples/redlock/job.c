@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #define GRACE_MOST_MS 5000
 #define MARGIN_LEAST_MS 100
 #define MARGIN_MOST_MS 1000
+#define LETTERS "-n:E:"
 #define UNSET UINT64_MAX
 #define TITLE_MOST 100
 
@@ -113,10 +115,9 @@ static void take_option(struct job *job, int option) {
         job->owner = optarg;
         break;
     case OPTION_JSON:
+    default:
         job->is_json = true;
         break;
-    default: /* getopt_long has told the mistake */
-        tool_usage("run: the command line makes no sense");
     }
 }
 
@@ -172,14 +173,35 @@ static void set_wait(struct job *job) {
     }
 }
 
-/* Returns the place of the argument "--". */
+/* Returns the place of the argument "--"; `argc` where there is none. */
 static int find_command(int argc, char **argv) {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--") == 0) {
-            return i;
-        }
+    int place = 1;
+
+    while (place < argc && strcmp(argv[place], "--") != 0) {
+        place++;
     }
-    tool_usage("run: write the command behind \"--\", as in: redlock run KEY -- COMMAND");
+    return place;
+}
+
+/* Looks for --json ahead, so that mistakes before it are events, too. */
+static bool asks_for_json(int end, char **argv) {
+    bool is_json = false;
+
+    opterr = 0;
+    for (int option; (option = getopt_long(end, argv, LETTERS, options, NULL)) != -1;) {
+        is_json = is_json || option == OPTION_JSON;
+    }
+    optind = 0; /* from the start again */
+    opterr = !is_json;
+    return is_json;
+}
+
+/* Names an option that is none, or has no argument. */
+static _Noreturn void refuse_option(char **argv) {
+    if (optopt > 0 && optopt <= SCHAR_MAX) {
+        tool_usage("run: the command line makes no sense at \"-%c\"", optopt);
+    }
+    tool_usage("run: the command line makes no sense at \"%s\"", argv[optind - 1]);
 }
 
 /* Returns a label that no other process has: "HOST:PID". */
@@ -205,13 +227,21 @@ static void set_defaults(struct job *job) {
 
 void job_read(struct job *job, int argc, char **argv) {
     int end = find_command(argc, argv);
-    struct arguments arguments = {end, argv, "-n:E:", options, 0};
+    struct arguments arguments = {end, argv, LETTERS, options, 0};
 
     set_defaults(job);
+    if (asks_for_json(end, argv)) {
+        tool_speak_json();
+    }
+    if (end == argc) {
+        tool_usage("run: write the command behind \"--\", as in: redlock run KEY -- COMMAND");
+    }
     argv[end] = NULL;
     for (int option; (option = arguments_next(&arguments)) != -1;) {
         if (option == OPTION_KEY) {
             arguments_keep(&arguments, optarg);
+        } else if (option == '?') {
+            refuse_option(argv);
         } else if (!nodes_take(&job->nodes, option) && !take_duration(job, option)) {
             take_option(job, option);
         }

@@ -37,7 +37,7 @@ struct job {
     sigset_t mask; /* blocked signals when the program began, for the command */
 };
 
-/* Reads the arguments, or exits with TOOL_USAGE. */
+/* Reads the arguments, or exits with TOOL_USAGE. With --json, all messages are events. */
 void job_read(struct job *job, int argc, char **argv);
 
 /* Fills in a request for the job's lock. */

@@ -331,9 +331,6 @@ int run_main(int argc, char **argv) {
     sigset_t taken;
 
     job_read(&job, argc, argv);
-    if (job.is_json) {
-        tool_speak_json();
-    }
     block_signals(&job, &taken);
     start_keeper(&front);
     front.signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);

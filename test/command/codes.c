@@ -280,13 +280,32 @@ static void an_event_is_written_at_once(void **state) {
     assert_int_equal(count, 4); /* acquired, message, gone, ended */
 }
 
+/* With --json, wherever it stands, mistakes are events. */
+static void mistakes_are_events(void **state) {
+    struct rig *rig = *state;
+
+    assert_int_equal(RIG_RUN(rig, "run", "--no-such", "--json", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "-x", KEY, "--json", "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", KEY, "--json", "--ttl", "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--ttl", "ten", "--json", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--json", KEY, "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--json", "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--json", "--owner", "\n", KEY, "--", "true"), 64);
+    assert_int_equal(RIG_RUN(rig, "run", "--json", "-n", "http://x", KEY, "--", "true"), 64);
+    rig_assert_events(rig);
+    assert_true(rig_has_said(rig, "makes no sense at \\\"--no-such\\\""));
+    assert_true(rig_has_said(rig, "makes no sense at \\\"-x\\\""));
+    assert_true(rig_has_said(rig, "makes no sense at \\\"--ttl\\\""));
+    assert_int_equal(RIG_RUN(rig, "run", "--owner", "--json", KEY, "true"), 64);
+    assert_true(rig_has_said(rig, "redlock: run: write the command behind"));
+}
+
 /* With --json, other messages are events, too. */
 static void messages_are_events(void **state) {
     struct rig *rig = *state;
 
     assert_int_equal(RIG_RUN(rig, "run", "--json", KEY, "--", "./no-such-command"), 127);
     assert_true(rig_has_said(rig, "cannot execute ./no-such-command"));
-    assert_int_equal(RIG_RUN(rig, "run", "--json", "-n", "http://x", KEY, "--", "true"), 64);
     rig_start(rig, "run", "--json", KEY, "--", "sh", "-c", "kill -STOP $$", NULL);
     rig_wait_for_text(rig, "the command is stopped");
     kill(rig->pid, SIGHUP);
@@ -428,6 +447,7 @@ int main(void) {
         TEST(the_environment),
         TEST(no_descriptor_is_inherited),
         TEST(an_event_is_written_at_once),
+        TEST(mistakes_are_events),
         TEST(messages_are_events),
         TEST(keys_are_safe_to_print),
         TEST(news_without_a_reader),
