@@ -8,12 +8,14 @@
 #include "nodes.h"
 #include "tool.h"
 
+#include <errno.h>
 #include <event2/event.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +23,11 @@
 #define COUNT 5
 #define READY_LIMIT_MS 60000
 #define LOOK_US 10000
+
+/* Descriptors with which the most masters start; each server keeps 32 for itself. */
+#define DESCRIPTORS 256
+#define TEXT_OF(number) TEXT_OF_ITSELF(number)
+#define TEXT_OF_ITSELF(number) #number
 
 struct dev {
     struct event_base *base;
@@ -130,11 +137,40 @@ static void tell(const struct dev *dev) {
     }
 }
 
+/* Returns whether files can be made where temporary folders are. */
+static bool has_place(void) {
+    const char *parent = getenv("TMPDIR");
+
+    return access(parent != NULL && parent[0] != '\0' ? parent : "/tmp", W_OK | X_OK) == 0;
+}
+
+static bool has_descriptors(void) {
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= DESCRIPTORS;
+}
+
+/* Returns what to do about masters that did not start. They have said why. */
+static const char *advice(void) {
+    if (!has_place()) {
+        return "set TMPDIR to a folder in which you may make files";
+    }
+    if (!has_descriptors()) {
+        return "allow more descriptors, by ulimit -n " TEXT_OF(DESCRIPTORS);
+    }
+    return "where redis-server is missing: apt-get install redis-server, or name another program "
+           "by REDLOCK_SERVER";
+}
+
 static void on_look(evutil_socket_t fd, short what, void *arg) {
     struct dev *dev = arg;
 
     (void)fd;
     (void)what;
+    if (nodes_without_descriptor(dev->client) > 0) {
+        tool_say("dev: %s; %s", strerror(EMFILE), advice());
+        exit(TOOL_SYSTEM);
+    }
     if (is_trusted(dev->client)) {
         event_del(dev->look);
         redlock_client_close(dev->client, NULL, NULL);
@@ -202,8 +238,7 @@ int dev_main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* exit() has masters to end */
     dev.masters = masters_start(count, NULL);
     if (dev.masters == NULL) {
-        tool_say("dev: no masters; where redis-server is missing: apt-get install redis-server, or "
-                 "name another program by REDLOCK_SERVER");
+        tool_say("dev: no masters; %s", advice());
         return TOOL_SYSTEM;
     }
     act_on(&dev, SIGCHLD, on_child);

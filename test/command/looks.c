@@ -345,6 +345,28 @@ static void masters_for_a_moment(void **state) {
     assert_int_equal(RIG_RUN(rig, "dev", "none"), 64);
 }
 
+/* The advice is about what keeps the masters from starting. */
+static void masters_that_do_not_start(void **state) {
+    struct rig *rig = *state;
+
+    setenv("REDLOCK_SERVER", "./no-such-server", 1);
+    assert_int_equal(RIG_RUN(rig, "dev", "1"), 71);
+    unsetenv("REDLOCK_SERVER");
+    assert_true(rig_has_said(rig, "apt-get install redis-server"));
+    assert_int_equal(truncate(rig->output_path, 0), 0);
+    setenv("LSAN_OPTIONS", "detect_leaks=0", 1); /* LeakSanitizer, if built in, reads /proc */
+    assert_int_equal(RIG_RUN(rig, "run", "key", "--", "sh", "-c",
+                             "TMPDIR=/no/folder \"$REDLOCK\" dev 1; test $? -eq 71 || exit 1; "
+                             "for most in 20 36 37 38 39 40 41 42; do (ulimit -n $most; "
+                             "\"$REDLOCK\" dev 32; test $? -eq 71) || exit 1; done"),
+                     0);
+    unsetenv("LSAN_OPTIONS");
+    assert_true(rig_has_said(rig, "dev: no masters; set TMPDIR"));
+    assert_true(rig_has_said(rig, "dev: no masters; allow more descriptors, by ulimit -n 256"));
+    assert_false(rig_has_said(rig, "apt-get"));
+    assert_false(rig_has_said(rig, "cannot remove"));
+}
+
 /* Reads the two children of `dev`. */
 static void read_masters(pid_t dev, int pids[2]) {
     char path[64];
@@ -399,6 +421,7 @@ int main(void) {
         TEST(new_masters_are_marked),
         TEST(nobody_is_marked_unasked),
         TEST(masters_for_a_moment),
+        TEST(masters_that_do_not_start),
         TEST(the_end_of_a_master_is_told),
         TEST(output_is_written_or_failed),
         TEST(names_of_no_locks_are_skipped),

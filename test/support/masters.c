@@ -222,9 +222,13 @@ static redisContext *connect_to(const struct master *master) {
     return context;
 }
 
-/* Returns whether any reply comes: a server that wants a password answers with an error. */
+/*
+ * Returns whether any reply comes: a server that wants a password answers with an error. Sets errno
+ * to EMFILE where this process cannot ask.
+ */
 static bool answers_ping(const struct master *master) {
     redisContext *context = connect_to(master);
+    int cause = context->err == REDIS_ERR_IO ? errno : 0;
     redisReply *reply = context->err == 0 ? redisCommand(context, "PING") : NULL;
     bool answered = reply != NULL;
 
@@ -232,6 +236,7 @@ static bool answers_ping(const struct master *master) {
         freeReplyObject(reply);
     }
     redisFree(context);
+    errno = cause;
     return answered;
 }
 
@@ -252,6 +257,10 @@ static int wait_until_up(struct master *master) {
     struct patience patience = {0};
 
     while (!answers_ping(master)) {
+        if (errno == EMFILE) {
+            fprintf(stderr, "masters: cannot connect: %s\n", strerror(errno));
+            return -1;
+        }
         if (waitpid(master->pid, NULL, WNOHANG) == master->pid) {
             master->pid = 0;
             fprintf(stderr, "masters: the server ended while it started; its log:\n");
@@ -270,11 +279,6 @@ static int wait_until_up(struct master *master) {
 /* ------------------------------------------------------------------------- start and finish */
 
 static void free_masters(struct masters *masters) {
-    for (size_t i = 0; i < masters->count; i++) {
-        if (masters->list[i].reservation >= 0) {
-            close(masters->list[i].reservation);
-        }
-    }
     for (size_t i = 0; i < masters->argument_count; i++) {
         free(masters->arguments[i]);
     }
@@ -289,10 +293,15 @@ void masters_finish(struct masters *masters) {
         return;
     }
     LIST_REMOVE(masters, link);
-    if (masters->owner == getpid()) {
-        for (size_t i = 0; i < masters->count; i++) {
+    for (size_t i = 0; i < masters->count; i++) {
+        if (masters->owner == getpid()) {
             end_process(&masters->list[i]);
         }
+        if (masters->list[i].reservation >= 0) {
+            close(masters->list[i].reservation); /* folder_remove may lack descriptors */
+        }
+    }
+    if (masters->owner == getpid()) {
         if (masters->folder[0] != '\0' && folder_remove(masters->folder) != 0) {
             fprintf(stderr, "masters: cannot remove %s: %s\n", masters->folder, strerror(errno));
         }
