@@ -464,6 +464,30 @@ static void a_lock_may_outlive_its_client(void **state) {
     assert_false(is_told); /* a handle that was reset is told nothing */
 }
 
+/* The close tells two losses in one turn: the first told resets both handles, its own included. */
+static void a_loss_may_reset_all_handles(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    auto client = std::make_unique<redlock::client>(connected(f));
+    redlock::lock locks[2];
+    int told = 0;
+    auto tell = [&](status code) {
+        assert_true(code == status::closed);
+        told++;
+        for (redlock::lock &lock : locks) {
+            lock.reset();
+        }
+    };
+
+    locks[0] = get(f, *client, request_of(KEY), nullptr, redlock::on_lost{tell});
+    locks[1] = get(f, *client, request_of("other"), nullptr, redlock::on_lost{tell});
+    client.reset();
+    wait_for(
+        f, [&] { return told > 0; }, "a loss is told");
+    wait_released(f, KEY);
+    wait_released(f, "other");
+    assert_int_equal(told, 1); /* a handle that was reset is told nothing */
+}
+
 static void a_client_may_be_destroyed_at_any_time(void **state) {
     auto *f = static_cast<fixture *>(*state);
     auto client = std::make_unique<redlock::client>(connected(f));
@@ -746,6 +770,7 @@ int main() {
         IN_WORLD(nodes_are_changed),
         cmocka_unit_test(statuses_are_error_codes),
         IN_WORLD(a_lock_may_outlive_its_client),
+        IN_WORLD(a_loss_may_reset_all_handles),
         IN_WORLD(a_client_may_be_destroyed_at_any_time),
         IN_WORLD(callables_destroy_what_is_around_them),
         IN_WORLD(a_client_ends_in_the_callable_of_a_loss),
