@@ -153,9 +153,14 @@ static void open(struct wheel *wheel, struct place place, struct wheel_slot *beg
 
 /* Returns how many entries may be filed in a call at `tick`. */
 static size_t slice_at(const struct wheel *wheel, uint64_t tick) {
-    uint64_t ticks = tick > wheel->sliced_at ? tick - wheel->sliced_at : 0;
+    struct place place = first_of(wheel);
+    uint64_t since = wheel->sliced_at;
+    if (place.level < WHEEL_LEVELS) {
+        since = nanos_min(since, place.tick);
+    }
+    uint64_t late = tick > since ? tick - since : 0;
     return WHEEL_SLICE +
-           (size_t)nanos_min(ticks, SIZE_MAX / 2 / WHEEL_SLICE_PER_TICK) * WHEEL_SLICE_PER_TICK;
+           (size_t)nanos_min(late, SIZE_MAX / 2 / WHEEL_SLICE_PER_TICK) * WHEEL_SLICE_PER_TICK;
 }
 
 /* Opens all slots whose time has come at `tick`, as far as the slice goes. */

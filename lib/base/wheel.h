@@ -33,7 +33,8 @@
 
 /*
  * The lowest level whose slots are filed in slices, and the entries of a slice: so many, and more
- * for each tick since the slice before, so that a loop whose turns are long does not fall behind.
+ * for each tick by which it is late, or since the slice before. So a loop that was away, or whose
+ * turns are long, does not fall behind.
  */
 #define WHEEL_SLICED_LEVEL 2
 #define WHEEL_SLICE 1024

@@ -5,6 +5,7 @@
 #include "core/backoff.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 
 #define ENTRIES 300
 #define STEPS 100000
@@ -203,12 +204,25 @@ static void a_slice_grows_with_the_time_since_the_last(void **state) {
     (void)state;
 
     set_crowd(&model, at);
-    assert_int_equal(expire_some(&model, at + 1000 * WHEEL_TICK, &lowest), WHEEL_SLICE);
-    assert_int_equal(expire_some(&model, at + 1002 * WHEEL_TICK, &lowest),
+    assert_int_equal(expire_some(&model, at, &lowest), WHEEL_SLICE);
+    assert_int_equal(expire_some(&model, at + 2 * WHEEL_TICK, &lowest),
                      WHEEL_SLICE + 2 * WHEEL_SLICE_PER_TICK);
-    assert_int_equal(expire_some(&model, at + 1010 * WHEEL_TICK, &lowest),
+    assert_int_equal(expire_some(&model, at + 10 * WHEEL_TICK, &lowest),
                      CROWD - 2 * WHEEL_SLICE - 2 * WHEEL_SLICE_PER_TICK);
     assert_int_equal(wheel_next(&model.wheel), NANOS_NEVER);
+}
+
+static void a_slice_grows_with_its_delay(void **state) {
+    static struct model model;
+    uint64_t at = (WHEEL_TICK << 2 * WHEEL_SLOT_BITS) * 3;
+    unsigned lowest;
+    (void)state;
+
+    set_crowd(&model, at);
+    assert_int_equal(expire_some(&model, at + 4 * WHEEL_TICK, &lowest),
+                     WHEEL_SLICE + 4 * WHEEL_SLICE_PER_TICK);
+    set_crowd(&model, at);
+    assert_int_equal(expire_some(&model, at + 1000 * WHEEL_TICK, &lowest), CROWD);
 }
 
 /* Entries that are left to be filed can be set anew, cleared and removed; others go on. */
@@ -242,26 +256,42 @@ static void what_is_to_be_filed_may_change(void **state) {
     assert_int_equal(lowest, 3);
 }
 
-/* When two slots have come at a time, the first one is filed, then the second one. */
+#define MULTITUDE (1u << 21)
+
+static uint64_t even_instant(const struct wheel_entry *entry) {
+    (void)entry;
+    return (WHEEL_TICK << 2 * WHEEL_SLOT_BITS) * 3;
+}
+
+/* A slot with more entries than are filed until the next one begins: that one waits. */
 static void slots_are_filed_in_their_order(void **state) {
-    static struct model model;
+    static struct wheel wheel;
+    uint64_t at = even_instant(NULL);
     uint64_t span = WHEEL_TICK << 2 * WHEEL_SLOT_BITS;
-    unsigned lowest, count = 0;
+    struct wheel_entry *entries = calloc(MULTITUDE + 1, sizeof(*entries));
+    size_t count = 0, calls = 0;
     (void)state;
 
-    set_crowd(&model, 3 * span);
-    for (unsigned i = 0; i < CROWD / 2; i++) {
-        wheel_remove(&model.wheel, &crowd[i].entry);
-        crowd[i].at = 4 * span;
-        wheel_set(&model.wheel, &crowd[i].entry, 4 * span);
+    assert_non_null(entries);
+    wheel_init(&wheel, 0, even_instant);
+    for (size_t i = 0; i <= MULTITUDE; i++) {
+        wheel_entry_init(&entries[i]);
+        wheel_file(&wheel, &entries[i], i < MULTITUDE ? at : at + span);
     }
-    while (wheel_next(&model.wheel) <= 5 * span) {
-        unsigned some = expire_some(&model, 5 * span, &lowest);
-        count += some;
-        assert_in_range(some, 1, WHEEL_SLICE);
-        assert_true(lowest >= CROWD / 2 || count > CROWD / 2);
+    for (uint64_t now = at; wheel_next(&wheel) != NANOS_NEVER; now = at + span) {
+        struct wheel_slot due = LIST_HEAD_INITIALIZER(due);
+        struct wheel_entry *entry;
+        wheel_expire(&wheel, now, &due);
+        LIST_FOREACH(entry, &due, link) {
+            count++;
+            assert_true(entry != &entries[MULTITUDE] || count > MULTITUDE / 2);
+        }
+        calls++;
+        assert_true(calls < 3 || count == MULTITUDE + 1 || wheel_next(&wheel) <= now);
     }
-    assert_int_equal(count, CROWD);
+    assert_int_equal(count, MULTITUDE + 1);
+    assert_in_range(calls, 3, MULTITUDE / WHEEL_SLICE);
+    free(entries);
 }
 
 int main(void) {
@@ -271,6 +301,7 @@ int main(void) {
         cmocka_unit_test(a_crowd_at_one_instant_comes_at_once),
         cmocka_unit_test(a_large_slot_is_filed_in_slices),
         cmocka_unit_test(a_slice_grows_with_the_time_since_the_last),
+        cmocka_unit_test(a_slice_grows_with_its_delay),
         cmocka_unit_test(what_is_to_be_filed_may_change),
         cmocka_unit_test(slots_are_filed_in_their_order),
     };
