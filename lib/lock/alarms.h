@@ -36,6 +36,11 @@ static inline void alarms_set(struct alarms *alarms, struct wheel_entry *alarm, 
     }
 }
 
+/* Sets an alarm anew from on_alarm, which has been called for it. */
+static inline void alarms_set_again(struct alarms *alarms, struct wheel_entry *alarm, uint64_t at) {
+    wheel_set(&alarms->wheel, alarm, at);
+}
+
 /* Takes an alarm out, before its memory is freed. */
 static inline void alarms_remove(struct alarms *alarms, struct wheel_entry *alarm) {
     wheel_remove(&alarms->wheel, alarm);

@@ -42,7 +42,7 @@ struct lock_queue {
     unsigned count;
 };
 
-/* The queue that a lock is in. The last two are dealt with in turns. */
+/* The queue that a lock is in. The last three are dealt with in turns, the last of them first. */
 enum lock_place {
     LOCK_RESTING,   /* nothing to deal with */
     LOCK_UNRENEWED, /* likewise, and the last renewal failed */
@@ -50,6 +50,7 @@ enum lock_place {
     LOCK_ENDED,     /* while the client closes: handles that may still be asked */
     LOCK_READY,     /* an event or news to deal with */
     LOCK_DUE,       /* a verdict to deal with, whose validity is running out */
+    LOCK_OVERDUE,   /* a loss to be told: the validity has ended while others were before it */
     LOCK_PLACES
 };
 

@@ -57,7 +57,7 @@ void locks_ready(redlock_lock *lock) {
 
 void locks_raise(redlock_lock *lock, enum lock_event event) {
     lock->events |= (uint16_t)event;
-    if (event == LOCK_DECIDED && lock->place != LOCK_DUE) {
+    if (event == LOCK_DECIDED && lock->place < LOCK_DUE) {
         enqueue(lock, LOCK_DUE);
     } else {
         locks_ready(lock);
@@ -91,8 +91,8 @@ void locks_visit(struct locks *locks, enum lock_place place, void (*visit)(redlo
 
 /* Visits come to the queues that turns deal with last: locks only move to these meanwhile. */
 void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock)) {
-    static const enum lock_place places[] = {LOCK_RESTING, LOCK_UNRENEWED, LOCK_CLOSED, LOCK_READY,
-                                             LOCK_DUE};
+    static const enum lock_place places[] = {LOCK_RESTING, LOCK_UNRENEWED, LOCK_CLOSED,
+                                             LOCK_READY,   LOCK_DUE,       LOCK_OVERDUE};
     for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         locks_visit(locks, places[i], visit);
     }
@@ -109,12 +109,37 @@ static redlock_lock *lock_of(const struct wheel_entry *alarm) {
     return (redlock_lock *)(void *)((char *)alarm - offsetof(redlock_lock, alarm));
 }
 
-static uint64_t instant(const struct wheel_entry *alarm) {
-    return lock_of(alarm)->lease.wake_at;
+/* Returns the instant at which the loss of a lock is due, if it is held. */
+static uint64_t loss_of(const redlock_lock *lock) {
+    return lease_is_held(&lock->lease) ? lock->lease.holding.lost_at : NANOS_NEVER;
 }
 
+/* A lock that was woken, and waits for its turn, is woken once more when its loss is due. */
+static uint64_t instant(const struct wheel_entry *alarm) {
+    const redlock_lock *lock = lock_of(alarm);
+    return lock->events & LOCK_WOKEN ? loss_of(lock) : lock->lease.wake_at;
+}
+
+/* Returns whether more locks wait than one turn deals with. */
+static bool are_crowded(const struct locks *locks) {
+    return locks->queues[LOCK_READY].count > TURN_LOCKS_MAX ||
+           locks->queues[LOCK_DUE].count > TURN_LOCKS_MAX;
+}
+
+/* In a crowd a loss does not wait behind the renewals and the verdicts of others. */
 static void on_alarm(struct wheel_entry *alarm) {
-    locks_raise(lock_of(alarm), LOCK_WOKEN);
+    redlock_lock *lock = lock_of(alarm);
+    struct locks *locks = lock->locks;
+    uint64_t lost_at = loss_of(lock);
+    if (lost_at == NANOS_NEVER || !are_crowded(locks)) {
+        locks_raise(lock, LOCK_WOKEN);
+    } else if (!(lock->events & LOCK_WOKEN) && lock->lease.wake_at < lost_at) {
+        locks_raise(lock, LOCK_WOKEN);
+        alarms_set_again(&locks->alarms, alarm, lost_at);
+    } else if (lock->place != LOCK_OVERDUE) {
+        lock->events |= LOCK_WOKEN;
+        enqueue(lock, LOCK_OVERDUE);
+    }
 }
 
 static void on_hint(redlock_lock *lock, uint32_t node) {

@@ -24,6 +24,14 @@
 /* The longest sentence of redlock_explain. */
 #define LOCKS_EXPLANATION_MAX 2048
 
+/*
+ * The most locks of a queue that one turn deals with: some milliseconds of work, after which the
+ * loop sees to the timers and sockets of the application. The rest waits for the next iteration.
+ * A loss is less work, and more urgent.
+ */
+#define TURN_LOCKS_MAX 1024
+#define TURN_OVERDUE_MAX 8192
+
 STAILQ_HEAD(flight_queue, flight);
 
 /* The keys that were pushed to nobody, and given back to their node, in the second from `since`. */

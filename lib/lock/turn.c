@@ -1,7 +1,7 @@
 /*
- * The happy path: locks with a verdict come first, since validity is running out; then all others.
- * Both queues are dealt with in slices, so that neither a crowd of locks nor an application that
- * answers every callback with a call keeps the loop from other work.
+ * The happy path: first come losses that are overdue, then locks with a verdict, since validity is
+ * running out; then all others. All queues are dealt with in slices, so that neither a crowd of
+ * locks nor an application that answers every callback with a call keeps the loop from other work.
  *
  * A closing client closes its locks in slices, too. An event that concerns many locks at once is
  * passed on to each of them: a loop that was away (turn_wake), a node that has come up
@@ -22,8 +22,8 @@ static void close_some(const struct locks *locks) {
 }
 
 /* Returns the number of a queue's locks that this turn deals with. */
-static unsigned due_in(const struct lock_queue *queue) {
-    return queue->count < TURN_LOCKS_MAX ? queue->count : TURN_LOCKS_MAX;
+static unsigned due_in(const struct lock_queue *queue, unsigned most) {
+    return queue->count < most ? queue->count : most;
 }
 
 static void deal_with(const struct lock_queue *queue, unsigned count) {
@@ -35,20 +35,24 @@ static void deal_with(const struct lock_queue *queue, unsigned count) {
 }
 
 void turn_locks(struct locks *locks) {
+    const struct lock_queue *overdue = &locks->queues[LOCK_OVERDUE];
     const struct lock_queue *decided = &locks->queues[LOCK_DUE];
     const struct lock_queue *ready = &locks->queues[LOCK_READY];
-    unsigned verdicts = due_in(decided);
-    unsigned others = due_in(ready);
+    unsigned losses = due_in(overdue, TURN_OVERDUE_MAX);
+    unsigned verdicts = due_in(decided, TURN_LOCKS_MAX);
+    unsigned others = due_in(ready, TURN_LOCKS_MAX);
     locks->has_read = false;
     if (locks->context->is_closing) {
         close_some(locks);
     }
+    deal_with(overdue, losses);
     deal_with(decided, verdicts);
     deal_with(ready, others);
 }
 
 bool turn_has_more(const struct locks *locks) {
-    return locks->queues[LOCK_DUE].count > 0 || locks->queues[LOCK_READY].count > 0 ||
+    return locks->queues[LOCK_OVERDUE].count > 0 || locks->queues[LOCK_DUE].count > 0 ||
+           locks->queues[LOCK_READY].count > 0 ||
            (locks->context->is_closing && locks_first_open(locks) != NULL);
 }
 

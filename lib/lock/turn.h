@@ -7,15 +7,9 @@
 #include <stdbool.h>
 
 /*
- * The most locks of each queue that one turn deals with: some milliseconds of work, after which the
- * loop sees to the timers and sockets of the application. The rest waits for the next iteration.
- */
-#define TURN_LOCKS_MAX 1024
-
-/*
- * Deals with as many locks of each queue as are in it at the beginning, TURN_LOCKS_MAX at the most.
- * While the client closes, also closes up to TURN_LOCKS_MAX locks. All callbacks of locks are
- * called here and nowhere else.
+ * Deals with as many locks of each queue as are in it at the beginning, TURN_LOCKS_MAX at the most;
+ * of those that are overdue, TURN_OVERDUE_MAX. While the client closes, also closes up to
+ * TURN_LOCKS_MAX locks. All callbacks of locks are called here and nowhere else.
  */
 void turn_locks(struct locks *locks);
 

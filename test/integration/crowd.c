@@ -306,6 +306,31 @@ static void losses_of_a_crowd_do_not_flood_the_log(void **state) {
     assert_int_equal(lines + left_out(&f->diary), LOST + 1);
 }
 
+/* The renewals of a crowd are due, and are asked for in slices: losses do not wait behind these. */
+static void losses_come_before_renewals(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = options_with_queue(f, 65536);
+    redlock_client *client = connect_with(f, &options);
+
+    for (unsigned i = 0; i < LOCKS + LOST; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "crowd:%u", i);
+        redlock_request request = request_for(key, i < LOCKS ? TTL_MS : TTL_MS / 5);
+        request.watchdog = i < LOCKS;
+        request.wait_ms = REDLOCK_FOREVER;
+        if (!request.watchdog) {
+            watch_loss(f, &request);
+        }
+        begin_acquire(f, client, &request);
+    }
+    wait_all_ended(f, "all of the crowd is acquired");
+    stop_time();
+    pass_time(TTL_MS / 2);
+    run_turns(f, 3); /* the renewals take five */
+    assert_true(are_all_lost(f));
+    resume_time();
+}
+
 /* The next renewal would be minutes away otherwise. */
 static void a_node_that_comes_back_is_asked_at_once(void **state) {
     struct fixture *f = *state;
@@ -391,6 +416,7 @@ int main(void) {
         ON_THREE_MASTERS(renewals_that_are_answered_late_count),
         ON_THREE_MASTERS(without_a_quorum_renewals_are_few),
         ON_THREE_MASTERS(losses_of_a_crowd_do_not_flood_the_log),
+        ON_THREE_MASTERS(losses_come_before_renewals),
         ON_THREE_MASTERS(a_node_that_comes_back_is_asked_at_once),
         ON_NO_MASTERS(who_answers_slowly_is_not_stalled),
     };
