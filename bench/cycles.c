@@ -193,12 +193,12 @@ static void on_hold_end(evutil_socket_t fd, short what, void *arg) {
 void cycles_acquired(struct cycles *cycles, size_t slot, const char *error) {
     uint64_t now = clock_now_ns();
 
+    if (cycles->records) {
+        histogram_record(&cycles->counts.acquire, now - cycles->list[slot].began_ns);
+    }
     if (error != NULL) {
         failed(cycles, slot, error);
         return;
-    }
-    if (cycles->records) {
-        histogram_record(&cycles->counts.acquire, now - cycles->list[slot].began_ns);
     }
     if (cycles->settings.hold_ns > 0) {
         hold(cycles, slot, now);

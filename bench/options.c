@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define EXIT_USAGE 2
-#define MAX_IN_FLIGHT 1000000
+#define MAX_IN_FLIGHT 100000
 #define MAX_DURATION_S 3600
 #define MAX_CYCLES 1000000000
 #define MAX_HELD 10000000

@@ -11,9 +11,14 @@
 
 /*
  * Some thousands of locks in flight wait for each other at the servers for longer than the default
- * of 50 ms: a queue that the user asked for, not an error.
+ * of 50 ms, and a hundred thousand for seconds: a queue that the user asked for, not an error.
  */
 #define NODE_TIMEOUT_MS 500
+#define SLOTS_PER_MS 20
+
+/* Room that a lock may need at a node, and that each of its commands may take. */
+#define COMMANDS_PER_LOCK 4
+#define COMMAND_BYTES 512
 
 /* Time for which a request for a shared key stands in line. */
 #define WAIT_MS 30000
@@ -38,6 +43,7 @@ static size_t index_of(const struct slot *slot) {
 
 static struct load *create(const struct load_settings *settings) {
     redlock_options options = REDLOCK_OPTIONS_INIT;
+    size_t slots = settings->slot_count;
     struct load *load = memory_take(1, sizeof(*load) + settings->slot_count * sizeof(struct slot));
 
     load->settings = *settings;
@@ -48,8 +54,13 @@ static struct load *create(const struct load_settings *settings) {
     }
 
     load->prefix_length = (size_t)(strrchr(load->slots[0].key, ':') + 1 - load->slots[0].key);
-    options.node_timeout_ms = NODE_TIMEOUT_MS;
+    options.node_timeout_ms = NODE_TIMEOUT_MS + slots / SLOTS_PER_MS;
     options.fanout = settings->fanout;
+    if (slots >
+        options.max_commands / COMMANDS_PER_LOCK) { /* its bounds are not what is measured */
+        options.max_commands = (uint32_t)(slots * COMMANDS_PER_LOCK);
+        options.max_bytes = slots * COMMANDS_PER_LOCK * COMMAND_BYTES;
+    }
     if (options.max_ttl_ms < settings->ttl_ms) {
         options.max_ttl_ms = settings->ttl_ms;
     }

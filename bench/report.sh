@@ -5,7 +5,7 @@
 #     sh bench/report.sh [--to FOLDER] [path of redlock-bench]
 #
 # FOLDER is build-report, unless given. Without a path, redlock-bench is first built as a release
-# (release.sh). The set takes some twelve minutes. RUNS, NODES, DURATION (s), IN_FLIGHT, RATE, HELD,
+# (release.sh). The set takes some eight minutes. RUNS, NODES, DURATION (s), IN_FLIGHT, RATE, HELD,
 # HELD_TTL (ms), HELD_DURATION (s), WAITERS and WAITERS_DURATION (s) change it.
 set -eu
 export LC_ALL=C.UTF-8

@@ -447,8 +447,8 @@ REDLOCK_EXPORT void redlock_client_close(redlock_client *client, redlock_closed_
  * Tells that a client is closed, as redlock_closed_cb does, and whether keys are left. `unreleased`
  * counts the releases that were not confirmed, one for each node and lock: by nodes that were down,
  * refused, or did not answer within close_timeout_ms, or for which more releases were to be
- * remembered than max_bytes allows. At those nodes the keys may stay until their TTL ends. 0: no
- * key is left.
+ * remembered than max_bytes allows, or 65,536. At those nodes the keys may stay until their TTL
+ * ends. 0: no key is left.
  */
 typedef void redlock_drained_cb(uint64_t unreleased, void *arg);
 
