@@ -34,11 +34,13 @@
 /*
  * The lowest level whose slots are filed in slices, and the entries of a slice: so many, and more
  * for each tick by which it is late, or since the slice before. So a loop that was away, or whose
- * turns are long, does not fall behind.
+ * turns are long, does not fall behind. Filing an entry that is in no cache takes up to a
+ * microsecond: what a tick adds takes a quarter of a tick, or a slice would be longer than the one
+ * before.
  */
 #define WHEEL_SLICED_LEVEL 2
 #define WHEEL_SLICE 1024
-#define WHEEL_SLICE_PER_TICK 256
+#define WHEEL_SLICE_PER_TICK 64
 
 struct wheel_entry {
     LIST_ENTRY(wheel_entry) link;

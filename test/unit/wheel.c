@@ -196,7 +196,7 @@ static void a_large_slot_is_filed_in_slices(void **state) {
     assert_int_equal(wheel_next(&model.wheel), NANOS_NEVER);
 }
 
-/* Whoever looks rarely finds more: 256 for each tick, or one turn in 16 ms would not do. */
+/* Whoever looks rarely finds more: with turns of 30 ms, a slice alone is not all that falls due. */
 static void a_slice_grows_with_the_time_since_the_last(void **state) {
     static struct model model;
     uint64_t at = (WHEEL_TICK << 2 * WHEEL_SLOT_BITS) * 3;
@@ -207,7 +207,7 @@ static void a_slice_grows_with_the_time_since_the_last(void **state) {
     assert_int_equal(expire_some(&model, at, &lowest), WHEEL_SLICE);
     assert_int_equal(expire_some(&model, at + 2 * WHEEL_TICK, &lowest),
                      WHEEL_SLICE + 2 * WHEEL_SLICE_PER_TICK);
-    assert_int_equal(expire_some(&model, at + 10 * WHEEL_TICK, &lowest),
+    assert_int_equal(expire_some(&model, at + 100 * WHEEL_TICK, &lowest),
                      CROWD - 2 * WHEEL_SLICE - 2 * WHEEL_SLICE_PER_TICK);
     assert_int_equal(wheel_next(&model.wheel), NANOS_NEVER);
 }
@@ -256,7 +256,7 @@ static void what_is_to_be_filed_may_change(void **state) {
     assert_int_equal(lowest, 3);
 }
 
-#define MULTITUDE (1u << 21)
+#define MULTITUDE (1u << 19)
 
 static uint64_t even_instant(const struct wheel_entry *entry) {
     (void)entry;
