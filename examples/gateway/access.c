@@ -32,6 +32,33 @@ static bool is_number(const char *text) {
     return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
+static bool is_zero(const char *text) {
+    return text[0] != '\0' && text[strspn(text, "0")] == '\0';
+}
+
+/* Returns whether all headers have names as RFC 9110 has them. evhttp takes any: "Host " too. */
+static bool are_named(const struct exchange *exchange) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789!#$%&'*+-.^_`|~";
+    const struct evkeyval *pair;
+
+    TAILQ_FOREACH(pair, headers_of(exchange), next) {
+        if (pair->key[0] == '\0' || pair->key[strspn(pair->key, letters)] != '\0') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Returns whether evhttp reads a body behind such a request. Others' it takes for a request. */
+static bool reads_bodies(const struct exchange *exchange) {
+    const unsigned with_body = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_PUT |
+                               EVHTTP_REQ_PATCH | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
+                               EVHTTP_REQ_CONNECT;
+
+    return (evhttp_request_get_command(exchange->connection->request) & with_body) != 0;
+}
+
 /* Returns the header at fault, or NULL. */
 static const char *find_doubt(const struct exchange *exchange) {
     static const char *const single[] = {"Host",   "Content-Length", "Transfer-Encoding",
@@ -47,18 +74,30 @@ static const char *find_doubt(const struct exchange *exchange) {
     if (encoding != NULL && (length != NULL || strcasecmp(encoding, "chunked") != 0)) {
         return "Transfer-Encoding";
     }
-    return length != NULL && !is_number(length) ? "Content-Length" : NULL;
+    if (encoding != NULL && !reads_bodies(exchange)) {
+        return "Transfer-Encoding";
+    }
+    if (length != NULL && !(reads_bodies(exchange) ? is_number(length) : is_zero(length))) {
+        return "Content-Length";
+    }
+    return NULL;
 }
 
 bool access_is_plain(const struct exchange *exchange) {
     const char *doubt = find_doubt(exchange);
     char where[64];
 
-    if (doubt == NULL) {
+    if (doubt == NULL && are_named(exchange)) {
         return true;
     }
     evhttp_add_header(evhttp_request_get_output_headers(exchange->connection->request),
                       "Connection", "close");
+    if (doubt == NULL) {
+        answer_problem(exchange->connection, PROBLEM_BAD_REQUEST, "header",
+                       "The name of a header is empty, or is followed by a blank, or has a byte "
+                       "that names do not have.");
+        return false;
+    }
     snprintf(where, sizeof(where), "header:%s", doubt);
     answer_problem(exchange->connection, PROBLEM_BAD_REQUEST, where,
                    "The header stands there twice, or makes it doubtful where the request ends.");

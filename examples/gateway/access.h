@@ -15,7 +15,8 @@ struct exchange;
 
 /*
  * Returns whether the request's framing leaves no doubt where it ends, which a proxy in front might
- * see otherwise; and whether it has one Host. Answers otherwise.
+ * see otherwise; and whether it has one Host, and headers with names. Answers otherwise, and has
+ * the connection closed.
  */
 bool access_is_plain(const struct exchange *exchange);
 

@@ -170,7 +170,7 @@ static void serve_path(struct exchange *exchange, const char *path) {
     enum place place = place_of(path, &parts);
 
     connection->route = file != NULL ? ROUTE_FILES : ROUTE_NONE;
-    if (!access_is_plain(exchange) || !access_is_granted(exchange, file != NULL)) {
+    if (!access_is_granted(exchange, file != NULL)) {
         return;
     }
     if (file != NULL && evhttp_request_get_command(connection->request) == EVHTTP_REQ_GET) {
@@ -193,6 +193,9 @@ void router_serve(struct evhttp_request *request, void *gateway) {
         return;
     }
     exchange.connection->route = ROUTE_NONE;
+    if (!access_is_plain(&exchange)) {
+        return;
+    }
     if (exchange.gateway->is_closing) {
         answer_problem(exchange.connection, PROBLEM_CLOSING, NULL, "Try another gateway.");
     } else if (evhttp_uri_get_host(uri) != NULL || evhttp_uri_get_path(uri) == NULL) {
@@ -201,6 +204,9 @@ void router_serve(struct evhttp_request *request, void *gateway) {
     } else if (evhttp_uri_get_query(uri) != NULL) {
         answer_problem(exchange.connection, PROBLEM_BAD_REQUEST, "query",
                        "No path has a query here: fields stand in the body.");
+    } else if (evhttp_uri_get_fragment(uri) != NULL) {
+        answer_problem(exchange.connection, PROBLEM_BAD_REQUEST, "path",
+                       "A \"#\" of a key is written %%23.");
     } else {
         serve_path(&exchange, evhttp_uri_get_path(uri));
     }

@@ -53,6 +53,8 @@ def odd_requests_are_refused():
         (b"GET /v1/status HTTP/1.1\r\nHost: [::1\r\n\r\n", (403,)),
         (b"GET /v1/status HTTP/1.1\r\nHost: \r\n\r\n", (403,)),
         (b"GET /v1/status HTTP/1.1\r\nHost: [::1]:1\r\n\r\n", (200,)),
+        (b"GET /v1/status# HTTP/1.1\r\n" + HEAD + b"\r\n", (400,)),
+        (post("k#1", "{}"), (400,)),
         (post("k", "{}", b"Content-Length: 5\r\n"), (400,)),
         (post("k", "{}", b"Transfer-Encoding: chunked\r\n"), (0, 400)),
         (post("k", "{}", b"Transfer-Encoding: gzip, chunked\r\n"), (400,)),
@@ -63,6 +65,35 @@ def odd_requests_are_refused():
         assert status in statuses, (text, status)
     head = exchange(gateway, b"HEAD /v1/status HTTP/1.1\r\n" + HEAD + b"\r\n")
     assert status_of(head) == 405 and head.endswith(b"\r\n\r\n"), head
+    is_served(gateway)
+    assert gateway.metric("gateway_locks") == 0
+    gateway.stop()
+
+
+def what_ends_in_doubt_is_refused_and_ends_its_connection():
+    """A proxy in front may see the end of such a request elsewhere, and let another one through."""
+    gateway = Gateway(Masters())
+    hidden = b"POST /v1/locks/hidden HTTP/1.1\r\n" + HEAD + b"\r\n"
+    length = b"%d\r\n" % len(hidden)
+    for text in (
+        b"POST /v1/locks/k HTTP/1.1\r\n" + HEAD + b"Content-Length : " + length,
+        b"POST /v1/locks/k HTTP/1.1\r\n" + HEAD + b"Content-Length\t: " + length,
+        b"GET /v1/status HTTP/1.1\r\n" + HEAD + b"Content-Length : " + length,
+        b"GET /v1/status?x HTTP/1.1\r\n" + HEAD + b"Content-Length : " + length,
+        b"POST /v1/locks/k HTTP/1.1\r\n" + HEAD + b"Transfer-Encoding : chunked\r\n",
+        b"POST /v1/locks/k HTTP/1.1\r\n" + HEAD + b": x\r\n",
+        b"POST /v1/locks/k HTTP/1.1\r\n" + HEAD + b"a(b): x\r\n",
+        b"POST /v1/locks/k HTTP/1.1\r\n" + HEAD + b"a\xff: x\r\n",
+        b"HEAD /v1/locks/k HTTP/1.1\r\n" + HEAD + b"Content-Length: " + length,
+        b"HEAD /v1/locks/k HTTP/1.1\r\n" + HEAD + b"Transfer-Encoding: chunked\r\n",
+        b"TRACE /v1/locks/k HTTP/1.1\r\n" + HEAD + b"Content-Length: " + length,
+        b"FOO /v1/locks/k HTTP/1.1\r\n" + HEAD + b"Content-Length: " + length,
+    ):
+        answer = exchange(gateway, text + b"\r\n" + hidden, half_closes=False)
+        assert status_of(answer) == 400 and answer.count(b"HTTP/1.1") == 1, (text, answer)
+    for method in (b"HEAD", b"FOO"):
+        text = method + b" /v1/locks/k HTTP/1.1\r\n" + HEAD + b"Content-Length: 0\r\n\r\n"
+        assert status_of(exchange(gateway, text)) == 405, text
     is_served(gateway)
     assert gateway.metric("gateway_locks") == 0
     gateway.stop()
@@ -198,6 +229,7 @@ if __name__ == "__main__":
     run(
         what_is_too_large_is_refused_or_cut,
         odd_requests_are_refused,
+        what_ends_in_doubt_is_refused_and_ends_its_connection,
         odd_keys_are_keys_or_refused,
         what_is_no_json_is_refused,
         requests_sent_ahead_are_answered_in_order,
