@@ -206,7 +206,7 @@ enum class mode { exclusive = REDLOCK_EXCLUSIVE, reader = REDLOCK_READER, writer
 /*
  * Options of a client: those of redlock_options, of the same names without units, and with the same
  * defaults. C++20 sets them by name, {.nodes = {...}, .max_ttl = 1min}; C++17 by assignment. Set at
- * least `nodes`. An empty string is none.
+ * least `nodes`. An empty string is none; one with a NUL byte is refused.
  */
 struct options {
     std::vector<std::string> nodes{}; /* URIs of the independent masters */
@@ -711,6 +711,16 @@ inline const char *or_null(const std::string &text) noexcept {
     return text.empty() ? nullptr : text.c_str();
 }
 
+/* Returns whether the library, which takes C strings, would see the beginning of a text alone. */
+inline bool has_nul(const std::vector<std::string> &texts) noexcept {
+    for (const std::string &text : texts) {
+        if (text.find('\0') != std::string::npos) {
+            return true;
+        }
+    }
+    return false;
+}
+
 inline std::vector<const char *> pointers(const std::vector<std::string> &texts) {
     std::vector<const char *> copies;
     copies.reserve(texts.size());
@@ -790,13 +800,16 @@ template <class T> class [[nodiscard]] awaitable {
     awaitable(detail::block *request, detail::mailbox<T> *result) noexcept
         : request_(request), result_(result) {
     }
-    awaitable(awaitable &&) noexcept = default;
+    awaitable(awaitable &&other) noexcept
+        : request_(std::move(other.request_)), result_(other.result_),
+          ready_(std::exchange(other.ready_, std::nullopt)) {
+    }
     awaitable &operator=(awaitable &&other) noexcept {
         if (this != &other) {
             abandon();
             request_ = std::move(other.request_);
             result_ = other.result_;
-            ready_ = std::move(other.ready_);
+            ready_ = std::exchange(other.ready_, std::nullopt);
         }
         return *this;
     }
@@ -1080,6 +1093,19 @@ class acquisition {
     explicit acquisition(status code, std::string refusal = {}) noexcept
         : code_(code), refusal_(std::move(refusal)) {
     }
+    acquisition(acquisition &&other) noexcept
+        : subject_(std::move(other.subject_)), lock_(std::move(other.lock_)),
+          code_(std::exchange(other.code_, status::invalid)),
+          refusal_(std::exchange(other.refusal_, {})) {
+    }
+    acquisition &operator=(acquisition &&other) noexcept {
+        subject_ = std::move(other.subject_);
+        lock_ = std::move(other.lock_);
+        code_ = std::exchange(other.code_, status::invalid);
+        refusal_ = std::exchange(other.refusal_, {});
+        return *this;
+    }
+    ~acquisition() = default;
 
     /* Returns whether the lock was acquired. */
     explicit operator bool() const noexcept {
@@ -1141,6 +1167,15 @@ class [[nodiscard]] attempt {
     }
     explicit attempt(detail::tenure *begun) noexcept : tenure_(begun), code_(status::ok) {
     }
+    attempt(attempt &&other) noexcept
+        : tenure_(std::move(other.tenure_)), code_(std::exchange(other.code_, status::invalid)) {
+    }
+    attempt &operator=(attempt &&other) noexcept {
+        tenure_ = std::move(other.tenure_);
+        code_ = std::exchange(other.code_, status::invalid);
+        return *this;
+    }
+    ~attempt() = default;
 
     /* Returns whether the request was accepted. */
     explicit operator bool() const noexcept {
@@ -1446,7 +1481,12 @@ class client {
     /* Change the list of nodes: redlock_client_change_nodes, _commit_nodes, _abandon_nodes. */
     [[nodiscard]] status change_nodes(const std::vector<std::string> &nodes) {
         const std::vector<const char *> uris = detail::pointers(nodes);
-        return ask([&] { return redlock_client_change_nodes(native(), uris.data(), uris.size()); });
+        return ask([&] {
+            return detail::has_nul(nodes)
+                       ? static_cast<redlock_status>(
+                             core_->refuse(status::invalid, "nodes: a URI has a NUL byte"))
+                       : redlock_client_change_nodes(native(), uris.data(), uris.size());
+        });
     }
     [[nodiscard]] status commit_nodes() noexcept {
         return ask([this] { return redlock_client_commit_nodes(native()); });
@@ -1642,6 +1682,14 @@ inline client client::create(event_base *base, const options &chosen, redlock::e
             return made;
         }
         *to = from->ms();
+    }
+    if (detail::has_nul(chosen.nodes) ||
+        detail::has_nul({chosen.name, chosen.owner, chosen.tls_ca_file, chosen.tls_ca_path,
+                         chosen.tls_cert_file, chosen.tls_key_file})) {
+        if (why != nullptr) {
+            *why = {status::invalid, "a string of the options has a NUL byte"};
+        }
+        return made;
     }
     core->base = base;
     core->log = chosen.log;

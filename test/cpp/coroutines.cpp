@@ -126,9 +126,16 @@ static redlock::task await_twice(fixture *f, redlock::client &client) {
     assert_true(got && none.code() == status::invalid);
     auto view = client.inspect(KEY);
     assert_true((co_await view).held && (co_await view).code == status::invalid);
+    auto extended = got->extend();
+    auto second = got->extend();
+    auto refused = std::move(second);
+    assert_true(co_await second == status::invalid && co_await refused == status::busy);
+    assert_true(co_await extended == status::ok);
     redlock::lock taken = *std::move(got);
     assert_true(co_await got->release() == status::invalid);
     assert_true(co_await got->lost() == status::invalid);
+    const redlock::acquisition whole = std::move(got);
+    assert_true(whole && !got && got.code() == status::invalid);
     wait_holders(f, KEY, 5);
 }
 

@@ -334,6 +334,31 @@ static void a_lock_is_extended(void **state) {
     wait_closed(f, client);
 }
 
+static void strings_with_a_nul_are_refused(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    const std::string cut("a\0b", 3);
+    redlock::client client = connected(f);
+    auto refused = [&](std::string redlock::options::*field) {
+        redlock::options options = patient(f);
+        redlock::error error;
+        options.*field = cut;
+        return !redlock::client::create(f->base, options, &error) &&
+               error.code == status::invalid &&
+               error.message == "a string of the options has a NUL byte";
+    };
+    for (auto field : {&redlock::options::name, &redlock::options::owner,
+                       &redlock::options::tls_ca_file, &redlock::options::tls_ca_path,
+                       &redlock::options::tls_cert_file, &redlock::options::tls_key_file}) {
+        assert_true(refused(field));
+    }
+    redlock::options options = patient(f);
+    options.nodes[1] += cut;
+    assert_false(redlock::client::create(f->base, options));
+    assert_true(client.change_nodes(options.nodes) == status::invalid);
+    assert_string_equal(client.error(), "nodes: a URI has a NUL byte");
+    wait_closed(f, client);
+}
+
 static void durations_out_of_range_are_refused(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
@@ -599,7 +624,20 @@ static void what_was_moved_from_is_empty(void **state) {
     redlock::client client = std::move(from);
     redlock::lock held = std::move(lock);
 
+    redlock::attempt begun = client.acquire(request_of("other"), [](redlock::acquisition) {});
+    redlock::attempt attempt = std::move(begun);
+    redlock::acquisition refused(status::held, "a reason");
+    redlock::acquisition moved = std::move(refused);
+
     // NOLINTBEGIN(bugprone-use-after-move): that is the test.
+    assert_false(begun);
+    assert_true(begun.code() == status::invalid && begun.cancel() == status::invalid);
+    assert_true(begun.explain().empty() && begun.report().empty());
+    assert_true(refused.code() == status::invalid && refused.explain() == message(status::invalid));
+    begun = std::move(attempt);
+    assert_true(begun && !attempt);
+    refused = std::move(moved);
+    assert_true(refused.explain() == "a reason" && moved.code() == status::invalid);
     assert_false(from);
     assert_true(from.acquire(request_of(KEY), [](redlock::acquisition) {}).code() ==
                 status::invalid);
@@ -764,6 +802,7 @@ int main() {
         IN_WORLD(an_inspection_is_a_copy),
         IN_WORLD(a_request_can_be_canceled),
         IN_WORLD(a_lock_is_extended),
+        IN_WORLD(strings_with_a_nul_are_refused),
         IN_WORLD(durations_out_of_range_are_refused),
         IN_WORLD(a_loss_is_told),
         IN_WORLD(statistics_nodes_and_trace),
