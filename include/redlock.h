@@ -43,8 +43,8 @@
 extern "C" {
 #endif
 
-#define REDLOCK_VERSION_MAJOR 0 /* of this header; see redlock_version */
-#define REDLOCK_VERSION_MINOR 1 /* likewise */
+#define REDLOCK_VERSION_MAJOR 1 /* of this header; see redlock_version */
+#define REDLOCK_VERSION_MINOR 0 /* likewise */
 #define REDLOCK_VERSION_PATCH 0 /* likewise */
 
 /* Returns the version of the running library, "major.minor.patch". Static storage. */
