@@ -61,9 +61,8 @@ static bool reads_bodies(const struct exchange *exchange) {
 
 /* Returns the header at fault, or NULL. */
 static const char *find_doubt(const struct exchange *exchange) {
-    static const char *const single[] = {"Host",   "Content-Length", "Transfer-Encoding",
-                                         "Origin", "Authorization",  "Content-Type"};
-    const char *encoding = header(exchange, "Transfer-Encoding");
+    static const char *const single[] = {"Host", "Content-Length", "Origin", "Authorization",
+                                         "Content-Type"};
     const char *length = header(exchange, "Content-Length");
 
     for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++) {
@@ -71,10 +70,11 @@ static const char *find_doubt(const struct exchange *exchange) {
             return single[i];
         }
     }
-    if (encoding != NULL && (length != NULL || strcasecmp(encoding, "chunked") != 0)) {
-        return "Transfer-Encoding";
+    if (header(exchange, "Host") == NULL) {
+        return "Host";
     }
-    if (encoding != NULL && !reads_bodies(exchange)) {
+    if (header(exchange, "Transfer-Encoding") !=
+        NULL) { /* evhttp takes " f" for a size, and "+f" */
         return "Transfer-Encoding";
     }
     if (length != NULL && !(reads_bodies(exchange) ? is_number(length) : is_zero(length))) {
@@ -100,7 +100,8 @@ bool access_is_plain(const struct exchange *exchange) {
     }
     snprintf(where, sizeof(where), "header:%s", doubt);
     answer_problem(exchange->connection, PROBLEM_BAD_REQUEST, where,
-                   "The header stands there twice, or makes it doubtful where the request ends.");
+                   "The header is missing, or stands there twice, or makes it doubtful where the "
+                   "request ends: the length of a body stands in Content-Length.");
     return false;
 }
 

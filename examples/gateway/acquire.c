@@ -28,7 +28,11 @@ static void end_waiter(struct waiter *waiter) {
 
 /* ------------------------------------------------------------------------------- a lock's end */
 
-/* Ends a hold whose lock nobody released: its time is over, or masters lost it. */
+/*
+ * Ends a hold whose lock nobody released: its time is over, or masters lost it. The library tells
+ * that a moment before the time is over, so that a holder can stop. The HTTP client is not told,
+ * and has that moment.
+ */
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     struct hold *hold = arg;
     struct gateway *gateway = hold->gateway;
@@ -36,12 +40,9 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     (void)lock;
     if (status == REDLOCK_EEXPIRED) {
         gateway->counts.lapsed++;
-    } else if (status == REDLOCK_ELOST) {
-        gateway->counts.lost++;
-    }
-    if (status == REDLOCK_ECLOSED) {
-        hold_drop(hold);
+        hold_give_back_in_time(hold);
     } else {
+        gateway->counts.lost++;
         hold_give_back(hold);
     }
 }
@@ -76,6 +77,7 @@ static void tell_acquired(struct connection *connection, struct hold *hold) {
         return;
     }
     hold->connection = connection;
+    hold_promise(hold);
     snprintf(location, sizeof(location), "/v1/locks/%s/%s", hold->key, hold_id(hold, id));
     evhttp_add_header(evhttp_request_get_output_headers(connection->request), "Location", location);
     answer_json(connection, 201, body);
@@ -99,7 +101,7 @@ static void tell_failed(struct connection *connection, const redlock_lock *lock,
         answer_problem(connection, PROBLEM_NO_MEMORY, NULL, "%s", detail);
         break;
     default:
-        answer_problem(connection, PROBLEM_CLOSING, NULL, "%s", detail);
+        answer_problem(connection, PROBLEM_CLOSING, NULL, "Try another gateway.");
     }
 }
 
@@ -130,6 +132,14 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         return;
     }
     tell_acquired(connection, hold);
+}
+
+void waiters_close(struct waiters *waiters) {
+    const struct waiter *waiter;
+
+    TAILQ_FOREACH(waiter, &waiters->list, link) {
+        redlock_cancel(waiter->hold->lock);
+    }
 }
 
 /* --------------------------------------------------------------------------------- the request */

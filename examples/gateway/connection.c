@@ -16,6 +16,7 @@
 #include <event2/listener.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,11 +63,32 @@ void connection_forget(struct connection *connection) {
     }
 }
 
+/*
+ * Replaces NUL bytes by others that neither headers nor JSON may have either. evhttp would end a
+ * header there, without a word: "Content-Length: 5\09" would be 5.
+ */
+static void replace_nuls(struct evbuffer *input, size_t from) {
+    struct evbuffer_iovec span;
+    struct evbuffer_ptr place;
+
+    for (; evbuffer_ptr_set(input, &place, from, EVBUFFER_PTR_SET) == 0 &&
+           evbuffer_peek(input, -1, &place, &span, 1) > 0;
+         from += span.iov_len) {
+        char *end = (char *)span.iov_base + span.iov_len;
+
+        for (char *nul = span.iov_base; (nul = memchr(nul, '\0', (size_t)(end - nul))) != NULL;) {
+            *nul = '\1';
+        }
+    }
+}
+
 /* Notes a connection of which too much was read, to be closed when evhttp does not use it. */
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg) {
     struct connection *connection = arg;
 
-    (void)info;
+    if (info->n_added > 0) {
+        replace_nuls(input, info->orig_size);
+    }
     if (evbuffer_get_length(input) > READ_MAX && !connection->floods) {
         connection->floods = true;
         connection->connections->flooding++;
@@ -110,6 +132,7 @@ struct connection *connection_begin(struct connections *connections,
         free(connection);
         return NULL;
     }
+    bufferevent_incref(bufferevent); /* until evhttp is known to own it */
     *connection = (struct connection){
         .connections = connections,
         .bufferevent = bufferevent,
@@ -127,6 +150,15 @@ void connection_own(struct connection *connection, struct evhttp_connection *htt
     connection->http = http;
     TAILQ_INSERT_TAIL(list_of(connection), connection, link);
     evhttp_connection_set_closecb(http, on_close, connection);
+    bufferevent_decref(connection->bufferevent);
+}
+
+void connection_lose(struct connection *connection) {
+    TAILQ_REMOVE(list_of(connection), connection, link);
+    connection->connections->count--;
+    evbuffer_remove_cb(bufferevent_get_input(connection->bufferevent), on_input, connection);
+    bufferevent_decref(connection->bufferevent);
+    free(connection);
 }
 
 void connection_drop(struct connection *connection) {

@@ -61,6 +61,10 @@ static void adopt(struct connections *connections, struct connection *connection
     void *http;
 
     bufferevent_getcb(connection->bufferevent, NULL, NULL, NULL, &http);
+    if (http == NULL) { /* evhttp had no memory for it */
+        connection_lose(connection);
+        return;
+    }
     if (fd < 0 || (size_t)fd >= connections->fd_count) { /* beyond the process's bound */
         tool_say("a descriptor is out of bounds");
         exit(TOOL_SYSTEM);
@@ -140,8 +144,10 @@ bool connections_are_busy(const struct connections *connections) {
 }
 
 void connections_close(struct connections *connections) {
-    connections->is_closed = true;
-    evhttp_del_accept_socket(connections->http, connections->socket);
+    if (!connections->is_closed) {
+        connections->is_closed = true;
+        evhttp_del_accept_socket(connections->http, connections->socket);
+    }
 }
 
 static bool raise_descriptors(struct connections *connections) {

@@ -88,7 +88,7 @@ uint64_t connections_now_ms(void);
 bool connections_init(struct connections *connections, struct event_base *base, struct evhttp *http,
                       const struct settings *settings);
 
-/* Accepts no more connections. */
+/* Accepts no more connections, if it has not been called before. */
 void connections_close(struct connections *connections);
 
 /* Returns whether a request is served or an answer written. */
@@ -121,11 +121,13 @@ void connection_answer(struct connection *connection);
 
 /*
  * For connections.c. Makes the record of a connection whose evhttp_connection is not known yet, or
- * returns NULL without memory; enters that; begins a state.
+ * returns NULL without memory; enters that; frees the record of one that there will never be;
+ * begins a state.
  */
 struct connection *connection_begin(struct connections *connections,
                                     struct bufferevent *bufferevent);
 void connection_own(struct connection *connection, struct evhttp_connection *http);
+void connection_lose(struct connection *connection);
 void connection_set_state(struct connection *connection, enum connection_state state);
 
 /* Closes the connection at once. */

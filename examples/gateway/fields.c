@@ -10,6 +10,8 @@
 #include <strings.h>
 
 #define TYPE "application/json"
+/* Up to here a double is exact. */
+#define WHOLE_MAX 9007199254740992.0
 
 /* Answers that a field is wrong. Returns false. */
 static bool refuse(const struct exchange *exchange, const char *name, const char *wanted) {
@@ -107,21 +109,32 @@ json_t *fields_read(const struct exchange *exchange, const char *const *names) {
     return body;
 }
 
+/* Takes a number without a fraction, also one that is written as 1000.0 or 1e3. */
+static bool read_whole(const json_t *field, uint64_t *whole) {
+    double number = json_number_value(field);
+
+    if (!json_is_number(field) || !(number >= 0 && number < WHOLE_MAX)) {
+        return false;
+    }
+    *whole = json_is_integer(field) ? (uint64_t)json_integer_value(field) : (uint64_t)number;
+    return json_is_integer(field) || (double)*whole == number;
+}
+
 bool fields_ms(const struct exchange *exchange, const json_t *body, const char *name,
                uint64_t least, uint64_t most, uint64_t *value) {
     const json_t *field = json_object_get(body, name);
+    uint64_t whole;
     char wanted[128];
 
     if (field == NULL) {
         return true;
     }
-    if (!json_is_integer(field) || json_integer_value(field) < 0 ||
-        (uint64_t)json_integer_value(field) < least || (uint64_t)json_integer_value(field) > most) {
+    if (!read_whole(field, &whole) || whole < least || whole > most) {
         snprintf(wanted, sizeof(wanted),
                  "a whole number of milliseconds from %" PRIu64 " to %" PRIu64, least, most);
         return refuse(exchange, name, wanted);
     }
-    *value = (uint64_t)json_integer_value(field);
+    *value = whole;
     return true;
 }
 

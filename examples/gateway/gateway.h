@@ -48,7 +48,9 @@ struct gateway {
     struct window window;
     struct gateway_counts counts;
     uint64_t began_ms;
-    bool is_closing; /* whether requests are refused */
+    struct event *end; /* to be made active when is_closing, and no hold is left */
+    bool is_closing;   /* whether no lock is given out or renewed any more */
+    bool is_ending;    /* whether all requests are refused */
 };
 
 /* A request that has arrived: its connection, and the parts of its path. */

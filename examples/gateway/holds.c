@@ -8,6 +8,7 @@
 #include "connections.h"
 #include "gateway.h"
 
+#include <event2/event.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +99,8 @@ struct hold *holds_find(struct holds *holds, const char *id, const char *key) {
 }
 
 void hold_drop(struct hold *hold) {
-    struct holds *holds = &hold->gateway->holds;
+    struct gateway *gateway = hold->gateway;
+    struct holds *holds = &gateway->holds;
 
     if (hold->connection != NULL) {
         connection_forget(hold->connection);
@@ -109,9 +111,36 @@ void hold_drop(struct hold *hold) {
     sodium_memzero(hold->secret, sizeof(hold->secret));
     free(hold->key);
     free(hold);
+    if (holds->count == 0 && gateway->is_closing) {
+        event_active(gateway->end, 0, 0);
+    }
+}
+
+/* Validity and clock are each rounded down. */
+void hold_promise(struct hold *hold) {
+    hold->until_ms = connections_now_ms() + redlock_validity_ms(hold->lock) + 2;
 }
 
 void hold_give_back(struct hold *hold) {
     redlock_release(hold->lock, NULL, NULL);
     hold_drop(hold);
+}
+
+static void on_over(evutil_socket_t fd, short what, void *arg) {
+    (void)fd;
+    (void)what;
+    hold_give_back(arg);
+}
+
+void hold_give_back_in_time(struct hold *hold) {
+    uint64_t now_ms = connections_now_ms();
+    uint64_t left_ms = hold->until_ms > now_ms ? hold->until_ms - now_ms : 0;
+    struct timeval time = {.tv_sec = (time_t)(left_ms / 1000),
+                           .tv_usec = (suseconds_t)(left_ms % 1000 * 1000)};
+
+    hold->is_held = false;
+    if (event_base_once(hold->gateway->base, -1, EV_TIMEOUT, on_over, hold, &time) != 0) {
+        hold_drop(
+            hold); /* without memory the key ends with its TTL, and the handle with the client */
+    }
 }

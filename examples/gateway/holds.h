@@ -25,6 +25,7 @@ struct hold {
     unsigned char secret[HOLD_SECRET_SIZE];
     redlock_mode mode;
     uint64_t ttl_ms;
+    uint64_t until_ms; /* end of the validity that the HTTP client was told, or a moment later */
     char owner[OWNER_SIZE];
     char *key; /* as in a path */
 };
@@ -40,7 +41,7 @@ struct holds {
 /* Returns whether there was memory. */
 bool holds_init(struct holds *holds, size_t limit);
 
-/* Frees the places, and holds that are left, whose locks have ended with the client. */
+/* Frees the places, and holds that are left. */
 void holds_finish(struct holds *holds);
 
 /*
@@ -55,10 +56,19 @@ char *hold_id(const struct hold *hold, char text[HOLD_ID_SIZE]);
 /* Returns the hold of that id and key, whose lock is acquired, or NULL. */
 struct hold *holds_find(struct holds *holds, const char *id, const char *key);
 
-/* Frees the hold, whose lock has ended or is not the gateway's any more. */
+/*
+ * Frees the hold, whose lock has ended or is not the gateway's any more. A closing gateway goes on
+ * to its end when it was the last one.
+ */
 void hold_drop(struct hold *hold);
+
+/* Notes that the HTTP client is about to be told the validity of the lock. */
+void hold_promise(struct hold *hold);
 
 /* Releases the lock, which is acquired, and drops the hold; nobody is told. */
 void hold_give_back(struct hold *hold);
+
+/* Likewise, when the time is over that the HTTP client has been promised; the lock has lapsed. */
+void hold_give_back_in_time(struct hold *hold);
 
 #endif

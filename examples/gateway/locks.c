@@ -128,6 +128,7 @@ static void on_extended(redlock_lock *lock, redlock_status status, void *arg) {
 
     if (status == REDLOCK_OK) {
         hold->ttl_ms = ttl_ms;
+        hold_promise(hold);
     }
     if (connection == NULL) {
         return;

@@ -1,9 +1,11 @@
 /*
  * `redlock-gateway`: locks over HTTP. See gateway.h for its life, and README.md for its use.
  *
- * SIGTERM and SIGINT end it: no connection is accepted any more, requests that wait are answered,
- * all locks are released, so that they go to those who wait at other gateways, and then it exits. A
- * second signal does not wait.
+ * SIGTERM and SIGINT close it: requests that wait are answered, and no lock is given out or renewed
+ * any more. Locks go on, for their holders have been promised their time, and cannot be told: they
+ * may be released, or end with their time. When none is left the client is closed, and the gateway
+ * ends. A client that is closed would release its locks; so a gateway that has no time for all that
+ * just exits, and leaves them to their TTL. A second signal does not wait for anything.
  */
 #include "answer.h"
 #include "gateway.h"
@@ -30,6 +32,7 @@ struct program {
     struct gateway gateway;
     struct event *interrupt;
     struct event *terminate;
+    struct event *drain; /* due when there is no more time for locks to be released */
     struct event *look;
     unsigned looks;
     int code;
@@ -39,18 +42,33 @@ struct program {
 
 static void on_look(evutil_socket_t fd, short what, void *arg) {
     struct program *program = arg;
+    struct gateway *gateway = &program->gateway;
 
     (void)fd;
     (void)what;
     program->looks++;
-    if (!connections_are_busy(&program->gateway.connections) || program->looks == LOOKS_MAX) {
-        event_base_loopbreak(program->gateway.base);
+    if (connections_are_busy(&gateway->connections) && program->looks < LOOKS_MAX) {
+        return;
+    }
+    if (gateway->client == NULL) {
+        event_base_loopbreak(gateway->base);
+    } else if (!gateway->is_ending) {
+        tool_say("locks left to their TTL: %zu", gateway->holds.count);
+        exit(TOOL_OK);
     }
 }
 
 /* Begins to look whether the last answers have been written. */
-static void on_drained(uint64_t unreleased, void *arg) {
+static void look(struct program *program) {
     const struct timeval interval = {.tv_usec = LOOK_US};
+
+    program->looks = 0;
+    if (event_add(program->look, &interval) != 0) {
+        event_base_loopbreak(program->gateway.base);
+    }
+}
+
+static void on_drained(uint64_t unreleased, void *arg) {
     struct program *program = arg;
 
     program->gateway.client = NULL;
@@ -59,22 +77,52 @@ static void on_drained(uint64_t unreleased, void *arg) {
                  (unsigned long long)unreleased);
         program->code = TOOL_NO_QUORUM;
     }
-    if (event_add(program->look, &interval) != 0) {
-        event_base_loopbreak(program->gateway.base);
+    look(program);
+}
+
+/* Closes the client, which holds no lock any more. */
+static void on_end(evutil_socket_t fd, short what, void *arg) {
+    struct program *program = arg;
+
+    (void)fd;
+    (void)what;
+    if (!program->gateway.is_ending) {
+        program->gateway.is_ending = true;
+        event_del(program->drain);
+        connections_close(&program->gateway.connections);
+        redlock_client_drain(program->gateway.client, on_drained, program);
     }
+}
+
+/* Ends without the locks that are left. Requests that are being answered have a moment for it. */
+static void on_drain_over(evutil_socket_t fd, short what, void *arg) {
+    struct program *program = arg;
+
+    (void)fd;
+    (void)what;
+    connections_close(&program->gateway.connections);
+    look(program);
 }
 
 static void on_signal(evutil_socket_t signal_number, short what, void *arg) {
     struct program *program = arg;
+    struct gateway *gateway = &program->gateway;
+    uint64_t drain_ms = gateway->settings->drain_ms;
+    struct timeval time = {.tv_sec = (time_t)(drain_ms / 1000),
+                           .tv_usec = (suseconds_t)(drain_ms % 1000 * 1000)};
 
     (void)what;
-    if (program->gateway.is_closing) {
+    if (gateway->is_closing) {
         _Exit(128 + signal_number);
     }
-    program->gateway.is_closing = true;
-    connections_close(&program->gateway.connections);
-    streams_close(&program->gateway.streams);
-    redlock_client_drain(program->gateway.client, on_drained, program);
+    gateway->is_closing = true;
+    streams_close(&gateway->streams);
+    waiters_close(&gateway->waiters);
+    if (gateway->holds.count == 0) {
+        event_active(gateway->end, 0, 0);
+    } else if (event_add(program->drain, &time) != 0) {
+        event_active(program->drain, 0, 0);
+    }
 }
 
 /* ----------------------------------------------------------------------------------- the begin */
@@ -147,8 +195,11 @@ static bool watch_signals(struct program *program) {
     signal(SIGPIPE, SIG_IGN);
     program->interrupt = evsignal_new(base, SIGINT, on_signal, program);
     program->terminate = evsignal_new(base, SIGTERM, on_signal, program);
+    program->drain = event_new(base, -1, 0, on_drain_over, program);
     program->look = event_new(base, -1, EV_PERSIST, on_look, program);
-    return program->interrupt != NULL && program->terminate != NULL && program->look != NULL &&
+    program->gateway.end = event_new(base, -1, 0, on_end, program);
+    return program->interrupt != NULL && program->terminate != NULL && program->drain != NULL &&
+           program->look != NULL && program->gateway.end != NULL &&
            event_add(program->interrupt, NULL) == 0 && event_add(program->terminate, NULL) == 0;
 }
 
@@ -174,7 +225,9 @@ static void finish(struct program *program) {
     holds_finish(&gateway->holds);
     event_free(program->interrupt);
     event_free(program->terminate);
+    event_free(program->drain);
     event_free(program->look);
+    event_free(gateway->end);
     event_base_free(gateway->base);
 }
 

@@ -95,6 +95,10 @@ static enum place place_of(const char *path, struct parts *parts) {
     return strcmp(path, "/metrics") == 0 ? PLACE_METRICS : PLACE_NONE;
 }
 
+static void answer_closing(const struct exchange *exchange) {
+    answer_problem(exchange->connection, PROBLEM_CLOSING, NULL, "Try another gateway.");
+}
+
 /* Answers a method that the path does not have, with those that it has. */
 static void refuse_method(const struct exchange *exchange, enum place place) {
     char allowed[64] = "";
@@ -133,6 +137,12 @@ static bool read_key(struct exchange *exchange, const struct parts *parts) {
     return problem == NULL;
 }
 
+/* Returns whether a closing gateway serves it still: what only tells, or ends a lock. */
+static bool is_served_to_the_end(const struct way *way) {
+    return way->method == EVHTTP_REQ_DELETE ||
+           (way->method == EVHTTP_REQ_GET && way->place != PLACE_EVENTS);
+}
+
 static const struct way *find_way(enum place place, enum evhttp_cmd_type method) {
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         if (ways[i].place == place && ways[i].method == method) {
@@ -152,6 +162,10 @@ static void serve_place(struct exchange *exchange, enum place place, const struc
         return;
     }
     connection->route = way->route;
+    if (exchange->gateway->is_closing && !is_served_to_the_end(way)) {
+        answer_closing(exchange);
+        return;
+    }
     if (place <= PLACE_RENEW && !read_key(exchange, parts)) {
         return;
     }
@@ -196,8 +210,8 @@ void router_serve(struct evhttp_request *request, void *gateway) {
     if (!access_is_plain(&exchange)) {
         return;
     }
-    if (exchange.gateway->is_closing) {
-        answer_problem(exchange.connection, PROBLEM_CLOSING, NULL, "Try another gateway.");
+    if (exchange.gateway->is_ending) {
+        answer_closing(&exchange);
     } else if (evhttp_uri_get_host(uri) != NULL || evhttp_uri_get_path(uri) == NULL) {
         answer_problem(exchange.connection, PROBLEM_BAD_REQUEST, "path",
                        "A path is expected, not a whole URI.");

@@ -15,6 +15,8 @@
 #define COUNT_MAX 100000
 /* Connections that are kept beside those of waiting requests and pages. */
 #define SPARE_CONNECTIONS 32
+/* Of a time that the command line does not tell. */
+#define UNSET UINT64_MAX
 
 static const char help[] =
     "usage: redlock-gateway [OPTIONS]\n"
@@ -31,13 +33,14 @@ static const char help[] =
     "      --node-timeout 250ms time that a master has to answer\n"
     "      --max-wait 10m       longest wait that a request may ask for\n"
     "      --idle 30s           time that a client has for a request, or an answer\n"
+    "      --drain TIME         time for which a signal lets locks be released; --max-ttl\n"
     "      --max-locks 10000    locks held at once\n"
     "      --max-waiters 500    requests for locks under way at once\n"
     "      --max-connections 1024\n"
     "      --version\n"
     "\n"
     "TLS to masters: REDLOCK_TLS_CA_FILE, REDLOCK_TLS_CERT_FILE, REDLOCK_TLS_KEY_FILE.\n"
-    "Times: 500ms, 10s, 2m, 1h. Exit codes: 0 ended by a signal, and all locks released;\n"
+    "Times: 500ms, 10s, 2m, 1h. Exit codes: 0 ended by a signal;\n"
     "  64 usage, 69 not all releases confirmed, 71 the system refused a service.\n";
 
 enum {
@@ -48,6 +51,7 @@ enum {
     OPTION_OWNER,
     OPTION_MAX_WAIT,
     OPTION_IDLE,
+    OPTION_DRAIN,
     OPTION_MAX_LOCKS,
     OPTION_MAX_WAITERS,
     OPTION_MAX_CONNECTIONS,
@@ -64,6 +68,7 @@ static const struct option options[] = {
     {"owner", required_argument, NULL, OPTION_OWNER},
     {"max-wait", required_argument, NULL, OPTION_MAX_WAIT},
     {"idle", required_argument, NULL, OPTION_IDLE},
+    {"drain", required_argument, NULL, OPTION_DRAIN},
     {"max-locks", required_argument, NULL, OPTION_MAX_LOCKS},
     {"max-waiters", required_argument, NULL, OPTION_MAX_WAITERS},
     {"max-connections", required_argument, NULL, OPTION_MAX_CONNECTIONS},
@@ -127,9 +132,22 @@ static void read_listen(struct settings *settings, const char *text) {
     settings->port = (uint16_t)port;
 }
 
+/* Returns whether it is what the header Host has without a port: a name, or [::1]. */
+static bool is_name(const char *text) {
+    size_t length = strlen(text);
+
+    if (length > 2 && text[0] == '[' && text[length - 1] == ']') {
+        return strspn(text + 1, "0123456789abcdefABCDEF:.") == length - 2;
+    }
+    return length > 0 && strcspn(text, ":/@[] \t") == length;
+}
+
 static void add_host(struct settings *settings, const char *name) {
     if (settings->host_count == SETTINGS_HOSTS_MAX) {
         tool_usage("--host: more than %d names", SETTINGS_HOSTS_MAX);
+    }
+    if (!is_name(name)) {
+        tool_usage("--host \"%s\": write a name without a port, such as locks.example", name);
     }
     settings->hosts[settings->host_count++] = name;
 }
@@ -141,6 +159,9 @@ static void take_bound(struct settings *settings, int option) {
         break;
     case OPTION_IDLE:
         settings->idle_ms = duration_of_option("--idle", optarg);
+        break;
+    case OPTION_DRAIN:
+        settings->drain_ms = duration_of_option("--drain", optarg);
         break;
     case OPTION_MAX_LOCKS:
         settings->max_locks = count_of("--max-locks", optarg);
@@ -208,6 +229,7 @@ void settings_read(struct settings *settings, int argc, char **argv) {
         .port = 8520,
         .max_wait_ms = 600000,
         .idle_ms = 30000,
+        .drain_ms = UNSET,
         .max_locks = 10000,
         .max_waiters = 500,
         .max_connections = 1024,
@@ -222,6 +244,9 @@ void settings_read(struct settings *settings, int argc, char **argv) {
         tool_usage("\"%s\" is no option", argv[optind]);
     }
     nodes_default(&settings->nodes);
+    if (settings->drain_ms == UNSET) {
+        settings->drain_ms = settings->nodes.max_ttl_ms; /* all locks have ended by then */
+    }
     settings->is_loopback = is_loopback(settings->address);
     check(settings);
 }

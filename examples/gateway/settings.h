@@ -24,6 +24,7 @@ struct settings {
     bool allows_anyone;
     uint64_t max_wait_ms;
     uint64_t idle_ms;
+    uint64_t drain_ms;
     size_t max_locks;
     size_t max_waiters;
     size_t max_connections;

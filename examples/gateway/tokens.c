@@ -3,6 +3,7 @@
 #include "tool.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -36,16 +37,21 @@ static void add(struct tokens *tokens, const char *token, size_t length, unsigne
 
 void tokens_read(struct tokens *tokens, const char *path) {
     FILE *file = fopen(path, "re");
-    char line[TOKEN_LENGTH_MAX + 3];
+    char *line = NULL;
+    size_t size = 0;
     unsigned number = 0;
+    ssize_t read;
 
     if (file == NULL) {
         tool_refused(path);
     }
-    while (fgets(line, sizeof(line), file) != NULL) {
-        size_t length = strcspn(line, "\r\n");
+    while ((read = getline(&line, &size, file)) > 0) {
+        size_t length = (size_t)read;
 
         number++;
+        while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r')) {
+            length--;
+        }
         if (length > 0 && line[0] != '#') {
             add(tokens, line, length, number);
         }
@@ -54,7 +60,10 @@ void tokens_read(struct tokens *tokens, const char *path) {
         tool_refused(path);
     }
     fclose(file);
-    sodium_memzero(line, sizeof(line));
+    if (line != NULL) {
+        sodium_memzero(line, size);
+    }
+    free(line);
     if (tokens->count == 0) {
         tool_usage("--token-file %s: there is no token in the file", path);
     }

@@ -29,4 +29,7 @@ struct waiters {
 /* POST /v1/locks/{key}: acquires a lock, and answers when that has ended. */
 void acquire_serve(const struct exchange *exchange);
 
+/* Cancels all requests: their callbacks answer that the gateway is closing. */
+void waiters_close(struct waiters *waiters);
+
 #endif

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import threading
+import time
 
 from rig import LONG_MS, Gateway, Masters, read_answers, run, token_file, until
 
@@ -22,7 +23,7 @@ def a_lock_lasts_for_its_ttl_without_a_renewal():
     until(lambda: gateway.metric("gateway_locks_lapsed_total") == 1, "it lapses")
     answer = gateway.ask("POST", f"/v1/locks/k/{lock_id}/renew")
     assert answer.is_problem(404, "no-such-lock"), answer
-    assert gateway.status()["held"] == 0
+    until(lambda: gateway.status()["held"] == 0, "its hold ends")
     until(lambda: masters.has("k") == 0, "the key is free")
     gateway.stop()
 
@@ -45,10 +46,11 @@ def a_renewal_counts_from_its_call():
     gateway.stop()
 
 
-def one_that_waits_at_another_gateway_gets_the_lock_of_one_that_ends():
+def a_lock_goes_on_while_its_gateway_closes():
+    """Its holder has been promised its time, and cannot be told."""
     masters = Masters()
-    first, second = Gateway(masters), Gateway(masters)
-    first.acquire("k", fenced=True)
+    first, second = Gateway(masters, "--drain", "50m"), Gateway(masters)
+    lock = first.acquire("k", fenced=True)
     answers = {}
 
     def wait_at(gateway, name):
@@ -63,14 +65,45 @@ def one_that_waits_at_another_gateway_gets_the_lock_of_one_that_ends():
     for thread in waiting:
         thread.start()
     until(lambda: first.status()["waiting"] == 1 == second.status()["waiting"], "both wait")
-    first.stop()
-    for thread in waiting:
-        thread.join()
+    first.process.terminate()
+    waiting[0].join()
     assert answers["first"].is_problem(503, "closing"), answers
-    assert answers["first"].headers["Connection"] == "close"
+    for path in ("/v1/locks/other", f"/v1/locks/k/{lock['id']}/renew"):
+        assert first.ask("POST", path).is_problem(503, "closing"), path
+    assert first.ask("GET", "/v1/events").is_problem(503, "closing")
+    assert first.status()["held"] == 1 and first.ask("GET", "/v1/locks/k").json["held"]
+    assert masters.has("k") >= 3 and second.status()["waiting"] == 1
+    first.release(lock)
+    first.wait()
+    waiting[1].join()
     assert answers["second"].status == 201, answers
+    assert answers["second"].json["fence"] > lock["fence"]
+    second.release(answers["second"].json)
     second.stop()
     assert masters.has("k") == 0
+
+
+def nobody_has_a_lock_of_a_closing_gateway_before_its_time():
+    masters = Masters()
+    for drain in ("50m", "0s"):
+        first, second = Gateway(masters, "--drain", drain), Gateway(masters)
+        began = time.monotonic()
+        lock = first.acquire("k", ttl_ms=4000)
+        first.process.terminate()
+        answer = second.ask("POST", "/v1/locks/k", {"wait_ms": 600000, "ttl_ms": LONG_MS})
+        assert time.monotonic() - began >= lock["validity_ms"] / 1000, (drain, lock)
+        first.wait()
+        second.release(answer.json)
+        second.stop()
+
+
+def a_gateway_without_time_leaves_its_locks():
+    masters = Masters()
+    gateway = Gateway(masters, "--drain", "0s")
+    gateway.acquire("k")
+    gateway.stop()
+    assert "locks left to their TTL: 1" in gateway.said(), gateway.said()
+    assert masters.has("k") >= 3
 
 
 def an_end_closes_pages_and_slow_clients():
@@ -88,8 +121,10 @@ def an_end_closes_pages_and_slow_clients():
 def an_end_without_masters_says_what_is_left():
     masters = Masters()
     gateway = Gateway(masters)
-    gateway.acquire("k")
+    lock = gateway.acquire("k")
     masters.order_all("kill")
+    answer = gateway.ask("DELETE", f"/v1/locks/k/{lock['id']}")
+    assert answer.is_problem(503, "no-quorum"), answer
     gateway.process.terminate()
     gateway.wait(code=69)
     assert "3 releases were not confirmed" in gateway.said()
@@ -154,6 +189,10 @@ def a_mistaken_command_line_is_refused():
         (["--idle", "5"], "--idle"),
         (["--idle", "1ms"], "--idle"),
         (["--max-wait", "x"], "--max-wait"),
+        (["--drain", "-1s"], "--drain"),
+        (["--host", ""], "--host"),
+        (["--host", "gateway.example:80"], "--host"),
+        (["--host", "[::1]:80"], "--host"),
         (["more"], "more"),
         (["--what"], "--help"),
     ):
@@ -161,6 +200,10 @@ def a_mistaken_command_line_is_refused():
     with token_file("short") as file:
         said = refuses_to_begin(masters, "--token-file", file.name)
         assert "line 3" in said and "short" not in said, said
+    with token_file("0123456789abcdef\0more") as file:
+        assert "line 3" in refuses_to_begin(masters, "--token-file", file.name)
+    with token_file("# " + "x" * 600 + "0123456789abcdef") as file:
+        assert "no token" in refuses_to_begin(masters, "--token-file", file.name)
     with token_file() as file:
         assert "no token" in refuses_to_begin(masters, "--token-file", file.name)
 
@@ -184,7 +227,9 @@ if __name__ == "__main__":
     run(
         a_lock_lasts_for_its_ttl_without_a_renewal,
         a_renewal_counts_from_its_call,
-        one_that_waits_at_another_gateway_gets_the_lock_of_one_that_ends,
+        a_lock_goes_on_while_its_gateway_closes,
+        nobody_has_a_lock_of_a_closing_gateway_before_its_time,
+        a_gateway_without_time_leaves_its_locks,
         an_end_closes_pages_and_slow_clients,
         an_end_without_masters_says_what_is_left,
         a_token_is_asked_for,

@@ -22,7 +22,7 @@ class Gateway:
         self.errors = tempfile.TemporaryFile(mode="w+")
         self.process = start(
             [os.environ["GATEWAY"], "--listen", "127.0.0.1:0", "--node-timeout", timeout]
-            + ["--max-ttl", "50m", *arguments],
+            + ["--max-ttl", "50m", "--drain", "0s", *arguments],
             stdout=subprocess.PIPE,
             stderr=self.errors,
             text=True,

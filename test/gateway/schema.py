@@ -91,7 +91,9 @@ class Description:
         types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         is_flag = isinstance(value, bool)
         assert any(
-            isinstance(value, TYPES[kind]) and (not is_flag or kind == "boolean") for kind in types
+            (isinstance(value, TYPES[kind]) and (not is_flag or kind == "boolean"))
+            or (kind == "integer" and isinstance(value, float) and value.is_integer())
+            for kind in types
         ), f"{where}: {value!r} is no {schema['type']}"
         if "enum" in schema:
             assert value in schema["enum"], f"{where}: {value!r}"

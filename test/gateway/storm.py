@@ -102,7 +102,7 @@ def clients_that_break_leave_nothing():
 def an_end_in_the_middle_is_an_end():
     for seed in range(4):
         masters = Masters()
-        gateway = Gateway(masters)
+        gateway = Gateway(masters, "--drain", "50m")
         clients = begin_storm(gateway, 10 + seed)
         until(lambda: gateway.metric("gateway_requests_canceled_total") > seed, "it has begun")
         gateway.stop()
