@@ -6,7 +6,8 @@
  *     ./bufferevent PORT redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
  *
  * A connection and its lock know each other, and either may end first: end() is called by the end
- * of both, and frees when there is nothing more to come.
+ * of both, and frees when there is nothing more to come. (More connections than `ulimit -n` allows
+ * keep libevent busy: for a bound see the gateway.)
  */
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -89,8 +90,7 @@ static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
     (void)listener, (void)address, (void)length, (void)arg;
     if (connection == NULL ||
         (connection->stream = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE)) == NULL) {
-        free(connection);
-        evutil_closesocket(fd);
+        free(connection), evutil_closesocket(fd);
         return;
     }
     bufferevent_setcb(connection->stream, on_input, NULL, on_broken, connection);

@@ -6,7 +6,8 @@
  *
  * The key stays taken for so many seconds (30), even if the job ends sooner: a machine whose clock
  * is behind finds it taken, and does not run the job once more. Choose more than the clocks differ
- * and wait_ms together, and less than the time from one run to the next.
+ * and wait_ms together, and less than the time from one run to the next. (SIGKILL ends this program
+ * and the job's shell, but not what that had begun: `redlock run` ends all.)
  */
 #include <event2/event.h>
 #include <redlock.h>
@@ -50,12 +51,16 @@ static void on_child_ended(evutil_socket_t fd, short what, void *arg) {
     }
 }
 
+static void on_termination(int number) {
+    if (child <= 0 || kill(-child, SIGTERM) != 0) { /* else its end releases the lock */
+        _exit(128 + number);
+    }
+}
+
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     (void)status, (void)arg;
     fprintf(stderr, "the job is stopped: %s\n", redlock_explain(lock));
-    if (child > 0) {
-        kill(-child, SIGTERM); /* for a job that ignores it, see `redlock run` */
-    }
+    on_termination(SIGTERM); /* for a job that ignores it, see `redlock run` */
 }
 
 static void run_job(redlock_lock *lock) {
@@ -68,8 +73,7 @@ static void run_job(redlock_lock *lock) {
     } else if (child > 0) {
         setpgid(child, child); /* whoever comes first, parent or child */
     } else {
-        perror("fork");
-        redlock_release(held, on_released, NULL);
+        perror("fork"), redlock_release(held, on_released, NULL);
     }
 }
 
@@ -77,15 +81,11 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     (void)arg;
     if (status == REDLOCK_OK) {
         run_job(lock);
-        return;
-    }
-    if (status == REDLOCK_EHELD) {
-        puts("another machine has this run");
-        exit_code = EXIT_SUCCESS;
+    } else if (status == REDLOCK_EHELD) {
+        puts("another machine has this run"), exit_code = EXIT_SUCCESS, end();
     } else {
-        fprintf(stderr, "not run: %s\n", redlock_explain(lock));
+        fprintf(stderr, "not run: %s\n", redlock_explain(lock)), end();
     }
-    end();
 }
 
 int main(int argc, char **argv) {
@@ -100,10 +100,9 @@ int main(int argc, char **argv) {
         fputs("usage: cron KEY SECONDS COMMAND NODE...\n", stderr);
         return 2;
     }
-    command = argv[3];
     options.nodes = (const char *const *)argv + 4;
     options.node_count = (size_t)argc - 4;
-    request.key = argv[1];
+    request.key = argv[1], command = argv[3];
     request.ttl_ms = request.min_hold_ms = hold_ms; /* above 30 s: options.max_ttl_ms */
     request.wait_ms = 2000;  /* for machines that ask all at once, and late masters */
     request.watchdog = true; /* a job may take longer */
@@ -113,6 +112,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", client == NULL ? error.message : redlock_client_error(client));
         return 2;
     }
+    signal(SIGTERM, on_termination);
     event_base_dispatch(base);
     event_free(child_ended), event_base_free(base);
     return exit_code;

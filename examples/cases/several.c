@@ -1,6 +1,6 @@
 /*
- * Moves all files of one folder into another, with both folders locked: programs that lock a folder
- * find all of its files there, or none.
+ * Moves all files of one folder, but hidden ones, into another, with both folders locked: programs
+ * that lock a folder find all of these there, or none.
  *
  *     cc -o several several.c $(pkg-config --cflags --libs redlock libevent_core)
  *     ./several FROM TO redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
@@ -9,6 +9,7 @@
  * other with half of their keys. (If this one dies half-way, the next run moves the rest.)
  */
 #include <dirent.h>
+#include <errno.h>
 #include <event2/event.h>
 #include <redlock.h>
 #include <stdio.h>
@@ -38,7 +39,10 @@ static void on_step(evutil_socket_t fd, short what, void *arg) {
     int count = 0;
 
     (void)fd, (void)what, (void)arg;
-    while (count < STEP && (entry = readdir(from)) != NULL) {
+    if (redlock_validity_ms(held) == 0) {
+        return; /* this process was stopped for a while: on_lost is about to be called */
+    }
+    while (count < STEP && (errno = 0, entry = readdir(from)) != NULL) {
         if (entry->d_name[0] != '.') {
             if (renameat(dirfd(from), entry->d_name, dirfd(to), entry->d_name) != 0) {
                 perror(entry->d_name);
@@ -48,7 +52,11 @@ static void on_step(evutil_socket_t fd, short what, void *arg) {
             moved++, count++;
         }
     }
-    if (count < STEP || event_add(work, &(struct timeval){0}) != 0) {
+    if (entry == NULL && errno != 0) {
+        perror("readdir");
+        has_failed = 1;
+    }
+    if (count < STEP || (has_failed = event_add(work, &(struct timeval){0}) != 0)) {
         redlock_release(held, on_released, NULL);
     }
 }

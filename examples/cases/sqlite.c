@@ -20,7 +20,7 @@ static struct event *work; /* timer, in place of the work */
 static sqlite3 *database;
 static const char *account;
 static long long balance;
-static int amount;
+static long amount;
 static int exit_code = EXIT_FAILURE;
 
 static const char make_table[] = "CREATE TABLE IF NOT EXISTS accounts (name TEXT PRIMARY KEY,"
@@ -71,8 +71,7 @@ static void on_work_done(evutil_socket_t fd, short what, void *arg) {
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     (void)status, (void)arg;
     fprintf(stderr, "lost: %s\n", redlock_explain(lock));
-    event_del(work);
-    end(lock);
+    event_del(work), end(lock);
 }
 
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
@@ -92,9 +91,11 @@ int main(int argc, char **argv) {
     redlock_options options = REDLOCK_OPTIONS_INIT;
     redlock_request request = REDLOCK_REQUEST_INIT;
     redlock_error error = {.message = "usage: sqlite DATABASE ACCOUNT AMOUNT NODE..."};
+    char *rest;
 
     if ((base = event_base_new()) == NULL ||
         (work = evtimer_new(base, on_work_done, NULL)) == NULL || argc < 5 ||
+        (amount = strtol(argv[3], &rest, 10)) < -INT32_MAX || amount > INT32_MAX || *rest != '\0' ||
         sqlite3_open(argv[1], &database) != SQLITE_OK ||
         sqlite3_busy_timeout(database, 500) != SQLITE_OK || /* for which it blocks the loop */
         sqlite3_exec(database, make_table, NULL, NULL, NULL) != SQLITE_OK) {
@@ -105,7 +106,6 @@ int main(int argc, char **argv) {
     request.wait_ms = 60000;
     request.watchdog = request.fenced = true;
     request.on_lost = on_lost;
-    amount = atoi(argv[3]);
     options.nodes = (const char *const *)argv + 4;
     options.node_count = (size_t)argc - 4;
     if (redlock_client_create(base, &options, &client, &error) != REDLOCK_OK ||

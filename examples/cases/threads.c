@@ -38,8 +38,7 @@ static void leave(struct thread *thread) {
 }
 
 static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
-    (void)lock;
-    ((struct thread *)arg)->done += status != REDLOCK_ELOST;
+    (void)lock, ((struct thread *)arg)->done += status != REDLOCK_ELOST;
     leave(arg);
 }
 
@@ -91,7 +90,7 @@ static void *run(void *arg) {
 int main(int argc, char **argv) {
     struct thread threads[THREADS] = {0};
     long jobs = 0, done = 0;
-    char key[256];
+    char key[257];
 
     options.nodes = (const char *const *)argv + 1;
     options.node_count = (size_t)argc - 1;
@@ -99,16 +98,17 @@ int main(int argc, char **argv) {
         threads[i].working = 1;
         if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, threads[i].jobs) != 0 ||
             pthread_create(&threads[i].id, NULL, run, &threads[i]) != 0) {
-            perror("threads");
-            return 2;
+            perror("threads"), exit(2);
         }
     }
-    for (; scanf("%255s", key) == 1; jobs++) {
+    for (; scanf("%256s", key) == 1; jobs++) {
         size_t length = 0, hash = 0;
         while (key[length] != '\0') {
             hash = hash * 31 + (unsigned char)key[length++];
         }
-        send(threads[hash % THREADS].jobs[0], key, length, 0); /* waits while it is full */
+        if (length > 255 || send(threads[hash % THREADS].jobs[0], key, length, 0) < 0) {
+            fprintf(stderr, "%s: longer than 255 bytes, or not sent\n", key), exit(2);
+        } /* it waits while the socket is full */
     }
     for (int i = 0; i < THREADS; i++) {
         close(threads[i].jobs[0]), pthread_join(threads[i].id, NULL), close(threads[i].jobs[1]);

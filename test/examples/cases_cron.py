@@ -112,6 +112,24 @@ def a_job_ends_with_the_program():
         program.wait(-signal.SIGKILL)
 
 
+def a_signal_ends_all_that_the_job_has_begun():
+    masters = Masters()
+    with tempfile.NamedTemporaryFile(mode="r", prefix="redlock-cron-") as file:
+        job = f"sleep 1000 & echo $! >{file.name}; wait; exit 0"
+
+        def started():
+            program = Program("cron", "job", "2", job, masters=masters)
+            until(lambda: file.seek(0) or file.read() or not program.is_running(), "it starts")
+            return program if program.is_running() else None
+
+        program = until(started, "the job runs")
+        file.seek(0)
+        grandchild = int(file.read())
+        program.signal(signal.SIGTERM)
+        program.wait(1)
+        until(lambda: not os.path.exists(f"/proc/{grandchild}"), "all of the job ends")
+
+
 def without_masters_it_does_not_run():
     masters = Masters()
     masters.order_all("kill")
@@ -137,6 +155,7 @@ if __name__ == "__main__":
         the_jobs_exit_code_is_told,
         a_job_whose_lock_is_lost_is_stopped,
         a_job_ends_with_the_program,
+        a_signal_ends_all_that_the_job_has_begun,
         without_masters_it_does_not_run,
         mistakes_are_told,
     )

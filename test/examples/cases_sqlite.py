@@ -101,6 +101,8 @@ def what_is_no_database_is_told():
 def mistakes_are_told():
     refuses("sqlite", word="usage")
     refuses("sqlite", ":memory:", "alice", "1", word="usage")
+    for amount in ("abc", "1x", "9999999999", "99999999999999999999"):
+        refuses("sqlite", ":memory:", "alice", amount, "localhost", word="usage")
     refuses("sqlite", ":memory:", "alice", "1", "localhost", word="nodes[0]")
 
 

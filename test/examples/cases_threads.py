@@ -46,6 +46,15 @@ def refused_jobs_are_counted():
     assert "::fence" in program.said(), program.said()
 
 
+def a_key_that_is_too_long_is_told():
+    with tempfile.TemporaryFile(mode="w+") as file:
+        file.write("k" * 300)
+        file.seek(0)
+        program = Program("threads", masters=Masters(1), stdin=file)
+        program.wait(2)
+    assert "longer than 255" in program.said(), program.said()
+
+
 def mistakes_are_told():
     refuses("threads", word="node_count")
     refuses("threads", "localhost", word="nodes[0]")
@@ -57,5 +66,6 @@ if __name__ == "__main__":
         no_jobs_are_no_mistake,
         a_master_that_dies_fails_no_job,
         refused_jobs_are_counted,
+        a_key_that_is_too_long_is_told,
         mistakes_are_told,
     )
