@@ -186,7 +186,7 @@ static void the_help_fits_a_screen(void **state) {
     assert_int_in_range(lines, 10, 50);
     assert_int_in_range(width, 40, 80);
     assert_int_equal(RIG_RUN(rig, "--version"), 0);
-    assert_true(rig_has_said(rig, "redlock 0."));
+    assert_true(rig_has_said(rig, "redlock " PROJECT_VERSION "\n"));
 }
 
 static void output_that_cannot_be_written(void **state) {
