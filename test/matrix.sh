@@ -5,8 +5,9 @@
 #     sh test/matrix.sh [ROW]... [-- ARGUMENTS-OF-run.sh...]
 #
 # A ROW is SYSTEM-SERVER: bookworm-redis (Debian 12), trixie-redis and trixie-valkey (Debian 13),
-# testing-redis and testing-valkey (Debian's next version); all of them unless named. Prints a table, and ends with 0 only if all of it is good; with 77 when
-# no system could be made: from where Debian's packages cannot be fetched.
+# testing-redis and testing-valkey (Debian's next version); all of them unless named. Prints a table,
+# and ends with 0 only if all of it is good; with 77 when no system could be made: from where Debian's
+# packages cannot be fetched.
 set -eu
 export LC_ALL=C.UTF-8
 
