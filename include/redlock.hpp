@@ -800,6 +800,8 @@ template <class T> class [[nodiscard]] awaitable {
     awaitable(detail::block *request, detail::mailbox<T> *result) noexcept
         : request_(request), result_(result) {
     }
+    awaitable(const awaitable &) = delete;
+    awaitable &operator=(const awaitable &) = delete;
     awaitable(awaitable &&other) noexcept
         : request_(std::move(other.request_)), result_(other.result_),
           ready_(std::exchange(other.ready_, std::nullopt)) {
