@@ -313,9 +313,12 @@ struct node_view {
     std::uint32_t queue_length;
 };
 
-/* The result of client::inspect: redlock_view, copied. But for `code`, empty if there is none. */
+/*
+ * The result of client::inspect: redlock_view, copied. But for `code`, empty if there is none: only
+ * status::ok tells that a key is free. status::no_memory: the result could not be copied.
+ */
 struct view {
-    status code = status::ok; /* ok, no_quorum, closed; or that of a refusal */
+    status code = status::ok; /* ok, no_quorum, closed, no_memory; or that of a refusal */
     bool held = false;
     std::string owner{};
     std::chrono::milliseconds ttl{};
@@ -1615,8 +1618,8 @@ void tenure_with<Sink, Lost>::tell_acquired(acquisition &&result) noexcept {
 
 template <class Sink>
 void call_with<Sink>::on_view(redlock_status code, const redlock_view *found, void *arg) noexcept {
-    view copied;
-    static_cast<call_with *>(arg)->home->guard([&] { copied = copy(code, found); });
+    view copied{status::no_memory}; /* unless the copy is made, which else throws bad_alloc */
+    (void)caught([&] { copied = copy(code, found); });
     end(arg, std::move(copied));
 }
 

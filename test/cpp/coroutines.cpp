@@ -154,6 +154,12 @@ static redlock::task run_out_of_memory(fixture *, redlock::client &client) {
     memory::is_refusing = false;
     assert_true(none.code() == status::no_memory && asked == status::no_memory);
     assert_true(extended == status::no_memory && released == status::no_memory);
+
+    auto pending = client.inspect(KEY);
+    memory::is_refusing = true;
+    const redlock::view view = co_await pending;
+    memory::is_refusing = false;
+    assert_true(view.code == status::no_memory && view.nodes.empty());
 }
 
 static void no_memory_is_a_result(void **state) {

@@ -101,6 +101,29 @@ static void no_memory_is_a_refusal(void **state) {
     wait_closed(f, client);
 }
 
+/* A view that is empty for want of memory must not read as that of a free key. */
+static void a_view_that_cannot_be_copied_is_no_view(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    redlock::lock lock = get(f, client, request_of(KEY));
+    std::optional<status> code;
+    bool is_empty = false;
+
+    wait_holders(f, KEY, 5);
+    assert_true(client.inspect(KEY, [&](const redlock::view &found) {
+        memory::is_refusing = false;
+        code = found.code;
+        is_empty = !found.held && found.nodes.empty();
+    }) == status::ok);
+    memory::is_refusing = true;
+    wait_for(
+        f, [&] { return code.has_value(); }, "the key is inspected");
+    assert_true(code == status::no_memory && is_empty);
+    client.rethrow(); /* nothing: the code tells it */
+    lock.reset();
+    wait_closed(f, client);
+}
+
 /* ------------------------------------------------------------------------------------- handles */
 
 static void a_lock_is_released_with_its_handle(void **state) {
@@ -792,6 +815,7 @@ int main() {
     const CMUnitTest tests[] = {
         IN_WORLD(a_request_takes_one_allocation),
         IN_WORLD(no_memory_is_a_refusal),
+        IN_WORLD(a_view_that_cannot_be_copied_is_no_view),
         IN_WORLD(a_lock_is_released_with_its_handle),
         IN_WORLD(a_release_tells_its_result),
         IN_WORLD(a_detached_lock_is_held_until_the_client_closes),
