@@ -462,16 +462,23 @@ struct core {
             on_exception(std::move(thrown));
         } else if (!is_owned) {
             die(thrown);
-        } else if (exception == nullptr) {
-            exception = std::move(thrown);
+        } else {
+            if (exception == nullptr) {
+                exception = std::move(thrown);
+            }
             event_base_loopbreak(base);
         }
     }
 
-    /* Calls what is the application's: nothing leaves it. */
+    /*
+     * Calls a callable or hook of the application: no exception leaves it. Breaks the loop for one
+     * kept before, too: that may come from a hook called while no loop ran.
+     */
     template <class F> void guard(F &&f) noexcept {
         if (std::exception_ptr thrown = caught(f)) {
             take(std::move(thrown));
+        } else if (exception != nullptr) {
+            event_base_loopbreak(base);
         }
     }
 
@@ -1526,9 +1533,13 @@ class client {
      * that, the client keeps the first one, and breaks the loop (event_base_loopbreak), so that
      *     event_base_dispatch(base);
      *     client.rethrow();
-     * throws it where the loop was run. Until then other callables of the same turn of the loop may
-     * still be called, and what they throw is dropped. Locks on the way of the exception are
-     * released, as destructors do; the client is as good as before, and the loop may go on.
+     * throws it where the loop was run. Locks on the way of the exception are released, as
+     * destructors do; the client is as good as before, and the loop may go on.
+     *
+     * Until rethrow, later exceptions break the loop too, and are dropped; and so does each
+     * callable or hook that returns. So an exception of a hook that was called outside of the loop,
+     * by a call of the application, is thrown by rethrow at once, or else breaks the next loop at
+     * its first callable or hook.
      *
      * An exception that nobody can get any more ends the program by std::terminate, as one does
      * that nobody catches: one that is still kept when the client object is destroyed (but not
@@ -1553,8 +1564,9 @@ class client {
             return;
         }
         core_->is_owned = false;
-        if (core_->exception != nullptr && std::uncaught_exceptions() == 0) {
-            detail::die(core_->exception);
+        std::exception_ptr kept = std::exchange(core_->exception, nullptr);
+        if (kept != nullptr && std::uncaught_exceptions() == 0) {
+            detail::die(kept);
         }
     }
 

@@ -781,6 +781,50 @@ static void an_exception_is_thrown_where_the_loop_was_run(void **state) {
     wait_closed(f, client);
 }
 
+static void an_exception_from_outside_of_the_loop_breaks_the_next(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::options options = patient(f);
+    bool is_armed = false;
+    bool is_called = false;
+    options.trace = [&](const redlock_event &) {
+        if (std::exchange(is_armed, false)) {
+            throw std::runtime_error("trace");
+        }
+    };
+    redlock::client client = connected(f, options);
+    auto begin = [&] {
+        is_armed = true;
+        assert_true(bool(client.acquire(request_of(KEY), [&](redlock::acquisition) {
+            is_called = true;
+            throw std::runtime_error("acquired");
+        })));
+        assert_false(is_armed); /* the hook was called in the call */
+    };
+    auto kept = [&] { return text_of(redlock::detail::caught([&] { client.rethrow(); })); };
+    auto is_broken = [f] { return event_base_got_break(f->base); };
+
+    /* Found at once: then the loop is broken by the callable's own alone. */
+    begin();
+    assert_true(kept() == "trace");
+    run_turns(f, 1); /* which forgets a break from outside */
+    wait_for(f, is_broken, "the loop is broken");
+    assert_true(is_called && kept() == "acquired");
+    wait_released(f, KEY);
+
+    /* Not looked for: it breaks the loop, as do the later ones, and is the one that is kept. */
+    is_called = false;
+    begin();
+    run_turns(f, 1);
+    wait_for(f, is_broken, "the loop is broken by what was kept");
+    wait_for(
+        f, [&] { return is_called; }, "the request has ended");
+    assert_true(is_broken());
+    assert_true(kept() == "trace");
+    client.rethrow();
+    wait_released(f, KEY);
+    wait_closed(f, client);
+}
+
 /* Runs in a child, and asserts that std::terminate ends it. */
 template <class F> static void assert_terminates(F act) {
     pid_t child = fork();
@@ -808,6 +852,15 @@ static void an_exception_that_nobody_takes_ends_the_program(void **state) {
         throw std::logic_error("another");
     } catch (const std::logic_error &) {
     }
+    int breaks = 0;
+    wait_for(
+        f,
+        [&] {
+            breaks += event_base_got_break(f->base);
+            return event_base_get_num_events(f->base, EVENT_BASE_COUNT_ADDED) == 1;
+        },
+        "the client is closed");
+    assert_int_equal(breaks, 1); /* the first: what was dropped with the client breaks no loop */
     wait_released(f, KEY);
 }
 
@@ -842,6 +895,7 @@ int main() {
         IN_WORLD(close_tells_what_is_left),
         IN_WORLD(the_handler_gets_all_exceptions),
         IN_WORLD(an_exception_is_thrown_where_the_loop_was_run),
+        IN_WORLD(an_exception_from_outside_of_the_loop_breaks_the_next),
         IN_WORLD(an_exception_that_nobody_takes_ends_the_program),
     };
 
