@@ -520,6 +520,7 @@ struct tenure : block {
 
     virtual void tell_acquired(acquisition &&result) noexcept = 0;
     virtual void tell_lost(const outcome &loss_now) noexcept = 0;
+    virtual void drop_lost() noexcept = 0;
 
     void enlist() noexcept {
         users++;
@@ -542,6 +543,17 @@ struct tenure : block {
             handle = nullptr;
             counted<tenure> last(this);
             users--;
+            let_go();
+        }
+    }
+
+    /*
+     * Nobody is told of a loss from now on: destroys the callable, and with it what it owns, which
+     * may be the caller's own handle. One that was called already is destroyed by tell_lost.
+     */
+    void let_go() noexcept {
+        if (!std::exchange(is_let_go, true) && loss == status::ok) {
+            drop_lost();
         }
     }
 
@@ -581,7 +593,7 @@ struct tenure : block {
     watcher *watchers = nullptr;
     status loss = status::ok;
     bool is_told = false;   /* on_acquired was called */
-    bool is_let_go = false; /* the lock object has gone: nobody is told of a loss */
+    bool is_let_go = false; /* the lock object has gone, or all has ended: no loss is told */
 };
 
 /* In place of a callable that was not given. */
@@ -594,7 +606,7 @@ template <class T> struct mailbox;
 template <class Sink> inline constexpr bool is_mailbox = false;
 template <class T> inline constexpr bool is_mailbox<mailbox<T>> = true;
 
-/* An acquisition with its callables, which are destroyed when they have been called. */
+/* An acquisition with its callables, destroyed when they were called, or cannot be any more. */
 template <class Sink, class Lost> struct tenure_with final : tenure {
     template <class S, class L>
     tenure_with(core *of, S &&result, L &&loss_sink)
@@ -604,6 +616,9 @@ template <class Sink, class Lost> struct tenure_with final : tenure {
     void tell_acquired(acquisition &&result) noexcept override;
     void tell_lost(const outcome &loss_now) noexcept override {
         home->guard([this, &loss_now] { (*lost)(loss_now); });
+        lost.reset();
+    }
+    void drop_lost() noexcept override {
         lost.reset();
     }
 
@@ -914,10 +929,8 @@ class lock {
     }
     lock(lock &&) noexcept = default;
     lock &operator=(lock &&other) noexcept {
-        if (this != &other) {
-            reset();
-            tenure_ = std::move(other.tenure_);
-        }
+        lock taken(std::move(other));
+        std::swap(tenure_, taken.tenure_);
         return *this;
     }
     ~lock() {
@@ -935,16 +948,14 @@ class lock {
             return;
         }
         detail::counted<detail::tenure> gone = std::move(tenure_);
-        gone->is_let_go = true;
-        if (!gone->is_usable()) {
-            return;
-        }
         const bool is_watched = gone->watchers != nullptr;
-        if (redlock_release(gone->handle, is_watched ? detail::tenure::on_gone : nullptr,
+        if (gone->is_usable() &&
+            redlock_release(gone->handle, is_watched ? detail::tenure::on_gone : nullptr,
                             gone.get()) == REDLOCK_OK) {
             gone->users += is_watched;
             gone->end();
         }
+        gone->let_go();
     }
 
     /*
@@ -1049,13 +1060,13 @@ class lock {
             return !held ? gone->home->refuse(status::no_memory, "out of memory") : gone->refuse();
         }
         tenure_ = {};
-        gone->is_let_go = true;
         made->subject = gone;
         status code =
             detail::given(std::move(held), redlock_release(gone->handle, Call::on_ended, made));
         if (code == status::ok) {
             gone->end();
         }
+        gone->let_go();
         return code;
     }
 

@@ -640,6 +640,113 @@ static void callables_are_destroyed_when_they_were_called(void **state) {
     wait_closed(f, client);
 }
 
+/* Though the attempt of the request lives on. */
+static void the_callable_of_a_loss_goes_when_none_can_be_told(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    auto token = std::make_shared<int>();
+    std::vector<redlock::attempt> attempts;
+    redlock::lock lock;
+    status told = status::busy;
+    auto acquire = [&] {
+        told = status::busy;
+        attempts.push_back(client.acquire(
+            request_of(KEY),
+            [&](redlock::acquisition result) {
+                told = result.code();
+                lock = *std::move(result);
+            },
+            redlock::on_lost{[&told, token](status code) {
+                assert_int_equal(token.use_count(), 2); /* lives while it runs */
+                told = code;
+            }}));
+        wait_for(
+            f, [&] { return told != status::busy; }, "the result is told");
+    };
+
+    acquire();
+    assert_true(told == status::ok);
+    assert_int_equal(token.use_count(), 2);
+    lock.reset();
+    assert_int_equal(token.use_count(), 1);
+    wait_released(f, KEY);
+
+    acquire();
+    assert_true(lock.release([](status) {}) == status::ok);
+    assert_int_equal(token.use_count(), 1);
+    wait_released(f, KEY);
+
+    redlock::lock other = get(f, client, request_of(KEY));
+    acquire();
+    assert_true(told == status::held);
+    assert_int_equal(token.use_count(), 1);
+    other.reset();
+    wait_released(f, KEY);
+
+    acquire();
+    wait_holders(f, KEY, 5);
+    rival_frees(f, 0, 5, KEY);
+    assert_true(lock.extend({}, [](status) {}) == status::ok);
+    wait_for(
+        f, [&] { return told == status::lost; }, "the loss is told");
+    assert_int_equal(token.use_count(), 1);
+    lock.reset();
+
+    acquire();
+    lock.detach();
+    wait_closed(f, client);
+    assert_true(told == status::closed);
+    assert_int_equal(token.use_count(), 1);
+    assert_int_equal(attempts.size(), 5);
+}
+
+/* An object that owns all of a lock, and is owned by the callable of its loss alone. */
+static void the_callable_of_a_loss_may_own_the_handles(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    struct holder {
+        redlock::lock lock{};
+        redlock::attempt attempt{};
+    };
+    enum class end { reset, release, assignment, loss, close };
+
+    for (end how : {end::reset, end::release, end::assignment, end::loss, end::close}) {
+        redlock::client client = connected(f);
+        auto owner = std::make_shared<holder>();
+        std::weak_ptr<holder> life = owner;
+        bool is_told = false;
+
+        owner->attempt = client.acquire(
+            request_of(KEY), [self = owner.get()](auto got) { self->lock = *std::move(got); },
+            redlock::on_lost{[owner, &is_told](status) {
+                owner->lock.reset();
+                owner->attempt = {};
+                is_told = true;
+            }});
+        wait_for(
+            f, [&] { return bool(owner->lock); }, "the lock is held");
+        wait_holders(f, KEY, 5);
+        holder *self = owner.get();
+        owner.reset();
+        if (how == end::reset) {
+            self->lock.reset();
+        } else if (how == end::release) {
+            assert_true(self->lock.release([](status) {}) == status::ok);
+        } else if (how == end::assignment) {
+            self->lock = {};
+        } else if (how == end::loss) {
+            rival_frees(f, 0, 5, KEY);
+            assert_true(self->lock.extend({}, [](status) {}) == status::ok);
+            wait_for(
+                f, [&] { return is_told; }, "the loss is told");
+        }
+        assert_true(life.expired() == (how != end::close));
+        wait_closed(f, client);
+        assert_true(life.expired());
+        assert_true(is_told == (how == end::loss || how == end::close));
+        wait_released(f, KEY);
+    }
+}
+
 static void what_was_moved_from_is_empty(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client from = connected(f);
@@ -891,6 +998,8 @@ int main() {
         IN_WORLD(callables_destroy_what_is_around_them),
         IN_WORLD(a_client_ends_in_the_callable_of_a_loss),
         IN_WORLD(callables_are_destroyed_when_they_were_called),
+        IN_WORLD(the_callable_of_a_loss_goes_when_none_can_be_told),
+        IN_WORLD(the_callable_of_a_loss_may_own_the_handles),
         IN_WORLD(what_was_moved_from_is_empty),
         IN_WORLD(close_tells_what_is_left),
         IN_WORLD(the_handler_gets_all_exceptions),
