@@ -47,6 +47,7 @@ static const char help[] =
     "  --duration S      seconds to measure, after warming up (default 3)\n"
     "  --json            print one JSON object\n"
     "  --help            print this\n"
+    "  --version         print the version\n"
     "\n"
     "Cycles:\n"
     "  --in-flight C     locks that are acquired, held or released at a time (default 64)\n"
@@ -107,6 +108,7 @@ static const struct option known[] = {
     {"poll", no_argument, NULL, 'P'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
 };
 
@@ -354,6 +356,10 @@ static bool parse_contend_option(struct options *options, int option) {
 static void parse_option(struct options *options, int option, int argc, char **argv) {
     if (option == 'h') {
         fputs(help, stdout);
+        exit(EXIT_SUCCESS);
+    }
+    if (option == 'V') {
+        printf("redlock-bench %s\n", redlock_version());
         exit(EXIT_SUCCESS);
     }
     if (!parse_shared_option(options, option) &&

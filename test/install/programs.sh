@@ -36,6 +36,11 @@ check_program() {
     LD_LIBRARY_PATH=$libdir "$prefix/bin/$1" --help
 }
 
+check_version() {
+    said=$(LD_LIBRARY_PATH=$libdir "$prefix/bin/$1" --version)
+    [ "$said" = "$1 $version" ] || fail "$said"
+}
+
 # They find the library without a path to the folder in which it was built.
 check_no_path() {
     for file in "$prefix"/bin/* "$libdir"/libredlock.so.*; do
@@ -77,9 +82,12 @@ check_zsh() {
 
 prefix=$root$(option prefix)
 libdir=$prefix/$(option libdir)
+version=$(sed -n "s/^ *version: '\(.*\)',/\1/p" "$source/meson.build" | head -n 1)
 tap_check 'installs' quietly install_all
 for program in "$prefix"/bin/*; do
-    tap_check "$(basename "$program") starts" quietly check_program "$(basename "$program")"
+    program=$(basename "$program")
+    tap_check "$program starts" quietly check_program "$program"
+    tap_check "$program tells its version" quietly check_version "$program"
 done
 tap_check 'no paths of the build' quietly check_no_path
 if command -v man >/dev/null; then
