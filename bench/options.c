@@ -123,16 +123,21 @@ void options_refuse(const char *format, ...) {
     exit(EXIT_USAGE);
 }
 
-static size_t parse_count(const char *option, const char *text, size_t max) {
+static size_t parse_number(const char *option, const char *text, size_t min, size_t max) {
     char *end;
-    unsigned long long count;
+    unsigned long long number;
 
     errno = 0;
-    count = strtoull(text, &end, 10);
-    if (errno != 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || count < 1 || count > max) {
-        options_refuse("%s: \"%s\" is not a number from 1 to %zu", option, text, max);
+    number = strtoull(text, &end, 10);
+    if (errno != 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || number < min ||
+        number > max) {
+        options_refuse("%s: \"%s\" is not a number from %zu to %zu", option, text, min, max);
     }
-    return (size_t)count;
+    return (size_t)number;
+}
+
+static size_t parse_count(const char *option, const char *text, size_t max) {
+    return parse_number(option, text, 1, max);
 }
 
 static double parse_duration(const char *text) {
@@ -283,7 +288,8 @@ static bool parse_shared_option(struct options *options, int option) {
         options->fanout = parse_fanout(optarg);
         return true;
     case 'u':
-        options->hold_us = parse_count("--hold-us", optarg, MAX_HOLD_US);
+        options->hold_us = parse_number("--hold-us", optarg, 0, MAX_HOLD_US);
+        options->is_hold_given = true;
         return true;
     case 'K':
         parse_keys(options, optarg);
@@ -383,8 +389,8 @@ static void set_defaults(struct options *options) {
     options->processes = or_default(options->processes, 1);
     options->keys = or_default(options->keys, 1);
     options->threads = or_default(options->threads, 1);
-    if (options->contend) {
-        options->hold_us = or_default(options->hold_us, DEFAULT_HOLD_US);
+    if (options->contend && !options->is_hold_given) {
+        options->hold_us = DEFAULT_HOLD_US;
     }
 }
 

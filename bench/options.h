@@ -41,8 +41,9 @@ struct options {
     bool poll;
     size_t clients; /* number of contenders */
     size_t processes;
-    size_t keys;      /* of contenders */
-    uint64_t hold_us; /* of cycles, too */
+    size_t keys;        /* of contenders */
+    uint64_t hold_us;   /* of cycles, too */
+    bool is_hold_given; /* be it as 0 */
 };
 
 /* Parses the command line. Exits: after --help with 0, after a mistake, named on stderr, with 2. */

@@ -49,7 +49,7 @@ void options_check_uses(const struct options *options) {
         {"--processes", options->processes > 0, CONTEND},
         {"--keys K", options->keys > 0, CONTEND},
         {"--keys with a distribution", options->spread_text != NULL, CYCLES},
-        {"--hold-us", options->hold_us > 0, CYCLES | CONTEND},
+        {"--hold-us", options->is_hold_given, CYCLES | CONTEND},
         {"--poll", options->poll, CONTEND},
     };
 

@@ -79,6 +79,7 @@ static void test_options_that_do_not_go_together_are_named(void **state) {
         {"--spawn 3 --held 10 --keys 2", "--keys K does not go with --held"},
         {"--spawn 3 --held 10 --keys uniform:2", "--keys with a distribution does not go with"},
         {"--spawn 3 --held 10 --hold-us 2", "--hold-us does not go with --held"},
+        {"--spawn 3 --held 10 --hold-us 0", "--hold-us does not go with --held"},
         {"--spawn 3 --held 10 --mode reader", "--mode does not go with --held"},
         {"--spawn 3 --held 10 --busy 100 --stop 1", "--busy does not go with --stop"},
         {"--spawn 3 --held 10 --stop 3", "--stop: 3 of 3 masters leave none"},
