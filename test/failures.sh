@@ -24,8 +24,8 @@ awk '
     }
     /^[{]"name": "/ {
         split($0, quoted, "\"")
-        match($0, /"result": "[A-Z]+", "starttime"/)
-        result = substr($0, RSTART + 11, RLENGTH - 25)
+        match($0, /"result": "[A-Z]+"/)
+        result = substr($0, RSTART + 11, RLENGTH - 12)
         if (result !~ /^(OK|SKIP|EXPECTEDFAIL)$/) {
             failed[quoted[4]] = result
         }

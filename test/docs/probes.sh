@@ -56,7 +56,7 @@ if command -v readelf >/dev/null; then
     readelf -n "$build/lib/libredlock.so" | awk '
         /Provider:/ { provider = $2 }
         /Name:/ { name = $2 }
-        /Semaphore:/ { has_semaphore = $NF !~ /^0x0*$/ }
+        /Semaphore:/ { has_semaphore = !/Semaphore: 0x0*$/ }
         /Arguments:/ && provider == "redlock" && has_semaphore { print name, NF - 1 }
     ' | sort >"$work/probes"
     diff "$work/events" "$work/probes" >"$work/problems" || true
