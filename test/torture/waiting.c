@@ -132,6 +132,13 @@ static bool is_over_or_struck(const void *hold) {
     return is_over(hold) || faults_struck() > 0;
 }
 
+/* Of a writer, and who stands in line behind it; without memory either may be first. */
+static bool is_one_over(const void *arg) {
+    const struct hold *const *in_line = arg;
+    return is_over(in_line[0]) ||
+           (in_line[1] != NULL && faults_struck() > 0 && is_over(in_line[1]));
+}
+
 /* A writer and a reader stand in line behind a reader; the writer gives up, or has its turn. */
 static void written_in_line(struct app *apps, bool gives_up) {
     redlock_request request = patient_request();
@@ -152,7 +159,12 @@ static void written_in_line(struct app *apps, bool gives_up) {
         app_cancel(writer);
     }
     if (!gives_up) {
+        const struct hold *in_line[] = {writer, second};
         let_go(first);
+        world_wait(is_one_over, in_line, "one of those in line has its turn");
+        if (writer->stage == HOLD_ACQUIRING) { /* its channels were down when it was its turn */
+            let_go(second);
+        }
         await_held(writer);
         let_go(writer);
     }
