@@ -66,6 +66,9 @@ def odd_requests_are_refused():
         assert status in statuses, (text, status)
     head = exchange(gateway, b"HEAD /v1/status HTTP/1.1\r\n" + HEAD + b"\r\n")
     assert status_of(head) == 405 and head.endswith(b"\r\n\r\n"), head
+    connect = b"CONNECT localhost:80 HTTP/1.1\r\n" + HEAD + b"\r\n"
+    headers, _, body = exchange(gateway, connect).partition(b"\r\n\r\n")
+    assert f"\r\nContent-Length: {len(body)}\r\n".encode() in headers + b"\r\n", headers
     is_served(gateway)
     assert gateway.metric("gateway_locks") == 0
     gateway.stop()
