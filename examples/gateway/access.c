@@ -53,8 +53,7 @@ static bool are_named(const struct exchange *exchange) {
 /* Returns whether evhttp reads a body behind such a request. Others' it takes for a request. */
 static bool reads_bodies(const struct exchange *exchange) {
     const unsigned with_body = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_PUT |
-                               EVHTTP_REQ_PATCH | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
-                               EVHTTP_REQ_CONNECT;
+                               EVHTTP_REQ_PATCH | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS;
 
     return (evhttp_request_get_command(exchange->connection->request) & with_body) != 0;
 }
@@ -87,6 +86,11 @@ bool access_is_plain(const struct exchange *exchange) {
     const char *doubt = find_doubt(exchange);
     char where[64];
 
+    /* evhttp would send an answer without a length, and go on behind it, whatever it says. */
+    if (evhttp_request_get_command(exchange->connection->request) == EVHTTP_REQ_CONNECT) {
+        connection_drop(exchange->connection);
+        return false;
+    }
     if (doubt == NULL && are_named(exchange)) {
         return true;
     }

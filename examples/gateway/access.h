@@ -16,7 +16,7 @@ struct exchange;
 /*
  * Returns whether the request's framing leaves no doubt where it ends, which a proxy in front might
  * see otherwise; and whether it has one Host, and headers with names. Answers otherwise, and has
- * the connection closed.
+ * the connection closed; closes it without an answer to CONNECT.
  */
 bool access_is_plain(const struct exchange *exchange);
 

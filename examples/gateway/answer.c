@@ -95,12 +95,6 @@ static void send_reply(struct connection *connection, int status, const char *ty
     const char *phrase = count(connection, status);
 
     add_headers(connection, type);
-    if (evhttp_request_get_command(request) == EVHTTP_REQ_CONNECT && body != NULL) {
-        char length[24]; /* which evhttp leaves out there, and neither closes the connection */
-
-        snprintf(length, sizeof(length), "%zu", evbuffer_get_length(body));
-        add_header(connection, "Content-Length", length);
-    }
     connection_answer(connection);
     /* evhttp would send a body to HEAD, too: the client would take it for the next answer. */
     evhttp_send_reply(request, status, phrase,
