@@ -53,20 +53,16 @@ static void check_exclusion(const json_t *object) {
     assert_int_equal(bench_integer(object, "errors"), 0);
 }
 
-/* Returns the time that `arguments` ask for, or the one unless asked. */
-static json_int_t hold_us_of(const char *arguments) {
-    const char *option = strstr(arguments, "--hold-us ");
-
-    return option != NULL ? strtol(option + strlen("--hold-us "), NULL, 10) : 1000;
-}
-
 static void test_contenders_are_served_and_counted(void **state) {
-    static const char *const rows[] = {
-        "--clients 4 --keys 2",
-        "--clients 5 --processes 2 --hold-us 500",
-        "--clients 4 --processes 4 --keys 2 --fenced --ttl 60000",
-        "--clients 4 --processes 2 --poll",
-        "--clients 4 --hold-us 0",
+    static const struct {
+        const char *arguments;
+        json_int_t hold_us;
+    } rows[] = {
+        {"--clients 4 --keys 2", 1000},
+        {"--clients 5 --processes 2 --hold-us 500", 500},
+        {"--clients 4 --processes 4 --keys 2 --fenced --ttl 60000", 1000},
+        {"--clients 4 --processes 2 --poll", 1000},
+        {"--clients 4 --hold-us 0", 0},
     };
 
     (void)state;
@@ -76,12 +72,12 @@ static void test_contenders_are_served_and_counted(void **state) {
         const json_t *fairness;
 
         snprintf(arguments, sizeof(arguments), "--spawn 3 --contend --duration 1 --json %s",
-                 rows[i]);
+                 rows[i].arguments);
         object = bench_measure(arguments);
         fairness = json_object_get(object, "fairness");
         check_waits(object);
         check_exclusion(object);
-        assert_int_equal(bench_integer(object, "hold_us"), hold_us_of(rows[i]));
+        assert_int_equal(bench_integer(object, "hold_us"), rows[i].hold_us);
         assert_true(json_is_null(fairness) || json_real_value(fairness) >= 1);
         assert_true(bench_real(object, "commands_per_acquisition") > 0);
         assert_true(bench_real(object, "round_trip_us") > 0);

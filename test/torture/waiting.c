@@ -162,7 +162,7 @@ static void written_in_line(struct app *apps, bool gives_up) {
         const struct hold *in_line[] = {writer, second};
         let_go(first);
         world_wait(is_one_over, in_line, "one of those in line has its turn");
-        if (writer->stage == HOLD_ACQUIRING) { /* its channels were down when it was its turn */
+        if (!is_over(writer)) { /* its channels were down when it was its turn */
             let_go(second);
         }
         await_held(writer);
