@@ -72,6 +72,7 @@ json_t *status_json(struct gateway *gateway) {
     redlock_stats stats = {.size = sizeof(stats)};
 
     redlock_client_stats(gateway->client, &stats);
+    uint64_t handovers = stats.wait.count; /* all of them: the window bounds only the latencies */
     window_apply(&gateway->window, &stats);
     return json_pack(
         "{s:I, s:i, s:o, s:i, s:o, s:i, s:o, s:I, s:I, s:{s:o, s:o, s:o, s:o}}", "uptime_ms",
@@ -79,7 +80,7 @@ json_t *status_json(struct gateway *gateway) {
         (int)nodes_quorum(&gateway->settings->nodes), "nodes", nodes_json(gateway->client), "held",
         (int)(gateway->holds.count - gateway->waiters.count), "locks", locks_json(&gateway->holds),
         "waiting", (int)gateway->waiters.count, "waiters", waiters_json(&gateway->waiters, now_ms),
-        "handovers", (json_int_t)(stats.handovers + stats.pushes), "lost",
+        "handovers", (json_int_t)handovers, "lost",
         (json_int_t)(stats.lost_gone + stats.lost_expired), "latencies", "acquire",
         histogram_json(&stats.acquire), "wait", histogram_json(&stats.wait), "renew",
         histogram_json(&stats.renew), "release", histogram_json(&stats.release));

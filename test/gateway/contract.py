@@ -70,6 +70,7 @@ def one_that_waits_gets_the_lock_when_it_is_released():
     gateway.release(lock)
     waiting.join()
     assert answers[0].status == 201
+    assert gateway.status()["handovers"] == 1
     gateway.stop()
 
 
