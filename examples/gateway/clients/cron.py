@@ -1,46 +1,99 @@
 #!/usr/bin/env python3
 """Runs a job under a lock of a gateway: cron.py KEY COMMAND [ARGUMENT]...
-Exits as the job does; with 75 if others hold the lock, with 69 if the gateway cannot tell."""
-import json, os, signal, subprocess, sys
+Exits as the job does; with 75 if others hold the lock, with 69 if the gateway cannot tell.
+REDLOCK_GATEWAY is the gateway's URL, REDLOCK_GATEWAY_TOKEN_FILE a file as its --token-file is."""
+import json, os, signal, subprocess, sys, threading, time
 from urllib import error, parse, request
 
-def ask(method, url, body=None):
-    headers = {"Content-Type": "application/json"}
-    return request.urlopen(request.Request(url, body, headers, method=method), timeout=8).read()
+url = os.environ.get("REDLOCK_GATEWAY", "http://127.0.0.1:8520")
+url += "/v1/locks/" + parse.quote(sys.argv[1], safe="")
+headers = {"Content-Type": "application/json"}
 
-def end(*_):  # a signal; without a job the lock ends with its TTL
-    job.terminate() if job else sys.exit(143)
+def now():  # no step of a clock moves it, and it goes on while the machine sleeps
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 def say(*words, code=0):
     print("cron.py:", *words, file=sys.stderr)
     return code
 
-url = os.environ.get("REDLOCK_GATEWAY", "http://127.0.0.1:8520")
-url += "/v1/locks/" + parse.quote(sys.argv[1], safe="")
-job = None
+def ask(method, path="", body=None, within=8):
+    """Returns status and fields of the answer; 0 and why, if there is none, or not a whole one."""
+    result = [(0, {"detail": "no answer in time"})]
+
+    def run():
+        try:
+            try:
+                question = request.Request(url + path, body, headers, method=method)
+                answer = request.urlopen(question, timeout=within)
+            except error.HTTPError as refusal:
+                answer = refusal
+            with answer:
+                result[0] = answer.code, dict(json.loads(answer.read() or "{}"))
+        except Exception as problem:  # whatever it is: the job must not outlive its lock
+            result[0] = 0, {"detail": str(problem) or type(problem).__name__}
+
+    thread = threading.Thread(target=run, daemon=True)  # its timeout is for each byte, not for all
+    thread.start()
+    thread.join(within)
+    return result[0]
+
+def send(number):
+    try:
+        os.killpg(job.pid, number)
+    except OSError:
+        pass  # nothing of the job is left, or it is another user's by now
+
+signals = []
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, end)
+    signal.signal(number, lambda number, _: signals.append(number))
 try:
-    url += "/" + json.loads(ask("POST", url, b'{"ttl_ms": 30000, "owner": "cron"}'))["id"]
-except OSError as problem:
-    is_held = isinstance(problem, error.HTTPError) and problem.code == 409
-    sys.exit(say(problem, code=75 if is_held else 69))
+    path = os.environ.get("REDLOCK_GATEWAY_TOKEN_FILE")
+    lines = open(path, encoding="ascii").read().splitlines() if path else []
+    tokens = [line for line in lines if line and not line.startswith("#")]
+    if path:
+        headers["Authorization"] = "Bearer " + tokens[0]
+except (OSError, ValueError, IndexError) as problem:
+    sys.exit(say(f"there is no token in {path}: {problem}", code=69))
+
+begun = now()  # the lock is counted from before the request
+status, fields = ask("POST", body=b'{"ttl_ms": 30000, "owner": "cron"}')
 try:
-    job = subprocess.Popen(sys.argv[2:])
+    validity = fields["validity_ms"] / 1000
+    url += "/" + fields["id"]
+except (KeyError, TypeError):
+    sys.exit(say(status, fields, code=75 if status == 409 else 69))
+job = None
+try:
+    if signals:
+        code = 128 + signals[0]
+    else:  # a session of its own: a signal reaches all of a pipeline, or of a loop
+        job = subprocess.Popen(sys.argv[2:], start_new_session=True)
 except OSError as problem:
     code = say(problem, code=127)
+until, next_at, kill_at = begun + validity, begun + validity / 3, None
 while job and job.poll() is None:
+    if signals:
+        signals.clear()
+        send(signal.SIGTERM)
+    if kill_at is None and next_at <= now() < until - 5:  # renew three times in a TTL
+        asked = now()
+        status, fields = ask("POST", "/renew", within=2)
+        until = asked + validity if status == 200 else until
+        next_at = asked + (validity / 3 if status == 200 else 1)
+    is_lost = fields.get("code") in ("lost", "no-such-lock")
+    if kill_at is None and (is_lost or now() >= until - 5):
+        kill_at = min(now() + 3, until - 2)
+        send(signal.SIGTERM)
+    if kill_at is not None and now() >= kill_at:
+        send(signal.SIGKILL)
     try:
-        job.wait(10)  # renew three times in a TTL, and end the job when that fails
+        job.wait(0.2)
     except subprocess.TimeoutExpired:
-        try:
-            ask("POST", url + "/renew")
-        except OSError:
-            job.terminate()
+        pass
 if job:
     code = job.returncode if job.returncode >= 0 else 128 - job.returncode
-try:
-    ask("DELETE", url)
-except OSError as problem:
-    say("the lock was lost, or ends with its TTL:", problem)
+    send(signal.SIGKILL)  # what the job left running
+status, fields = ask("DELETE")
+if status != 204:
+    say("the lock was lost, or ends with its TTL:", status, fields)
 sys.exit(code)
