@@ -92,13 +92,18 @@ static void add_headers(struct connection *connection, const char *type) {
 static void send_reply(struct connection *connection, int status, const char *type,
                        struct evbuffer *body) {
     struct evhttp_request *request = connection->request;
+    bool is_head = evhttp_request_get_command(request) == EVHTTP_REQ_HEAD;
     const char *phrase = count(connection, status);
+    char length[24];
 
     add_headers(connection, type);
+    if (is_head && body != NULL) { /* evhttp adds none then */
+        snprintf(length, sizeof(length), "%zu", evbuffer_get_length(body));
+        add_header(connection, "Content-Length", length);
+    }
     connection_answer(connection);
     /* evhttp would send a body to HEAD, too: the client would take it for the next answer. */
-    evhttp_send_reply(request, status, phrase,
-                      evhttp_request_get_command(request) == EVHTTP_REQ_HEAD ? NULL : body);
+    evhttp_send_reply(request, status, phrase, is_head ? NULL : body);
 }
 
 static void send_text(struct connection *connection, int status, const char *type,

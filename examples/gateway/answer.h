@@ -21,6 +21,7 @@ struct evbuffer;
     XX(STATUS, "status")                                                                           \
     XX(EVENTS, "events")                                                                           \
     XX(METRICS, "metrics")                                                                         \
+    XX(HEALTH, "health")                                                                           \
     XX(FILES, "files")
 
 enum route {
@@ -54,7 +55,7 @@ void answer_problem(struct connection *connection, enum problem problem, const c
 void answer_problem_nodes(struct connection *connection, enum problem problem, const char *detail,
                           json_t *nodes);
 
-/* Sends bytes of a content type. `body` is emptied. */
+/* Sends bytes of a content type. `body` is emptied; NULL: only HEAD is answered so. */
 void answer_bytes(struct connection *connection, const char *type, struct evbuffer *body);
 
 /* Begins an answer without an end: sends status and headers. */

@@ -49,7 +49,7 @@ struct gateway {
     struct gateway_counts counts;
     uint64_t began_ms;
     struct event *end; /* to be made active when is_closing, and no hold is left */
-    bool is_closing;   /* whether no lock is given out or renewed any more */
+    bool is_closing;   /* whether no lock is given out any more */
     bool is_ending;    /* whether all requests are refused */
 };
 

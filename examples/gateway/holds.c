@@ -1,5 +1,6 @@
 /*
- * An id begins with the number of the hold's place, and goes on with random bits, which are
+ * An id begins with the number of the gateway's run, by which a lock that is unknown here is told
+ * from one that has ended. The number of the hold's place follows, and random bits, which are
  * compared in constant time: nobody can find an id by asking, nor by measuring how long the answer
  * takes.
  */
@@ -9,15 +10,18 @@
 #include "gateway.h"
 
 #include <event2/event.h>
+#include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACE_DIGITS 8
+/* Of the run, and of the place. */
+#define NUMBER_DIGITS 8
 
 bool holds_init(struct holds *holds, size_t limit) {
     holds->limit = limit;
+    holds->run = randombytes_random();
     holds->places = calloc(limit, sizeof(*holds->places));
     holds->empty = calloc(limit, sizeof(*holds->empty));
     if (holds->places == NULL || holds->empty == NULL) {
@@ -59,40 +63,36 @@ struct hold *holds_add(struct gateway *gateway, const char *key) {
 }
 
 char *hold_id(const struct hold *hold, char text[HOLD_ID_SIZE]) {
-    snprintf(text, HOLD_ID_SIZE, "%0*zx", PLACE_DIGITS, hold->place);
-    sodium_bin2hex(text + PLACE_DIGITS, HOLD_ID_SIZE - PLACE_DIGITS, hold->secret,
+    snprintf(text, HOLD_ID_SIZE, "%0*" PRIx32 "%0*zx", NUMBER_DIGITS, hold->gateway->holds.run,
+             NUMBER_DIGITS, hold->place);
+    sodium_bin2hex(text + 2 * NUMBER_DIGITS, HOLD_ID_SIZE - 2 * NUMBER_DIGITS, hold->secret,
                    sizeof(hold->secret));
     return text;
 }
 
-/* Reads an id. Returns false where the text is none. */
-static bool read_id(const char *id, size_t *place, unsigned char secret[HOLD_SECRET_SIZE]) {
-    unsigned char bytes[PLACE_DIGITS / 2];
-    size_t length;
-
-    if (strlen(id) != HOLD_ID_SIZE - 1 ||
-        sodium_hex2bin(bytes, sizeof(bytes), id, PLACE_DIGITS, NULL, &length, NULL) != 0 ||
-        length != sizeof(bytes) ||
-        sodium_hex2bin(secret, HOLD_SECRET_SIZE, id + PLACE_DIGITS, 2 * HOLD_SECRET_SIZE, NULL,
-                       &length, NULL) != 0 ||
-        length != HOLD_SECRET_SIZE) {
-        return false;
-    }
-    *place = 0;
-    for (size_t i = 0; i < sizeof(bytes); i++) {
-        *place = *place << 8 | bytes[i];
-    }
-    return true;
+static uint32_t read_number(const unsigned char *bytes) {
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-struct hold *holds_find(struct holds *holds, const char *id, const char *key) {
-    unsigned char secret[HOLD_SECRET_SIZE];
+struct hold *holds_find(struct holds *holds, const char *id, const char *key, bool *is_foreign) {
+    unsigned char bytes[(HOLD_ID_SIZE - 1) / 2];
+    size_t length;
     size_t place;
     struct hold *hold;
 
-    if (!read_id(id, &place, secret) || place >= holds->limit ||
-        (hold = holds->places[place]) == NULL || !hold->is_held ||
-        sodium_memcmp(secret, hold->secret, sizeof(secret)) != 0 || strcmp(hold->key, key) != 0) {
+    *is_foreign = false;
+    if (sodium_hex2bin(bytes, sizeof(bytes), id, strlen(id), NULL, &length, NULL) != 0 ||
+        length != sizeof(bytes)) {
+        return NULL;
+    }
+    if (read_number(bytes) != holds->run) {
+        *is_foreign = true;
+        return NULL;
+    }
+    place = read_number(bytes + NUMBER_DIGITS / 2);
+    if (place >= holds->limit || (hold = holds->places[place]) == NULL || !hold->is_held ||
+        sodium_memcmp(bytes + NUMBER_DIGITS, hold->secret, sizeof(hold->secret)) != 0 ||
+        strcmp(hold->key, key) != 0) {
         return NULL;
     }
     return hold;

@@ -12,8 +12,8 @@ struct connection;
 
 /* Bytes of an owner's name, with its NUL, as the library bounds it. */
 #define OWNER_SIZE 65
-/* Hexadecimal digits of an id, with a NUL: the place of the hold, and 128 random bits. */
-#define HOLD_ID_SIZE 41
+/* Hexadecimal digits of an id, with a NUL: the gateway's run, the hold's place, 128 random bits. */
+#define HOLD_ID_SIZE 49
 #define HOLD_SECRET_SIZE 16
 
 struct hold {
@@ -36,6 +36,7 @@ struct holds {
     size_t *empty;
     size_t limit;
     size_t count;
+    uint32_t run; /* random number of this run of the gateway */
 };
 
 /* Returns whether there was memory. */
@@ -53,8 +54,11 @@ struct hold *holds_add(struct gateway *gateway, const char *key);
 /* Writes the id. Returns `text`. */
 char *hold_id(const struct hold *hold, char text[HOLD_ID_SIZE]);
 
-/* Returns the hold of that id and key, whose lock is acquired, or NULL. */
-struct hold *holds_find(struct holds *holds, const char *id, const char *key);
+/*
+ * Returns the hold of that id and key, whose lock is acquired; or NULL. Then *is_foreign tells
+ * whether the id is of another gateway, or of another run of this one.
+ */
+struct hold *holds_find(struct holds *holds, const char *id, const char *key, bool *is_foreign);
 
 /*
  * Frees the hold, whose lock has ended or is not the gateway's any more. A closing gateway goes on

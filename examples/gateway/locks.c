@@ -59,10 +59,15 @@ static struct connection *end_errand(struct errand *errand) {
 static struct hold *find(const struct exchange *exchange) {
     char key[3 * GATEWAY_KEY_MAX + 1];
     struct hold *hold;
+    bool is_foreign;
 
     escape_encode(exchange->key, exchange->key_length, key);
-    hold = holds_find(&exchange->gateway->holds, exchange->id, key);
-    if (hold == NULL) {
+    hold = holds_find(&exchange->gateway->holds, exchange->id, key, &is_foreign);
+    if (is_foreign) { /* it may be held still, and its holder has the time that it was told */
+        answer_problem(exchange->connection, PROBLEM_UNKNOWN_LOCK, "path:id",
+                       "The lock was acquired at another gateway, or before this one was started "
+                       "again: if it was held then, it is until its time is over.");
+    } else if (hold == NULL) {
         answer_problem(
             exchange->connection, PROBLEM_NO_SUCH_LOCK, "path:id",
             "There is no lock of this key with this id: it was released, or lost, or its "

@@ -1,11 +1,11 @@
 /*
  * `redlock-gateway`: locks over HTTP. See gateway.h for its life, and README.md for its use.
  *
- * SIGTERM and SIGINT close it: requests that wait are answered, and no lock is given out or renewed
- * any more. Locks go on, for their holders have been promised their time, and cannot be told: they
- * may be released, or end with their time. When none is left the client is closed, and the gateway
- * ends. A client that is closed would release its locks; so a gateway that has no time for all that
- * just exits, and leaves them to their TTL. A second signal does not wait for anything.
+ * SIGTERM and SIGINT close it: requests that wait are answered, and no lock is given out any more.
+ * Locks go on, for their holders are at work, and cannot be told: they may be renewed and released,
+ * or end with their time. When none is left, or the time of --drain is over, the gateway ends. A
+ * client that is closed would release its locks; so a gateway that ends before them just exits, and
+ * leaves them to their TTL. A second signal does not wait for anything.
  */
 #include "answer.h"
 #include "gateway.h"

@@ -16,6 +16,7 @@
     XX(FORBIDDEN_ORIGIN, "forbidden-origin", 403, "Pages of other sites may not ask")              \
     XX(NOT_FOUND, "not-found", 404, "There is no such path")                                       \
     XX(NO_SUCH_LOCK, "no-such-lock", 404, "The lock is not held, or no longer")                    \
+    XX(UNKNOWN_LOCK, "unknown-lock", 404, "The lock is another gateway's, or an earlier run's")    \
     XX(BAD_METHOD, "bad-method", 405, "The path does not have this method")                        \
     XX(HELD, "held", 409, "Others hold the key")                                                   \
     XX(LOST, "lost", 409, "The lock was lost")                                                     \

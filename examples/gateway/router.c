@@ -19,12 +19,13 @@
 /* The paths, apart from those of files. */
 enum place {
     PLACE_NONE,
-    PLACE_KEY,    /* /v1/locks/{key} */
-    PLACE_LOCK,   /* /v1/locks/{key}/{id} */
-    PLACE_RENEW,  /* /v1/locks/{key}/{id}/renew */
-    PLACE_STATUS, /* /v1/status */
-    PLACE_EVENTS, /* /v1/events */
-    PLACE_METRICS /* /metrics */
+    PLACE_KEY,     /* /v1/locks/{key} */
+    PLACE_LOCK,    /* /v1/locks/{key}/{id} */
+    PLACE_RENEW,   /* /v1/locks/{key}/{id}/renew */
+    PLACE_STATUS,  /* /v1/status */
+    PLACE_EVENTS,  /* /v1/events */
+    PLACE_METRICS, /* /metrics */
+    PLACE_HEALTH   /* /healthz */
 };
 
 struct way {
@@ -42,6 +43,7 @@ static const struct way ways[] = {
     {PLACE_STATUS, EVHTTP_REQ_GET, ROUTE_STATUS, status_serve},
     {PLACE_EVENTS, EVHTTP_REQ_GET, ROUTE_EVENTS, events_serve},
     {PLACE_METRICS, EVHTTP_REQ_GET, ROUTE_METRICS, metrics_serve},
+    {PLACE_HEALTH, EVHTTP_REQ_GET, ROUTE_HEALTH, health_serve},
 };
 
 /* The parts of a path behind LOCKS: a key, perhaps an id, perhaps a word. */
@@ -92,6 +94,9 @@ static enum place place_of(const char *path, struct parts *parts) {
     if (strcmp(path, "/v1/events") == 0) {
         return PLACE_EVENTS;
     }
+    if (strcmp(path, "/healthz") == 0) {
+        return PLACE_HEALTH;
+    }
     return strcmp(path, "/metrics") == 0 ? PLACE_METRICS : PLACE_NONE;
 }
 
@@ -109,14 +114,14 @@ static void refuse_method(const struct exchange *exchange, enum place place) {
 
             snprintf(allowed + length, sizeof(allowed) - length, "%s%s", length > 0 ? ", " : "",
                      ways[i].method == EVHTTP_REQ_POST  ? "POST"
-                     : ways[i].method == EVHTTP_REQ_GET ? "GET"
+                     : ways[i].method == EVHTTP_REQ_GET ? "GET, HEAD"
                                                         : "DELETE");
         }
     }
     evhttp_add_header(evhttp_request_get_output_headers(exchange->connection->request), "Allow",
-                      allowed[0] == '\0' ? "GET" : allowed);
+                      allowed[0] == '\0' ? "GET, HEAD" : allowed);
     answer_problem(exchange->connection, PROBLEM_BAD_METHOD, NULL, "The path has %s.",
-                   allowed[0] == '\0' ? "GET" : allowed);
+                   allowed[0] == '\0' ? "GET, HEAD" : allowed);
 }
 
 static bool read_key(struct exchange *exchange, const struct parts *parts) {
@@ -137,10 +142,16 @@ static bool read_key(struct exchange *exchange, const struct parts *parts) {
     return problem == NULL;
 }
 
-/* Returns whether a closing gateway serves it still: what only tells, or ends a lock. */
+/* Returns whether a closing gateway serves it still: all but new locks, pages, and its health. */
 static bool is_served_to_the_end(const struct way *way) {
-    return way->method == EVHTTP_REQ_DELETE ||
-           (way->method == EVHTTP_REQ_GET && way->place != PLACE_EVENTS);
+    return way->route != ROUTE_ACQUIRE && way->route != ROUTE_EVENTS && way->route != ROUTE_HEALTH;
+}
+
+/* Returns the method that serves the request: HEAD is GET, and answer.c leaves the body out. */
+static enum evhttp_cmd_type method_of(const struct exchange *exchange) {
+    enum evhttp_cmd_type method = evhttp_request_get_command(exchange->connection->request);
+
+    return method == EVHTTP_REQ_HEAD ? EVHTTP_REQ_GET : method;
 }
 
 static const struct way *find_way(enum place place, enum evhttp_cmd_type method) {
@@ -154,7 +165,7 @@ static const struct way *find_way(enum place place, enum evhttp_cmd_type method)
 
 static void serve_place(struct exchange *exchange, enum place place, const struct parts *parts) {
     struct connection *connection = exchange->connection;
-    const struct way *way = find_way(place, evhttp_request_get_command(connection->request));
+    const struct way *way = find_way(place, method_of(exchange));
     char id[HOLD_ID_SIZE];
 
     if (way == NULL) {
@@ -184,10 +195,10 @@ static void serve_path(struct exchange *exchange, const char *path) {
     enum place place = place_of(path, &parts);
 
     connection->route = file != NULL ? ROUTE_FILES : ROUTE_NONE;
-    if (!access_is_granted(exchange, file != NULL)) {
+    if (!access_is_granted(exchange, file != NULL || place == PLACE_HEALTH)) {
         return;
     }
-    if (file != NULL && evhttp_request_get_command(connection->request) == EVHTTP_REQ_GET) {
+    if (file != NULL && method_of(exchange) == EVHTTP_REQ_GET) {
         files_serve(exchange, file);
     } else if (file == NULL && place == PLACE_NONE) {
         answer_problem(connection, PROBLEM_NOT_FOUND, "path",

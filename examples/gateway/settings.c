@@ -33,7 +33,7 @@ static const char help[] =
     "      --node-timeout 250ms time that a master has to answer\n"
     "      --max-wait 10m       longest wait that a request may ask for\n"
     "      --idle 30s           time that a client has for a request, or an answer\n"
-    "      --drain TIME         time for which a signal lets locks be released; --max-ttl\n"
+    "      --drain TIME         time after a signal for renewals and releases; --max-ttl\n"
     "      --max-locks 10000    locks held at once\n"
     "      --max-waiters 500    requests for locks under way at once\n"
     "      --max-connections 1024\n"
@@ -245,7 +245,7 @@ void settings_read(struct settings *settings, int argc, char **argv) {
     }
     nodes_default(&settings->nodes);
     if (settings->drain_ms == UNSET) {
-        settings->drain_ms = settings->nodes.max_ttl_ms; /* all locks have ended by then */
+        settings->drain_ms = settings->nodes.max_ttl_ms;
     }
     settings->is_loopback = is_loopback(settings->address);
     check(settings);

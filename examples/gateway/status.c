@@ -91,3 +91,24 @@ void status_serve(const struct exchange *exchange) {
         answer_json(exchange->connection, 200, status_json(exchange->gateway));
     }
 }
+
+void health_serve(const struct exchange *exchange) {
+    const struct gateway *gateway = exchange->gateway;
+    size_t quorum = nodes_quorum(&gateway->settings->nodes);
+    redlock_node_info infos[REDLOCK_MAX_NODES];
+    size_t count = redlock_client_nodes(gateway->client, infos, REDLOCK_MAX_NODES);
+    size_t granting = 0;
+
+    if (!fields_none(exchange)) {
+        return;
+    }
+    for (size_t i = 0; i < count && i < REDLOCK_MAX_NODES; i++) {
+        granting += infos[i].connected && infos[i].trusted;
+    }
+    if (granting < quorum) { /* no names of masters: whoever asks has shown no token */
+        answer_problem(exchange->connection, PROBLEM_NO_QUORUM, NULL,
+                       "%zu of %zu masters grant locks, %zu are needed.", granting, count, quorum);
+    } else {
+        answer_json(exchange->connection, 200, json_pack("{s:s}", "status", "ok"));
+    }
+}

@@ -15,4 +15,7 @@ json_t *status_json(struct gateway *gateway);
 
 void status_serve(const struct exchange *exchange);
 
+/* Answers whether a quorum of masters grants locks; who asks needs no token. */
+void health_serve(const struct exchange *exchange);
+
 #endif

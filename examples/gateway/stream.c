@@ -114,6 +114,10 @@ void events_serve(const struct exchange *exchange) {
     if (!fields_none(exchange)) {
         return;
     }
+    if (evhttp_request_get_command(connection->request) == EVHTTP_REQ_HEAD) {
+        answer_bytes(connection, "text/event-stream", NULL);
+        return;
+    }
     if (streams->count == STREAMS_MAX) {
         answer_problem(connection, PROBLEM_FULL, NULL, "%d pages are open.", STREAMS_MAX);
         return;

@@ -123,11 +123,12 @@ def what_is_not_there_is_told():
     gone = gateway.acquire("gone")
     gateway.release(gone)
     for key, lock_id in (
+        ("k", lock["id"][:8] + "0" * 40),
         ("k", "0" * 40),
         ("k", "x"),
         ("k", lock["id"][:-1] + ("0" if lock["id"][-1] != "0" else "1")),
         ("k", lock["id"] + "0"),
-        ("k", "ffffffff" + lock["id"][8:]),
+        ("k", lock["id"][:8] + "ffffffff" + lock["id"][16:]),
         ("other", lock["id"]),
         ("gone", gone["id"]),
     ):
@@ -136,15 +137,70 @@ def what_is_not_there_is_told():
     for path in ("/v1", "/v1/locks", "/x", "/v1/locks/k/i/x", "/v1/locks/k/i/renew/x"):
         refused(gateway, "GET", path, None, 404, "not-found")
     for method, path, allowed in (
-        ("PUT", "/v1/locks/k", "POST, GET"),
+        ("PUT", "/v1/locks/k", "POST, GET, HEAD"),
         ("GET", "/v1/locks/k/i", "DELETE"),
+        ("HEAD", "/v1/locks/k/i", "DELETE"),
         ("GET", "/v1/locks/k/i/renew", "POST"),
-        ("POST", "/v1/status", "GET"),
-        ("POST", "/", "GET"),
-        ("OPTIONS", "/metrics", "GET"),
+        ("POST", "/v1/status", "GET, HEAD"),
+        ("POST", "/", "GET, HEAD"),
+        ("OPTIONS", "/metrics", "GET, HEAD"),
     ):
         answer = ask(gateway, method, path)
-        assert answer.is_problem(405, "bad-method") and answer.headers["Allow"] == allowed, answer
+        assert answer.status == 405 and answer.headers["Allow"] == allowed, answer
+        assert method == "HEAD" or answer.is_problem(405, "bad-method"), answer
+    gateway.stop()
+
+
+def head_is_get_without_a_body():
+    """On one connection: a body would be taken for the next answer."""
+    gateway = Gateway(Masters())
+    connection = gateway.connect()
+    for path, method, _ in description.operations():
+        if method == "get":
+            path = path.replace("{key}", "k")
+            head = gateway.ask("HEAD", path, connection=connection)
+            assert head.status == 200 and head.text == "", (path, head)
+            description.check_answer("HEAD", path, head)
+            if path == "/v1/events":
+                assert "Content-Length" not in head.headers, path
+                continue
+            get = ask(gateway, "GET", path)
+            assert head.headers["Content-Type"] == get.headers["Content-Type"], path
+            if path not in ("/v1/status", "/v1/locks/k", "/metrics"):
+                assert int(head.headers["Content-Length"]) == len(get.text.encode()), path
+    connection.close()
+    assert gateway.metric("gateway_streams") == 0
+    gateway.stop()
+
+
+def its_health_is_that_of_a_quorum():
+    masters = Masters()
+    with token_file("0123456789abcdef") as tokens:
+        gateway = Gateway(masters, "--token-file", tokens.name)
+    assert ask(gateway, "GET", "/healthz").json == {"status": "ok"}
+    masters.order("kill", 0)
+    masters.order("kill", 1)
+    until(lambda: gateway.ask("GET", "/healthz").status == 503, "it grants no locks")
+    problem = refused(gateway, "GET", "/healthz", None, 503, "no-quorum")
+    assert problem["detail"] == "1 of 3 masters grant locks, 2 are needed.", problem
+    assert gateway.ask("HEAD", "/healthz").status == 503
+    masters.order("restart", 0)
+    until(lambda: ask(gateway, "GET", "/healthz").status == 200, "it grants locks again")
+    gateway.process.terminate()
+    gateway.wait()
+
+
+def a_lock_of_another_gateway_is_not_called_ended():
+    masters = Masters()
+    before = Gateway(masters)
+    lock = before.acquire("k")
+    before.stop()
+    assert masters.has("k") >= 2
+    gateway = Gateway(masters)
+    path = f"/v1/locks/k/{lock['id']}"
+    refused(gateway, "POST", path + "/renew", None, 404, "unknown-lock")
+    refused(gateway, "DELETE", path, None, 404, "unknown-lock")
+    assert ask(gateway, "GET", "/v1/locks/k").json["held"]
     gateway.stop()
 
 
@@ -201,7 +257,7 @@ def each_status_of_each_path_has_been_seen():
     """Asks for the rest: tokens, hosts, too many pages; then counts all that has been seen."""
     masters = Masters()
     paths = [(path, method) for path, method, _ in description.operations()]
-    fill = lambda path: path.replace("{key}", "k").replace("{id}", "0" * 40)
+    fill = lambda path: path.replace("{key}", "k").replace("{id}", "0" * 48)
     gateway = Gateway(masters)
     for path, method in paths:
         refused(gateway, method.upper(), fill(path), None, 403, "forbidden-host", {"Host": "evil"})
@@ -240,6 +296,9 @@ if __name__ == "__main__":
         readers_share_a_key,
         what_makes_no_sense_is_named,
         what_is_not_there_is_told,
+        head_is_get_without_a_body,
+        its_health_is_that_of_a_quorum,
+        a_lock_of_another_gateway_is_not_called_ended,
         a_lock_that_masters_lost_is_lost,
         a_second_renewal_at_once_is_refused,
         without_a_quorum_nothing_is_decided,

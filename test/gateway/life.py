@@ -1,5 +1,6 @@
 """Locks that last for their TTL, tokens and addresses, and the end of a gateway."""
 
+import http.client
 import os
 import subprocess
 import threading
@@ -68,9 +69,10 @@ def a_lock_goes_on_while_its_gateway_closes():
     first.process.terminate()
     waiting[0].join()
     assert answers["first"].is_problem(503, "closing"), answers
-    for path in ("/v1/locks/other", f"/v1/locks/k/{lock['id']}/renew"):
-        assert first.ask("POST", path).is_problem(503, "closing"), path
-    assert first.ask("GET", "/v1/events").is_problem(503, "closing")
+    assert first.ask("POST", "/v1/locks/other").is_problem(503, "closing")
+    assert first.ask("POST", f"/v1/locks/k/{lock['id']}/renew").status == 200
+    for path in ("/v1/events", "/healthz"):
+        assert first.ask("GET", path).is_problem(503, "closing"), path
     assert first.status()["held"] == 1 and first.ask("GET", "/v1/locks/k").json["held"]
     assert masters.has("k") >= 3 and second.status()["waiting"] == 1
     first.release(lock)
@@ -95,6 +97,24 @@ def nobody_has_a_lock_of_a_closing_gateway_before_its_time():
         first.wait()
         second.release(answer.json)
         second.stop()
+
+
+def renewals_do_not_hold_a_gateway_that_closes():
+    """A holder that never ends keeps its lock, and the gateway no longer than for --drain."""
+    masters = Masters()
+    gateway = Gateway(masters, "--drain", "4s")
+    path = f"/v1/locks/k/{gateway.acquire('k')['id']}/renew"
+    gateway.process.terminate()
+    connection, renewed = gateway.connect(), 0
+    try:
+        while gateway.ask("POST", path, connection=connection).status == 200:
+            renewed += 1
+    except (OSError, http.client.HTTPException):
+        pass
+    connection.close()
+    gateway.wait()
+    assert renewed > 0 and "locks left to their TTL: 1" in gateway.said(), gateway.said()
+    assert masters.has("k") >= 2
 
 
 def a_gateway_without_time_leaves_its_locks():
@@ -229,6 +249,7 @@ if __name__ == "__main__":
         a_renewal_counts_from_its_call,
         a_lock_goes_on_while_its_gateway_closes,
         nobody_has_a_lock_of_a_closing_gateway_before_its_time,
+        renewals_do_not_hold_a_gateway_that_closes,
         a_gateway_without_time_leaves_its_locks,
         an_end_closes_pages_and_slow_clients,
         an_end_without_masters_says_what_is_left,

@@ -65,7 +65,7 @@ def odd_requests_are_refused():
         status = status_of(exchange(gateway, text, half_closes=b"k HTTP" not in text))
         assert status in statuses, (text, status)
     head = exchange(gateway, b"HEAD /v1/status HTTP/1.1\r\n" + HEAD + b"\r\n")
-    assert status_of(head) == 405 and head.endswith(b"\r\n\r\n"), head
+    assert status_of(head) == 200 and head.endswith(b"\r\n\r\n"), head
     is_served(gateway)
     assert gateway.metric("gateway_locks") == 0
     gateway.stop()
@@ -100,9 +100,9 @@ def what_ends_in_doubt_is_refused_and_ends_its_connection():
     connect = b"CONNECT localhost:80 HTTP/1.1\r\n" + HEAD
     for more in (b"", b"Content-Length : " + length, b"Transfer-Encoding: chunked\r\n\r\n0\r\n"):
         assert exchange(gateway, connect + more + b"\r\n" + hidden, half_closes=False) == b"", more
-    for method in (b"HEAD", b"FOO"):
+    for method, status in ((b"HEAD", 200), (b"FOO", 405)):
         text = method + b" /v1/locks/k HTTP/1.1\r\n" + HEAD + b"Content-Length: 0\r\n\r\n"
-        assert status_of(exchange(gateway, text)) == 405, text
+        assert status_of(exchange(gateway, text)) == status, text
     is_served(gateway)
     assert gateway.metric("gateway_locks") == 0
     gateway.stop()

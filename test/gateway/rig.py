@@ -109,7 +109,7 @@ class Answer:
         self.headers = response.headers
         self.type = (response.getheader("Content-Type") or "").split(";")[0]
         self.text = response.read().decode("utf-8", "surrogateescape")
-        self.json = json.loads(self.text) if self.type.endswith("json") else None
+        self.json = json.loads(self.text) if self.text and self.type.endswith("json") else None
 
     def is_problem(self, status, code):
         return self.status == status and self.json is not None and self.json.get("code") == code

@@ -36,7 +36,7 @@ class Client:
                 request("GET", f"/v1/locks/{key}"),
                 request("GET", "/v1/events"),
                 request("GET", "/v1/status"),
-                request("DELETE", f"/v1/locks/{key}/{'0' * 40}"),
+                request("DELETE", f"/v1/locks/{key}/{'0' * 48}"),
                 b"\0",
             )
         )
