@@ -59,6 +59,25 @@ function setRows(id, rows, columns) {
     });
 }
 
+/*
+ * Shows a key in its script. "%" stays as it stands in a path, and so does what cannot be read or
+ * is not seen: no two keys look the same.
+ */
+function legible(key) {
+    return key.replace(/(?:%[0-9A-F]{2})+/g, (bytes) => {
+        try {
+            return decodeURIComponent(bytes).replace(/(?! )[%\p{C}\p{Z}]/gu, encodeURIComponent);
+        } catch {
+            return bytes; // no UTF-8
+        }
+    });
+}
+
+/* Tells how many rows of a table the gateway has left out. */
+function showCut(id, shown, count) {
+    setText(element(id), shown < count ? `${shown} of ${count} are shown.` : "");
+}
+
 function stateOf(node) {
     if (!node.connected) {
         return ["down", "bad", node.reason];
@@ -128,7 +147,7 @@ function show(status) {
     setRows(
         "locks",
         status.locks.map((lock) => [
-            [lock.key, ""],
+            [legible(lock.key), "key"],
             [lock.owner, ""],
             [lock.mode, ""],
             [lock.fence === null ? "" : String(lock.fence), "number"],
@@ -136,18 +155,31 @@ function show(status) {
         ]),
         5
     );
+    showCut("locks-shown", status.locks.length, status.held);
     setRows(
         "waiters",
         status.waiters.map((waiter) => [
-            [waiter.key, ""],
+            [legible(waiter.key), "key"],
             [waiter.owner, ""],
             [waiter.mode, ""],
             [milliseconds(waiter.waited_ms), "number"],
         ]),
         4
     );
+    showCut("waiters-shown", status.waiters.length, status.waiting);
     element("main").hidden = false;
+    element("main").className = "";
     setText(element("state"), "live", "good");
+}
+
+/* Has the page look like what it is: the last state that is known. */
+function showStale(problem) {
+    const quorum = element("quorum");
+    if (element("main").className !== "stale") {
+        element("main").className = "stale";
+        setText(quorum, `Last known: ${quorum.textContent}`, quorum.className);
+    }
+    setText(element("state"), `${problem} Trying again …`, "bad");
 }
 
 /* Reads the events of one connection until its end, or a silence. */
@@ -196,7 +228,7 @@ async function connect() {
     } catch {
         // told below
     }
-    setText(element("state"), `${problem} Trying again …`, "bad");
+    showStale(problem);
     setTimeout(connect, RETRY_MS);
 }
 

@@ -4,8 +4,10 @@ With a file's name in REDLOCK_TEST_SCREENSHOT a screenshot is left there: the on
 """
 
 import os
+import signal
 
 import driver
+from raw import post
 from rig import Gateway, Masters, run, skip, token_file, until
 
 COLOURS = ("text", "faint", "good", "warn", "bad", "focus")
@@ -72,9 +74,79 @@ def texts_are_texts():
     gateway.acquire("%3Cimg%20src=x%20onerror=alert(1)%3E", owner="<b>&amp;")
     browser.until_text("#held", "1")
     row = browser.text("#locks")
-    assert "%3Cimg" in row and "<b>&amp;" in row, row
+    assert "<img src=x onerror=alert(1)>" in row and "<b>&amp;" in row, row
     assert browser.evaluate("return document.querySelectorAll('main img, main b').length") == 0
     assert browser.complaints() == []
+
+
+def keys_are_shown_in_their_script():
+    """What cannot be read, or is not seen, stands there as in a path, and so does each "%"."""
+    _, gateway, browser = show(count=1)
+    keys = {
+        "%E9%8D%B5%20%D0%BA%D0%BB%D1%8E%D1%87": "\u9375 \u043a\u043b\u044e\u0447",
+        "%D9%85%D9%81%D8%AA%D8%A7%D8%AD": "\u0645\u0641\u062a\u0627\u062d",
+        "a%2Fb": "a/b",
+        "a%252Fb": "a%252Fb",
+        "a%FFb": "a%FFb",
+        "a%00b": "a%00b",
+        "a%E2%80%AEb": "a%E2%80%AEb",
+        "a%C2%A0b": "a%C2%A0b",
+    }
+    for key in keys:
+        gateway.acquire(key)
+    browser.until_text("#held", str(len(keys)))
+    for text in keys.values():
+        browser.until_text("#locks", text)
+    assert browser.evaluate("return document.querySelectorAll('#locks tr').length") == len(keys)
+
+
+def rows_that_are_left_out_are_told():
+    _, gateway, browser = show(count=1)
+    for number in range(50):
+        gateway.acquire(f"k{number}")
+    browser.until_text("#held", "50")
+    assert browser.text("#locks-shown") == ""
+    for number in range(50, 55):
+        gateway.acquire(f"k{number}")
+    waiting = [gateway.dial(post("k0", '{"wait_ms": 600000}')) for _ in range(53)]
+    browser.until_text("#locks-shown", "50 of 55 are shown.")
+    browser.until_text("#waiters-shown", "50 of 53 are shown.")
+    for client in waiting:
+        client.close()
+    until(lambda: browser.text("#waiters-shown") == "", "none is left out")
+
+
+BROKEN_WORDS = r"""
+    const broken = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node; (node = walker.nextNode()); ) {
+        for (const word of node.data.matchAll(/[\p{L}\p{N}:._]+/gu)) {
+            const range = document.createRange();
+            range.setStart(node, word.index);
+            range.setEnd(node, word.index + word[0].length);
+            if (new Set([...range.getClientRects()].map((it) => it.top)).size > 1) {
+                broken.push(word[0]);
+            }
+        }
+    }
+    return broken;
+"""
+
+
+def no_word_breaks_on_a_phone():
+    masters, gateway, browser = show()
+    gateway.acquire("orders:42", owner="worker-1", fenced=True)
+    gateway.acquire("reports:monthly:2026", owner="cron.reports", mode="writer")
+    waiting = gateway.dial(post("orders:42", '{"wait_ms": 600000, "owner": "worker-2"}'))
+    masters.order("kill", 1)
+    browser.until_text("#quorum", "4 of 5 grant locks")
+    browser.until_text("#waiters", "worker-2")
+    for width in (360, 320):
+        browser.resize(width, 800)
+        assert browser.evaluate(BROKEN_WORDS) == [], width
+        page = browser.evaluate("return document.documentElement.scrollWidth")
+        assert page <= width, f"the page is {page} wide"
+    waiting.close()
 
 
 def it_is_readable_on_a_phone_in_the_dark_and_at_rest():
@@ -114,6 +186,16 @@ def a_screen_reader_finds_its_way():
         for (const it of all("[aria-labelledby]")) {
             note(!document.getElementById(it.getAttribute("aria-labelledby")), "no label");
         }
+        const regions = all("section, form, [role=region]").filter(
+            (it) => it.tagName !== "SECTION" || it.matches("[aria-label], [aria-labelledby]")
+        );
+        const names = regions.map(
+            (it) =>
+                it.ariaLabel ??
+                document.getElementById(it.getAttribute("aria-labelledby"))?.textContent
+        );
+        note(names.some((it) => !it), "a landmark without a label");
+        note(new Set(names).size !== names.length, `landmarks of one label: ${names}`);
         note(all("input").some((it) => it.labels.length !== 1), "a field without a label");
         note(all("tbody tr").some((it) => it.cells[0].tagName !== "TH"), "a row without a head");
         return faults;
@@ -142,6 +224,33 @@ def a_gateway_that_ends_is_told():
     until(
         lambda: "does not answer" in browser.text("#state"), "the page says what is the matter"
     )
+    assert browser.text("#quorum") == "Last known: 1 of 1 grant locks; 1 are needed."
+    assert shows_no_health(browser)
+
+
+def shows_no_health(browser):
+    return browser.evaluate(
+        """
+        const good = [...document.querySelectorAll("main .good")].map(
+            (it) => getComputedStyle(it).color
+        );
+        const faint = getComputedStyle(document.querySelector("dt")).color;
+        return good.length > 0 && good.every((it) => it === faint);
+        """
+    )
+
+
+def a_gateway_that_hangs_is_told():
+    _, gateway, browser = show(count=1)
+    browser.until_text("#state", "live")
+    assert not shows_no_health(browser)
+    gateway.process.send_signal(signal.SIGSTOP)
+    browser.until_text("#quorum", "Last known: 1 of 1 grant locks")
+    assert "does not answer" in browser.text("#state") and shows_no_health(browser)
+    gateway.process.send_signal(signal.SIGCONT)
+    browser.until_text("#state", "live")
+    assert browser.text("#quorum") == "1 of 1 grant locks; 1 are needed."
+    assert not shows_no_health(browser)
 
 
 if __name__ == "__main__":
@@ -150,8 +259,12 @@ if __name__ == "__main__":
     run(
         masters_go_down_and_come_back,
         texts_are_texts,
+        keys_are_shown_in_their_script,
+        rows_that_are_left_out_are_told,
+        no_word_breaks_on_a_phone,
         it_is_readable_on_a_phone_in_the_dark_and_at_rest,
         a_screen_reader_finds_its_way,
         a_token_is_asked_for,
         a_gateway_that_ends_is_told,
+        a_gateway_that_hangs_is_told,
     )
