@@ -90,14 +90,20 @@ static void check_clock(struct checkup *checkup, struct findings *findings, redi
 
 static void check_version(struct checkup *checkup, struct findings *findings,
                           const redisReply *info) {
-    if (!direct_info(info, "redis_version", checkup->version, sizeof(checkup->version))) {
+    char *version = checkup->version;
+    size_t size = sizeof(checkup->version);
+    /* The redis_version of Valkey is that of the Redis to which it is compatible. */
+    bool is_valkey = direct_info(info, "valkey_version", version, size);
+
+    if (!is_valkey && !direct_info(info, "redis_version", version, size)) {
         return;
     }
-    if (atoi(checkup->version) < OLDEST_VERSION) {
+    if (atoi(version) < OLDEST_VERSION) {
         findings_add(findings, FINDING_WARNING, "old version", "version %s: 7 or later is tested",
-                     checkup->version);
+                     version);
     } else {
-        findings_add(findings, FINDING_GOOD, "version", "version %s", checkup->version);
+        findings_add(findings, FINDING_GOOD, "version", "version %s%s", version,
+                     is_valkey ? " of Valkey" : "");
     }
 }
 

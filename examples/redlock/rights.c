@@ -63,6 +63,10 @@ static void tell_error(struct findings *findings, const struct right *right, con
         {"LOADING ", "loading", "wait until it has read its data"},
         {"MOVED ", "cluster", "name servers that are no cluster"},
         {"CLUSTERDOWN ", "cluster", "name servers that are no cluster"},
+        {"ERR Could not find scripting engine", "no Lua",
+         "it runs no Lua scripts, which locks need: load its Lua module, or build it with Lua"},
+        {"ERR This instance has Lua scripting", "no Lua",
+         "it runs no Lua scripts, which locks need: start it with Lua (--lua)"},
     };
 
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {

@@ -221,7 +221,7 @@ static const struct ill ills[] = {
 };
 
 #define ILL_COUNT (sizeof(ills) / sizeof(ills[0]))
-#define OTHERS 10
+#define OTHERS 12
 
 /* Writes the list of nodes. */
 static void list_nodes(const struct rig *rig, const struct ill *ill, char list[LIST_SIZE]) {
@@ -447,6 +447,48 @@ static void errors_are_fit_for_terminals(void **state) {
     free(output);
 }
 
+/* Has the doctor look at a server of another kind. */
+static void look_at(struct rig *rig, const struct oddity_answer *answers) {
+    struct oddity oddity = oddity_start_with(answers);
+    char uri[64];
+
+    snprintf(uri, sizeof(uri), "redis://127.0.0.1:%d", oddity.port);
+    assert_int_equal(RIG_RUN(rig, "doctor", "-n", uri), NO_QUORUM);
+    assert_int_equal(RIG_RUN(rig, "doctor", "--json", "-n", uri), NO_QUORUM);
+    oddity_end(&oddity);
+}
+
+/* Valkey names a version of Redis, too, for programs that know nothing else. */
+static void valkey_is_called_by_its_version(void **state) {
+    static const struct oddity_answer answers[] = {
+        {"INFO", "$71\r\n# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\n"
+                 "valkey_version:9.1.0\r\n"},
+        {NULL, "+PONG\r\n"}};
+    struct rig *rig = *state;
+
+    look_at(rig, answers);
+    assert_true(rig_has_said(rig, "version 9.1.0 of Valkey"));
+    assert_true(rig_has_said(rig, "\"version\":\"9.1.0\""));
+    assert_false(rig_has_said(rig, "7.2.4"));
+}
+
+static void a_server_without_lua_is_told(void **state) {
+    static const char *const refusals[][2] = {
+        {"-ERR Could not find scripting engine 'lua'\r\n", "load its Lua module"},
+        {"-ERR This instance has Lua scripting support disabled\r\n", "start it with Lua"}};
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        const struct oddity_answer answers[] = {
+            {"EVAL", refusals[i][0]}, {"EVALSHA", refusals[i][0]}, {NULL, "+PONG\r\n"}};
+
+        look_at(rig, answers);
+        assert_true(rig_has_said(rig, "\"no Lua\""));
+        assert_true(rig_has_said(rig, refusals[i][1]));
+        assert_false(rig_has_said(rig, "\"refusal\""));
+    }
+}
+
 int main(void) {
     struct CMUnitTest tests[ILL_COUNT + OTHERS] = {
         cmocka_unit_test_setup_teardown(a_twin_is_named, rig_set_up, rig_tear_down),
@@ -459,6 +501,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(an_answer_has_its_time, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(an_array_has_a_bound, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(errors_are_fit_for_terminals, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(valkey_is_called_by_its_version, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_server_without_lua_is_told, rig_set_up, rig_tear_down),
     };
 
     for (size_t i = 0; i < ILL_COUNT; i++) {

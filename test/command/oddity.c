@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -34,23 +35,44 @@ static bool drip(int socket) {
     return false;
 }
 
-/* Answers each command in what has come, by its '*'. Returns whether the client is still there. */
-static bool serve(int socket, const char *answer) {
-    char bytes[4096];
-    ssize_t length = read(socket, bytes, sizeof(bytes));
+/* Returns whether a command of RESP, "*1\r\n$4\r\nPING\r\n", begins with a word. */
+static bool is_command(const char *text, const char *word) {
+    for (int lines = 0; lines < 2 && text != NULL; lines++) {
+        text = strchr(text, '\n');
+        text = text != NULL ? text + 1 : NULL;
+    }
+    return text != NULL && strncasecmp(text, word, strlen(word)) == 0 && text[strlen(word)] == '\r';
+}
 
-    if (answer == NULL) {
+static const char *answer_to(const struct oddity_answer *answers, const char *text) {
+    while (answers->command != NULL && !is_command(text, answers->command)) {
+        answers++;
+    }
+    return answers->answer;
+}
+
+/* Answers each command in what has come, by its '*'. Returns whether the client is still there. */
+static bool serve(int socket, const struct oddity_answer *answers) {
+    char bytes[4096];
+    ssize_t length = read(socket, bytes, sizeof(bytes) - 1);
+
+    if (answers->answer == NULL) {
         return length > 0 && drip(socket);
     }
+    bytes[length > 0 ? length : 0] = '\0';
     for (ssize_t i = 0; i < length; i++) {
-        if (bytes[i] == '*' && send(socket, answer, strlen(answer), MSG_NOSIGNAL) < 0) {
-            return false;
+        if (bytes[i] == '*') {
+            const char *answer = answer_to(answers, &bytes[i]);
+
+            if (send(socket, answer, strlen(answer), MSG_NOSIGNAL) < 0) {
+                return false;
+            }
         }
     }
     return length > 0;
 }
 
-static _Noreturn void serve_all(int listener, const char *answer) {
+static _Noreturn void serve_all(int listener, const struct oddity_answer *answers) {
     struct pollfd polled[SOCKETS] = {{.fd = listener, .events = POLLIN}};
 
     for (nfds_t i = 1; i < SOCKETS; i++) {
@@ -62,7 +84,7 @@ static _Noreturn void serve_all(int listener, const char *answer) {
                 polled[i].fd = accept(listener, NULL, NULL);
                 polled[0].revents = 0;
             } else if (polled[i].fd >= 0 && polled[i].revents != 0 &&
-                       !serve(polled[i].fd, answer)) {
+                       !serve(polled[i].fd, answers)) {
                 close(polled[i].fd);
                 polled[i].fd = -1;
             }
@@ -76,6 +98,10 @@ struct oddity oddity_start_slow(void) {
 }
 
 struct oddity oddity_start(const char *answer) {
+    return oddity_start_with(&(struct oddity_answer){NULL, answer});
+}
+
+struct oddity oddity_start_with(const struct oddity_answer *answers) {
     struct oddity oddity;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(address);
@@ -94,7 +120,7 @@ struct oddity oddity_start(const char *answer) {
         if (getppid() != parent) {
             _exit(EXIT_FAILURE);
         }
-        serve_all(listener, answer);
+        serve_all(listener, answers);
     }
     close(listener);
     return oddity;

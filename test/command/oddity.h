@@ -1,4 +1,4 @@
-/* A server of another kind: gives each command the same answer, in a process of its own. */
+/* A server of another kind, in a process of its own: it has few answers. */
 #ifndef REDLOCK_TEST_COMMAND_ODDITY_H
 #define REDLOCK_TEST_COMMAND_ODDITY_H
 
@@ -9,8 +9,17 @@ struct oddity {
     int port;
 };
 
-/* Starts the server; it ends with this process at the latest. `answer` is RESP. */
+/* What it answers to a command, in RESP; by the first word of that, or NULL: to all others. */
+struct oddity_answer {
+    const char *command;
+    const char *answer;
+};
+
+/* Starts a server that gives each command the same answer; it ends with this process. */
 struct oddity oddity_start(const char *answer);
+
+/* Starts one with some answers, which end with that to all other commands. */
+struct oddity oddity_start_with(const struct oddity_answer *answers);
 
 /* Starts a server that begins to answer, and goes on with a byte now and then, without end. */
 struct oddity oddity_start_slow(void);
