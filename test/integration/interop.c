@@ -145,6 +145,58 @@ static void a_plain_clients_release_leaves_our_lock(void **state) {
     assert_int_equal(holders(f, KEY), 4);
 }
 
+/* Whether the masters know DELEX: Redis 8.4 and Valkey 9.2 do. Says so where they do not. */
+static bool knows_delex(struct fixture *f) {
+    char *answer = masters_query(f->masters, 0, "DELEX %s IFEQ %s", "none", "none");
+    bool is_known = answer != NULL && strncmp(answer, "-ERR unknown command", 20) != 0;
+
+    if (!is_known) {
+        print_message("# skipped: the server has no DELEX (Redis >= 8.4, Valkey >= 9.2)\n");
+    }
+    free(answer);
+    return is_known;
+}
+
+static long long delex(struct fixture *f, size_t index, const char *token) {
+    return masters_query_integer(f->masters, index, "DELEX %s IFEQ %s", KEY, token);
+}
+
+/* As the page about distributed locks of redis.io releases since 2026. */
+static void a_release_by_delex_leaves_our_lock(void **state) {
+    struct fixture *f = *state;
+
+    if (!knows_delex(f)) {
+        return; /* cmocka's skip() counts as a failure in TAP */
+    }
+    redlock_client *client = connect_client(f);
+    hold(f, client, KEY, TTL_MS);
+    wait_holders(f, KEY, 5);
+    assert_int_equal(delex(f, 0, "plain"), 0);
+    assert_int_equal(holders(f, KEY), 5);
+    assert_int_equal(delex(f, 0, value_at(f, 0, KEY)), 1);
+    assert_int_equal(holders(f, KEY), 4);
+}
+
+static void a_release_by_delex_lets_us_have_the_key(void **state) {
+    struct fixture *f = *state;
+
+    if (!knows_delex(f)) {
+        return;
+    }
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, TTL_MS);
+    assert_int_equal(plain_client_tries(f, 0, 5), 5);
+    request.wait_ms = REDLOCK_FOREVER;
+    struct call *call = begin_acquire(f, client, &request);
+    wait_executed(f, 0, "set", 3); /* the client tries again and again */
+    assert_int_equal(call->ended, 0);
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(delex(f, i, "plain"), 1);
+    }
+    await(f, call);
+    assert_ended(call, REDLOCK_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(a_lock_is_a_string_of_40_hex_digits_that_expires),
@@ -153,6 +205,8 @@ int main(void) {
         ON_FIVE_MASTERS(a_plain_client_is_refused_what_we_hold),
         ON_FIVE_MASTERS(we_are_refused_what_a_plain_client_holds),
         ON_FIVE_MASTERS(a_plain_clients_release_leaves_our_lock),
+        ON_FIVE_MASTERS(a_release_by_delex_leaves_our_lock),
+        ON_FIVE_MASTERS(a_release_by_delex_lets_us_have_the_key),
     };
 
     return cmocka_run_group_tests_name("interop", tests, NULL, NULL);
