@@ -151,6 +151,30 @@ def what_a_job_leaves_running_ends_before_the_lock():
     gateway.stop()
 
 
+def count_children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return len(file.read().split())
+
+
+def a_job_ends_with_a_client_that_is_killed():
+    masters = Masters()
+    gateway = Gateway(masters)
+    for client in CLIENTS:
+        script = "while :; do sleep 0.05; done | cat"
+        job = start_job(
+            client, gateway, "job", "sh", "-c", f"echo; {script}", stdout=subprocess.PIPE
+        )
+        assert os.read(job.stdout.fileno(), 1) == b"\n"
+        until(lambda: count_children(job.pid) == 2, "the job and what watches it have begun")
+        job.kill()
+        job.wait()
+        until(lambda: is_at_its_end(job.stdout), "no process of the job is left")
+        job.stdout.close()
+        job.stderr.close()
+        masters.delete("job")
+    gateway.stop()
+
+
 def a_job_without_renewals_is_ended_before_its_time_is_over():
     jobs = []
     for answer in (CUT, NONSENSE, b"", None):
@@ -252,6 +276,7 @@ if __name__ == "__main__":
         a_job_runs_under_the_lock_and_one_at_a_time,
         a_job_that_lost_its_lock_is_ended,
         what_a_job_leaves_running_ends_before_the_lock,
+        a_job_ends_with_a_client_that_is_killed,
         a_job_without_renewals_is_ended_before_its_time_is_over,
         an_answer_that_is_no_grant_is_told,
         a_token_is_shown,

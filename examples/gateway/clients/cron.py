@@ -62,12 +62,14 @@ try:
     url += "/" + fields["id"]
 except (KeyError, TypeError):
     sys.exit(say(status, fields, code=75 if status == 409 else 69))
-job = None
+job = watch = None
 try:
     if signals:
         code = 128 + signals[0]
     else:  # a session of its own: a signal reaches all of a pipeline, or of a loop
         job = subprocess.Popen(sys.argv[2:], start_new_session=True)
+        words = ["sh", "-c", 'read -r _ || kill -s KILL -- "-$0"', str(job.pid)]  # if this is killed
+        watch = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
 except OSError as problem:
     code = say(problem, code=127)
 until, next_at, kill_at = begun + validity, begun + validity / 3, None
@@ -93,6 +95,8 @@ while job and job.poll() is None:
 if job:
     code = job.returncode if job.returncode >= 0 else 128 - job.returncode
     send(signal.SIGKILL)  # what the job left running
+if watch:
+    watch.communicate(b"\n")
 status, fields = ask("DELETE")
 if status != 204:
     say("the lock was lost, or ends with its TTL:", status, fields)

@@ -31,9 +31,10 @@ setsid "$@" & job=$! # a session of its own: a signal reaches all of a pipeline,
 signal() { kill -s "$1" -- "-$job" || kill -s "$1" "$job" || :; } 2>/dev/null
 trap 'signal TERM' HUP INT TERM
 
-keep() { # renews three times in a TTL, until the lock is lost, or has 5 s left
+keep() { # renews three times in a TTL, until the lock is lost, or has 5 s left, or $$ was killed
+    trap '' HUP INT TERM
     end=$((begun + validity)) next=$((begun + validity / 3))
-    while now && [ "$now" -lt $((end - 5)) ]; do
+    while now && [ "$now" -lt $((end - 5)) ] && kill -0 $$; do
         [ "$now" -ge "$next" ] || { sleep 1 && continue; }
         next=$((now + 1)) renewed=$now
         answer=$(ask --max-time 2 -w '\n%{http_code}' -X POST "$url/renew") || answer=none
@@ -53,7 +54,7 @@ code=0 && wait $job || code=$?
 while kill -0 $job 2>/dev/null; do # a signal has ended `wait`, and not yet the job
     code=0 && wait $job || code=$?
 done
-kill $renewals 2>/dev/null || :
+kill -s KILL $renewals || :
 signal KILL # what the job left running
 ask -f --max-time 8 -o /dev/null -X DELETE "$url" || echo "cron.sh: the lock was lost, or ends with its TTL" >&2
 exit $code
