@@ -154,6 +154,7 @@ def what_is_not_there_is_told():
 def head_is_get_without_a_body():
     """On one connection: a body would be taken for the next answer."""
     gateway = Gateway(Masters())
+    until(lambda: gateway.ask("GET", "/healthz").status == 200, "it grants locks")
     connection = gateway.connect()
     for path, method, _ in description.operations():
         if method == "get":
@@ -177,7 +178,7 @@ def its_health_is_that_of_a_quorum():
     masters = Masters()
     with token_file("0123456789abcdef") as tokens:
         gateway = Gateway(masters, "--token-file", tokens.name)
-    assert ask(gateway, "GET", "/healthz").json == {"status": "ok"}
+    until(lambda: ask(gateway, "GET", "/healthz").json == {"status": "ok"}, "it grants locks")
     masters.order("kill", 0)
     masters.order("kill", 1)
     until(lambda: gateway.ask("GET", "/healthz").status == 503, "it grants no locks")

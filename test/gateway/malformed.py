@@ -101,7 +101,7 @@ def what_ends_in_doubt_is_refused_and_ends_its_connection():
     for more in (b"", b"Content-Length : " + length, b"Transfer-Encoding: chunked\r\n\r\n0\r\n"):
         assert exchange(gateway, connect + more + b"\r\n" + hidden, half_closes=False) == b"", more
     for method, status in ((b"HEAD", 200), (b"FOO", 405)):
-        text = method + b" /v1/locks/k HTTP/1.1\r\n" + HEAD + b"Content-Length: 0\r\n\r\n"
+        text = method + b" /v1/status HTTP/1.1\r\n" + HEAD + b"Content-Length: 0\r\n\r\n"
         assert status_of(exchange(gateway, text)) == status, text
     is_served(gateway)
     assert gateway.metric("gateway_locks") == 0
