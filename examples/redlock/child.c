@@ -1,6 +1,7 @@
 /*
  * The child waits on a pipe until its group has the terminal. The pipe's other end closes when the
- * parent dies, and the child ends with it; from then on PDEATHSIG ends the command.
+ * parent dies, and the child ends with it; from then on PDEATHSIG ends the command's first process,
+ * also where the group cannot be tethered (tether.h), or the process has left the group.
  */
 #include "child.h"
 

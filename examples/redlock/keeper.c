@@ -16,6 +16,7 @@
 #include "family.h"
 #include "news.h"
 #include "talk.h"
+#include "tether.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -291,6 +292,10 @@ static void start_child(struct keeper *keeper) {
         return;
     }
     family_note(keeper->child.pid);
+    if (tether_group(keeper->child.pid) != 0) {
+        tool_say("if redlock is killed, only the command's first process ends for certain: %s",
+                 strerror(errno));
+    }
     keeper->phase = PHASE_RUNNING;
     keeper->child_fails =
         event_new(keeper->base, keeper->child.failure, EV_READ, on_child_fails, keeper);

@@ -4,13 +4,15 @@
  * exit code that the keeper tells.
  *
  * The front is also the keeper's deputy: when the keeper dies, or has not ended the command in
- * time, the front kills all descendants. Both are subreapers, so none gets lost.
+ * time, the front kills all descendants. Both are subreapers, so none gets lost. When both die, or
+ * one while the other is stopped, the kernel kills the command's process group (tether.h).
  */
 #include "family.h"
 #include "job.h"
 #include "keeper.h"
 #include "news.h"
 #include "talk.h"
+#include "tether.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -225,6 +227,7 @@ static void on_talk(struct front *front) {
         if (talk.kind == TALK_STARTED) {
             front->group = talk.number;
             family_note(front->group);
+            (void)tether_group(front->group); /* the keeper tells when that fails */
             offer_terminal(front);
             talk_send(front->keeper, TALK_GO, 0);
         } else if (talk.kind == TALK_DEADLINE) {

@@ -40,6 +40,18 @@ static void start_stubborn(struct rig *rig, const char *option) {
     rig_wait_for_life(rig);
 }
 
+/* A pipeline below a shell: none of its processes is the first of the command. */
+static pid_t start_pipeline(struct rig *rig) {
+    rig_start(
+        rig, "run", "--ttl", "5s", KEY, "--", "sh", "-c",
+        "exec 9>\"$ALIVE\"; trap '' TERM HUP INT; "
+        "{ echo alive >&9; while :; do sleep 0.1; done; } | { while :; do sleep 0.1; done; }; "
+        "true",
+        NULL);
+    rig_wait_for_life(rig);
+    return rig_child_of(rig->pid);
+}
+
 static void assert_free(struct rig *rig) {
     assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "true"), 0);
 }
@@ -62,6 +74,66 @@ static void the_keeper_is_killed(void **state) {
     rig_wait_for_death(rig);
     assert_int_equal(rig_wait(rig), 76);
     assert_free(rig);
+}
+
+/* Processes that are stopped die of SIGKILL without another step of theirs. */
+static void both_are_killed(void **state) {
+    struct rig *rig = *state;
+    pid_t keeper = start_pipeline(rig);
+
+    kill(rig->pid, SIGSTOP);
+    kill(keeper, SIGSTOP);
+    kill(rig->pid, SIGKILL);
+    kill(keeper, SIGKILL);
+    rig_wait_for_death(rig);
+    assert_int_equal(rig_wait(rig), 128 + SIGKILL);
+}
+
+/* With the front as the first process of a PID namespace, daemons die with it, too. */
+static void both_are_killed_in_a_pid_namespace(void **state) {
+    struct rig *rig = *state;
+    const char *const argv[] = {
+        "unshare", "--pid", "--kill-child", "--mount-proc", REDLOCK_COMMAND, "run", "--ttl", "5s",
+        KEY,       "--",    "sh",           "-c",           STUBBORN,        NULL};
+    pid_t front;
+    pid_t keeper;
+
+    if (system("unshare --pid --kill-child --mount-proc true 2>/dev/null") != 0) {
+        skip(); /* this takes root, and a kernel or container that allows it */
+    }
+    rig_start_program(rig, argv[0], argv);
+    rig_wait_for_life(rig);
+    front = rig_child_of(rig->pid);
+    keeper = rig_child_of(front);
+    kill(front, SIGSTOP);
+    kill(keeper, SIGSTOP);
+    kill(front, SIGKILL);
+    kill(keeper, SIGKILL);
+    rig_wait_for_death(rig);
+    assert_int_not_equal(rig_wait(rig), 0);
+}
+
+static void the_front_is_killed_while_the_keeper_is_stopped(void **state) {
+    struct rig *rig = *state;
+    pid_t keeper = start_pipeline(rig);
+
+    kill(keeper, SIGSTOP);
+    kill(rig->pid, SIGKILL);
+    rig_wait_for_death(rig);
+    assert_int_equal(rig_wait(rig), 128 + SIGKILL);
+    kill(keeper, SIGCONT);
+    assert_free(rig);
+}
+
+static void the_keeper_is_killed_while_the_front_is_stopped(void **state) {
+    struct rig *rig = *state;
+    pid_t keeper = start_pipeline(rig);
+
+    kill(rig->pid, SIGSTOP);
+    kill(keeper, SIGKILL);
+    rig_wait_for_death(rig);
+    kill(rig->pid, SIGCONT);
+    assert_int_equal(rig_wait(rig), 76);
 }
 
 static void the_keeper_is_stopped(void **state) {
@@ -302,6 +374,10 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(the_front_is_killed),
         TEST(the_keeper_is_killed),
+        TEST(both_are_killed),
+        TEST(both_are_killed_in_a_pid_namespace),
+        TEST(the_front_is_killed_while_the_keeper_is_stopped),
+        TEST(the_keeper_is_killed_while_the_front_is_stopped),
         TEST(the_keeper_is_stopped),
         TEST(the_keeper_is_stopped_and_the_command_forks),
         TEST(the_front_is_stopped_for_long),

@@ -96,7 +96,7 @@ int rig_tear_down(void **state) {
 
 /* -------------------------------------------------------------------------------- the processes */
 
-void rig_start_with(struct rig *rig, const char *const *argv) {
+void rig_start_program(struct rig *rig, const char *file, const char *const *argv) {
     pid_t parent = getpid();
 
     rig->pid = fork();
@@ -108,10 +108,14 @@ void rig_start_with(struct rig *rig, const char *const *argv) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() == parent && dup2(input, STDIN_FILENO) >= 0 &&
             dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0) {
-            execv(REDLOCK_COMMAND, (char *const *)argv);
+            execvp(file, (char *const *)argv);
         }
         _exit(EXIT_FAILURE);
     }
+}
+
+void rig_start_with(struct rig *rig, const char *const *argv) {
+    rig_start_program(rig, REDLOCK_COMMAND, argv);
 }
 
 void rig_start(struct rig *rig, ...) {

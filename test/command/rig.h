@@ -39,6 +39,9 @@ void rig_start(struct rig *rig, ...) __attribute__((sentinel));
 /* Starts the command with an array of arguments, the first of which is its own name. */
 void rig_start_with(struct rig *rig, const char *const *argv);
 
+/* Starts another program in the same surroundings, such as one that starts the command. */
+void rig_start_program(struct rig *rig, const char *file, const char *const *argv);
+
 /* Waits for the end of the process. Returns its exit code, or 128 + signal. */
 int rig_wait(struct rig *rig);
 
