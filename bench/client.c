@@ -1,5 +1,7 @@
 #include "client.h"
 
+#include "naming.h"
+
 #include <string.h>
 
 /* Maximum size of a URI with its NUL: a longer one is refused. */
@@ -27,7 +29,7 @@ redlock_client *client_create(struct event_base *base, const char *const *nodes,
     options.node_count = node_count;
     options.name = "redlock-bench";
     if (redlock_client_create(base, &options, &client, &error) != REDLOCK_OK) {
-        fprintf(stderr, "redlock-bench: %s\n", error.message);
+        fprintf(stderr, "redlock-bench: %s\n", naming_by_options(error.message));
         return NULL;
     }
     return client;

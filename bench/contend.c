@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "contenders.h"
 #include "memory.h"
+#include "naming.h"
 #include "probe.h"
 #include "progress.h"
 #include "shares.h"
@@ -246,7 +247,7 @@ static int run(struct contend *contend, struct contend_result *result) {
     contend->workers = NULL;
     if (board->errors > 0) {
         fprintf(stderr, "redlock-bench: %" PRIu64 " errors; the first: %s\n", board->errors,
-                board->first_error);
+                naming_by_options(board->first_error));
     }
     if (contend->given_up || !all_ended) {
         return -1;

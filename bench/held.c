@@ -14,6 +14,7 @@
 #include "histogram.h"
 #include "load.h"
 #include "masters.h"
+#include "naming.h"
 #include "progress.h"
 #include "pulse.h"
 #include "tally.h"
@@ -284,7 +285,7 @@ static int run(struct held *held) {
     }
     if (held->first_error[0] != '\0') {
         fprintf(stderr, "redlock-bench: %" PRIu64 " errors; the first: %s\n", result->errors,
-                held->first_error);
+                naming_by_options(held->first_error));
     }
     if (held->given_up || held->phase != CLOSED) {
         return -1;

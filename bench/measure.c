@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "crew.h"
 #include "cycles.h"
+#include "naming.h"
 #include "servers.h"
 
 #include <event2/event.h>
@@ -170,7 +171,7 @@ static int run(struct measure *measure, struct measure_result *result) {
     }
     if (counts->first_error[0] != '\0') {
         fprintf(stderr, "redlock-bench: %" PRIu64 " errors; the first: %s\n", counts->errors,
-                counts->first_error);
+                naming_by_options(counts->first_error));
     }
     if (measure->given_up || measure->phase != CLOSED) {
         return -1;

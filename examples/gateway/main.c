@@ -9,6 +9,7 @@
  */
 #include "answer.h"
 #include "gateway.h"
+#include "naming.h"
 #include "router.h"
 #include "tool.h"
 
@@ -154,7 +155,7 @@ static void connect_client(struct gateway *gateway) {
     options.tls_cert_file = getenv("REDLOCK_TLS_CERT_FILE");
     options.tls_key_file = getenv("REDLOCK_TLS_KEY_FILE");
     if (redlock_client_create(gateway->base, &options, &gateway->client, &error) != REDLOCK_OK) {
-        tool_usage("%s", error.message);
+        tool_usage("%s", naming_by_options(error.message));
     }
 }
 

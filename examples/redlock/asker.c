@@ -2,6 +2,7 @@
 
 #include "arguments.h"
 #include "duration.h"
+#include "naming.h"
 #include "talk.h"
 #include "tool.h"
 
@@ -107,7 +108,7 @@ bool asker_inspect(struct asker *asker, const char *key, size_t length, redlock_
     case REDLOCK_EINVAL:
         return false;
     default:
-        tool_say("%s", redlock_client_error(asker->client));
+        tool_say("%s", naming_by_options(redlock_client_error(asker->client)));
         exit(TOOL_SYSTEM);
     }
     while (!asker->is_done) {

@@ -2,6 +2,7 @@
 #include "asker.h"
 #include "duration.h"
 #include "json.h"
+#include "naming.h"
 #include "paint.h"
 #include "talk.h"
 #include "tool.h"
@@ -47,7 +48,7 @@ int inspect_main(int argc, char **argv) {
     for (int i = first; i < argc; i++) {
         inspection.key = argv[i];
         if (!asker_inspect(&asker, argv[i], 0, on_view, &inspection)) {
-            tool_usage("%s", redlock_client_error(asker.client));
+            tool_usage("%s", naming_by_options(redlock_client_error(asker.client)));
         }
     }
     asker_finish(&asker);
@@ -115,7 +116,7 @@ int watch_main(int argc, char **argv) {
     asker_connect(&asker);
     while (!ferror(stdout)) {
         if (!asker_inspect(&asker, watch.key, 0, on_look, &watch)) {
-            tool_usage("%s", redlock_client_error(asker.client));
+            tool_usage("%s", naming_by_options(redlock_client_error(asker.client)));
         }
         asker_wait(&asker, asker.interval_ms);
     }

@@ -36,6 +36,7 @@ enum choice {
     OPTION_OWNER,
     OPTION_JSON,
     OPTION_KEY,
+    OPTION_WATCH_KEY,
 };
 
 static const struct option options[] = {
@@ -54,6 +55,7 @@ static const struct option options[] = {
     {"owner", required_argument, NULL, OPTION_OWNER},
     {"json", no_argument, NULL, OPTION_JSON},
     {"key", required_argument, NULL, OPTION_KEY},
+    {"watch-key", no_argument, NULL, OPTION_WATCH_KEY},
     {NULL, 0, NULL, 0},
 };
 
@@ -98,6 +100,9 @@ static void take_option(struct job *job, int option) {
         break;
     case OPTION_FENCE:
         job->is_fenced = true;
+        break;
+    case OPTION_WATCH_KEY:
+        job->watches_key = true;
         break;
     case OPTION_SHARED:
         set_mode(job, REDLOCK_READER);
@@ -279,6 +284,7 @@ void job_request(const struct job *job, redlock_request *request) {
     request->fenced = job->is_fenced;
     request->mode = job->mode;
     request->watchdog = true;
+    request->watch_key = job->watches_key;
 }
 
 const char *job_title(const struct job *job) {

@@ -27,6 +27,7 @@ struct job {
     uint64_t margin_ms; /* validity that is left when SIGKILL is sent */
     uint32_t permits;
     bool is_fenced;
+    bool watches_key;
     redlock_mode mode;
 
     enum job_on_lost on_lost;

@@ -14,6 +14,7 @@
 
 #include "child.h"
 #include "family.h"
+#include "naming.h"
 #include "news.h"
 #include "talk.h"
 #include "tether.h"
@@ -343,7 +344,7 @@ static void acquire(struct keeper *keeper) {
     news_begin_waiting(&keeper->news, keeper->client);
     if (redlock_acquire(keeper->client, &request, on_acquired, keeper, &keeper->lock) !=
         REDLOCK_OK) {
-        tool_say("%s", redlock_client_error(keeper->client));
+        tool_say("%s", naming_by_options(redlock_client_error(keeper->client)));
         keeper->lock = NULL;
         end_with(keeper, TOOL_USAGE);
     }

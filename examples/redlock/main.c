@@ -19,6 +19,7 @@ static const char help[] =
     "      --permits K         let K hold the lock at once\n"
     "      --grace D           time from SIGTERM to SIGKILL when the lock is lost\n"
     "      --on-lost term|kill|warn\n"
+    "      --watch-key         notice at once when others delete or replace the key\n"
     "      -E CODE             exit code when others hold the lock, in place of 75\n"
     "      --owner NAME        name that others see; --json: tell events as JSON\n"
     "      --key KEY           a key that begins with \"-\"\n"

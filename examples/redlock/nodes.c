@@ -1,6 +1,7 @@
 #include "nodes.h"
 
 #include "duration.h"
+#include "naming.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -121,7 +122,7 @@ redlock_client *nodes_connect(const struct nodes *nodes, struct event_base *base
     options.tls_cert_file = getenv("REDLOCK_TLS_CERT_FILE");
     options.tls_key_file = getenv("REDLOCK_TLS_KEY_FILE");
     if (redlock_client_create(base, &options, &client, &error) != REDLOCK_OK) {
-        tool_usage("%s", error.message);
+        tool_usage("%s", naming_by_options(error.message));
     }
     return client;
 }

@@ -34,7 +34,7 @@ _redlock() {
     case $command in
     run)
         common="$common --ttl --wait --no-wait --min-hold --fence --shared --writer --permits \
-            --grace --on-lost -E --owner --key --"
+            --grace --on-lost --watch-key -E --owner --key --"
         ;;
     dev) common='--json' ;;
     doctor) common="$common --prefix" ;;

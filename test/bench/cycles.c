@@ -152,6 +152,15 @@ static void test_thousands_are_in_flight(void **state) {
     check_cycles("--spawn 3 --null-masters --in-flight 4000 --cycles 500 --json", "redlock");
 }
 
+/* The library refuses it, in the words of its structs. */
+static void test_an_option_is_named_as_it_is_written(void **state) {
+    char output[BENCH_OUTPUT_SIZE];
+
+    (void)state;
+    assert_int_equal(bench_run("--spawn 1 --ttl 1 --duration 0.1 --json", output), EXIT_FAILURE);
+    assert_non_null(strstr(output, "--ttl: 1 ms leaves 0 ms of validity"));
+}
+
 static void test_options_that_do_not_go_together_are_named(void **state) {
     static const struct bench_refusal refusals[] = {
         {"--spawn 3 --cycles 10 --duration 3", "--cycles does not go with --duration"},
@@ -191,6 +200,7 @@ int main(void) {
         cmocka_unit_test(test_all_threads_give_up_together),
         cmocka_unit_test(test_a_terminal_shows_the_progress),
         cmocka_unit_test(test_thousands_are_in_flight),
+        cmocka_unit_test(test_an_option_is_named_as_it_is_written),
         cmocka_unit_test(test_options_that_do_not_go_together_are_named),
     };
 

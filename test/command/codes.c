@@ -93,6 +93,50 @@ static void one_server_for_two(void **state) {
     assert_true(rig_has_said(rig, "two of the nodes are one server"));
 }
 
+/* The library refuses these, in the words of its structs. */
+static void options_are_named_as_they_are_written(void **state) {
+    static const char *const refused[][6] = {
+        {"--ttl", "60s", "k", NULL},
+        {"--min-hold", "20s", "k", NULL},
+        {"--node-timeout", "0ms", "k", NULL},
+        {"--shared", "--fence", "k", NULL},
+        {"--shared", "--watch-key", "k", NULL},
+        {"--writer", "--permits", "2", "k", NULL},
+        {"--owner", "a b", "k", NULL},
+        {"k", "k", NULL},
+        {"-n", "redis://a,redis:/b", "k", NULL},
+    };
+    static const char *const messages[] = {
+        "--ttl: 60000 ms is not between 1 and --max-ttl, 30000 ms",
+        "--min-hold: 20000 ms is more than --ttl, 10000 ms",
+        "--node-timeout: 0 ms is not between 1 and ",
+        "--fence: readers do not hold the key alone",
+        "--watch-key: readers do not hold the key alone",
+        "--shared, --writer: readers and writers have one key, neither keys nor permits",
+        "--owner: must be at most 64 printable ASCII characters",
+        "key 2: the same as key 1",
+        "node 1: ",
+    };
+    struct rig *rig = *state;
+
+    for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+        const char *argv[12] = {"redlock", "run"};
+        size_t count = 2;
+
+        for (size_t j = 0; refused[i][j] != NULL; j++) {
+            argv[count++] = refused[i][j];
+        }
+        argv[count] = "--";
+        argv[count + 1] = "true";
+        rig_start_with(rig, argv);
+        assert_int_equal(rig_wait(rig), 64);
+        if (!rig_has_said(rig, messages[i])) {
+            fail_msg("%s is not said", messages[i]);
+        }
+    }
+    assert_false(rig_has_said(rig, "_ms"));
+}
+
 /* Keys that look like options; REDLOCK_KEY has them on lines. */
 static void keys_with_hyphens(void **state) {
     struct rig *rig = *state;
@@ -438,6 +482,7 @@ int main(void) {
         TEST(one_server_for_two),
         TEST(mistakes),
         TEST(options_stand_anywhere),
+        TEST(options_are_named_as_they_are_written),
         TEST(keys_with_hyphens),
         TEST(a_command_that_is_stopped),
         TEST(closed_descriptors),

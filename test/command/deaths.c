@@ -343,6 +343,21 @@ static void keys_are_deleted(void **state) {
     assert_true(rig_has_said(rig, "\"event\":\"lost\""));
 }
 
+/* The next renewal, after a third of the TTL, is beyond the rig's patience. */
+static void a_watched_key_is_deleted(void **state) {
+    struct rig *rig = *state;
+
+    rig_start(rig, "run", "--watch-key", "--ttl", "600s", "--max-ttl", "600s", "--on-lost", "kill",
+              KEY, "--", "sh", "-c", STUBBORN, NULL);
+    rig_wait_for_life(rig);
+    for (size_t i = 0; i < RIG_MASTERS; i++) {
+        free(masters_query(rig->masters, i, "DEL " KEY));
+    }
+    rig_wait_for_death(rig);
+    assert_int_equal(rig_wait(rig), 76);
+    assert_true(rig_has_said(rig, "the lock is lost"));
+}
+
 static void a_warning_ends_nothing(void **state) {
     struct rig *rig = *state;
 
@@ -387,6 +402,7 @@ int main(int argc, char **argv) {
         TEST(nobody_outlives_the_validity),
         TEST(sigterm_comes_first),
         TEST(keys_are_deleted),
+        TEST(a_watched_key_is_deleted),
         TEST(a_warning_ends_nothing),
         TEST(a_long_command_keeps_its_lock),
     };

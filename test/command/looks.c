@@ -271,7 +271,7 @@ static void passwords_stay_secret(void **state) {
     assert_false(rig_has_said(rig, "hun"));
     assert_false(rig_has_said(rig, "ter2"));
     assert_false(rig_has_said(rig, ":7"));
-    assert_true(rig_has_said(rig, "nodes[0]: an '@' or '/' in a user, password or path"));
+    assert_true(rig_has_said(rig, "node 1: an '@' or '/' in a user, password or path"));
     assert_true(rig_has_said(rig, "127.0.0.1:1: Connection refused"));
 }
 
