@@ -47,8 +47,11 @@ void board_destroy(struct board *board) {
 }
 
 void board_schedule(struct board *board, uint64_t from_ns, uint64_t to_ns) {
-    board->from_ns = from_ns;
+    board->from_ns = from_ns; /* first: the processes read both meanwhile */
     board->to_ns = to_ns;
+}
+
+void board_open(struct board *board) {
     for (size_t i = 0; i < board->shape.keys; i++) {
         board->keys[i].free_from_ns = clock_now_ns();
     }

@@ -45,11 +45,11 @@ struct board_process {
 
 struct board {
     struct board_shape shape;
-    size_t size;      /* bytes of the memory */
-    uint64_t from_ns; /* the measured stretch */
-    uint64_t to_ns;
-    double round_trip_us; /* of the first process, before the contest */
-    atomic_size_t ready;  /* number of processes whose nodes are connected */
+    size_t size;              /* bytes of the memory */
+    _Atomic uint64_t from_ns; /* the measured stretch */
+    _Atomic uint64_t to_ns;   /* 0: not scheduled yet */
+    double round_trip_us;     /* of the first process, before the contest */
+    atomic_size_t ready;      /* number of processes whose nodes are connected */
     _Atomic uint64_t errors;
     atomic_bool has_first_error;
     char first_error[512];
@@ -73,7 +73,10 @@ struct board_totals {
 struct board *board_create(const struct board_shape *shape);
 void board_destroy(struct board *board); /* takes NULL */
 
-/* Sets the measured stretch. From now on all keys are waited for. */
+/* Notes that from now on all keys are waited for. */
+void board_open(struct board *board);
+
+/* Sets the measured stretch, which is to come. */
 void board_schedule(struct board *board, uint64_t from_ns, uint64_t to_ns);
 
 /* Returns the first contender of a process; of the process after the last: the end. */

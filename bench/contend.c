@@ -27,7 +27,10 @@
 #define READY_POLL_S 0.005
 #define ROUND_TRIPS 200
 #define WARM_UP_S 0.2
+/* The watch goes on until so many commands have been seen, which takes longer on a busy machine. */
 #define WATCH_S 0.3
+#define WATCH_MOST_S 3.0
+#define WATCHED 1000
 #define SETTLE_S 0.3
 #define END_LIMIT_S 20.0
 
@@ -101,10 +104,7 @@ static bool read_after(struct contend *contend) {
 /* -------------------------------------------------------------------------------- the phases */
 
 static void begin(struct contend *contend) {
-    uint64_t from_ns = clock_now_ns() + (uint64_t)((WARM_UP_S + WATCH_S + SETTLE_S) * 1e9);
-
-    board_schedule(contend->board, from_ns,
-                   from_ns + (uint64_t)(contend->settings->duration_s * 1e9));
+    board_open(contend->board);
     workers_begin(contend->workers);
     enter(contend, WARMING_UP, WARM_UP_S);
 }
@@ -116,12 +116,18 @@ static double seconds_until(uint64_t instant_ns) {
 }
 
 static void watch(struct contend *contend) {
-    if (!probe_watch(contend->watcher, WATCH_S, &contend->shares)) {
+    uint64_t from_ns;
+
+    if (!probe_watch(contend->watcher, &(struct probe_stretch){WATCH_S, WATCH_MOST_S, WATCHED},
+                     &contend->shares)) {
         give_up(contend);
     }
     probe_close(contend->watcher);
     contend->watcher = NULL;
-    enter(contend, SETTLING, seconds_until(contend->board->from_ns));
+    from_ns = clock_now_ns() + (uint64_t)(SETTLE_S * 1e9);
+    board_schedule(contend->board, from_ns,
+                   from_ns + (uint64_t)(contend->settings->duration_s * 1e9));
+    enter(contend, SETTLING, SETTLE_S);
 }
 
 static void end(struct contend *contend) {
@@ -200,7 +206,9 @@ static void fill_in(const struct contend *contend, struct contend_result *result
         .fairness = totals->served_least > 0
                         ? (double)totals->served_most / (double)totals->served_least
                         : NAN,
-        .commands = is_any ? contend->commands / (double)settings->node_count : NAN,
+        .commands = is_any && shares_sent(&contend->shares) > 0
+                        ? contend->commands / (double)settings->node_count
+                        : NAN,
         .handoff_us = median_us(&totals->handoff),
         .release_us = median_us(&totals->release),
         .round_trip_us = contend->board->round_trip_us,

@@ -167,8 +167,16 @@ bool probe_count_commands(struct probe *probe, const struct shares *shares, doub
     return true;
 }
 
-bool probe_watch(struct probe *probe, double seconds, struct shares *shares) {
-    uint64_t until_ns = clock_now_ns() + (uint64_t)(seconds * 1e9);
+static bool is_over(const struct probe_stretch *stretch, uint64_t began_ns,
+                    const struct shares *shares) {
+    double lasted_s = (double)(clock_now_ns() - began_ns) / 1e9;
+
+    return lasted_s >= stretch->most_s ||
+           (lasted_s >= stretch->least_s && shares_sent(shares) >= stretch->commands);
+}
+
+bool probe_watch(struct probe *probe, const struct probe_stretch *stretch, struct shares *shares) {
+    uint64_t began_ns = clock_now_ns();
     redisReply *reply = ask(probe, "MONITOR", REDIS_REPLY_STATUS);
     void *line;
 
@@ -177,8 +185,9 @@ bool probe_watch(struct probe *probe, double seconds, struct shares *shares) {
     }
     freeReplyObject(reply);
     /* A silent node ends the wait for a line, and with the wait the watch. */
-    redisSetTimeout(probe->context, clock_interval(seconds));
-    while (clock_now_ns() < until_ns && redisGetReply(probe->context, &line) == REDIS_OK) {
+    redisSetTimeout(probe->context, clock_interval(stretch->most_s));
+    while (!is_over(stretch, began_ns, shares) &&
+           redisGetReply(probe->context, &line) == REDIS_OK) {
         reply = line;
         if (reply->type == REDIS_REPLY_STATUS) {
             shares_note(shares, reply->str);

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct probe;
 struct shares;
@@ -30,11 +31,17 @@ bool probe_quorum_trips(struct probe *const *probes, size_t count, size_t trips,
  */
 bool probe_count_commands(struct probe *probe, const struct shares *shares, double *count);
 
+/* A stretch that ends when it has lasted its least time and seen so many commands of clients. */
+struct probe_stretch {
+    double least_s;
+    double most_s;
+    uint64_t commands;
+};
+
 /*
- * Watches the node's commands for so many seconds (MONITOR, which slows the node down), and adds
- * them to `shares`. The connection is of no use afterwards. Returns false, after a message, on
- * failure.
+ * Watches the node's commands for a stretch (MONITOR, which slows the node down), and adds them to
+ * `shares`. The connection is of no use afterwards. Returns false, after a message, on failure.
  */
-bool probe_watch(struct probe *probe, double seconds, struct shares *shares);
+bool probe_watch(struct probe *probe, const struct probe_stretch *stretch, struct shares *shares);
 
 #endif

@@ -59,6 +59,15 @@ void shares_note(struct shares *shares, const char *line) {
     }
 }
 
+uint64_t shares_sent(const struct shares *shares) {
+    uint64_t sent = 0;
+
+    for (size_t i = 0; i < shares->count; i++) {
+        sent += shares->list[i].sent;
+    }
+    return sent;
+}
+
 /* A line is: cmdstat_set:calls=21,usec=...; with a subcommand: cmdstat_client|setname:calls=... */
 double shares_count(const struct shares *shares, const char *statistics) {
     static const char title[] = "cmdstat_";

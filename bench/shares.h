@@ -30,6 +30,9 @@ struct shares {
 /* Notes one line of MONITOR. A line of another form, and names beyond SHARES_MAX, are ignored. */
 void shares_note(struct shares *shares, const char *line);
 
+/* Returns the number of commands seen that clients sent. */
+uint64_t shares_sent(const struct shares *shares);
+
 /* Returns the number of commands in INFO commandstats that clients sent, by the shares. */
 double shares_count(const struct shares *shares, const char *statistics);
 
