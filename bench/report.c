@@ -6,7 +6,10 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define NUMBER_SIZE 320 /* for any number */
 
 static json_t *latency_to_json(const struct histogram *latency) {
     static const struct {
@@ -69,25 +72,23 @@ static json_t *cycles_setting_to_json(const char *kind, const struct options *op
                      settings->fanout == REDLOCK_FANOUT_QUORUM ? "quorum" : "all");
 }
 
-static json_t *cycles_to_json(const char *kind, const struct options *options,
-                              const struct measure_settings *settings,
-                              const struct measure_result *result) {
+static json_t *cycles_to_json(const struct measure_result *result) {
     double cycles = (double)result->cycles;
-    json_t *numbers = json_pack(
-        "{s:f, s:I, s:f, s:o, s:o, s:o, s:o, s:I, s:I}", "duration_s", result->duration_s, "cycles",
-        (json_int_t)result->cycles, "cycles_per_s", result->cycles_per_s, "acquire_us",
-        latency_to_json(&result->acquire), "release_us", latency_to_json(&result->release),
-        "client_cpu_us_per_cycle", real_or_null(result->cpu_us / cycles),
-        "masters_cpu_us_per_cycle", real_or_null(result->masters_cpu_us / cycles), "backlog",
-        (json_int_t)result->backlog, "errors", (json_int_t)result->errors);
 
-    return merge(cycles_setting_to_json(kind, options, settings), numbers);
+    return json_pack("{s:f, s:I, s:f, s:o, s:o, s:o, s:o, s:I, s:I}", "duration_s",
+                     result->duration_s, "cycles", (json_int_t)result->cycles, "cycles_per_s",
+                     result->cycles_per_s, "acquire_us", latency_to_json(&result->acquire),
+                     "release_us", latency_to_json(&result->release), "client_cpu_us_per_cycle",
+                     real_or_null(result->cpu_us / cycles), "masters_cpu_us_per_cycle",
+                     real_or_null(result->masters_cpu_us / cycles), "backlog",
+                     (json_int_t)result->backlog, "errors", (json_int_t)result->errors);
 }
 
 int report_cycles_json(const char *kind, const struct options *options,
                        const struct measure_settings *settings,
                        const struct measure_result *result) {
-    return print_json(cycles_to_json(kind, options, settings, result));
+    return print_json(
+        merge(cycles_setting_to_json(kind, options, settings), cycles_to_json(result)));
 }
 
 static json_t *lateness_to_json(const struct held_result *result) {
@@ -102,21 +103,21 @@ static json_t *outage_to_json(const struct outage_result *outage) {
                      outage->script_calls_stopped);
 }
 
-static json_t *held_alone_to_json(const struct held_settings *settings,
-                                  const struct held_result *result) {
-    return json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:o, s:f, s:I}", "kind", "held",
-        "nodes", (json_int_t)masters_count(settings->masters), "held", (json_int_t)result->held,
-        "lost", (json_int_t)result->lost, "ttl_ms", (json_int_t)settings->ttl_ms, "duration_s",
-        result->duration_s, "seconds_to_acquire", result->seconds_to_acquire, "renewals_per_s",
-        result->renewals_per_s, "errors", (json_int_t)result->errors, "client_cores",
-        result->client_cores, "rss_mb", result->rss_mb, "timer_late_ms", lateness_to_json(result),
-        "timer_late_work_ms", result->late_work_ms, "left", (json_int_t)result->left);
+static json_t *held_setting_to_json(const struct held_settings *settings) {
+    return json_pack("{s:s, s:I, s:I}", "kind", "held", "nodes",
+                     (json_int_t)masters_count(settings->masters), "ttl_ms",
+                     (json_int_t)settings->ttl_ms);
 }
 
 static json_t *held_to_json(const struct held_settings *settings,
                             const struct held_result *result) {
-    json_t *object = held_alone_to_json(settings, result);
+    json_t *object = json_pack(
+        "{s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:o, s:f, s:I}", "held", (json_int_t)result->held,
+        "lost", (json_int_t)result->lost, "duration_s", result->duration_s, "seconds_to_acquire",
+        result->seconds_to_acquire, "renewals_per_s", result->renewals_per_s, "errors",
+        (json_int_t)result->errors, "client_cores", result->client_cores, "rss_mb", result->rss_mb,
+        "timer_late_ms", lateness_to_json(result), "timer_late_work_ms", result->late_work_ms,
+        "left", (json_int_t)result->left);
 
     if (settings->busy_ms > 0) {
         object = merge(object, json_pack("{s:f}", "busy_late_ms", result->busy_late_ms));
@@ -128,7 +129,7 @@ static json_t *held_to_json(const struct held_settings *settings,
 }
 
 int report_held_json(const struct held_settings *settings, const struct held_result *result) {
-    return print_json(held_to_json(settings, result));
+    return print_json(merge(held_setting_to_json(settings), held_to_json(settings, result)));
 }
 
 static json_t *waits_to_json(const struct contend_result *result) {
@@ -148,27 +149,34 @@ static json_t *contest_to_json(const struct contend_settings *settings) {
 
 static json_t *contend_to_json(const struct contend_settings *settings,
                                const struct contend_result *result) {
-    json_t *numbers =
-        json_pack("{s:I, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:I}", "acquisitions",
-                  (json_int_t)result->acquisitions, "acquisitions_per_s",
-                  (double)result->acquisitions / settings->duration_s, "wait_us",
-                  waits_to_json(result), "fairness", real_or_null(result->fairness),
-                  "commands_per_acquisition", real_or_null(result->commands), "handoff_us",
-                  real_or_null(result->handoff_us), "release_us", real_or_null(result->release_us),
-                  "round_trip_us", real_or_null(result->round_trip_us), "quorum_round_trip_us",
-                  real_or_null(result->quorum_trip_us), "longest_stall_ms", result->stall_ms,
-                  "errors", (json_int_t)result->errors);
-
-    return merge(contest_to_json(settings), numbers);
+    return json_pack("{s:I, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:I}", "acquisitions",
+                     (json_int_t)result->acquisitions, "acquisitions_per_s",
+                     (double)result->acquisitions / settings->duration_s, "wait_us",
+                     waits_to_json(result), "fairness", real_or_null(result->fairness),
+                     "commands_per_acquisition", real_or_null(result->commands), "handoff_us",
+                     real_or_null(result->handoff_us), "release_us",
+                     real_or_null(result->release_us), "round_trip_us",
+                     real_or_null(result->round_trip_us), "quorum_round_trip_us",
+                     real_or_null(result->quorum_trip_us), "longest_stall_ms", result->stall_ms,
+                     "errors", (json_int_t)result->errors);
 }
 
 int report_contend_json(const struct contend_settings *settings,
                         const struct contend_result *result) {
-    return print_json(contend_to_json(settings, result));
+    return print_json(merge(contest_to_json(settings), contend_to_json(settings, result)));
 }
 
 static const char *null_in_words(const char *name) {
     return strcmp(name, "fairness") == 0 ? "one got none" : "none";
+}
+
+/* Writes a number with three significant digits, and without an exponent: 502000, 3.14, 0.0271. */
+static void write_number(char text[NUMBER_SIZE], double number) {
+    int place = number != 0 ? (int)floor(log10(fabs(number))) - 2 : 0; /* of the last digit */
+    double unit = pow(10, abs(place));
+    double rounded = place > 0 ? round(number / unit) * unit : number;
+
+    snprintf(text, NUMBER_SIZE, "%.*f", place < 0 ? -place : 0, rounded);
 }
 
 static void print_field(const char *name, const char *part, const json_t *value) {
@@ -178,7 +186,10 @@ static void print_field(const char *name, const char *part, const json_t *value)
     if (json_is_integer(value)) {
         printf("  %-28s %12" JSON_INTEGER_FORMAT "\n", label, json_integer_value(value));
     } else if (json_is_real(value)) {
-        printf("  %-28s %12.3f\n", label, json_real_value(value));
+        char number[NUMBER_SIZE];
+
+        write_number(number, json_real_value(value));
+        printf("  %-28s %12s\n", label, number);
     } else if (json_is_boolean(value)) {
         printf("  %-28s %12s\n", label, json_is_true(value) ? "yes" : "no");
     } else {
@@ -187,15 +198,14 @@ static void print_field(const char *name, const char *part, const json_t *value)
     }
 }
 
-/* Prints and frees `object`, which may be NULL, otherwise as print_json. */
-static int print_text(json_t *object) {
-    int outcome = object != NULL ? 0 : -1;
+static void print_fields(const char *title, const json_t *object) {
     const char *name;
     const char *part;
     json_t *value;
     json_t *inner;
 
-    json_object_foreach(object, name, value) {
+    printf("%s\n", title);
+    json_object_foreach((json_t *)object, name, value) {
         if (json_is_object(value)) {
             json_object_foreach(value, part, inner) {
                 print_field(name, part, inner);
@@ -204,27 +214,38 @@ static int print_text(json_t *object) {
             print_field(name, "", value);
         }
     }
+}
+
+/* Prints and frees both objects, which may be NULL, otherwise as print_json. */
+static int print_text(json_t *settings, json_t *results) {
+    int outcome = settings != NULL && results != NULL ? 0 : -1;
+
+    if (outcome == 0) {
+        print_fields("Settings", settings);
+        print_fields("\nResults", results);
+    }
     if (fflush(stdout) != 0) {
         outcome = -1;
     }
     if (outcome != 0) {
         fputs("redlock-bench: cannot write the result\n", stderr);
     }
-    json_decref(object);
+    json_decref(settings);
+    json_decref(results);
     return outcome;
 }
 
 int report_held_text(const struct held_settings *settings, const struct held_result *result) {
-    return print_text(held_to_json(settings, result));
+    return print_text(held_setting_to_json(settings), held_to_json(settings, result));
 }
 
 int report_contend_text(const struct contend_settings *settings,
                         const struct contend_result *result) {
-    return print_text(contend_to_json(settings, result));
+    return print_text(contest_to_json(settings), contend_to_json(settings, result));
 }
 
 int report_cycles_text(const char *kind, const struct options *options,
                        const struct measure_settings *settings,
                        const struct measure_result *result) {
-    return print_text(cycles_to_json(kind, options, settings, result));
+    return print_text(cycles_setting_to_json(kind, options, settings), cycles_to_json(result));
 }

@@ -100,6 +100,20 @@ static void test_contenders_that_were_never_served_show(void **state) {
     json_decref(object);
 }
 
+/* Returns the number of digits of the number in a line, up to the last one that is not 0. */
+static size_t count_digits(const char *line) {
+    size_t digits = 0;
+    size_t significant = 0;
+
+    for (const char *c = line; *c != '\n'; c++) {
+        if (*c >= '0' && *c <= '9' && (digits > 0 || *c != '0')) {
+            digits++;
+            significant = *c != '0' ? digits : significant;
+        }
+    }
+    return significant;
+}
+
 static void test_the_text_has_the_same_names(void **state) {
     static const char *const names[] = {
         "acquisitions_per_s", "wait_us p50", "wait_us p99",      "wait_us max",
@@ -107,9 +121,17 @@ static void test_the_text_has_the_same_names(void **state) {
         "handoff_us",         "errors",      "longest_stall_ms", "round_trip_us",
         "release_us"};
     char output[BENCH_OUTPUT_SIZE];
+    const char *results;
 
     (void)state;
     assert_int_equal(bench_run(STARVE, output), EXIT_SUCCESS);
+    results = strstr(output, "\n\nResults\n");
+    assert_non_null(results);
+    assert_int_equal(strncmp(output, "Settings\n", 9), 0);
+    assert_true(strstr(output, " ttl_ms ") < results);
+    assert_true(strstr(output, " acquisitions_per_s ") > results);
+    /* Three digits, and as many zeros as it takes. */
+    assert_true(count_digits(strstr(results, " wait_us max ")) <= 3);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         assert_non_null(strstr(output, names[i]));
     }
