@@ -1,4 +1,5 @@
-# Draws an SVG from lines "SERIES X Y", one curve for each series, in the order of their first lines.
+# Draws an SVG from lines "SERIES X Y [LEAST MOST]", one curve for each series, in the order of their
+# first lines, and a bar from LEAST to MOST at each point. Without colours the curves differ by dashes.
 # Variables: title, x_title, y_title; x_log, y_log (1: logarithmic; otherwise from 0 on); x_marks,
 # marks of the x axis other than the data's, as "X=TEXT X=TEXT".
 
@@ -42,23 +43,29 @@ $3 ~ /^-?[0-9.]/ && (!x_log || $2 > 0) && (!y_log || $3 > 0) {
     y[$1, i] = $3
     x_least = n++ ? min(x_least, $2) : $2
     x_most = max(x_most, $2)
-    y_least = n > 1 ? min(y_least, $3) : $3
-    y_most = max(y_most, $3)
+    low[$1, i] = NF >= 5 && (!y_log || $4 > 0) ? $4 : $3
+    high[$1, i] = NF >= 5 ? $5 : $3
+    y_least = n > 1 ? min(y_least, low[$1, i]) : low[$1, i]
+    y_most = max(y_most, high[$1, i])
     xs[$2]
 }
 
-function draw_y_axis(    mark, step) {
+# Finds the marks of the y axis, and the length of the longest in words.
+function mark_y_axis(    mark, step) {
     if (y_log) {
-        for (mark = y_least; mark <= y_most * 1.001; mark *= 10) {
-            line(left, at_y(mark), right, at_y(mark), "#ddd")
-            text(left - 6, at_y(mark) + 4, "end", 12, in_words(mark), "")
-        }
-        return
+        for (mark = y_least; mark <= y_most * 1.001; mark *= 10) y_marks[++y_mark_count] = mark
+    } else {
+        step = step_of(y_most)
+        for (mark = 0; mark <= y_most; mark += step) y_marks[++y_mark_count] = mark
     }
-    step = step_of(y_most)
-    for (mark = 0; mark <= y_most; mark += step) {
-        line(left, at_y(mark), right, at_y(mark), "#ddd")
-        text(left - 6, at_y(mark) + 4, "end", 12, in_words(mark), "")
+    for (mark = 1; mark <= y_mark_count; mark++)
+        y_mark_length = max(y_mark_length, length(in_words(y_marks[mark])))
+}
+
+function draw_y_axis(    i) {
+    for (i = 1; i <= y_mark_count; i++) {
+        line(left, at_y(y_marks[i]), right, at_y(y_marks[i]), "#ddd")
+        text(left - 6, at_y(y_marks[i]) + 4, "end", 12, in_words(y_marks[i]), "")
     }
 }
 
@@ -74,23 +81,37 @@ function draw_x_axis(    i, marks, total, part) {
     for (i in xs) text(at_x(i), bottom + 18, "middle", 12, in_words(i), "")
 }
 
-function draw_curve(number,    name, i, points, color) {
+# Draws the spread at a point, with a stroke at either end.
+function draw_bar(x, y1, y2, color) {
+    if (y1 == y2) return
+    line(x, y1, x, y2, color)
+    line(x - 4, y1, x + 4, y1, color)
+    line(x - 4, y2, x + 4, y2, color)
+}
+
+function draw_curve(number,    name, i, points, color, style) {
     name = order[number]
     color = colors[(number - 1) % 6 + 1]
-    for (i = 1; i <= count[name]; i++)
+    style = sprintf("fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\"", color,
+        dashes[(number - 1) % 6 + 1])
+    for (i = 1; i <= count[name]; i++) {
         points = points sprintf("%.1f,%.1f ", at_x(x[name, i]), at_y(y[name, i]))
-    printf "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"/>\n", points, color
+        draw_bar(at_x(x[name, i]), at_y(low[name, i]), at_y(high[name, i]), color)
+    }
+    printf "<polyline points=\"%s\" %s/>\n", points, style
     for (i = 1; i <= count[name]; i++)
         printf "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", at_x(x[name, i]),
             at_y(y[name, i]), color
-    line(right + 14, top + 20 * number - 4, right + 34, top + 20 * number - 4, color)
+    printf "<path d=\"M%d %d h36\" %s/>\n", right + 14, top + 20 * number - 4, style
     gsub(/_/, " ", name)
-    text(right + 40, top + 20 * number, "start", 13, name, "")
+    text(right + 56, top + 20 * number, "start", 13, name, "")
 }
 
 END {
-    width = 760; height = 400; left = 84; right = 560; top = 44; bottom = 340
-    split("#c0392b #2471a3 #1e8449 #7d3c98 #b9770e #555555", colors, " ")
+    width = 760; height = 400; right = 560; top = 44; bottom = 340
+    # Okabe and Ito's, which colour-blind people tell apart
+    split("#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #000000", colors, " ")
+    split("none 8,4 2,3 10,3,2,3 12,6 4,2", dashes, " ")
     if (y_log) {
         for (i = 1; i > y_least; i /= 10) {}
         for (; i * 10 <= y_least; i *= 10) {}
@@ -101,6 +122,8 @@ END {
         y_least = 0
         y_most = y_most > 0 ? y_most : 1
     }
+    mark_y_axis()
+    left = 40 + 8 * y_mark_length # room for the axis' title beside its marks
     x_low = scaled(x_least, x_log); x_high = scaled(x_most, x_log)
     if (x_high == x_low) x_high = x_low + 1
     y_low = scaled(y_least, y_log); y_high = scaled(y_most, y_log)

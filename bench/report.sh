@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the standard set of measurements, all kinds in turns, and writes a report with plots:
-# report.md, and an SVG for each plot. The numbers are medians.
+# report.md, and an SVG for each plot. The numbers are medians; bars in plots show the spread.
 #
 #     sh bench/report.sh [--to FOLDER] [path of redlock-bench]
 #
@@ -109,14 +109,14 @@ run_once() {
 
 # --------------------------------------------------------------------------------------- results
 
-# medians: "SET SERIES X FIELD MEDIAN" of all numbers, in the order of their first results
+# medians: "SET SERIES X FIELD MEDIAN LEAST MOST" of all numbers, in the order of their first results
 medians() {
     awk '
         { key = $1 " " $2 " " $3 " " $4 }
         $5 !~ /^-?[0-9]/ { next }
         !(key in count) { order[++keys] = key }
         { value[key, ++count[key]] = $5 }
-        function median(key,    n, i, j, held) {
+        function sort_values(key,    n, i, j, held) {
             n = count[key]
             for (i = 2; i <= n; i++) {
                 held = value[key, i]
@@ -124,14 +124,23 @@ medians() {
                     value[key, j + 1] = value[key, j]
                 value[key, j + 1] = held
             }
+        }
+        function median(key,    n) {
+            n = count[key]
             return n % 2 ? value[key, (n + 1) / 2] : (value[key, n / 2] + value[key, n / 2 + 1]) / 2
         }
-        END { for (i = 1; i <= keys; i++) print order[i], median(order[i]) }' "$work/results"
+        END {
+            for (i = 1; i <= keys; i++) {
+                key = order[i]
+                sort_values(key)
+                print key, median(key), value[key, 1], value[key, count[key]]
+            }
+        }' "$work/results"
 }
 
-# points SET FIELD: "SERIES X VALUE", ordered by x
+# points SET FIELD: "SERIES X MEDIAN LEAST MOST", ordered by x
 points() {
-    awk -v set_name="$1" -v field="$2" '$1 == set_name && $4 == field { print $2, $3, $5 }' \
+    awk -v set_name="$1" -v field="$2" '$1 == set_name && $4 == field { print $2, $3, $5, $6, $7 }' \
         "$work/medians" | sort -s -n -k2,2
 }
 
@@ -195,12 +204,12 @@ ratios() {
         }' OFS=' | ' "$work/medians"
 }
 
-# quantiles SET: "SERIES 1/(1-QUANTILE) US" of the acquisitions
+# quantiles SET: "SERIES 1/(1-QUANTILE) US LEAST MOST" of the acquisitions
 quantiles() {
     awk -v set_name="$1" '
         BEGIN { split("p50 p90 p99 p999 p9999", names, " "); split("2 10 100 1000 10000", x, " ") }
         $1 == set_name {
-            for (i = 1; i <= 5; i++) if ($4 == "acquire_us." names[i]) print $2, x[i], $5
+            for (i = 1; i <= 5; i++) if ($4 == "acquire_us." names[i]) print $2, x[i], $5, $6, $7
         }' "$work/medians"
 }
 
@@ -275,8 +284,9 @@ write_report() {
     echo "# Report of redlock-bench"
     echo
     machine
-    echo "Runs: $runs, of which the medians are shown; masters: $nodes, on the same machine. Absolute"
-    echo "numbers are this machine's; ratios hold elsewhere, too."
+    echo "Runs: $runs, of which the medians are shown, and in plots bars from the least to the greatest;"
+    echo "masters: $nodes, on the same machine. Absolute numbers are this machine's; ratios hold"
+    echo "elsewhere, too."
     printf '\n## Cycles on masters\n\n'
     write_cycles masters masters
     printf '## Cycles on null masters, which cost next to nothing\n\n'

@@ -15,13 +15,20 @@ die() {
     exit 1
 }
 
-RUNS=1 NODES=3 DURATION=0.1 IN_FLIGHT='1 8' RATE=500 HELD=100 HELD_TTL=1500 HELD_DURATION=1 \
+RUNS=2 NODES=3 DURATION=0.1 IN_FLIGHT='1 8' RATE=500 HELD=100 HELD_TTL=1500 HELD_DURATION=1 \
     WAITERS=2 WAITERS_DURATION=0.3 sh "$(dirname "$0")/../../bench/report.sh" --to "$folder" "$1"
 
 plots=0
 for plot in "$folder"/*.svg; do
     grep -q '<polyline' "$plot" || die "$plot has no curve"
     [ "$(tail -n 1 "$plot")" = '</svg>' ] || die "$plot has no end"
+    # The longest mark of the y axis ends beside the axis, and leaves the title its place.
+    awk -F '"' '/text-anchor="end"/ {
+        mark = $9; gsub(/^>|<.*/, "", mark)
+        if ($2 - 7.5 * length(mark) < 26) exit 1
+    }' "$plot" || die "$plot has a mark that runs through a title"
+    grep -q '<line x1="\([0-9.]*\)" y1="[0-9.]*" x2="\1".*stroke="#' "$plot" ||
+        die "$plot has no spread"
     ! grep -Eiq '[">, (-](nan|inf)' "$plot" || die "$plot has a number that is none"
     grep -qF "($(basename "$plot"))" "$folder/report.md" || die "$plot is not shown"
     plots=$((plots + 1))
