@@ -65,7 +65,7 @@ completes() {
 completes 'run' redlock ru
 completes '--on-lost' redlock run --on
 completes 'term kill warn' redlock run --on-lost ''
-completes '--wait' redlock run --ttl 1s --wa
+completes '--wait' redlock run --ttl 1s --wai
 completes 'new' redlock nodes ne
 
 echo "1..$count"
