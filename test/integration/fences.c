@@ -6,6 +6,7 @@
 #include "cycles.h"
 #include "harness.h"
 #include "look.h"
+#include "proxy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +19,10 @@
 
 /* Above any wall clock, and below 2^53. */
 #define FAR UINT64_C(8000000000000000)
+
+static int three_masters(void **state) {
+    return start_fixture(state, 3, NULL);
+}
 
 static redlock_request fenced_request(void) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
@@ -253,6 +258,47 @@ static void an_empty_node_is_topped_up_with_the_fence(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
+/*
+ * A late top-up finds a key that another holder has had, and released. The lock that is topped up
+ * is then handed over inside its client: its new fence is not the one of that other holder.
+ */
+static void a_late_top_up_counts_behind_another_holder(void **state) {
+    struct fixture *f = *state;
+    struct proxy *proxies[3];
+    const char *uris[3];
+    redlock_request request = fenced_request();
+
+    proxies_create(f, proxies, uris);
+    redlock_options options = patient_options(f, uris, 3);
+    redlock_client *client = connect_with(f, &options);
+    request.wait_ms = REDLOCK_FOREVER;
+    struct call *holder = begin_acquire(f, client, &request);
+    struct call *next = begin_acquire(f, client, &request);
+    assert_int_equal(await(f, holder), REDLOCK_OK);
+    wait_holders(f, KEY, 3);
+    rival_frees(f, 2, 3, KEY);
+    proxy_hold_replies(proxies[2]);
+    assert_int_equal(extend(f, holder->lock, LONG_TTL_MS), REDLOCK_OK);
+    size_t sent = proxy_arrived(proxies[2], "EVAL");
+    proxy_hold_requests(proxies[2], NULL);
+    proxy_pass_replies(proxies[2]); /* the key is missing: a top-up is sent, and held back */
+    wait_arrived(f, proxies[2], "EVAL", sent + 1);
+
+    rival_frees(f, 1, 2, KEY);
+    redlock_client *other = connect_client(f);
+    redlock_lock *lock = hold_fenced(f, other);
+    uint64_t fence = redlock_fence(lock);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_holders(f, KEY, 1);
+
+    proxy_pass_requests(proxies[2]);
+    wait_holders(f, KEY, 2);
+    assert_int_equal(let_go(f, holder->lock), REDLOCK_OK);
+    assert_int_equal(await(f, next), REDLOCK_OK);
+    assert_true(redlock_fence(next->lock) > fence);
+    assert_int_equal(let_go(f, next->lock), REDLOCK_OK);
+}
+
 static void scripts_that_were_forgotten_cost_nothing(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -392,6 +438,8 @@ int main(void) {
         ON_FIVE_MASTERS(a_counter_ruined_while_it_is_held_loses_its_lock_alone),
         ON_FIVE_MASTERS(counters_that_are_lost_begin_above_their_past),
         ON_FIVE_MASTERS(an_empty_node_is_topped_up_with_the_fence),
+        cmocka_unit_test_setup_teardown(a_late_top_up_counts_behind_another_holder, three_masters,
+                                        finish),
         ON_FIVE_MASTERS(scripts_that_were_forgotten_cost_nothing),
         ON_FIVE_MASTERS(a_forbidden_key_does_not_hinder_others),
         ON_FIVE_MASTERS(counters_live_as_long_as_the_options_say),

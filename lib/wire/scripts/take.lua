@@ -1,11 +1,13 @@
 -- TAKE takes all keys of each lock, or none, as SET NX PX takes one key. A key that has the
 -- caller's value already (a top-up that was sent twice) stays as it is. A fenced lock has a counter
 -- beside each key, which outlives the lock: TAKE sets all of its counters to one number, the
--- largest of `fence` and each counter plus `step`.
+-- largest of `fence` and each counter's successor. A top-up leaves a counter that is `fence` as it
+-- is, so that the counters of a lock stay equal. It counts past one that is larger: another holder
+-- may have been given that number here, and a later fence of this lock must not be the same.
 --
 -- keys:      all keys of a lock; then all of its counters, if fenced
--- arguments: value, TTL in ms, number of keys, '1' if fenced, fence, step (1: an acquisition,
---            0: a top-up), TTL of the counters in ms or 0
+-- arguments: value, TTL in ms, number of keys, '1' if fenced, fence, '1' for an acquisition
+--            or '0' for a top-up, TTL of the counters in ms or 0
 -- answer:    y, h<ms>, p or t for each lock; y<n> if fenced
 --@include parts/otherwise.lua
 --@include parts/counters.lua
@@ -14,16 +16,17 @@
 local k, a = 1, 1
 while k <= #KEYS do
   local token, n, fenced = ARGV[a], tonumber(ARGV[a + 2]), ARGV[a + 3] == '1'
-  local count, refusal = tonumber(ARGV[a + 4])
+  local fence, is_new, refusal = tonumber(ARGV[a + 4]), ARGV[a + 5] == '1', nil
+  local count = fence
   for i = k, k + n - 1 do
     local value = redis.pcall('get', KEYS[i])
     if value ~= false and value ~= token then
       refusal = worse(refusal, otherwise(KEYS[i], value))
     end
-    local counted = not fenced or count_of(KEYS[i + n], ARGV[a + 5])
+    local counted = not fenced or count_of(KEYS[i + n], 1)
     if not counted then
       refusal = worse(refusal, 't')
-    elseif fenced then
+    elseif fenced and (is_new or counted > fence + 1) then
       count = math.max(count, counted)
     end
   end
