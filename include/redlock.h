@@ -332,8 +332,18 @@ typedef struct redlock_options {
     /*
      * Time for which the nodes keep the counter of a fenced lock that is not used; 0: for ever. The
      * default is 7 days, or max_ttl_ms where that is longer; any other value below max_ttl_ms is
-     * refused. A counter that has expired begins anew at the wall clock's microseconds, which are
-     * above its past values.
+     * refused. A counter that has expired begins anew at the time in microseconds, by the nodes'
+     * clocks, as far as the client knows them by its guards, or else by the client's own: this is
+     * above its past values, if these were not ahead of the time by more than fence_idle_ms. A
+     * client whose own clock is ahead can put counters that far ahead until it knows the nodes'
+     * clocks, or always with guards off: by a day at most, or, of requests that wait in line, by as
+     * much as its clock is. A node that lies can put them ahead by three days at most. So keep
+     * at least three days.
+     *
+     * A counter takes some 130 bytes at each node, in addition to its key's name, from the first
+     * acquisition on: a thousand new keys a second, of jobs for instance, come to 80 GB in 7 days.
+     * For keys that are used once, choose a shorter time, or a fence of a key that stays, such as
+     * that of the jobs' queue, or none.
      */
     uint64_t fence_idle_ms;
 
@@ -856,12 +866,21 @@ REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
  * the handle; 0 for any other lock. Write the fence with each change made under the lock.
  *
  * Each node keeps a counter beside the key, "<key>::fence", which outlives the lock. A grant sets
- * the counter to the larger of its successor and the client's wall clock. The fence is the largest
- * counter among the grants; before the acquisition is told, the counters of a quorum are raised to
- * it, where the key is still this lock's. (The maximum alone would not do: of counters 5, 0, 0, 0,
- * 0 nodes 1, 2 and 3 make 6, 1, 1, the fence 6; and then 3, 4 and 5 make 2, 1, 1.) A node whose
- * counter turns out to be larger does not count towards that quorum: another holder may have had
- * this fence there. Then all counters are raised to the larger one.
+ * the counter to the larger of its successor and the time in microseconds. The fence is the
+ * largest counter among the grants; before the acquisition is told, the counters of a quorum are
+ * raised to it, where the key is still this lock's. (The maximum alone would not do: of counters 5,
+ * 0, 0, 0, 0 nodes 1, 2 and 3 make 6, 1, 1, the fence 6; and then 3, 4 and 5 make 2, 1, 1.) A node
+ * whose counter turns out to be larger does not count towards that quorum: another holder may have
+ * had this fence there. Then all counters are raised to the larger one.
+ *
+ * Counters follow the clock: one that is more than three days ahead of the nodes' clocks (as the
+ * guards know them, and never of clocks that only a minority shows; without guards: of the client's
+ * own clock) was ruined, or is a lie. That node's vote is REDLOCK_VOTE_ERROR, its detail names the
+ * counter, and nobody is raised to it. Nor is anybody raised to a counter that is more than two
+ * days ahead, as long as a quorum of the other nodes can be had. The remedy is to delete the key of
+ * the counter at that node; where all are ahead, by a clock that was years wrong, at all nodes, and
+ * to reset what the resource remembers. A client without guards whose own clock is days behind gets
+ * no fenced lock.
  */
 REDLOCK_EXPORT uint64_t redlock_fence(const redlock_lock *lock);
 
@@ -999,8 +1018,7 @@ typedef enum redlock_vote {
                                  (redlock_fanout) */
     REDLOCK_VOTE_GRANTED,     /* done */
     REDLOCK_VOTE_DENIED,      /* the key is held by another; for a reader also: others wait */
-    REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string; or the counter
-                                 of a fenced lock is out of range */
+    REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string */
     REDLOCK_VOTE_NO_EXPIRY,   /* the key exists but is no lock: it never expires */
     REDLOCK_VOTE_MISSING,     /* the key was to be renewed or released, and was not there */
     REDLOCK_VOTE_ERROR,       /* the server refused: `detail` is the server's text, or says why */

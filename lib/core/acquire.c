@@ -157,14 +157,23 @@ void acquire_decided(struct lease *lease, const struct round *round, uint64_t no
  * A node that granted the key too late to be counted may be further than the others, perhaps
  * because another lock had the key there meanwhile, with just this fence. So a node counts only if
  * its counter is the fence; otherwise all are raised to the largest counter, and asked again.
+ *
+ * A counter beyond the limit may be a lie, to which all would be raised; or what a client raised to
+ * that knows the clocks a little better. So such counters do not count until a quorum cannot be had
+ * without them, and then the smallest first: where a quorum of nodes is sound, no fence is larger
+ * than the largest counter of these.
  */
 void acquire_raise_decided(struct lease *lease, const struct round *round, uint64_t now,
                            struct lease_update *update) {
     assert(round->kind == ROUND_RAISE);
     uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
     bool is_further = round->verdict == ROUND_YES && !round_agrees(round, lease->fence);
-    if (round->verdict != ROUND_YES || !lease_leaves_validity(lease, end, now) ||
-        (is_further && now >= round->useless_at)) {
+    uint64_t beyond = round->verdict == ROUND_NO ? round_fence_beyond(round) : 0;
+    if (beyond > lease->fence && now < round->useless_at) {
+        lease->fence = beyond;
+        raise_fence(lease, now, round->useless_at, update);
+    } else if (round->verdict != ROUND_YES || !lease_leaves_validity(lease, end, now) ||
+               (is_further && now >= round->useless_at)) {
         try_failed(lease, round, now, update);
     } else if (is_further) {
         lease->fence = round_fence(round);

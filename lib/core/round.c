@@ -33,6 +33,7 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
     round->verdict = kind == ROUND_SETTLE && round->awaited == 0 ? ROUND_YES : ROUND_OPEN;
     memset(round->votes, REDLOCK_VOTE_NONE, sizeof(round->votes));
     round->permits = NULL;
+    round->fence_limit = 0;
 }
 
 /* ---- members that are left out ---- */
@@ -401,13 +402,28 @@ uint32_t round_possible_holders(const struct round *round) {
 
 /* ---- fences ---- */
 
+/* Returns the smallest counter that nodes, a mask, have told; 0: none. */
+static uint64_t smallest_fence(const struct round *round, uint32_t nodes) {
+    uint64_t smallest = 0;
+    for (uint32_t rest = nodes; rest != 0; rest &= rest - 1) {
+        uint64_t fence = round_answer(round, (uint32_t)__builtin_ctz(rest)).fence;
+        smallest = fence != 0 && (smallest == 0 || fence < smallest) ? fence : smallest;
+    }
+    return smallest;
+}
+
 uint64_t round_fence(const struct round *round) {
+    uint64_t limit = round->fence_limit != 0 ? round->fence_limit : UINT64_MAX;
     uint64_t largest = 0;
     for (uint32_t rest = voters(round, VOTE(GRANTED)); rest != 0; rest &= rest - 1) {
         uint64_t fence = round_answer(round, (uint32_t)__builtin_ctz(rest)).fence;
-        largest = fence > largest ? fence : largest;
+        largest = fence > largest && fence <= limit ? fence : largest;
     }
-    return largest;
+    return largest != 0 ? largest : smallest_fence(round, voters(round, VOTE(GRANTED)));
+}
+
+uint64_t round_fence_beyond(const struct round *round) {
+    return smallest_fence(round, voters(round, VOTE(ERROR)));
 }
 
 bool round_agrees(const struct round *round, uint64_t fence) {

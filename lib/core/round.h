@@ -61,6 +61,7 @@ struct round {
     struct tally tallies[2];          /* of the list, and of the next list */
     uint8_t votes[REDLOCK_MAX_NODES]; /* redlock_vote */
     uint32_t members;                 /* mask: nodes that count */
+    uint32_t ahead;                   /* QUEUE: the most waiters ahead at a member */
     uint64_t start;                   /* a clock reading from before the first byte was queued */
     uint64_t ttl;
     uint64_t useless_at;          /* the lease's: the instant from which the round is of no use */
@@ -69,9 +70,9 @@ struct round {
     uint32_t placed;              /* mask: QUEUE: members that have a place for the waiter */
     uint32_t pushed;              /* mask: QUEUE: members that granted by a push */
     uint32_t changed;             /* mask: members whose key may have changed since they voted */
-    uint32_t ahead;               /* QUEUE: the most waiters ahead at a member */
     struct permits *permits;      /* ACQUIRE of a permit: the free ones; else NULL */
     struct round_answer *answers; /* of members, by node */
+    uint64_t fence_limit; /* the largest fence to raise to by the word of one node; 0: any */
 };
 
 /* Returns the number of answers that a round of these nodes needs room for. */
@@ -159,8 +160,17 @@ static inline bool round_vote_leaves_undone(redlock_vote vote) {
     return undone >> vote & 1;
 }
 
-/* Returns the largest counter of the nodes that granted; 0: none. */
+/*
+ * Returns the largest counter within `fence_limit` of the nodes that granted, or the smallest one
+ * where all are beyond it: the fence to raise to. 0: none.
+ */
 uint64_t round_fence(const struct round *round);
+
+/*
+ * Returns the smallest counter that was told beside the ERROR of a RAISE, because it was beyond the
+ * limit and the fence; 0: none.
+ */
+uint64_t round_fence_beyond(const struct round *round);
 
 /* Returns whether a quorum of each list granted with just this counter. */
 bool round_agrees(const struct round *round, uint64_t fence);

@@ -20,6 +20,7 @@
 #include "io/clock.h"
 #include "node/context.h"
 #include "node/node.h"
+#include "wire/fence.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -130,7 +131,16 @@ uint64_t members_clock_us(const struct members *members, uint64_t now) {
         count += trust_clock(&node->guard.trust, now, &times[count]);
     }
     qsort(times, count, sizeof(times[0]), by_time);
-    return count > 0 ? times[count / 2] / NANOS_PER_US : 0;
+    /* With as many as a minority left out at the top, the next one is no clock of a minority. */
+    uint32_t size = (uint32_t)__builtin_popcount(members_lists(members).now);
+    unsigned minority = size - quorum_of(size);
+    unsigned above = count > minority ? minority : 0;
+    return count > 0 ? times[count - 1 - above] / NANOS_PER_US : 0;
+}
+
+uint64_t members_fence_limit(const struct members *members, uint64_t now) {
+    uint64_t clock_us = members_clock_us(members, now);
+    return fence_hint(clock_us != 0 ? clock_us : clock_wall_us()) + FENCE_SLACK;
 }
 
 void members_listen(struct members *members) {

@@ -139,10 +139,17 @@ bool members_can_push(const struct members *members);
 bool members_have_quorum(const struct members *members);
 
 /*
- * Returns the masters' time in microseconds since 1970: the median of their clocks, as far as the
- * guards know them; else this machine's.
+ * Returns the masters' time in microseconds since 1970, as far as the guards know their clocks: the
+ * median of all, and never a time that only a minority of the nodes has reached, once more clocks
+ * than a minority's are known. 0: no clock is known.
  */
 uint64_t members_clock_us(const struct members *members, uint64_t now);
+
+/*
+ * Returns the largest number to which a fence may be raised by the word of one node: FENCE_SLACK
+ * ahead of the masters' time, or of this machine's where no clock is known.
+ */
+uint64_t members_fence_limit(const struct members *members, uint64_t now);
 
 /* Has each node, and each that joins later, listen to what its server pushes. */
 void members_listen(struct members *members);

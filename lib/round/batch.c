@@ -202,14 +202,11 @@ static bool is_fit(const struct batch *batch, const struct flight *flight,
            is_counted(batch, flight) == (outcome->fence > 0);
 }
 
-/* Returns the detail of a vote, or NULL. */
-static const char *words_for(const struct batch *batch, const struct flight *flight,
-                             const struct reply_outcome *outcome) {
-    if (outcome->vote == REDLOCK_VOTE_ERROR) {
-        return "its counter is out of range";
-    }
-    bool may_be_its_counter = outcome->vote == REDLOCK_VOTE_WRONG_TYPE && is_counted(batch, flight);
-    return may_be_its_counter ? "it is not a string, or its counter is out of range" : NULL;
+/* Returns the detail of a vote, or NULL. Of an item alone only the counter can be an error. */
+static const char *words_for(const struct reply_outcome *outcome) {
+    return outcome->vote == REDLOCK_VOTE_ERROR ? "its counter is used up, or is none: delete the "
+                                                 "key of the counter (" COUNTER_SUFFIX ") there"
+                                               : NULL;
 }
 
 static void vote(struct batch *batch, struct node *node, const struct reply *reply) {
@@ -229,7 +226,7 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
         } else if (outcome == NULL || !is_fit(batch, flight, outcome)) {
             flight_vote_error(flight, node, reply);
         } else {
-            flight_vote(flight, node, outcome, words_for(batch, flight, outcome));
+            flight_vote(flight, node, outcome, words_for(outcome));
         }
     }
 }

@@ -14,6 +14,7 @@
 #include "core/options.h"
 #include "io/clock.h"
 #include "node/node.h"
+#include "wire/fence.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -317,11 +318,48 @@ static void vote_untrusted(struct flight *flight, struct node *node, struct trus
     cast(flight, node, &outcome, guard_why(&node->guard));
 }
 
+/*
+ * Returns whether a counter is so far ahead of the masters' clocks that the node's grant does not
+ * count (wire/fence.h). While counters are raised nobody but the fence itself is beyond the limit.
+ * Renewals take nothing from counters.
+ */
+static bool is_beyond(struct flight *flight, const struct node *node, uint64_t fence) {
+    struct round *round = &flight->round;
+    if (fence == 0 || round->kind == ROUND_RENEW) {
+        return false;
+    }
+    uint64_t limit = members_fence_limit(flight->flights->members, uplink_heard_at(&node->uplink));
+    round->fence_limit = limit;
+    return fence > (round->kind == ROUND_RAISE ? nanos_max(limit, flight->plan.fence)
+                                               : limit + FENCE_MARGIN);
+}
+
+/* The lease may have to raise to the counter all the same, if that is within the margin. */
+static __attribute__((noinline)) void vote_beyond(struct flight *flight, struct node *node,
+                                                  uint64_t fence) {
+    struct round *round = &flight->round;
+    char detail[DETAIL_MAX];
+    if (round->kind == ROUND_RAISE && fence <= round->fence_limit + FENCE_MARGIN) {
+        round_note_fence(round, node->index, fence);
+    }
+    snprintf(detail, sizeof(detail),
+             "its counter, %" PRIu64 ", is days ahead of the clocks: delete the key of the counter "
+             "(" COUNTER_SUFFIX ") there",
+             fence);
+    node_complain(node,
+                  &(struct reply){.type = REPLY_ERROR, .text = detail, .length = strlen(detail)});
+    cast(flight, node, &PLAIN_VOTE(ERROR), detail);
+}
+
 static void vote_granted(struct flight *flight, struct node *node,
                          const struct reply_outcome *outcome) {
     struct trust_view view = guard_judge(&node->guard);
     if (is_counted(flight, &view)) {
-        cast(flight, node, outcome, NULL);
+        if (is_beyond(flight, node, outcome->fence)) {
+            vote_beyond(flight, node, outcome->fence);
+        } else {
+            cast(flight, node, outcome, NULL);
+        }
     } else {
         vote_untrusted(flight, node, view);
     }
@@ -384,6 +422,9 @@ void flight_push(struct flight *flight, struct node *node, const struct push *pu
     if (!is_fit || !round_awaits_push(&flight->round, node->index) ||
         guard_look(&node->guard).verdict != TRUST_FULL) {
         return;
+    }
+    if (is_beyond(flight, node, push->fence)) {
+        return; /* the next poll is told the counter, and says so */
     }
     uint64_t until =
         guard_key_stands_until(&node->guard, push->expires_ms, push->time_us, clock_now());

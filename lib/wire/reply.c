@@ -83,6 +83,9 @@ static bool vote_of_letter(char letter, redlock_vote *vote) {
     case 't':
         *vote = REDLOCK_VOTE_WRONG_TYPE;
         return true;
+    case 'c':
+        *vote = REDLOCK_VOTE_ERROR;
+        return true;
     default:
         return false;
     }

@@ -11,9 +11,10 @@
  *     m        missing
  *     h<ms>    held by another, for so many milliseconds more
  *     p        there, but no lock: the key never expires
- *     t        there, but no lock: the key is not a string; or its counter is out of range: not a
- *              whole number, below 0, or not below 2^53 after this step
- *     h<ms>f<map>, pf<map>, tf<map>
+ *     t        there, but no lock: the key is not a string
+ *     c        its counter is out of range: not a whole number, below 0, or not below 2^53 after
+ *              this step
+ *     h<ms>f<map>, pf<map>, tf<map>, cf<map>
  *              a permit refused, and the permits of its semaphore that are free at the node:
  *              hexadecimal digits, four permits each, the first digit and its lowest bit for the
  *              first permit
@@ -71,6 +72,9 @@ enum script {
 /* The flag that stands at a server while a key may have a queue, and the life of both in ms. */
 #define WAITING_KEY "redlock:waiting"
 #define QUEUE_LIFE "60000"
+
+/* The most by which a hint may be ahead of a server's clock, in us: a day (wire/fence.h). */
+#define HINT_AHEAD "86400000000"
 
 /* The hexadecimal digits of a script's SHA-1, without a NUL. */
 #define SCRIPT_SHA_LENGTH 40

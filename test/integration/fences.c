@@ -12,13 +12,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define KEY "orders:42"
 #define COUNTER "orders:42::fence"
 #define FIVE 5
 
-/* Above any wall clock, and below 2^53. */
-#define FAR UINT64_C(8000000000000000)
+/* Above the hints of clients whose clocks are right, and within the bound of counters. */
+#define FAR (clock_now_us() + UINT64_C(3600000000))
+
+static uint64_t clock_now_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
 
 static int three_masters(void **state) {
     return start_fixture(state, 3, NULL);
@@ -122,11 +129,12 @@ static void the_largest_counter_is_raised_on_a_quorum(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
 
-    set_counter(f, 2, FAR);
+    uint64_t far = FAR;
+    set_counter(f, 2, far);
     rival_takes(f, 3, FIVE, KEY, LONG_TTL_MS); /* so that node 2 is needed */
     redlock_lock *lock = hold_fenced(f, client);
-    assert_int_equal(redlock_fence(lock), FAR + 1);
-    assert_int_equal(agreeing(f, FAR + 1), 3);
+    assert_int_equal(redlock_fence(lock), far + 1);
+    assert_int_equal(agreeing(f, far + 1), 3);
     assert_int_equal(diary_count(&f->diary, "acquiring -> raising"), 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 
@@ -134,7 +142,7 @@ static void the_largest_counter_is_raised_on_a_quorum(void **state) {
     rival_frees(f, 3, FIVE, KEY);
     rival_takes(f, 1, 3, KEY, LONG_TTL_MS);
     lock = hold_fenced(f, client);
-    assert_true(redlock_fence(lock) > FAR + 1);
+    assert_true(redlock_fence(lock) > far + 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
@@ -164,7 +172,9 @@ static void a_counter_that_is_none_is_named(void **state) {
     for (size_t i = 0; i < 3; i++) {
         free(masters_query(f->masters, i, "LPUSH " COUNTER " x"));
     }
-    assert_ended(acquire(f, client, &request), REDLOCK_EHELD);
+    struct call *call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_explained(call, "its counter is used up, or is none: delete the key of the counter");
     wait_holders(f, KEY, 0);
 }
 
@@ -183,7 +193,7 @@ static void assert_ruins_one_alone(struct fixture *f, redlock_client *client, co
         request.key = keys[i];
         calls[i] = begin_acquire(f, client, &request);
     }
-    assert_int_equal(await(f, calls[1]), REDLOCK_EHELD);
+    assert_int_equal(await(f, calls[1]), REDLOCK_ENOQUORUM);
     assert_explained(calls[1], "counter");
     wait_holders(f, RUINED, 0);
     for (size_t i = 0; i < FIVE; i++) {
@@ -227,6 +237,98 @@ static void a_counter_ruined_while_it_is_held_loses_its_lock_alone(void **state)
     assert_explained(lost, "counter");
     assert_int_equal(let_go(f, good), REDLOCK_OK);
     let_go(f, bad);
+}
+
+/* ---------------------------------------------------------------- counters that are far ahead */
+
+#define DAY UINT64_C(86400000000)
+
+/* Has a client acquire KEY; returns its fence. Asserts that no sound counter is beyond the fence.
+ */
+static uint64_t fence_beside_a_liar(struct fixture *f, redlock_client *client) {
+    redlock_lock *lock = hold_fenced(f, client);
+    uint64_t fence = redlock_fence(lock);
+
+    wait_all_answered(f, client);
+    for (size_t i = 1; i < FIVE; i++) {
+        assert_true(counter_at(f, i) <= fence);
+    }
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_all_answered(f, client);
+    return fence;
+}
+
+/* The last number of all at one node, by anybody's hand: the others do not come to their end. */
+static void a_counter_at_its_end_at_one_node_is_not_raised_to(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_client *another = connect_client(f);
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < 10; i++) {
+        set_counter(f, 0, (UINT64_C(1) << 53) - 2);
+        uint64_t fence = fence_beside_a_liar(f, i % 2 == 0 ? client : another);
+        assert_true(fence > last && fence < FAR);
+        last = fence;
+    }
+    wait_logged(f, "days ahead of the clocks");
+    freeze(f, 0); /* nor do the others depend on the node */
+    assert_true(redlock_fence(hold_fenced(f, client)) > last);
+}
+
+/* Node 0 is needed: its counter is not raised to, and its vote says why it does not count. */
+static void a_counter_beyond_its_time_does_not_count(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = fenced_request();
+
+    set_counter(f, 0, FAR + 4 * DAY);
+    rival_takes(f, 3, FIVE, KEY, LONG_TTL_MS);
+    struct call *call = acquire(f, client, &request);
+    assert_int_not_equal(call->status, REDLOCK_OK);
+    assert_explained(call, "days ahead of the clocks");
+    for (size_t i = 1; i < 3; i++) {
+        assert_true(counter_at(f, i) < FAR);
+    }
+    wait_holders(f, KEY, 2);
+}
+
+/*
+ * A node that always answers what is just allowed, or just too much: nobody is kept from the key,
+ * and the fences of clients that know the clocks more or less well grow all the same.
+ */
+static void a_liar_at_the_bound_does_no_harm(void **state) {
+    struct fixture *f = *state;
+    static const uint64_t ahead[] = {2 * DAY, 2 * DAY - 50000, 2 * DAY + 50000,
+                                     3 * DAY, 3 * DAY - 50000, 3 * DAY + 50000};
+    redlock_client *clients[] = {connect_client(f), connect_client(f)};
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < cycles_here(120); i++) {
+        set_counter(f, 0, FAR - UINT64_C(3600000000) + ahead[i % 6] - 1);
+        uint64_t fence = fence_beside_a_liar(f, clients[i / 3 % 2]);
+        assert_true(fence > last);
+        assert_true(fence < FAR + 2 * DAY);
+        last = fence;
+    }
+}
+
+/* Sound nodes that a client with a better clock has raised beyond the limit of this one. */
+static void counters_of_a_quorum_within_the_margin_are_accepted(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    uint64_t far = FAR + 2 * DAY;
+
+    set_counter(f, 0, far + DAY / 2); /* and a node that is further is not raised to */
+    for (size_t i = 1; i < FIVE; i++) {
+        set_counter(f, i, far + i / 3);
+    }
+    uint64_t last = 0;
+    for (size_t i = 0; i < 5; i++) {
+        uint64_t fence = fence_beside_a_liar(f, client);
+        assert_true(fence > far && fence > last && fence < far + 100);
+        last = fence;
+    }
 }
 
 /* ------------------------------------------------------------------------ restarts and top-ups */
@@ -436,6 +538,10 @@ int main(void) {
         ON_FIVE_MASTERS(a_counter_that_is_none_is_named),
         ON_FIVE_MASTERS(a_ruined_counter_fails_its_lock_alone),
         ON_FIVE_MASTERS(a_counter_ruined_while_it_is_held_loses_its_lock_alone),
+        ON_FIVE_MASTERS(a_counter_at_its_end_at_one_node_is_not_raised_to),
+        ON_FIVE_MASTERS(a_counter_beyond_its_time_does_not_count),
+        ON_FIVE_MASTERS(a_liar_at_the_bound_does_no_harm),
+        ON_FIVE_MASTERS(counters_of_a_quorum_within_the_margin_are_accepted),
         ON_FIVE_MASTERS(counters_that_are_lost_begin_above_their_past),
         ON_FIVE_MASTERS(an_empty_node_is_topped_up_with_the_fence),
         cmocka_unit_test_setup_teardown(a_late_top_up_counts_behind_another_holder, three_masters,

@@ -90,7 +90,7 @@ const struct test_case lock_cases[] = {
       KEEP(A, LONG, "5", "0"),
       COUNTER}},
     {"take: numbers as large as a wall clock's",
-     {TAKE(A, LONG, "9007199254740000", "1", "0"), {"DEL", "k"}, TAKE(A, LONG, "5", "1", "0")}},
+     {TAKE(A, LONG, "999999999999", "1", "0"), {"DEL", "k"}, TAKE(A, LONG, "5", "1", "0")}},
     {"take: many at once",
      {{"SET", "l", B, "PX", LONG},
       {"EVAL", TAKE_TEXT, "4", "k", "k::fence", "l", "l::fence", A,   LONG, "1", "1",

@@ -324,6 +324,36 @@ static void test_the_fence_is_the_largest_that_was_granted(void **state) {
     assert_int_equal(round_fence(&round), 8);
 }
 
+/* Beyond the limit a counter is taken only if there is no other, and then the smallest. */
+static void test_a_fence_beyond_the_limit_is_the_smallest(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_ACQUIRE, 5, 0);
+    round.fence_limit = 10;
+    round_grant(&round, 0, 90);
+    assert_int_equal(round_fence(&round), 90);
+    round_grant(&round, 1, 80);
+    assert_int_equal(round_fence(&round), 80);
+    round_grant(&round, 2, 9);
+    assert_int_equal(round_fence(&round), 9);
+    round_grant(&round, 3, 10);
+    assert_int_equal(round_fence(&round), 10);
+}
+
+static void test_what_was_beyond_is_told(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_RAISE, 3, 0);
+    assert_int_equal(round_fence_beyond(&round), 0);
+    round_grant(&round, 0, 7);
+    round_note_fence(&round, 1, 90);
+    round_vote(&round, 1, REDLOCK_VOTE_ERROR, 0);
+    assert_int_equal(round_fence_beyond(&round), 90);
+    round_note_fence(&round, 2, 80);
+    round_vote(&round, 2, REDLOCK_VOTE_ERROR, 0);
+    assert_int_equal(round.verdict, ROUND_NO);
+    assert_int_equal(round_fence_beyond(&round), 80);
+    assert_int_equal(round_fence(&round), 7);
+}
+
 static void test_a_quorum_agrees_on_a_fence(void **state) {
     (void)state;
     struct round round = begin(ROUND_ACQUIRE, 5, 0);
@@ -653,6 +683,8 @@ int main(void) {
         cmocka_unit_test(test_every_sequence_of_votes_to_raise),
         cmocka_unit_test(test_every_sequence_of_votes_to_renew),
         cmocka_unit_test(test_the_fence_is_the_largest_that_was_granted),
+        cmocka_unit_test(test_a_fence_beyond_the_limit_is_the_smallest),
+        cmocka_unit_test(test_what_was_beyond_is_told),
         cmocka_unit_test(test_a_quorum_agrees_on_a_fence),
         cmocka_unit_test(test_a_fence_of_two_lists),
         cmocka_unit_test(test_every_sequence_of_votes_to_release),

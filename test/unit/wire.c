@@ -679,6 +679,7 @@ static void test_answers_of_scripts(void **state) {
         {"m", 1, {{REDLOCK_VOTE_MISSING, 0, 0}}},
         {"p", 1, {{REDLOCK_VOTE_NO_EXPIRY, 0, 0}}},
         {"t", 1, {{REDLOCK_VOTE_WRONG_TYPE, 0, 0}}},
+        {"c", 1, {{REDLOCK_VOTE_ERROR, 0, 0}}},
         {"h0", 1, {{REDLOCK_VOTE_DENIED, 0, 0}}},
         {"h9876", 1, {{REDLOCK_VOTE_DENIED, 9876, 0}}},
         {"h4294967295", 1, {{REDLOCK_VOTE_DENIED, UINT32_MAX, 0}}},
@@ -861,6 +862,7 @@ static void test_answers_about_permits(void **state) {
         {"h12fffffffff", true, REDLOCK_VOTE_DENIED, 12, UINT32_MAX},
         {"pf6", true, REDLOCK_VOTE_NO_EXPIRY, 0, 0x6},
         {"tfb", true, REDLOCK_VOTE_WRONG_TYPE, 0, 0xb},
+        {"cfb", true, REDLOCK_VOTE_ERROR, 0, 0xb},
         {"h12", true, REDLOCK_VOTE_DENIED, 12, 0}, /* none told to be free */
         {"p", true, REDLOCK_VOTE_NO_EXPIRY, 0, 0},
         {"h12f", true, REDLOCK_VOTE_DENIED, 12, 0},

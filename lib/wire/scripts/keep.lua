@@ -4,7 +4,7 @@
 --
 -- keys:      key, counter
 -- arguments: value, TTL in ms, fence, TTL of the counter in ms or 0
--- answer:    y<n>, m, h<ms>, p or t for each key
+-- answer:    y<n>, m, h<ms>, p, t or c for each key
 --@include parts/otherwise.lua
 --@include parts/counters.lua
 
@@ -21,7 +21,7 @@ for i = 1, #KEYS / 2 do
   local key, counter, a = KEYS[2 * i - 1], KEYS[2 * i], 4 * i
   local value, count = redis.pcall('get', key), count_of(counter, 0)
   if not count then
-    answer[i] = 't'
+    answer[i] = 'c'
   elseif value == ARGV[a - 3] then
     if redis.call('pttl', key) < tonumber(ARGV[a - 2]) then
       redis.call('pexpire', key, ARGV[a - 2])

@@ -7,9 +7,10 @@
 --
 -- keys:      key
 -- arguments: value, TTL in ms, fence or 0, TTL of the counter in ms or 0, number of permits
--- answer:    y for each key, y<n> if fenced; otherwise h<ms>f<map>, pf<map> or tf<map>
+-- answer:    y for each key, y<n> if fenced; otherwise h<ms>f<map>, pf<map>, tf<map> or cf<map>
 --@include parts/otherwise.lua
 --@include parts/counters.lua
+--@include parts/hint.lua
 --@include parts/queue.lua
 --@include parts/permits.lua
 
@@ -31,13 +32,13 @@ for i, key in ipairs(KEYS) do
     if not value then redis.call('set', key, token, 'PX', ARGV[5 * i - 3]) end
     answer[i] = 'y'
     if fence > 0 then
-      count = math.max(count, fence)
+      count = hinted(count, fence)
       raise(counter, count, ARGV[5 * i - 1])
       answer[i] = grant(count)
     end
   else
     local free, map, soonest = look(key, permits)
-    local item = not count and 't' or value and otherwise(key, value)
+    local item = not count and 'c' or value and otherwise(key, value)
     map = #free > 0 and is_left(key, permits) and map or 'f'
     answer[i] = (item or 'h' .. text(soonest or 1000)) .. map
   end

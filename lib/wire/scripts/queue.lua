@@ -10,7 +10,7 @@
 -- keys:      key
 -- arguments: for all: the channel or ''; then value, TTL in ms, claim in ms, form of the entry,
 --            TTL of the counter in ms or 0, ticket
--- answer:    y, h<ms>, p or t for each key; y<n> if fenced; h<ms>q<waiters ahead> with a place,
+-- answer:    y, h<ms>, p, t or c for each key; y<n> if fenced; h<ms>q<waiters ahead> with a place,
 --            h<ms>q0w to the first in line where the holder is of another make, h<ms>x where the
 --            caller has no right to the queue
 --@include parts/otherwise.lua
@@ -52,7 +52,7 @@ end
 local function queue(key, token, ttl, claim, form, idle, ticket)
   local entry = table.concat({token, channel, claim, form, idle}, ' ')
   local value = redis.pcall('get', key)
-  if is_fenced(form) and not count_of(key .. '@COUNTER_SUFFIX@', 1) then return 't' end
+  if is_fenced(form) and not count_of(key .. '@COUNTER_SUFFIX@', 1) then return 'c' end
   if value == token then
     flag()
     if redis.call('pttl', key) < tonumber(ttl) then redis.call('pexpire', key, ttl) end

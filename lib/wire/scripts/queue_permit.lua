@@ -7,7 +7,7 @@
 -- keys:      key
 -- arguments: for all: the channel or ''; then value, TTL in ms, claim in ms, '1' if fenced, TTL of
 --            the counter in ms or 0, ticket, number of permits
--- answer:    y for each key, y<n> if fenced; otherwise h<ms until a permit expires>, p or t, then
+-- answer:    y for each key, y<n> if fenced; otherwise h<ms until a permit expires>, p, t or c, then
 --            f<map> if the waiter may have another permit; behind h<ms>, too: q<waiters ahead> with
 --            a place, x where the caller has no right to the line
 --@include parts/otherwise.lua
@@ -71,7 +71,7 @@ for i, key in ipairs(KEYS) do
       if mine then redis.pcall('zrem', line, entry) end
       answer[i] = granted(key, fenced, idle, 1, tonumber(ticket))
     else
-      answer[i] = refused(key, not is_counted and 't', value, line, mine, behind, permits)
+      answer[i] = refused(key, not is_counted and 'c', value, line, mine, behind, permits)
     end
   end
 end

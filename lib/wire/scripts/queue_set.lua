@@ -7,7 +7,7 @@
 -- keys:      all keys of a lock; then all of its counters, if fenced
 -- arguments: for all: the channel or ''; then value, TTL in ms, number of keys, claim in ms, form of
 --            the entry, TTL of the counters in ms or 0, ticket
--- answer:    y, h<ms>, p or t for each lock; y<n> if fenced; h<ms>q<waiters ahead> with a place,
+-- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced; h<ms>q<waiters ahead> with a place,
 --            h<ms>x where the caller has no right to the queue
 --@include parts/otherwise.lua
 --@include parts/counters.lua
@@ -42,7 +42,7 @@ local function look(keys, token, form)
       first, refusal = first or key, worse(refusal, otherwise(key, value))
     end
     local counted = not is_fenced(form) or count_of(key .. '@COUNTER_SUFFIX@', 1)
-    if not counted then refusal = worse(refusal, 't') end
+    if not counted then refusal = worse(refusal, 'c') end
   end
   return had, first, refusal
 end

@@ -8,16 +8,17 @@
 -- keys:      all keys of a lock; then all of its counters, if fenced
 -- arguments: value, TTL in ms, number of keys, '1' if fenced, fence, '1' for an acquisition
 --            or '0' for a top-up, TTL of the counters in ms or 0
--- answer:    y, h<ms>, p or t for each lock; y<n> if fenced
+-- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced
 --@include parts/otherwise.lua
 --@include parts/counters.lua
+--@include parts/hint.lua
 --@include parts/worse.lua
 
 local k, a = 1, 1
 while k <= #KEYS do
   local token, n, fenced = ARGV[a], tonumber(ARGV[a + 2]), ARGV[a + 3] == '1'
   local fence, is_new, refusal = tonumber(ARGV[a + 4]), ARGV[a + 5] == '1', nil
-  local count = fence
+  local count = is_new and fenced and hinted(1, fence) or fence
   for i = k, k + n - 1 do
     local value = redis.pcall('get', KEYS[i])
     if value ~= false and value ~= token then
@@ -25,7 +26,7 @@ while k <= #KEYS do
     end
     local counted = not fenced or count_of(KEYS[i + n], 1)
     if not counted then
-      refusal = worse(refusal, 't')
+      refusal = worse(refusal, 'c')
     elseif fenced and (is_new or counted > fence + 1) then
       count = math.max(count, counted)
     end

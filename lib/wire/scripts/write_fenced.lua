@@ -2,6 +2,6 @@
 --
 -- keys:      key, readers, writer (the note), counter
 -- arguments: value, TTL in ms, intent in ms or 0, fence, TTL of the counter in ms or 0
--- answer:    y<n>, h<ms>, p or t for each key
+-- answer:    y<n>, h<ms>, p, t or c for each key
 local n, m = 4, 5
 --@include parts/writes.lua

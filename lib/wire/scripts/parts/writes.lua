@@ -1,6 +1,7 @@
 -- Runs WRITE or WRITE_FENCED, of `n` keys and `m` arguments for each lock: (3, 3) or (4, 5).
 --@include parts/otherwise.lua
 --@include parts/counters.lua
+--@include parts/hint.lua
 --@include parts/sharing.lua
 
 for i = 1, #KEYS / n do
@@ -9,14 +10,14 @@ for i = 1, #KEYS / n do
   local token, intent = ARGV[a + 1], tonumber(ARGV[a + 3])
   local value, count = redis.pcall('get', key), n == 3 and 0 or count_of(KEYS[k + 4], 1)
   if not count then
-    answer[i] = 't'
+    answer[i] = 'c'
   elseif value == false or value == token then
     if not value then redis.call('set', key, token, 'PX', ARGV[a + 2]) end
     redis.call('del', readers, writer)
     if n == 3 then
       answer[i] = 'y'
     else
-      count = math.max(count, tonumber(ARGV[a + 4]))
+      count = hinted(count, ARGV[a + 4])
       raise(KEYS[k + 4], count, ARGV[a + 5])
       answer[i] = grant(count)
     end
