@@ -2,6 +2,9 @@
 
 #include "mishap.h"
 
+#include "wire/fence.h"
+#include "wire/script.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -187,8 +190,38 @@ static void run_words(struct master *master, unsigned count, const char *const *
     master_run(master, &words);
 }
 
+/*
+ * Has a node answer an absurd counter: the last one of all, or one at the bound of what counts. The
+ * same few nodes do so throughout, so that the others are a quorum.
+ */
+static void ruin_counter(struct nemesis *nemesis) {
+    static const uint64_t ahead[] = {2 * FENCE_DAY, 5 * FENCE_DAY / 2, 3 * FENCE_DAY};
+    const struct plan *plan = nemesis->plan;
+    const struct checker *checker = nemesis->world->checker;
+    unsigned few = plan->nodes - (plan->nodes / 2 + 1);
+    if (few == 0 || plan->has_changes || plan->has_twin) {
+        return;
+    }
+    struct master *master = &nemesis->network->servers[draw(nemesis, few)].master;
+    uint64_t which = draw(nemesis, 4);
+    uint64_t count =
+        which == 3 ? FENCE_MAX - 1 : nemesis->world->now / 1000 + ahead[which] - draw(nemesis, 3);
+    char name[sizeof(checker->keys[0]) + 16];
+    char text[24];
+    snprintf(name, sizeof(name), "%s" COUNTER_SUFFIX,
+             checker->keys[draw(nemesis, checker->key_count)]);
+    snprintf(text, sizeof(text), "%" PRIu64, count);
+    TRACE(nemesis->world, "nemesis: node %u has %s at %s", master->index, name, text);
+    master->store.db = plan->db;
+    run_words(master, 3, (const char *[]){"SET", name, text});
+}
+
 /* Puts a key that is no lock, or that belongs to a client of another make. */
 static void put_foreign_key(struct nemesis *nemesis) {
+    if (nemesis->plan->is_fenced && coin(nemesis)) {
+        ruin_counter(nemesis);
+        return;
+    }
     struct master *master = &any_server(nemesis)->master;
     master->store.db = nemesis->plan->db;
     const struct checker *checker = nemesis->world->checker;
