@@ -64,7 +64,8 @@ REDLOCK_EXPORT const char *redlock_version(void);
     XX(ECANCELED, -7, "the request was canceled")                                                  \
     XX(ECLOSED, -8, "the client was closed")                                                       \
     XX(EBUSY, -9, "something that is under way has to end first")                                  \
-    XX(ESYSTEM, -10, "the operating system or a library refused a service")
+    XX(ESYSTEM, -10, "the operating system or a library refused a service")                        \
+    XX(EACCESS, -11, "too many nodes refuse the client's login, database or rights")
 
 /* Outcome of a call or request: the names of REDLOCK_STATUS_MAP behind "REDLOCK_". */
 typedef enum redlock_status {
@@ -785,9 +786,15 @@ typedef struct redlock_request {
  *   REDLOCK_EHELD      others hold the key; the nodes that failed, or were too late, could not
  *                      alone have prevented a quorum
  *   REDLOCK_ENOQUORUM  those nodes could: too few answered in time, or too many refused
+ *   REDLOCK_EACCESS    so many nodes refuse the client that no quorum is left: its login (wrong,
+ *                      missing, or not wanted), its database, or a right of its user
  *   REDLOCK_EEXPIRED   a quorum granted the key, but too slowly: no validity was left
  *   REDLOCK_ECANCELED, REDLOCK_ECLOSED, REDLOCK_ENOMEM
  * Unless the status is REDLOCK_OK, the handle ends with the callback. redlock_explain tells why.
+ *
+ * REDLOCK_EACCESS ends the request at once, whatever is left of wait_ms and retries: an operator
+ * has to mend the nodes' URIs or users. While a password is changed node by node, a minority that
+ * refuses it is borne as nodes that are down.
  *
  * With wait_ms, the last try begins within wait_ms of the call, and the callback comes at the
  * latest two node_timeout_ms later: one for the try, one to learn which nodes denied it and why.
@@ -1021,9 +1028,12 @@ typedef enum redlock_vote {
     REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string */
     REDLOCK_VOTE_NO_EXPIRY,   /* the key exists but is no lock: it never expires */
     REDLOCK_VOTE_MISSING,     /* the key was to be renewed or released, and was not there */
-    REDLOCK_VOTE_ERROR,       /* the server refused: `detail` is the server's text, or says why */
+    REDLOCK_VOTE_ERROR,       /* the server refused the command, or the login sent before it:
+                                 `detail` is the server's text, or says why */
     REDLOCK_VOTE_TIMEOUT,     /* no answer within node_timeout_ms */
     REDLOCK_VOTE_UNREACHABLE, /* nothing was sent: no connection, or over a bound; see `detail` */
+    REDLOCK_VOTE_REFUSED,     /* nothing was sent: the server refuses the login or the database,
+                                 and `detail` is the server's text */
     REDLOCK_VOTE_BROKEN,      /* the connection broke before the answer: outcome unknown */
     REDLOCK_VOTE_UNTRUSTED,   /* done, or perhaps done, but the vote does not count: see
                                  redlock_guards and redlock_request.wait_replicas */
@@ -1037,7 +1047,8 @@ typedef struct redlock_node_report {
     uint64_t ttl_ms;    /* DENIED: rest of the TTL of the other holder's key, or of the writer's
                            note; 0: not known.
                            UNTRUSTED: time until trusted again; 0: until something else changes */
-    const char *detail; /* ERROR, UNREACHABLE, BROKEN, UNTRUSTED: the reason in words; "" */
+    const char *detail; /* ERROR, UNREACHABLE, REFUSED, BROKEN, UNTRUSTED: the reason in words;
+                           "" */
 } redlock_node_report;
 
 /*
@@ -1113,6 +1124,7 @@ typedef struct redlock_stats {
     uint64_t failed_held;      /* ended with REDLOCK_EHELD */
     uint64_t failed_no_quorum; /* ended with REDLOCK_ENOQUORUM */
     uint64_t failed_expired;   /* ended with REDLOCK_EEXPIRED */
+    uint64_t failed_no_access; /* ended with REDLOCK_EACCESS */
     uint64_t failed_no_memory; /* ended with REDLOCK_ENOMEM */
     uint64_t canceled;         /* ended with REDLOCK_ECANCELED */
     uint64_t closed;           /* ended with REDLOCK_ECLOSED */

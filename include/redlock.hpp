@@ -77,7 +77,8 @@ enum class status : int {
     canceled = REDLOCK_ECANCELED,
     closed = REDLOCK_ECLOSED,
     busy = REDLOCK_EBUSY,
-    system = REDLOCK_ESYSTEM
+    system = REDLOCK_ESYSTEM,
+    no_access = REDLOCK_EACCESS
 };
 
 /* Returns one sentence for `code`. Static storage. */

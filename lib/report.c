@@ -27,6 +27,7 @@ static const struct flight *source_of(const redlock_lock *lock, uint32_t node) {
 static const char *spare_detail(const struct node *node, redlock_vote vote) {
     switch (vote) {
     case REDLOCK_VOTE_UNREACHABLE:
+    case REDLOCK_VOTE_REFUSED:
         return uplink_why_unreachable(&node->uplink);
     case REDLOCK_VOTE_BROKEN:
     case REDLOCK_VOTE_UNTRUSTED:
@@ -41,9 +42,9 @@ static void report_node(const redlock_lock *lock, const struct node *node,
     uint32_t index = node->index;
     *report = (redlock_node_report){.node = node_name(node), .detail = ""};
     if (lock->flight == NULL) {
-        report->vote = lock->granted >> index & 1       ? REDLOCK_VOTE_GRANTED
-                       : lock->unreachable >> index & 1 ? REDLOCK_VOTE_UNREACHABLE
-                                                        : REDLOCK_VOTE_NONE;
+        report->vote = lock->granted >> index & 1  ? REDLOCK_VOTE_GRANTED
+                       : lock->unsent >> index & 1 ? node_vote_unsent(node)
+                                                   : REDLOCK_VOTE_NONE;
     } else {
         const struct flight *flight = source_of(lock, index);
         report->vote = (redlock_vote)flight->round.votes[index];

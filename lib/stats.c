@@ -43,6 +43,7 @@ static void read_requests(const struct counts *counts, redlock_stats *stats) {
     stats->failed_held = count_of(ends, REDLOCK_EHELD);
     stats->failed_no_quorum = count_of(ends, REDLOCK_ENOQUORUM);
     stats->failed_expired = count_of(ends, REDLOCK_EEXPIRED);
+    stats->failed_no_access = count_of(ends, REDLOCK_EACCESS);
     stats->failed_no_memory = count_of(ends, REDLOCK_ENOMEM);
     stats->canceled = count_of(ends, REDLOCK_ECANCELED);
     stats->closed = count_of(ends, REDLOCK_ECLOSED);

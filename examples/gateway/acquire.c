@@ -94,6 +94,9 @@ static void tell_failed(struct connection *connection, const redlock_lock *lock,
     case REDLOCK_ENOQUORUM:
         answer_problem_nodes(connection, PROBLEM_NO_QUORUM, detail, lock_votes(lock));
         break;
+    case REDLOCK_EACCESS:
+        answer_problem_nodes(connection, PROBLEM_NO_ACCESS, detail, lock_votes(lock));
+        break;
     case REDLOCK_EEXPIRED:
         answer_problem_nodes(connection, PROBLEM_EXPIRED, detail, lock_votes(lock));
         break;

@@ -40,6 +40,7 @@ static const struct {
     {409, "Conflict"},
     {413, "Content Too Large"},
     {415, "Unsupported Media Type"},
+    {502, "Bad Gateway"},
     {503, "Service Unavailable"},
 };
 

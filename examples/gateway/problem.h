@@ -23,6 +23,7 @@
     XX(BUSY, "busy", 409, "Another request about the lock is under way")                           \
     XX(TOO_LARGE, "too-large", 413, "The body is too large")                                       \
     XX(NOT_JSON, "not-json", 415, "The body has to be application/json")                           \
+    XX(NO_ACCESS, "no-access", 502, "The masters refuse the gateway")                              \
     XX(NO_QUORUM, "no-quorum", 503, "Too few masters answered to decide")                          \
     XX(EXPIRED, "expired", 503, "Masters answered too late")                                       \
     XX(FULL, "full", 503, "The gateway has as many as it may")                                     \

@@ -40,6 +40,7 @@ static const char *vote_name(redlock_vote vote) {
         [REDLOCK_VOTE_ERROR] = "error",
         [REDLOCK_VOTE_TIMEOUT] = "timeout",
         [REDLOCK_VOTE_UNREACHABLE] = "unreachable",
+        [REDLOCK_VOTE_REFUSED] = "refused",
         [REDLOCK_VOTE_BROKEN] = "broken",
         [REDLOCK_VOTE_UNTRUSTED] = "untrusted",
         [REDLOCK_VOTE_LATE] = "late",

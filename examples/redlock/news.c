@@ -169,6 +169,9 @@ static int code_for(const struct news *news, redlock_status status) {
     if (status == REDLOCK_EHELD) {
         return news->job->busy_code;
     }
+    if (status == REDLOCK_EACCESS) {
+        return TOOL_NOT_PERMITTED;
+    }
     return status == REDLOCK_ENOMEM ? TOOL_SYSTEM : TOOL_NO_QUORUM;
 }
 
@@ -177,7 +180,7 @@ static const char *advice_for(int code, const struct news *news, const redlock_c
     const char *on_trust = advice_on_trust(client, lock);
 
     if (code == TOOL_NOT_PERMITTED) {
-        return "check the login in the nodes' URIs, and the rights of its user";
+        return "check login and database in the nodes' URIs, and the rights of its user";
     }
     if (code == TOOL_NO_QUORUM && on_trust != NULL) {
         return on_trust;

@@ -223,6 +223,8 @@ bool nodes_is_refusal(const char *text) {
                                         "NOAUTH",
                                         "WRONGPASS",
                                         "invalid password",
+                                        "ERR AUTH",
+                                        "ERR Client sent AUTH",
                                         "can't run this command",
                                         "ACL failure",
                                         "(its user needs +"};

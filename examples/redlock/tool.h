@@ -13,7 +13,7 @@ enum tool_exit {
     TOOL_SYSTEM = 71,        /* the operating system refused a service */
     TOOL_NOT_ACQUIRED = 75,  /* others hold the lock */
     TOOL_LOST = 76,          /* the lock was lost while the command ran */
-    TOOL_NOT_PERMITTED = 77, /* nodes refuse the login, or rights */
+    TOOL_NOT_PERMITTED = 77, /* nodes refuse the login, the database, or rights */
     TOOL_CANNOT_EXECUTE = 126,
     TOOL_NOT_FOUND = 127,
 };

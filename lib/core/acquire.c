@@ -83,6 +83,10 @@ static void try_failed(struct lease *lease, const struct round *round, uint64_t 
                        struct lease_update *update) {
     uint64_t delay;
     lease->failure = (int8_t)tries_failure(round);
+    if (lease->failure == REDLOCK_EACCESS) { /* for an operator to mend: no further try */
+        acquire_give_up(lease, round, now, update);
+        return;
+    }
     if (hop(lease, round, now, update)) {
         return;
     }

@@ -41,6 +41,7 @@ static void describe(struct text *text, const redlock_node_report *report, uint6
         text_append(text, "the key is gone");
         break;
     case REDLOCK_VOTE_ERROR:
+    case REDLOCK_VOTE_REFUSED:
         text_append(text, "refused: %s", report->detail);
         break;
     case REDLOCK_VOTE_TIMEOUT:

@@ -23,7 +23,7 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
     round->silent = round->members;
     round->unasked = 0;
     round->awaited = awaited & round->members;
-    round->placed = round->pushed = round->changed = round->ahead = 0;
+    round->placed = round->pushed = round->refusing = round->changed = round->ahead = 0;
     round->tallies[0] = tally_of(lists.now);
     round->tally_count = 1;
     if (is_joint) {
@@ -358,6 +358,7 @@ static uint32_t voters(const struct round *round, uint32_t votes) {
 }
 
 #define VOTE(name) (UINT32_C(1) << REDLOCK_VOTE_##name)
+#define UNSENT (VOTE(UNREACHABLE) | VOTE(REFUSED))
 #define DENIALS (VOTE(DENIED) | VOTE(WRONG_TYPE) | VOTE(NO_EXPIRY))
 
 bool round_has_quorum(const struct round *round, uint32_t nodes) {
@@ -376,7 +377,7 @@ bool round_was_granted_late(const struct round *round) {
 }
 
 /* Votes that tell nothing of the key: another time the node may grant it. */
-#define FAILURES (VOTE(ERROR) | VOTE(UNREACHABLE) | VOTE(BROKEN) | VOTE(UNTRUSTED))
+#define FAILURES (VOTE(ERROR) | VOTE(UNREACHABLE) | VOTE(REFUSED) | VOTE(BROKEN) | VOTE(UNTRUSTED))
 
 bool round_needs_silent(const struct round *round) {
     return !round_has_quorum(round, voters(round, VOTE(GRANTED) | FAILURES));
@@ -391,13 +392,17 @@ uint32_t round_voters(const struct round *round, redlock_vote vote) {
     return voters(round, UINT32_C(1) << vote);
 }
 
+uint32_t round_unsent(const struct round *round) {
+    return voters(round, UNSENT);
+}
+
 uint32_t round_deniers(const struct round *round) {
     return voters(round, DENIALS);
 }
 
 uint32_t round_possible_holders(const struct round *round) {
     uint32_t without = round->kind == ROUND_QUEUE ? 0 : DENIALS;
-    return voters(round, ~(without | VOTE(UNREACHABLE))) & ~round->unasked;
+    return voters(round, ~(without | UNSENT)) & ~round->unasked;
 }
 
 /* ---- fences ---- */

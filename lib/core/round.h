@@ -69,6 +69,7 @@ struct round {
     uint32_t awaited;             /* mask: the members that SETTLE waits for */
     uint32_t placed;              /* mask: QUEUE: members that have a place for the waiter */
     uint32_t pushed;              /* mask: QUEUE: members that granted by a push */
+    uint32_t refusing;            /* mask: members whose votes say that they refuse the client */
     uint32_t changed;             /* mask: members whose key may have changed since they voted */
     struct permits *permits;      /* ACQUIRE of a permit: the free ones; else NULL */
     struct round_answer *answers; /* of members, by node */
@@ -110,6 +111,11 @@ bool round_wants_others(const struct round *round);
  * change it; they count in the report, and for which nodes to release.
  */
 bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms);
+
+/* Notes, before the vote of a node, that the node refuses the client: its login, or a right. */
+static inline void round_note_refusing(struct round *round, uint32_t node) {
+    round->refusing |= UINT32_C(1) << node;
+}
 
 /* Returns what a node has answered beside its vote; all is 0 unless it was told. */
 struct round_answer round_answer(const struct round *round, uint32_t node);
@@ -156,6 +162,7 @@ uint32_t round_free_in_ms(const struct round *round);
 /* Returns whether a vote leaves its command undone, or perhaps undone: a release is sent again. */
 static inline bool round_vote_leaves_undone(redlock_vote vote) {
     const uint32_t undone = UINT32_C(1) << REDLOCK_VOTE_UNREACHABLE |
+                            UINT32_C(1) << REDLOCK_VOTE_REFUSED |
                             UINT32_C(1) << REDLOCK_VOTE_BROKEN | UINT32_C(1) << REDLOCK_VOTE_ERROR;
     return undone >> vote & 1;
 }
@@ -198,8 +205,8 @@ bool round_needs_silent(const struct round *round);
 
 /*
  * Returns whether nodes that have granted it, and those of `up` whose vote was no answer about the
- * key (ERROR, UNREACHABLE, BROKEN, UNTRUSTED), include a quorum (of each list): a round that is
- * sent now may have what this one lacks.
+ * key (ERROR, UNREACHABLE, REFUSED, BROKEN, UNTRUSTED), include a quorum (of each list): a round
+ * that is sent now may have what this one lacks.
  */
 bool round_is_completed_by(const struct round *round, uint32_t up);
 
@@ -208,6 +215,9 @@ bool round_has_quorum(const struct round *round, uint32_t nodes);
 
 /* Returns a mask of the nodes with this vote. */
 uint32_t round_voters(const struct round *round, redlock_vote vote);
+
+/* Returns a mask of the nodes that the command was not sent to. */
+uint32_t round_unsent(const struct round *round);
 
 /* Returns a mask of the nodes whose key is another holder's, or no lock at all. */
 uint32_t round_deniers(const struct round *round);

@@ -27,6 +27,17 @@ bool tries_draw_delay(struct lease *lease, uint64_t now, uint64_t *delay) {
     return *delay < lease->trying.give_up_at - now;
 }
 
+/* Returns whether a list has no quorum without `nodes`, a mask. */
+static bool blocks_quorum(const struct round *round, uint32_t nodes) {
+    bool blocks = false;
+    for (unsigned i = 0; i < round->tally_count; i++) {
+        const struct tally *tally = &round->tallies[i];
+        uint32_t count = (uint32_t)__builtin_popcount(tally->members & nodes);
+        blocks |= quorum_is_blocked(tally->size, count);
+    }
+    return blocks;
+}
+
 redlock_status tries_failure(const struct round *round) {
     if (round->verdict == ROUND_YES) {
         return REDLOCK_EEXPIRED;
@@ -35,11 +46,8 @@ redlock_status tries_failure(const struct round *round) {
     uint32_t voted = round->members & ~round->silent & ~round->unasked;
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
     uint32_t failed = voted & ~granted & ~denied; /* late votes are in all three */
-    bool held = denied != 0;
-    for (unsigned i = 0; i < round->tally_count; i++) {
-        const struct tally *tally = &round->tallies[i];
-        uint32_t count = (uint32_t)__builtin_popcount(tally->members & failed);
-        held = held && !quorum_is_blocked(tally->size, count);
+    if (blocks_quorum(round, failed & round->refusing)) {
+        return REDLOCK_EACCESS;
     }
-    return held ? REDLOCK_EHELD : REDLOCK_ENOQUORUM;
+    return denied != 0 && !blocks_quorum(round, failed) ? REDLOCK_EHELD : REDLOCK_ENOQUORUM;
 }

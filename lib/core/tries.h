@@ -19,7 +19,8 @@ bool tries_draw_delay(struct lease *lease, uint64_t now, uint64_t *delay);
 
 /*
  * Returns why a try did not acquire the lock, from its round: REDLOCK_EEXPIRED after a quorum,
- * REDLOCK_EHELD if nodes denied and the failed nodes alone could not have prevented a quorum, else
+ * REDLOCK_EACCESS if nodes that refuse the client could alone have prevented one, REDLOCK_EHELD if
+ * nodes denied and the failed nodes alone could not have prevented a quorum, else
  * REDLOCK_ENOQUORUM.
  */
 redlock_status tries_failure(const struct round *round);

@@ -189,6 +189,7 @@ void trust_refused(struct trust *trust, enum trust_topic topic, bool is_forbidde
     text_append(&text, "%s is refused%s: ", questions[topic], is_forbidden ? needs[topic] : "");
     text_append_foreign(&text, why, strlen(why));
     trust->refused |= bit_of(topic);
+    trust->is_forbidden = is_forbidden;
 }
 
 /* ---- the verdict ---- */

@@ -72,6 +72,7 @@ struct trust {
     uint32_t answered;                 /* mask of topics answered on this connection */
     uint32_t refused;                  /* mask of topics refused */
     char refusal[TRUST_REFUSAL_MAX];   /* the text of the last refusal */
+    bool is_forbidden;                 /* the user lacks a right, by the last refusal */
     uint64_t until[TRUST_FAULT_COUNT]; /* the ends of the faults that end by themselves */
     bool is_beating;                   /* a beat was answered on this connection */
     uint64_t beaten_at;                /* the time at which the last answered beat was sent */

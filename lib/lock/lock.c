@@ -172,7 +172,7 @@ static void hand_over_round(redlock_lock *from, redlock_lock *to) {
     to->flight = from->flight;
     from->flight = NULL;
     to->granted = from->granted;
-    to->unreachable = from->unreachable;
+    to->unsent = from->unsent;
     to->was_renewed = from->was_renewed;
     if (to->flight != NULL && to->flight->listener.on_vote != NULL) {
         to->flight->listener.owner = to;

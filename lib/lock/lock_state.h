@@ -86,7 +86,7 @@ struct redlock_lock {
     struct lock_callback on_done;  /* of the acquisition; behind it, of an extension */
     struct lock_callback on_ended; /* of the loss; from the release on, of the release */
     uint32_t granted;              /* mask: without a flight: the votes of the latest round */
-    uint32_t unreachable;          /* mask: likewise */
+    uint32_t unsent;               /* mask: likewise */
     uint32_t request;              /* the number of the request, from 1; behind 2^32 - 1 comes 1 */
     unsigned char token[TOKEN_BYTES];
     uint16_t events;      /* mask of enum lock_event */

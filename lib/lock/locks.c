@@ -333,7 +333,7 @@ redlock_lock *locks_create(struct locks *locks, const redlock_request *request, 
         return NULL;
     }
     lock->flight = NULL;
-    lock->granted = lock->unreachable = 0;
+    lock->granted = lock->unsent = 0;
     lock->events = lock->news = 0;
     lock->is_closed = lock->is_parting = lock->is_told = false;
     lock->was_renewed = lock->has_waited = false;

@@ -32,10 +32,10 @@ void outbox_rest(redlock_lock *lock) {
     }
     const struct round *round = &flight->round;
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
-    uint32_t unreachable = round_voters(round, REDLOCK_VOTE_UNREACHABLE);
-    if (round->verdict == ROUND_YES && (granted | unreachable | round->unasked) == round->members) {
+    uint32_t unsent = round_unsent(round);
+    if (round->verdict == ROUND_YES && (granted | unsent | round->unasked) == round->members) {
         lock->granted = granted;
-        lock->unreachable = unreachable;
+        lock->unsent = unsent;
         lock->was_renewed = round->kind == ROUND_RENEW;
         locks_let_go(&lock->flight);
     }

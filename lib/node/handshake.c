@@ -32,7 +32,7 @@ struct course {
 static bool is_of_weight(enum handshake_need need, const struct reply *reply) {
     enum reply_error meaning = reply_classify(reply);
     return need == HANDSHAKE_REQUIRED || meaning == REPLY_ERROR_TRY_LATER ||
-           (need == HANDSHAKE_USEFUL && meaning == REPLY_ERROR_MISCONFIGURED &&
+           (need == HANDSHAKE_USEFUL && reply_is_for_operators(meaning) &&
             !reply_is_forbidden(reply));
 }
 

@@ -174,7 +174,7 @@ void node_complain(struct node *node, const struct reply *reply) {
     if (!(node->complaints & bit)) {
         node->complaints |= bit;
         EMIT(&context_of(node)->events, node_refused, .node = node_name(node), .why = reply->text,
-             .is_misconfigured = meaning == REPLY_ERROR_MISCONFIGURED);
+             .is_misconfigured = reply_is_for_operators(meaning));
     }
 }
 

@@ -104,12 +104,18 @@ static inline bool node_is_up(const struct node *node) {
 
 /*
  * Sends a command, if the uplink takes commands. Returns false when the command was not sent: the
- * vote is UNREACHABLE.
+ * vote is node_vote_unsent.
  */
 static inline bool node_send(struct node *node, struct conn_request *request, const char *data,
                              size_t length) {
     return uplink_takes_commands(&node->uplink) &&
            uplink_send(&node->uplink, request, data, length);
+}
+
+/* Returns the vote of a node that was sent nothing. */
+static inline redlock_vote node_vote_unsent(const struct node *node) {
+    return !node_is_up(node) && uplink_refusal(&node->uplink) != NULL ? REDLOCK_VOTE_REFUSED
+                                                                      : REDLOCK_VOTE_UNREACHABLE;
 }
 
 /* Sends a beat to an UP node, if the last one was sent at least `ago` nanoseconds ago. */

@@ -203,7 +203,9 @@ static const struct conn_listener conn_listener = {
 static void go_up(struct uplink *uplink) {
     set_state(uplink, UPLINK_UP);
     uplink->reason[0] = '\0';
-    uplink->refusal[0] = '\0';
+    if (!reply_denies_access(uplink->refusal)) { /* else the end of the connection may follow */
+        uplink->refusal[0] = '\0';
+    }
     uplink->listener->on_up(uplink);
 }
 
@@ -421,6 +423,13 @@ uint32_t uplink_commands(const struct uplink *uplink) {
 
 size_t uplink_bytes(const struct uplink *uplink) {
     return uplink->conn != NULL ? conn_bytes(uplink->conn) : 0;
+}
+
+const char *uplink_refusal(const struct uplink *uplink) {
+    if (reply_denies_access(uplink->refusal)) {
+        return uplink->refusal;
+    }
+    return reply_denies_access(uplink->reason) ? uplink->reason : NULL;
 }
 
 const char *uplink_why_unreachable(const struct uplink *uplink) {

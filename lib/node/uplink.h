@@ -151,6 +151,12 @@ static inline bool uplink_fails_again(const struct uplink *uplink) {
     return uplink->attempts > 1;
 }
 
+/*
+ * Returns the text by which the server refused the client's login or database, on this connection
+ * or, while there is none, on the last one; NULL: it did not.
+ */
+const char *uplink_refusal(const struct uplink *uplink);
+
 /* Returns why commands are not sent; never "". */
 const char *uplink_why_unreachable(const struct uplink *uplink);
 

@@ -327,9 +327,13 @@ static void on_wait_reply(struct conn_request *request, void *owner, const struc
 
 /* ---- sending ---- */
 
-static void vote_unreachable(struct batch *batch, struct node *node, const char *detail) {
+static void vote_unsent(struct batch *batch, struct node *node) {
     for (unsigned i = 0; i < batch->count; i++) {
-        flight_vote(batch->flights[i], node, &PLAIN_VOTE(UNREACHABLE), detail);
+        if (batch->shared->context->scratch.failed) {
+            flight_vote(batch->flights[i], node, &PLAIN_VOTE(UNREACHABLE), "out of memory");
+        } else {
+            flight_vote_unsent(batch->flights[i], node);
+        }
     }
 }
 
@@ -357,7 +361,7 @@ static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
             batch->references++;
             note_asked(batch, has_channel && node_channel(node)[0] != '\0');
         } else {
-            vote_unreachable(batch, node, shared->context->scratch.failed ? "out of memory" : NULL);
+            vote_unsent(batch, node);
         }
     }
 }

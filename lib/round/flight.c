@@ -281,6 +281,9 @@ static __attribute__((noinline)) void cast_other(struct flight *flight, struct n
                                                  const char *detail) {
     note_permits(flight, node, outcome);
     note_place(flight, node, outcome);
+    if (outcome->is_access_denied) {
+        round_note_refusing(&flight->round, node->index);
+    }
     bool decided = round_vote(&flight->round, node->index, outcome->vote, outcome->other_ttl_ms);
     note_vote(flight, node, decided);
     if (detail != NULL && detail[0] != '\0') {
@@ -314,6 +317,7 @@ static void vote_untrusted(struct flight *flight, struct node *node, struct trus
     struct reply_outcome outcome = {
         .vote = REDLOCK_VOTE_UNTRUSTED,
         .other_ttl_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX,
+        .is_access_denied = view.fault == TRUST_REFUSED && node->guard.trust.is_forbidden,
     };
     cast(flight, node, &outcome, guard_why(&node->guard));
 }
@@ -451,11 +455,33 @@ void flight_note_permit(struct flight *flight, const struct node *node, uint32_t
     }
 }
 
+/* Casts ERROR, with the server's text, for a command to a server that refuses the client. */
+static void vote_denied_access(struct flight *flight, struct node *node, const char *text) {
+    flight_vote(flight, node,
+                &(struct reply_outcome){.vote = REDLOCK_VOTE_ERROR, .is_access_denied = true},
+                text);
+}
+
+void flight_vote_unsent(struct flight *flight, struct node *node) {
+    redlock_vote vote = node_vote_unsent(node);
+    flight_vote(
+        flight, node,
+        &(struct reply_outcome){.vote = vote, .is_access_denied = vote == REDLOCK_VOTE_REFUSED},
+        NULL);
+}
+
+/*
+ * Commands follow the login without waiting for its answer. A server that refuses the login may
+ * have carried them out all the same, as the default user.
+ */
 void flight_vote_without_answer(struct flight *flight, struct node *node) {
-    if (uplink_was_reached(&node->uplink)) {
-        flight_vote(flight, node, &PLAIN_VOTE(BROKEN), "no answer before its end");
+    const char *refusal = uplink_refusal(&node->uplink);
+    if (!uplink_was_reached(&node->uplink)) {
+        flight_vote_unsent(flight, node);
+    } else if (refusal != NULL) {
+        vote_denied_access(flight, node, refusal);
     } else {
-        flight_vote(flight, node, &PLAIN_VOTE(UNREACHABLE), NULL);
+        flight_vote(flight, node, &PLAIN_VOTE(BROKEN), "no answer before its end");
     }
 }
 
@@ -464,7 +490,12 @@ void flight_vote_error(struct flight *flight, struct node *node, const struct re
     if (reply->type == REPLY_ERROR) {
         node_complain(node, reply);
     }
-    flight_vote(flight, node, &PLAIN_VOTE(ERROR), text);
+    if (reply_denies_access(text)) { /* often for want of the login that was refused before */
+        const char *refusal = uplink_refusal(&node->uplink);
+        vote_denied_access(flight, node, refusal != NULL ? refusal : text);
+    } else {
+        flight_vote(flight, node, &PLAIN_VOTE(ERROR), text);
+    }
 }
 
 /* ---- commands that take the key ---- */
@@ -481,7 +512,7 @@ uint32_t flight_prepare_take(struct flight *flight, uint32_t nodes) {
         } else if (flight->plan.nodes & node_bit(node)) {
             takers |= node_bit(node);
         } else {
-            flight_vote(flight, node, &PLAIN_VOTE(UNREACHABLE), NULL);
+            flight_vote_unsent(flight, node);
         }
     }
     return takers;

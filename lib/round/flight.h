@@ -187,7 +187,14 @@ void flight_note_open(struct flight *flight, const struct node *node, uint64_t o
 /* Notes that the node tells of a permit that has come free, and tells the owner as of a vote. */
 void flight_note_permit(struct flight *flight, const struct node *node, uint32_t permit);
 
-/* Casts the vote for a NULL reply: BROKEN if the connection stood, otherwise UNREACHABLE. */
+/* Casts the vote of a node that was sent nothing: REFUSED if it refuses the login, or UNREACHABLE.
+ */
+void flight_vote_unsent(struct flight *flight, struct node *node);
+
+/*
+ * Casts the vote for a NULL reply: if the connection stood, ERROR where the login was refused, or
+ * BROKEN; otherwise that of flight_vote_unsent.
+ */
 void flight_vote_without_answer(struct flight *flight, struct node *node);
 
 /* Casts ERROR for an error reply, or for a reply that makes no sense. */

@@ -77,9 +77,13 @@ void set_send(struct flight *flight, uint32_t nodes) {
     struct node *node;
     encode(flight, command);
     while ((node = members_take(members, &nodes)) != NULL) {
-        if (!send_to(flight, node, command)) {
-            flight_vote(flight, node, &PLAIN_VOTE(UNREACHABLE),
-                        command->failed ? "out of memory" : NULL);
+        if (send_to(flight, node, command)) {
+            continue;
+        }
+        if (command->failed) {
+            flight_vote(flight, node, &PLAIN_VOTE(UNREACHABLE), "out of memory");
+        } else {
+            flight_vote_unsent(flight, node);
         }
     }
 }

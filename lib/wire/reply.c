@@ -19,20 +19,21 @@ enum reply_error reply_classify(const struct reply *reply) {
         {"TRYAGAIN", REPLY_ERROR_TRY_LATER},
         {"NOREPLICAS", REPLY_ERROR_TRY_LATER},
         {"ERR max number of clients", REPLY_ERROR_TRY_LATER},
-        {"NOAUTH", REPLY_ERROR_MISCONFIGURED},
-        {"WRONGPASS", REPLY_ERROR_MISCONFIGURED},
-        {"NOPERM", REPLY_ERROR_MISCONFIGURED},
+        {"NOAUTH", REPLY_ERROR_NO_ACCESS},
+        {"WRONGPASS", REPLY_ERROR_NO_ACCESS},
+        {"NOPERM", REPLY_ERROR_NO_ACCESS},
         {"READONLY", REPLY_ERROR_MISCONFIGURED},
         {"MOVED", REPLY_ERROR_MISCONFIGURED},
         {"ASK", REPLY_ERROR_MISCONFIGURED},
         {"CROSSSLOT", REPLY_ERROR_MISCONFIGURED},
         {"WRONGTYPE", REPLY_ERROR_MISCONFIGURED},
-        {"DENIED", REPLY_ERROR_MISCONFIGURED},
-        {"ERR invalid password", REPLY_ERROR_MISCONFIGURED},
-        {"ERR AUTH", REPLY_ERROR_MISCONFIGURED},
-        {"ERR Client sent AUTH", REPLY_ERROR_MISCONFIGURED},
-        {"ERR DB index", REPLY_ERROR_MISCONFIGURED},
-        {"ERR SELECT", REPLY_ERROR_MISCONFIGURED},
+        {"DENIED", REPLY_ERROR_NO_ACCESS},
+        {"ERR invalid password", REPLY_ERROR_NO_ACCESS},
+        {"ERR AUTH", REPLY_ERROR_NO_ACCESS},
+        {"ERR Client sent AUTH", REPLY_ERROR_NO_ACCESS},
+        {"ERR Protocol error: unauthenticated", REPLY_ERROR_NO_ACCESS},
+        {"ERR DB index", REPLY_ERROR_NO_ACCESS},
+        {"ERR SELECT", REPLY_ERROR_NO_ACCESS},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         size_t length = strlen(known[i].prefix);
@@ -41,6 +42,11 @@ enum reply_error reply_classify(const struct reply *reply) {
         }
     }
     return REPLY_ERROR_UNKNOWN;
+}
+
+bool reply_denies_access(const char *text) {
+    const struct reply reply = {.type = REPLY_ERROR, .text = text, .length = strlen(text)};
+    return reply_classify(&reply) == REPLY_ERROR_NO_ACCESS || reply_lacks_right(&reply);
 }
 
 bool reply_lacks_right(const struct reply *reply) {

@@ -23,13 +23,19 @@ struct reply {
 /* Kinds of error answers. After each of them the command was not carried out. */
 enum reply_error {
     REPLY_ERROR_TRY_LATER,     /* loading, busy, out of memory, replica without master ... */
-    REPLY_ERROR_MISCONFIGURED, /* for an operator to mend: wrong password, read-only ... */
+    REPLY_ERROR_MISCONFIGURED, /* for an operator to mend: read-only, a cluster ... */
+    REPLY_ERROR_NO_ACCESS,     /* likewise: the login, the database, a right */
     REPLY_ERROR_NO_SCRIPT,     /* EVALSHA of a script that the server does not have */
     REPLY_ERROR_UNKNOWN        /* treated as TRY_LATER */
 };
 
 /* Classifies an ERROR by the first words of its text. */
 enum reply_error reply_classify(const struct reply *reply);
+
+/* Tells whether an operator has to mend it. */
+static inline bool reply_is_for_operators(enum reply_error meaning) {
+    return meaning == REPLY_ERROR_MISCONFIGURED || meaning == REPLY_ERROR_NO_ACCESS;
+}
 
 /* Tells whether the server lacks the script that was called. */
 static inline bool reply_lacks_script(const struct reply *reply) {
@@ -45,6 +51,9 @@ static inline bool reply_is_forbidden(const struct reply *reply) {
 /* Tells whether the user lacks the right for the call, or for a command inside its script. */
 bool reply_lacks_right(const struct reply *reply);
 
+/* Tells whether an error's text refuses the client: its login, its database or a right. */
+bool reply_denies_access(const char *text);
+
 /* Tells whether the reply is the status `text`, such as "OK". */
 bool reply_is_status(const struct reply *reply, const char *text);
 
@@ -55,6 +64,7 @@ struct reply_outcome {
     uint64_t fence;        /* GRANTED: the counter of a fenced lock; 0: none */
     const char *free;      /* a refused permit: the map that reply_says_free reads, in the reply */
     uint32_t free_length;  /* in digits; 0: no map */
+    bool is_access_denied; /* ERROR, UNTRUSTED: the server refuses the client, or a right */
     bool lacks_right;      /* DENIED of a QUEUE: the user has no right to the queue */
     bool has_place;        /* DENIED of a QUEUE: the waiter has a place in line ... */
     uint32_t ahead;        /* ... behind so many waiters */

@@ -66,7 +66,28 @@ static void no_rights(void **state) {
         free(masters_query(rig->masters, i, "ACL SETUSER default resetpass >secret"));
     }
     assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "true"), 77);
-    assert_true(rig_has_said(rig, "check the login"));
+    assert_true(rig_has_said(rig, "check login and database"));
+}
+
+/* Told of the masters at once: a wait would not help. */
+static void logins_and_databases_that_are_refused(void **state) {
+    static const char *const forms[] = {"redis://:secret@127.0.0.1:%d", "redis://127.0.0.1:%d/999"};
+    struct rig *rig = *state;
+
+    for (size_t form = 0; form < 2; form++) {
+        char list[256] = "";
+        size_t length = 0;
+
+        for (size_t i = 0; i < RIG_MASTERS; i++) {
+            length += (size_t)snprintf(list + length, sizeof(list) - length, i > 0 ? "," : "");
+            length += (size_t)snprintf(list + length, sizeof(list) - length, forms[form],
+                                       masters_port(rig->masters, i));
+        }
+        assert_int_equal(RIG_RUN(rig, "run", "--no-wait", "-n", list, KEY, "--", "true"), 77);
+        assert_int_equal(RIG_RUN(rig, "run", "-n", list, KEY, "--", "true"), 77);
+    }
+    assert_true(rig_has_said(rig, "refused: ERR AUTH"));
+    assert_true(rig_has_said(rig, "refused: ERR DB index"));
 }
 
 /* A server whose clock may not be read grants nothing that counts. */
@@ -478,6 +499,7 @@ int main(void) {
         TEST(what_others_hold),
         TEST(no_quorum),
         TEST(no_rights),
+        TEST(logins_and_databases_that_are_refused),
         TEST(no_right_to_be_trusted),
         TEST(one_server_for_two),
         TEST(mistakes),

@@ -46,7 +46,7 @@ constexpr int number_of_statuses() {
 #undef COUNT
     return count;
 }
-static_assert(number_of_statuses() == 1 - static_cast<int>(status::system));
+static_assert(number_of_statuses() == 1 - static_cast<int>(status::no_access));
 
 /* ------------------------------------------------------------------------------------- memory */
 

@@ -254,6 +254,16 @@ def without_a_quorum_nothing_is_decided():
     gateway.stop(code=69)
 
 
+def masters_that_refuse_the_gateway():
+    masters = Masters()
+    gateway = Gateway(masters)
+    for index in range(3):
+        masters.ask(index, "ACL", "SETUSER", "default", "-set")
+    problem = refused(gateway, "POST", "/v1/locks/x", None, 502, "no-access")
+    assert all("NOPERM" in node["detail"] for node in problem["nodes"] if node["answer"] == "error")
+    gateway.stop()
+
+
 def each_status_of_each_path_has_been_seen():
     """Asks for the rest: tokens, hosts, too many pages; then counts all that has been seen."""
     masters = Masters()
@@ -303,5 +313,6 @@ if __name__ == "__main__":
         a_lock_that_masters_lost_is_lost,
         a_second_renewal_at_once_is_refused,
         without_a_quorum_nothing_is_decided,
+        masters_that_refuse_the_gateway,
         each_status_of_each_path_has_been_seen,
     )

@@ -22,7 +22,7 @@ static void assert_blamed(const struct call *call, size_t node, const char *text
         const struct opinion *opinion = &call->opinions[i];
         bool failed = opinion->vote == REDLOCK_VOTE_ERROR ||
                       opinion->vote == REDLOCK_VOTE_UNREACHABLE ||
-                      opinion->vote == REDLOCK_VOTE_BROKEN;
+                      opinion->vote == REDLOCK_VOTE_REFUSED || opinion->vote == REDLOCK_VOTE_BROKEN;
 
         if (i == node && opinion->vote != REDLOCK_VOTE_NONE) {
             if (!failed || strstr(opinion->detail, text) == NULL) {
@@ -143,20 +143,32 @@ static void the_right_password_is_taken(void **state) {
     assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
 }
 
-static void assert_login_fails(struct fixture *f, const char *wrong, const char *text) {
-    redlock_client *client = log_in(f, 1, wrong);
+/* Asserts that a quorum refuses a client that was just made, from the first try on. */
+static void assert_no_access(struct fixture *f, redlock_client *client, const char *text) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *call;
+    char why[80];
+
+    snprintf(why, sizeof(why), " refused: %s", text);
+    request.wait_ms = REDLOCK_FOREVER; /* ended at once all the same */
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_EACCESS);
+    assert_explained(call, why);
+    assert_explained(call, "not acquired after 1 try");
+    request.wait_ms = 0;
+    request.retries = 1000;
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_EACCESS);
+    assert_explained(call, why);
+}
+
+static void assert_login_fails(struct fixture *f, const char *wrong, const char *text) {
+    redlock_client *client = log_in(f, 1, wrong);
 
     wait_logged(f, text);
     assert_one_bad_node_is_borne(f, client, 0, text);
     close_client(f, client);
-    client = log_in(f, 3, wrong);
-    call = acquire(f, client, &request);
-    assert_ended(call, REDLOCK_ENOQUORUM);
-    call = acquire(f, client, &request);
-    assert_ended(call, REDLOCK_ENOQUORUM);
-    assert_explained(call, text);
+    assert_no_access(f, log_in(f, 3, wrong), text);
     assert_true(f->diary.levels[REDLOCK_LOG_ERROR] > 0);
 }
 
@@ -164,25 +176,68 @@ static void a_wrong_password_is_borne_and_named(void **state) {
     assert_login_fails(*state, ":wr0ng@", "WRONGPASS");
 }
 
+/* Nodes that are known to refuse are sent nothing, which is a vote of its own. */
+static void a_node_that_refused_the_login_is_not_asked(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = log_in(f, 3, ":wr0ng@");
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct call *call;
+
+    for (size_t i = 0; i < 3; i++) {
+        wait_disconnected(f, client, i, 1);
+    }
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_EACCESS);
+    assert_int_equal(votes(call, REDLOCK_VOTE_REFUSED), 3);
+    assert_explained(call, "; 3 refused: WRONGPASS");
+    assert_int_equal(node_info(client, 0).release_debts, 0);
+    assert_false(redlock_is_retryable(REDLOCK_EACCESS));
+}
+
+/* Two of five that refuse are no quorum: the rest decides, and says that the key is held. */
+static void a_minority_that_refuses_decides_nothing(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = log_in(f, 2, ":wr0ng@");
+    redlock_client *other = log_in(f, 0, "");
+
+    hold(f, other, KEY, LONG_TTL_MS);
+    assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_EHELD);
+}
+
 static void a_missing_password_is_borne_and_named(void **state) {
     assert_login_fails(*state, "", "NOAUTH");
 }
 
+static void a_password_where_none_is_set_is_named(void **state) {
+    struct fixture *f = *state;
+
+    assert_no_access(f, log_in(f, 3, ":" PASSWORD "@"), "ERR AUTH");
+}
+
+/* Makes a client for whose first `bad` nodes the URI has a database that is not there. */
+static redlock_client *without_database(struct fixture *f, size_t bad) {
+    const char *uris[FIVE];
+    char texts[FIVE][64];
+    redlock_options options;
+
+    for (size_t i = 0; i < FIVE; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "%s%s", masters_uri(f->masters, i),
+                 i < bad ? "/99" : "");
+        uris[i] = texts[i];
+    }
+    options = patient_options(f, uris, FIVE);
+    return create_client(f, &options);
+}
+
 static void a_database_that_is_not_there_is_borne_and_named(void **state) {
     struct fixture *f = *state;
-    const char *uris[FIVE];
-    char uri[64];
-    redlock_options options;
-    redlock_client *client;
+    redlock_client *client = without_database(f, 1);
 
-    memcpy(uris, masters_uris(f->masters), sizeof(uris));
-    snprintf(uri, sizeof(uri), "%s/99", uris[0]);
-    uris[0] = uri;
-    options = patient_options(f, uris, FIVE);
-    client = create_client(f, &options);
     wait_connected(f, client, 4);
     wait_disconnected(f, client, 0, 2);
     assert_one_bad_node_is_borne(f, client, 0, "DB index");
+    close_client(f, client);
+    assert_no_access(f, without_database(f, 3), "ERR DB index");
 }
 
 /* ------------------------------------------------------------- errors that only peers can make */
@@ -258,7 +313,8 @@ static void assert_refusal_is_borne(struct fixture *f, size_t bad) {
         assert_int_equal(extend(f, call->lock, LONG_TTL_MS), REDLOCK_OK);
         assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
     } else {
-        assert_ended(call, REDLOCK_ENOQUORUM);
+        assert_ended(call,
+                     strncmp(refusal.text, "NOPERM", 6) == 0 ? REDLOCK_EACCESS : REDLOCK_ENOQUORUM);
         if (!refusal.everything) {
             assert_explained(call, refusal.text);
             assert_int_equal(votes(call, REDLOCK_VOTE_ERROR), bad);
@@ -476,6 +532,11 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_right_password_is_taken, masters_with_password, finish),
         cmocka_unit_test_setup_teardown(a_wrong_password_is_borne_and_named, masters_with_password,
                                         finish),
+        cmocka_unit_test_setup_teardown(a_node_that_refused_the_login_is_not_asked,
+                                        masters_with_password, finish),
+        cmocka_unit_test_setup_teardown(a_minority_that_refuses_decides_nothing,
+                                        masters_with_password, finish),
+        ON_FIVE_MASTERS(a_password_where_none_is_set_is_named),
         cmocka_unit_test_setup_teardown(a_missing_password_is_borne_and_named,
                                         masters_with_password, finish),
         ON_FIVE_MASTERS(a_database_that_is_not_there_is_borne_and_named),

@@ -676,7 +676,7 @@ static void whoever_may_not_be_asked_is_not_trusted(void **state) {
     allow(f, "-info");
     redlock_client *client = connect_with(f, &options);
     struct call *call = acquire(f, client, &request);
-    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_ended(call, REDLOCK_EACCESS);
     assert_explained(call, "its user needs +info");
     allow(f, "+info"); /* the refused questions are asked again */
     wait_trusted(f, client, THREE);

@@ -91,6 +91,7 @@ static bool fits_acquisition(redlock_status status) {
     case REDLOCK_OK:
     case REDLOCK_EHELD:
     case REDLOCK_ENOQUORUM:
+    case REDLOCK_EACCESS:
     case REDLOCK_EEXPIRED:
     case REDLOCK_ECANCELED:
     case REDLOCK_ECLOSED:

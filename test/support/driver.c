@@ -22,7 +22,7 @@ static bool may_lack_memory(const struct app *app) {
 static void enter(struct hold *hold, redlock_status status) {
     CHECK(hold->app->calls == 0); /* callbacks come from the loop, never from inside a call */
     CHECK(!hold->app->is_closed);
-    CHECK(status <= REDLOCK_OK && status >= REDLOCK_ESYSTEM);
+    CHECK(status <= REDLOCK_OK && status >= REDLOCK_EACCESS);
     CHECK(status != REDLOCK_ENOMEM || may_lack_memory(hold->app));
     hold->in_callback = true;
     app_ask(hold, REDLOCK_MAX_NODES);
@@ -276,6 +276,7 @@ void app_ask(struct hold *hold, size_t capacity) {
         CHECK(reports[i].node[0] != '\0' && reports[i].vote <= REDLOCK_VOTE_LATE);
         CHECK(strlen(reports[i].detail) < 256);
         CHECK((reports[i].vote != REDLOCK_VOTE_UNREACHABLE &&
+               reports[i].vote != REDLOCK_VOTE_REFUSED &&
                reports[i].vote != REDLOCK_VOTE_UNTRUSTED) ||
               reports[i].detail[0] != '\0');
     }

@@ -78,6 +78,7 @@ static void test_what_each_vote_is_called(void **state) {
         {REDLOCK_VOTE_ERROR, 0, "READONLY", "refused: READONLY"},
         {REDLOCK_VOTE_TIMEOUT, 0, "", "timeout after 50 ms"},
         {REDLOCK_VOTE_UNREACHABLE, 0, "no route", "unreachable: no route"},
+        {REDLOCK_VOTE_REFUSED, 0, "WRONGPASS", "refused: WRONGPASS"},
         {REDLOCK_VOTE_BROKEN, 0, "reset", "connection broke, outcome unknown: reset"},
         {REDLOCK_VOTE_UNTRUSTED, 7, "it was restarted",
          "not trusted for 7 ms more: it was restarted"},

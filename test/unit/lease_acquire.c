@@ -129,7 +129,8 @@ static void test_a_last_failure_with_deniers_is_settled(void **state) {
         {"GDGDU", REDLOCK_EHELD, 0x0a, 0x05},  {"GGDDE", REDLOCK_EHELD, 0x0c, 0x13},
         {"DUU  ", REDLOCK_EHELD, 0x01, 0x18}, /* with the denied vote granted, a quorum */
         {"DUUUU", REDLOCK_ENOQUORUM, 0x01, 0}, {"DEEBG", REDLOCK_ENOQUORUM, 0x01, 0x1e},
-        {"UUUDD", REDLOCK_ENOQUORUM, 0x18, 0},
+        {"UUUDD", REDLOCK_ENOQUORUM, 0x18, 0}, {"DDRRR", REDLOCK_EACCESS, 0x03, 0},
+        {"DDDRR", REDLOCK_EHELD, 0x07, 0},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct rig rig;
@@ -263,6 +264,34 @@ static void test_each_try_is_undone_before_the_next(void **state) {
     rig_wake_on_time(&rig);
     rig_votes(&rig, "DDDDD");
     assert_state(&rig, LEASE_SETTLING);
+}
+
+/* A wrong password does not mend by itself: no retry follows, nor a hop. */
+static void test_a_quorum_that_refuses_ends_the_request(void **state) {
+    (void)state;
+    static const struct {
+        const char *votes;
+        redlock_status status;
+        uint32_t undo;
+    } rows[] = {
+        {"RRR  ", REDLOCK_EACCESS, 0x18},
+        {"GGRRR", REDLOCK_EACCESS, 0x03},
+        {"URRUR", REDLOCK_EACCESS, 0},
+        {"GRRUU", REDLOCK_OK, 0x01}, /* two that refuse are no quorum: another try follows */
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct rig rig;
+        struct lease_terms terms = rig_terms();
+        terms.retries = UINT32_MAX;
+        rig_start(&rig, &terms, 1);
+        rig_votes(&rig, rows[i].votes);
+        assert_int_equal(rig.update.undo, rows[i].undo);
+        if (rows[i].status == REDLOCK_OK) {
+            assert_state(&rig, LEASE_BACKOFF);
+        } else {
+            assert_acquired(&rig, rows[i].status);
+        }
+    }
 }
 
 static void test_retries_are_counted(void **state) {
@@ -793,6 +822,7 @@ int main(void) {
         cmocka_unit_test(test_without_a_round_the_deadline_decides_nothing),
         cmocka_unit_test(test_a_retry_comes_after_a_random_delay),
         cmocka_unit_test(test_each_try_is_undone_before_the_next),
+        cmocka_unit_test(test_a_quorum_that_refuses_ends_the_request),
         cmocka_unit_test(test_retries_are_counted),
         cmocka_unit_test(test_the_start_is_that_of_the_try),
         cmocka_unit_test(test_a_key_that_stays_does_so_from_the_try_that_took_it),

@@ -233,6 +233,9 @@ void rig_late_votes(struct rig *rig) {
 }
 
 static bool cast(struct rig *rig, uint32_t node, redlock_vote vote) {
+    if (vote == REDLOCK_VOTE_REFUSED) {
+        round_note_refusing(&rig->round, node);
+    }
     return vote == REDLOCK_VOTE_GRANTED ? round_grant(&rig->round, node, rig->counter)
                                         : round_vote(&rig->round, node, vote, 0);
 }
@@ -261,7 +264,7 @@ void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote) {
 }
 
 void rig_votes(struct rig *rig, const char *votes) {
-    static const char letters[] = " GDWPME-UB"; /* in the order of redlock_vote */
+    static const char letters[] = " GDWPME-URB"; /* in the order of redlock_vote */
     bool decided = false, late = false;
     for (uint32_t i = 0; votes[i] != '\0'; i++) {
         const char *letter = strchr(letters, votes[i]);

@@ -26,6 +26,8 @@ static void test_each_status(void **state) {
         {REDLOCK_EBUSY, -9, "REDLOCK_EBUSY", "something that is under way has to end first", false},
         {REDLOCK_ESYSTEM, -10, "REDLOCK_ESYSTEM",
          "the operating system or a library refused a service", false},
+        {REDLOCK_EACCESS, -11, "REDLOCK_EACCESS",
+         "too many nodes refuse the client's login, database or rights", false},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         assert_int_equal(rows[i].status, rows[i].value); /* programs are built against these */
@@ -42,7 +44,7 @@ static void test_each_status(void **state) {
 
 static void test_numbers_that_are_no_status(void **state) {
     (void)state;
-    static const int numbers[] = {1, 42, -11, -1000};
+    static const int numbers[] = {1, 42, -12, -1000};
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
         redlock_status status = (redlock_status)numbers[i];
         assert_string_equal(redlock_strerror(status), "not a status of libredlock");
