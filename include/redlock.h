@@ -1062,11 +1062,12 @@ REDLOCK_EXPORT size_t redlock_report(const redlock_lock *lock, redlock_node_repo
                                      size_t capacity);
 
 /*
- * Returns the report of the lock's last round as one sentence for a log or an operator, such as
- * "not acquired after 3 tries in 412 ms, 3 of 5 nodes are needed; 1 granted (10.0.0.1:6379); 2 held
- * by another, for 7310 ms more at most (10.0.0.2:6379, 10.0.0.3:6379); 2 unreachable: Connection
- * refused (10.0.0.4:6379, ...)". Valid until the next call of redlock_explain on the same client.
- * Never NULL.
+ * Returns one sentence for a log or an operator: what became of the lock or request, and then the
+ * report of its last round, such as "not acquired: no retry is left after 3 tries in 412 ms, 3 of 5
+ * nodes are needed; 1 granted (10.0.0.1:6379); 2 held by another, for 7310 ms more at most
+ * (10.0.0.2:6379, 10.0.0.3:6379); 2 unreachable: Connection refused (10.0.0.4:6379, ...)". What
+ * ended a request may be "canceled", "the client was closed", "wait_ms is over" and others. Valid
+ * until the next call of redlock_explain on the same client. Never NULL.
  */
 REDLOCK_EXPORT const char *redlock_explain(const redlock_lock *lock);
 

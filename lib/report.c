@@ -1,6 +1,7 @@
 /* Reports on a lock's last round: the votes of the nodes, as structs and as a sentence. */
 #include "base/nanos.h"
 #include "core/explain.h"
+#include "core/tries.h"
 #include "core/validity.h"
 #include "io/clock.h"
 #include "lock/locks.h"
@@ -78,16 +79,37 @@ static const char *what_was_lost(const struct lease *lease) {
                            : "lost: max_hold_ms was over, and its validity ended";
 }
 
+/* Returns the end of a request that failed: what ended it, of which the votes may say nothing. */
+static const char *what_ended(const struct lease *lease) {
+    switch (lease->failure) {
+    case REDLOCK_ECANCELED:
+        return "not acquired: canceled";
+    case REDLOCK_ECLOSED:
+        return "not acquired: the client was closed";
+    case REDLOCK_ENOMEM:
+        return "not acquired: out of memory";
+    case REDLOCK_EACCESS:
+        return "not acquired: no access to the nodes";
+    case REDLOCK_EEXPIRED:
+        return "not acquired: granted too slowly, so that no validity was left,";
+    default:
+        return lease->terms->retries == 0 ? "not acquired"
+               : tries_are_used_up(lease) ? "not acquired: no retry is left"
+                                          : "not acquired: wait_ms is over";
+    }
+}
+
 static const char *what_became_of_renewal(const struct round *round) {
     return round->verdict == ROUND_OPEN                                   ? "being renewed"
            : round->verdict == ROUND_YES || round_was_granted_late(round) ? "renewed"
                                                                           : "not renewed";
 }
 
-static const char *what_became_of_release(const struct round *round) {
+static const char *what_became_of_release(const struct round *round, bool is_closing) {
     return round->verdict == ROUND_YES    ? "released"
            : round->verdict == ROUND_GONE ? "lost before it was released"
            : round->verdict == ROUND_NO   ? "released where it could be"
+           : is_closing                   ? "the client was closed: being released"
                                           : "being released";
 }
 
@@ -105,10 +127,10 @@ static const char *what_happened(const redlock_lock *lock) {
         return what_became_of_renewal(round);
     }
     if (round != NULL && round->kind == ROUND_RELEASE) {
-        return what_became_of_release(round);
+        return what_became_of_release(round, lock->locks->context->is_closing);
     }
     return lease->was_acquired   ? "acquired"
-           : lease->told_at != 0 ? "not acquired"
+           : lease->told_at != 0 ? what_ended(lease)
                                  : "not acquired yet";
 }
 
@@ -132,8 +154,6 @@ static uint64_t patience_ms(const redlock_lock *lock) {
                                                   : 0);
 }
 
-#define BEHIND(what) what ": no node was asked, for another request of the client is served first"
-
 /* Returns whether the request stands, or stood until its end, behind another one of its client. */
 static bool is_behind_another(const struct lease *lease) {
     return lease->tries == 0 && !lease->was_acquired;
@@ -143,11 +163,17 @@ const char *redlock_explain(const redlock_lock *lock) {
     if (lock == NULL) {
         return "no lock";
     }
-    if (is_behind_another(&lock->lease)) {
-        return lock->lease.told_at != 0 ? BEHIND("not acquired") : BEHIND("not acquired yet");
-    }
     struct locks *locks = lock->locks;
     const struct lease *lease = &lock->lease;
+    struct text text;
+    text_init(&text, locks->explanation, sizeof(locks->explanation));
+    if (is_behind_another(lease)) {
+        text_append(&text,
+                    "%s; no node was asked, for another request of the client is served "
+                    "first",
+                    lease->told_at != 0 ? what_ended(lease) : "not acquired yet");
+        return locks->explanation;
+    }
     redlock_node_report reports[REDLOCK_MAX_NODES];
     uint32_t count = (uint32_t)redlock_report(lock, reports, REDLOCK_MAX_NODES);
     uint64_t ended_at = lease->told_at != 0 ? lease->told_at : clock_now();
@@ -157,10 +183,10 @@ const char *redlock_explain(const redlock_lock *lock) {
         .next_nodes = locks->members->next.count,
         .tries = is_about_acquisition(lock) ? lease->tries : 0,
         .took_ms = nanos_to_ms(nanos_sub(ended_at, lease->begun_at)),
+        .is_open = lock_round(lock) != NULL && lock_round(lock)->verdict == ROUND_OPEN &&
+                   lease->state != LEASE_OVER,
         .node_timeout_ms = patience_ms(lock),
     };
-    struct text text;
-    text_init(&text, locks->explanation, sizeof(locks->explanation));
     explain_write(&text, &subject, reports, count);
     return locks->explanation;
 }

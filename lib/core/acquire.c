@@ -42,6 +42,7 @@ void acquire_fail(struct lease *lease, redlock_status status, uint64_t now,
                   struct lease_update *update) {
     assert(lease_is_acquiring(lease) && status != REDLOCK_OK);
     lease_set_state(lease, LEASE_OVER);
+    lease->failure = (int8_t)status;
     lease->told_at = now;
     lease->wake_at = NANOS_NEVER;
     update_tell(update, LEASE_ACQUIRED, status);

@@ -15,7 +15,7 @@ static void describe(struct text *text, const redlock_node_report *report, uint6
                      const struct explain_subject *subject) {
     switch (report->vote) {
     case REDLOCK_VOTE_NONE:
-        text_append(text, "not waited for");
+        text_append(text, subject->is_open ? "not answered yet" : "not waited for");
         break;
     case REDLOCK_VOTE_GRANTED:
         text_append(text, "granted");

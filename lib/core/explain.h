@@ -5,14 +5,16 @@
 #include "base/text.h"
 
 #include <redlock.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct explain_subject {
-    const char *what;    /* "not acquired", "held", "released", ... */
+    const char *what;    /* "not acquired: canceled", "released", ... */
     uint32_t nodes;      /* the size of the list */
     uint32_t next_nodes; /* the size of the next list; 0: there is none */
     uint32_t tries;      /* 0: not mentioned */
     uint64_t took_ms;
+    bool is_open;             /* the round still waits for votes */
     uint64_t node_timeout_ms; /* the time after which a vote is TIMEOUT */
 };
 

@@ -273,7 +273,7 @@ void lease_close(struct lease *lease, const struct round *round, uint64_t now,
                  struct lease_update *update) {
     if (lease_is_acquiring(lease)) {
         lease_cancel(lease, round, now, update);
-        update->acquired = REDLOCK_ECLOSED;
+        update->acquired = lease->failure = REDLOCK_ECLOSED;
         return;
     }
     bool was_held = lease_is_held(lease);

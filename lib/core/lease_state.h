@@ -125,7 +125,7 @@ struct lease {
     uint8_t state;   /* enum lease_state */
     uint8_t hurried; /* hurried renewals since the last one that succeeded */
     uint8_t permit;  /* the permit tried or held; in BACKOFF, the one tried next */
-    int8_t failure;  /* redlock_status: the reason why the last try failed */
+    int8_t failure;  /* redlock_status: the reason why the last try, or the request, failed */
     int8_t loss;     /* redlock_status: the reason why it is LOST */
     bool was_acquired : 1;
     bool extending : 1;    /* the round of RENEWING is an extension by the application */

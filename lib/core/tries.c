@@ -13,6 +13,10 @@ bool tries_may_go_on(const struct lease *lease, uint64_t now) {
     return retries_used(lease) < lease->terms->retries && now < lease->trying.give_up_at;
 }
 
+bool tries_are_used_up(const struct lease *lease) {
+    return lease->terms->retries > 0 && retries_used(lease) >= lease->terms->retries;
+}
+
 uint64_t tries_longest_delay(const struct lease *lease, uint64_t now) {
     const struct lease_terms *terms = lease->terms;
     uint64_t bound = backoff_bound(terms->retry_delay, terms->retry_delay_max, retries_used(lease));

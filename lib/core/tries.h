@@ -11,6 +11,9 @@
 /* Returns whether retries and time are left for another try. */
 bool tries_may_go_on(const struct lease *lease, uint64_t now);
 
+/* Returns whether all tries that the request allows were made; it allows more than one. */
+bool tries_are_used_up(const struct lease *lease);
+
 /* Returns the longest delay before the next try, if there is one. */
 uint64_t tries_longest_delay(const struct lease *lease, uint64_t now);
 

@@ -154,7 +154,7 @@ static void assert_no_access(struct fixture *f, redlock_client *client, const ch
     call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_EACCESS);
     assert_explained(call, why);
-    assert_explained(call, "not acquired after 1 try");
+    assert_explained(call, "not acquired: no access to the nodes after 1 try");
     request.wait_ms = 0;
     request.retries = 1000;
     call = acquire(f, client, &request);

@@ -259,6 +259,49 @@ static void an_end_is_explained(void **state) {
     assert_non_null(strstr(words, "lost: max_hold_ms was over, and its validity ended"));
 }
 
+/* First what ended the request, then what the nodes had said. */
+static void the_end_of_a_request_is_explained(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_client *closed = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    redlock_request held = request_for("orders:43", LONG_TTL_MS);
+    struct call *call;
+    struct loss *loss = watch_loss(f, &held);
+
+    hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    request.retries = 1;
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_EHELD);
+    assert_explained(call, "not acquired: no retry is left after 2 tries in ");
+    assert_explained(call, "held by another");
+    request.retries = 0;
+    request.wait_ms = 1;
+    call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_EHELD);
+    assert_explained(call, "not acquired: wait_ms is over after 1 try in ");
+
+    request.wait_ms = REDLOCK_FOREVER;
+    call = begin_acquire(f, client, &request);
+    wait_all_answered(f, client);
+    struct call *behind = begin_acquire(f, client, &request);
+    assert_int_equal(redlock_cancel(behind->lock), REDLOCK_OK);
+    assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
+    assert_int_equal(await(f, behind), REDLOCK_ECANCELED);
+    assert_int_equal(await(f, call), REDLOCK_ECANCELED);
+    assert_explained(call, "not acquired: canceled after 1 try in ");
+    assert_explained(behind, "not acquired: canceled; no node was asked");
+
+    loss->then = note_words;
+    hold_for(f, closed, &held);
+    call = begin_acquire(f, closed, &request);
+    close_client(f, closed);
+    assert_explained(call, "not acquired: the client was closed after 1 try in ");
+    assert_int_equal(loss->status, REDLOCK_ECLOSED);
+    assert_memory_equal(words, "the client was closed: being released, ", 39);
+    assert_non_null(strstr(words, " not answered yet ("));
+}
+
 static void what_has_taken_its_time_takes_no_more(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -283,6 +326,7 @@ int main(void) {
         ON_FIVE_MASTERS(the_watchdog_without_quorum_tells_the_loss),
         ON_NO_MASTERS(renewals_that_are_never_answered_lose_the_lock),
         ON_FIVE_MASTERS(an_end_is_explained),
+        ON_FIVE_MASTERS(the_end_of_a_request_is_explained),
         ON_FIVE_MASTERS(what_has_taken_its_time_takes_no_more),
     };
 
