@@ -14,7 +14,8 @@ bool tries_may_go_on(const struct lease *lease, uint64_t now) {
 }
 
 bool tries_are_used_up(const struct lease *lease) {
-    return lease->terms->retries > 0 && retries_used(lease) >= lease->terms->retries;
+    bool was_tried = lease->tries > 0; /* or another request of the client was served first */
+    return was_tried && lease->terms->retries > 0 && retries_used(lease) >= lease->terms->retries;
 }
 
 uint64_t tries_longest_delay(const struct lease *lease, uint64_t now) {
