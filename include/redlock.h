@@ -641,7 +641,7 @@ typedef struct redlock_request {
      * A request for several keys stands in line for the first of them that somebody has, and for
      * the next one when that comes free; it gets all of them at once, and has none before. So that
      * such a request gets in between many that want one of its keys each, a key that comes free is
-     * kept for it, for a thirty-second of the time that it has waited, a second at the most.
+     * kept for it, for 1/32 of the time that it has waited, 1 s at the most.
      *
      * Polled, and not queued, are also: wait_replicas, and keys longer than 4096 bytes (of several
      * keys: all together, with six bytes more for each). A client of another make, or a request

@@ -167,10 +167,15 @@ static bool is_rejected(const struct conn *conn) {
            (c->err == REDIS_ERR_EOF || c->err == REDIS_ERR_IO);
 }
 
-/* Returns the likely cause of a rejection: a reset often overtakes the server's message. */
+/*
+ * Returns the likely cause of a rejection: a reset often overtakes the server's message. A server
+ * that has answered before speaks our protocol; one that is going down may still accept.
+ */
 static const char *suspicion(const struct conn *conn) {
-    return conn->tls == NULL ? "does this port want TLS, rediss://?"
-                             : "does it want another tls_cert_file?";
+    bool is_known = conn->traffic != NULL && conn->traffic->replies > 0;
+    return is_known            ? "is it going down?"
+           : conn->tls == NULL ? "is it going down, or does this port want TLS, rediss://?"
+                               : "is it going down, or does it want another tls_cert_file?";
 }
 
 static void explain_end(struct conn *conn) {
@@ -183,7 +188,7 @@ static void explain_end(struct conn *conn) {
     } else if (tls != NULL && tls->methods->explain(tls, conn->why, sizeof(conn->why))) {
         return;
     } else if (is_rejected(conn)) {
-        snprintf(conn->why, sizeof(conn->why), "%.60s, before any answer (%s)", why,
+        snprintf(conn->why, sizeof(conn->why), "%.48s, before any answer (%s)", why,
                  suspicion(conn));
     } else {
         note_why(conn, why);

@@ -549,6 +549,30 @@ static void many_debts_are_paid_in_order_and_without_detours(void **state) {
     assert_int_in_range(f->gauge.calls - allocations, 1, 5 * count);
 }
 
+static void turn_away(struct peer_link *link, void *arg) {
+    (void)arg;
+    peer_hang_up(link);
+}
+
+/* A server that is going down may still accept connections, and cut them. */
+static void a_server_that_has_answered_is_not_suspected_of_tls(void **state) {
+    struct fixture *f = *state;
+    struct peer *peer = peer_create(f, peer_answer_well, NULL);
+    const char *uris[] = {peer_uri(peer)};
+    redlock_options options = patient_options(f, uris, 1);
+    redlock_client *client = connect_with(f, &options);
+
+    peer_greet(peer, turn_away);
+    peer_drop_links(peer);
+    wait_disconnected(f, client, 0, 2);
+    assert_non_null(strstr(node_info(client, 0).reason, "before any answer"));
+    assert_null(strstr(node_info(client, 0).reason, "TLS"));
+    client = create_client(f, &options); /* one that knows nothing of the server */
+    wait_disconnected(f, client, 0, 1);
+    assert_non_null(strstr(node_info(client, 0).reason, "going down"));
+    assert_non_null(strstr(node_info(client, 0).reason, "TLS"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(two_killed_of_five_cost_nothing),
@@ -569,6 +593,7 @@ int main(void) {
         ON_NO_MASTERS(a_silent_node_that_is_owed_releases_is_dropped),
         ON_FIVE_MASTERS(a_small_max_bytes_puts_releases_off_but_loses_none),
         ON_NO_MASTERS(many_debts_are_paid_in_order_and_without_detours),
+        ON_NO_MASTERS(a_server_that_has_answered_is_not_suspected_of_tls),
     };
 
     return cmocka_run_group_tests_name("faults", tests, NULL, NULL);

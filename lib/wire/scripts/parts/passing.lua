@@ -5,8 +5,8 @@
 -- release in 128, the same at all servers, leaves the key to anybody for a while, which the member
 -- "open <ms>" says, by the server's clock: it comes first.
 
--- Leaves the key to anybody for a while, if the caller's value says so and somebody waits: for a
--- thirty-second of the time that the first has waited, 1 to 100 ms.
+-- Leaves the key to anybody for a while, if the caller's value says so and somebody waits: for
+-- 1/32 of the time that the first has waited, 1 to 100 ms.
 local function open(key, caller, clock)
   if (tonumber(string.sub(caller, 39, 40), 16) or 255) > 1 then return end
   local entry, ticket = first_of(key)

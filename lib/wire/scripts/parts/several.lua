@@ -129,8 +129,8 @@ local function several()
   end
 
   -- Moves a waiter from the queue of a key to that of the key that is in its way. If a value is being
-  -- released, and the waiter has waited long, keeps the key free for the waiter, for a thirty-second
-  -- of the time that it has waited, a claim at the most. Returns that time in ms, 'next' for the next
+  -- released, and the waiter has waited long, keeps the key free for the waiter, for 1/32 of
+  -- the time that it has waited, a claim at the most. Returns that time in ms, 'next' for the next
   -- in line, or false where the caller has no right to.
   local function move(key, caller, entry, ticket, to, claim, clock)
     local queue = queue_of(to)
