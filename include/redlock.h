@@ -303,7 +303,9 @@ typedef struct redlock_options {
     /*
      * Bounds per node. A command beyond them is not sent, and the node's vote is UNREACHABLE.
      * Commands that take or inspect locks may fill three quarters of the room: the rest is reserved
-     * for renewals and releases.
+     * for renewals and releases. Each command that waits for its answer takes 1.5 to 1.7 KB of this
+     * process (with keys of 16 bytes): with the default of max_commands a silent node costs up to
+     * 110 MB, until stall_timeout_ms has passed.
      */
     uint32_t max_commands; /* commands sent and not answered; 65536 */
     size_t max_bytes;      /* their bytes, and those of releases to be sent later; 16 MiB */
