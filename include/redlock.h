@@ -12,6 +12,12 @@
  *    two, never before the call has returned, always from the loop.
  *  - Every function may be called from inside any callback, redlock_client_close included. The log,
  *    trace and allocator hooks are not callbacks: they must not call the library.
+ *  - A client that closes begins nothing any more, but lets go of what there is. Until `on_closed`
+ *    has returned, lock handles are valid, and until it is called, redlock_release and
+ *    redlock_cancel are accepted as before the close. After either call nothing is called for the
+ *    lock but what is owed to a request: the callback of the release, or of the canceled
+ *    acquisition, and of an extension that was under way. No on_lost comes any more, so its
+ *    argument may be freed. lib/doc/calls.md has a table of calls and states.
  *  - Times in this header are in milliseconds (`_ms`); those in statistics are in nanoseconds.
  *  - Strings and structs passed in are copied; the caller may free them when the call returns.
  *  - Option and request structs begin with their size and are initialised with their _INIT macro,
@@ -434,8 +440,10 @@ REDLOCK_EXPORT redlock_status redlock_client_create(struct event_base *base,
                                                     redlock_client **client, redlock_error *error);
 
 /*
- * Tells that a client is closed: the client and all its locks are already freed. Called once, from
- * the loop.
+ * Tells that a client is closed: no callback and no line of the log follows. Called once, from the
+ * loop. The client and its lock handles are valid until the callback returns, and freed then; in
+ * the callback each call that begins or ends something is refused with REDLOCK_ECLOSED. What the
+ * allocator's functions need must outlive the callback.
  */
 typedef void redlock_closed_cb(void *arg);
 
@@ -444,14 +452,16 @@ typedef void redlock_closed_cb(void *arg);
  *
  *   1. A pending acquisition or extension ends with REDLOCK_ECLOSED. The holder of a lock is told
  *      by on_lost, with REDLOCK_ECLOSED, and then the lock is released. Releases under way end with
- *      their own result, within node_timeout_ms.
+ *      their own result, within node_timeout_ms. A lock that the application releases or cancels
+ *      first ends as without the close.
  *   2. The client waits until the nodes that answer have been sent all releases, and have confirmed
  *      them; until close_timeout_ms after this call at the latest.
- *   3. Everything is freed, and `on_closed` (may be NULL) is called.
+ *   3. `on_closed` (may be NULL) is called, and everything is freed.
  *
- * From this call on, every other call on the client is refused with REDLOCK_ECLOSED, and lock
- * handles die with the client. The loop must run until `on_closed`. A second close is ignored, and
- * so is NULL.
+ * From this call on, every call that begins something is refused with REDLOCK_ECLOSED, and the
+ * validity of locks is 0. Lock handles are valid until `on_closed` has returned; redlock_release
+ * and redlock_cancel are accepted until it is called, for a lock that the close has released, too.
+ * The loop must run until `on_closed`. A second close is ignored, and so is NULL.
  */
 REDLOCK_EXPORT void redlock_client_close(redlock_client *client, redlock_closed_cb *on_closed,
                                          void *arg);
@@ -676,8 +686,10 @@ typedef struct redlock_request {
      *   REDLOCK_ELOST     so many nodes said that the key is gone, or is another's, that no quorum
      *                     is left
      *   REDLOCK_EEXPIRED  the validity ended, and no renewal had succeeded
-     *   REDLOCK_ECLOSED   the client is closing, and the handle ends with it
-     * After REDLOCK_ELOST and REDLOCK_EEXPIRED the handle remains the application's to release.
+     *   REDLOCK_ECLOSED   the client is closing, and releases the lock next
+     * After REDLOCK_ELOST and REDLOCK_EEXPIRED the handle remains the application's to release;
+     * after REDLOCK_ECLOSED it may be released, and ends with the client if it is not. Never called
+     * after redlock_release.
      */
     redlock_cb *on_lost;
     void *on_lost_arg; /* argument of the callback */
@@ -814,8 +826,8 @@ REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client *client,
  * Cancels an acquisition: `on_acquired` follows with REDLOCK_ECANCELED, and the nodes that may have
  * granted the key are sent a release.
  *
- * Returns REDLOCK_OK, REDLOCK_EINVAL when the lock is not being acquired any more, or
- * REDLOCK_ECLOSED.
+ * Returns REDLOCK_OK, also while the client closes; REDLOCK_EINVAL when the lock is not being
+ * acquired any more; or REDLOCK_ECLOSED when the client is closed (inside on_closed).
  */
 REDLOCK_EXPORT redlock_status redlock_cancel(redlock_lock *lock);
 
@@ -857,8 +869,11 @@ REDLOCK_EXPORT redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms
  *   REDLOCK_ENOQUORUM  not enough nodes answered within node_timeout_ms to tell
  *   REDLOCK_ENOMEM     the release could not be sent: the key is free when its TTL is over
  *
+ * A lock may be released while the client closes, too, before or after its on_lost is called with
+ * REDLOCK_ECLOSED: `on_released` tells the result of the one release that the nodes are sent.
+ *
  * Returns REDLOCK_OK, or refuses with REDLOCK_EINVAL while the lock is being acquired (use
- * redlock_cancel), or with REDLOCK_ECLOSED: then the handle is the closing client's.
+ * redlock_cancel), or with REDLOCK_ECLOSED when the client is closed (inside on_closed).
  */
 REDLOCK_EXPORT redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released,
                                               void *arg);

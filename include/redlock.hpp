@@ -19,8 +19,9 @@
  *  - Keys are std::string_view, any bytes. All arguments are copied before the call returns.
  *  - Objects are moved, not copied. An object that was moved from is empty, as one made by default
  *    is: it can be destroyed, assigned and asked; its calls are refused with status::invalid.
- *  - A client that is destroyed closes: see client. Objects that outlive it are safe: their calls
- *    are refused with status::closed, and a lock is no longer held (validity() is 0).
+ *  - A client that is destroyed closes: see client. Objects that outlive it are safe: a lock is no
+ *    longer held (validity() is 0), and calls are refused with status::closed. While the client
+ *    closes, a lock can still be released, and an attempt canceled, as usual.
  *  - Nothing here throws into the library. An exception that leaves a callable or a task goes to
  *    options::on_exception, or else is kept, and breaks the loop: see client::rethrow. In the
  *    caller's own frame, std::bad_alloc may come from what makes strings or vectors, and anything
@@ -448,7 +449,7 @@ struct core {
     std::size_t users = 0;
     redlock_client *client = nullptr; /* NULL once it is closed */
     event_base *base = nullptr;
-    bool is_closing = false;       /* handles of the library must not be used any more */
+    bool is_closing = false;       /* handles of the library can only be let go of */
     bool is_owned = true;          /* the client object exists, and can rethrow */
     const char *refusal = nullptr; /* why this header refused the last call; NULL: the library */
     tenure *tenures = nullptr;     /* all that the library may call */
@@ -558,9 +559,12 @@ struct tenure : block {
         }
     }
 
-    /* Whether the library may be called with the handle. */
+    /* Whether the library may be called with the handle; to end it, while the client closes too. */
+    bool is_endable() const noexcept {
+        return handle != nullptr;
+    }
     bool is_usable() const noexcept {
-        return handle != nullptr && !home->is_closing;
+        return is_endable() && !home->is_closing;
     }
 
     status refuse() const noexcept {
@@ -579,7 +583,7 @@ struct tenure : block {
 
     /* Cancels, if the result was not told. */
     void abandon() noexcept override {
-        if (!is_told && is_usable()) {
+        if (!is_told && is_endable()) {
             redlock_cancel(handle);
         }
     }
@@ -657,7 +661,7 @@ template <class Sink> struct call_with final : block {
     counted<tenure> subject{}; /* of a release or extension */
 };
 
-/* The library's client is closed, and all its handles are gone. */
+/* The library's client is closed: its handles are valid until this returns, and of no use. */
 inline void closed(core *home) noexcept {
     home->client = nullptr;
     while (home->tenures != nullptr) {
@@ -950,7 +954,7 @@ class lock {
         }
         detail::counted<detail::tenure> gone = std::move(tenure_);
         const bool is_watched = gone->watchers != nullptr;
-        if (gone->is_usable() &&
+        if (gone->is_endable() &&
             redlock_release(gone->handle, is_watched ? detail::tenure::on_gone : nullptr,
                             gone.get()) == REDLOCK_OK) {
             gone->users += is_watched;
@@ -961,8 +965,9 @@ class lock {
 
     /*
      * Releases the lock and leaves this object empty, refused or not. `on_released` is called with
-     * an outcome or its status: redlock_release. Returns status::ok, or refuses with
-     * status::invalid, status::closed or status::no_memory; the lock is released in that case too.
+     * an outcome or its status: redlock_release. Returns status::ok, also while the client closes,
+     * or refuses with status::invalid, status::closed (the client is closed) or status::no_memory;
+     * the lock is released in that case too.
      */
     template <class F> [[nodiscard]] status release(F &&on_released) {
         using call = detail::call_with<std::decay_t<F>>;
@@ -1056,7 +1061,7 @@ class lock {
     template <class Call>
     status release_by(detail::counted<detail::block> held, Call *made) noexcept {
         detail::counted<detail::tenure> gone = tenure_;
-        if (!held || !gone->is_usable()) {
+        if (!held || !gone->is_endable()) {
             reset();
             return !held ? gone->home->refuse(status::no_memory, "out of memory") : gone->refuse();
         }
@@ -1213,13 +1218,14 @@ class [[nodiscard]] attempt {
 
     /*
      * Cancels: the callable is called with status::canceled. Returns status::ok; status::invalid
-     * when the result was told already, or is about to be; or status::closed.
+     * when the result was told already, or is about to be; or status::closed when the client is
+     * closed.
      */
     status cancel() noexcept {
         if (!tenure_ || tenure_->is_told) {
             return status::invalid;
         }
-        if (!tenure_->is_usable()) {
+        if (!tenure_->is_endable()) {
             return tenure_->refuse();
         }
         tenure_->home->refusal = nullptr;
@@ -1672,9 +1678,6 @@ inline void tenure::on_loss(redlock_lock *handle, redlock_status code, void *arg
         self->tell_lost(outcome(handle, code));
     }
     self->wake(self->loss);
-    if (code == REDLOCK_ECLOSED) {
-        self->end();
-    }
 }
 
 inline void tenure::on_gone(redlock_lock *, redlock_status, void *arg) noexcept {

@@ -8,7 +8,8 @@
  *
  * The end: a closing client ends its locks, TURN_LOCKS_MAX in a turn. Then it waits until all
  * releases have been sent to the nodes that answer, and been confirmed, at most close_timeout_ms.
- * It is freed at the end of a turn, where no function uses it any more.
+ * It is freed at the end of a turn, where no function uses it any more, and after on_closed has
+ * returned: until then the application may use its handles.
  */
 #include "base/error.h"
 #include "base/memory.h"
@@ -110,13 +111,13 @@ static void end(redlock_client *client) {
         }
         return;
     }
-    uint64_t unreleased = count_unreleased(&client->members);
-    client_free(client);
+    context->is_closed = true;
     if (listener.on_closed != NULL) {
         listener.on_closed(listener.arg);
     } else if (listener.on_drained != NULL) {
-        listener.on_drained(unreleased, listener.arg);
+        listener.on_drained(count_unreleased(&client->members), listener.arg);
     }
+    client_free(client);
 }
 
 static void begin_to_close(redlock_client *client, const struct close_listener *listener) {

@@ -46,9 +46,14 @@ static redlock_status check_handle(redlock_lock *lock) {
     return lock != NULL ? context_check(lock->locks->context) : REDLOCK_EINVAL;
 }
 
+/* Refuses a call that ends the interest in a handle: accepted while the client closes, too. */
+static redlock_status check_end(redlock_lock *lock) {
+    return lock != NULL ? context_check_end(lock->locks->context) : REDLOCK_EINVAL;
+}
+
 redlock_status redlock_cancel(redlock_lock *lock) {
     struct lease_update update;
-    redlock_status status = check_handle(lock);
+    redlock_status status = check_end(lock);
     if (status != REDLOCK_OK) {
         return status;
     }
@@ -80,8 +85,8 @@ redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms, redlock_cb *o
     if (status != REDLOCK_OK) {
         return status;
     }
-    status = lock->is_parting ? REDLOCK_EINVAL
-                              : lease_extend(&lock->lease, nanos_from_ms(ttl_ms), now, &update);
+    status = lock->is_let_go ? REDLOCK_EINVAL
+                             : lease_extend(&lock->lease, nanos_from_ms(ttl_ms), now, &update);
     if (status != REDLOCK_OK) {
         return refuse(context, status,
                       status == REDLOCK_EBUSY   ? "another extension of the lock is under way"
@@ -96,26 +101,29 @@ redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms, redlock_cb *o
 
 redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released, void *arg) {
     struct lease_update update;
-    redlock_status status = check_handle(lock);
+    redlock_status status = check_end(lock);
     if (status != REDLOCK_OK) {
         return status;
     }
     uint64_t now = clock_now();
     enum lease_state before = lock->lease.state;
-    if (lock->is_parting) {
+    bool is_ours = lease_is_held(&lock->lease) || lock->lease.state == LEASE_LOST;
+    if (lock->is_let_go) {
         return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is released");
     }
-    lock->locks->counts.let_go += lease_is_held(&lock->lease);
-    if (lock_part(lock, now)) {
-        lock->on_ended = (struct lock_callback){on_released, arg};
-        return REDLOCK_OK;
-    }
-    if (lease_release(&lock->lease, now, &update) != REDLOCK_OK) {
+    if (!is_ours && !lock_is_closed_for_holder(lock)) {
         return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is neither held nor lost");
     }
+    lock->is_let_go = true;
+    lock->locks->counts.let_go += lease_is_held(&lock->lease);
     lock->news &= (uint8_t)~LEASE_LOSS; /* the release tells a loss that was not told yet */
     lock->on_ended = (struct lock_callback){on_released, arg};
-    lock_carry_out(lock, &update, before, now);
+    if (!is_ours) {
+        lock_tell_release(lock);
+    } else if (!lock_part(lock, now)) {
+        lease_release(&lock->lease, now, &update);
+        lock_carry_out(lock, &update, before, now);
+    }
     return REDLOCK_OK;
 }
 

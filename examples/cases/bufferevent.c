@@ -6,8 +6,9 @@
  *     ./bufferevent PORT redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
  *
  * A connection and its lock know each other, and either may end first: end() is called by the end
- * of both, and frees when there is nothing more to come. (More connections than `ulimit -n` allows
- * keep libevent busy: for a bound see the gateway.)
+ * of both, and frees when there is nothing more to come. SIGTERM drains the client, which ends all
+ * locks; connections may break meanwhile, and release or cancel theirs as ever. (More connections
+ * than `ulimit -n` allows keep libevent busy: for a bound see the gateway.)
  */
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -27,6 +28,7 @@ struct connection {
 
 static struct event_base *base;
 static redlock_client *client;
+static struct evconnlistener *listener;
 
 static void end(struct connection *connection) {
     if (connection->stream != NULL) {
@@ -84,10 +86,10 @@ static void on_input(struct bufferevent *stream, void *arg) {
     free(key);
 }
 
-static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
-                          struct sockaddr *address, int length, void *arg) {
+static void on_connection(struct evconnlistener *of, evutil_socket_t fd, struct sockaddr *address,
+                          int length, void *arg) {
     struct connection *connection = calloc(1, sizeof(*connection));
-    (void)listener, (void)address, (void)length, (void)arg;
+    (void)of, (void)address, (void)length, (void)arg;
     if (connection == NULL ||
         (connection->stream = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE)) == NULL) {
         free(connection), evutil_closesocket(fd);
@@ -97,7 +99,23 @@ static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
     bufferevent_enable(connection->stream, EV_READ);
 }
 
+static void on_drained(uint64_t unreleased, void *arg) {
+    if (unreleased > 0) {
+        fprintf(stderr, "%llu releases were not confirmed\n", (unsigned long long)unreleased);
+    }
+    *(int *)arg = unreleased > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    event_base_loopbreak(base); /* connections without a lock may be left */
+}
+
+static void on_signal(evutil_socket_t number, short what, void *arg) {
+    (void)number, (void)what;
+    evconnlistener_disable(listener);
+    redlock_client_drain(client, on_drained, arg);
+}
+
 int main(int argc, char **argv) {
+    int result = EXIT_FAILURE;
+    struct event *stop;
     struct sockaddr_in address = {.sin_family = AF_INET};
     redlock_options options = REDLOCK_OPTIONS_INIT;
     redlock_error error = {.message = "usage: bufferevent PORT NODE..., with a free port"};
@@ -108,12 +126,15 @@ int main(int argc, char **argv) {
     options.nodes = (const char *const *)argv + 2;
     options.node_count = (size_t)argc - 2;
     if (argc < 3 || (base = event_base_new()) == NULL ||
-        evconnlistener_new_bind(base, on_connection, NULL, LEV_OPT_REUSEABLE, -1,
-                                (struct sockaddr *)&address, sizeof(address)) == NULL ||
+        (listener = evconnlistener_new_bind(base, on_connection, NULL, LEV_OPT_REUSEABLE, -1,
+                                            (struct sockaddr *)&address, sizeof(address))) ==
+            NULL ||
+        (stop = evsignal_new(base, SIGTERM, on_signal, &result)) == NULL ||
+        evsignal_add(stop, NULL) != 0 ||
         redlock_client_create(base, &options, &client, &error) != REDLOCK_OK) {
         fprintf(stderr, "%s\n", error.message);
         return 2;
     }
-    event_base_dispatch(base); /* until a signal ends the process: the locks end with their TTL */
-    return EXIT_FAILURE;
+    event_base_dispatch(base);
+    return result;
 }

@@ -190,11 +190,22 @@ static redlock_lock *next_of(const redlock_lock *lock, uint64_t now) {
 }
 
 bool lock_part(redlock_lock *lock, uint64_t now) {
-    lock->is_parting = next_of(lock, now) != NULL;
+    lock->is_parting = !lock->locks->context->is_closing && next_of(lock, now) != NULL;
     if (lock->is_parting) {
         locks_ready(lock);
     }
     return lock->is_parting;
+}
+
+bool lock_is_closed_for_holder(const redlock_lock *lock) {
+    return lock->is_closed && lock->lease.was_acquired;
+}
+
+void lock_tell_release(redlock_lock *lock) {
+    if (lock->place == LOCK_ENDED) { /* otherwise the round is under way */
+        lock->news |= LEASE_RELEASED;
+        locks_ready(lock);
+    }
 }
 
 static void hand_over(redlock_lock *lock, redlock_lock *next, uint64_t now) {

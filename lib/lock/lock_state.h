@@ -96,7 +96,8 @@ struct redlock_lock {
     uint8_t kind;         /* kind_number */
     uint8_t place;        /* enum lock_place */
     bool is_closed : 1;   /* closed by its client */
-    bool is_parting : 1;  /* released, and to be handed over in the lock's next turn */
+    bool is_let_go : 1;   /* released by the application */
+    bool is_parting : 1;  /* likewise, and to be handed over in the lock's next turn */
     bool is_told : 1;     /* the end of the release was told */
     bool has_waited : 1;  /* in line, or for the next try */
     bool was_renewed : 1; /* without a flight: the latest round was a renewal */

@@ -335,7 +335,7 @@ redlock_lock *locks_create(struct locks *locks, const redlock_request *request, 
     lock->flight = NULL;
     lock->granted = lock->unsent = 0;
     lock->events = lock->news = 0;
-    lock->is_closed = lock->is_parting = lock->is_told = false;
+    lock->is_closed = lock->is_let_go = lock->is_parting = lock->is_told = false;
     lock->was_renewed = lock->has_waited = false;
     memset(lock->token, 0, sizeof(lock->token)); /* no try yet */
     lock->on_done = (struct lock_callback){on_acquired, arg};

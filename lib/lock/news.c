@@ -60,9 +60,11 @@ static redlock_status fresh_extension(const redlock_lock *lock) {
 }
 
 void news_tell_release(redlock_lock *lock, redlock_status status) {
-    lock->is_told = true;
-    counts_end(&lock->locks->counts.released, status);
-    EMIT_TOLD(lock, lock_released, .status = status);
+    if (!lock->is_told) {
+        lock->is_told = true;
+        counts_end(&lock->locks->counts.released, status);
+        EMIT_TOLD(lock, lock_released, .status = status);
+    }
     call_back(lock, &lock->on_ended, status);
 }
 
@@ -92,9 +94,7 @@ bool news_tell(redlock_lock *lock) {
         call_back(lock, &lock->on_ended, (redlock_status)lock->ended);
     }
     if (take(lock, LEASE_RELEASED)) {
-        if (!lock->is_told) {
-            news_tell_release(lock, (redlock_status)lock->ended);
-        }
+        news_tell_release(lock, (redlock_status)lock->ended);
         return true;
     }
     return false;

@@ -76,14 +76,21 @@ bool context_is_inherited(const struct context *context) {
     return context->generation != fork_generation();
 }
 
-redlock_status context_check(struct context *context) {
+redlock_status context_check_end(struct context *context) {
     if (context_is_inherited(context)) {
         return error_set(&context->refusal, REDLOCK_EINVAL,
                          "this process is a child (fork) of the one that made the client");
     }
-    return context->is_closing
-               ? error_set(&context->refusal, REDLOCK_ECLOSED, "the client is closing")
+    return context->is_closed
+               ? error_set(&context->refusal, REDLOCK_ECLOSED, "the client is closed")
                : REDLOCK_OK;
+}
+
+redlock_status context_check(struct context *context) {
+    redlock_status status = context_check_end(context);
+    return status == REDLOCK_OK && context->is_closing
+               ? error_set(&context->refusal, REDLOCK_ECLOSED, "the client is closing")
+               : status;
 }
 
 void context_finish(struct context *context) {

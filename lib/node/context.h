@@ -46,6 +46,7 @@ struct context {
     bool in_turn;
     bool is_woken;   /* a turn is due */
     bool is_closing; /* no request is begun any more */
+    bool is_closed;  /* on_closed is being called: nothing is called back any more */
 
     unsigned generation;   /* of the process that made the client: io/fork.h */
     redlock_error refusal; /* the error of the last refused call */
@@ -74,6 +75,12 @@ bool context_is_inherited(const struct context *context);
  * REDLOCK_ECLOSED while the client is closing, with the error in `refusal`.
  */
 redlock_status context_check(struct context *context);
+
+/*
+ * Returns REDLOCK_OK if a call may end the application's interest in a handle: also while the
+ * client is closing, until on_closed.
+ */
+redlock_status context_check_end(struct context *context);
 
 /* Frees the fields; the caller has freed nodes, flights and locks before. */
 void context_finish(struct context *context);

@@ -506,7 +506,9 @@ static void a_lock_may_outlive_its_client(void **state) {
     assert_true(lock.extend({}, [](status) { std::abort(); }) == status::closed);
     wait_released(f, KEY);
     assert_true(lock.validity() == milliseconds(0) && lock.fence() == 0 && lock.key().empty());
-    assert_true(lock.release([](status) { std::abort(); }) == status::closed);
+    assert_true(lock.release([&](status code) { told = code; }) == status::ok);
+    wait_for(
+        f, [&] { return told == status::ok; }, "the release is told");
     assert_true(lost.report().empty());
     wait_released(f, "other");
     assert_false(is_told); /* a handle that was reset is told nothing */
@@ -536,6 +538,30 @@ static void a_loss_may_reset_all_handles(void **state) {
     assert_int_equal(told, 1); /* a handle that was reset is told nothing */
 }
 
+/* The holder lets go of its lock during the close, so that its on_lost is not called. */
+static void a_lock_is_released_while_its_client_closes(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = connected(f);
+    redlock::on_lost never{[](status) { std::abort(); }};
+    redlock::lock lock = get(f, client, request_of(KEY), nullptr, never);
+    redlock::lock other = get(f, client, request_of("other"), nullptr, never);
+    status told = status::invalid;
+    bool is_closed = false;
+
+    assert_true(client.close([&](std::uint64_t unreleased) {
+        assert_int_equal(unreleased, 0);
+        assert_true(told == status::ok);
+        is_closed = true;
+    }) == status::ok);
+    assert_true(lock.release([&](status code) { told = code; }) == status::ok);
+    other.reset();
+    wait_for(
+        f, [&] { return is_closed; }, "the client is closed");
+    assert_true(lock.release([](status) { std::abort(); }) == status::invalid);
+    assert_int_equal(holders(f, KEY), 0);
+    assert_int_equal(holders(f, "other"), 0);
+}
+
 static void a_client_may_be_destroyed_at_any_time(void **state) {
     auto *f = static_cast<fixture *>(*state);
     auto client = std::make_unique<redlock::client>(connected(f));
@@ -554,9 +580,11 @@ static void a_client_may_be_destroyed_at_any_time(void **state) {
     assert_true(released.release(tell) == status::ok);
     client.reset();
     assert_true(told.empty());
-    assert_true(attempt.cancel() == status::closed);
+    assert_true(attempt.cancel() == status::ok);
+    assert_true(attempt.cancel() == status::invalid);
     wait_for(
         f, [&] { return told.size() == 5; }, "each request has ended");
+    assert_int_equal(std::count(told.begin(), told.end(), status::canceled), 1);
     assert_true(lost == status::closed);
     wait_released(f, KEY);
     assert_int_equal(told.size(), 5);
@@ -1001,6 +1029,7 @@ int main() {
         IN_WORLD(the_callable_of_a_loss_goes_when_none_can_be_told),
         IN_WORLD(the_callable_of_a_loss_may_own_the_handles),
         IN_WORLD(what_was_moved_from_is_empty),
+        IN_WORLD(a_lock_is_released_while_its_client_closes),
         IN_WORLD(close_tells_what_is_left),
         IN_WORLD(the_handler_gets_all_exceptions),
         IN_WORLD(an_exception_is_thrown_where_the_loop_was_run),

@@ -106,12 +106,31 @@ def masters_that_die_close_connections_that_hold_and_others_wait():
 
 
 def the_end_of_the_server_is_the_end_of_connections():
-    server = Server("bufferevent", Masters(1))
-    client = Client(server)
-    assert client.has_lock()
+    masters = Masters(1)
+    server = Server("bufferevent", masters)
+    clients = [Client(server) for _ in range(3)]
+    idle = server.dial()
+    until(lambda: any(c.is_answered() for c in clients), "one of them has it")
     server.signal(signal.SIGTERM)
-    server.wait(-signal.SIGTERM)
-    assert not client.has_lock()
+    server.wait(0)
+    answers = [c.has_lock() for c in clients]
+    assert answers.count(True) == 1, answers
+    assert masters.has("k") == 0
+    idle.close()
+
+
+def connections_break_while_the_server_drains():
+    masters = Masters()
+    server = Server("bufferevent", masters)
+    clients = [Client(server, b"k%d\n" % (i // 2)) for i in range(200)]
+    until(lambda: sum(c.is_answered() for c in clients) == 100, "half of them have a lock")
+    masters.order("stop", 0)  # which the drain waits for
+    server.signal(signal.SIGTERM)
+    for client in clients:
+        client.close()
+    masters.order("continue", 0)
+    server.wait(0)
+    assert all(masters.has("k%d" % i) == 0 for i in range(100))
 
 
 def mistakes_are_told():
@@ -130,5 +149,6 @@ if __name__ == "__main__":
         a_client_that_says_more_loses_the_lock,
         masters_that_die_close_connections_that_hold_and_others_wait,
         the_end_of_the_server_is_the_end_of_connections,
+        connections_break_while_the_server_drains,
         mistakes_are_told,
     )

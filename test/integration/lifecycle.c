@@ -233,7 +233,7 @@ static void note_nothing(redlock_lock *lock, redlock_status status, void *arg) {
     fail_msg("a refused request has called back");
 }
 
-static void a_closing_client_refuses_everything(void **state) {
+static void a_closing_client_begins_nothing(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
@@ -246,9 +246,68 @@ static void a_closing_client_refuses_everything(void **state) {
                    REDLOCK_ECLOSED, "clos");
     assert_null(lock);
     assert_int_equal(redlock_extend(held, 0, note_nothing, NULL), REDLOCK_ECLOSED);
-    assert_int_equal(redlock_release(held, note_nothing, NULL), REDLOCK_ECLOSED);
-    assert_int_equal(redlock_cancel(call->lock), REDLOCK_ECLOSED);
     assert_int_equal(await(f, call), REDLOCK_ECLOSED);
+}
+
+static struct member *begin_end(struct fixture *f, redlock_client *client, bool by_drain) {
+    return by_drain ? begin_drain(f, client) : begin_close(f, client);
+}
+
+/*
+ * As a server with a lock for each connection does it: the peers go during the close. No on_lost
+ * may come, since its argument is freed.
+ */
+static void locks_are_let_go_during_a_close(void **state) {
+    struct fixture *f = *state;
+
+    for (int by_drain = 0; by_drain < 2; by_drain++) {
+        redlock_client *client = connect_client(f);
+        redlock_request request = request_for(KEY, LONG_TTL_MS);
+        struct loss *loss = watch_loss(f, &request);
+        redlock_lock *held = hold_for(f, client, &request);
+        struct call *asked = begin_acquire(f, client, &request);
+        struct member *member;
+        struct call *call;
+
+        member = begin_end(f, client, by_drain);
+        call = begin_release(f, held);
+        assert_int_equal(redlock_cancel(asked->lock), REDLOCK_OK);
+        assert_refused(client, redlock_cancel(asked->lock), REDLOCK_EINVAL, "not being acquired");
+        assert_refused(client, redlock_release(held, note_nothing, NULL), REDLOCK_EINVAL,
+                       "released");
+        wait_closed(f, member);
+        assert_ended(call, REDLOCK_OK);
+        assert_ended(asked, REDLOCK_ECANCELED);
+        assert_int_equal(loss->count, 0);
+        assert_int_equal(member->unreleased, 0);
+        assert_int_equal(holders(f, KEY), 0);
+    }
+}
+
+struct late_release {
+    struct fixture *f;
+    struct call *call;
+};
+
+static void release_in_close(struct loss *loss, void *arg) {
+    struct late_release *release = arg;
+
+    release->call = begin_release(release->f, loss->lock);
+}
+
+static void released_inside_the_on_lost_of_a_close(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct loss *loss = watch_loss(f, &request);
+    struct late_release release = {.f = f};
+
+    loss->then = release_in_close;
+    loss->then_arg = &release;
+    hold_for(f, client, &request);
+    wait_closed(f, begin_close(f, client));
+    assert_int_equal(loss->count, 1);
+    assert_ended(release.call, REDLOCK_OK);
 }
 
 static bool has_one_node_to_wait_for(void *arg) {
@@ -262,12 +321,69 @@ static bool has_one_node_to_wait_for(void *arg) {
     return owing == 1;
 }
 
+/* The close has released the lock by then, and its outcome has been told to nobody. */
+static void a_lock_released_by_the_close_may_be_released(void **state) {
+    struct fixture *f = *state;
+    struct stage stage;
+    struct member *member;
+    struct call *calls[2];
+    redlock_lock *gone, *held;
+
+    set_stage(f, &stage);
+    gone = hold_for(f, stage.client, &stage.request);
+    for (size_t i = 0; i < FIVE; i++) {
+        masters_query_integer(f->masters, i, "DEL %s", KEY);
+    }
+    stage.request.key = KEY "2";
+    stage.request.on_lost = NULL;
+    held = hold_for(f, stage.client, &stage.request);
+    proxy_hold_requests(stage.proxies[0], "EVALSHA");
+    member = begin_close(f, stage.client);
+    run_until(f, has_one_node_to_wait_for, stage.client, "all but one node have released");
+    run_turns(f, 3);
+    assert_int_equal(member->closed, 0);
+    calls[0] = begin_release(f, gone);
+    calls[1] = begin_release(f, held);
+    assert_int_equal(await(f, calls[0]), REDLOCK_ELOST);
+    assert_int_equal(await(f, calls[1]), REDLOCK_OK);
+    assert_int_equal(member->closed, 0);
+    pass_all(&stage);
+    wait_closed(f, member);
+}
+
+static void let_go_in_member(struct member *member, void *arg) {
+    redlock_lock *const *locks = arg;
+
+    assert_string_equal(redlock_key(locks[0], NULL), KEY);
+    for (size_t i = 0; i < 2; i++) {
+        assert_refused(member->client, redlock_release(locks[i], note_nothing, NULL),
+                       REDLOCK_ECLOSED, "clos");
+        assert_refused(member->client, redlock_cancel(locks[i]), REDLOCK_ECLOSED, "clos");
+        assert_int_equal(redlock_validity_ms(locks[i]), 0);
+    }
+}
+
+static void on_closed_is_the_last_callback(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    redlock_lock *locks[2] = {hold(f, client, KEY, LONG_TTL_MS)};
+    struct member *member;
+
+    locks[1] = begin_acquire(f, client, &request)->lock;
+    member = begin_close(f, client);
+    member->then = let_go_in_member;
+    member->then_arg = locks;
+    wait_closed(f, member);
+}
+
 /*
  * An application without on_lost cannot know that the lock has ended. There are more locks than
  * spare objects of the library, so that a sanitizer sees a use after their end.
  */
 static void handles_may_be_asked_until_on_closed(void **state) {
     static redlock_lock *locks[4200];
+    struct call *call;
     struct fixture *f = *state;
     size_t count = under_valgrind() ? 50 : sizeof(locks) / sizeof(locks[0]);
     struct stage stage;
@@ -293,8 +409,9 @@ static void handles_may_be_asked_until_on_closed(void **state) {
         snprintf(key, sizeof(key), "%s:%zu", KEY, i);
         assert_string_equal(redlock_key(locks[i], NULL), key);
         assert_int_equal(redlock_validity_ms(locks[i]), 0);
-        assert_int_equal(redlock_release(locks[i], note_nothing, NULL), REDLOCK_ECLOSED);
+        call = begin_release(f, locks[i]);
     }
+    assert_int_equal(await(f, call), REDLOCK_OK);
     pass_all(&stage);
     wait_closed(f, member);
 }
@@ -848,7 +965,11 @@ int main(void) {
         ON_FIVE_MASTERS(closed_while_it_releases),
         ON_FIVE_MASTERS(closed_while_nodes_hang),
         ON_FIVE_MASTERS(a_second_close_is_ignored),
-        ON_FIVE_MASTERS(a_closing_client_refuses_everything),
+        ON_FIVE_MASTERS(a_closing_client_begins_nothing),
+        ON_FIVE_MASTERS(locks_are_let_go_during_a_close),
+        ON_FIVE_MASTERS(released_inside_the_on_lost_of_a_close),
+        ON_FIVE_MASTERS(a_lock_released_by_the_close_may_be_released),
+        ON_FIVE_MASTERS(on_closed_is_the_last_callback),
         ON_FIVE_MASTERS(handles_may_be_asked_until_on_closed),
         ON_FIVE_MASTERS(closed_inside_on_acquired),
         ON_FIVE_MASTERS(extended_and_closed_inside_on_acquired),

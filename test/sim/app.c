@@ -137,10 +137,6 @@ static void on_closed(void *arg) {
     if (app->questions_out != 0) {
         violate(world, INVARIANT_CALLBACKS, "the client has ended without a callback");
     }
-    if (app->process.block_count != 0) {
-        violate(world, INVARIANT_BOUNDS, "the client has ended and left %zu bytes",
-                app->process.bytes);
-    }
     app->client = NULL;
     app->lists = (struct app_lists){0, 0};
     app->is_closing = false;
@@ -166,6 +162,9 @@ void app_close_client(struct app *app) {
         }
         alarm_clear(&worker->alarm);
         alarm_clear(&worker->looks);
+        if (app_chance(app, 500)) {
+            worker_act_within(worker, 1 + app_draw(app, 100)); /* ... to let go of its lock */
+        }
     }
     alarm_clear(&app->questions);
     app->is_closing = true;
@@ -181,10 +180,19 @@ static void on_log(redlock_log_level level, const char *line, void *arg) {
     TRACE(app_world(app), "process %u: %s", app->process.index, line);
 }
 
+/* The last memory of a client goes when on_closed has returned. */
+static void check_freed(const struct app *app) {
+    if (app->client == NULL && app->process.block_count != 0) {
+        violate(app_world(app), INVARIANT_BOUNDS, "the client has ended and left %zu bytes",
+                app->process.bytes);
+    }
+}
+
 static void be_born(void *owner) {
     struct app *app = owner;
     redlock_options options = app->plan->options;
     redlock_error error;
+    check_freed(app);
     if (app->client != NULL || app->phase == PHASE_END) {
         return;
     }
@@ -369,6 +377,7 @@ void app_check_idle(struct app *app) {
 
 void app_check_end(struct app *app) {
     struct record *record;
+    check_freed(app);
     if (app->client != NULL) {
         violate(app_world(app), INVARIANT_CALLBACKS, "process %u: the client does not end",
                 app->process.index);

@@ -43,6 +43,7 @@ struct worker {
     struct record *extends;  /* NULL: no extension under way */
     struct record *losses;   /* record of the lock's on_lost */
     bool is_held;
+    bool is_releasable; /* whether the handle is to be released: held, or closed by the client */
     struct hold hold;
     unsigned turns;    /* number of locks that it had in the last phase */
     bool has_finished; /* whether its part of the last phase is done */

@@ -222,10 +222,6 @@ static void on_closed(void *arg) {
     struct crowd *crowd = arg;
     TRACE(world_of(crowd), "process %u has closed its client", crowd->process.index);
     crowd->is_closed = true;
-    if (crowd->process.block_count != 0) {
-        violate(world_of(crowd), INVARIANT_BOUNDS, "the client has ended and left %zu bytes",
-                crowd->process.bytes);
-    }
     check_load_closed(crowd);
 }
 

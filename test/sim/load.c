@@ -324,6 +324,13 @@ static void end(struct load_world *load) {
         crowd_wish(&load->crowds[i], CROWD_CLOSE);
     }
     wait_for(load, is_closed, "closing", 7000);
+    for (unsigned i = 0; i < load->plan.crowds; i++) {
+        const struct crowd *crowd = &load->crowds[i];
+        if (crowd->is_closed && crowd->process.block_count != 0) {
+            violate(&load->world, INVARIANT_BOUNDS, "the client has ended and left %zu bytes",
+                    crowd->process.bytes);
+        }
+    }
 }
 
 static void report(const struct load_world *load, uint64_t began_at, struct run_result *result) {

@@ -81,7 +81,7 @@ void worker_forget_lock(struct worker *worker) {
     if (worker->is_held) {
         check_unheld(&worker->hold);
     }
-    worker->is_held = false;
+    worker->is_held = worker->is_releasable = false;
     worker->lock = NULL;
     worker->acquires = worker->extends = worker->losses = NULL;
 }
@@ -143,7 +143,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         check_held(&worker->hold, &app->process, lock, mask_of(worker), worker->mode,
                    record->min_validity);
         check_fence(&worker->hold, record->began_at);
-        worker->is_held = true;
+        worker->is_held = worker->is_releasable = true;
         worker_act_within(worker, app->phase == PHASE_FAULTS ? draw_hold_ms(app) : 5);
     } else {
         app->checker->failed++;
@@ -183,6 +183,7 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     }
     check_told(&app->process, lock);
     if (status == REDLOCK_ECLOSED) {
+        worker_be_rash(worker);
         return;
     }
     if (redlock_validity_ms(lock) != 0) {
@@ -202,6 +203,11 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
         return;
     }
     (void)lock;
+    if (status != REDLOCK_OK && status != REDLOCK_ELOST && status != REDLOCK_ENOQUORUM &&
+        status != REDLOCK_ENOMEM) {
+        violate(app_world(app), INVARIANT_CALLBACKS, "on_released: wrong status %s",
+                redlock_status_name(status));
+    }
     app->checker->released += status == REDLOCK_OK;
     worker_be_rash(record->worker);
 }
@@ -386,7 +392,8 @@ static void release(struct worker *worker) {
     }
     TRACE(app_world(app), "process %u worker %u: release", app->process.index, worker->index);
     check_over(&app->process, worker->lock);
-    if (worker->losses->is_open) {
+    check_told(&app->process, worker->lock);
+    if (worker->losses->is_open && worker->is_held) {
         check_not_lost(&worker->hold);
         check_stays(&worker->hold, worker->min_hold_ms);
     }
@@ -423,12 +430,23 @@ static void act_on_held(struct worker *worker) {
     }
 }
 
+/* The client closes: ends the worker's interest in its lock, of whose loss it hears no more. */
+static void let_go(struct worker *worker) {
+    if (worker->is_releasable) {
+        release(worker);
+    } else if (worker->acquires != NULL) {
+        cancel(worker);
+    }
+}
+
 void worker_act(struct worker *worker) {
     struct app *app = worker->app;
-    if (app->client == NULL || app->is_closing) {
+    if (app->client == NULL) {
         return;
     }
-    if (app->phase == PHASE_FAULTS && app_chance(app, 3)) {
+    if (app->is_closing) {
+        let_go(worker);
+    } else if (app->phase == PHASE_FAULTS && app_chance(app, 3)) {
         app_close_client(app);
     } else if (worker->is_held) {
         act_on_held(worker);

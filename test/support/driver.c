@@ -62,7 +62,7 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     CHECK(status == REDLOCK_ELOST || status == REDLOCK_EEXPIRED || status == REDLOCK_ECLOSED);
     CHECK(redlock_validity_ms(lock) == 0);
     CHECK(status != REDLOCK_ECLOSED || hold->app->is_closing);
-    hold->stage = status == REDLOCK_ECLOSED ? HOLD_GONE : HOLD_LOST;
+    hold->stage = status == REDLOCK_ECLOSED ? HOLD_CLOSED : HOLD_LOST;
     hold->lost = status;
     hold->losses++;
     enter(hold, status);
@@ -94,10 +94,22 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     leave(hold);
 }
 
+/* Handles are valid until on_closed has returned; nothing is called back any more. */
+static void use_handles(struct app *app) {
+    for (unsigned i = 0; i < app->count; i++) {
+        const struct hold *hold = &app->holds[i];
+        if (hold->lock != NULL && hold_is_ours(hold)) {
+            CHECK(redlock_key(hold->lock, NULL)[0] != '\0');
+            CHECK(redlock_release(hold->lock, on_released, app) == REDLOCK_ECLOSED);
+            CHECK(redlock_cancel(hold->lock) == REDLOCK_ECLOSED);
+        }
+    }
+}
+
 static void on_closed(void *arg) {
     struct app *app = arg;
     CHECK(app->is_closing && !app->is_closed && app->calls == 0);
-    CHECK(*app->world.blocks == 0);
+    use_handles(app);
     app->is_closed = true;
     app->client = NULL;
 }
@@ -184,8 +196,11 @@ size_t app_ask_client(struct app *app, redlock_node_info *infos, size_t capacity
 
 bool hold_is_usable(const struct hold *hold) {
     return !hold->app->is_closed && hold->lock != NULL &&
-           (hold->in_callback || hold->stage == HOLD_ACQUIRING || hold->stage == HOLD_HELD ||
-            hold->stage == HOLD_LOST);
+           (hold->in_callback || hold->stage == HOLD_ACQUIRING || hold_is_ours(hold));
+}
+
+bool hold_is_ours(const struct hold *hold) {
+    return hold->stage == HOLD_HELD || hold->stage == HOLD_LOST || hold->stage == HOLD_CLOSED;
 }
 
 bool hold_is_awaited(const struct hold *hold) {
@@ -241,13 +256,13 @@ redlock_status app_release(struct hold *hold, bool with_callback) {
     redlock_status status = redlock_release(hold->lock, with_callback ? on_released : NULL, hold);
     app->calls--;
     if (status == REDLOCK_OK) {
-        CHECK(!app->is_closing && (hold->stage == HOLD_HELD || hold->stage == HOLD_LOST));
+        CHECK(hold_is_ours(hold));
         hold->stage = HOLD_RELEASING;
         hold->hears_of_release = with_callback;
         app->leaves_keys |= !with_callback && may_lack_memory(app); /* ENOMEM is not told then */
     } else {
-        app_check_refusal(app, status);
-        CHECK(app->is_closing || (hold->stage != HOLD_HELD && hold->stage != HOLD_LOST));
+        CHECK(status == REDLOCK_EINVAL && redlock_client_error(app->client)[0] != '\0');
+        CHECK(!hold_is_ours(hold));
     }
     return status;
 }
@@ -258,9 +273,9 @@ redlock_status app_cancel(struct hold *hold) {
     redlock_status status = redlock_cancel(hold->lock);
     app->calls--;
     if (status == REDLOCK_OK) {
-        CHECK(!app->is_closing && hold->stage == HOLD_ACQUIRING);
+        CHECK(hold->stage == HOLD_ACQUIRING);
     } else {
-        app_check_refusal(app, status);
+        CHECK(status == REDLOCK_EINVAL && redlock_client_error(app->client)[0] != '\0');
     }
     return status;
 }

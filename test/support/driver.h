@@ -23,6 +23,7 @@ enum hold_stage {
     HOLD_ACQUIRING, /* on_acquired has not come */
     HOLD_HELD,
     HOLD_LOST,      /* on_lost has come */
+    HOLD_CLOSED,    /* likewise, with REDLOCK_ECLOSED: may still be released */
     HOLD_RELEASING, /* released: on_released has not come */
     HOLD_GONE       /* the handle has ended */
 };
@@ -102,6 +103,9 @@ void app_check_refusal(const struct app *app, redlock_status status);
 
 /* Returns whether the handle may be used: each call on the lock is then accepted or refused. */
 bool hold_is_usable(const struct hold *hold);
+
+/* Returns whether the handle is the application's to release. */
+bool hold_is_ours(const struct hold *hold);
 
 /* Returns whether a callback is due in any case: not for a lock merely held or being acquired. */
 bool hold_is_awaited(const struct hold *hold);

@@ -67,6 +67,63 @@ static void close_while_releasing(struct app *app) {
     }
 }
 
+static void release_during_a_close(struct app *app) {
+    struct hold *hold = begin_held(app);
+    if (hold != NULL && is_ours(hold) && !app->is_closing) {
+        app_close(app);
+        CHECK(app_release(hold, true) == REDLOCK_OK);
+        close_and_wait(app);
+        EXPECT(hold->losses == 0 && hold->released == REDLOCK_OK);
+        EXPECT(masters_having(KEY) == 0);
+    }
+}
+
+static void release_when_closed(struct hold *hold) {
+    if (hold->stage == HOLD_CLOSED) {
+        CHECK(app_release(hold, true) == REDLOCK_OK);
+    }
+}
+
+static void release_inside_the_on_lost_of_a_close(struct app *app) {
+    struct hold *hold = begin_held(app);
+    if (hold != NULL) {
+        hold->then = release_when_closed;
+        close_and_wait(app);
+        EXPECT(hold->losses == 1 && hold->released == REDLOCK_OK);
+    }
+}
+
+static bool none_has_it(const void *arg) {
+    return masters_having(KEY) == 0 || ((const struct app *)arg)->is_closed;
+}
+
+/* One master of three does not answer: the close has told the outcome of its release to nobody. */
+static void release_what_a_close_has_released(struct app *app) {
+    struct hold *hold = begin_held(app);
+    if (hold != NULL && !app->is_closing) {
+        masters_behave(FIRST, MANNER_MUTE);
+        app_close(app);
+        world_wait(none_has_it, app, "the close releases the lock");
+        world_turn();
+        if (!app->is_closed && hold_is_ours(hold)) {
+            CHECK(app_release(hold, true) == REDLOCK_OK);
+        }
+        world_wait(is_closed, app, "the client is closed");
+    }
+}
+
+static void cancel_during_a_close(struct app *app) {
+    if (open_connected(app)) {
+        struct hold *hold = begin(app);
+        if (hold != NULL && hold->stage == HOLD_ACQUIRING && !app->is_closing) {
+            app_close(app);
+            CHECK(app_cancel(hold) == REDLOCK_OK);
+            close_and_wait(app);
+            EXPECT(hold->acquired == REDLOCK_ECANCELED);
+        }
+    }
+}
+
 static void close_with_nodes_that_do_not_answer(struct app *app) {
     struct hold *hold = begin_held(app);
     if (hold != NULL) {
@@ -89,11 +146,19 @@ static void close_with_debts(struct app *app) {
 }
 
 static const struct scenario scenarios[] = {
-    ON_SOCKETS(close_while_acquiring), ON_SOCKETS(close_with_sets_under_way),
-    ON_SOCKETS(close_in_the_backoff),  ON_SOCKETS(close_while_it_asks_who),
-    ON_SOCKETS(close_while_holding),   ON_SOCKETS(close_while_extending),
-    ON_SOCKETS(close_while_releasing), ON_SOCKETS(close_with_nodes_that_do_not_answer),
+    ON_SOCKETS(close_while_acquiring),
+    ON_SOCKETS(close_with_sets_under_way),
+    ON_SOCKETS(close_in_the_backoff),
+    ON_SOCKETS(close_while_it_asks_who),
+    ON_SOCKETS(close_while_holding),
+    ON_SOCKETS(close_while_extending),
+    ON_SOCKETS(close_while_releasing),
+    ON_SOCKETS(close_with_nodes_that_do_not_answer),
     ON_SOCKETS(close_with_debts),
+    ON_SOCKETS(release_during_a_close),
+    ON_SOCKETS(release_inside_the_on_lost_of_a_close),
+    ON_SOCKETS(release_what_a_close_has_released),
+    ON_SOCKETS(cancel_during_a_close),
 };
 
 const struct theme theme_closing = THEME(scenarios);
