@@ -275,9 +275,11 @@ typedef struct redlock_options {
      *     redis://[user[:password]@]host[:port][/db]     or     unix:///path[?db=n]
      * with %XX escapes, and IPv6 addresses in brackets. "redis://:password@host" is the password of
      * the default user; a socket may have a login too, unix://user:password@/path. Port 6379 and
-     * db 0 unless given. ?durable=yes: see redlock_guards. Names are looked up without blocking the
-     * loop. rediss:// is redis:// over TLS; a build of the library without TLS refuses such a node
-     * with a message that names the missing parts.
+     * db 0 unless given. ?durable=yes: see redlock_guards. Two URIs with the same host, port and db
+     * (or the same socket and db) are refused; a server that has two addresses in the list is
+     * counted once (redlock_guards). Names are looked up without blocking the loop. rediss:// is
+     * redis:// over TLS; a build of the library without TLS refuses such a node with a message that
+     * names the missing parts.
      */
     const char *const *nodes;
     size_t node_count; /* 1 to REDLOCK_MAX_NODES */
@@ -547,8 +549,8 @@ REDLOCK_EXPORT size_t redlock_client_nodes(const redlock_client *client, redlock
  *
  * Returns
  *   REDLOCK_OK       the client is joint
- *   REDLOCK_EINVAL   a URI is not valid (named by its index), or both lists together have more than
- *                    REDLOCK_MAX_NODES nodes
+ *   REDLOCK_EINVAL   a URI is not valid, or names the server of an earlier one (both named by their
+ *                    index), or both lists together have more than REDLOCK_MAX_NODES nodes
  *   REDLOCK_EBUSY    the nodes are being changed already
  *   REDLOCK_ENOMEM, REDLOCK_ECLOSED
  * After a refusal nothing has changed, and redlock_client_error says why.

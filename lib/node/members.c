@@ -268,14 +268,48 @@ static redlock_status create_node(struct members *members, uint32_t position, co
     return REDLOCK_OK;
 }
 
+/*
+ * Refuses the entry at `position` of a list in which `list` stands before it, and which names the
+ * server of `slot` there already. A client with two votes of one server would deny itself.
+ */
+static redlock_status refuse_second(const struct node_list *list, uint32_t slot, const char *first,
+                                    uint32_t position, const char *second, redlock_error *error) {
+    uint32_t before = 0;
+    while (list->slots[before] != slot) {
+        before++;
+    }
+    return error_set(error, REDLOCK_EINVAL,
+                     "nodes[%" PRIu32 "]: %.90s is named twice, as nodes[%" PRIu32 "] %.90s",
+                     position, second, before, first);
+}
+
+static redlock_status add_first(struct members *members, uint32_t position, const char *uri,
+                                redlock_error *error) {
+    struct node **node = &members->nodes[position];
+    redlock_status status = create_node(members, position, uri, node, error);
+    for (uint32_t i = 0; i < position && status == REDLOCK_OK; i++) {
+        const struct node *before = members->nodes[i];
+        if (uri_is_same_server(&before->uplink.uri, &(*node)->uplink.uri)) {
+            status = refuse_second(&members->now, i, node_name(before), position, node_name(*node),
+                                   error);
+        }
+    }
+    if (status == REDLOCK_OK) {
+        list_add(&members->now, position);
+    } else if (*node != NULL) {
+        destroy_node(*node);
+        *node = NULL;
+    }
+    return status;
+}
+
 redlock_status members_create(struct members *members, const char *const *uris, uint32_t count,
                               redlock_error *error) {
     for (uint32_t i = 0; i < count; i++) {
-        redlock_status status = create_node(members, i, uris[i], &members->nodes[i], error);
+        redlock_status status = add_first(members, i, uris[i], error);
         if (status != REDLOCK_OK) {
             return status;
         }
-        list_add(&members->now, i);
     }
     members->cursor = count;
     sort_ring(members);
@@ -377,8 +411,8 @@ static bool find_slot(struct members *members, const struct draft *draft, uint32
 static redlock_status draft_known(struct draft *draft, uint32_t position, const struct node *known,
                                   const struct node *given, redlock_error *error) {
     if (draft->list.mask >> known->index & 1) {
-        return error_set(error, REDLOCK_EINVAL, "nodes[%" PRIu32 "]: %s is named twice", position,
-                         node_name(given));
+        return refuse_second(&draft->list, known->index, node_name(known), position,
+                             node_name(given), error);
     }
     if (!uri_is_same_login(&known->uplink.uri, &given->uplink.uri)) {
         return error_set(error, REDLOCK_EINVAL,

@@ -392,7 +392,7 @@ static void what_is_refused_changes_nothing(void **state) {
     assert_change_refused(client, null, 2, "nodes[1]: NULL");
     assert_change_refused(client, bad, 2, "nodes[1]: the port");
     assert_null(strstr(redlock_client_error(client), "secret"));
-    assert_change_refused(client, twice, 3, "is named twice");
+    assert_change_refused(client, twice, 3, "is named twice, as nodes[0]");
     assert_change_refused(client, login, 1, "is a node already, with another login");
     assert_null(strstr(redlock_client_error(client), "secret"));
     assert_refused(client, redlock_client_commit_nodes(client), REDLOCK_EINVAL,

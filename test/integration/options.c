@@ -110,11 +110,32 @@ static void a_mistaken_uri_is_named(void **state) {
     struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(bad_uris) / sizeof(bad_uris[0]); i++) {
-        const char *uris[] = {GOOD, GOOD, bad_uris[i].uri, GOOD};
+        const char *uris[] = {GOOD, GOOD "1", bad_uris[i].uri, GOOD "2"};
         redlock_options options = patient_options(f, uris, 4);
 
         assert_options_refused(f, &options, bad_uris[i].named);
         assert_options_refused(f, &options, "nodes[2]");
+    }
+}
+
+static void a_server_that_is_named_twice_is_refused(void **state) {
+    static const char *const twice[][4] = {
+        {"redis://127.0.0.1:7001", "redis://127.0.0.1:7001", "nodes[1]: 127.0.0.1:7001",
+         "nodes[0] 127.0.0.1:7001"},
+        {"redis://localhost", "redis://:secret@LOCALHOST:6379/0?durable=yes",
+         "nodes[1]: LOCALHOST:6379", "nodes[0] localhost:6379"},
+        {"redis://[::1]/2", "redis://[::1]:6379/2", "nodes[1]: [::1]:6379/2",
+         "nodes[0] [::1]:6379/2"},
+        {"unix:///run/a", "unix:///run/%61?db=0", "nodes[1]: /run/a", "nodes[0] /run/a"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(twice) / sizeof(twice[0]); i++) {
+        redlock_options options = patient_options(f, twice[i], 2);
+
+        assert_options_refused(f, &options, "is named twice");
+        assert_options_refused(f, &options, twice[i][2]);
+        assert_options_refused(f, &options, twice[i][3]);
     }
 }
 
@@ -658,6 +679,7 @@ static void the_least_bounds_leave_room_for_the_handshake(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_NO_MASTERS(a_mistaken_uri_is_named),
+        ON_NO_MASTERS(a_server_that_is_named_twice_is_refused),
         ON_NO_MASTERS(a_uri_too_long_is_named),
         ON_NO_MASTERS(a_mistaken_option_is_named),
         ON_NO_MASTERS(a_mistaken_request_is_named),
