@@ -496,7 +496,7 @@ REDLOCK_EXPORT const char *redlock_client_error(const redlock_client *client);
  * '\', '%', '?', '#', '@', stand as %XX.
  */
 typedef struct redlock_node_info {
-    const char *node;      /* the name: lives as long as the client */
+    const char *node;      /* the name: valid until the node has left, and the loop runs again */
     bool connected;        /* whether commands are sent to the node */
     const char *reason;    /* cause when not connected, or ""; valid until the loop runs again */
     uint32_t commands;     /* number of commands sent and not answered yet */

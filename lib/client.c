@@ -154,6 +154,7 @@ static void on_turn(void *arg) {
     rounds_send(&client->rounds);
     net_flush(&context->net);
     turn_sent(&client->locks);
+    members_bury(&client->members);
     context->in_turn = false;
     bool has_more = turn_has_more(&client->locks) ||
                     (context->is_closing && !TAILQ_EMPTY(&client->inspections.all));

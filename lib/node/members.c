@@ -338,21 +338,27 @@ void members_stop(struct members *members) {
     }
 }
 
-void members_finish(struct members *members) {
-    uint32_t rest = members_all(members);
+void members_bury(struct members *members) {
     struct node *node;
-    while ((node = members_take(members, &rest)) != NULL) {
-        destroy_node(node);
-    }
     while ((node = SLIST_FIRST(&members->left)) != NULL) {
         SLIST_REMOVE_HEAD(&members->left, left_link);
         destroy_node(node);
     }
 }
 
+void members_finish(struct members *members) {
+    uint32_t rest = members_all(members);
+    struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        destroy_node(node);
+    }
+    members_bury(members);
+}
+
 /*
  * Stops a node that has left the lists, and drops its debts. Its commands under way end without an
- * answer. It is kept until members_finish: a lookup of its name may be pending.
+ * answer. It is kept until the turn ends: functions on the stack may refer to it, and the texts of
+ * reports.
  */
 static void leave(struct members *members, struct node *node) {
     node_stop(node, "it is in no list any more");

@@ -49,7 +49,7 @@ struct members {
     struct node_list now;
     struct node_list next;           /* empty but during a change */
     uint8_t ring[REDLOCK_MAX_NODES]; /* the slots of `now`, in the order of the nodes' names */
-    struct node_stack left;          /* stopped nodes; a lookup of their names may be under way */
+    struct node_stack left;          /* stopped nodes, until members_bury */
     uint64_t changed_at;             /* the start of the change */
     bool is_listening;               /* members_listen was called */
     uint32_t cursor; /* start of the search for a free slot, so that slots are reused late */
@@ -73,6 +73,12 @@ void members_start(struct members *members);
  * Stops all nodes, because the client closes: commands under way get NULL replies inside this call.
  */
 void members_stop(struct members *members);
+
+/*
+ * Frees the nodes that have left: at the end of a turn, where nothing refers to them any more but
+ * texts that were valid until then.
+ */
+void members_bury(struct members *members);
 
 /* Frees all nodes, those that have left included. */
 void members_finish(struct members *members);

@@ -307,6 +307,36 @@ static void nodes_come_and_go_for_ever(void **state) {
     assert_int_equal(redlock_client_nodes(client, NULL, 0), 3);
 }
 
+static bool all_is_quiet(void *arg) {
+    redlock_node_info infos[3];
+
+    redlock_client_nodes(arg, infos, 3);
+    return infos[0].commands + infos[1].commands + infos[2].commands == 0;
+}
+
+static void nodes_that_left_leave_no_memory(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = client_on(f, 0, 3, 1);
+    size_t after_ten = 0;
+
+    for (size_t i = 0; i <= 1000; i++) {
+        change(f, client, 3, SIX);
+        if (i % 2 == 0) {
+            commit(f, client);
+            change(f, client, 0, 3);
+            commit(f, client);
+        } else {
+            assert_int_equal(redlock_client_abandon_nodes(client), REDLOCK_OK);
+        }
+        if (i == 10) {
+            run_until(f, all_is_quiet, client, "all nodes have answered");
+            after_ten = f->gauge.bytes;
+        }
+    }
+    run_until(f, all_is_quiet, client, "all nodes have answered");
+    assert_in_range(f->gauge.bytes, 0, after_ten + 16384);
+}
+
 /* ------------------------------------------------------------------------------ from callbacks */
 
 struct mover {
@@ -439,6 +469,7 @@ int main(void) {
         ON_SIX_MASTERS(connections_are_kept),
         ON_SIX_MASTERS(it_is_told_who_joins_and_leaves),
         ON_SIX_MASTERS(nodes_come_and_go_for_ever),
+        ON_SIX_MASTERS(nodes_that_left_leave_no_memory),
         ON_SIX_MASTERS(changed_inside_callbacks),
         ON_SIX_MASTERS(closed_in_the_middle),
         ON_SIX_MASTERS(what_is_refused_changes_nothing),
