@@ -203,16 +203,16 @@ typedef enum redlock_fanout {
 
 /*
  * The checks that decide whether a node's votes count. A node is only as good as its memory: a node
- * that has forgotten a lock grants it again. Therefore a node's grants do not count (its vote is
- * REDLOCK_VOTE_UNTRUSTED) for max_ttl_ms after one of these events:
+ * that has forgotten a lock grants it again. Therefore a node's grants, renewals included, do not
+ * count (its vote is REDLOCK_VOTE_UNTRUSTED) for max_ttl_ms after one of these events, and an
+ * acquisition or renewal under way takes back what the node granted before:
  *
  *   - The server was restarted. ("Distributed Locks with Redis", section "Performance, crash
  *     recovery and fsync", asks the operator to delay restarts instead.) Detected by INFO on each
  *     new connection.
  *   - The memory was emptied. Detected by the absence of REDLOCK_MARKER_KEY. The very first client
  *     of all waits for max_ttl_ms too: an emptied memory looks like a new one.
- *   - The server's clock moved against the client's by more than `drift` allows. During that time
- *     the node's renewals do not count either.
+ *   - The server's clock moved against the client's by more than `drift` allows.
  *   - The server was a replica, be it for a moment. Detected by the marker, which is then that of
  *     another server.
  *
@@ -227,6 +227,9 @@ typedef enum redlock_fanout {
  * "?durable=yes" in a node's URI waives the first two checks: the node's operator promises that the
  * server loses nothing (appendfsync always) and is not made a replica for a moment. Whatever the
  * guards, a replica's votes never count, and a server listed as two nodes is counted once.
+ *
+ * So a lock lives through the restart of one node of three, and of all of them one after the other,
+ * each max_ttl_ms after the one before. It is lost if a quorum is not left meanwhile.
  *
  * All clients of a key must agree on max_ttl_ms, and have their guards on.
  */

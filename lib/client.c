@@ -343,7 +343,7 @@ static redlock_node_info info_of(const struct members *members, struct node *nod
         .bytes = uplink_bytes(&node->uplink),
         .release_debts = node->debts.count,
         .disconnected = node->uplink.disconnected,
-        .trusted = view.verdict == TRUST_FULL,
+        .trusted = view.fault == TRUST_NO_FAULT,
         .distrust = guard_why(&node->guard),
         .distrust_ms = guard_distrust_ms(&view),
         .joining = !is_now,

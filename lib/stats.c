@@ -101,7 +101,7 @@ redlock_status stats_read_node(const struct node *node, redlock_node_stats *stat
     redlock_node_stats full = {
         .node = node_name(node),
         .connected = node_is_up(node),
-        .trusted = guard_look(&node->guard).verdict == TRUST_FULL,
+        .trusted = guard_look(&node->guard).fault == TRUST_NO_FAULT,
         .connections = node->connections,
         .disconnected = node->uplink.disconnected,
         .replies = commands->replies + messages->replies,

@@ -240,6 +240,24 @@ bool round_push(struct round *round, uint32_t node, uint64_t fence, uint64_t unt
     return decide_in_line(round);
 }
 
+bool round_void(struct round *round, uint32_t node) {
+    assert(round_grants(round) >> node & 1);
+    round->votes[node] = REDLOCK_VOTE_UNTRUSTED;
+    round->pushed &= ~(UINT32_C(1) << node);
+    if (round->verdict != ROUND_OPEN) {
+        return false;
+    }
+    if (round->kind == ROUND_QUEUE) {
+        return decide_in_line(round);
+    }
+    for (unsigned i = 0; i < round->tally_count; i++) {
+        struct tally *tally = &round->tallies[i];
+        tally->granted -= tally->members >> node & 1;
+    }
+    round->verdict = (uint8_t)decide(round);
+    return is_decided(round);
+}
+
 /* Returns the instant until which a node that granted is certain to keep the key. */
 static uint64_t certain_until(const struct round *round, uint32_t node, uint64_t end) {
     bool is_pushed = round->pushed >> node & 1;
@@ -360,6 +378,10 @@ static uint32_t voters(const struct round *round, uint32_t votes) {
 #define VOTE(name) (UINT32_C(1) << REDLOCK_VOTE_##name)
 #define UNSENT (VOTE(UNREACHABLE) | VOTE(REFUSED))
 #define DENIALS (VOTE(DENIED) | VOTE(WRONG_TYPE) | VOTE(NO_EXPIRY))
+
+uint32_t round_grants(const struct round *round) {
+    return round->verdict == ROUND_YES ? 0 : voters(round, VOTE(GRANTED) | VOTE(LATE));
+}
 
 bool round_has_quorum(const struct round *round, uint32_t nodes) {
     bool has_quorum = true;

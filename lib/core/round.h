@@ -147,6 +147,15 @@ static inline void round_note_changed(struct round *round, uint32_t node) {
  */
 bool round_push(struct round *round, uint32_t node, uint64_t fence, uint64_t until);
 
+/* Returns a mask of the nodes whose grant, in time or late, may still count for a decision. */
+uint32_t round_grants(const struct round *round);
+
+/*
+ * Takes back a grant of round_grants, because its node may have lost the key: the vote becomes
+ * UNTRUSTED. Returns whether this decided the round, as NO.
+ */
+bool round_void(struct round *round, uint32_t node);
+
 /*
  * Returns the instant until which a quorum of each list is certain to keep the key, after a YES of
  * QUEUE; `end` is the end of the grants that were given at once.

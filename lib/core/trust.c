@@ -27,6 +27,17 @@ void trust_connected(struct trust *trust) {
     trust->is_beating = false;
 }
 
+static bool is_waived(const struct trust *trust, enum trust_fault fault) {
+    return trust->terms.is_durable && (fault == TRUST_RESTARTED || fault == TRUST_FORGETFUL);
+}
+
+/* Notes at `at` that the node may have lost keys, of which the fault is the sign. */
+static void note_loss(struct trust *trust, enum trust_fault fault, uint64_t at) {
+    if (trust->until[fault] > at && is_guarded(trust) && !is_waived(trust, fault)) {
+        trust->lost_at = at;
+    }
+}
+
 static void answer(struct trust *trust, enum trust_topic topic, uint64_t at) {
     trust->answered |= bit_of(topic);
     trust->refused &= ~bit_of(topic);
@@ -56,6 +67,9 @@ void trust_server(struct trust *trust, const char *run_id, uint64_t uptime_s, ui
     if (strncmp(trust->run_id, run_id, TRUST_RUN_ID_MAX) != 0) {
         uint64_t uptime = certain_uptime(trust, uptime_s, at);
         trust->until[TRUST_RESTARTED] = nanos_add(at, nanos_sub(trust->terms.max_ttl, uptime));
+        if (trust->run_id[0] != '\0') { /* it may have granted in the run before */
+            note_loss(trust, TRUST_RESTARTED, at);
+        }
         trust->last_us = 0;
         snprintf(trust->run_id, sizeof(trust->run_id), "%s", run_id);
     }
@@ -67,6 +81,9 @@ void trust_server(struct trust *trust, const char *run_id, uint64_t uptime_s, ui
 void trust_role(struct trust *trust, bool is_master, uint64_t at) {
     if (trust->is_replica && is_master) {
         trust->until[TRUST_PROMOTED] = nanos_add(at, trust->terms.max_ttl);
+    }
+    if (!trust->is_replica && !is_master) {
+        trust->lost_at = at; /* the memory is another server's now, whatever the guards */
     }
     trust->is_replica = !is_master;
     answer(trust, TRUST_ROLE, at);
@@ -108,6 +125,7 @@ static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
         trust->clock_moved = beyond;
         trust->clock_took = passed;
         trust->until[TRUST_CLOCK] = nanos_add(beat->received_at, trust->terms.max_ttl);
+        note_loss(trust, TRUST_CLOCK, beat->received_at);
         take_reading(trust, low, high, beat->received_at);
         return false;
     }
@@ -130,6 +148,9 @@ static void note_memory(struct trust *trust, const struct trust_beat *beat) {
     uint64_t first_us = nanos_sub(beat->time_us, beat->age_us);
     bool is_known = trust->last_us != 0 && first_us == trust->first_us;
     *until = is_known ? nanos_min(*until, proven) : proven;
+    if (trust->last_us != 0 && !is_known) {
+        note_loss(trust, TRUST_FORGETFUL, beat->received_at);
+    }
     trust->first_us = first_us;
     trust->last_us = beat->last_us;
 }
@@ -213,19 +234,14 @@ static enum trust_fault standing_fault(const struct trust *trust) {
     return required(trust) & ~trust->answered ? TRUST_NOT_ASKED : TRUST_NO_FAULT;
 }
 
-static bool is_waived(const struct trust *trust, enum trust_fault fault) {
-    return trust->terms.is_durable && (fault == TRUST_RESTARTED || fault == TRUST_FORGETFUL);
-}
-
 uint64_t trust_fresh_until(const struct trust *trust) {
     bool ages = is_guarded(trust) && trust->is_beating;
     return ages ? nanos_add(trust->beaten_at, trust->terms.max_age) : NANOS_NEVER;
 }
 
 struct trust_view trust_look(const struct trust *trust, uint64_t now) {
-    struct trust_view view = {TRUST_FULL, standing_fault(trust), 0};
+    struct trust_view view = {standing_fault(trust), 0};
     if (view.fault != TRUST_NO_FAULT) {
-        view.verdict = TRUST_NONE;
         return view;
     }
     for (unsigned i = TRUST_CLOCK; i <= TRUST_FORGETFUL && is_guarded(trust); i++) {
@@ -237,9 +253,6 @@ struct trust_view trust_look(const struct trust *trust, uint64_t now) {
     }
     if (view.fault == TRUST_NO_FAULT && now > trust_fresh_until(trust)) {
         view.fault = TRUST_STALE;
-    }
-    if (view.fault != TRUST_NO_FAULT) {
-        view.verdict = trust->until[TRUST_CLOCK] > now ? TRUST_NONE : TRUST_YOUNG;
     }
     return view;
 }

@@ -15,11 +15,17 @@
  *  - Age. A beat proves the node's state at the time of that beat only. If the last beat that was
  *    answered was sent too long ago, the state may have changed since.
  *
- * A node that was restarted, was promoted or has forgotten grants nothing for max_ttl: by then all
- * keys that it may have forgotten have expired. But the node may renew: it has the keys that it
- * renews, and each lock held until then was granted by nodes that have not forgotten. A node whose
- * last beat is too old grants nothing until it answers again. A node whose clock cannot be trusted
- * cannot keep a renewed key either.
+ * The votes of a node that was restarted, was promoted, has forgotten, or whose clock moved do not
+ * count for max_ttl: by then all keys that it may have lost have expired. That holds for renewals
+ * too. A key that was left there since is no proof: an acquisition under way may still count the
+ * grant that the node has lost, and need just one more. (Nor does such an acquisition count it,
+ * once the loss is known: `lost_at`.) So a lock needs a quorum of other nodes meanwhile. A
+ * connection that breaks voids no grant: if the node has lost its keys, no client counts its votes
+ * for longer than that grant is valid.
+ *
+ * A node whose last beat is too old grants nothing until it answers again, but its renewals count:
+ * commands are carried out in order, so a beat that tells of a loss stands between the command that
+ * put the key there and a renewal more than a second later.
  */
 #ifndef REDLOCK_CORE_TRUST_H
 #define REDLOCK_CORE_TRUST_H
@@ -74,6 +80,8 @@ struct trust {
     char refusal[TRUST_REFUSAL_MAX];   /* the text of the last refusal */
     bool is_forbidden;                 /* the user lacks a right, by the last refusal */
     uint64_t until[TRUST_FAULT_COUNT]; /* the ends of the faults that end by themselves */
+    uint64_t lost_at;                  /* the time at which it was last learned that the node may
+                                          have lost keys that it had granted; 0: never */
     bool is_beating;                   /* a beat was answered on this connection */
     uint64_t beaten_at;                /* the time at which the last answered beat was sent */
     bool has_clock;                    /* the clock was read at least once */
@@ -93,11 +101,8 @@ struct trust_beat {
     uint64_t last_us; /* the last confirmation of the marker; never goes back in a sound memory */
 };
 
-/* The votes that count: all of them, only renewals, or none. */
-enum trust_verdict { TRUST_FULL, TRUST_YOUNG, TRUST_NONE };
-
+/* Whether the node's votes count: unless it has a fault. */
 struct trust_view {
-    enum trust_verdict verdict;
     enum trust_fault fault;
     uint64_t until; /* the end of the fault; 0: it does not end by itself */
 };
@@ -125,7 +130,7 @@ bool trust_beat(struct trust *trust, const struct trust_beat *beat);
 /* Takes a refusal to answer; `is_forbidden`: our user may not ask. `why` is copied. */
 void trust_refused(struct trust *trust, enum trust_topic topic, bool is_forbidden, const char *why);
 
-/* Returns which votes of the node count now, and the fault if not all of them do. */
+/* Returns the node's fault now, or TRUST_NO_FAULT. */
 struct trust_view trust_look(const struct trust *trust, uint64_t now);
 
 /*

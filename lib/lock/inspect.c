@@ -100,7 +100,7 @@ static void take_answer(struct inspection *inspection, struct node *node,
         note(inspection, node, reply->text);
     } else if (!reply_to_inspect(reply, &view)) {
         note(inspection, node, "an answer that makes no sense");
-    } else if (guard_judge(&node->guard).verdict != TRUST_FULL) {
+    } else if (guard_judge(&node->guard).fault != TRUST_NO_FAULT) {
         note(inspection, node, guard_why(&node->guard));
     } else {
         take_view(inspection, node, &view);

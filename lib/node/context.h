@@ -32,7 +32,8 @@ struct context {
     struct event_log event_log;
     struct trace trace;
     struct probes probes;
-    uint64_t seed; /* of jitter */
+    uint64_t seed;    /* of jitter */
+    uint64_t lost_at; /* the time at which it was last learned that a node may have lost keys */
 
     struct loop loop;
     struct net net;

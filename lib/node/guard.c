@@ -57,7 +57,7 @@ void guard_init(struct guard *guard, struct uplink *uplink,
 
 static struct trust_view look(const struct guard *guard, uint64_t now) {
     if (now < guard->sound_until) {
-        return (struct trust_view){TRUST_FULL, TRUST_NO_FAULT, 0};
+        return (struct trust_view){TRUST_NO_FAULT, 0};
     }
     return trust_look(&guard->trust, now);
 }
@@ -82,10 +82,12 @@ const char *guard_why(struct guard *guard) {
 }
 
 void guard_look_again(struct guard *guard) {
-    const struct events *events = &guard->uplink->context->events;
+    struct context *context = guard->uplink->context;
+    const struct events *events = &context->events;
     uint64_t now = clock_now();
     struct trust_view view = trust_look(&guard->trust, now);
-    bool is_sound = view.verdict == TRUST_FULL;
+    bool is_sound = view.fault == TRUST_NO_FAULT;
+    context->lost_at = nanos_max(context->lost_at, guard->trust.lost_at);
     guard->sound_until = is_sound ? trust_fresh_until(&guard->trust) : 0;
     if (view.fault == TRUST_NOT_ASKED || is_sound != guard->was_told) {
         return;

@@ -19,7 +19,7 @@
 
 /* Returns whether a node can be expected to grant. */
 static bool is_fit(const struct node *node) {
-    return node_is_up(node) && guard_look(&node->guard).verdict == TRUST_FULL;
+    return node_is_up(node) && guard_look(&node->guard).fault == TRUST_NO_FAULT;
 }
 
 /* Returns a mask of those nodes that can be expected to grant. */

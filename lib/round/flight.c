@@ -3,8 +3,9 @@
  * reply into a vote (flight_vote); each vote is counted, and the listener is told.
  *
  * A grant counts only while the node is trusted, and, where replicas are asked for, once they have
- * confirmed it. A release that did not reach a node that may hold the key becomes a debt of the
- * node. Votes behind the verdict are counted, too: they tell where the key may be.
+ * confirmed it. It is void if the node turns out to have lost keys before the decision. A release
+ * that did not reach a node that may hold the key becomes a debt of the node. Votes behind the
+ * verdict are counted, too: they tell where the key may be.
  */
 #include "round/flight.h"
 
@@ -217,7 +218,7 @@ static void note_place(struct flight *flight, struct node *node,
 static void note_permits(const struct flight *flight, const struct node *node,
                          const struct reply_outcome *outcome) {
     struct permits *permits = flight->round.permits;
-    if (outcome->free_length == 0 || guard_judge(&node->guard).verdict != TRUST_FULL) {
+    if (outcome->free_length == 0 || guard_judge(&node->guard).fault != TRUST_NO_FAULT) {
         return;
     }
     for (uint32_t permit = 0; permit < permits->count; permit++) {
@@ -306,12 +307,6 @@ static void cast(struct flight *flight, struct node *node, const struct reply_ou
     }
 }
 
-/* Returns whether a grant counts. Otherwise the key may stand at the node all the same. */
-static bool is_counted(const struct flight *flight, const struct trust_view *view) {
-    return view->verdict == TRUST_FULL ||
-           (view->verdict == TRUST_YOUNG && flight->round.kind == ROUND_RENEW);
-}
-
 static void vote_untrusted(struct flight *flight, struct node *node, struct trust_view view) {
     uint64_t left_ms = guard_distrust_ms(&view);
     struct reply_outcome outcome = {
@@ -355,17 +350,55 @@ static __attribute__((noinline)) void vote_beyond(struct flight *flight, struct 
     cast(flight, node, &PLAIN_VOTE(ERROR), detail);
 }
 
+/* ---- nodes that lost keys ---- */
+
+static bool has_lost(const struct flight *flight, const struct node *node) {
+    return flight->flights->context->lost_at >= flight->round.start && /* rarely */
+           node->guard.trust.lost_at >= flight->round.start;
+}
+
+/* Takes back the grants of nodes that may have lost the key since. */
+static __attribute__((noinline)) void void_lost_grants(struct flight *flight) {
+    const struct members *members = flight->flights->members;
+    uint32_t rest = round_grants(&flight->round) & members_all(members);
+    struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        if (has_lost(flight, node)) {
+            bool decided = round_void(&flight->round, node->index);
+            note_vote(flight, node, decided);
+            note_detail(flight, node->index, guard_why(&node->guard));
+            tell(flight, decided, REDLOCK_VOTE_UNTRUSTED);
+        }
+    }
+}
+
+/* Called before a grant is counted, which alone can make a round a YES. */
+static void review_grants(struct flight *flight) {
+    if (flight->flights->context->lost_at >= flight->round.start) {
+        void_lost_grants(flight);
+    }
+}
+
+/*
+ * Returns whether a grant counts. Otherwise the key may stand at the node all the same. A node that
+ * is just slow renews (core/trust.h).
+ */
+static bool is_counted(const struct flight *flight, const struct node *node,
+                       const struct trust_view *view) {
+    return (view->fault == TRUST_NO_FAULT && !has_lost(flight, node)) ||
+           (view->fault == TRUST_STALE && flight->round.kind == ROUND_RENEW);
+}
+
 static void vote_granted(struct flight *flight, struct node *node,
                          const struct reply_outcome *outcome) {
     struct trust_view view = guard_judge(&node->guard);
-    if (is_counted(flight, &view)) {
-        if (is_beyond(flight, node, outcome->fence)) {
-            vote_beyond(flight, node, outcome->fence);
-        } else {
-            cast(flight, node, outcome, NULL);
-        }
-    } else {
+    review_grants(flight);
+    if (!is_counted(flight, node, &view)) {
         vote_untrusted(flight, node, view);
+    } else if (is_beyond(flight, node, outcome->fence)) {
+        vote_beyond(flight, node, outcome->fence);
+    } else {
+        cast(flight, node, outcome, NULL);
     }
 }
 
@@ -423,21 +456,20 @@ void flight_confirm(struct flight *flight, struct node *node, const struct reply
 
 void flight_push(struct flight *flight, struct node *node, const struct push *push) {
     bool is_fit = kind_is_fenced(flight->plan.kind) == (push->fence > 0);
-    if (!is_fit || !round_awaits_push(&flight->round, node->index) ||
-        guard_look(&node->guard).verdict != TRUST_FULL) {
-        return;
+    review_grants(flight_hold(flight)); /* may end the round, and its owner's interest */
+    if (is_fit && round_awaits_push(&flight->round, node->index) &&
+        guard_look(&node->guard).fault == TRUST_NO_FAULT && !has_lost(flight, node) &&
+        !is_beyond(flight, node, push->fence)) { /* the next poll is told a counter beyond */
+        uint64_t until =
+            guard_key_stands_until(&node->guard, push->expires_ms, push->time_us, clock_now());
+        bool decided = round_push(&flight->round, node->index, push->fence, until);
+        node->votes[REDLOCK_VOTE_GRANTED]++;
+        if (flight->flights->context->events.wanted & VOTE_EVENTS) {
+            emit_vote(flight, node, REDLOCK_VOTE_GRANTED, decided);
+        }
+        tell(flight, decided, REDLOCK_VOTE_GRANTED);
     }
-    if (is_beyond(flight, node, push->fence)) {
-        return; /* the next poll is told the counter, and says so */
-    }
-    uint64_t until =
-        guard_key_stands_until(&node->guard, push->expires_ms, push->time_us, clock_now());
-    bool decided = round_push(&flight->round, node->index, push->fence, until);
-    node->votes[REDLOCK_VOTE_GRANTED]++;
-    if (flight->flights->context->events.wanted & VOTE_EVENTS) {
-        emit_vote(flight, node, REDLOCK_VOTE_GRANTED, decided);
-    }
-    tell(flight, decided, REDLOCK_VOTE_GRANTED);
+    flight_drop(flight);
 }
 
 void flight_note_open(struct flight *flight, const struct node *node, uint64_t open_ms) {
@@ -449,7 +481,7 @@ void flight_note_open(struct flight *flight, const struct node *node, uint64_t o
 
 void flight_note_permit(struct flight *flight, const struct node *node, uint32_t permit) {
     if (flight->round.permits != NULL && round_awaits_push(&flight->round, node->index) &&
-        guard_look(&node->guard).verdict == TRUST_FULL) {
+        guard_look(&node->guard).fault == TRUST_NO_FAULT) {
         permits_tell(flight->round.permits, node->index, permit);
         tell(flight, false, REDLOCK_VOTE_GRANTED);
     }

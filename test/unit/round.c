@@ -662,6 +662,59 @@ static void test_a_fence_may_come_before_its_vote(void **state) {
     assert_int_equal(round_fence(&round), 7);
 }
 
+/* A grant that is void does not count for a later decision, and leaves a decision alone. */
+static void test_a_grant_may_be_void(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_ACQUIRE, 3, 0);
+    round_grant(&round, 2, 0);
+    assert_int_equal(round_grants(&round), 1U << 2);
+    assert_false(round_void(&round, 2));
+    assert_int_equal(round_grants(&round), 0);
+    assert_false(round_grant(&round, 1, 0));
+    assert_true(round_grant(&round, 0, 0));
+    assert_int_equal(round.verdict, ROUND_YES);
+    assert_int_equal(round_grants(&round), 0); /* too late to take them back */
+    assert_int_equal(round.votes[2], REDLOCK_VOTE_UNTRUSTED);
+}
+
+static void test_a_void_grant_may_be_the_one_that_was_needed(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_ACQUIRE, 3, 0);
+    round_grant(&round, 2, 0);
+    round_vote(&round, 1, REDLOCK_VOTE_DENIED, 0);
+    assert_true(round_void(&round, 2));
+    assert_int_equal(round.verdict, ROUND_NO);
+    assert_false(round_grant(&round, 0, 0));
+    assert_false(round_void(&round, 0)); /* it was decided before */
+}
+
+/* A node whose push is void may push again. */
+static void test_a_pushed_grant_may_be_void(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_QUEUE, 3, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        round_note_place(&round, i, 1);
+        round_vote(&round, i, REDLOCK_VOTE_DENIED, 1000);
+    }
+    assert_false(round_push(&round, 2, 0, START + MS(100)));
+    assert_false(round_void(&round, 2));
+    assert_false(round_push(&round, 1, 0, START + MS(100)));
+    assert_true(round_push(&round, 0, 0, START + MS(100)));
+    assert_int_equal(round.verdict, ROUND_YES);
+}
+
+/* A renewal that was granted late counts only while its grants do. */
+static void test_a_late_grant_may_be_void(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_RENEW, 3, 0);
+    round_expire(&round);
+    round_grant(&round, 0, 0);
+    round_grant(&round, 1, 0);
+    assert_true(round_was_granted_late(&round));
+    assert_false(round_void(&round, 1));
+    assert_false(round_was_granted_late(&round));
+}
+
 static void test_a_round_begins_empty(void **state) {
     (void)state;
     struct round round = begin(ROUND_RENEW, 32, 0);
@@ -708,6 +761,10 @@ int main(void) {
         cmocka_unit_test(test_which_votes_leave_a_command_undone),
         cmocka_unit_test(test_32_nodes_need_17),
         cmocka_unit_test(test_a_fence_may_come_before_its_vote),
+        cmocka_unit_test(test_a_grant_may_be_void),
+        cmocka_unit_test(test_a_void_grant_may_be_the_one_that_was_needed),
+        cmocka_unit_test(test_a_pushed_grant_may_be_void),
+        cmocka_unit_test(test_a_late_grant_may_be_void),
         cmocka_unit_test(test_a_round_begins_empty),
     };
     return cmocka_run_group_tests_name("round", tests, NULL, NULL);

@@ -55,34 +55,33 @@ static struct trust sound(const struct trust_terms *terms) {
     return trust;
 }
 
-static void assert_view(const struct trust *trust, uint64_t now, enum trust_verdict verdict,
-                        enum trust_fault fault, uint64_t until) {
+static void assert_view(const struct trust *trust, uint64_t now, enum trust_fault fault,
+                        uint64_t until) {
     struct trust_view view = trust_look(trust, now);
-    assert_int_equal(view.verdict, verdict);
     assert_int_equal(view.fault, fault);
     assert_int_equal(view.until, until);
 }
 
-#define assert_sound(trust, now) assert_view(trust, now, TRUST_FULL, TRUST_NO_FAULT, 0)
+#define assert_sound(trust, now) assert_view(trust, now, TRUST_NO_FAULT, 0)
 
 /* Asserts that the node is young until then, and not one nanosecond longer. */
 static void assert_young(const struct trust *trust, enum trust_fault fault, uint64_t until) {
-    assert_view(trust, until - 1, TRUST_YOUNG, fault, until);
+    assert_view(trust, until - 1, fault, until);
     assert_sound(trust, until);
 }
 
 static void test_a_node_must_have_answered_everything(void **state) {
     (void)state;
     struct trust trust = begin(&usual);
-    assert_view(&trust, START, TRUST_NONE, TRUST_NOT_ASKED, 0);
+    assert_view(&trust, START, TRUST_NOT_ASKED, 0);
     trust_server(&trust, "run-1", 1000, START);
-    assert_view(&trust, START, TRUST_NONE, TRUST_NOT_ASKED, 0);
+    assert_view(&trust, START, TRUST_NOT_ASKED, 0);
     trust_role(&trust, true, START);
-    assert_view(&trust, START, TRUST_NONE, TRUST_NOT_ASKED, 0);
+    assert_view(&trust, START, TRUST_NOT_ASKED, 0);
     assert_true(feel(&trust, START));
     assert_sound(&trust, START);
     trust_connected(&trust); /* another server may have taken the node's place */
-    assert_view(&trust, START, TRUST_NONE, TRUST_NOT_ASKED, 0);
+    assert_view(&trust, START, TRUST_NOT_ASKED, 0);
 }
 
 static void test_a_restart_is_over_after_max_ttl(void **state) {
@@ -215,8 +214,8 @@ static void test_a_memory_that_is_old_enough_stays_so(void **state) {
     for (uint64_t at = START; at < START + 2 * MAX_TTL; at += S(1)) {
         struct trust_beat beat = beat_of_memory(at, START);
         assert_true(trust_beat(&trust, &beat));
-        assert_int_equal(trust_look(&trust, at).verdict,
-                         at < START + MAX_TTL ? TRUST_YOUNG : TRUST_FULL);
+        assert_int_equal(trust_look(&trust, at).fault,
+                         at < START + MAX_TTL ? TRUST_FORGETFUL : TRUST_NO_FAULT);
     }
     uint64_t emptied = START + 2 * MAX_TTL;
     struct trust_beat beat = beat_of_memory(emptied + S(1), emptied);
@@ -262,7 +261,7 @@ static void test_a_durable_node_may_be_young(void **state) {
     assert_true(trust_beat(&trust, &beat));
     assert_sound(&trust, START);
     trust_role(&trust, false, START); /* and no replica, now or lately */
-    assert_view(&trust, START, TRUST_NONE, TRUST_REPLICA, 0);
+    assert_view(&trust, START, TRUST_REPLICA, 0);
     trust_role(&trust, true, START);
     assert_young(&trust, TRUST_PROMOTED, START + MAX_TTL);
 }
@@ -272,7 +271,7 @@ static void test_a_replica_never_counts(void **state) {
     struct trust trust = sound(&usual);
     trust_role(&trust, false, START + S(1));
     trust_role(&trust, false, START + S(2)); /* still a replica */
-    assert_view(&trust, START + S(100), TRUST_NONE, TRUST_REPLICA, 0);
+    assert_view(&trust, START + S(100), TRUST_REPLICA, 0);
     trust_role(&trust, true, START + S(200));
     assert_true(feel(&trust, START + S(200)));
     assert_young(&trust, TRUST_PROMOTED, START + S(230));
@@ -285,7 +284,7 @@ static void test_a_twin_never_counts(void **state) {
         terms.guards = (redlock_guards)guards;
         struct trust trust = sound(&terms);
         trust.twin = "10.0.0.1:6379";
-        assert_view(&trust, START, TRUST_NONE, TRUST_TWIN, 0);
+        assert_view(&trust, START, TRUST_TWIN, 0);
     }
 }
 
@@ -299,7 +298,7 @@ static void test_guards_may_be_off(void **state) {
     trust_refused(&trust, TRUST_ROLE, true, "NOPERM");
     assert_sound(&trust, START);
     trust_role(&trust, false, START);
-    assert_view(&trust, START, TRUST_NONE, TRUST_REPLICA, 0);
+    assert_view(&trust, START, TRUST_REPLICA, 0);
     trust_role(&trust, true, START);
     assert_sound(&trust, START);
 }
@@ -309,7 +308,7 @@ static void test_who_refuses_to_answer_is_not_trusted(void **state) {
     for (int topic = 0; topic < TRUST_TOPIC_COUNT; topic++) {
         struct trust trust = sound(&usual);
         trust_refused(&trust, (enum trust_topic)topic, topic % 2 == 0, "LOADING");
-        assert_view(&trust, START, TRUST_NONE, TRUST_REFUSED, 0);
+        assert_view(&trust, START, TRUST_REFUSED, 0);
         answer_all(&trust, START);
         assert_sound(&trust, START);
     }
@@ -321,12 +320,12 @@ static void test_what_is_forbidden_may_be_waived(void **state) {
     terms.guards = REDLOCK_GUARDS_LENIENT;
     struct trust trust = begin(&terms);
     for (int topic = 0; topic < TRUST_TOPIC_COUNT; topic++) {
-        assert_view(&trust, START, TRUST_NONE, TRUST_NOT_ASKED, 0);
+        assert_view(&trust, START, TRUST_NOT_ASKED, 0);
         trust_refused(&trust, (enum trust_topic)topic, true, "NOPERM");
     }
     assert_sound(&trust, START);
     trust_refused(&trust, TRUST_BEAT, false, "OOM"); /* the beat was not forbidden */
-    assert_view(&trust, START, TRUST_NONE, TRUST_REFUSED, 0);
+    assert_view(&trust, START, TRUST_REFUSED, 0);
 }
 
 /* ---- clocks ---- */
@@ -349,25 +348,11 @@ static void test_a_jump_is_told_with_its_figures(void **state) {
     assert_false(pass(&trust, S(1), 6000000, 0));
     assert_int_equal(trust.clock_moved, MS(5000));
     assert_int_equal(trust.clock_took, S(1));
-    assert_view(&trust, START + S(1), TRUST_NONE, TRUST_CLOCK, START + S(31));
+    assert_view(&trust, START + S(1), TRUST_CLOCK, START + S(31));
     assert_sound(&trust, START + S(31));
     trust = sound(&usual);
     assert_false(pass(&trust, S(1), -4000000, 0));
     assert_int_equal(trust.clock_moved, -(int64_t)MS(5000));
-}
-
-static void test_a_jump_outweighs_youth(void **state) {
-    (void)state;
-    struct trust trust = sound(&usual);
-    struct trust_beat beat = beat_at(START + S(1));
-    beat.age_us = 0;
-    beat.time_us += 5000000;
-    beat.received_at += 1; /* its memory is young for longer than its clock is out: by nothing */
-    assert_false(trust_beat(&trust, &beat));
-    trust_role(&trust, false, START + S(2));
-    trust_role(&trust, true, START + S(2));
-    assert_view(&trust, START + S(2), TRUST_NONE, TRUST_PROMOTED, START + S(32));
-    assert_view(&trust, START + S(31) + 1, TRUST_YOUNG, TRUST_PROMOTED, START + S(32));
 }
 
 static void test_what_drift_and_grain_allow_is_no_jump(void **state) {
@@ -448,7 +433,7 @@ static void test_a_durable_node_has_a_clock_too(void **state) {
     trust_server(&trust, "run-2", 0, START + S(1));
     trust_role(&trust, true, START + S(1));
     assert_false(pass(&trust, S(2), 3602000000, 0));
-    assert_view(&trust, START + S(2), TRUST_NONE, TRUST_CLOCK, START + S(2) + MAX_TTL);
+    assert_view(&trust, START + S(2), TRUST_CLOCK, START + S(2) + MAX_TTL);
 }
 
 /* ---- the age of answers ---- */
@@ -465,7 +450,7 @@ static void test_an_answer_ages_from_when_it_was_asked_for(void **state) {
     assert_true(trust_beat(&trust, &beat));
     assert_int_equal(trust_fresh_until(&trust), START + S(3));
     assert_sound(&trust, START + S(3));
-    assert_view(&trust, START + S(3) + 1, TRUST_YOUNG, TRUST_STALE, 0);
+    assert_view(&trust, START + S(3) + 1, TRUST_STALE, 0);
     assert_true(feel(&trust, START + S(5)));
     assert_sound(&trust, START + S(8));
     trust_refused(&trust, TRUST_BEAT, false, "ERR"); /* an error is no answer */
@@ -479,7 +464,7 @@ static void test_a_clock_that_moved_outweighs_age(void **state) {
     terms.max_age = S(3);
     struct trust trust = sound(&terms);
     assert_false(pass(&trust, S(1), 6000000, 0));
-    assert_view(&trust, START + S(9), TRUST_NONE, TRUST_CLOCK, START + S(1) + MAX_TTL);
+    assert_view(&trust, START + S(9), TRUST_CLOCK, START + S(1) + MAX_TTL);
 }
 
 static void test_without_beats_nothing_ages(void **state) {
@@ -497,6 +482,57 @@ static void test_without_beats_nothing_ages(void **state) {
     terms.guards = REDLOCK_GUARDS_OFF;
     trust = sound(&terms);
     assert_sound(&trust, START + S(999));
+}
+
+/* ---- grants that are lost ---- */
+
+/* A loss voids what was granted before it was learned; the first answers of a node tell of none. */
+static void test_a_loss_is_noted_at_the_time_it_is_learned(void **state) {
+    (void)state;
+    uint64_t at = START + S(100);
+    struct trust trust = begin(&usual);
+    trust_server(&trust, "run-1", 0, START);
+    trust_role(&trust, true, START);
+    struct trust_beat beat = beat_of_memory(START, START);
+    assert_true(trust_beat(&trust, &beat));
+    assert_int_equal(trust.lost_at, 0); /* it is young, and has granted nothing */
+    answer_all(&trust, START + S(40));
+    trust_connected(&trust);
+    answer_all(&trust, START + S(50));
+    assert_int_equal(trust.lost_at, 0);
+
+    struct trust restarted = trust;
+    trust_server(&restarted, "run-2", 45, at);
+    assert_int_equal(restarted.lost_at, 0); /* long ago */
+    trust_server(&restarted, "run-3", 0, at);
+    assert_int_equal(restarted.lost_at, at);
+
+    struct trust emptied = trust;
+    beat = beat_of_memory(at, at);
+    assert_true(trust_beat(&emptied, &beat));
+    assert_int_equal(emptied.lost_at, at);
+    beat = beat_of_memory(at + S(1), at);
+    assert_true(trust_beat(&emptied, &beat));
+    assert_int_equal(emptied.lost_at, at); /* once */
+
+    struct trust jumped = trust;
+    assert_false(pass(&jumped, S(100), 200000000, 0));
+    assert_int_equal(jumped.lost_at, at);
+
+    struct trust replica = trust;
+    trust_role(&replica, false, at);
+    assert_int_equal(replica.lost_at, at);
+}
+
+static void test_a_durable_node_loses_nothing(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.is_durable = true;
+    struct trust trust = sound(&terms);
+    trust_server(&trust, "run-2", 0, START + S(1));
+    struct trust_beat beat = beat_of_memory(START + S(1), START + S(1));
+    assert_true(trust_beat(&trust, &beat));
+    assert_int_equal(trust.lost_at, 0);
 }
 
 /* ---- in words ---- */
@@ -626,7 +662,6 @@ int main(void) {
         cmocka_unit_test(test_who_refuses_to_answer_is_not_trusted),
         cmocka_unit_test(test_what_is_forbidden_may_be_waived),
         cmocka_unit_test(test_a_jump_is_told_with_its_figures),
-        cmocka_unit_test(test_a_jump_outweighs_youth),
         cmocka_unit_test(test_what_drift_and_grain_allow_is_no_jump),
         cmocka_unit_test(test_a_rate_beyond_drift_adds_up),
         cmocka_unit_test(test_readings_narrow_each_other),
@@ -635,6 +670,8 @@ int main(void) {
         cmocka_unit_test(test_an_answer_ages_from_when_it_was_asked_for),
         cmocka_unit_test(test_a_clock_that_moved_outweighs_age),
         cmocka_unit_test(test_without_beats_nothing_ages),
+        cmocka_unit_test(test_a_loss_is_noted_at_the_time_it_is_learned),
+        cmocka_unit_test(test_a_durable_node_loses_nothing),
         cmocka_unit_test(test_every_fault_has_words),
         cmocka_unit_test(test_a_pushed_key_stands_by_the_nodes_clock),
         cmocka_unit_test(test_the_latest_time_of_the_nodes_clock_counts),
