@@ -210,19 +210,23 @@ typedef enum redlock_fanout {
  *   - The server was restarted. ("Distributed Locks with Redis", section "Performance, crash
  *     recovery and fsync", asks the operator to delay restarts instead.) Detected by INFO on each
  *     new connection.
- *   - The memory was emptied. Detected by the absence of REDLOCK_MARKER_KEY. The very first client
- *     of all waits for max_ttl_ms too: an emptied memory looks like a new one.
+ *   - The memory was emptied, exchanged (SWAPDB), or restored from a snapshot. Detected by
+ *     REDLOCK_MARKER_KEY, which is then missing, not the one that was known, or older. The very
+ *     first client of all waits for max_ttl_ms too: an emptied memory looks like a new one.
  *   - The server's clock moved against the client's by more than `drift` allows.
- *   - The server was a replica, be it for a moment. Detected by the marker, which is then that of
- *     another server.
+ *   - The server was a replica, be it for a moment, and of a replica of its own. Detected by the
+ *     marker, if it is that of another server, and by the replication id, which changes then. (A
+ *     first replica that connects to a master changes it too, and costs no trust.)
  *
- * The client checks a node before the first vote on each connection, and once a second. A FLUSHALL
- * or a jump of the clock can stay undetected for one second; on a slow connection for two seconds
- * and node_timeout_ms at the most. Three events are not detected: the eviction or deletion of a
- * single key (the log warns of a maxmemory-policy that may evict keys); and, by a new client, which
- * has nothing to compare with, an earlier jump of a node's clock, and the return of an older
- * snapshot of the same run of a server, as from a replica of its own that was master for a moment,
- * if no client was running since then.
+ * The client checks a node before the first vote on each connection, and once a second. Each of
+ * these events but a restart can stay undetected for one second; on a slow connection for two
+ * seconds and node_timeout_ms at the most. Not detected are: the eviction or deletion of a single
+ * key (the log warns of a maxmemory-policy that may evict keys); a reload of a running server from
+ * a snapshot that is younger than the latest confirmation of its marker (DEBUG RELOAD NOSAVE within
+ * a second after a SAVE); two exchanges of databases within a second that undo each other; and, by
+ * a new client, which has nothing to compare with, an earlier jump of a node's clock, and any of
+ * these events while no client was connected to the node, if the memory that came has a marker of
+ * the same run. Where the node forbids INFO in scripts, replication ids are not compared.
  *
  * "?durable=yes" in a node's URI waives the first two checks: the node's operator promises that the
  * server loses nothing (appendfsync always) and is not made a replica for a moment. Whatever the

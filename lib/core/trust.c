@@ -153,6 +153,9 @@ static void note_memory(struct trust *trust, const struct trust_beat *beat) {
     }
     trust->first_us = first_us;
     trust->last_us = beat->last_us;
+    if (beat->lineage != NULL) {
+        snprintf(trust->lineage, sizeof(trust->lineage), "%s", beat->lineage);
+    }
 }
 
 bool trust_beat(struct trust *trust, const struct trust_beat *beat) {

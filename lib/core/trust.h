@@ -6,7 +6,11 @@
  *    delayed restarts, here enforced by the client). A server that has been up for less than
  *    max_ttl may have forgotten a lock that a client still relies on.
  *  - Memory. A marker key tells since when a node has kept its data, by its own clock. So an empty
- *    memory shows even if the server was not restarted (FLUSHALL, a promoted replica).
+ *    memory shows even if the server was not restarted (FLUSHALL, a promoted replica). The beat
+ * says which memory is known, by the marker's beginning, its last confirmation and the replication
+ * id, and the node begins the marker anew if its memory is another one: restored, exchanged
+ *    (SWAPDB), or come back from a replica, which may lack just the last keys. All clients see the
+ *    new marker, also those that had never seen the old one.
  *  - Roles. A replica is not independent of its master, and a promoted one may lack keys that its
  *    master had granted.
  *  - Clock. Readings of the server's clock, each certain to within its round trip, must fit into
@@ -71,8 +75,9 @@ struct trust_terms {
 
 struct trust {
     struct trust_terms terms;
-    char run_id[TRUST_RUN_ID_MAX + 1]; /* "": not known yet */
-    uint64_t heard_at;                 /* the time of the last answer of this run */
+    char run_id[TRUST_RUN_ID_MAX + 1];  /* "": not known yet */
+    char lineage[TRUST_RUN_ID_MAX + 1]; /* the replication id of the node's memory; "": not known */
+    uint64_t heard_at;                  /* the time of the last answer of this run */
     bool is_replica;
     const char *twin;                  /* another node that is the same server; NULL: none */
     uint32_t answered;                 /* mask of topics answered on this connection */
@@ -99,6 +104,7 @@ struct trust_beat {
     uint64_t time_us; /* the node's clock */
     uint64_t age_us;  /* the age of the marker */
     uint64_t last_us; /* the last confirmation of the marker; never goes back in a sound memory */
+    const char *lineage; /* the replication id of the memory; NULL: not told */
 };
 
 /* Whether the node's votes count: unless it has a fault. */

@@ -1,7 +1,8 @@
 /*
  * The happy path: guard_connected asks for the server's run_id and uptime, its role and its memory
- * policy, and sends the first beat; guard_beat sends another one each second. Each answer goes into
- * the trust, and an event tells that the verdict has changed.
+ * policy, and sends the first beat; guard_beat sends another one each second. A beat tells the role
+ * as well; where it does not (guards off, no INFO in scripts), the role is asked once a second.
+ * Each answer goes into the trust, and an event tells that the verdict has changed.
  *
  * Failures: a question that is refused (ACL, an error) is a fault until it is answered; a server
  * that answers READONLY is asked for its role, no more often than once a second, since the answer
@@ -138,18 +139,22 @@ static struct guard_asked *spare_beat(struct guard *guard) {
 }
 
 static bool ask_beat(struct guard *guard, uint64_t now) {
-    char last[24];
+    const struct trust *trust = &guard->trust;
+    bool knows_run = (trust->answered & 1U << TRUST_SERVER) != 0;
+    char last[24], first[24];
     struct guard_asked *beat = spare_beat(guard);
     if (beat == NULL) {
         return false;
     }
-    snprintf(last, sizeof(last), "%" PRIu64, guard->trust.last_us);
+    snprintf(last, sizeof(last), "%" PRIu64, trust->last_us);
+    snprintf(first, sizeof(first), "%" PRIu64, trust->first_us);
     beat->call.texted = 0;
     bool with_text = call_takes_text(&beat->call, guard->uplink, 0);
     const char *command = with_text ? "EVAL" : "EVALSHA";
     const char *script = with_text ? script_text(SCRIPT_BEAT) : script_sha(SCRIPT_BEAT);
-    if (!ask(guard, beat, now, 5,
-             (const char *[]){command, script, "1", REDLOCK_MARKER_KEY, last})) {
+    if (!ask(guard, beat, now, 8,
+             (const char *[]){command, script, "1", REDLOCK_MARKER_KEY, last, first, trust->lineage,
+                              knows_run ? trust->run_id : ""})) {
         call_not_sent(&beat->call, guard->uplink, 0);
         return false;
     }
@@ -159,6 +164,7 @@ static bool ask_beat(struct guard *guard, uint64_t now) {
 void guard_connected(struct guard *guard, uint64_t now) {
     guard->sound_until = 0;
     guard->beaten_at = now;
+    guard->is_role_beaten = false;
     trust_connected(&guard->trust);
     if (!ask_info(guard, GUARD_SERVER, "server", now) || !ask_role(guard, now) ||
         !ask_info(guard, GUARD_MEMORY, "memory", now) ||
@@ -172,7 +178,7 @@ void guard_beat(struct guard *guard, uint64_t now) {
     if (refused & 1U << TRUST_SERVER) {
         ask_info(guard, GUARD_SERVER, "server", now);
     }
-    if (guard->trust.is_replica || refused & 1U << TRUST_ROLE) {
+    if (!guard->is_role_beaten || refused & 1U << TRUST_ROLE) {
         ask_role(guard, now);
     }
     if (!has_beats(guard) || ask_beat(guard, now)) {
@@ -240,7 +246,12 @@ static void on_beat(struct guard *guard, const struct guard_asked *asked, const 
                               .received_at = now,
                               .time_us = said.time_us,
                               .age_us = said.age_us,
-                              .last_us = said.last_us};
+                              .last_us = said.last_us,
+                              .lineage = strcmp(said.id, "-") != 0 ? said.id : NULL};
+    guard->is_role_beaten = strcmp(said.role, "-") != 0;
+    if (guard->is_role_beaten) {
+        trust_role(&guard->trust, strcmp(said.role, "master") == 0, now);
+    }
     if (!trust_beat(&guard->trust, &beat)) {
         guard->was_told = false; /* a jump of the clock is told, whatever fault was told before */
     }

@@ -51,6 +51,7 @@ struct guard {
     bool has_warned;        /* the server's eviction policy was logged */
     uint64_t beaten_at;     /* the time at which the last beat was sent */
     uint64_t asked_role_at; /* the time of the last question for the role */
+    bool is_role_beaten;    /* the last beat on this connection told the role */
     char why[192];
     struct guard_asked asked[GUARD_ASKED_MAX];
 };
@@ -62,7 +63,10 @@ void guard_init(struct guard *guard, struct uplink *uplink,
 /* Asks all questions on a new connection, and drops the connection if one cannot be sent. */
 void guard_connected(struct guard *guard, uint64_t now);
 
-/* Sends a beat, and asks the questions again that were refused. The uplink is UP. */
+/*
+ * Sends a beat, and asks the questions again that were refused; the role also where beats do not
+ * tell it. The uplink is UP.
+ */
 void guard_beat(struct guard *guard, uint64_t now);
 
 /* Returns the server's run_id; "" before the first answer. */

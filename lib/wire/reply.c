@@ -254,6 +254,21 @@ static bool take_numbers(const char **p, const char *end, uint64_t *numbers, uns
     return true;
 }
 
+/*
+ * Moves `p` past a word that ends before `stop`, or at the end if that is 0, and past `stop`;
+ * copies the word with a NUL. Returns false if it is empty, or too long.
+ */
+static bool take_word(const char **p, const char *end, char stop, char *word, size_t capacity) {
+    const char *behind = stop == '\0' ? end : memchr(*p, stop, (size_t)(end - *p));
+    if (behind == NULL || behind == *p || (size_t)(behind - *p) >= capacity) {
+        return false;
+    }
+    memcpy(word, *p, (size_t)(behind - *p));
+    word[behind - *p] = '\0';
+    *p = behind + (stop != '\0');
+    return true;
+}
+
 /* Moves `p` past a ticket and a value, each with a blank behind it. */
 static bool take_waiter(const char **p, const char *end, struct reply_waiter *waiter) {
     if (!take_numbers(p, end, &waiter->ticket, 1)) {
@@ -304,12 +319,14 @@ bool reply_to_inspect(const struct reply *reply, struct reply_view *view) {
 
 bool reply_to_beat(const struct reply *reply, struct reply_beat *beat) {
     uint64_t numbers[3];
-    if (reply->type != REPLY_STRING ||
-        !read_numbers(reply->text, reply->text + reply->length, numbers, 3)) {
+    const char *p = reply->text;
+    const char *end = p + reply->length;
+    if (reply->type != REPLY_STRING || !take_numbers(&p, end, numbers, 3)) {
         return false;
     }
-    *beat = (struct reply_beat){numbers[0], numbers[1], numbers[2]};
-    return true;
+    *beat = (struct reply_beat){numbers[0], numbers[1], numbers[2], "", ""};
+    return take_word(&p, end, ' ', beat->role, sizeof(beat->role)) &&
+           take_word(&p, end, '\0', beat->id, sizeof(beat->id));
 }
 
 bool reply_info(const struct reply *reply, const char *field, char *value, size_t capacity) {

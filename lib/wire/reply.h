@@ -124,11 +124,15 @@ struct reply_view {
 /* Reads the answer of SCRIPT_INSPECT. Returns false when it is of another form. */
 bool reply_to_inspect(const struct reply *reply, struct reply_view *view);
 
+#define REPLY_REPLICATION_ID_MAX 40
+
 /* The answer of SCRIPT_BEAT, in microseconds. */
 struct reply_beat {
     uint64_t time_us; /* the server's clock */
     uint64_t age_us;  /* of the marker */
     uint64_t last_us; /* of the marker's last confirmation, by the server's clock */
+    char role[8];     /* "master", "slave", or "-" if the script may not ask */
+    char id[REPLY_REPLICATION_ID_MAX + 1]; /* the replication id, or "-" */
 };
 
 /* Reads the answer of SCRIPT_BEAT. Returns false when it is of another form. */

@@ -255,7 +255,7 @@ static bool answer_about_itself(struct link *link, const struct command *command
         snprintf(info, sizeof(info), "run_id:run-of-%u\r\nuptime_in_seconds:4000000\r\nrole:master",
                  number_of(link));
     } else if (has_words(command, REDLOCK_MARKER_KEY)) {
-        snprintf(info, sizeof(info), "%" PRIu64 " 4000000000000 1", clock_now() / 1000);
+        snprintf(info, sizeof(info), "%" PRIu64 " 4000000000000 1 master -", clock_now() / 1000);
     } else {
         return false;
     }

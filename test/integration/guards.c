@@ -669,14 +669,148 @@ static void a_master_that_was_a_replica_for_a_moment_is_noticed(void **state) {
 }
 
 /* On a connection that stands only the beat tells of the change. */
-static void a_master_that_becomes_a_replica_is_noticed(void **state) {
-    struct fixture *f = *state;
+static void becomes_a_replica(struct fixture *f, const char *is_read_only, redlock_guards guards) {
     struct uris uris;
     redlock_options options = durable(f, &uris, SHORT_TTL_MS);
-    redlock_client *client = create_trusting(f, &options);
 
+    options.guards = guards;
+    redlock_client *client = create_trusting(f, &options);
+    wait_connected(f, client, THREE);
+    wait_answered(f, client, 2);
+    free(masters_query(f->masters, 2, "CONFIG SET replica-read-only %s", is_read_only));
     free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
     wait_distrusted(f, client, 2, "it is a replica");
+}
+
+static void a_master_that_becomes_a_replica_is_noticed(void **state) {
+    becomes_a_replica(*state, "yes", REDLOCK_GUARDS_ON);
+}
+
+static void a_master_that_becomes_a_writable_replica_is_noticed(void **state) {
+    becomes_a_replica(*state, "no", REDLOCK_GUARDS_ON);
+}
+
+/* Whatever the guards, a replica's votes never count. */
+static void a_writable_replica_is_noticed_without_guards(void **state) {
+    becomes_a_replica(*state, "no", REDLOCK_GUARDS_OFF);
+}
+
+static bool is_replicated(void *arg) {
+    struct fixture *f = arg;
+    const char *mine = value_at(f, 0, REDLOCK_MARKER_KEY);
+    char copy[128];
+
+    snprintf(copy, sizeof(copy), "%s", mine);
+    const char *others = value_at(f, 2, REDLOCK_MARKER_KEY);
+    return others != NULL && strcmp(copy, others) == 0;
+}
+
+/* Makes a trusting client of the first two masters; the third is the first one's replica. */
+static redlock_client *with_a_replica(struct fixture *f, const redlock_options *options) {
+    tell(f, 0, THREE, "CONFIG SET repl-diskless-sync no");
+    redlock_client *client = create_trusting(f, options);
+    free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
+    run_until(f, has_synced, f, "the replica has its master's memory");
+    return client;
+}
+
+static bool is_synced_back(void *arg) {
+    char *link = masters_query(((struct fixture *)arg)->masters, 0, "INFO replication");
+    bool is_up = strstr(link, "master_link_status:up") != NULL;
+
+    free(link);
+    return is_up;
+}
+
+/*
+ * A master becomes the replica of its own replica for a moment, which lacks the last key. Its
+ * memory comes back with its own marker, and the same run.
+ */
+static void a_failback_to_a_replica_is_noticed(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = guarded(f, masters_uris(f->masters), 2, TTL_MS);
+    redlock_client *client = with_a_replica(f, &options);
+    char *marker;
+
+    run_until(f, is_confirmed, f, "the marker has been confirmed");
+    run_until(f, is_replicated, f, "the replica has the marker");
+    free(masters_query(f->masters, 2, "REPLICAOF NO ONE"));
+    free(masters_query(f->masters, 0, "SET %s %s", KEY, "granted"));
+    marker = masters_query(f->masters, 0, "GET %s", REDLOCK_MARKER_KEY);
+    free(masters_query(f->masters, 2, "SET %s %s", REDLOCK_MARKER_KEY, marker));
+    free(marker);
+    free(masters_query(f->masters, 0, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 2)));
+    while (!is_synced_back(f)) { /* without a turn of the loop: no beat sees the replica */
+    }
+    free(masters_query(f->masters, 0, "REPLICAOF NO ONE"));
+    assert_null(value_at(f, 0, KEY));
+    wait_distrusted(f, client, 0, "its memory is new");
+    redlock_client *second = create_client(f, &options);
+    wait_distrusted(f, second, 0, "its memory is new");
+    wait_trusted(f, second, 2);
+    wait_trusted(f, client, 2);
+}
+
+/* The first replica that comes gives its master another replication id, and takes no memory. */
+static void a_first_replica_costs_no_trust(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = guarded(f, masters_uris(f->masters), 2, SHORT_TTL_MS);
+    redlock_client *client = create_trusting(f, &options);
+    size_t new_memories = diary_count(&f->diary, "its memory is new");
+
+    wait_answered(f, client, 0);
+    free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
+    run_until(f, has_synced, f, "the replica has its master's memory");
+    wait_executed(f, 0, "evalsha", executed(f, 0, "evalsha") + 3);
+    wait_answered(f, client, 0);
+    assert_string_equal(distrust(client, 0), "");
+    assert_int_equal(diary_count(&f->diary, "its memory is new"), new_memories);
+}
+
+static int masters_with_debug(void **state) {
+    static const char *const arguments[] = {"--enable-debug-command", "yes", NULL};
+
+    return start_fixture(state, THREE, arguments);
+}
+
+/*
+ * A limit: the memory is put back to what it was right after the marker was confirmed, by nothing
+ * that a beat sees. The key is lost, and the node counts.
+ */
+static void a_reload_that_takes_back_less_than_a_second_is_not_noticed(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = trusting_client(f, SHORT_TTL_MS);
+    size_t new_memories = diary_count(&f->diary, "its memory is new");
+
+    wait_answered(f, client, 0);
+    tell(f, 0, 1, "SAVE"); /* from here on without a turn of the loop: no beat comes between */
+    free(masters_query(f->masters, 0, "SET %s %s", KEY, "granted"));
+    tell(f, 0, 1, "DEBUG RELOAD NOSAVE");
+    assert_null(value_at(f, 0, KEY));
+    wait_executed(f, 0, "evalsha", executed(f, 0, "evalsha") + 3);
+    wait_answered(f, client, 0);
+    assert_string_equal(distrust(client, 0), "");
+    assert_int_equal(diary_count(&f->diary, "its memory is new"), new_memories);
+}
+
+/* Another database takes the place of the client's, with a marker that was kept as long. */
+static void a_swapped_database_is_noticed(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = guarded(f, masters_uris(f->masters), THREE, TTL_MS);
+    redlock_client *client = create_trusting(f, &options);
+    static const char swap[] =
+        "local marker = redis.call('get', KEYS[1]) "
+        "local time = redis.call('time') "
+        "redis.call('select', 1) "
+        "redis.call('set', KEYS[1], string.format('1:%d%06d:%s', time[1], time[2], "
+        "string.match(marker, '%x+$'))) "
+        "redis.call('swapdb', 0, 1)";
+
+    free(masters_query(f->masters, 0, "EVAL %s 1 %s", swap, REDLOCK_MARKER_KEY));
+    wait_distrusted(f, client, 0, "its memory is new");
+    redlock_client *second = create_client(f, &options);
+    wait_distrusted(f, second, 0, "its memory is new");
+    wait_trusted(f, second, THREE);
 }
 
 static void say_read_only(struct peer_link *link, const struct command *command, void *arg) {
@@ -969,7 +1103,14 @@ int main(void) {
         ON_THREE_MASTERS(a_twin_that_is_replaced_counts),
         ON_THREE_MASTERS(a_replica_never_counts),
         ON_THREE_MASTERS(a_master_that_becomes_a_replica_is_noticed),
+        ON_THREE_MASTERS(a_master_that_becomes_a_writable_replica_is_noticed),
+        ON_THREE_MASTERS(a_writable_replica_is_noticed_without_guards),
         ON_THREE_MASTERS(a_master_that_was_a_replica_for_a_moment_is_noticed),
+        ON_THREE_MASTERS(a_failback_to_a_replica_is_noticed),
+        ON_THREE_MASTERS(a_first_replica_costs_no_trust),
+        ON_THREE_MASTERS(a_swapped_database_is_noticed),
+        cmocka_unit_test_setup_teardown(a_reload_that_takes_back_less_than_a_second_is_not_noticed,
+                                        masters_with_debug, finish),
         ON_THREE_MASTERS(a_server_that_says_nothing_but_read_only_is_asked_now_and_then),
         ON_THREE_MASTERS(whoever_may_not_be_asked_is_not_trusted),
         ON_THREE_MASTERS(whoever_may_not_be_asked_is_trusted_if_so_wished),

@@ -363,8 +363,9 @@ void app_check_idle(struct app *app) {
     running = &app->process;
     size_t count = redlock_client_nodes(app->client, infos, SERVERS_MAX);
     running = NULL;
-    /* The only commands left: a beat, and the probe of a channel. */
-    unsigned own = 1 + (app->plan->options.guards != REDLOCK_GUARDS_OFF);
+    /* The only commands left: a beat, or the question for the role, or both; a channel's probe. */
+    bool is_guarded = app->plan->options.guards != REDLOCK_GUARDS_OFF;
+    unsigned own = is_guarded && app->plan->is_reticent ? 3 : 2;
     for (size_t i = 0; i < count; i++) {
         if (infos[i].commands > own || infos[i].release_debts != 0) {
             violate(app_world(app), INVARIANT_BOUNDS,

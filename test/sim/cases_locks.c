@@ -1,8 +1,9 @@
 /* Locks without waiters, the commands beside scripts, and what all connections say. */
 #include "cases.h"
 
-#define BEAT(last)                                                                                 \
-    { "EVAL", BEAT_TEXT, "1", MARKER, last }
+#define BEAT_OF(last, first, id)                                                                   \
+    { "EVAL", BEAT_TEXT, "1", MARKER, last, first, id, "" }
+#define BEAT(last) BEAT_OF(last, "0", "")
 #define STAY(token, ms)                                                                            \
     { "EVAL", STAY_TEXT, "1", "k", token, ms }
 #define TAKE(token, ttl, fence, step, idle)                                                        \
@@ -464,13 +465,19 @@ const struct test_case lock_cases[] = {
      {BEAT("0"), WAIT, BEAT("9007199254740991"), BEAT("9007199254740991")}},
     {"beat: a marker of the future is new",
      {{"SET", MARKER, "9007199254740991:9007199254740991"}, BEAT("0"), WAIT, BEAT("0")}},
+    {"beat: the marker that is known is not new, another one is",
+     {{"SET", MARKER, "1:5:"}, BEAT_OF("5", "1", ""), WAIT, BEAT_OF("5", "2", "")}},
+    {"beat: what was begun since is not begun again",
+     {{"SET", MARKER, "7:8:"}, BEAT_OF("5", "1", "")}},
+    {"beat: without a second replication id the first one may be another",
+     {{"SET", MARKER, "1:5:"}, BEAT_OF("5", "1", "abc")}},
     {"beat: what is no marker is replaced", {{"SET", MARKER, "1:"}, BEAT("0"), WAIT, BEAT("0")}},
     {"beat: a list is not", {{"LPUSH", MARKER, "x"}, BEAT("0")}},
     {"beat: the script is remembered",
-     {{"EVALSHA", BEAT_SHA, "1", MARKER, "0"},
+     {{"EVALSHA", BEAT_SHA, "1", MARKER, "0", "0", "", ""},
       BEAT("0"),
       WAIT,
-      {"EVALSHA", BEAT_SHA, "1", MARKER, "0"}}},
+      {"EVALSHA", BEAT_SHA, "1", MARKER, "0", "0", "", ""}}},
     {"a free key is set", {{"SET", "k", A, "NX", "PX", LONG}, {"GET", "k"}, {"PTTL", "k"}}},
     {"a key that is held is not set",
      {{"SET", "k", A, "NX", "PX", LONG},

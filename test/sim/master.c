@@ -2,7 +2,9 @@
 
 #include "wire/script.h"
 
+#include <redlock.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Worlds begin at 1000 s. */
 #define LONG_MS 500000
@@ -41,6 +43,21 @@ void master_forget(struct master *master) {
 
 void master_forget_locks(struct master *master) {
     store_forget(&master->store, is_counter);
+}
+
+static bool is_marker(const struct store_key *key) {
+    return strcmp(key->name, REDLOCK_MARKER_KEY) == 0;
+}
+
+void master_fail_back(struct master *master) {
+    store_forget(&master->store, is_marker);
+    master->store.promotions++;
+}
+
+void master_swap(struct master *master, unsigned db) {
+    master_forget(master);
+    master->store.db = db;
+    store_put_marker(&master->store, master->store.run_id, LONG_MS);
 }
 
 void master_finish(struct master *master) {

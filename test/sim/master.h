@@ -24,6 +24,15 @@ void master_start(struct master *master, uint64_t at);
 /* Makes the master look as if it had been up, and its memory sound, for long. */
 void master_seem_old(struct master *master, unsigned db);
 
+/*
+ * Takes all keys from the master but its marker, as if it had become the replica of a replica of
+ * its own that lacked them, and a master again.
+ */
+void master_fail_back(struct master *master);
+
+/* Gives the master the memory of another database, with an old marker: SWAPDB. */
+void master_swap(struct master *master, unsigned db);
+
 /* Gives the master the old marker of another one, as if it had been its replica for a moment. */
 void master_seem_another(struct master *master, unsigned db, const struct master *other);
 

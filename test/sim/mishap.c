@@ -160,18 +160,32 @@ static void set_clocks(struct nemesis *nemesis, unsigned count) {
 /* ---- memory ---- */
 
 /*
- * Empties a server: by FLUSHALL, without ending connections; or by a REPLICAOF that is taken back
- * at once, which leaves the old marker of another master.
+ * Empties a server without ending connections: by FLUSHALL; by SWAPDB, which leaves the old marker
+ * of another database; by a REPLICAOF that is taken back at once, which leaves the old marker of
+ * another master; or by one to a replica of its own, which leaves its own marker. The latter two
+ * take INFO in scripts to be noticed.
  */
 static void flush(struct nemesis *nemesis, struct server *server) {
+    static const char *const words[] = {"is emptied", "is swapped", "fails back",
+                                        "has the memory of another"};
     const struct plan *plan = nemesis->plan;
     const struct server *other = &nemesis->network->servers[draw(nemesis, plan->nodes)];
-    bool has_marker = other != server && !plan->is_reticent && coin(nemesis);
-    TRACE(nemesis->world, "nemesis: node %u is emptied%s", server->master.index,
-          has_marker ? ", and has the marker of another" : "");
-    master_forget(&server->master);
-    if (has_marker) {
+    unsigned way = (unsigned)draw(nemesis, plan->is_reticent ? 2 : 4);
+    TRACE(nemesis->world, "nemesis: node %u %s", server->master.index, words[way]);
+    switch (way) {
+    case 0:
+        master_forget(&server->master);
+        break;
+    case 1:
+        master_swap(&server->master, plan->db);
+        break;
+    case 2:
+        master_fail_back(&server->master);
+        break;
+    default:
+        master_forget(&server->master);
         master_seem_another(&server->master, plan->db, &other->master);
+        break;
     }
     check_forgotten(&server->master);
     check_flushed(&server->master);

@@ -130,6 +130,7 @@ static void hunt_there(const char *path, const char *name, struct outcome *outco
         uint64_t seed;
     } worlds[] = {
         {"guard-clock-forgotten", "guarded", 396},   {"guard-marker-of-another", "guarded", 1730},
+        {"guard-failback-unseen", "guarded", 337},   {"guard-swap-unseen", "guarded", 264},
         {"guard-never-ages", "guarded", 4236},       {"guard-too-short", "guarded", 1788},
         {"guard-uptime-unsigned", "guarded", 14136}, {"push-by-the-middle", "guarded", 10},
         {"push-jump-unchecked", "guarded", 559},     {"push-of-the-untrusted", "guarded", 547},

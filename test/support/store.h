@@ -51,6 +51,7 @@ struct store {
     unsigned replicas;  /* number of replicas that confirm */
     bool is_reticent;   /* scripts may not call INFO */
     char run_id[STORE_RUN_ID_LENGTH + 1];
+    unsigned promotions; /* number of times that it became a master again, with another history */
     char text[STORE_TEXT_MAX + 1]; /* the text of the last answer */
 };
 

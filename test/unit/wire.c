@@ -1017,42 +1017,51 @@ static void test_an_answer_ends_where_its_length_says(void **state) {
 static void test_answers_of_the_beat(void **state) {
     (void)state;
     struct reply_beat beat;
-    struct reply good = reply_of(REPLY_STRING, "1700000000000000 123 9007199254740991");
+    struct reply good =
+        reply_of(REPLY_STRING, "1700000000000000 123 9007199254740991 master 0123abcd");
     assert_true(reply_to_beat(&good, &beat));
     assert_int_equal(beat.time_us, UINT64_C(1700000000000000));
     assert_int_equal(beat.age_us, 123);
     assert_int_equal(beat.last_us, UINT64_C(9007199254740991));
+    assert_string_equal(beat.role, "master");
+    assert_string_equal(beat.id, "0123abcd");
     static const char *const bad[] = {
         "",
         "1",
         "1 2",
         "1 2 ",
+        "1 2 3",
         "1 2 3 ",
+        "1 2 3 master",
+        "1 2 3 master ",
+        "1 2 3  -",
         "1 2 3 4",
-        " 1 2 3",
-        "1  2 3",
-        "1 2 x",
-        "1 2 3x",
-        "-1 2 3",
-        "1 2 -3",
-        "1,2,3",
-        "1 2 3\n",
-        "1.0 2 3",
-        "1e3 2 3",
-        "0x1 2 3",
-        "9007199254740992 2 3",
-        "1 2 99999999999999999",
+        " 1 2 3 - -",
+        "1  2 3 - -",
+        "1 2 x - -",
+        "1 2 3x - -",
+        "-1 2 3 - -",
+        "1 2 -3 - -",
+        "1,2,3,-,-",
+        "1.0 2 3 - -",
+        "1e3 2 3 - -",
+        "0x1 2 3 - -",
+        "9007199254740992 2 3 - -",
+        "1 2 99999999999999999 - -",
+        "1 2 3 a-long-role -",
+        "1 2 3 - 01234567890123456789012345678901234567890",
     };
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct reply reply = reply_of(REPLY_STRING, bad[i]);
         assert_false(reply_to_beat(&reply, &beat));
     }
-    struct reply status = reply_of(REPLY_STATUS, "1 2 3");
+    struct reply status = reply_of(REPLY_STATUS, "1 2 3 - -");
     assert_false(reply_to_beat(&status, &beat));
-    struct reply cut = {.type = REPLY_STRING, .text = "1 2 345", .length = 6};
+    struct reply cut = {.type = REPLY_STRING, .text = "1 2 34 - abc", .length = 10};
     assert_true(reply_to_beat(&cut, &beat));
     assert_int_equal(beat.last_us, 34);
-    struct reply too_short = {.type = REPLY_STRING, .text = "1 2 3", .length = 4};
+    assert_string_equal(beat.id, "a");
+    struct reply too_short = {.type = REPLY_STRING, .text = "1 2 3 - -", .length = 8};
     assert_false(reply_to_beat(&too_short, &beat));
 }
 
