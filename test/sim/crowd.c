@@ -199,10 +199,11 @@ static void make_client(struct crowd *crowd) {
     const struct load_plan *plan = &crowd->load->plan;
     redlock_options options = plan->options;
     const char *nodes[SERVERS_MAX];
-    char uris[SERVERS_MAX][32];
+    char uris[SERVERS_MAX][48];
     redlock_error error;
     for (unsigned i = 0; i < plan->nodes; i++) {
-        snprintf(uris[i], sizeof(uris[i]), "redis://10.0.0.1:%u", 7000 + i);
+        /* Servers are started again with their data: a young node would renew nothing. */
+        snprintf(uris[i], sizeof(uris[i]), "redis://10.0.0.1:%u?durable=yes", 7000 + i);
         nodes[i] = uris[i];
     }
     options.nodes = nodes;
