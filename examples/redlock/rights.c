@@ -34,6 +34,7 @@ static const struct right rights[] = {
     {"waiting in line", "+exists", "EXISTS %s::none"},
     {"waiting in line", "~redlock:waiting", "EXISTS redlock:waiting"},
     {"waiting in line", "+publish", "PUBLISH redlock:doctor 0"},
+    {"waiting in line", "+pubsub|numsub", "PUBSUB NUMSUB redlock:doctor"},
     {"waiting in line", "+subscribe", "SUBSCRIBE redlock:doctor"},
 };
 

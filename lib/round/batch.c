@@ -6,13 +6,15 @@
  * Failures: a node that lacks the script is sent the call once more, with the text (node/call.h);
  * the rounds do not notice. A script that takes keys is repeated only for the tries that are still
  * waited for. Where the ACL forbids one of the keys, Redis refuses the whole call: then each lock
- * is sent in a call of its own; and so are releases that a call for places carried which failed.
+ * is sent in a call of its own; and so are releases that a call for places carried which failed. A
+ * call that stopped at the bound of its entries is followed by a call of PASS.
  */
 #include "round/batch.h"
 
 #include "base/nanos.h"
 #include "core/options.h"
 #include "core/validity.h"
+#include "io/clock.h"
 #include "node/call.h"
 #include "node/node.h"
 #include "wire/command.h"
@@ -62,7 +64,7 @@ struct batch *batch_create(struct batch_shared *shared, enum script script, uint
         batch->replicas = replicas;
         batch->order = order;
         batch->references = 1;
-        batch->count = batch->key_count = batch->reads = batch->releases = 0;
+        batch->count = batch->key_count = batch->reads = batch->releases = batch->passes = 0;
         script_call_clear(&batch->arguments);
     }
     return batch;
@@ -209,6 +211,40 @@ static const char *words_for(const struct reply_outcome *outcome) {
                                                : NULL;
 }
 
+/* Has a new batch sent in place of this one, or of a part of it, or to go on from it. */
+static void repeat(struct batch *batch) {
+    const struct batch_listener *listener = &batch->shared->listener;
+    listener->on_repeat(listener->owner, batch);
+}
+
+/* Bounds the calls of PASS in a row: 65,536 entries. A broken server may answer '+' without end. */
+#define PASSES_MAX 1024
+
+/*
+ * Has the node go on at once with the keys of a flight whose call stopped at the bound. Without
+ * memory, or where that call fails, the next poll of a waiter does.
+ */
+static void go_on(struct batch *batch, struct node *node, struct flight *flight) {
+    const struct flight_plan plan = {.round = ROUND_SETTLE,
+                                     .request = flight->plan.request,
+                                     .kind = flight->plan.kind,
+                                     .key = flight->plan.key,
+                                     .token = flight->token,
+                                     .now = clock_now(),
+                                     .nodes = node_bit(node)};
+    struct flight *next = flight_create(flight->flights, FLIGHT_UNATTENDED, &plan);
+    struct batch *pass = NULL;
+    if (next != NULL && batch->passes < PASSES_MAX) {
+        pass = batch_create(batch->shared, SCRIPT_PASS, node_bit(node), 0, BATCH_FIRST);
+    }
+    if (pass != NULL) {
+        pass->passes = batch->passes + 1;
+        batch_add(pass, next);
+        repeat(pass);
+    }
+    flight_drop(next);
+}
+
 static void vote(struct batch *batch, struct node *node, const struct reply *reply) {
     struct reply_outcome outcomes[ITEMS_MAX];
     bool understood = reply != NULL && read_items(batch, reply, outcomes);
@@ -216,9 +252,13 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
         const struct reply_outcome *outcome = NULL;
+        bool is_unfinished = false;
         if (understood) {
             unsigned count = script_items(batch->call.script, 1, flight->plan.key->count);
             outcome = reply_combine(items, count);
+            for (unsigned k = 0; k < count; k++) {
+                is_unfinished |= items[k].is_unfinished;
+            }
             items += count;
         }
         if (reply == NULL) {
@@ -227,6 +267,9 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
             flight_vote_error(flight, node, reply);
         } else {
             flight_vote(flight, node, outcome, words_for(outcome));
+        }
+        if (is_unfinished) {
+            go_on(batch, node, flight);
         }
     }
 }
@@ -253,12 +296,6 @@ static bool may_repeat(const struct batch *batch, const struct flight *flight) {
 static struct batch *new_batch_like(const struct batch *batch, const struct node *node) {
     return batch_create(batch->shared, batch->call.script, node_bit(node), batch->replicas,
                         batch->order);
-}
-
-/* Has a new batch sent in place of this one, or of a part of it. */
-static void repeat(struct batch *batch) {
-    const struct batch_listener *listener = &batch->shared->listener;
-    listener->on_repeat(listener->owner, batch);
 }
 
 /* Sends each lock that may not be concerned in a call of its own, so that only the others fail. */

@@ -57,6 +57,7 @@ struct batch {
     enum batch_order order;
     uint32_t references; /* number of replies to come, and of other holders of the batch */
     unsigned releases;   /* number of flights, the last ones, that a call of QUEUE releases */
+    unsigned passes;     /* of PASS: the number of calls that it goes on from */
     unsigned count;      /* number of flights */
     unsigned key_count;  /* number of keys of all flights */
     unsigned reads;      /* number of keys that the server may have to look at for all flights */

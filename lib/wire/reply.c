@@ -147,8 +147,9 @@ static void read_place(const char **p, const char *end, struct reply_outcome *ou
     }
 }
 
-static bool read_outcome(const char **p, const char *end, enum script script,
-                         struct reply_outcome *outcome) {
+/* Reads an item up to what may stand behind each. */
+static bool read_vote(const char **p, const char *end, enum script script,
+                      struct reply_outcome *outcome) {
     *outcome = (struct reply_outcome){0};
     if (*p == end || !vote_of_letter(*(*p)++, &outcome->vote)) {
         return false;
@@ -173,6 +174,16 @@ static bool read_outcome(const char **p, const char *end, enum script script,
     if (script_infos[script].has_channel && outcome->vote == REDLOCK_VOTE_DENIED) {
         read_place(p, end, outcome);
     }
+    return true;
+}
+
+static bool read_outcome(const char **p, const char *end, enum script script,
+                         struct reply_outcome *outcome) {
+    if (!read_vote(p, end, script, outcome)) {
+        return false;
+    }
+    outcome->is_unfinished = *p < end && **p == '+';
+    *p += outcome->is_unfinished;
     return true;
 }
 

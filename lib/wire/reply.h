@@ -69,6 +69,7 @@ struct reply_outcome {
     bool has_place;        /* DENIED of a QUEUE: the waiter has a place in line ... */
     uint32_t ahead;        /* ... behind so many waiters */
     bool is_foreign;       /* ... the first, behind a holder of another make */
+    bool is_unfinished;    /* the call stopped at a bound: SCRIPT_PASS is to go on with the key */
 };
 
 /* Reads the answer to SET ... NX: GRANTED, DENIED or ERROR. */

@@ -38,5 +38,6 @@ const struct script_info script_infos[SCRIPT_COUNT] = {
                              .counts = true,
                              .tells_free = true},
     [SCRIPT_PERMIT_END] = {.keys = "", .arguments = "vq"},
+    [SCRIPT_PASS] = {.keys = "", .arguments = "e"},
     [SCRIPT_WRITE_FENCED] = {.keys = "rwc", .arguments = "vtnfi", .takes = true, .counts = true},
 };

@@ -22,6 +22,8 @@
  *              held, and the caller has a place in the key's queue behind n others
  *     h<ms>q0w held by a client of another make, which tells nobody of its release: the caller, the
  *              first in line, is to watch the key
+ * A '+' behind an item says that the call has stopped at ENTRIES_MAX entries of queues, with more
+ * to come in the queue of this key: PASS is to go on, at once.
  *
  * A value is a token, or a token, '/' and the owner's label.
  */
@@ -54,6 +56,7 @@ enum script {
     SCRIPT_SHARE_LEAVE,  /* gives up a share, or a place in the key's queue */
     SCRIPT_QUEUE_PERMIT, /* takes a permit, or a place in the line of its semaphore */
     SCRIPT_PERMIT_END,   /* gives up a permit, or a place in the line of its semaphore */
+    SCRIPT_PASS,         /* goes on with the passing on of keys */
     SCRIPT_COUNT,
     SCRIPT_NONE = SCRIPT_COUNT /* no script, but the command SET */
 };
@@ -75,6 +78,13 @@ enum script {
 
 /* The most by which a hint may be ahead of a server's clock, in us: a day (wire/fence.h). */
 #define HINT_AHEAD "86400000000"
+
+/*
+ * The number of entries of queues that a call handles, for all its keys; and the number of claims
+ * after which a waiter loses its place that was told to ask again, and has not.
+ */
+#define ENTRIES_MAX "64"
+#define SILENT_CLAIMS "4"
 
 /* The hexadecimal digits of a script's SHA-1, without a NUL. */
 #define SCRIPT_SHA_LENGTH 40

@@ -324,17 +324,24 @@ static size_t count_nodes(struct run *run, const char *command, long long number
     return count;
 }
 
-/* Returns whether each node has told a waiter its place. */
-static bool is_place_told(struct run *run) {
-    bool is_told = true;
+/* Returns the number of nodes that have carried out a command since the last CONFIG RESETSTAT. */
+static size_t count_executed(struct run *run, const char *command) {
+    size_t count = 0;
 
     for (size_t i = 0; i < NODES; i++) {
         char *info = masters_query(run->masters, i, "INFO commandstats");
-        const char *counts = strstr(info, "cmdstat_zcount:calls=");
-        is_told &= counts != NULL && counts[strlen("cmdstat_zcount:calls=")] != '0';
+        char begin[64];
+        snprintf(begin, sizeof(begin), "cmdstat_%s:calls=", command);
+        const char *counts = strstr(info, begin);
+        count += counts != NULL && counts[strlen(begin)] != '0';
         free(info);
     }
-    return is_told;
+    return count;
+}
+
+/* Returns whether nodes have looked who listens. Before Redis 7 subcommands are not told apart. */
+static bool is_listener_counted(struct run *run) {
+    return count_executed(run, "pubsub|numsub") + count_executed(run, "pubsub") > NODES / 2;
 }
 
 /*
@@ -369,7 +376,7 @@ static bool wait_for_somebody(struct run *run, struct run *other) {
     if (redlock_acquire(run->client, &request, on_end, run, NULL) != REDLOCK_OK) {
         return false;
     }
-    bool is_in_line = stands_in_line(run, other) && is_place_told(run) &&
+    bool is_in_line = stands_in_line(run, other) && count_executed(run, "zcount") == NODES &&
                       count_nodes(run, "EXISTS redlock:waiting", 1) == NODES;
     return ends_well(run, REDLOCK_OK) && release(run) && is_in_line;
 }
@@ -388,7 +395,7 @@ static bool pass_on(struct run *run, struct run *other) {
         !stands_in_line(other, run) || !release(run)) {
         return false;
     }
-    return count_nodes(run, "EXISTS " KEY, 1) > NODES / 2 &&
+    return is_listener_counted(run) && count_nodes(run, "EXISTS " KEY, 1) > NODES / 2 &&
            count_nodes(run, "EXISTS " QUEUE, 0) > NODES / 2;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Processes that die in line, when they are granted the lock, or while they hold it: the next in
- * line has the lock at once, when the claim of a second is over, or when the TTL is.
+ * Processes that die or hang in line, when they are granted the lock, or while they hold it: the
+ * next in line has the lock at once, when the claim of a second is over, or when the TTL is.
  *
  * Bounds are looked at by the clocks of the masters, and are lower ones. A process that is stopped
  * is granted a lock whose messages it never reads.
@@ -22,6 +22,7 @@
 #define QUORUM 3
 #define CLAIM_MS 1000
 #define SHORT_TTL_MS 4000
+#define BRIEF_TTL_MS 200 /* with a claim as long: a process that hangs is found out soon */
 
 /* Memory that is shared with the process that is to die. */
 struct stage {
@@ -211,6 +212,72 @@ static void one_in_line_delays_nobody(void **state) {
     crew_finish(&crew);
 }
 
+/* A monitor that listens to all channels does not make the dead look alive. */
+static void twenty_in_line_delay_nobody_though_others_listen_by_patterns(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *next = begin_acquire(f, connect_client(f), &request);
+
+    eavesdrop(f);
+    wait_in_line(f, KEY, 1);
+    put_ghosts(f, KEY, 20, '1', "redlock:of-the-dead");
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    take_turn(f, next);
+    wait_line_over(f, KEY);
+    wait_released(f, KEY);
+}
+
+/* The most entries of queues that a call of a script handles. */
+#define ENTRIES_MOST 64
+
+/* A release passes the key over the first of them, and calls that follow at once over the others.
+ */
+static void ten_thousand_in_line_are_passed_over_in_short_calls(void **state) {
+    const size_t ghosts = 10000;
+    struct fixture *f = *state;
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *next = begin_acquire(f, connect_client(f), &request);
+
+    wait_in_line(f, KEY, 1);
+    put_ghosts(f, KEY, ghosts, '0', "redlock:of-the-dead");
+    size_t calls = executed(f, 0, "evalsha") + executed(f, 0, "eval");
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    take_turn(f, next);
+    wait_line_over(f, KEY);
+    calls = executed(f, 0, "evalsha") + executed(f, 0, "eval") - calls;
+    assert_in_range(calls, ghosts / ENTRIES_MOST, 2 * ghosts / ENTRIES_MOST);
+    wait_released(f, KEY);
+}
+
+/* A process that hangs is connected, and listens, and has the first place for a few claims. */
+static void one_that_hangs_in_line_keeps_no_reader_out(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = waiting_request_of(KEY, REDLOCK_READER, 0);
+    redlock_request share = request_for(KEY, LONG_TTL_MS);
+    redlock_client *client = connect_client(f);
+    struct crew crew;
+
+    share.mode = REDLOCK_READER;
+    redlock_lock *first = hold_for(f, connect_client(f), &share);
+    start_mortal(f, &crew, BRIEF_TTL_MS);
+    wait_in_line(f, KEY, 1);
+    stop_mortal(&crew);
+    struct call *reader = begin_acquire(f, client, &request);
+    await_eagerly(f, client, reader);
+    assert_int_equal(extend(f, first, 0), REDLOCK_OK);
+    assert_int_equal(let_go(f, first), REDLOCK_OK);
+    crew_kill(&crew, 0);
+    assert_int_equal(let_go(f, reader->lock), REDLOCK_OK);
+    for (size_t i = 0; i < FIVE;
+         i++) { /* masters that the reader did not need may have the place */
+        free(masters_query(f->masters, i, "DEL " KEY "::queue"));
+    }
+    wait_holders(f, KEY, 0); /* or have given it the key for a claim */
+    crew_finish(&crew);
+}
+
 int main(int argc, char **argv) {
     static const bool eagerly = true, patiently = false;
     const struct CMUnitTest tests[] = {
@@ -223,6 +290,9 @@ int main(int argc, char **argv) {
         ON_ROW("one_that_held_the_lock_costs_the_next_few_polls",
                one_that_held_the_lock_delays_the_next_by_its_ttl, five_masters, &patiently),
         ON_FIVE_MASTERS(one_in_line_delays_nobody),
+        ON_FIVE_MASTERS(twenty_in_line_delay_nobody_though_others_listen_by_patterns),
+        ON_FIVE_MASTERS(ten_thousand_in_line_are_passed_over_in_short_calls),
+        ON_FIVE_MASTERS(one_that_hangs_in_line_keeps_no_reader_out),
     };
     int result;
 

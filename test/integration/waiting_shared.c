@@ -217,6 +217,12 @@ static void a_dead_writer_keeps_no_readers_out(void **state) {
     meet_the_dead(*state, 0);
 }
 
+/* Nor if somebody listens to all channels. */
+static void a_dead_writer_is_found_out_though_others_listen_by_patterns(void **state) {
+    eavesdrop(*state);
+    meet_the_dead(*state, 0);
+}
+
 /* Two masters let the reader in at once, so that it yields before it polls. */
 static void nor_does_one_at_a_quorum(void **state) {
     meet_the_dead(*state, 2);
@@ -459,6 +465,7 @@ int main(void) {
         ON_FIVE_MASTERS(readers_behind_a_writer_that_leaves_come_in),
         ON_FIVE_MASTERS(a_reader_that_cancels_leaves_no_place),
         ON_FIVE_MASTERS(a_dead_writer_keeps_no_readers_out),
+        ON_FIVE_MASTERS(a_dead_writer_is_found_out_though_others_listen_by_patterns),
         ON_FIVE_MASTERS(nor_does_one_at_a_quorum),
         ON_FIVE_MASTERS(a_dead_reader_is_not_let_in),
         ON_FIVE_MASTERS(a_share_for_nobody_is_given_back),

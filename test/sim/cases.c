@@ -43,7 +43,8 @@ static const char *text_of(const char *word) {
                  {SHARE_QUEUE_TEXT, SHARE_QUEUE_SHA, SCRIPT_SHARE_QUEUE},
                  {SHARE_LEAVE_TEXT, SHARE_LEAVE_SHA, SCRIPT_SHARE_LEAVE},
                  {QUEUE_PERMIT_TEXT, QUEUE_PERMIT_SHA, SCRIPT_QUEUE_PERMIT},
-                 {PERMIT_END_TEXT, PERMIT_END_SHA, SCRIPT_PERMIT_END}};
+                 {PERMIT_END_TEXT, PERMIT_END_SHA, SCRIPT_PERMIT_END},
+                 {PASS_TEXT, PASS_SHA, SCRIPT_PASS}};
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
         if (strcmp(word, marks[i].text) == 0) {
             return script_text(marks[i].script);
@@ -97,9 +98,27 @@ static void wait_until_expired(struct world *world, redisContext *real, const ch
     }
 }
 
+/*
+ * Has both masters' queue of a key, or of "<semaphore>:" the line for its permits, begin with
+ * waiters that nobody knows: {CROWD, key, number, channel, form}.
+ */
+static void crowd(struct master *master, redisContext *real, const char *const *step) {
+    unsigned count = (unsigned)strtoul(step[2], NULL, 10);
+    char queue[64], ticket[16], entry[128];
+    bool is_line = step[1][strlen(step[1]) - 1] == ':'; /* of permits */
+    snprintf(queue, sizeof(queue), is_line ? "%s:permits" : "%s" QUEUE_SUFFIX, step[1]);
+    for (unsigned i = 1; i <= count; i++) {
+        snprintf(ticket, sizeof(ticket), "%u", i);
+        snprintf(entry, sizeof(entry), "%040u %s 5000 %s 1", i, step[3], step[4]);
+        const char *const add[WORDS_OF_STEP_MAX] = {"ZADD", queue, ticket, entry};
+        ask_simulated(master, add);
+        freeReplyObject(ask_real(real, add));
+    }
+}
+
 /* ---- messages ---- */
 
-#define MESSAGES_MAX 8
+#define MESSAGES_MAX 64
 #define MESSAGE_SIZE 512
 
 /* The messages of one step to the channel that somebody listens to. */
@@ -123,10 +142,15 @@ static void note(struct messages *messages, const char *text, size_t length) {
 static unsigned hear(const void *owner, const struct word *channel, const struct word *text) {
     (void)owner;
     if (!word_is(channel, HEARD)) {
-        return 0;
+        return 1; /* by a pattern */
     }
     note(&simulated_messages, text->text, text->length);
-    return 1;
+    return 2;
+}
+
+static unsigned subscribers(const void *owner, const struct word *channel) {
+    (void)owner;
+    return word_is(channel, HEARD);
 }
 
 static redisReply *ask_listener(redisContext *listener, const char *command) {
@@ -261,9 +285,10 @@ static void complain_of_messages(const struct test_case *test, unsigned step,
     }
 }
 
-/* The real server. */
+/* The real server: connections for commands, with a subscription by name, and with one by pattern.
+ */
 struct real {
-    redisContext *server, *listener;
+    redisContext *server, *listener, *eavesdropper;
 };
 
 /* Runs a step at both masters. Returns whether they answered, and sent, alike. */
@@ -295,11 +320,14 @@ static bool run_case(const struct test_case *test, const struct real *real) {
     world_init(&world, 1, NULL);
     master_init(&master, &world, 0);
     master.store.publish = hear;
+    master.store.subscribers = subscribers;
     freeReplyObject(redisCommand(real->server, "FLUSHALL"));
     freeReplyObject(redisCommand(real->server, "SCRIPT FLUSH"));
     for (unsigned i = 0; i < STEPS_MAX && test->steps[i][0] != NULL; i++) {
         if (strcmp(test->steps[i][0], EXPIRE) == 0) {
             wait_until_expired(&world, real->server, test->steps[i][1]);
+        } else if (strcmp(test->steps[i][0], CROWD) == 0) {
+            crowd(&master, real->server, test->steps[i]);
         } else {
             good = run_step(test, i, &master, real) && good;
         }
@@ -332,13 +360,15 @@ static bool run_cases(const struct test_case *tests, size_t count, size_t first,
 
 int main(void) {
     struct masters *masters = masters_start(1, NULL);
-    struct real real = {connect_to(masters), connect_to(masters)};
+    struct real real = {connect_to(masters), connect_to(masters), connect_to(masters)};
     freeReplyObject(ask_listener(real.listener, "SUBSCRIBE " HEARD));
+    freeReplyObject(ask_listener(real.eavesdropper, "PSUBSCRIBE *"));
     printf("1..%zu\n", lock_case_count + queue_case_count);
     bool good = run_cases(lock_cases, lock_case_count, 1, &real);
     good = run_cases(queue_cases, queue_case_count, lock_case_count + 1, &real) && good;
     redisFree(real.server);
     redisFree(real.listener);
+    redisFree(real.eavesdropper);
     masters_finish(masters);
     return good ? 0 : 1;
 }

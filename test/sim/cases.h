@@ -50,6 +50,8 @@
 #define SHARE_LEAVE_SHA "<share leave sha>"
 #define QUEUE_PERMIT_TEXT "<queue permit text>"
 #define QUEUE_PERMIT_SHA "<queue permit sha>"
+#define PASS_TEXT "<pass text>"
+#define PASS_SHA "<pass sha>"
 #define PERMIT_END_TEXT "<permit end text>"
 #define PERMIT_END_SHA "<permit end sha>"
 #define MARKER REDLOCK_MARKER_KEY
@@ -60,7 +62,13 @@
 #define LONG "3000000"
 #define LONGER "3600000"
 
-/* The one channel that somebody listens to, and one that nobody does. */
+/* A step that fills a key's queue: its key, the number of waiters, their channel, their form. */
+#define CROWD "<crowd>"
+
+/*
+ * The one channel that somebody has subscribed to by its name, and one that nobody has: another
+ * subscribes to all channels by a pattern.
+ */
 #define HEARD "redlock:heard"
 #define UNHEARD "redlock:unheard"
 

@@ -156,9 +156,10 @@ struct passes {
         unsigned heard; /* number of subscribers */
     } list[PASSES_MAX];
     unsigned count;
-    bool is_mixed;  /* whether the command gives places to several waiters as well */
-    bool is_joint;  /* whether the command is about several keys */
-    uint32_t taker; /* token that the command has given the key, if it asks for one place */
+    bool is_mixed;       /* whether the command gives places to several waiters as well */
+    bool is_joint;       /* whether the command is about several keys */
+    bool has_found_deaf; /* whether it has met a waiter that does not listen */
+    uint32_t taker;      /* token that the command has given the key, if it asks for one place */
     uint32_t told[KEYS_MAX]; /* token whose client was told when the key will be free */
 };
 
@@ -294,6 +295,8 @@ bool check_is_beat(const struct words *words);
 /* Notes a text that a server has published, in the middle of a command, to `heard` subscribers. */
 void check_published(struct world *world, const struct master *master, const struct word *text,
                      unsigned heard);
+/* Notes that a server has counted a channel's subscribers, in the middle of a command. */
+void check_counted(struct world *world, unsigned subscribers);
 /* Notes that a message of the link's channel has arrived. */
 void check_listens(struct event_base *process, struct link *link);
 

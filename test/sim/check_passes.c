@@ -7,7 +7,7 @@
 
 void check_passes_clear(struct passes *passes) {
     passes->count = 0;
-    passes->is_mixed = passes->is_joint = false;
+    passes->is_mixed = passes->is_joint = passes->has_found_deaf = false;
     passes->taker = NO_TOKEN;
     memset(passes->told, 0xff, sizeof(passes->told)); /* NO_TOKEN */
 }
@@ -53,6 +53,10 @@ void check_published(struct world *world, const struct master *master, const str
     do {
         note_published(checker, &push, heard);
     } while (push_next_key(&push));
+}
+
+void check_counted(struct world *world, unsigned subscribers) {
+    checker_of(world)->passes.has_found_deaf |= subscribers == 0;
 }
 
 /* Returns whether the connection has ended on which the token asked for its place. */

@@ -126,7 +126,7 @@ static const struct member *first_of(const struct checker *checker, struct maste
     const struct member *first = NULL;
     for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
         const struct member *place = &queue->set.list[i];
-        if (place->length > 40 && (first == NULL || is_before(place, first->score, first->name)) &&
+        if (place->score > 0 && (first == NULL || is_before(place, first->score, first->name)) &&
             check_listener_of(checker, master, place) != NULL) {
             first = place;
         }
@@ -149,11 +149,7 @@ static bool is_of_several(const struct member *place) {
  * on, or has found a waiter that does not listen.
  */
 static bool passes_in_turn(const struct passes *passes) {
-    bool is_found = passes->is_joint || passes->count > 1;
-    for (unsigned i = 0; i < passes->count; i++) {
-        is_found |= passes->list[i].heard == 0;
-    }
-    return is_found;
+    return passes->is_joint || passes->has_found_deaf || passes->count > 1;
 }
 
 void check_turn(struct checker *checker, struct master *master, uint32_t number, unsigned key) {
@@ -213,7 +209,7 @@ static const struct member *head_of(const struct checker *checker, struct master
         const struct member *place = &queue->set.list[i];
         bool is_first = head == NULL || place->score < head->score ||
                         (place->score == head->score && memcmp(place->name, head->name, 40) < 0);
-        head = place->length > 40 && is_first ? place : head;
+        head = place->score > 0 && is_first ? place : head;
     }
     return head;
 }

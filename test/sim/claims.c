@@ -21,6 +21,7 @@ const struct form *claims_form_of(const struct words *words) {
         {SCRIPT_LEAVE, 1, 2, false, 0},        {SCRIPT_SHARE_QUEUE, 3, 6, true, 1},
         {SCRIPT_SHARE_LEAVE, 2, 2, true, 0},   {SCRIPT_QUEUE_SET, 0, 7, false, 1},
         {SCRIPT_QUEUE_PERMIT, 1, 7, false, 1}, {SCRIPT_PERMIT_END, 1, 2, false, 0},
+        {SCRIPT_PASS, 1, 1, false, 0},
     };
     for (unsigned i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         if (claims_calls(words, forms[i].script)) {

@@ -17,6 +17,7 @@
 static void on_request(void *owner);
 static void on_reply(void *owner);
 static unsigned publish(const void *owner, const struct word *channel, const struct word *text);
+static unsigned subscribers(const void *owner, const struct word *channel);
 
 void network_init(struct network *network, struct world *world, unsigned servers) {
     *network = (struct network){.world = world, .server_count = servers};
@@ -25,6 +26,7 @@ void network_init(struct network *network, struct world *world, unsigned servers
         network->servers[i].network = network;
         master_init(&network->servers[i].master, world, i);
         network->servers[i].master.store.publish = publish;
+        network->servers[i].master.store.subscribers = subscribers;
     }
 }
 
@@ -329,6 +331,18 @@ static unsigned publish(const void *owner, const struct word *channel, const str
         }
     }
     check_published(server->network->world, master, text, count);
+    return count + server->pattern_subscribers;
+}
+
+static unsigned subscribers(const void *owner, const struct word *channel) {
+    const struct master *master = owner;
+    struct server *server = (struct server *)((uintptr_t)master - offsetof(struct server, master));
+    struct link *link;
+    unsigned count = 0;
+    TAILQ_FOREACH(link, &server->network->links, all_link) {
+        count += link->server == server && link->is_accepted && word_is(channel, link->channel);
+    }
+    check_counted(server->network->world, count);
     return count;
 }
 

@@ -123,6 +123,7 @@ struct server {
     uint64_t slowness;               /* maximum additional time of an answer */
     const char *error;               /* answer to SET and to scripts ... */
     uint64_t error_until;            /* ... until then */
+    unsigned pattern_subscribers;    /* number of those who listen to all channels, by a pattern */
     uint64_t pushes_disturbed_until; /* until then, published texts are lost, doubled or late */
     uint64_t login_refused_until;    /* until then, AUTH and SELECT are answered with an error */
     uint64_t busy_until;             /* end of its work on the messages received so far */

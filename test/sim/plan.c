@@ -307,4 +307,6 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     draw_handovers(plan, rng);
     draw_line(plan, rng);
     plan->is_reticent = rng_chance(rng, plan->has_jumps ? 800 : 500);
+    plan->pattern_subscribers =
+        plan->duration / MS % 4 == 0; /* of no draw: seeds keep their worlds */
 }

@@ -75,8 +75,10 @@ struct plan {
     uint64_t think_ms, hold_ms; /* maxima */
     uint64_t wait_ms;           /* maximum wait_ms of a request */
     bool is_reticent;           /* whether scripts may not ask servers who they are */
-    uint64_t look_ms;  /* maximum time between two questions of a worker; 0: no questions */
-    uint64_t duration; /* duration of the part with faults */
+    unsigned
+        pattern_subscribers; /* number of each server's connections that listen to all channels */
+    uint64_t look_ms;        /* maximum time between two questions of a worker; 0: no questions */
+    uint64_t duration;       /* duration of the part with faults */
 
     uint64_t latency, jitter; /* maxima for a path; ns */
     uint64_t mended_latency;  /* maximum of either, in the end */

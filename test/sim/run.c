@@ -76,6 +76,7 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
     }
     for (unsigned i = 0; i < plan->nodes; i++) {
         run->network.servers[i].master.store.is_reticent = plan->is_reticent;
+        run->network.servers[i].pattern_subscribers = plan->pattern_subscribers;
         master_seem_old(&run->network.servers[i].master, plan->db);
     }
     line_watch_init(&run->watch);

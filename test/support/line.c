@@ -2,6 +2,7 @@
 
 #include "look.h"
 
+#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -27,6 +28,35 @@ redlock_request waiting_request_of(const char *key, redlock_mode mode, uint32_t 
     request.mode = mode;
     request.permits = permits;
     return request;
+}
+
+void put_ghosts(struct fixture *f, const char *key, size_t count, char form, const char *channel) {
+    const char *script = "for i = 1, ARGV[1] do redis.call('zadd', KEYS[1], i, "
+                         "string.format('%040d %s 600000 %s 0', i, ARGV[2], ARGV[3])) end "
+                         "return redis.call('zcard', KEYS[1])";
+    char name[2] = {form, '\0'};
+
+    for (size_t i = 0; i < masters_count(f->masters); i++) {
+        assert_int_in_range(masters_query_integer(f->masters, i, "EVAL %s 1 %s::queue %d %s %s",
+                                                  script, key, (int)count, channel, name),
+                            count, count + 10);
+    }
+}
+
+static void end_eavesdropping(void *context) {
+    redisFree(context);
+}
+
+void eavesdrop(struct fixture *f) {
+    for (size_t i = 0; i < masters_count(f->masters); i++) {
+        redisContext *context = redisConnect("127.0.0.1", masters_port(f->masters, i));
+
+        assert_non_null(context);
+        at_finish(f, end_eavesdropping, context);
+        redisReply *reply = redisCommand(context, "PSUBSCRIBE *");
+        assert_non_null(reply);
+        freeReplyObject(reply);
+    }
 }
 
 static bool is_away(const struct fixture *f, size_t master) {
@@ -88,7 +118,7 @@ static bool is_at_all(void *arg) {
 }
 
 long long line_length(struct fixture *f, size_t master, const char *key) {
-    return masters_query_integer(f->masters, master, "ZCARD %s::queue", key);
+    return masters_query_integer(f->masters, master, "ZCOUNT %s::queue 1 +inf", key);
 }
 
 void wait_in_line(struct fixture *f, const char *key, long long length) {

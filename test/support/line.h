@@ -46,7 +46,8 @@ void take_turns(struct fixture *f, redlock_lock *lock, struct call *const *calls
 /* Runs the loop until no waiter and no holder is left at any master. */
 void wait_line_over(struct fixture *f, const char *key);
 
-/* Returns the number of waiters in the key's queue at a master. */
+/* Returns the number of waiters in the key's queue at a master: of the places, whose scores are
+ * tickets. */
 long long line_length(struct fixture *f, size_t master, const char *key);
 
 /* Returns the clock of a master in ms. */
@@ -54,6 +55,15 @@ long long clock_at(struct fixture *f, size_t master);
 
 /* Returns when the key expires by the clock of a master, in ms; 0: the key does not exist. */
 long long expiry_at(struct fixture *f, size_t master, const char *key);
+
+/*
+ * Has each master's queue of the key begin with waiters that are nobody's: of a form, on a channel,
+ * with a claim of ten minutes.
+ */
+void put_ghosts(struct fixture *f, const char *key, size_t count, char form, const char *channel);
+
+/* Has somebody listen to all channels of all masters, by a pattern, until the end of the test. */
+void eavesdrop(struct fixture *f);
 
 /* Returns the channel of the first waiter in line at a master; NULL: none. The caller frees it. */
 char *first_channel(struct fixture *f, size_t master, const char *key);

@@ -143,6 +143,18 @@ static void push_values(lua_State *state) {
     }
 }
 
+/* Pushes the result of PUBSUB NUMSUB channel. */
+static void push_subscribers(lua_State *state) {
+    struct word channel;
+    channel.text = luaL_checklstring(state, 3, &channel.length);
+    lua_createtable(state, 2, 0);
+    lua_pushlstring(state, channel.text, channel.length);
+    lua_rawseti(state, -2, 1);
+    lua_pushnumber(
+        state, current->subscribers == NULL ? 0 : current->subscribers(current->owner, &channel));
+    lua_rawseti(state, -2, 2);
+}
+
 static bool asks_for(lua_State *state, const char *command, int words) {
     return lua_gettop(state) == words && strcmp(luaL_checkstring(state, 1), command) == 0;
 }
@@ -159,6 +171,10 @@ static bool push_list(lua_State *state) {
     }
     if (asks_for(state, "zrange", 5)) {
         push_range(state);
+        return true;
+    }
+    if (asks_for(state, "pubsub", 3)) {
+        push_subscribers(state);
         return true;
     }
     if (strcmp(luaL_checkstring(state, 1), "mget") == 0) {

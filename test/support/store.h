@@ -42,6 +42,8 @@ struct store {
     /* Sends a text to the subscribers of a channel, and returns their number. NULL: nobody is one.
      */
     unsigned (*publish)(const void *owner, const struct word *channel, const struct word *text);
+    /* Returns the number of a channel's subscribers, without those of patterns. NULL: nobody. */
+    unsigned (*subscribers)(const void *owner, const struct word *channel);
     unsigned db;                /* database of the connection whose command is being carried out */
     struct store_key **buckets; /* a power of two of buckets, at least as many as keys */
     unsigned bucket_count, key_count;

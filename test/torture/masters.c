@@ -109,6 +109,7 @@ static uint64_t read_clock(const void *owner) {
 }
 
 static unsigned publish(const void *owner, const struct word *channel, const struct word *text);
+static unsigned subscribers(const void *owner, const struct word *channel);
 
 void masters_listen(void) {
     make_name_server();
@@ -117,6 +118,7 @@ void masters_listen(void) {
         LIST_INIT(&master->links);
         store_init(&master->store, read_clock, master);
         master->store.publish = publish;
+        master->store.subscribers = subscribers;
         master->reservation = new_socket(AF_INET, SOCK_STREAM);
         CHECK(port_reserve(master->reservation, &master->address) == 0);
         master->listener = listen_at(&master->address);
@@ -179,6 +181,16 @@ static unsigned publish(const void *owner, const struct word *channel, const str
     }
     bool is_probe = strncmp(text->text, "probe:", 6) == 0;
     *(is_probe ? &probed : &pushed) += count;
+    return count;
+}
+
+static unsigned subscribers(const void *owner, const struct word *channel) {
+    const struct master *master = owner;
+    unsigned count = 0;
+    struct link *link;
+    LIST_FOREACH(link, &master->links, link) {
+        count += link->channel[0] != '\0' && word_is(channel, link->channel);
+    }
     return count;
 }
 

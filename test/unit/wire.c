@@ -333,6 +333,7 @@ static void test_shared_locks(void **state) {
          "$1\r\nk\r\n$2\r\nch\r\n" VALUE_AND_TTL
          "$4\r\n1000\r\n$1\r\n1\r\n$1\r\n7\r\n$2\r\n99\r\n$1\r\n0\r\n"},
         {SCRIPT_PERMIT_END, 6, 1, "$1\r\nk\r\n" BULK_OF_MINE "$2\r\n99\r\n"},
+        {SCRIPT_PASS, 5, 1, "$1\r\nk\r\n$1\r\n1\r\n"},
     };
     f->call.channel = "ch";
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -537,6 +538,34 @@ static void test_a_place_in_line_is_read(void **state) {
             assert_int_equal(outcome.lacks_right, rows[i].lacks_right);
             assert_int_equal(outcome.ahead, rows[i].ahead);
             assert_int_equal(outcome.is_foreign, rows[i].is_foreign);
+        }
+    }
+}
+
+static void test_an_unfinished_item_is_read(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        enum script script;
+        bool is_read;
+        bool is_unfinished[2];
+    } rows[] = {
+        {"yy+", SCRIPT_RELEASE, true, {false, true}},
+        {"m+y", SCRIPT_LEAVE, true, {true, false}},
+        {"h5+y+", SCRIPT_SHARE_END, true, {true, true}},
+        {"h5q7+h5q0w+", SCRIPT_QUEUE, true, {true, true}},
+        {"y7+h5x+", SCRIPT_QUEUE, true, {true, true}},
+        {"h5f3q7+y7", SCRIPT_QUEUE_PERMIT, true, {true, false}},
+        {"y++y", SCRIPT_RELEASE, false, {false, false}},
+        {"+yy", SCRIPT_RELEASE, false, {false, false}},
+        {"h+y", SCRIPT_RELEASE, false, {false, false}},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply_outcome outcomes[2];
+        struct reply reply = reply_of(REPLY_STRING, rows[i].text);
+        assert_int_equal(reply_to_script(&reply, rows[i].script, outcomes, 2), rows[i].is_read);
+        for (unsigned k = 0; k < 2 && rows[i].is_read; k++) {
+            assert_int_equal(outcomes[k].is_unfinished, rows[i].is_unfinished[k]);
         }
     }
 }
@@ -1176,6 +1205,7 @@ int main(void) {
         WITH_BUFFERS(test_shared_locks),
         cmocka_unit_test(test_what_scripts_do),
         cmocka_unit_test(test_a_place_in_line_is_read),
+        cmocka_unit_test(test_an_unfinished_item_is_read),
         cmocka_unit_test(test_pushes_are_read),
         cmocka_unit_test(test_pushes_of_several_keys_are_read),
         cmocka_unit_test(test_each_script_has_a_row),

@@ -20,7 +20,7 @@ local function line(most)
     length = redis.pcall('zcount', queue, 1, '+inf')
   end
   if length == 0 or type(length) == 'table' then return '0 0 ' end
-  local first = redis.pcall('zrange', queue, 0, most, 'withscores')
+  local first = redis.pcall('zrange', queue, 0, most + 1, 'withscores')
   local named, waiters = 0, ''
   for i = 1, #first, 2 do
     local value = string.match(first[i], '^(%S+) ')

@@ -4,7 +4,7 @@
 --
 -- keys:      key
 -- arguments: value, ticket
--- answer:    y, m, h<ms>, p or t for each key
+-- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
 --@include parts/otherwise.lua
 --@include parts/counters.lua
 --@include parts/queue.lua
@@ -21,5 +21,5 @@ local function order()
 end
 
 for i, key in ipairs(KEYS) do leave(key, ARGV[2 * i - 1], ARGV[2 * i]) end
-for _, i in ipairs(order()) do answer[i] = give_up(KEYS[i], ARGV[2 * i - 1]) end
+for _, i in ipairs(order()) do answer[i] = give_up(KEYS[i], ARGV[2 * i - 1]) .. more() end
 return table.concat(answer)

@@ -4,16 +4,10 @@
 --
 -- keys:      key
 -- arguments: value, ticket or 0
--- answer:    y, m, h<ms>, p or t for each key
+-- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
 --@include parts/otherwise.lua
 --@include parts/queue.lua
 --@include parts/permits.lua
-
--- Offers a permit that was reserved for a waiter that has left to those who still wait.
-local function give_back(line, key)
-  local _, _, _, _, permits = parts_of(waiting(line, #front_of(line)) or '')
-  if permits then offer(line, (look(key, permits)), nil) end
-end
 
 local waits = redis.pcall('exists', '@WAITING_KEY@') == 1
 for i, key in ipairs(KEYS) do
@@ -27,6 +21,7 @@ for i, key in ipairs(KEYS) do
   else
     answer[i] = otherwise(key, value)
   end
-  if was_told then give_back(line, key) end
+  if was_told then offer_all(line, key) end -- one was reserved for the waiter that leaves
+  answer[i] = answer[i] .. more()
 end
 return table.concat(answer)

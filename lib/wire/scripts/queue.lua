@@ -12,7 +12,7 @@
 --            TTL of the counter in ms or 0, ticket
 -- answer:    y, h<ms>, p, t or c for each key; y<n> if fenced; h<ms>q<waiters ahead> with a place,
 --            h<ms>q0w to the first in line where the holder is of another make, h<ms>x where the
---            caller has no right to the queue
+--            caller has no right to the queue; with a '+' where PASS is to go on
 --@include parts/otherwise.lua
 --@include parts/counters.lua
 --@include parts/queue.lua
@@ -80,13 +80,13 @@ local function arguments(i) return unpack(ARGV, 6 * i - 4, 6 * i + 1) end
 local function is_release(i) return ARGV[6 * i - 1] == '-' end
 
 for i, key in ipairs(KEYS) do
-  if not is_release(i) then answer[i] = queue(key, arguments(i)) end
+  if not is_release(i) then answer[i] = queue(key, arguments(i)) .. more() end
 end
 for i, key in ipairs(KEYS) do
   if is_release(i) then
     local token, _, _, _, _, ticket = arguments(i)
     if ticket ~= '0' then leave(key, token, ticket) end
-    answer[i] = give_up(key, token)
+    answer[i] = give_up(key, token) .. more()
   end
 end
 return table.concat(answer)

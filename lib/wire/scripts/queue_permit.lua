@@ -9,7 +9,7 @@
 --            the counter in ms or 0, ticket, number of permits
 -- answer:    y for each key, y<n> if fenced; otherwise h<ms until a permit expires>, p, t or c, then
 --            f<map> if the waiter may have another permit; behind h<ms>, too: q<waiters ahead> with
---            a place, x where the caller has no right to the line
+--            a place, x where the caller has no right to the line; with a '+' where PASS is to go on
 --@include parts/otherwise.lua
 --@include parts/counters.lua
 --@include parts/queue.lua
@@ -74,5 +74,6 @@ for i, key in ipairs(KEYS) do
       answer[i] = refused(key, not is_counted and 'c', value, line, mine, behind, permits)
     end
   end
+  answer[i] = answer[i] .. more()
 end
 return table.concat(answer)

@@ -8,7 +8,7 @@
 -- arguments: for all: the channel or ''; then value, TTL in ms, number of keys, claim in ms, form of
 --            the entry, TTL of the counters in ms or 0, ticket
 -- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced; h<ms>q<waiters ahead> with a place,
---            h<ms>x where the caller has no right to the queue
+--            h<ms>x where the caller has no right to the queue; with a '+' where PASS is to go on
 --@include parts/otherwise.lua
 --@include parts/counters.lua
 --@include parts/worse.lua
@@ -122,7 +122,7 @@ while k <= #KEYS do
   else
     item = queue(keys, token, ttl, form, idle, ticket, entry)
   end
-  answer[#answer + 1] = item
+  answer[#answer + 1] = item .. more()
   k, a = k + n * (is_fenced(form) and 2 or 1), a + 7
 end
 return table.concat(answer)

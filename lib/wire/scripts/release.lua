@@ -3,7 +3,7 @@
 --
 -- keys:      key
 -- arguments: value
--- answer:    y, m, h<ms>, p or t for each key
+-- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
 
 -- Tells whether nobody waits, and all keys have their callers' values.
 local function are_plain(values)
@@ -23,8 +23,8 @@ if are_plain(values) then
 end
 --@include parts/otherwise.lua
 
--- Returns pass, was_given and several, which only calls with waiters define: the definitions take
--- time.
+-- Returns pass, was_given, several and more, which only calls with waiters define: the definitions
+-- take time.
 local function passing()
 --@include parts/counters.lua
 --@include parts/queue.lua
@@ -32,12 +32,12 @@ local function passing()
 --@include parts/several.lua
 --@include parts/fenced.lua
 --@include parts/passing.lua
-  return pass, was_given, several
+  return pass, was_given, several, more
 end
 
 local waiting = values[1] ~= false and redis.pcall('exists', '@WAITING_KEY@') == 1
-local pass, was_given, several
-if waiting then pass, was_given, several = passing() end
+local pass, was_given, several, more
+if waiting then pass, was_given, several, more = passing() end
 local order = waiting and #KEYS > 1 and select(2, several())(1)
 for at = 1, #KEYS do
   local i = order and order[at] or at
@@ -52,5 +52,6 @@ for at = 1, #KEYS do
   else
     answer[i] = otherwise(key, value)
   end
+  if waiting then answer[i] = answer[i] .. more() end
 end
 return table.concat(answer)

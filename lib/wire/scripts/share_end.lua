@@ -4,7 +4,7 @@
 --
 -- keys:      key, readers
 -- arguments: value
--- answer:    y, m, h<ms>, p or t for each key
+-- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
 --@include parts/otherwise.lua
 --@include parts/counters.lua
 --@include parts/sharing.lua
@@ -17,6 +17,6 @@
 
 local waiting = redis.pcall('exists', '@WAITING_KEY@') == 1
 for i = 1, #KEYS / 2 do
-  answer[i] = finish(KEYS[2 * i - 1], KEYS[2 * i], ARGV[i], waiting)
+  answer[i] = finish(KEYS[2 * i - 1], KEYS[2 * i], ARGV[i], waiting) .. more()
 end
 return table.concat(answer)

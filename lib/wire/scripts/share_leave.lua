@@ -3,7 +3,7 @@
 --
 -- keys:      key, readers
 -- arguments: value, ticket
--- answer:    y, m, h<ms>, p or t for each key
+-- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
 --@include parts/otherwise.lua
 --@include parts/counters.lua
 --@include parts/sharing.lua
@@ -20,6 +20,6 @@ for i = 1, #KEYS / 2 do
   leave(KEYS[2 * i - 1], ARGV[2 * i - 1], ARGV[2 * i])
 end
 for i = 1, #KEYS / 2 do
-  answer[i] = finish(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1], true)
+  answer[i] = finish(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1], true) .. more()
 end
 return table.concat(answer)

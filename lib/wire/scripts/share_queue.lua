@@ -7,7 +7,8 @@
 -- keys:      key, readers, writer (the note)
 -- arguments: as of QUEUE
 -- answer:    y, h<ms>, p or t for each key; h<ms>q<waiters ahead> with a place, h<ms>x where the
---            caller has no right to the queue; h<ms> of the note where the note refuses
+--            caller has no right to the queue; h<ms> of the note where the note refuses;
+--            with a '+' where PASS is to go on
 --@include parts/otherwise.lua
 --@include parts/counters.lua
 --@include parts/sharing.lua
@@ -75,5 +76,6 @@ for i = 1, #KEYS / 3 do
   else
     answer[i] = enter(key, value, readers, reader, ttl, ticket, entry)
   end
+  answer[i] = answer[i] .. more()
 end
 return table.concat(answer)

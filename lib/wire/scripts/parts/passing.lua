@@ -83,7 +83,7 @@ end
 local function serve(key, entry, ticket, clock, shared)
   if not remove(key, entry) then return 'refused' end
   local value, channel, claim, form, idle = parts_of(entry)
-  if not value then return false end
+  if not value or is_deaf(channel) then return false end
   local instant = math.floor(clock / 1000)
   local till = instant + claim
   local count, dismiss
@@ -94,7 +94,7 @@ local function serve(key, entry, ticket, clock, shared)
   else
     count = give(key, value, till, form, idle, ticket)
   end
-  local heard = count and tell(key, value, channel, till, clock, count)
+  local heard = count and push(key, value, channel, till, clock, count)
   if dismiss and count and (heard or 0) == 0 then dismiss(key, value, instant) end
   if count == nil or count and not heard then
     redis.pcall('zadd', queue_of(key), ticket, entry)
@@ -108,7 +108,8 @@ end
 -- as the number the fence, 1 for a share, or 0. Behind a reader the next ones in line are let in as
 -- well, as long as they are readers; where readers hold the key, they alone are let in. Returns true
 -- if waiters or readers have the key now, or the ms for which it is left to anybody, to the writer
--- of a note, or kept for a waiter, or false if there is no waiter, or `mine` is the first. If not
+-- of a note, or kept for a waiter, or until the rest of the queue may have been gone through
+-- (may_handle), or false if there is no waiter, or `mine` is the first. If not
 -- true, the key may hold anything, and the caller deletes it. A waiter whose client does not listen
 -- loses its place. The first write takes the waiter out of the queue: a caller without the right to
 -- has changed nothing, and a server that is full refuses none of the writes behind that one. Where
@@ -128,6 +129,7 @@ local function pass(key, caller, mine)
     local value, _, _, form = parts_of(entry)
     local is_reader = form == 'r'
     if shared and value and not is_reader then return true end
+    if not may_handle() then return shared or 1 end
     if is_several(form) then
       if not remove(key, '') then return shared end
       local outcome = several()(key, caller, entry, ticket, clock)

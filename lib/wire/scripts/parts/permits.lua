@@ -1,5 +1,5 @@
 -- Defines the line for the permits of a semaphore: line_of, entry_of, look, offer, pass_on,
--- leave_line. Needs parts/queue.lua.
+-- offer_all, leave_line. Needs parts/queue.lua.
 --
 -- The line is the sorted set "<name>@PERMITS_SUFFIX@", with an entry (parts/queue.lua) for each
 -- waiter, whichever permit it asks for: <idle> is the number of permits, and <value> that of the
@@ -76,7 +76,7 @@ end
 local function promise(line, entry, key)
   local value, channel_of, claim = parts_of(entry)
   local heard = 0
-  if value then heard = tell(key, value, channel_of, 0, clock, 0) end
+  if value then heard = tell(key, value, channel_of, clock, 0) end
   if not heard then return nil end
   local done = heard == 0 and redis.pcall('zrem', line, entry) or
     redis.pcall('zadd', line, text(-now - (claim or 0)), entry)
@@ -95,7 +95,7 @@ end
 
 -- Tells the first that wait, until each of the free permits is reserved, or up to the caller's
 -- entry (nil: the caller does not stand in line). Returns whether the caller may have one: in line
--- nobody is overtaken, also while permits are left to anybody.
+-- nobody is overtaken, also while permits are left to anybody, or at the bound of the call's entries.
 local function offer(line, free, mine)
   local told, is_open = front_of(line)
   for _, entry in ipairs(told) do
@@ -108,6 +108,7 @@ local function offer(line, free, mine)
   while count < #free do
     local entry = waiting(line, count)
     if not entry or entry == mine then return true end
+    if not may_handle() then return false end
     local heard = promise(line, entry, free[count + 1])
     if heard == nil then return true end
     if heard then count = count + 1 end
@@ -121,7 +122,7 @@ local function open(line, caller, entry, ticket)
   if (tonumber(string.sub(caller, 39, 40), 16) or 255) > 1 then return false end
   local value, channel_of = parts_of(entry)
   local ms = math.max(1, math.min(100, math.floor((clock - ticket) / 32000)))
-  if not value or (tell(line, value, channel_of, 0, clock, ms) or 0) == 0 then return false end
+  if not value or (tell(line, value, channel_of, clock, ms) or 0) == 0 then return false end
   return type(redis.pcall('zadd', line, 0, 'open ' .. text(now + ms))) == 'number'
 end
 
@@ -130,7 +131,15 @@ local function pass_on(line, key, caller)
   local told, is_open = front_of(line)
   local entry, ticket = waiting(line, #told)
   if is_open or not entry or open(line, caller, entry, ticket) then return end
-  while entry and promise(line, entry, key) == false do entry = waiting(line, #told) end
+  while entry and may_handle() and promise(line, entry, key) == false do
+    entry = waiting(line, #told)
+  end
+end
+
+-- Offers the permits that are free to those who still wait.
+local function offer_all(line, key)
+  local _, _, _, _, permits = parts_of(waiting(line, #front_of(line)) or '')
+  if permits then offer(line, (look(key, permits)), nil) end
 end
 
 -- Takes the places of a waiter out of the line, but for the entry `but`: a waiter whose connection

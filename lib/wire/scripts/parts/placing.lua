@@ -3,6 +3,12 @@
 --@include parts/flag.lua
 --@include parts/refusal.lua
 
+-- Notes that the first in line asks again, as it may have been told to (announce).
+local function has_asked(key, token)
+  local _, _, told = first_of(key)
+  if told and string.match(told, '^told %d+ (%S+)$') == token then remove(key, told) end
+end
+
 -- Gives the waiter a place, if the caller has the rights for that: also those to look at the queue
 -- and to leave it. Returns what an answer of h says of the place: those of smaller tickets are ahead,
 -- but not "open <ms>", and not a token of the waiter's own that it is about to give up.
@@ -19,6 +25,7 @@ local function place(key, token, ticket, entry)
   flag()
   drop(key, token, before, entry)
   local ahead = redis.pcall('zcount', queue, 1, '(' .. ticket)
+  if ahead == 0 then has_asked(key, token) end
   return 'q' .. string.format('%.0f', type(ahead) == 'number' and ahead or 0)
 end
 

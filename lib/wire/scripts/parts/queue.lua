@@ -1,5 +1,5 @@
--- Defines the queues of waiters, and what waiters are told: queue_of, parts_of, open_ms, first_of,
--- digits, tell, remove, announce.
+-- Defines the queues of waiters, and what waiters are told: may_handle, more, queue_of, parts_of,
+-- open_ms, remove, first_of, digits, is_deaf, push, tell, announce.
 --
 -- The sorted set "<key>@QUEUE_SUFFIX@" has a member for each waiter, its entry: "<value> <channel>
 -- <claim> <form> <idle>", with its ticket as the score. The channel is the one that the waiter's
@@ -10,6 +10,28 @@
 -- is also the least fence.
 -- Values come first, so that all servers have waiters with the same ticket in the same order.
 -- The flag @WAITING_KEY@ stands while any key may have a queue, so that who releases need not look.
+--
+-- A member with the score 0 is no place: "open <ms>" (parts/passing.lua), or "told <ms> <value>",
+-- the time until which the first in line is to ask again (announce).
+
+-- A server does nothing else while a call runs. So a call handles a bounded number of entries, for
+-- all of its keys. A call that stops there says so by a '+' behind the item of the key, and the
+-- client goes on with PASS; where it does not, the next poll does.
+local handled, has_stopped = 0, false
+
+-- Counts an entry that the call is about to handle. Returns false at the bound.
+local function may_handle()
+  handled = handled + 1
+  has_stopped = has_stopped or handled > @ENTRIES_MAX@
+  return not has_stopped
+end
+
+-- Returns what an item says of a key whose queue the call has not gone through: '+', or ''.
+local function more()
+  local said = has_stopped and '+' or ''
+  has_stopped = false
+  return said
+end
 
 local function queue_of(key)
   return key .. '@QUEUE_SUFFIX@'
@@ -26,11 +48,18 @@ local function open_ms(member, instant)
   return (tonumber(string.match(member, '^open (%d+)$')) or 0) - instant
 end
 
--- Returns the first member of the key's queue, and its score; nil where there is none, or where the
--- caller has no right to the queue.
+-- Removes a member. Returns false where the caller has no right to.
+local function remove(key, member)
+  return type(redis.pcall('zrem', queue_of(key), member)) == 'number'
+end
+
+-- Returns the first member of the key's queue but for "told ...", its score, and "told ..." if it
+-- is there; nil where there is none, or where the caller has no right to the queue.
 local function first_of(key)
-  local first = redis.pcall('zrange', queue_of(key), 0, 0, 'withscores')
-  return first[1], first[2]
+  local first = redis.pcall('zrange', queue_of(key), 0, 1, 'withscores')
+  if first[2] ~= '0' or string.sub(first[1], 1, 5) ~= 'told ' then return first[1], first[2] end
+  if #first == 2 then remove(key, first[1]) end
+  return first[3], first[4], first[1]
 end
 
 -- Returns a time in ms as digits, by parts that fit into 32 bits: '%.0f' takes four times as long.
@@ -38,9 +67,16 @@ local function digits(ms)
   return string.format('%d%03d', ms / 1000, ms % 1000)
 end
 
+-- Returns whether nobody has subscribed to the channel by its name. PUBLISH also counts those who
+-- listen by a pattern, and with one of these every waiter would seem to listen. Returns false where
+-- the caller has no right to ask: then PUBLISH has to do.
+local function is_deaf(channel)
+  return redis.pcall('pubsub', 'numsub', channel)[2] == 0
+end
+
 -- Sends a waiter "<expiry> <clock in us> <number> <token> <key>", or "+<names>" for the last part if
 -- there are names. Returns how many heard it, or false where the caller has no right to publish.
-local function tell(key, value, channel, expiry, clock, number, names)
+local function push(key, value, channel, expiry, clock, number, names)
   local token = string.sub(value, 1, 40)
   local stamp = string.format('%d%06d', clock / 1000000, clock % 1000000)
   local count = number == 0 and '0' or string.format('%.0f', number)
@@ -49,22 +85,40 @@ local function tell(key, value, channel, expiry, clock, number, names)
   return type(heard) == 'number' and heard
 end
 
--- Removes a member. Returns false where the caller has no right to.
-local function remove(key, member)
-  return type(redis.pcall('zrem', queue_of(key), member)) == 'number'
+-- Sends as push(), with the expiry 0, to a waiter that may not listen: 0 have heard it then.
+local function tell(key, value, channel, clock, number)
+  if is_deaf(channel) then return 0 end
+  return push(key, value, channel, 0, clock, number)
+end
+
+-- Returns whether the first in line was told to ask again, and has not for @SILENT_CLAIMS@ claims: its
+-- process hangs, for a client that was told so asks within a claim and a sixteenth (core/line.c).
+-- Otherwise notes, in place of `told`, that it is told now.
+local function is_overdue(key, told, value, claim, clock)
+  local till, who = string.match(told or '', '^told (%d+) (%S+)$')
+  if who == value then return tonumber(till) <= clock / 1000 end
+  if told then remove(key, told) end
+  local due = string.format('told %.0f %s', clock / 1000 + @SILENT_CLAIMS@ * claim, value)
+  redis.pcall('zadd', queue_of(key), 0, due)
+  return false
 end
 
 -- Tells the first waiter to ask again after some ms: by a message with an expiry of 0, and the time
 -- as the number. Returns whether it heard; false while the key is left to anybody. Waiters whose
--- clients do not listen lose their places.
+-- clients do not listen, or do not ask again, lose their places. At the bound of the call's entries
+-- somebody who listens may still be in line: that counts as heard.
 local function announce(key, clock, ms)
-  local entry = first_of(key)
+  local entry, _, told = first_of(key)
   while entry and open_ms(entry, clock / 1000) <= 0 do
-    local value, channel = parts_of(entry)
-    local heard = not value and 0 or tell(key, value, channel, 0, clock, ms)
+    if not may_handle() then return true end
+    local value, channel, claim = parts_of(entry)
+    local heard = 0
+    if value and not is_overdue(key, told, value, claim, clock) then
+      heard = tell(key, value, channel, clock, ms)
+    end
     if heard ~= 0 then return heard and true end
     if not remove(key, entry) then return false end
-    entry = first_of(key)
+    entry, _, told = first_of(key)
   end
   return false
 end

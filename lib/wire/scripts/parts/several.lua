@@ -45,8 +45,8 @@ local function several()
   -- Returns the ticket of the first waiter in line for a key as a number, and its entry. Returns nil
   -- where there is none.
   local function waiter_of(key)
-    local members = redis.pcall('zrange', queue_of(key), 0, 1, 'withscores')
-    local i = members[2] == '0' and 3 or 1
+    local members, i = redis.pcall('zrange', queue_of(key), 0, 2, 'withscores'), 1
+    while members[i + 1] == '0' do i = i + 2 end
     return tonumber(members[i + 1]), members[i]
   end
 
@@ -149,6 +149,7 @@ local function several()
   -- as move() does.
   local function offer(key, caller, entry, ticket, clock)
     local value, channel, claim, form, idle, names = parts_of(entry)
+    if is_deaf(channel) then return remove(key, entry) and 'next' end
     local keys = keys_in(names)
     local count = number_of(keys, form, ticket)
     if not count then return remove(key, entry) and 'next' end
@@ -161,7 +162,7 @@ local function several()
     for _, each in ipairs(count > 0 and keys or {}) do
       raise(each .. '@COUNTER_SUFFIX@', count, idle)
     end
-    local heard = tell(key, value, channel, till, clock, count, names)
+    local heard = push(key, value, channel, till, clock, count, names)
     if (heard or 0) == 0 then
       unset(keys, key, caller, claim, released)
       return heard and remove(key, entry) and 'next'

@@ -1,0 +1,37 @@
+-- PASS goes on where a call has stopped at the bound of its entries (parts/queue.lua): passes on each
+-- key that is free, lets in the readers that are first in line where readers hold the key, and
+-- offers the permits of a semaphore that are free.
+--
+-- keys:      key
+-- arguments: form of the lock's entry, or 'p' for a permit
+-- answer:    y for each key, with a '+' where PASS is to go on
+--@include parts/counters.lua
+--@include parts/queue.lua
+--@include parts/fenced.lua
+--@include parts/passing_on.lua
+
+local function permit_line()
+--@include parts/permits.lua
+  return line_of, offer_all
+end
+
+local function pass_permits(key)
+  local line_of, offer_all = permit_line()
+  offer_all(line_of(key), key)
+end
+
+local function pass_key(key)
+  local value = redis.pcall('get', key)
+  if value == '@REDLOCK_SHARED_VALUE@' then
+    pass(key, value)
+  elseif value == false and pass(key, '') ~= true then
+    redis.call('del', key)
+  end
+end
+
+local answer = {}
+for i, key in ipairs(KEYS) do
+  if ARGV[i] == 'p' then pass_permits(key) else pass_key(key) end
+  answer[i] = 'y' .. more()
+end
+return table.concat(answer)
