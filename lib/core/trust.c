@@ -182,10 +182,16 @@ uint64_t trust_key_stands_until(const struct trust *trust, uint64_t expires_ms, 
                                : now + by_our_clock(trust, (uint64_t)left) - (uint64_t)CLOCK_GRAIN;
 }
 
+void trust_time(struct trust *trust, uint64_t time_us, uint64_t sent_at, uint64_t received_at) {
+    uint64_t middle = sent_at + (received_at - sent_at) / 2;
+    trust->time_ahead = (int64_t)(time_us * NANOS_PER_US) - (int64_t)middle;
+    trust->has_time = true;
+}
+
 bool trust_clock(const struct trust *trust, uint64_t now, uint64_t *time) {
     int64_t middle = trust->clock_low + (trust->clock_high - trust->clock_low) / 2;
-    *time = now + (uint64_t)middle;
-    return trust->has_clock;
+    *time = now + (uint64_t)(trust->has_clock ? middle : trust->time_ahead);
+    return trust->has_clock || trust->has_time;
 }
 
 /* ---- refusals ---- */

@@ -94,6 +94,8 @@ struct trust {
     uint64_t clock_at;                 /* ... as of this instant of ours */
     int64_t clock_moved;               /* the last movement beyond drift, in nanoseconds */
     uint64_t clock_took;               /* the time within which that happened */
+    bool has_time;                     /* the server has told the time without a beat ... */
+    int64_t time_ahead;                /* ... which was so much ahead of ours, in nanoseconds */
     uint64_t first_us;                 /* the beginning of the marker, by the node's clock */
     uint64_t last_us;                  /* the newest time of the node's marker */
 };
@@ -146,8 +148,14 @@ struct trust_view trust_look(const struct trust *trust, uint64_t now);
 uint64_t trust_fresh_until(const struct trust *trust);
 
 /*
+ * Takes the server's clock as its answer to TRUST_SERVER tells it, sent and received at these
+ * times. No trust rests on it: it serves trust_clock where there are no beats.
+ */
+void trust_time(struct trust *trust, uint64_t time_us, uint64_t sent_at, uint64_t received_at);
+
+/*
  * Tells the node's clock at `now` of ours, in nanoseconds, as well as it is known. Returns false
- * before the first beat.
+ * before the first beat, if trust_time has not been called either.
  */
 bool trust_clock(const struct trust *trust, uint64_t now, uint64_t *time);
 

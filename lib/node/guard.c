@@ -189,13 +189,24 @@ void guard_beat(struct guard *guard, uint64_t now) {
 /* ---- answers ---- */
 
 /*
- * Reads a number of seconds: digits and nothing else; returns false for any other text. Redis tells
- * a negative uptime when its clock was set back after its start.
+ * Reads a number: digits and nothing else; returns false for any other text. Redis tells a negative
+ * uptime when its clock was set back after its start.
  */
-static bool read_seconds(const char *text, uint64_t *seconds) {
+static bool read_number(const char *text, uint64_t *number) {
     size_t length = strspn(text, "0123456789");
-    *seconds = strtoull(text, NULL, 10); /* a number too large stays so */
+    *number = strtoull(text, NULL, 10); /* a number too large stays so */
     return length > 0 && text[length] == '\0';
+}
+
+/* Takes the server's clock from an answer: without beats tickets are drawn by it. */
+static void note_time(struct guard *guard, const struct guard_asked *asked,
+                      const struct reply *reply, uint64_t now) {
+    char text[VALUE_MAX];
+    uint64_t time_us;
+    if (reply_info(reply, "server_time_usec", text, sizeof(text)) && read_number(text, &time_us) &&
+        time_us < UINT64_C(1) << 53) {
+        trust_time(&guard->trust, time_us, asked->request.sent_at, now);
+    }
 }
 
 static void on_server(struct guard *guard, const struct reply *reply, uint64_t now) {
@@ -209,7 +220,7 @@ static void on_server(struct guard *guard, const struct reply *reply, uint64_t n
     }
     uint64_t uptime_s;
     bool is_another = strcmp(run_id, guard->trust.run_id) != 0;
-    bool is_known = read_seconds(uptime, &uptime_s);
+    bool is_known = read_number(uptime, &uptime_s);
     trust_server(&guard->trust, run_id, is_known ? uptime_s : 0, now);
     if (is_another) {
         guard->on_identity(guard);
@@ -292,6 +303,7 @@ static void take_answer(struct guard *guard, const struct guard_asked *asked,
     } else if (reply->type == REPLY_ERROR) {
         on_refusal(guard, question, reply, now);
     } else if (question == GUARD_SERVER) {
+        note_time(guard, asked, reply, now);
         on_server(guard, reply, now);
     } else if (question == GUARD_REPLICATION) {
         on_replication(guard, reply, now);

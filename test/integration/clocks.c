@@ -149,9 +149,34 @@ static void places_are_by_the_clocks_of_the_masters(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
+/* Without guards, too, places in line are in the order of requests by the clocks of the masters. */
+static void the_wall_clock_does_not_rule_the_line_without_guards(void **state) {
+    struct fixture *f = *state;
+    redlock_options options =
+        patient_options(f, masters_uris(f->masters), masters_count(f->masters));
+    redlock_request request = waiting_request(KEY);
+    time_t ahead[] = {HOUR, 0, -HOUR};
+    struct call *calls[3];
+
+    options.guards = REDLOCK_GUARDS_OFF;
+    redlock_lock *lock = hold(f, connect_with(f, &options), KEY, LONG_TTL_MS);
+    for (size_t i = 0; i < 3; i++) {
+        redlock_client *client = connect_with(f, &options);
+
+        set_wall_clock(ahead[i]);
+        calls[i] = begin_acquire(f, client, &request);
+        wait_in_line(f, KEY, (long long)i + 1);
+    }
+    set_wall_clock(0);
+    take_turns(f, lock, calls, 3);
+    wait_line_over(f, KEY);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_wall_clock_may_jump, set_clocks, finish),
+        cmocka_unit_test_setup_teardown(the_wall_clock_does_not_rule_the_line_without_guards,
+                                        set_clocks, finish),
         cmocka_unit_test_setup_teardown(a_wall_clock_centuries_ahead_ruins_no_fence, set_clocks,
                                         finish),
         cmocka_unit_test_setup_teardown(places_are_by_the_clocks_of_the_masters, set_clocks,

@@ -395,6 +395,20 @@ static void test_a_rate_beyond_drift_adds_up(void **state) {
     assert_false(is_good);
 }
 
+/* Without beats the clock is known as the server has told it, and no key is said to stand by it. */
+static void test_the_time_is_told_without_beats(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.guards = REDLOCK_GUARDS_OFF;
+    struct trust trust = begin(&terms);
+    uint64_t time;
+    assert_false(trust_clock(&trust, START, &time));
+    trust_time(&trust, 3600 * US_PER_S, START, START + MS(2));
+    assert_true(trust_clock(&trust, START + S(5), &time));
+    assert_int_equal(time, S(3600) - MS(1) + S(5));
+    assert_int_equal(trust_key_stands_until(&trust, 3700000, 3600 * US_PER_S, START), 0);
+}
+
 /* Quick answers decide a question that slow answers leave open. */
 static void test_readings_narrow_each_other(void **state) {
     (void)state;
@@ -665,6 +679,7 @@ int main(void) {
         cmocka_unit_test(test_what_drift_and_grain_allow_is_no_jump),
         cmocka_unit_test(test_a_rate_beyond_drift_adds_up),
         cmocka_unit_test(test_readings_narrow_each_other),
+        cmocka_unit_test(test_the_time_is_told_without_beats),
         cmocka_unit_test(test_a_clock_outlives_the_run),
         cmocka_unit_test(test_a_durable_node_has_a_clock_too),
         cmocka_unit_test(test_an_answer_ages_from_when_it_was_asked_for),
