@@ -158,8 +158,10 @@ struct passes {
     unsigned count;
     bool is_mixed;       /* whether the command gives places to several waiters as well */
     bool is_joint;       /* whether the command is about several keys */
-    bool has_found_deaf; /* whether it has met a waiter that does not listen */
-    uint32_t taker;      /* token that the command has given the key, if it asks for one place */
+    uint64_t counted_by; /* number of the command that counted subscribers last, and its server */
+    unsigned counted_at, counted; /* number of times that it did: of entries that it has handled */
+    bool has_found_deaf;          /* whether it has met a waiter that does not listen */
+    uint32_t taker; /* token that the command has given the key, if it asks for one place */
     uint32_t told[KEYS_MAX]; /* token whose client was told when the key will be free */
 };
 
@@ -296,7 +298,7 @@ bool check_is_beat(const struct words *words);
 void check_published(struct world *world, const struct master *master, const struct word *text,
                      unsigned heard);
 /* Notes that a server has counted a channel's subscribers, in the middle of a command. */
-void check_counted(struct world *world, unsigned subscribers);
+void check_counted(struct world *world, const struct master *master, unsigned subscribers);
 /* Notes that a message of the link's channel has arrived. */
 void check_listens(struct event_base *process, struct link *link);
 

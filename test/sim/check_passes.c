@@ -2,7 +2,9 @@
 #include "checker.h"
 
 #include "wire/push.h"
+#include "wire/script.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void check_passes_clear(struct passes *passes) {
@@ -55,8 +57,25 @@ void check_published(struct world *world, const struct master *master, const str
     } while (push_next_key(&push));
 }
 
-void check_counted(struct world *world, unsigned subscribers) {
-    checker_of(world)->passes.has_found_deaf |= subscribers == 0;
+void check_counted(struct world *world, const struct master *master, unsigned subscribers) {
+    struct passes *passes = &checker_of(world)->passes;
+    passes->has_found_deaf |= subscribers == 0;
+    if (passes->counted_by != master->store.commands || passes->counted_at != master->index) {
+        passes->counted_by = master->store.commands;
+        passes->counted_at = master->index;
+        passes->counted = 0;
+    }
+    if (++passes->counted > (unsigned)atoi(ENTRIES_MAX)) {
+        violate(world, INVARIANT_WORK,
+                "node %u handles more than " ENTRIES_MAX " entries of queues in one call",
+                master->index);
+    }
+}
+
+bool check_is_cut_short(const struct checker *checker, const struct master *master) {
+    const struct passes *passes = &checker->passes;
+    return passes->counted_by == master->store.commands && passes->counted_at == master->index &&
+           passes->counted == (unsigned)atoi(ENTRIES_MAX);
 }
 
 /* Returns whether the connection has ended on which the token asked for its place. */

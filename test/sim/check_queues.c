@@ -231,7 +231,7 @@ void check_let_in(struct checker *checker, struct master *master, unsigned key) 
     const struct member *head = head_of(checker, master, key);
     bool is_shared = check_is_shared(master_find(master, name, strlen(name))) &&
                      check_alive(checker, master, key) > 0;
-    if (is_shared && head != NULL && is_of_reader(head) &&
+    if (is_shared && head != NULL && is_of_reader(head) && !check_is_cut_short(checker, master) &&
         !is_left_to_others(checker, master, key)) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u keeps a reader of key %u out that is first in line (token %" PRIu32 ")",
@@ -244,7 +244,8 @@ void check_freed(struct checker *checker, struct master *master, uint32_t number
     const struct token *token = &checker->tokens[number];
     bool had_it = !checker->server_clocks_jump && /* the key may have expired */
                   token->keeps_until[master->index][key] > checker->world->now;
-    if (!had_it || master_find(master, name, strlen(name)) != NULL) {
+    if (!had_it || master_find(master, name, strlen(name)) != NULL ||
+        check_is_cut_short(checker, master)) {
         return;
     }
     const struct member *first = first_of(checker, master, key);
@@ -268,7 +269,8 @@ void check_announced(struct checker *checker, struct master *master, uint32_t nu
     const struct token *token = &checker->tokens[number];
     bool had_it = !checker->server_clocks_jump && /* the key may have expired */
                   token->keeps_until[master->index][key] > checker->world->now;
-    if (!had_it || !is_nobodys(master_find(master, name, strlen(name)))) {
+    if (!had_it || !is_nobodys(master_find(master, name, strlen(name))) ||
+        check_is_cut_short(checker, master)) {
         return;
     }
     const struct member *first = first_of(checker, master, key);

@@ -130,6 +130,9 @@ void check_permit_left(struct checker *checker, struct master *master, const str
 /* Checks that the first in line who listens is told of a key that its release has left there. */
 void check_announced(struct checker *checker, struct master *master, uint32_t number, unsigned key);
 
+/* Returns whether the command has stopped at the bound of the entries that it may handle. */
+bool check_is_cut_short(const struct checker *checker, const struct master *master);
+
 /* Begins a command that may pass keys on. */
 void check_passes_clear(struct passes *passes);
 

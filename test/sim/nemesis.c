@@ -6,7 +6,11 @@
 #include "wire/script.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+
+/* Number of dead waiters that come before all others: more than a call handles. */
+#define CROWD_OF_DEAD 100
 
 static uint64_t draw(struct nemesis *nemesis, uint64_t below) {
     return rng_below(&nemesis->world->rng, below);
@@ -142,8 +146,37 @@ static void have_errors(struct nemesis *nemesis) {
     TRACE(nemesis->world, "nemesis: node %u answers %s", server->master.index, server->error);
 }
 
+static void run_words(struct master *master, unsigned count, const char *const *text) {
+    struct words words = {.count = count};
+    for (unsigned i = 0; i < count; i++) {
+        words.word[i] = (struct word){text[i], strlen(text[i])};
+    }
+    master->store.commands++;
+    master->store.db = master->world->checker->db;
+    master_run(master, &words);
+}
+
+/* Has a server's queues begin with a crowd of waiters that have died. */
+static void crowd_queues(struct nemesis *nemesis, struct master *master) {
+    const struct checker *checker = nemesis->world->checker;
+    char queue[sizeof(checker->keys[0]) + sizeof(QUEUE_SUFFIX)], entry[80], ticket[16];
+    master->store.db = nemesis->plan->db;
+    for (unsigned key = 0; key < checker->key_count; key++) {
+        snprintf(queue, sizeof(queue), "%s" QUEUE_SUFFIX, checker->keys[key]);
+        const struct store_key *line = master_find(master, queue, strlen(queue));
+        for (unsigned i = 1; line != NULL && line->type == STORE_SET && i <= CROWD_OF_DEAD; i++) {
+            snprintf(entry, sizeof(entry), "%040u redlock:dead 1000 0 0", i);
+            snprintf(ticket, sizeof(ticket), "%u", i);
+            run_words(master, 4, (const char *[]){"ZADD", queue, ticket, entry});
+        }
+    }
+}
+
 static void disturb_pushes(struct nemesis *nemesis) {
     struct server *server = any_server(nemesis);
+    if (nemesis->world->now % 3 == 0) { /* of no draw: seeds keep their worlds */
+        crowd_queues(nemesis, &server->master);
+    }
     TRACE(nemesis->world, "nemesis: node %u loses pushes", server->master.index);
     server->pushes_disturbed_until = some_time(nemesis);
 }
@@ -178,16 +211,6 @@ static void lose_replicas(struct nemesis *nemesis) {
     master->store.replicas = (unsigned)draw(nemesis, REPLICAS_MAX + 1);
     TRACE(nemesis->world, "nemesis: node %u has %u replicas", master->index,
           master->store.replicas);
-}
-
-static void run_words(struct master *master, unsigned count, const char *const *text) {
-    struct words words = {.count = count};
-    for (unsigned i = 0; i < count; i++) {
-        words.word[i] = (struct word){text[i], strlen(text[i])};
-    }
-    master->store.commands++;
-    master->store.db = master->world->checker->db;
-    master_run(master, &words);
 }
 
 /*

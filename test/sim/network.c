@@ -342,7 +342,7 @@ static unsigned subscribers(const void *owner, const struct word *channel) {
     TAILQ_FOREACH(link, &server->network->links, all_link) {
         count += link->server == server && link->is_accepted && word_is(channel, link->channel);
     }
-    check_counted(server->network->world, count);
+    check_counted(server->network->world, master, count);
     return count;
 }
 
