@@ -245,22 +245,29 @@ static void go_on(struct batch *batch, struct node *node, struct flight *flight)
     flight_drop(next);
 }
 
+/* Sends PASS if an item of the flight says that the call stopped at the bound. */
+static __attribute__((noinline)) void go_on_if_unfinished(struct batch *batch, struct node *node,
+                                                          struct flight *flight,
+                                                          const struct reply_outcome *items,
+                                                          unsigned count) {
+    bool is_unfinished = false;
+    for (unsigned i = 0; i < count; i++) {
+        is_unfinished |= items[i].is_unfinished;
+    }
+    if (is_unfinished) {
+        go_on(batch, node, flight);
+    }
+}
+
 static void vote(struct batch *batch, struct node *node, const struct reply *reply) {
     struct reply_outcome outcomes[ITEMS_MAX];
     bool understood = reply != NULL && read_items(batch, reply, outcomes);
+    bool has_stopped = understood && reply_is_unfinished(reply);
     const struct reply_outcome *items = outcomes;
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
-        const struct reply_outcome *outcome = NULL;
-        bool is_unfinished = false;
-        if (understood) {
-            unsigned count = script_items(batch->call.script, 1, flight->plan.key->count);
-            outcome = reply_combine(items, count);
-            for (unsigned k = 0; k < count; k++) {
-                is_unfinished |= items[k].is_unfinished;
-            }
-            items += count;
-        }
+        unsigned count = script_items(batch->call.script, 1, flight->plan.key->count);
+        const struct reply_outcome *outcome = understood ? reply_combine(items, count) : NULL;
         if (reply == NULL) {
             flight_vote_without_answer(flight, node);
         } else if (outcome == NULL || !is_fit(batch, flight, outcome)) {
@@ -268,9 +275,10 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
         } else {
             flight_vote(flight, node, outcome, words_for(outcome));
         }
-        if (is_unfinished) {
-            go_on(batch, node, flight);
+        if (has_stopped) {
+            go_on_if_unfinished(batch, node, flight, items, count);
         }
+        items += count;
     }
 }
 

@@ -268,7 +268,7 @@ static void look_for_others(struct flight *flight) {
 }
 
 /* Most votes are this one, and tell nothing else. */
-static void cast_grant(struct flight *flight, struct node *node, uint64_t fence) {
+static inline void cast_grant(struct flight *flight, struct node *node, uint64_t fence) {
     bool decided = round_grant(&flight->round, node->index, fence);
     note_vote(flight, node, decided);
     tell(flight, decided, REDLOCK_VOTE_GRANTED);
@@ -298,15 +298,6 @@ static __attribute__((noinline)) void cast_other(struct flight *flight, struct n
     look_for_others(flight);
 }
 
-static void cast(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
-                 const char *detail) {
-    if (outcome->vote == REDLOCK_VOTE_GRANTED) {
-        cast_grant(flight, node, outcome->fence);
-    } else {
-        cast_other(flight, node, outcome, detail);
-    }
-}
-
 static void vote_untrusted(struct flight *flight, struct node *node, struct trust_view view) {
     uint64_t left_ms = guard_distrust_ms(&view);
     struct reply_outcome outcome = {
@@ -314,7 +305,7 @@ static void vote_untrusted(struct flight *flight, struct node *node, struct trus
         .other_ttl_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX,
         .is_access_denied = view.fault == TRUST_REFUSED && node->guard.trust.is_forbidden,
     };
-    cast(flight, node, &outcome, guard_why(&node->guard));
+    cast_other(flight, node, &outcome, guard_why(&node->guard));
 }
 
 /*
@@ -347,7 +338,7 @@ static __attribute__((noinline)) void vote_beyond(struct flight *flight, struct 
              fence);
     node_complain(node,
                   &(struct reply){.type = REPLY_ERROR, .text = detail, .length = strlen(detail)});
-    cast(flight, node, &PLAIN_VOTE(ERROR), detail);
+    cast_other(flight, node, &PLAIN_VOTE(ERROR), detail);
 }
 
 /* ---- nodes that lost keys ---- */
@@ -389,31 +380,53 @@ static bool is_counted(const struct flight *flight, const struct node *node,
            (view->fault == TRUST_STALE && flight->round.kind == ROUND_RENEW);
 }
 
-static void vote_granted(struct flight *flight, struct node *node,
-                         const struct reply_outcome *outcome) {
-    struct trust_view view = guard_judge(&node->guard);
+static __attribute__((noinline)) void vote_reviewed(struct flight *flight, struct node *node,
+                                                    const struct reply_outcome *outcome,
+                                                    struct trust_view view) {
     review_grants(flight);
     if (!is_counted(flight, node, &view)) {
         vote_untrusted(flight, node, view);
     } else if (is_beyond(flight, node, outcome->fence)) {
         vote_beyond(flight, node, outcome->fence);
     } else {
-        cast(flight, node, outcome, NULL);
+        cast_grant(flight, node, outcome->fence);
+    }
+}
+
+/* Most grants are of a sound node, and without a fence: then nothing else has to be looked at. */
+static void vote_granted(struct flight *flight, struct node *node,
+                         const struct reply_outcome *outcome) {
+    struct trust_view view = guard_judge(&node->guard);
+    bool is_sound =
+        view.fault == TRUST_NO_FAULT && flight->flights->context->lost_at < flight->round.start;
+    if (is_sound && outcome->fence == 0) {
+        cast_grant(flight, node, 0);
+    } else {
+        vote_reviewed(flight, node, outcome, view);
+    }
+}
+
+static __attribute__((noinline)) void vote_unconfirmed(struct flight *flight, struct node *node,
+                                                       const struct reply_outcome *outcome) {
+    uint32_t bit = node_bit(node);
+    if (flight->asked & bit) {
+        flight->unconfirmed |= bit;
+        round_note_fence(&flight->round, node->index, outcome->fence); /* counts once confirmed */
+    } else {
+        cast_other(flight, node, &PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
     }
 }
 
 void flight_vote(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
                  const char *detail) {
-    uint32_t bit = node_bit(node);
-    if (outcome->vote != REDLOCK_VOTE_GRANTED || flight_is_release(flight)) {
-        cast(flight, node, outcome, detail);
+    if (outcome->vote != REDLOCK_VOTE_GRANTED) {
+        cast_other(flight, node, outcome, detail);
+    } else if (flight_is_release(flight)) {
+        cast_grant(flight, node, outcome->fence);
     } else if (flight->plan.replicas == 0) {
         vote_granted(flight, node, outcome);
-    } else if (flight->asked & bit) {
-        flight->unconfirmed |= bit;
-        round_note_fence(&flight->round, node->index, outcome->fence); /* counts once confirmed */
     } else {
-        cast(flight, node, &PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
+        vote_unconfirmed(flight, node, outcome);
     }
 }
 
@@ -433,7 +446,7 @@ static void vote_confirmed(struct flight *flight, struct node *node, int64_t con
     char detail[80];
     snprintf(detail, sizeof(detail), "%" PRId64 " of %" PRIu32 " replicas confirmed it",
              confirmations, flight->plan.replicas);
-    cast(flight, node, &PLAIN_VOTE(UNTRUSTED), detail);
+    cast_other(flight, node, &PLAIN_VOTE(UNTRUSTED), detail);
 }
 
 void flight_confirm(struct flight *flight, struct node *node, const struct reply *reply) {
@@ -450,7 +463,7 @@ void flight_confirm(struct flight *flight, struct node *node, const struct reply
         if (reply->type == REPLY_ERROR) {
             node_complain(node, reply);
         }
-        cast(flight, node, &PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
+        cast_other(flight, node, &PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
     }
 }
 

@@ -77,12 +77,12 @@ struct flight_plan {
     bool is_new;             /* ACQUIRE: a new acquisition; otherwise a top-up of a held lock */
     enum flight_order order; /* QUEUE */
     uint32_t permits;        /* ACQUIRE of a permit: the number of permits; otherwise 0 */
+    uint32_t replicas;       /* the number of a node's replicas that must confirm a grant */
     uint64_t intent_ms;      /* ACQUIRE by a writer: the time for which readers make room */
     uint64_t fence;          /* fenced: the least value that counters are raised to */
     uint64_t claim;          /* QUEUE: the time for which a node keeps a key that it pushed */
     uint64_t ticket;         /* QUEUE, and releases of a token that may have a place in line: the
                                 smallest comes first; 0: no place */
-    uint32_t replicas;       /* the number of a node's replicas that must confirm a grant */
     uint32_t awaited;        /* SETTLE: mask of the nodes whose answers are waited for */
     uint32_t may_hold;       /* releases: mask of the nodes that may hold the key for us */
     uint64_t keep_until;     /* releases: the instant at which the key has expired at every node */

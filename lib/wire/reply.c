@@ -187,6 +187,10 @@ static bool read_outcome(const char **p, const char *end, enum script script,
     return true;
 }
 
+bool reply_is_unfinished(const struct reply *reply) {
+    return memchr(reply->text, '+', reply->length) != NULL;
+}
+
 bool reply_says_free(const struct reply_outcome *outcome, uint32_t permit) {
     if (permit / 4 >= outcome->free_length) {
         return false;

@@ -82,6 +82,9 @@ struct reply_outcome reply_to_set(const struct reply *reply);
 bool reply_to_script(const struct reply *reply, enum script script, struct reply_outcome *outcomes,
                      unsigned count);
 
+/* Returns whether an item of a script's answer is unfinished. */
+bool reply_is_unfinished(const struct reply *reply);
+
 /*
  * Returns the worst of a lock's `count` outcomes, one of each key: a node has the lock only where
  * the node has all of its keys.
