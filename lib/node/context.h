@@ -34,6 +34,8 @@ struct context {
     struct probes probes;
     uint64_t seed;    /* of jitter */
     uint64_t lost_at; /* the time at which it was last learned that a node may have lost keys */
+    int64_t masters_ahead;        /* the masters' clocks less ours, in nanoseconds ... */
+    uint64_t masters_ahead_until; /* ... which members_clock_us works out anew then; 0: now */
 
     struct loop loop;
     struct net net;

@@ -89,6 +89,7 @@ void guard_look_again(struct guard *guard) {
     struct trust_view view = trust_look(&guard->trust, now);
     bool is_sound = view.fault == TRUST_NO_FAULT;
     context->lost_at = nanos_max(context->lost_at, guard->trust.lost_at);
+    context->masters_ahead_until = 0;
     guard->sound_until = is_sound ? trust_fresh_until(&guard->trust) : 0;
     if (view.fault == TRUST_NOT_ASKED || is_sound != guard->was_told) {
         return;

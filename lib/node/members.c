@@ -116,26 +116,45 @@ void members_beat(const struct members *members, uint64_t now, uint64_t ago) {
     }
 }
 
-static int by_time(const void *one, const void *other) {
-    uint64_t a = *(const uint64_t *)one;
-    uint64_t b = *(const uint64_t *)other;
+static int by_lead(const void *one, const void *other) {
+    int64_t a = *(const int64_t *)one;
+    int64_t b = *(const int64_t *)other;
     return a < b ? -1 : a > b;
 }
 
-uint64_t members_clock_us(const struct members *members, uint64_t now) {
+/* Works out by how much the masters' clocks are ahead of ours. Returns false if none is known. */
+static bool compare_clocks(const struct members *members, uint64_t now, int64_t *ahead) {
     uint32_t rest = members_all(members);
-    uint64_t times[REDLOCK_MAX_NODES];
+    int64_t leads[REDLOCK_MAX_NODES];
     unsigned count = 0;
+    uint64_t time;
     const struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
-        count += trust_clock(&node->guard.trust, now, &times[count]);
+        if (trust_clock(&node->guard.trust, now, &time)) {
+            leads[count++] = (int64_t)(time - now);
+        }
     }
-    qsort(times, count, sizeof(times[0]), by_time);
+    if (count == 0) {
+        return false;
+    }
+    qsort(leads, count, sizeof(leads[0]), by_lead);
     /* With as many as a minority left out at the top, the next one is no clock of a minority. */
     uint32_t size = (uint32_t)__builtin_popcount(members_lists(members).now);
     unsigned minority = size - quorum_of(size);
-    unsigned above = count > minority ? minority : 0;
-    return count > 0 ? times[count - 1 - above] / NANOS_PER_US : 0;
+    *ahead = leads[count - 1 - (count > minority ? minority : 0)];
+    return true;
+}
+
+/* The lead is kept until a node says more of its clock (guard_look_again), or for a second. */
+uint64_t members_clock_us(const struct members *members, uint64_t now) {
+    struct context *context = members->context;
+    if (now >= context->masters_ahead_until) {
+        if (!compare_clocks(members, now, &context->masters_ahead)) {
+            return 0;
+        }
+        context->masters_ahead_until = nanos_add(now, 1000 * NANOS_PER_MS);
+    }
+    return (now + (uint64_t)context->masters_ahead) / NANOS_PER_US;
 }
 
 uint64_t members_fence_limit(const struct members *members, uint64_t now) {
