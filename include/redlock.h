@@ -230,7 +230,8 @@ typedef enum redlock_fanout {
  *
  * "?durable=yes" in a node's URI waives the first two checks: the node's operator promises that the
  * server loses nothing (appendfsync always) and is not made a replica for a moment. Whatever the
- * guards, a replica's votes never count, and a server listed as two nodes is counted once.
+ * guards, a replica's votes do not count (a master that is made a writable replica is noticed
+ * within a second), and a server listed as two nodes is counted once.
  *
  * So a lock lives through the restart of one node of three, and of all of them one after the other,
  * each max_ttl_ms after the one before. It is lost if a quorum is not left meanwhile.
@@ -353,10 +354,9 @@ typedef struct redlock_options {
      * refused. A counter that has expired begins anew at the time in microseconds, by the nodes'
      * clocks, as far as the client knows them by its guards, or else by the client's own: this is
      * above its past values, if these were not ahead of the time by more than fence_idle_ms. A
-     * client whose own clock is ahead can put counters that far ahead until it knows the nodes'
-     * clocks, or always with guards off: by a day at most, or, of requests that wait in line, by as
-     * much as its clock is. A node that lies can put them ahead by three days at most. So keep
-     * at least three days.
+     * client whose own clock is ahead can put counters ahead until it knows the nodes' clocks, or
+     * always with guards off, by a day at most; a node that lies by three days at most. So keep at
+     * least three days.
      *
      * A counter takes some 130 bytes at each node, in addition to its key's name, from the first
      * acquisition on: a thousand new keys a second, of jobs for instance, come to 80 GB in 7 days.

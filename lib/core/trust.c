@@ -10,6 +10,9 @@
 /* Clocks are read in whole microseconds, and keys expire in whole milliseconds. */
 #define CLOCK_GRAIN ((int64_t)(2 * NANOS_PER_MS))
 
+/* Wall clocks that are kept in step are closer to each other; one that is wrong is further off. */
+#define WALL_SLACK ((int64_t)(1000 * NANOS_PER_MS))
+
 static uint32_t bit_of(enum trust_topic topic) {
     return UINT32_C(1) << topic;
 }
@@ -182,15 +185,19 @@ uint64_t trust_key_stands_until(const struct trust *trust, uint64_t expires_ms, 
                                : now + by_our_clock(trust, (uint64_t)left) - (uint64_t)CLOCK_GRAIN;
 }
 
-void trust_time(struct trust *trust, uint64_t time_us, uint64_t sent_at, uint64_t received_at) {
-    uint64_t middle = sent_at + (received_at - sent_at) / 2;
-    trust->time_ahead = (int64_t)(time_us * NANOS_PER_US) - (int64_t)middle;
-    trust->has_time = trust->terms.guards == REDLOCK_GUARDS_OFF; /* beats know the clock better */
+void trust_time(struct trust *trust, uint64_t time_us, uint64_t sent_at, uint64_t received_at,
+                int64_t wall_ahead) {
+    int64_t time = (int64_t)(time_us * NANOS_PER_US);
+    int64_t least = time - (int64_t)received_at;
+    int64_t most = time - (int64_t)sent_at;
+    bool is_right = wall_ahead >= least - WALL_SLACK && wall_ahead <= most + WALL_SLACK;
+    trust->time_ahead = is_right ? wall_ahead : least + (most - least) / 2;
+    trust->has_time = !is_guarded(trust); /* beats know the clock better */
 }
 
-bool trust_clock(const struct trust *trust, uint64_t now, uint64_t *time) {
+bool trust_clock(const struct trust *trust, int64_t *ahead) {
     int64_t middle = trust->clock_low + (trust->clock_high - trust->clock_low) / 2;
-    *time = now + (uint64_t)(trust->has_clock ? middle : trust->time_ahead);
+    *ahead = trust->has_clock ? middle : trust->time_ahead;
     return trust->has_clock || trust->has_time;
 }
 

@@ -148,16 +148,20 @@ struct trust_view trust_look(const struct trust *trust, uint64_t now);
 uint64_t trust_fresh_until(const struct trust *trust);
 
 /*
- * Takes the server's clock as its answer to TRUST_SERVER tells it, sent and received at these
- * times. No trust rests on it: it serves trust_clock where there are no beats.
+ * Takes the server's clock from its answer to TRUST_SERVER, sent and received at these times. No
+ * trust depends on it: it serves trust_clock where there are no beats. `wall_ahead` is the lead of
+ * this machine's wall clock over our clock, in nanoseconds. It counts as the server's, unless it is
+ * wrong by more than a second: one answer of a busy server is less exact than wall clocks that are
+ * kept in step, and clients are to agree.
  */
-void trust_time(struct trust *trust, uint64_t time_us, uint64_t sent_at, uint64_t received_at);
+void trust_time(struct trust *trust, uint64_t time_us, uint64_t sent_at, uint64_t received_at,
+                int64_t wall_ahead);
 
 /*
- * Tells the node's clock at `now` of ours, in nanoseconds, as well as it is known. Returns false
- * before the first beat, if trust_time has not been called either.
+ * Returns by how much the node's clock is ahead of ours, in nanoseconds, as well as it is known; or
+ * false before the first beat, if trust_time has not been called without guards either.
  */
-bool trust_clock(const struct trust *trust, uint64_t now, uint64_t *time);
+bool trust_clock(const struct trust *trust, int64_t *ahead);
 
 /*
  * Returns the instant, on our clock, until which a key is certain to stand at the node that expires

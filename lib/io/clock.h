@@ -20,4 +20,7 @@ uint64_t clock_glance(void);
 /* Returns microseconds since 1970, as the wall clock shows them. */
 uint64_t clock_wall_us(void);
 
+/* Returns by how much the wall clock is ahead of clock_now, in nanoseconds. */
+int64_t clock_wall_ahead(void);
+
 #endif

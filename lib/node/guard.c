@@ -206,7 +206,7 @@ static void note_time(struct guard *guard, const struct guard_asked *asked,
     uint64_t time_us;
     if (reply_info(reply, "server_time_usec", text, sizeof(text)) && read_number(text, &time_us) &&
         time_us < UINT64_C(1) << 53) {
-        trust_time(&guard->trust, time_us, asked->request.sent_at, now);
+        trust_time(&guard->trust, time_us, asked->request.sent_at, now, clock_wall_ahead());
     }
 }
 

@@ -123,16 +123,13 @@ static int by_lead(const void *one, const void *other) {
 }
 
 /* Works out by how much the masters' clocks are ahead of ours. Returns false if none is known. */
-static bool compare_clocks(const struct members *members, uint64_t now, int64_t *ahead) {
+static bool compare_clocks(const struct members *members, int64_t *ahead) {
     uint32_t rest = members_all(members);
     int64_t leads[REDLOCK_MAX_NODES];
     unsigned count = 0;
-    uint64_t time;
     const struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
-        if (trust_clock(&node->guard.trust, now, &time)) {
-            leads[count++] = (int64_t)(time - now);
-        }
+        count += trust_clock(&node->guard.trust, &leads[count]);
     }
     if (count == 0) {
         return false;
@@ -149,7 +146,7 @@ static bool compare_clocks(const struct members *members, uint64_t now, int64_t 
 uint64_t members_clock_us(const struct members *members, uint64_t now) {
     struct context *context = members->context;
     if (now >= context->masters_ahead_until) {
-        if (!compare_clocks(members, now, &context->masters_ahead)) {
+        if (!compare_clocks(members, &context->masters_ahead)) {
             return 0;
         }
         context->masters_ahead_until = nanos_add(now, 1000 * NANOS_PER_MS);

@@ -62,6 +62,31 @@ static void a_wall_clock_centuries_ahead_ruins_no_fence(void **state) {
     }
 }
 
+/* Before any master has told its clock, a waiter draws its ticket by the wall clock. */
+static void a_wall_clock_days_ahead_leaves_the_counters_to_others(void **state) {
+    static const char *const keys[] = {KEY, KEY "b"};
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+
+    for (int i = 0; i < 5; i++) {
+        redlock_request request = waiting_request(KEY);
+        request.fenced = true;
+        request.permits = i == 1 ? 2 : 0;
+        request.mode = i == 2 ? REDLOCK_WRITER : REDLOCK_EXCLUSIVE;
+        request.key = i == 3 ? NULL : KEY;
+        request.keys = i == 3 ? keys : NULL;
+        request.key_count = i == 3 ? 2 : 0;
+        request.wait_ms = i == 4 ? 0 : request.wait_ms;
+        set_wall_clock(10 * 24 * HOUR);
+        struct call *call = begin_acquire(f, create_client(f, &options), &request);
+        assert_int_equal(await(f, call), REDLOCK_OK);
+        assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+        set_wall_clock(0);
+        redlock_lock *lock = hold_for(f, connect_client(f), &request);
+        assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    }
+}
+
 static void a_lock_does_not_outlive_a_suspension(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -179,6 +204,8 @@ int main(void) {
                                         set_clocks, finish),
         cmocka_unit_test_setup_teardown(a_wall_clock_centuries_ahead_ruins_no_fence, set_clocks,
                                         finish),
+        cmocka_unit_test_setup_teardown(a_wall_clock_days_ahead_leaves_the_counters_to_others,
+                                        set_clocks, finish),
         cmocka_unit_test_setup_teardown(places_are_by_the_clocks_of_the_masters, set_clocks,
                                         finish),
         cmocka_unit_test_setup_teardown(a_lock_does_not_outlive_a_suspension, set_clocks, finish),

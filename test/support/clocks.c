@@ -72,7 +72,6 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
         now->tv_sec += wall_offset + suspended;
-        add_ms(now, passed_ms);
         break;
     case CLOCK_BOOTTIME:
         now->tv_sec += suspended;

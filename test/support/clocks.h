@@ -11,8 +11,9 @@
 #include <time.h>
 
 /*
- * Sets all clocks ahead by `ms`. Timers that became due fire when the loop runs again. The library
- * excuses one silence of a node that ends with such a jump: see pass_until in harness.h.
+ * Sets all clocks but the wall clock ahead by `ms`: to the servers' clocks the wall clock stays
+ * right. Timers that became due fire when the loop runs again. The library excuses one silence of a
+ * node that ends with such a jump: see pass_until in harness.h.
  */
 void pass_time(uint64_t ms);
 

@@ -10,7 +10,6 @@
 -- answer:    y for each key, y<n> if fenced; otherwise h<ms>f<map>, pf<map>, tf<map> or cf<map>
 --@include parts/otherwise.lua
 --@include parts/counters.lua
---@include parts/hint.lua
 --@include parts/queue.lua
 --@include parts/permits.lua
 

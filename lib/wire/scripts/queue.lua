@@ -43,7 +43,7 @@ end
 -- Returns the item of a key that is the waiter's, whose counter is to be at least `least`.
 local function granted(key, form, idle, step, least)
   if not is_fenced(form) then return 'y' end
-  local count = math.max(count_of(key .. '@COUNTER_SUFFIX@', step), least)
+  local count = hinted(count_of(key .. '@COUNTER_SUFFIX@', step), least)
   raise(key .. '@COUNTER_SUFFIX@', count, idle)
   return grant(count)
 end

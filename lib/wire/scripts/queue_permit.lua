@@ -38,7 +38,7 @@ end
 -- Returns the item of a permit that is the waiter's.
 local function granted(key, fenced, idle, step, least)
   if not fenced then return 'y' end
-  local count = math.max(count_of(key .. '@COUNTER_SUFFIX@', step), least)
+  local count = hinted(count_of(key .. '@COUNTER_SUFFIX@', step), least)
   raise(key .. '@COUNTER_SUFFIX@', count, idle)
   return grant(count)
 end

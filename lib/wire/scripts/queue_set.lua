@@ -73,7 +73,7 @@ end
 
 -- Sets all keys, or raises their expiry, and their counters by `step`. Returns the item.
 local function take(keys, token, ttl, form, idle, step, least)
-  local count = least
+  local count = is_fenced(form) and hinted(0, least) or 0
   for _, key in ipairs(keys) do
     local left = redis.call('pttl', key)
     if left == -2 then

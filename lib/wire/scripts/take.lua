@@ -11,7 +11,6 @@
 -- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced
 --@include parts/otherwise.lua
 --@include parts/counters.lua
---@include parts/hint.lua
 --@include parts/worse.lua
 
 local k, a = 1, 1

@@ -20,3 +20,7 @@ uint64_t clock_glance(void) {
 uint64_t clock_wall_us(void) {
     return (tempo_read(&running->clock, running->world->now) + running->wall_ahead) / 1000;
 }
+
+int64_t clock_wall_ahead(void) {
+    return (int64_t)running->wall_ahead;
+}

@@ -1,4 +1,4 @@
--- Defines the counters of fenced locks: count_of, raise, grant.
+-- Defines the counters of fenced locks: count_of, hinted, raise, grant.
 
 -- Returns the counter's number plus `step`, or false where the key is no counter: a counter is a
 -- whole number, not below 0, and below 2^53 with the step. Above 2^53 Lua cannot count by one.
@@ -8,6 +8,13 @@ local function count_of(counter, step)
   if value == false then count = 0 end
   if not count or count < 0 or count % 1 ~= 0 then return false end
   return count + step < 2 ^ 53 and count + step
+end
+
+-- Returns the larger of a count and a hint, which is taken up to a day ahead of the server's clock:
+-- the clock of one client does not put a key's numbers further. The hint of a waiter is its ticket.
+local function hinted(count, hint)
+  local seconds, micros = unpack(redis.call('time'))
+  return math.max(count, math.min(tonumber(hint), seconds * 1000000 + micros + @HINT_AHEAD@))
 end
 
 -- Writes the counter, to expire after `idle` ms without use, or never if `idle` is '0'.

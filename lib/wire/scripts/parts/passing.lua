@@ -66,7 +66,7 @@ local function give(key, value, till, form, idle, ticket)
   local set = redis.pcall('set', key, value, 'PXAT', digits(till))
   if set.err then return nil end
   if is_fenced(form) then
-    count = math.max(count, tonumber(ticket))
+    count = hinted(count, ticket)
     raise(key .. '@COUNTER_SUFFIX@', count, idle)
   end
   return count

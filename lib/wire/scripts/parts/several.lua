@@ -95,7 +95,7 @@ local function several()
   -- Returns the number that the counters of all keys are to have: 0 if not fenced, or false where one
   -- is no counter.
   local function number_of(keys, form, ticket)
-    local count = form == 'f' and tonumber(ticket) or 0
+    local count = form == 'f' and hinted(0, ticket) or 0
     for _, key in ipairs(form == 'f' and keys or {}) do
       local counted = count_of(key .. '@COUNTER_SUFFIX@', 1)
       if not counted then return false end

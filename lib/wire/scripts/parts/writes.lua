@@ -1,7 +1,6 @@
 -- Runs WRITE or WRITE_FENCED, of `n` keys and `m` arguments for each lock: (3, 3) or (4, 5).
 --@include parts/otherwise.lua
 --@include parts/counters.lua
---@include parts/hint.lua
 --@include parts/sharing.lua
 
 for i = 1, #KEYS / n do
