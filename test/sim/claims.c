@@ -52,6 +52,12 @@ static const struct word *ticket_of(const struct form *form, const struct word *
     return &arguments[form->script == SCRIPT_QUEUE_SET ? 6 : 5];
 }
 
+bool claims_is_top_up(const struct words *words) {
+    const struct form *form = claims_form_of(words);
+    return form != NULL && form->script == SCRIPT_TAKE &&
+           word_is(&words->word[claims_first(words, form).argument + 5], "0");
+}
+
 bool claims_is_release(enum script script) {
     return script == SCRIPT_RELEASE || script == SCRIPT_LEAVE || script == SCRIPT_STAY ||
            script == SCRIPT_SHARE_END || script == SCRIPT_SHARE_LEAVE ||

@@ -43,6 +43,9 @@ bool claims_calls(const struct words *words, enum script script);
 /* Returns the form of a call of one of the locks' scripts; NULL for any other command. */
 const struct form *claims_form_of(const struct words *words);
 
+/* Returns whether the command is SCRIPT_TAKE for a lock that is held. */
+bool claims_is_top_up(const struct words *words);
+
 /* Returns whether the script takes keys for a waiter, or gives a place in line. */
 bool claims_is_queue(const struct form *form);
 

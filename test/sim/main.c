@@ -268,7 +268,7 @@ static void print_json(const struct options *options, const struct totals *total
            totals->handed_over, totals->waiting.pushed, totals->waiting.taken);
     if (options->demand.profile == PROFILE_BROKEN) {
         fputs(", \"broken\": {", stdout);
-        for (unsigned i = CAUSE_AMNESIA; i <= CAUSE_PAUSES; i++) {
+        for (unsigned i = CAUSE_KEYS; i <= CAUSE_PAUSES; i++) {
             printf("%s\"%s\": {\"seeds\": %" PRIu64 ", \"acquired\": %" PRIu64
                    ", \"overlaps\": %" PRIu64 ", \"seeds_with_overlap\": %" PRIu64 "}",
                    i > 1 ? ", " : "", cause_name((enum cause)i), totals->by_cause[i].seeds,
@@ -286,7 +286,7 @@ static void print_summary(const struct options *options, const struct totals *to
            totals->seeds, totals->events, (double)totals->simulated / 1e9, totals->seconds,
            totals->acquired, totals->failed, totals->lost, totals->violations);
     bool is_broken = options->demand.profile == PROFILE_BROKEN;
-    for (unsigned i = CAUSE_AMNESIA; i <= CAUSE_PAUSES && is_broken; i++) {
+    for (unsigned i = CAUSE_KEYS; i <= CAUSE_PAUSES && is_broken; i++) {
         printf("%-14s %8" PRIu64 " acquired, of which %6" PRIu64
                " while another had the key (in %" PRIu64 " of %" PRIu64 " seeds)\n",
                cause_name((enum cause)i), totals->by_cause[i].acquired,

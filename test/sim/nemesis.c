@@ -1,6 +1,7 @@
 #include "nemesis.h"
 
 #include "mishap.h"
+#include "worker.h"
 
 #include "wire/fence.h"
 #include "wire/script.h"
@@ -306,6 +307,74 @@ static void forget(struct nemesis *nemesis) {
     }
 }
 
+static void forget_locks(struct nemesis *nemesis, struct server *server) {
+    TRACE(nemesis->world, "nemesis: node %u loses its locks", server->master.index);
+    master_forget_locks(&server->master);
+    check_forgotten(&server->master);
+}
+
+static bool is_free(const struct nemesis *nemesis, struct master *master) {
+    const char *key = nemesis->world->checker->keys[0];
+    master->store.db = nemesis->plan->db;
+    return master_find(master, key, strlen(key)) == NULL;
+}
+
+/*
+ * Keeps those in a hurry from the servers, once the key is free at the node with the late top-up,
+ * and has those act soon who have the lock: they hand it over before anything else changes a
+ * counter.
+ */
+static void end_hurry(struct nemesis *nemesis) {
+    uint64_t ttl = nemesis->plan->ttl_most_ms * MS;
+    if (!is_free(nemesis, &nemesis->network->servers[nemesis->late].master)) {
+        return;
+    }
+    TRACE(nemesis->world, "nemesis: who is in a hurry is cut off");
+    nemesis->is_late = false;
+    for (unsigned i = 0; i < nemesis->plan->processes; i++) {
+        struct app *app = &nemesis->apps[i];
+        for (unsigned j = 0; j < nemesis->plan->nodes && app_is_hurried(app); j++) {
+            nemesis->network->paths[i][j].requests_held_until = nemesis->world->now + ttl / 2;
+        }
+        for (unsigned j = 0; j < nemesis->plan->workers && !app_is_hurried(app); j++) {
+            if (app->workers[j].is_held) {
+                worker_act_within(&app->workers[j], ttl / 4 / MS);
+            }
+        }
+    }
+}
+
+/* Has a node lose its locks, but no counters. */
+static void lose_locks(struct nemesis *nemesis) {
+    if (nemesis->is_late) {
+        end_hurry(nemesis);
+    } else if (nemesis->keys_rest_until <= nemesis->world->now) {
+        nemesis->late = (unsigned)draw(nemesis, nemesis->plan->nodes);
+        nemesis->is_lost = true;
+        forget_locks(nemesis, &nemesis->network->servers[nemesis->late]);
+    }
+}
+
+/*
+ * Has the top-up of the node that lost its locks arrive late, and a second node lose them: another
+ * process has the time to hold the lock at both, and to release it.
+ */
+static uint64_t delay_top_up(void *owner, const struct link *link) {
+    struct nemesis *nemesis = owner;
+    uint64_t ttl = nemesis->plan->ttl_most_ms * MS;
+    if (!nemesis->is_lost || link->server->master.index != nemesis->late) {
+        return 0;
+    }
+    TRACE(nemesis->world, "nemesis: the top-up of node %u is late", nemesis->late);
+    nemesis->is_lost = false;
+    nemesis->is_late = true;
+    nemesis->keys_rest_until = nemesis->world->now + ttl;
+    unsigned next = (nemesis->late + 1) % nemesis->plan->nodes;
+    forget_locks(nemesis, &nemesis->network->servers[next]);
+    task_schedule(nemesis->world, &nemesis->task, nemesis->world->now + ttl / 32);
+    return ttl / 8 + draw(nemesis, ttl / 16);
+}
+
 static int64_t some_jump(struct nemesis *nemesis) {
     int64_t most = (int64_t)(nemesis->plan->ttl_most_ms * MS);
     int64_t by = (int64_t)draw(nemesis, (uint64_t)most * 2) - most;
@@ -330,6 +399,9 @@ static void set_process_clock(struct nemesis *nemesis) {
 
 static void strike_on_purpose(struct nemesis *nemesis) {
     switch (nemesis->plan->cause) {
+    case CAUSE_KEYS:
+        lose_locks(nemesis);
+        break;
     case CAUSE_AMNESIA:
         forget(nemesis);
         break;
@@ -357,7 +429,7 @@ static void strike(struct nemesis *nemesis) {
         restart_late,  refuse_logins,  kill_process,   pause_process, put_foreign_key,
         lose_replicas, disturb_pushes, break_channels,
     };
-    unsigned on_purpose = nemesis->plan->has_hurry ? 800 : 500;
+    unsigned on_purpose = nemesis->is_late ? 1000 : nemesis->plan->has_hurry ? 800 : 500;
     if (nemesis->plan->cause != CAUSE_NONE && rng_chance(&nemesis->world->rng, on_purpose)) {
         strike_on_purpose(nemesis);
     } else {
@@ -366,8 +438,9 @@ static void strike(struct nemesis *nemesis) {
 }
 
 static void wait(struct nemesis *nemesis) {
+    uint64_t mean = nemesis->is_late ? 20 * MS : nemesis->plan->fault_every;
     task_schedule(nemesis->world, &nemesis->task,
-                  nemesis->world->now + draw(nemesis, 2 * nemesis->plan->fault_every) + 1);
+                  nemesis->world->now + draw(nemesis, 2 * mean) + 1);
 }
 
 static void on_task(void *owner) {
@@ -409,6 +482,10 @@ void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *
         network->servers[j].master.clock.ppm = some_rate(nemesis);
         network->servers[j].master.store.replicas = REPLICAS_MAX;
     }
+    if (plan->cause == CAUSE_KEYS) {
+        network->on_top_up = delay_top_up;
+        network->top_up_owner = nemesis;
+    }
     if (plan->fault_every > 0) {
         wait(nemesis);
     }
@@ -422,6 +499,7 @@ void nemesis_heal(struct nemesis *nemesis) {
     const struct plan *plan = nemesis->plan;
     TRACE(nemesis->world, "nemesis: all is mended");
     task_cancel(nemesis->world, &nemesis->task);
+    nemesis->is_lost = nemesis->is_late = false;
     for (unsigned j = 0; j < plan->nodes; j++) {
         struct server *server = &nemesis->network->servers[j];
         server->paused_until = server->slowness = 0;

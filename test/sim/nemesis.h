@@ -14,6 +14,9 @@ struct nemesis {
     struct task task;
     uint64_t set_back; /* sum of the setbacks of clocks */
     unsigned jumps_back;
+    unsigned late;            /* in worlds of lost keys: the node that is topped up late ... */
+    bool is_lost, is_late;    /* ... it has lost its locks; the top-up is under way */
+    uint64_t keys_rest_until; /* until then, no further node loses keys */
     uint64_t clock_rests_until[SERVERS_MAX]; /* no further jump of the server's clock until then */
 };
 

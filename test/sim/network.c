@@ -8,6 +8,7 @@
 #include "network.h"
 
 #include "check.h"
+#include "claims.h"
 #include "words.h"
 
 #include <inttypes.h>
@@ -84,6 +85,23 @@ static void stream_next(struct world *world, struct stream *stream) {
     }
 }
 
+/* Returns by how much a message with a top-up is late. */
+static uint64_t lateness_of(const struct link *link, const struct message *message) {
+    const struct network *network = link->network;
+    struct words words;
+    size_t at = 0, length;
+    if (network->on_top_up == NULL || message->kind != MESSAGE_DATA) {
+        return 0;
+    }
+    while ((length = words_read(&words, message->bytes + at, message->length - at)) > 0) {
+        if (claims_is_top_up(&words)) {
+            return network->on_top_up(network->top_up_owner, link);
+        }
+        at += length;
+    }
+    return 0;
+}
+
 static void stream_send(struct link *link, struct stream *stream, struct message *message) {
     struct network *network = link->network;
     struct world *world = network->world;
@@ -97,6 +115,7 @@ static void stream_send(struct link *link, struct stream *stream, struct message
     uint64_t at = world->now + path->latency + rng_below(&world->rng, path->jitter + slowness + 1);
     uint64_t held = is_request ? path->requests_held_until : path->replies_held_until;
     at = at > held ? at : held;
+    at += is_request ? lateness_of(link, message) : 0;
     at = at > stream->last_at ? at : stream->last_at;
     stream->last_at = message->at = at;
     STAILQ_INSERT_TAIL(&stream->messages, message, link);

@@ -142,6 +142,10 @@ struct network {
      */
     uint64_t command_time, key_time;
     size_t socket_size;
+
+    /* Returns by how much a top-up to a server is late, ns; NULL: by nothing. */
+    uint64_t (*on_top_up)(void *owner, const struct link *link);
+    void *top_up_owner;
 };
 
 void network_init(struct network *network, struct world *world, unsigned servers);

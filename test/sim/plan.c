@@ -2,7 +2,8 @@
 
 const char *cause_name(enum cause cause) {
     static const char *const names[CAUSE_COUNT] = {
-        "none", "amnesia", "node_clocks", "rates", "client_clocks", "pauses", "restarts",
+        "none",  "lost_keys",     "amnesia", "node_clocks",
+        "rates", "client_clocks", "pauses",  "restarts",
     };
     return names[cause];
 }
@@ -198,6 +199,36 @@ static void draw_line(struct plan *plan, struct rng *rng) {
     plan->wait_replicas = 0;
 }
 
+/*
+ * Draws fenced locks that a process holds for long and hands over inside its client, while another
+ * process asks for the key all the time: so that it has the key at nodes that have lost it, before
+ * a late top-up arrives there.
+ */
+static void draw_late_top_ups(struct plan *plan, struct rng *rng) {
+    redlock_options *options = &plan->options;
+    plan->cause = CAUSE_KEYS;
+    plan->has_hurry = plan->is_fenced = true;
+    plan->has_sets = plan->has_readers = plan->has_line = plan->has_min_holds = false;
+    plan->nodes = 3;
+    plan->processes = 2;
+    plan->workers = 3;
+    plan->keys = 1;
+    plan->permits = plan->preemptions = plan->failures = plan->wait_replicas = 0;
+    plan->lock_delay_ms = 0;
+    plan->ttl_least_ms = plan->ttl_most_ms = options->max_ttl_ms = rng_between(rng, 1500, 3000);
+    plan->hold_ms = plan->ttl_most_ms;
+    plan->wait_ms = 4 * plan->ttl_most_ms;
+    plan->think_ms = rng_between(rng, 60, 120);
+    plan->latency = plan->jitter = rng_between(rng, MS / 10, 2 * MS);
+    plan->most_ppm = (int64_t)(options->drift / 2 * 1000000);
+    options->node_timeout_ms = 50;
+    options->stall_timeout_ms = plan->ttl_most_ms;
+    options->max_commands = 1024;
+    options->max_local_handoffs = 64;
+    plan->duration = 20000 * MS;
+    plan->fault_every = rng_between(rng, 200, 600) * MS;
+}
+
 static void draw_handovers(struct plan *plan, struct rng *rng) {
     static const uint32_t some[] = {64, 64, 64, 0, 1, 2};
     plan->options.handover =
@@ -309,4 +340,7 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     plan->is_reticent = rng_chance(rng, plan->has_jumps ? 800 : 500);
     plan->pattern_subscribers =
         plan->duration / MS % 4 == 0; /* of no draw: seeds keep their worlds */
+    if (demand->profile == PROFILE_BROKEN && plan->duration / MS % 8 == 5) {
+        draw_late_top_ups(plan, rng);
+    }
 }

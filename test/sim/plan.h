@@ -12,6 +12,7 @@
 /* The assumption of promise 1 that a run breaks on purpose. */
 enum cause {
     CAUSE_NONE,     /* the profile "kept" */
+    CAUSE_KEYS,     /* nodes lose keys, not counters, and top-ups of the keys are late */
     CAUSE_AMNESIA,  /* nodes forget: they restart empty and take part at once, or are flushed */
     CAUSE_NODES,    /* nodes' clocks jump */
     CAUSE_RATES,    /* clocks run at rates beyond drift */

@@ -117,7 +117,7 @@ static uint32_t mask_of(const struct worker *worker) {
 static uint64_t draw_hold_ms(struct app *app) {
     const struct plan *plan = app->plan;
     if (app_is_hurried(app)) {
-        return 100;
+        return plan->cause == CAUSE_KEYS ? 10 : 100;
     }
     return plan->has_long_ttls && !plan->has_hurry && app_chance(app, 600) ? 100 : plan->hold_ms;
 }
@@ -293,6 +293,8 @@ static void acquire(struct worker *worker) {
     const struct plan *plan = app->plan;
     redlock_request request = REDLOCK_REQUEST_INIT;
     bool is_last = app->phase == PHASE_LAST;
+    bool has_lost_keys = plan->cause == CAUSE_KEYS && !is_last;
+    bool is_patient = plan->has_line || has_lost_keys;
     const char *names[KEYS_MAX];
     draw_keys(worker);
     name_keys(worker, &request, names);
@@ -301,16 +303,15 @@ static void acquire(struct worker *worker) {
         request.wait_ms = REDLOCK_FOREVER;
     } else {
         request.wait_ms =
-            app_chance(app, plan->has_line ? 900 : 500) ? 1 + app_draw(app, plan->wait_ms) : 0;
-        request.retries =
-            app_chance(app, plan->has_line ? 50 : 300) ? (uint32_t)app_draw(app, 5) : 0;
+            app_chance(app, is_patient ? 900 : 500) ? 1 + app_draw(app, plan->wait_ms) : 0;
+        request.retries = app_chance(app, is_patient ? 50 : 300) ? (uint32_t)app_draw(app, 5) : 0;
         request.min_validity_ms = draw_min_validity_ms(app, request.ttl_ms);
     }
-    if (!is_last && app->plan->has_hurry && !app_is_hurried(app)) {
+    if (!is_last && plan->has_hurry && app_is_hurried(app) == has_lost_keys) {
         request.wait_ms = request.retries = 0; /* leaves keys that nodes have lost to others ... */
         request.watchdog = false;              /* ... and does not notice a loss for long */
     }
-    request.watchdog = app_chance(app, plan->has_line ? 800 : 400);
+    request.watchdog = app_chance(app, is_patient ? 800 : 400);
     request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;
     worker->acquires = record_expect(worker);
     worker->acquires->min_validity = request.min_validity_ms * MS;
