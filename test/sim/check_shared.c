@@ -3,6 +3,7 @@
 #include "claims.h"
 
 #include "wire/command.h"
+#include "wire/fence.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -130,6 +131,15 @@ static void check_noteless(struct checker *checker, struct master *master, uint3
     }
 }
 
+/* Returns whether the counter of a key is used up: the node has no fence, nor a note, to give. */
+static bool is_used_up(const struct checker *checker, struct master *master, unsigned key) {
+    const struct store_key *counter = check_beside(checker, master, key, COUNTER_SUFFIX);
+    long long count = 0;
+    return counter != NULL && counter->type == STORE_STRING &&
+           word_number(&(struct word){counter->value, counter->value_length}, &count) &&
+           count >= (long long)FENCE_MAX;
+}
+
 /* Checks that a writer that met readers has left a note, which lasts long enough, and lapses. */
 static void check_note(struct checker *checker, struct master *master, uint32_t number,
                        const struct word *intent) {
@@ -139,6 +149,7 @@ static void check_note(struct checker *checker, struct master *master, uint32_t 
     word_number(intent, &intent_ms);
     bool is_due =
         intent_ms > 0 && check_alive(checker, master, key) > 0 &&
+        !is_used_up(checker, master, key) &&
         check_is_shared(master_find(master, checker->keys[key], strlen(checker->keys[key])));
     if (is_due && (note == NULL || note->expires_ms < master_now_ms(master) + intent_ms)) {
         violate(checker->world, INVARIANT_LIVENESS,
