@@ -1,5 +1,8 @@
 #include "mishap.h"
 
+#include "checker.h"
+#include "worker.h"
+
 #include "wire/script.h"
 
 #include <inttypes.h>
@@ -220,6 +223,104 @@ static void evict(struct nemesis *nemesis, struct server *server) {
     check_evicted(master, locks);
 }
 
+/* ---- acquisitions that stay open ---- */
+
+/* The process whose acquisitions stay open, and the one that holds short locks. */
+enum { OPENER, HOLDER };
+
+static void look_again(struct nemesis *nemesis) {
+    nemesis->strikes_at = nemesis->world->now + 3 * MS;
+}
+
+/* Holds the requests of a process to a node. */
+static void hold(struct nemesis *nemesis, unsigned process, unsigned node, uint64_t until) {
+    nemesis->network->paths[process][node].requests_held_until = until;
+}
+
+/* Returns the number of nodes at which the key is set. */
+static unsigned count_keys(struct nemesis *nemesis) {
+    const char *key = nemesis->world->checker->keys[0];
+    unsigned count = 0;
+    for (unsigned i = 0; i < nemesis->plan->nodes; i++) {
+        struct master *master = &nemesis->network->servers[i].master;
+        master->store.db = nemesis->plan->db;
+        count += master_find(master, key, strlen(key)) != NULL;
+    }
+    return count;
+}
+
+/*
+ * While nobody has the lock, or asks for it, has one node alone hear the opener soon, and the
+ * holder be heard only then.
+ */
+static void open_one(struct nemesis *nemesis) {
+    const struct plan *plan = nemesis->plan;
+    const struct worker *opener = &nemesis->apps[OPENER].workers[0];
+    uint64_t now = nemesis->world->now;
+    nemesis->stage = STAGE_CLEAR;
+    if (count_keys(nemesis) > 0 || opener->is_held || opener->acquires != NULL) {
+        look_again(nemesis);
+        return;
+    }
+    nemesis->forgetful = (unsigned)draw(nemesis, plan->nodes);
+    nemesis->heard_at = now + 120 * MS;
+    nemesis->opened_till = now + (6 + draw(nemesis, 4)) * plan->ttl_least_ms * MS;
+    TRACE(nemesis->world, "nemesis: only node %u hears process 0", nemesis->forgetful);
+    for (unsigned i = 0; i < plan->nodes; i++) {
+        hold(nemesis, OPENER, i, i == nemesis->forgetful ? now : nemesis->opened_till);
+        hold(nemesis, HOLDER, i, nemesis->heard_at);
+    }
+    nemesis->stage = STAGE_OPEN;
+    look_again(nemesis);
+}
+
+/* Restarts the node that has heard the opener. */
+static void forget_open(struct nemesis *nemesis) {
+    if (nemesis->world->now > nemesis->heard_at) {
+        nemesis->stage = STAGE_CLEAR;
+    } else if (count_keys(nemesis) > 0) {
+        restart(nemesis, &nemesis->network->servers[nemesis->forgetful]);
+        nemesis->stage = STAGE_FORGOTTEN;
+    }
+    look_again(nemesis);
+}
+
+/*
+ * Once the holder has a lock, in which the node that has forgotten may not count, has its key
+ * expire at one of the other nodes before the opener's request arrives there.
+ */
+static void let_expire(struct nemesis *nemesis) {
+    const struct worker *holder = &nemesis->apps[HOLDER].workers[0];
+    uint64_t now = nemesis->world->now;
+    unsigned other = (nemesis->forgetful + 1 + (unsigned)draw(nemesis, 2)) % nemesis->plan->nodes;
+    if (now < nemesis->opened_till && (!holder->is_held || !check_is_valid(&holder->hold))) {
+        look_again(nemesis);
+        return;
+    }
+    TRACE(nemesis->world, "nemesis: node %u does not hear process 1", other);
+    hold(nemesis, HOLDER, other, nemesis->opened_till + 100 * MS);
+    nemesis->stage = STAGE_NONE;
+    nemesis->strikes_at = now + nemesis->plan->options.max_ttl_ms * MS * 6 / 5;
+}
+
+/*
+ * Takes the steps to an acquisition that stays open while a node that has granted it restarts
+ * empty, and another lock, which this node renews, expires elsewhere.
+ */
+static void keep_open(struct nemesis *nemesis) {
+    switch (nemesis->stage) {
+    case STAGE_OPEN:
+        forget_open(nemesis);
+        break;
+    case STAGE_FORGOTTEN:
+        let_expire(nemesis);
+        break;
+    default:
+        open_one(nemesis);
+        break;
+    }
+}
+
 /* ---- one after the other ---- */
 
 static void lose_memory(struct nemesis *nemesis, unsigned count) {
@@ -243,6 +344,10 @@ static void lose_memory(struct nemesis *nemesis, unsigned count) {
 
 void mishap_strike(struct nemesis *nemesis) {
     const struct plan *plan = nemesis->plan;
+    if (plan->has_open) {
+        keep_open(nemesis);
+        return;
+    }
     unsigned count = coin(nemesis) ? 1 : 1 + (unsigned)draw(nemesis, plan->nodes);
     if (plan->has_losses && draw(nemesis, 3) < (plan->has_hurry ? 3 : 1)) {
         lose_memory(nemesis, count);

@@ -320,13 +320,16 @@ static bool is_free(const struct nemesis *nemesis, struct master *master) {
 }
 
 /*
- * Keeps those in a hurry from the servers, once the key is free at the node with the late top-up,
- * and has those act soon who have the lock: they hand it over before anything else changes a
- * counter.
+ * Keeps those in a hurry from the servers, once one has had the key at the node with the late
+ * top-up and released it, and has those act soon who have the lock: they hand it over before
+ * anything else changes a counter.
  */
 static void end_hurry(struct nemesis *nemesis) {
     uint64_t ttl = nemesis->plan->ttl_most_ms * MS;
-    if (!is_free(nemesis, &nemesis->network->servers[nemesis->late].master)) {
+    bool was_met = nemesis->is_met;
+    nemesis->is_met = !is_free(nemesis, &nemesis->network->servers[nemesis->late].master);
+    if (nemesis->is_met || !was_met) {
+        nemesis->strikes_at = nemesis->world->now + 2 * MS;
         return;
     }
     TRACE(nemesis->world, "nemesis: who is in a hurry is cut off");
@@ -346,9 +349,10 @@ static void end_hurry(struct nemesis *nemesis) {
 
 /* Has a node lose its locks, but no counters. */
 static void lose_locks(struct nemesis *nemesis) {
-    if (nemesis->is_late) {
+    if (nemesis->is_late && nemesis->keys_rest_until > nemesis->world->now) {
         end_hurry(nemesis);
     } else if (nemesis->keys_rest_until <= nemesis->world->now) {
+        nemesis->is_late = nemesis->is_met = false;
         nemesis->late = (unsigned)draw(nemesis, nemesis->plan->nodes);
         nemesis->is_lost = true;
         forget_locks(nemesis, &nemesis->network->servers[nemesis->late]);
@@ -371,7 +375,7 @@ static uint64_t delay_top_up(void *owner, const struct link *link) {
     nemesis->keys_rest_until = nemesis->world->now + ttl;
     unsigned next = (nemesis->late + 1) % nemesis->plan->nodes;
     forget_locks(nemesis, &nemesis->network->servers[next]);
-    task_schedule(nemesis->world, &nemesis->task, nemesis->world->now + ttl / 32);
+    task_schedule(nemesis->world, &nemesis->task, nemesis->world->now + 2 * MS);
     return ttl / 8 + draw(nemesis, ttl / 16);
 }
 
@@ -429,7 +433,8 @@ static void strike(struct nemesis *nemesis) {
         restart_late,  refuse_logins,  kill_process,   pause_process, put_foreign_key,
         lose_replicas, disturb_pushes, break_channels,
     };
-    unsigned on_purpose = nemesis->is_late ? 1000 : nemesis->plan->has_hurry ? 800 : 500;
+    bool is_under_way = nemesis->is_late || nemesis->stage != STAGE_NONE;
+    unsigned on_purpose = is_under_way ? 1000 : nemesis->plan->has_hurry ? 800 : 500;
     if (nemesis->plan->cause != CAUSE_NONE && rng_chance(&nemesis->world->rng, on_purpose)) {
         strike_on_purpose(nemesis);
     } else {
@@ -438,9 +443,11 @@ static void strike(struct nemesis *nemesis) {
 }
 
 static void wait(struct nemesis *nemesis) {
-    uint64_t mean = nemesis->is_late ? 20 * MS : nemesis->plan->fault_every;
-    task_schedule(nemesis->world, &nemesis->task,
-                  nemesis->world->now + draw(nemesis, 2 * mean) + 1);
+    uint64_t at = nemesis->strikes_at;
+    if (at <= nemesis->world->now) {
+        at = nemesis->world->now + draw(nemesis, 2 * nemesis->plan->fault_every) + 1;
+    }
+    task_schedule(nemesis->world, &nemesis->task, at);
 }
 
 static void on_task(void *owner) {
@@ -500,6 +507,7 @@ void nemesis_heal(struct nemesis *nemesis) {
     TRACE(nemesis->world, "nemesis: all is mended");
     task_cancel(nemesis->world, &nemesis->task);
     nemesis->is_lost = nemesis->is_late = false;
+    nemesis->stage = STAGE_NONE;
     for (unsigned j = 0; j < plan->nodes; j++) {
         struct server *server = &nemesis->network->servers[j];
         server->paused_until = server->slowness = 0;

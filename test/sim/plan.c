@@ -163,6 +163,34 @@ static void draw_guarded(struct plan *plan, struct rng *rng) {
     plan->has_twin = plan->nodes > 1 && plan->nodes < 9 && rng_chance(rng, 150);
 }
 
+/*
+ * Draws acquisitions that stay open for longer than the TTL of other locks, while a node restarts:
+ * of a process with the longest TTL, which holds nothing for long, beside one that renews short
+ * ones.
+ */
+static void draw_open(struct plan *plan, struct rng *rng) {
+    redlock_options *options = &plan->options;
+    plan->has_open = true;
+    plan->has_losses = plan->has_jumps = plan->has_twin = false;
+    plan->has_sets = plan->has_readers = plan->has_line = plan->has_min_holds = false;
+    plan->durable = 0;
+    plan->nodes = 3;
+    plan->processes = 2;
+    plan->workers = plan->keys = 1;
+    plan->permits = plan->preemptions = plan->failures = plan->wait_replicas = 0;
+    plan->lock_delay_ms = plan->look_ms = 0;
+    plan->ttl_least_ms = rng_between(rng, 150, 200);
+    plan->ttl_most_ms = options->max_ttl_ms = 16 * plan->ttl_least_ms;
+    plan->think_ms = 50;
+    plan->hold_ms = plan->wait_ms = plan->ttl_most_ms;
+    plan->latency = plan->jitter = rng_between(rng, MS / 10, 2 * MS);
+    options->node_timeout_ms = plan->ttl_most_ms;
+    options->stall_timeout_ms = plan->ttl_most_ms + 500;
+    options->max_commands = 1024;
+    plan->duration = 30000 * MS;
+    plan->fault_every = rng_between(rng, 100, 300) * MS;
+}
+
 /* Draws replacements of servers, and long holds, so that locks outlive a replacement. */
 static void draw_moving(struct plan *plan, struct rng *rng) {
     draw_long(plan, rng);
@@ -342,5 +370,9 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
         plan->duration / MS % 4 == 0; /* of no draw: seeds keep their worlds */
     if (demand->profile == PROFILE_BROKEN && plan->duration / MS % 8 == 5) {
         draw_late_top_ups(plan, rng);
+    }
+    if (demand->profile == PROFILE_GUARDED && !plan->has_long_ttls &&
+        plan->duration / MS % 8 == 7) {
+        draw_open(plan, rng);
     }
 }

@@ -119,6 +119,9 @@ static uint64_t draw_hold_ms(struct app *app) {
     if (app_is_hurried(app)) {
         return plan->cause == CAUSE_KEYS ? 10 : 100;
     }
+    if (plan->has_open && app->process.index == 0) {
+        return 50;
+    }
     return plan->has_long_ttls && !plan->has_hurry && app_chance(app, 600) ? 100 : plan->hold_ms;
 }
 
@@ -288,17 +291,28 @@ static redlock_mode draw_mode(struct app *app) {
     return app->plan->has_readers ? modes[app_draw(app, 10)] : REDLOCK_EXCLUSIVE;
 }
 
+/* Where acquisitions stay open, the first process has the longest TTL, the others short ones. */
+static uint64_t draw_ttl_ms(struct app *app) {
+    const struct plan *plan = app->plan;
+    uint64_t range = plan->ttl_most_ms - plan->ttl_least_ms;
+    if (plan->has_open) {
+        return app->process.index == 0 ? plan->ttl_most_ms
+                                       : plan->ttl_least_ms + app_draw(app, plan->ttl_least_ms);
+    }
+    return plan->ttl_least_ms + app_draw(app, range + 1);
+}
+
 static void acquire(struct worker *worker) {
     struct app *app = worker->app;
     const struct plan *plan = app->plan;
     redlock_request request = REDLOCK_REQUEST_INIT;
     bool is_last = app->phase == PHASE_LAST;
     bool has_lost_keys = plan->cause == CAUSE_KEYS && !is_last;
-    bool is_patient = plan->has_line || has_lost_keys;
+    bool is_patient = plan->has_line || has_lost_keys || plan->has_open;
     const char *names[KEYS_MAX];
     draw_keys(worker);
     name_keys(worker, &request, names);
-    request.ttl_ms = plan->ttl_least_ms + app_draw(app, plan->ttl_most_ms - plan->ttl_least_ms + 1);
+    request.ttl_ms = draw_ttl_ms(app);
     if (is_last) {
         request.wait_ms = REDLOCK_FOREVER;
     } else {
@@ -310,6 +324,8 @@ static void acquire(struct worker *worker) {
     if (!is_last && plan->has_hurry && app_is_hurried(app) == has_lost_keys) {
         request.wait_ms = request.retries = 0; /* leaves keys that nodes have lost to others ... */
         request.watchdog = false;              /* ... and does not notice a loss for long */
+    } else if (!is_last && plan->has_open) {
+        request.wait_ms = request.retries = 0; /* a try of those who wait in line ends soon */
     }
     request.watchdog = app_chance(app, is_patient ? 800 : 400);
     request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;
@@ -335,7 +351,7 @@ static void acquire(struct worker *worker) {
         redlock_acquire(app->client, &request, on_acquired, worker->acquires, &worker->lock);
     app_end_call(app);
     if (status == REDLOCK_OK) {
-        if (!is_last && app_chance(app, 150)) {
+        if (!is_last && !plan->has_open && app_chance(app, 150)) {
             worker_act_within(worker, 1 + app_draw(app, 100)); /* ... to cancel it */
         }
         return;
@@ -367,11 +383,7 @@ static void cancel(struct worker *worker) {
 
 static void extend(struct worker *worker) {
     struct app *app = worker->app;
-    const struct plan *plan = app->plan;
-    uint64_t ttl =
-        app_chance(app, 300)
-            ? 0
-            : plan->ttl_least_ms + app_draw(app, plan->ttl_most_ms - plan->ttl_least_ms + 1);
+    uint64_t ttl = app_chance(app, 300) ? 0 : draw_ttl_ms(app);
     struct record *record = worker->extends = record_expect(worker);
     note_ttl(worker, ttl);
     TRACE(app_world(app), "process %u worker %u: extend by %" PRIu64, app->process.index,
