@@ -20,6 +20,7 @@ void check_init(struct checker *checker, struct network *network, unsigned keys)
     *checker = (struct checker){.world = network->world, .network = network, .key_count = keys};
     network->world->checker = checker;
     memset(checker->set_last, 0xff, sizeof(checker->set_last));
+    memset(checker->silences, 0xff, sizeof(checker->silences));
     memset(checker->released_last, 0xff, sizeof(checker->released_last)); /* NO_TOKEN */
     LIST_INIT(&checker->holds);
     check_passes_clear(&checker->passes);

@@ -208,6 +208,12 @@ struct clock_bound {
 
 struct load_world;
 
+/* The first in line for whom a server keeps readers out, and who has not asked since. */
+struct silence {
+    uint32_t token; /* NO_TOKEN: none */
+    uint64_t since;
+};
+
 struct checker {
     struct load_world *load; /* the world of the profile "load", or NULL */
     struct world *world;
@@ -260,6 +266,7 @@ struct checker {
         is_closing[PROCESSES_MAX]; /* number of the life of the client that is closed, plus one */
 
     uint32_t wait_replicas; /* number of replicas that have to confirm a grant; 0: none */
+    struct silence silences[SERVERS_MAX][KEYS_MAX];
     struct passes passes;
     struct told told[TOLD_MAX];
     unsigned told_count; /* number of those told so far */

@@ -83,6 +83,7 @@ static uint64_t kept_by(const struct checker *checker, struct master *master, ui
 void check_clock_set(struct master *master, int64_t by, bool is_seen, bool is_young) {
     struct checker *checker = checker_of(master->world);
     uint64_t now = checker->world->now;
+    memset(checker->silences[master->index], 0xff, sizeof(checker->silences[0])); /* NO_TOKEN */
     for (uint32_t i = 0; i < checker->token_count; i++) {
         struct token *token = &checker->tokens[i];
         for (uint32_t rest = token->keys; rest != 0; rest &= rest - 1) {

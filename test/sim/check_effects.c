@@ -260,10 +260,12 @@ static void check_queued(const struct link *link, const struct claim *claim,
                          const struct effect *effects, unsigned count) {
     struct checker *checker = checker_of(link->network->world);
     struct master *master = &link->server->master;
+    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
     for (unsigned i = 0; i < claim->count && claim->asks_for_place; i++) {
         unsigned key = check_key_of(checker, &claim->names[i]);
         if (key < checker->key_count) {
             check_flag(checker, master, key);
+            check_asks_again(checker, master, number, key);
         }
     }
     for (unsigned i = 0; i < count && !checker->passes.is_mixed; i++) {

@@ -226,6 +226,41 @@ bool check_is_awaited(const struct checker *checker, struct master *master, unsi
            !is_open(checker, master, key);
 }
 
+/* Returns the claim of a place, "<value> <channel> <claim> ...", in ns. */
+static uint64_t claim_of(const struct member *place) {
+    char text[256];
+    unsigned long long ms = 0;
+    snprintf(text, sizeof(text), "%.*s", (int)place->length, place->name);
+    sscanf(text, "%*s %*s %llu", &ms);
+    return ms * MS;
+}
+
+void check_asks_again(struct checker *checker, struct master *master, uint32_t number,
+                      unsigned key) {
+    struct silence *silence = &checker->silences[master->index][key];
+    const struct member *first = first_of(checker, master, key);
+    bool is_first = first != NULL && check_token_of(checker, first->name, 40) == silence->token;
+    if (silence->token == number || !is_first) { /* whoever is first again is told anew */
+        silence->token = NO_TOKEN;
+    }
+}
+
+void check_kept_out(struct checker *checker, struct master *master, unsigned key) {
+    struct silence *silence = &checker->silences[master->index][key];
+    const struct member *first = first_of(checker, master, key);
+    uint32_t number = first != NULL ? check_token_of(checker, first->name, 40) : NO_TOKEN;
+    uint64_t now = checker->world->now;
+    if (number == NO_TOKEN || silence->token != number) {
+        *silence = (struct silence){.token = number, .since = now};
+    } else if (now - silence->since > 5 * claim_of(first) + 500 * MS &&
+               !checker->server_clocks_jump) {
+        violate(checker->world, INVARIANT_LIVENESS,
+                "node %u keeps readers of key %u out for token %" PRIu32
+                ", which has not asked for %" PRIu64 " ms",
+                master->index, key, number, (now - silence->since) / MS);
+    }
+}
+
 void check_let_in(struct checker *checker, struct master *master, unsigned key) {
     const char *name = checker->keys[key];
     const struct member *head = head_of(checker, master, key);

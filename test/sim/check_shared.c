@@ -90,7 +90,7 @@ static bool is_let_in(const struct checker *checker, struct master *master, uint
 }
 
 /* Checks that a reader is let in by SHARE only. */
-static void check_kept_out(struct checker *checker, struct master *master, uint32_t number) {
+static void check_renews_only(struct checker *checker, struct master *master, uint32_t number) {
     if (is_let_in(checker, master, number) && !checker->server_clocks_jump) {
         violate(checker->world, INVARIANT_REVIVAL,
                 "at node %u a renewal lets in a reader of key %u (token %" PRIu32 ")",
@@ -114,6 +114,19 @@ static void check_room(struct checker *checker, struct master *master, uint32_t 
         violate(checker->world, INVARIANT_LIVENESS,
                 "node %u lets in a reader of key %u while a writer waits (token %" PRIu32 ")",
                 master->index, token->key, number);
+    }
+}
+
+/* Notes that a reader is kept out of a key that others share, if not by a note. */
+static void check_refused(struct checker *checker, struct master *master, uint32_t number) {
+    unsigned key = checker->tokens[number].key;
+    const char *name = checker->keys[key];
+    if (check_listed(checker, master, number) == 0 &&
+        check_is_shared(master_find(master, name, strlen(name))) &&
+        check_alive(checker, master, key) > 0 && find_note(checker, master, key) == NULL) {
+        check_kept_out(checker, master, key);
+    } else {
+        checker->silences[master->index][key].token = NO_TOKEN;
     }
 }
 
@@ -180,10 +193,11 @@ void check_shared_call(struct checker *checker, struct master *master, const str
             check_list(checker, master, checker->tokens[number].key);
         }
         if (form->script == SCRIPT_SHARE_KEEP) {
-            check_kept_out(checker, master, number);
+            check_renews_only(checker, master, number);
         }
         if (form->script == SCRIPT_SHARE && word_is(&arguments[2], "1")) {
             check_room(checker, master, number);
+            check_refused(checker, master, number);
         }
     }
 }

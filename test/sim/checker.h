@@ -95,6 +95,16 @@ void check_flag(struct checker *checker, struct master *master, unsigned key);
  */
 void check_freed(struct checker *checker, struct master *master, uint32_t number, unsigned key);
 
+/* Notes that a waiter has asked a server for its place in line for a key. */
+void check_asks_again(struct checker *checker, struct master *master, uint32_t number,
+                      unsigned key);
+
+/*
+ * Checks that a server keeps readers out for the first in line only while that one asks: it is told
+ * to, and loses its place behind four claims.
+ */
+void check_kept_out(struct checker *checker, struct master *master, unsigned key);
+
 /* Checks that no reader is first in line for a key that readers hold. */
 void check_let_in(struct checker *checker, struct master *master, unsigned key);
 

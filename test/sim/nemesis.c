@@ -289,6 +289,15 @@ static void pause_process(struct nemesis *nemesis) {
     }
 }
 
+/* Has the first process hang for so long that a server takes its places. */
+static void hang_process(struct nemesis *nemesis) {
+    struct app *app = &nemesis->apps[0];
+    uint64_t until = nemesis->world->now + 5000 * MS;
+    if (!app->process.is_running && !app->process.is_paused && until < nemesis->heals_at) {
+        app_pause(app, until);
+    }
+}
+
 static void kill_process(struct nemesis *nemesis) {
     struct app *app = any_app(nemesis);
     if (!app->process.is_running) {
@@ -437,6 +446,8 @@ static void strike(struct nemesis *nemesis) {
     unsigned on_purpose = is_under_way ? 1000 : nemesis->plan->has_hurry ? 800 : 500;
     if (nemesis->plan->cause != CAUSE_NONE && rng_chance(&nemesis->world->rng, on_purpose)) {
         strike_on_purpose(nemesis);
+    } else if (nemesis->plan->has_hung && coin(nemesis)) {
+        hang_process(nemesis);
     } else {
         faults[draw(nemesis, sizeof(faults) / sizeof(faults[0]))](nemesis);
     }
@@ -474,6 +485,7 @@ void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *
                   const struct plan *plan) {
     *nemesis =
         (struct nemesis){.world = network->world, .network = network, .apps = apps, .plan = plan};
+    nemesis->heals_at = network->world->now + plan->duration;
     task_init(&nemesis->task, on_task, nemesis);
     for (unsigned i = 0; i < plan->processes; i++) {
         apps[i].process.clock.ppm = some_rate(nemesis);

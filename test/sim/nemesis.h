@@ -21,6 +21,7 @@ struct nemesis {
     bool is_lost, is_late;    /* ... it has lost its locks; the top-up is under way ... */
     bool is_met;              /* ... and somebody has the key there */
     uint64_t keys_rest_until; /* until then, no further node loses keys */
+    uint64_t heals_at;        /* end of all faults */
     uint64_t strikes_at;      /* instant of the next fault, if it is to come; past: any */
     enum stage stage;
     unsigned forgetful;   /* in worlds of open acquisitions: the node that grants and forgets */

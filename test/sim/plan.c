@@ -257,6 +257,23 @@ static void draw_late_top_ups(struct plan *plan, struct rng *rng) {
     plan->fault_every = rng_between(rng, 200, 600) * MS;
 }
 
+/* Draws readers that hold a key for long, while a process hangs that waits for it. */
+static void draw_hung(struct plan *plan, struct rng *rng) {
+    plan->has_hung = true;
+    plan->is_fenced = plan->has_min_holds = false;
+    plan->nodes = plan->processes = plan->workers = 3;
+    plan->keys = 1;
+    plan->preemptions = plan->failures = plan->wait_replicas = 0;
+    plan->lock_delay_ms = 0;
+    plan->ttl_least_ms = rng_between(rng, 150, 300);
+    plan->ttl_most_ms = plan->options.max_ttl_ms = 2 * plan->ttl_least_ms;
+    plan->hold_ms = 8000;
+    plan->wait_ms = 10000;
+    plan->think_ms = rng_between(rng, 50, 200);
+    plan->duration = 20000 * MS;
+    plan->fault_every = rng_between(rng, 500, 1500) * MS;
+}
+
 static void draw_handovers(struct plan *plan, struct rng *rng) {
     static const uint32_t some[] = {64, 64, 64, 0, 1, 2};
     plan->options.handover =
@@ -374,5 +391,8 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     if (demand->profile == PROFILE_GUARDED && !plan->has_long_ttls &&
         plan->duration / MS % 8 == 7) {
         draw_open(plan, rng);
+    }
+    if (demand->profile == PROFILE_KEPT && plan->has_readers && plan->duration / MS % 4 == 1) {
+        draw_hung(plan, rng);
     }
 }

@@ -66,6 +66,7 @@ struct plan {
     bool has_line;  /* whether most requests wait for one key, on the same terms */
     bool has_owners;
     unsigned permits; /* number of permits of the one semaphore that all want; 0: they want locks */
+    bool has_hung;    /* whether a process hangs for long, while it waits for readers */
     bool has_readers; /* whether most requests are of readers and writers */
     unsigned db;
 

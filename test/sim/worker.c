@@ -114,12 +114,14 @@ static uint32_t mask_of(const struct worker *worker) {
  * Draws holds: long ones beside short ones, so that other clients come and go while one relies on
  * its lock.
  */
-static uint64_t draw_hold_ms(struct app *app) {
+static uint64_t draw_hold_ms(const struct worker *worker) {
+    struct app *app = worker->app;
     const struct plan *plan = app->plan;
     if (app_is_hurried(app)) {
         return plan->cause == CAUSE_KEYS ? 10 : 100;
     }
-    if (plan->has_open && app->process.index == 0) {
+    if ((plan->has_open && app->process.index == 0) ||
+        (plan->has_hung && worker->mode != REDLOCK_READER)) {
         return 50;
     }
     return plan->has_long_ttls && !plan->has_hurry && app_chance(app, 600) ? 100 : plan->hold_ms;
@@ -147,7 +149,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
                    record->min_validity);
         check_fence(&worker->hold, record->began_at);
         worker->is_held = worker->is_releasable = true;
-        worker_act_within(worker, app->phase == PHASE_FAULTS ? draw_hold_ms(app) : 5);
+        worker_act_within(worker, app->phase == PHASE_FAULTS ? draw_hold_ms(worker) : 5);
     } else {
         app->checker->failed++;
         record_close(worker->losses);
@@ -327,7 +329,7 @@ static void acquire(struct worker *worker) {
     } else if (!is_last && plan->has_open) {
         request.wait_ms = request.retries = 0; /* a try of those who wait in line ends soon */
     }
-    request.watchdog = app_chance(app, is_patient ? 800 : 400);
+    request.watchdog = app_chance(app, is_patient || plan->has_hung ? 800 : 400);
     request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;
     worker->acquires = record_expect(worker);
     worker->acquires->min_validity = request.min_validity_ms * MS;
@@ -439,7 +441,7 @@ static void act_on_held(struct worker *worker) {
         extend(worker);
     }
     if (worker->lock != NULL) { /* the extension may have lost the lock, but does not call back */
-        worker_act_within(worker, draw_hold_ms(app));
+        worker_act_within(worker, draw_hold_ms(worker));
     }
 }
 
