@@ -159,7 +159,10 @@ static void answer_script_load(struct null_bytes *output, const struct command *
                          : SHA_OF_MANY);
 }
 
-/* Answers a beat: the clock, an old marker, and its last confirmation, all in microseconds. */
+/*
+ * Answers a beat: the clock, an old marker, and its last confirmation, all in microseconds; the
+ * role, and no replication id.
+ */
 static void answer_beat(struct null_bytes *output) {
     char text[96];
     struct timespec now;
@@ -167,8 +170,8 @@ static void answer_beat(struct null_bytes *output) {
 
     clock_gettime(CLOCK_REALTIME, &now);
     now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-    snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 " %" PRIu64, now_us, UINT64_C(100000000000),
-             now_us);
+    snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 " %" PRIu64 " master -", now_us,
+             UINT64_C(100000000000), now_us);
     say_bulk(output, text);
 }
 

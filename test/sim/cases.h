@@ -8,7 +8,7 @@
 #include <redlock.h>
 #include <stddef.h>
 
-#define STEPS_MAX 12
+#define STEPS_MAX 13
 #define WORDS_OF_STEP_MAX 24
 
 /* Placeholders for values that a table cannot hold. */

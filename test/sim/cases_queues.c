@@ -85,7 +85,8 @@ const struct test_case queue_cases[] = {
      {HELD("k", C), QUEUE(UNHEARD, A, "0", FIRST), QUEUE(HEARD, A, "0", FIRST),
       PLACE("k", A, HEARD, "0"), IN_LINE("k")}},
     {"queue: a release gives the key to the first in line, and the last one frees the key",
-     {HELD("k", C),
+     {{"SET", "k::fence", FIRST}, /* no ticket is a hint for so large a counter */
+      HELD("k", C),
       QUEUE(HEARD, A, "1", FIRST),
       QUEUE(HEARD, B, "0", SECOND),
       RELEASE("k", C),
@@ -475,7 +476,8 @@ const struct test_case queue_cases[] = {
       QUEUE_PERMIT("k:0", HEARD, B, SECOND, "1"), PERMIT_END("k:0", C, "0"), PERMITS_IN_LINE,
       PERMIT("k:0", D, "0", "1"), QUEUE_PERMIT("k:0", HEARD, B, SECOND, "1")}},
     {"queue permit: fenced, each by its own counter",
-     {HELD("k:0", C),
+     {{"SET", "k:0::fence", FIRST}, /* no ticket is a hint for so large a counter */
+      HELD("k:0", C),
       QUEUE_PERMIT_FENCED("k:0", HEARD, A, FIRST, "1"),
       PERMIT_END("k:0", C, "0"),
       QUEUE_PERMIT_FENCED("k:0", HEARD, A, FIRST, "1"),
