@@ -258,7 +258,7 @@ static void passwords_stay_secret(void **state) {
     static const char *const lists[] = {
         "redis://user:hun@ter2@127.0.0.1:1",  "redis://user:hun,ter2@127.0.0.1:1",
         "redis://user:7hun?ter2@127.0.0.1:1", "redis://user:hun ter2@127.0.0.1:1",
-        "redis://user:hun/ter2@127.0.0.1:1",  "redis://:hun,@127.0.0.1:1,redis://127.0.0.1:1"};
+        "redis://user:hun/ter2@127.0.0.1:1",  "redis://:hun,@127.0.0.1:1,redis://127.0.0.1:2"};
     static const int codes[] = {64, 69, 69, 64, 64, 69};
     struct rig *rig = *state;
 

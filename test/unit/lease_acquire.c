@@ -3,6 +3,7 @@
  * wait.
  */
 #include "base/nanos.h"
+#include "core/tries.h"
 #include "rig.h"
 #include "unit.h"
 
@@ -724,6 +725,54 @@ static void test_a_fence_that_cannot_be_raised_is_no_lock(void **state) {
     }
 }
 
+/* Has nodes answer a RAISE by counters that are beyond the limit of the round. */
+static void answer_beyond(struct rig *rig, const uint64_t *counters) {
+    for (uint32_t i = 0; i < 3; i++) {
+        round_note_fence(&rig->round, i, counters[i]);
+    }
+    rig_votes(rig, "EEE");
+}
+
+/* The smallest one is enough: it may be a lie, or what somebody has raised the counters to. */
+static void test_a_counter_beyond_the_limit_is_raised_to_where_there_is_no_other(void **state) {
+    (void)state;
+    struct rig rig;
+    begin_raising(&rig);
+    answer_beyond(&rig, (const uint64_t[]){12, 14, 11});
+    assert_state(&rig, LEASE_RAISING);
+    assert_sent(&rig, ROUND_RAISE);
+    assert_int_equal(rig.lease.fence, 11);
+    rig.counter = 11;
+    rig_votes(&rig, "GGG");
+    assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.lease.fence, 11);
+
+    begin_raising(&rig);
+    answer_beyond(&rig, (const uint64_t[]){0, 9, 0}); /* the fence itself */
+    assert_state(&rig, LEASE_OVER);
+    begin_raising(&rig);
+    rig_pass(&rig, MS(10000));
+    answer_beyond(&rig, (const uint64_t[]){12, 12, 12});
+    assert_state(&rig, LEASE_OVER);
+}
+
+static void test_retries_are_used_up_by_the_last_one(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_start(&rig, &terms, 1);
+    assert_false(tries_are_used_up(&rig.lease)); /* it has none */
+    terms.retries = 1;
+    rig_start(&rig, &terms, 1);
+    assert_false(tries_are_used_up(&rig.lease));
+    struct lease unsent = rig.lease;
+    unsent.tries = 0; /* another request was served first */
+    assert_false(tries_are_used_up(&unsent));
+    rig_votes(&rig, "EEE");
+    rig_wake_on_time(&rig);
+    assert_true(tries_are_used_up(&rig.lease));
+}
+
 static void test_raising_is_in_time_or_in_vain(void **state) {
     (void)state;
     struct rig rig;
@@ -847,6 +896,8 @@ int main(void) {
         cmocka_unit_test(test_a_counter_that_is_further_is_raised_to_again),
         cmocka_unit_test(test_raising_again_ends_with_the_time_of_the_try),
         cmocka_unit_test(test_a_fence_that_cannot_be_raised_is_no_lock),
+        cmocka_unit_test(test_a_counter_beyond_the_limit_is_raised_to_where_there_is_no_other),
+        cmocka_unit_test(test_retries_are_used_up_by_the_last_one),
         cmocka_unit_test(test_raising_is_in_time_or_in_vain),
         cmocka_unit_test(test_raising_ends_like_any_try),
         cmocka_unit_test(test_the_deadline_of_raising_counts_from_when_it_was_sent),

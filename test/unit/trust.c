@@ -548,6 +548,28 @@ static void test_a_loss_is_noted_at_the_time_it_is_learned(void **state) {
     assert_int_equal(replica.lost_at, at);
 }
 
+static void test_without_guards_nothing_is_noted_as_lost(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.guards = REDLOCK_GUARDS_OFF;
+    struct trust trust = begin(&terms);
+    trust_server(&trust, "run-1", 1000, START);
+    trust_server(&trust, "run-2", 0, START + S(1));
+    assert_int_equal(trust.lost_at, 0);
+}
+
+static void test_a_beat_tells_the_lineage_or_does_not(void **state) {
+    (void)state;
+    struct trust trust = begin(&usual);
+    struct trust_beat beat = beat_at(START);
+    assert_true(trust_beat(&trust, &beat));
+    assert_string_equal(trust.lineage, "");
+    beat = beat_at(START + S(1));
+    beat.lineage = "0123abc";
+    assert_true(trust_beat(&trust, &beat));
+    assert_string_equal(trust.lineage, "0123abc");
+}
+
 static void test_a_durable_node_loses_nothing(void **state) {
     (void)state;
     struct trust_terms terms = usual;
@@ -698,6 +720,8 @@ int main(void) {
         cmocka_unit_test(test_a_clock_that_moved_outweighs_age),
         cmocka_unit_test(test_without_beats_nothing_ages),
         cmocka_unit_test(test_a_loss_is_noted_at_the_time_it_is_learned),
+        cmocka_unit_test(test_without_guards_nothing_is_noted_as_lost),
+        cmocka_unit_test(test_a_beat_tells_the_lineage_or_does_not),
         cmocka_unit_test(test_a_durable_node_loses_nothing),
         cmocka_unit_test(test_every_fault_has_words),
         cmocka_unit_test(test_a_pushed_key_stands_by_the_nodes_clock),
