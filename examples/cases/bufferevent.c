@@ -5,10 +5,8 @@
  *     cc -o bufferevent bufferevent.c $(pkg-config --cflags --libs redlock libevent_core)
  *     ./bufferevent PORT redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
  *
- * A connection and its lock know each other, and either may end first: end() is called by the end
- * of both, and frees when there is nothing more to come. SIGTERM drains the client, which ends all
- * locks; connections may break meanwhile, and release or cancel theirs as ever. (More connections
- * than `ulimit -n` allows keep libevent busy: for a bound see the gateway.)
+ * A connection and its lock may end in any order, also while SIGTERM drains the client: end() is
+ * called by either. (Beyond `ulimit -n` libevent is kept busy: for a bound see the gateway.)
  */
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -28,7 +26,6 @@ struct connection {
 
 static struct event_base *base;
 static redlock_client *client;
-static struct evconnlistener *listener;
 
 static void end(struct connection *connection) {
     if (connection->stream != NULL) {
@@ -39,7 +36,7 @@ static void end(struct connection *connection) {
         redlock_release(connection->lock, NULL, NULL);
     } else if (connection->lock != NULL) {
         redlock_cancel(connection->lock);
-        return; /* on_acquired is yet to come */
+        return; /* on_result is yet to come */
     }
     free(connection);
 }
@@ -49,17 +46,12 @@ static void on_broken(struct bufferevent *stream, short what, void *arg) {
     end(arg);
 }
 
-static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
-    (void)lock, (void)status;
-    end(arg);
-}
-
-static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
+/* The result of an acquisition, or the loss of its lock. */
+static void on_result(redlock_lock *lock, redlock_status status, void *arg) {
     struct connection *connection = arg;
-
-    connection->is_held = status == REDLOCK_OK;
+    connection->is_held |= status == REDLOCK_OK;
     connection->lock = connection->is_held ? lock : NULL; /* else it ends with this callback */
-    if (!connection->is_held || connection->stream == NULL ||
+    if (status != REDLOCK_OK || connection->stream == NULL ||
         bufferevent_write(connection->stream, "held\n", 5) != 0) {
         end(connection);
     }
@@ -70,14 +62,11 @@ static void on_input(struct bufferevent *stream, void *arg) {
     redlock_request request = REDLOCK_REQUEST_INIT;
     struct connection *connection = arg;
     char *key = evbuffer_readln(input, NULL, EVBUFFER_EOL_CRLF);
-
     if (key != NULL && connection->lock == NULL && evbuffer_get_length(input) == 0) {
         request.key = key; /* which is copied */
-        request.wait_ms = REDLOCK_FOREVER;
-        request.watchdog = true;
-        request.on_lost = on_lost;
-        request.on_lost_arg = connection;
-        if (redlock_acquire(client, &request, on_acquired, connection, &connection->lock) != 0) {
+        request.wait_ms = REDLOCK_FOREVER, request.watchdog = true;
+        request.on_lost = on_result, request.on_lost_arg = connection;
+        if (redlock_acquire(client, &request, on_result, connection, &connection->lock) != 0) {
             end(connection); /* no name of a key, or no memory */
         }
     } else if (key != NULL || evbuffer_get_length(input) > 1024) {
@@ -86,10 +75,10 @@ static void on_input(struct bufferevent *stream, void *arg) {
     free(key);
 }
 
-static void on_connection(struct evconnlistener *of, evutil_socket_t fd, struct sockaddr *address,
-                          int length, void *arg) {
+static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
+                          struct sockaddr *address, int length, void *arg) {
     struct connection *connection = calloc(1, sizeof(*connection));
-    (void)of, (void)address, (void)length, (void)arg;
+    (void)listener, (void)address, (void)length, (void)arg;
     if (connection == NULL ||
         (connection->stream = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE)) == NULL) {
         free(connection), evutil_closesocket(fd);
@@ -100,41 +89,31 @@ static void on_connection(struct evconnlistener *of, evutil_socket_t fd, struct 
 }
 
 static void on_drained(uint64_t unreleased, void *arg) {
-    if (unreleased > 0) {
-        fprintf(stderr, "%llu releases were not confirmed\n", (unsigned long long)unreleased);
-    }
-    *(int *)arg = unreleased > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-    event_base_loopbreak(base); /* connections without a lock may be left */
+    (void)arg;
+    exit(unreleased > 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 static void on_signal(evutil_socket_t number, short what, void *arg) {
     (void)number, (void)what;
-    evconnlistener_disable(listener);
     redlock_client_drain(client, on_drained, arg);
 }
 
 int main(int argc, char **argv) {
-    int result = EXIT_FAILURE;
     struct event *stop;
-    struct sockaddr_in address = {.sin_family = AF_INET};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     redlock_options options = REDLOCK_OPTIONS_INIT;
     redlock_error error = {.message = "usage: bufferevent PORT NODE..., with a free port"};
-
     signal(SIGPIPE, SIG_IGN); /* a client that goes away does not end the server */
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons((in_port_t)(argc < 3 ? 0 : atoi(argv[1])));
-    options.nodes = (const char *const *)argv + 2;
-    options.node_count = (size_t)argc - 2;
+    options.nodes = (const char *const *)argv + 2, options.node_count = (size_t)argc - 2;
     if (argc < 3 || (base = event_base_new()) == NULL ||
-        (listener = evconnlistener_new_bind(base, on_connection, NULL, LEV_OPT_REUSEABLE, -1,
-                                            (struct sockaddr *)&address, sizeof(address))) ==
-            NULL ||
-        (stop = evsignal_new(base, SIGTERM, on_signal, &result)) == NULL ||
+        evconnlistener_new_bind(base, on_connection, NULL, LEV_OPT_REUSEABLE, -1,
+                                (struct sockaddr *)&address, sizeof(address)) == NULL ||
+        (stop = evsignal_new(base, SIGTERM, on_signal, NULL)) == NULL ||
         evsignal_add(stop, NULL) != 0 ||
         redlock_client_create(base, &options, &client, &error) != REDLOCK_OK) {
         fprintf(stderr, "%s\n", error.message);
         return 2;
     }
-    event_base_dispatch(base);
-    return result;
+    return event_base_dispatch(base);
 }

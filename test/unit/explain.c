@@ -94,6 +94,11 @@ static void test_what_each_vote_is_called(void **state) {
                                 sentence};
         check(&row);
     }
+    const struct row open = {{.what = "being renewed", .is_open = true},
+                             1,
+                             {{A, REDLOCK_VOTE_NONE, 0, ""}},
+                             "being renewed, 1 of 1 nodes are needed; 1 not answered yet (" A ")"};
+    check(&open);
 }
 
 static void test_late_grants_and_ruined_counters_are_told(void **state) {

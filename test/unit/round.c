@@ -558,7 +558,7 @@ static void test_deniers_and_possible_holders(void **state) {
         {REDLOCK_VOTE_DENIED, true, false},       {REDLOCK_VOTE_WRONG_TYPE, true, false},
         {REDLOCK_VOTE_NO_EXPIRY, true, false},    {REDLOCK_VOTE_ERROR, false, true},
         {REDLOCK_VOTE_TIMEOUT, false, true},      {REDLOCK_VOTE_BROKEN, false, true},
-        {REDLOCK_VOTE_UNREACHABLE, false, false},
+        {REDLOCK_VOTE_UNREACHABLE, false, false}, {REDLOCK_VOTE_REFUSED, false, false},
     };
     for (uint32_t node = 0; node < 32; node++) {
         for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -567,6 +567,8 @@ static void test_deniers_and_possible_holders(void **state) {
                 round_vote(&round, node, rows[i].vote, 0);
             }
             uint32_t bit = UINT32_C(1) << node;
+            bool was_sent = rows[i].denies || rows[i].may_hold;
+            assert_int_equal(round_unsent(&round), was_sent ? 0 : bit);
             assert_int_equal(round_deniers(&round), rows[i].denies ? bit : 0);
             assert_int_equal(round_possible_holders(&round), rows[i].may_hold ? UINT32_MAX : ~bit);
         }
