@@ -7,10 +7,10 @@
  *    max_ttl may have forgotten a lock that a client still relies on.
  *  - Memory. A marker key tells since when a node has kept its data, by its own clock. So an empty
  *    memory shows even if the server was not restarted (FLUSHALL, a promoted replica). The beat
- * says which memory is known, by the marker's beginning, its last confirmation and the replication
- * id, and the node begins the marker anew if its memory is another one: restored, exchanged
- *    (SWAPDB), or come back from a replica, which may lack just the last keys. All clients see the
- *    new marker, also those that had never seen the old one.
+ *    says which memory the client knows, by the marker's beginning, its last confirmation and the
+ *    replication id. The node begins the marker anew if its memory is another one: restored,
+ *    exchanged (SWAPDB), or come back from a replica, which may lack just the last keys. All
+ *    clients see the new marker, also those that have never seen the old one.
  *  - Roles. A replica is not independent of its master, and a promoted one may lack keys that its
  *    master had granted.
  *  - Clock. Readings of the server's clock, each certain to within its round trip, must fit into

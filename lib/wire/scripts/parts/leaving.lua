@@ -1,6 +1,7 @@
 -- Defines the giving up of places: leave. Needs parts/queue.lua and parts/places.lua.
 
--- Takes the places of a waiter out of the key's queue. What is no place goes with the last one. Returns whether there was a place.
+-- Takes the places of a waiter out of the key's queue. Members that are no place go with the last
+-- one. Returns whether there was a place.
 local function leave(key, value, ticket)
   local removed = drop(key, value, redis.pcall('zrange', queue_of(key), ticket, ticket, 'byscore'))
   local rest = removed and redis.pcall('zrange', queue_of(key), 0, 2, 'withscores') or {}
