@@ -5,6 +5,7 @@
 #include "memory.h"
 #include "world.h"
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <stdexcept>
