@@ -137,6 +137,10 @@ static void on_closed(void *arg) {
     if (app->questions_out != 0) {
         violate(world, INVARIANT_CALLBACKS, "the client has ended without a callback");
     }
+    for (unsigned i = 0; i < app->plan->workers; i++) {
+        alarm_clear(&app->workers[i].alarm);
+        worker_forget_lock(&app->workers[i]); /* handles are valid until on_closed returns */
+    }
     app->client = NULL;
     app->lists = (struct app_lists){0, 0};
     app->is_closing = false;
@@ -223,7 +227,6 @@ static void be_born(void *owner) {
         return;
     }
     for (unsigned i = 0; i < app->plan->workers; i++) {
-        worker_forget_lock(&app->workers[i]);
         worker_act_within(&app->workers[i], app->phase == PHASE_FAULTS ? app_think_ms(app) : 1);
         worker_look_within(&app->workers[i], app->plan->look_ms);
     }

@@ -67,7 +67,7 @@ struct doubt {
     uint64_t began;
     uint64_t unseen_until;  /* grants until then may count */
     uint64_t unknown_until; /* grants until then may count for a client that has not heard the
-                               server's clock before */
+                               server before */
     uint64_t over_at;       /* no client relies on the lost keys from then on */
 };
 
@@ -313,8 +313,11 @@ void check_listens(struct event_base *process, struct link *link);
 void check_pushed(struct event_base *process, unsigned server, const char *text, size_t length);
 /* Notes that a server has lost its keys, and tells its clients by its restart. */
 void check_forgotten(struct master *master);
-/* After check_forgotten: the clients do not know yet. */
-void check_flushed(struct master *master);
+/*
+ * After check_forgotten: the clients do not know yet. `is_young`: the marker tells each client that
+ * the memory is new; otherwise only those that have heard the server before.
+ */
+void check_flushed(struct master *master, bool is_young);
 /* Notes that a server has lost these keys (a mask); no client is ever told. */
 void check_evicted(struct master *master, uint32_t keys);
 /* Notes that a server's clock was set. `is_seen`: in a restart in which clients hear the clock

@@ -34,11 +34,14 @@ void check_forgotten(struct master *master) {
 }
 
 /* Notes a doubt. An earlier loss may stay unknown for longer than this one. */
-static void doubt(struct checker *checker, unsigned server, uint32_t keys, uint64_t unseen_until) {
+static void doubt(struct checker *checker, unsigned server, uint32_t keys, uint64_t unseen_until,
+                  uint64_t unknown_until) {
     for (; keys != 0; keys &= keys - 1) {
         struct doubt *loss = &checker->losses[server][__builtin_ctz(keys)];
         loss->began = checker->world->now;
         loss->unseen_until = loss->unseen_until > unseen_until ? loss->unseen_until : unseen_until;
+        loss->unknown_until =
+            loss->unknown_until > unknown_until ? loss->unknown_until : unknown_until;
         loss->over_at = over_at(checker);
     }
 }
@@ -48,16 +51,16 @@ uint64_t check_doubtful_until(const struct checker *checker, unsigned server, un
     return loss->unseen_until > checker->world->now ? loss->over_at : 0;
 }
 
-void check_flushed(struct master *master) {
+void check_flushed(struct master *master, bool is_young) {
     struct checker *checker = checker_of(master->world);
     doubt(checker, master->index, (UINT32_C(1) << KEYS_MAX) - 1,
-          checker->world->now + checker->unseen);
+          checker->world->now + checker->unseen, is_young ? 0 : over_at(checker));
 }
 
 void check_evicted(struct master *master, uint32_t keys) {
     struct checker *checker = checker_of(master->world);
     forget(checker, master->index, keys);
-    doubt(checker, master->index, keys, over_at(checker));
+    doubt(checker, master->index, keys, over_at(checker), 0);
     for (; keys != 0; keys &= keys - 1) {
         checker->evicted_until[master->index][__builtin_ctz(keys)] = over_at(checker);
     }
@@ -112,27 +115,31 @@ void check_heard(struct event_base *process, unsigned server, uint64_t at) {
     }
 }
 
-static bool knows_clock(const struct checker *checker, const struct event_base *process,
-                        unsigned server, uint64_t before) {
+static bool has_heard(const struct checker *checker, const struct event_base *process,
+                      unsigned server, uint64_t before) {
     const struct heard *heard = &checker->heard[process->index][server];
     return heard->at != 0 && heard->life == process->life && heard->at < before;
 }
 
-static bool is_jump_unseen(const struct checker *checker, const struct event_base *process,
-                           unsigned server, uint64_t granted_at) {
-    const struct doubt *jump = &checker->jumps[server];
-    return granted_at >= jump->began && (granted_at < jump->unseen_until ||
-                                         (granted_at < jump->unknown_until &&
-                                          !knows_clock(checker, process, server, jump->began)));
+/* Returns whether a grant may count although a client has been given the lost keys. */
+static bool is_doubtful(const struct checker *checker, const struct event_base *process,
+                        unsigned server, const struct doubt *doubt, uint64_t granted_at) {
+    return granted_at >= doubt->began &&
+           (granted_at < doubt->unseen_until ||
+            (granted_at < doubt->unknown_until &&
+             !has_heard(checker, process, server, doubt->began)));
 }
 
 void check_granted(struct checker *checker, const struct event_base *process, unsigned server,
                    const struct effect *effect, uint64_t granted_at) {
+    const struct doubt *doubts[] = {&checker->jumps[server], &checker->losses[server][effect->key]};
     uint64_t *until = &checker->tokens[effect->token].doubtful_until[server][effect->key];
     *until = effect->doubtful_until;
-    if (is_jump_unseen(checker, process, server, granted_at) &&
-        checker->jumps[server].over_at > *until) {
-        *until = checker->jumps[server].over_at;
+    for (unsigned i = 0; i < 2; i++) {
+        if (is_doubtful(checker, process, server, doubts[i], granted_at) &&
+            doubts[i]->over_at > *until) {
+            *until = doubts[i]->over_at;
+        }
     }
 }
 

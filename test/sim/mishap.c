@@ -191,7 +191,7 @@ static void flush(struct nemesis *nemesis, struct server *server) {
         break;
     }
     check_forgotten(&server->master);
-    check_flushed(&server->master);
+    check_flushed(&server->master, way != 1);
     be_young(nemesis, server, nemesis->world->now);
 }
 
