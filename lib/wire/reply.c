@@ -334,9 +334,12 @@ bool reply_to_inspect(const struct reply *reply, struct reply_view *view) {
 
 bool reply_to_beat(const struct reply *reply, struct reply_beat *beat) {
     uint64_t numbers[3];
+    if (reply->type != REPLY_STRING) { /* then it may have no text at all */
+        return false;
+    }
     const char *p = reply->text;
     const char *end = p + reply->length;
-    if (reply->type != REPLY_STRING || !take_numbers(&p, end, numbers, 3)) {
+    if (!take_numbers(&p, end, numbers, 3)) {
         return false;
     }
     *beat = (struct reply_beat){numbers[0], numbers[1], numbers[2], "", ""};
