@@ -192,7 +192,7 @@ def check_server(sources, redlock):
     server = shutil.which(os.environ.get("REDLOCK_SERVER", "redis-server")) or shutil.which(
         "valkey-server"
     )
-    port = free_port(set())
+    port = free_port()
     with tempfile.TemporaryDirectory() as work:
         for name, text in (("conf", settings), ("users.acl", users)):
             with open(os.path.join(work, name), "w", encoding="utf-8") as file:
