@@ -40,6 +40,7 @@ struct run {
     redlock_client *admin; /* of the default user, who may do everything */
     char uris[2 * NODES + 1][128];
     const char *nodes[2 * NODES + 1];
+    bool has_all_rights; /* that the feature needs */
     bool is_over;
     redlock_status status;
     redlock_lock *lock;
@@ -305,12 +306,23 @@ static bool use_replicas(struct run *run) {
 
 /* ------------------------------------------------------------------------ waiting in line */
 
-/* Lets the masters' holder of the key be somebody who never releases it. */
+/*
+ * Lets the masters' holder of the key be somebody who does not release it. Where a right is missing
+ * the key expires, because the request may never stand in line.
+ */
 static void take_by_hand(struct run *run) {
     for (size_t i = 0; i < NODES; i++) {
-        free(masters_query(run->masters, i, "SET " KEY " somebody PX 3000"));
+        free(masters_query(run->masters, i, "SET " KEY " somebody PX %d",
+                           run->has_all_rights ? 1000 * LIMIT_S : 3000));
         free(masters_query(run->masters, i, "DEL redlock:waiting"));
         free(masters_query(run->masters, i, "CONFIG RESETSTAT"));
+    }
+}
+
+/* Lets the key expire, which pushes it to nobody. */
+static void expire_by_hand(struct run *run) {
+    for (size_t i = 0; i < NODES; i++) {
+        free(masters_query(run->masters, i, "PEXPIRE " KEY " 1"));
     }
 }
 
@@ -378,6 +390,7 @@ static bool wait_for_somebody(struct run *run, struct run *other) {
     }
     bool is_in_line = stands_in_line(run, other) && count_executed(run, "zcount") == NODES &&
                       count_nodes(run, "EXISTS redlock:waiting", 1) == NODES;
+    expire_by_hand(run);
     return ends_well(run, REDLOCK_OK) && release(run) && is_in_line;
 }
 
@@ -519,6 +532,7 @@ static bool can_use(struct run *run, const struct feature *feature, const struct
         allow(run, first, WORDS_MAX);
     }
     allow(run, row, without);
+    run->has_all_rights = without == WORDS_MAX;
     run->client = connect_to(run, USER ":secret@", feature->path);
     bool can = feature->use(run);
     close_client(run, run->client);

@@ -124,10 +124,9 @@ static bool has_heard(const struct checker *checker, const struct event_base *pr
 /* Returns whether a grant may count although a client has been given the lost keys. */
 static bool is_doubtful(const struct checker *checker, const struct event_base *process,
                         unsigned server, const struct doubt *doubt, uint64_t granted_at) {
-    return granted_at >= doubt->began &&
-           (granted_at < doubt->unseen_until ||
-            (granted_at < doubt->unknown_until &&
-             !has_heard(checker, process, server, doubt->began)));
+    return granted_at >= doubt->began && (granted_at < doubt->unseen_until ||
+                                          (granted_at < doubt->unknown_until &&
+                                           !has_heard(checker, process, server, doubt->began)));
 }
 
 void check_granted(struct checker *checker, const struct event_base *process, unsigned server,
