@@ -397,6 +397,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
     if (!token->is_acquired) {
         token->is_acquired = true;
         token->acquired_at = checker->world->now;
+        check_replicas(checker, hold);
     }
     hold->end = check_claimed_end(lock);
     if (hold->end <= now || hold->end - now <= min_validity) {

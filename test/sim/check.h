@@ -140,7 +140,8 @@ struct token {
      * server lost.
      */
     uint64_t doubtful_until[SERVERS_MAX][KEYS_MAX];
-    bool is_late[SERVERS_MAX];    /* whether a message of a closed connection set the key */
+    uint32_t by_replicas;      /* mask of the servers that granted it as replicas that are known */
+    bool is_late[SERVERS_MAX]; /* whether a message of a closed connection set the key */
     unsigned set_on[SERVERS_MAX]; /* connection on which the SET was sent; 0: none */
     bool lacked[SERVERS_MAX]; /* the latest command about the token did not find, or get, the key */
     unsigned released_on[SERVERS_MAX]; /* connection on which the latest script about the token was
@@ -254,6 +255,8 @@ struct checker {
     uint64_t unseen; /* longest time for which a server's loss may be unknown to its clients; ns */
     uint64_t lasts;  /* longest time that a lock lasts; ns */
     struct doubt losses[SERVERS_MAX][KEYS_MAX], jumps[SERVERS_MAX];
+    /* Instant from which on every client knows that the server is a replica; 0: it is a master. */
+    uint64_t replica_from[SERVERS_MAX];
     uint64_t evicted_until[SERVERS_MAX]
                           [KEYS_MAX]; /* until then, a client may rely on the evicted key */
     int64_t set_back_ms[SERVERS_MAX]; /* sum of the setbacks of the servers' clocks so far: keys
@@ -318,6 +321,13 @@ void check_forgotten(struct master *master);
  * the memory is new; otherwise only those that have heard the server before.
  */
 void check_flushed(struct master *master, bool is_young);
+/*
+ * After check_forgotten: the server is a replica, since now (the clients do not know yet) or since
+ * before.
+ */
+void check_followed(struct master *master, bool is_new);
+/* Notes that a replica is a master again, or has ended. */
+void check_promoted(struct master *master);
 /* Notes that a server has lost these keys (a mask); no client is ever told. */
 void check_evicted(struct master *master, uint32_t keys);
 /* Notes that a server's clock was set. `is_seen`: in a restart in which clients hear the clock

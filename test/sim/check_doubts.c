@@ -8,6 +8,7 @@
  */
 #include "checker.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,19 @@ void check_flushed(struct master *master, bool is_young) {
     struct checker *checker = checker_of(master->world);
     doubt(checker, master->index, (UINT32_C(1) << KEYS_MAX) - 1,
           checker->world->now + checker->unseen, is_young ? 0 : over_at(checker));
+}
+
+void check_followed(struct master *master, bool is_new) {
+    struct checker *checker = checker_of(master->world);
+    if (is_new) {
+        checker->replica_from[master->index] = checker->world->now + checker->unseen;
+    }
+    doubt(checker, master->index, (UINT32_C(1) << KEYS_MAX) - 1,
+          checker->replica_from[master->index], 0);
+}
+
+void check_promoted(struct master *master) {
+    checker_of(master->world)->replica_from[master->index] = 0;
 }
 
 void check_evicted(struct master *master, uint32_t keys) {
@@ -140,6 +154,10 @@ void check_granted(struct checker *checker, const struct event_base *process, un
             *until = doubts[i]->over_at;
         }
     }
+    uint64_t replica_from = checker->replica_from[server];
+    bool by_replica = replica_from != 0 && granted_at >= replica_from;
+    uint32_t *by_replicas = &checker->tokens[effect->token].by_replicas;
+    *by_replicas = (*by_replicas & ~(UINT32_C(1) << server)) | (uint32_t)by_replica << server;
 }
 
 /* ---- what is excused ---- */
@@ -177,6 +195,15 @@ void check_excuse(const struct checker *checker, struct hold *hold) {
     bool is_sound = has_quorum(checker->lists[hold->process->index], sound) &&
                     (next == 0 || has_quorum(next, sound));
     hold->excused_until = is_sound ? 0 : latest;
+}
+
+void check_replicas(const struct checker *checker, const struct hold *hold) {
+    uint32_t replicas = counted(hold->lock) & checker->tokens[hold->token].by_replicas;
+    if (replicas != 0) {
+        violate(checker->world, INVARIANT_EXCLUSION,
+                "the vote of node %d counts, which is a replica (token %" PRIu32 ")",
+                __builtin_ctz(replicas), hold->token);
+    }
 }
 
 bool check_is_excused(const struct checker *checker, const struct hold *hold) {

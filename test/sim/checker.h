@@ -209,6 +209,9 @@ void check_granted(struct checker *checker, const struct event_base *process, un
 /* Decides by its grants whether a hold is excused. */
 void check_excuse(const struct checker *checker, struct hold *hold);
 
+/* Checks that no vote of a replica counted, where every client knew that it was one. */
+void check_replicas(const struct checker *checker, const struct hold *hold);
+
 /* Returns whether the hold has no quorum without grants that are still in doubt. */
 bool check_is_excused(const struct checker *checker, const struct hold *hold);
 

@@ -28,6 +28,7 @@ void master_init(struct master *master, struct world *world, unsigned index) {
 
 void master_start(struct master *master, uint64_t at) {
     master->store.scripts = 0;
+    master->store.is_replica = false;
     master->run++;
     master->store.started_ms = (int64_t)(tempo_read(&master->clock, at) / MS);
     name_run(master);
@@ -80,4 +81,16 @@ void master_seem_old(struct master *master, unsigned db) {
 void master_seem_another(struct master *master, unsigned db, const struct master *other) {
     master->store.db = db;
     store_put_marker(&master->store, other->store.run_id, LONG_MS);
+}
+
+void master_follow(struct master *master, unsigned db, const struct master *other) {
+    master_forget(master);
+    master_seem_another(master, db, other);
+    master->store.promotions += !master->store.is_replica; /* the history is the other's now */
+    master->store.is_replica = true;
+}
+
+void master_promote(struct master *master) {
+    master->store.promotions += master->store.is_replica;
+    master->store.is_replica = false;
 }

@@ -36,6 +36,15 @@ void master_swap(struct master *master, unsigned db);
 /* Gives the master the old marker of another one, as if it had been its replica for a moment. */
 void master_seem_another(struct master *master, unsigned db, const struct master *other);
 
+/*
+ * Makes the master the replica of another one, or has it take over that one's memory once more: all
+ * that was written to the replica is gone.
+ */
+void master_follow(struct master *master, unsigned db, const struct master *other);
+
+/* Makes a replica a master again, with the memory that it has. */
+void master_promote(struct master *master);
+
 /* Forgets all keys (`FLUSHALL`, or a restart without data). */
 void master_forget(struct master *master);
 /* Forgets all keys but the counters of fenced locks. */

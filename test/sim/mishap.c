@@ -39,6 +39,7 @@ void mishap_stop(struct nemesis *nemesis, struct server *server, uint64_t until)
     server->is_gone = coin(nemesis);
     server->paused_until = 0;
     server_break(server);
+    check_promoted(&server->master); /* it starts as a master */
     server->down_until = until > server->down_until ? until : server->down_until;
     master_start(&server->master, server->down_until);
 }
@@ -195,6 +196,34 @@ static void flush(struct nemesis *nemesis, struct server *server) {
     be_young(nemesis, server, nemesis->world->now);
 }
 
+void mishap_promote(struct nemesis *nemesis, struct server *server) {
+    TRACE(nemesis->world, "nemesis: node %u is a master again", server->master.index);
+    master_promote(&server->master);
+    check_promoted(&server->master);
+    be_young(nemesis, server, nemesis->world->now);
+}
+
+/*
+ * Makes a server a replica that takes writes; has a replica take over its master's memory again; or
+ * makes it a master again. Clients see the role by their next beat, and from then on nothing that
+ * it grants counts: its later losses excuse no hold.
+ */
+static void change_role(struct nemesis *nemesis, struct server *server) {
+    struct network *network = nemesis->network;
+    const struct master *other =
+        &network->servers[(server->master.index + 1) % nemesis->plan->nodes].master;
+    bool was_replica = server->master.store.is_replica;
+    if (was_replica && draw(nemesis, 3) == 0) {
+        mishap_promote(nemesis, server);
+        return;
+    }
+    TRACE(nemesis->world, "nemesis: node %u has its master's memory", server->master.index);
+    master_follow(&server->master, nemesis->plan->db, other);
+    check_forgotten(&server->master);
+    check_followed(&server->master, !was_replica);
+    be_young(nemesis, server, nemesis->world->now);
+}
+
 /* Returns a mask of the locks whose key, or list of readers, this is; 0: none. */
 static uint32_t locks_of(const struct checker *checker, const struct store_key *key) {
     char list[sizeof(checker->keys[0]) + 16];
@@ -346,6 +375,10 @@ void mishap_strike(struct nemesis *nemesis) {
     const struct plan *plan = nemesis->plan;
     if (plan->has_open) {
         keep_open(nemesis);
+        return;
+    }
+    if (plan->has_replicas) {
+        change_role(nemesis, &nemesis->network->servers[draw(nemesis, plan->nodes)]);
         return;
     }
     unsigned count = coin(nemesis) ? 1 : 1 + (unsigned)draw(nemesis, plan->nodes);

@@ -10,6 +10,9 @@
 /* Causes one of the faults that the plan allows. */
 void mishap_strike(struct nemesis *nemesis);
 
+/* Makes a replica a master again. */
+void mishap_promote(struct nemesis *nemesis, struct server *server);
+
 /*
  * Stops a server until `until`, and ends its connections; the server is then started anew, unless
  * it is to stay down for longer.

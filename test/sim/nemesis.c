@@ -530,6 +530,9 @@ void nemesis_heal(struct nemesis *nemesis) {
         struct server *server = &nemesis->network->servers[j];
         server->paused_until = server->slowness = 0;
         server->master.store.replicas = REPLICAS_MAX;
+        if (server->master.store.is_replica) {
+            mishap_promote(nemesis, server);
+        }
         server->error_until = server->login_refused_until = 0;
         server->pushes_disturbed_until = 0;
         for (unsigned i = 0; i < plan->processes; i++) {

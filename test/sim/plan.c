@@ -191,6 +191,23 @@ static void draw_open(struct plan *plan, struct rng *rng) {
     plan->fault_every = rng_between(rng, 100, 300) * MS;
 }
 
+/*
+ * Draws nodes that become replicas, accept writes all the same, and lose them whenever they take
+ * over their master's memory; and TTLs that are longer than the change can stay unseen.
+ */
+static void draw_replicas(struct plan *plan, struct rng *rng) {
+    draw_long_ttls(plan, rng);
+    plan->has_replicas = true;
+    plan->has_losses = plan->has_jumps = plan->has_twin = plan->is_reticent = false;
+    plan->durable = 0;
+    plan->nodes = 3;
+    plan->processes = 3;
+    plan->preemptions = plan->failures = plan->wait_replicas = 0;
+    plan->lock_delay_ms = 0;
+    plan->hold_ms = plan->ttl_least_ms;
+    plan->duration = 20000 * MS;
+}
+
 /* Draws replacements of servers, and long holds, so that locks outlive a replacement. */
 static void draw_moving(struct plan *plan, struct rng *rng) {
     draw_long(plan, rng);
@@ -391,6 +408,9 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     if (demand->profile == PROFILE_GUARDED && !plan->has_long_ttls &&
         plan->duration / MS % 8 == 7) {
         draw_open(plan, rng);
+    }
+    if (demand->profile == PROFILE_GUARDED && !plan->has_hurry && plan->duration / MS % 16 == 5) {
+        draw_replicas(plan, rng);
     }
     if (demand->profile == PROFILE_KEPT && plan->has_readers && plan->duration / MS % 4 == 1) {
         draw_hung(plan, rng);

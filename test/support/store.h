@@ -52,6 +52,7 @@ struct store {
     int64_t started_ms; /* instant of the server's start, by its clock */
     unsigned replicas;  /* number of replicas that confirm */
     bool is_reticent;   /* scripts may not call INFO */
+    bool is_replica;    /* it is another master's replica, and takes writes all the same */
     char run_id[STORE_RUN_ID_LENGTH + 1];
     unsigned promotions; /* number of times that it became a master again, with another history */
     char text[STORE_TEXT_MAX + 1]; /* the text of the last answer */

@@ -288,11 +288,11 @@ static struct reply run_info(struct store *store, const struct words *words) {
     int length =
         snprintf(store->text, sizeof(store->text),
                  "# All\r\nrun_id:%s\r\nuptime_in_seconds:%" PRId64 "\r\nserver_time_usec:%" PRIu64
-                 "\r\nrole:master\r\nmaster_replid:%s%010u\r\nmaster_replid2:%040u"
+                 "\r\nrole:%s\r\nmaster_replid:%s%010u\r\nmaster_replid2:%040u"
                  "\r\nmaxmemory_policy:noeviction\r\n",
                  store->run_id, store_now_ms(store) / 1000 - store->started_ms / 1000,
-                 store->clock(store->owner) / 1000, store->run_id + 10, store->promotions,
-                 store->promotions);
+                 store->clock(store->owner) / 1000, store->is_replica ? "slave" : "master",
+                 store->run_id + 10, store->promotions, store->promotions);
     return (struct reply){.type = REPLY_STRING, .text = store->text, .length = (size_t)length};
 }
 
