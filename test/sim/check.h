@@ -336,8 +336,7 @@ void check_evicted(struct master *master, uint32_t keys);
 void check_clock_set(struct master *master, int64_t by, bool is_seen, bool is_young);
 /* Notes that a message has arrived at a process's socket, and was not read yet. */
 void check_arrived(const struct link *link, const struct message *message);
-void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
-                     uint64_t sent_at);
+void check_delivered(struct link *link, const struct answer *answer, uint64_t sent_at);
 /* Checks before and after each stretch of a process's code in which no time passes. */
 void check_process(struct event_base *process, bool was_disturbed);
 /* Notes the servers of which a client needs a quorum from now on. */

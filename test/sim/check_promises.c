@@ -62,12 +62,17 @@ static int64_t ttl_of(const struct checker *checker, const struct effect *effect
     return is_of_this_try ? effect->lasts_ms : effect->left_ms;
 }
 
-void check_delivered(struct event_base *process, unsigned server, const struct answer *answer,
-                     uint64_t sent_at) {
+void check_delivered(struct link *link, const struct answer *answer, uint64_t sent_at) {
+    struct event_base *process = link->process;
+    unsigned server = link->server->master.index;
     struct checker *checker = checker_of(process->world);
     process->work += WORK_OF_COMMAND + answer->effect_count * WORK_OF_LOCK;
     if (checker->load != NULL) {
         return;
+    }
+    if (answer->reply.type == REPLY_STRING && link->stopped_at == 0 &&
+        reply_is_unfinished(&answer->reply)) {
+        link->stopped_at = checker->world->now;
     }
     bool is_grant = answer->reply.type == REPLY_STATUS;
     struct reply_beat beat;

@@ -193,6 +193,27 @@ static void check_beaten(const struct checker *checker, struct link *link,
     }
 }
 
+/*
+ * Checks that a client goes on at once where a call stopped at the bound of its entries: by the
+ * next command that it sends there once it could. (Excused are full queues, processes without
+ * memory, and those that could not run.)
+ */
+static void check_goes_on(const struct checker *checker, struct link *link,
+                          const struct form *form) {
+    uint64_t now = checker->world->now;
+    const struct event_base *process = link->process;
+    uint64_t since = checker->disturbed_at[process->index];
+    since = link->stopped_at > since ? link->stopped_at : since;
+    if (form != NULL && form->script == SCRIPT_PASS) {
+        link->stopped_at = 0;
+    } else if (link->stopped_at != 0 && now - since > 100 * MS && !checker->has_caps &&
+               process->failed == 0 && checker->is_closing[process->index] != process->life + 1) {
+        violate(checker->world, INVARIANT_LIVENESS,
+                "process %u does not go on at node %u, where a call stopped %" PRIu64 " ms ago",
+                process->index, link->server->master.index, (now - link->stopped_at) / MS);
+    }
+}
+
 bool check_is_beat(const struct words *words) {
     return claims_calls(words, SCRIPT_BEAT);
 }
@@ -204,16 +225,17 @@ void check_sent(struct link *link, const char *data, size_t length) {
         return;
     }
     struct words words;
-    const struct form *form = NULL;
     if (words_read(&words, data, length) != length) {
         violate(checker->world, INVARIANT_BOUNDS, "process %u sent a broken command",
                 link->process->index);
         return;
     }
+    const struct form *form = claims_form_of(&words);
     check_beaten(checker, link, &words);
+    check_goes_on(checker, link, form);
     if (word_is(&words.word[0], "SET")) {
         set_sent(checker, link, &words);
-    } else if ((form = claims_form_of(&words)) != NULL && script_takes(form->script)) {
+    } else if (form != NULL && script_takes(form->script)) {
         takes_sent(checker, link, &words, form);
     } else if (form != NULL && claims_is_release(form->script)) {
         releases_sent(checker, link, &words, form);

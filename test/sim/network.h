@@ -98,7 +98,8 @@ struct link {
     bool is_accepted;  /* whether the server side stands */
     uint64_t
         beaten_at; /* instant at which the latest beat was sent on it; or at which it was opened */
-    unsigned db;   /* database that it has selected */
+    uint64_t stopped_at; /* when its process heard that a call stopped at its bound; 0: goes on */
+    unsigned db;         /* database that it has selected */
     char channel[SIM_CHANNEL_MAX + 1]; /* channel that it has subscribed to; "": none */
     bool is_heard;                     /* whether a message of that channel has arrived */
     struct stream requests, replies;

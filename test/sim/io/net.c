@@ -147,7 +147,7 @@ static void write_out(struct conn *conn) {
 
 static void deliver(struct conn *conn, struct answer *answer) {
     struct pending *pending = STAILQ_FIRST(&conn->pending);
-    check_delivered(conn->process, conn->link->server->master.index, answer, pending->sent_at);
+    check_delivered(conn->link, answer, pending->sent_at);
     struct conn_request *request = take_pending(conn);
     conn->heard_at = tempo_read(&conn->process->clock, conn->process->world->now);
     if (unload(conn, request)) {
