@@ -109,7 +109,7 @@ static void crowd(struct master *master, redisContext *real, const char *const *
     snprintf(queue, sizeof(queue), is_line ? "%s:permits" : "%s" QUEUE_SUFFIX, step[1]);
     for (unsigned i = 1; i <= count; i++) {
         snprintf(ticket, sizeof(ticket), "%u", i);
-        snprintf(entry, sizeof(entry), "%040u %s 5000 %s 1", i, step[3], step[4]);
+        snprintf(entry, sizeof(entry), "%040u %s " LONG " %s 1", i, step[3], step[4]);
         const char *const add[WORDS_OF_STEP_MAX] = {"ZADD", queue, ticket, entry};
         ask_simulated(master, add);
         freeReplyObject(ask_real(real, add));
@@ -291,13 +291,16 @@ struct real {
     redisContext *server, *listener, *eavesdropper;
 };
 
-/* Runs a step at both masters. Returns whether they answered, and sent, alike. */
-static bool run_step(const struct test_case *test, unsigned step, struct master *master,
-                     const struct real *real) {
-    const char *const *words = test->steps[step];
+/*
+ * Runs a command at both masters. Returns whether they answered, and sent, alike; and whether the
+ * call stopped at its bound.
+ */
+static bool run_words(const struct test_case *test, unsigned step, const char *const *words,
+                      struct master *master, const struct real *real, bool *has_stopped) {
     struct messages heard;
     simulated_messages.count = 0;
     struct reply simulated = ask_simulated(master, words);
+    *has_stopped = simulated.type == REPLY_STRING && reply_is_unfinished(&simulated);
     redisReply *reply = ask_real(real->server, words);
     bool is_good = is_beat(words) && simulated.type == REPLY_STRING ? beats_match(&simulated, reply)
                                                                     : matches(&simulated, reply);
@@ -311,6 +314,28 @@ static bool run_step(const struct test_case *test, unsigned step, struct master 
         is_good = false;
     }
     return is_good;
+}
+
+static bool run_step(const struct test_case *test, unsigned step, struct master *master,
+                     const struct real *real) {
+    bool has_stopped;
+    return run_words(test, step, test->steps[step], master, real, &has_stopped);
+}
+
+/* Sends PASS until no call stops at its bound: {PASS_ON, key, form, maximum number of calls}. */
+static bool pass_on(const struct test_case *test, unsigned step, struct master *master,
+                    const struct real *real) {
+    const char *const *words = test->steps[step];
+    const char *const pass[WORDS_OF_STEP_MAX] = {"EVAL", PASS_TEXT, "1", words[1], words[2]};
+    unsigned long left = strtoul(words[3], NULL, 10);
+    bool good = true, has_stopped = true;
+    while (good && has_stopped && left-- > 0) {
+        good = run_words(test, step, pass, master, real, &has_stopped);
+    }
+    if (has_stopped) {
+        printf("# %s, step %u: more calls than %s\n", test->name, step + 1, words[3]);
+    }
+    return good && !has_stopped;
 }
 
 static bool run_case(const struct test_case *test, const struct real *real) {
@@ -328,6 +353,8 @@ static bool run_case(const struct test_case *test, const struct real *real) {
             wait_until_expired(&world, real->server, test->steps[i][1]);
         } else if (strcmp(test->steps[i][0], CROWD) == 0) {
             crowd(&master, real->server, test->steps[i]);
+        } else if (strcmp(test->steps[i][0], PASS_ON) == 0) {
+            good = pass_on(test, i, &master, real) && good;
         } else {
             good = run_step(test, i, &master, real) && good;
         }

@@ -65,6 +65,9 @@
 /* A step that fills a key's queue: its key, the number of waiters, their channel, their form. */
 #define CROWD "<crowd>"
 
+/* A step that sends PASS until it is through: the key, the form, and how often at the most. */
+#define PASS_ON "<pass on>"
+
 /*
  * The one channel that somebody has subscribed to by its name, and one that nobody has: another
  * subscribes to all channels by a pattern.
