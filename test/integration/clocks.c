@@ -15,6 +15,9 @@
 #define FIVE 5
 #define TTL_MS 60000
 #define HOUR 3600
+
+/* A TTL, and time of a counter, that is short enough to wait for its end. */
+#define SHORT_TTL_MS 3000
 #define CENTURIES ((time_t)300 * 365 * 24 * HOUR)
 
 static int set_clocks(void **state) {
@@ -84,6 +87,55 @@ static void a_wall_clock_days_ahead_leaves_the_counters_to_others(void **state) 
         set_wall_clock(0);
         redlock_lock *lock = hold_for(f, connect_client(f), &request);
         assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    }
+}
+
+static bool have_no_counter(void *arg) {
+    struct fixture *f = arg;
+    size_t count = 0;
+
+    for (size_t i = 0; i < FIVE; i++) {
+        count += value_at(f, i, KEY "::fence") != NULL;
+    }
+    return count == 0;
+}
+
+/* Returns the fence of a new client, whose wall clock is ahead by `seconds`. */
+static uint64_t fence_ahead(struct fixture *f, const redlock_options *options, uint64_t wait_ms,
+                            time_t seconds) {
+    redlock_request request = request_for(KEY, options->max_ttl_ms);
+
+    request.fenced = true;
+    request.wait_ms = wait_ms;
+    set_wall_clock(seconds);
+    redlock_client *client = connect_with(f, options);
+    if (options->guards == REDLOCK_GUARDS_ON) {
+        wait_trusted(f, client, FIVE);
+    }
+    redlock_lock *lock = hold_for(f, client, &request);
+    uint64_t fence = redlock_fence(lock);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    return fence;
+}
+
+/*
+ * The counter expires, and with it all that nodes know of a client that was an hour ahead: longer
+ * than they keep a counter. The next one begins at the time all the same.
+ */
+static void a_fence_grows_where_its_counter_has_expired(void **state) {
+    static const struct {
+        redlock_guards guards;
+        uint64_t wait_ms;
+    } rows[] = {{REDLOCK_GUARDS_OFF, 0}, {REDLOCK_GUARDS_ON, REDLOCK_FOREVER}};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < 2; i++) {
+        redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+        options.guards = rows[i].guards;
+        options.max_ttl_ms = options.fence_idle_ms = SHORT_TTL_MS;
+        uint64_t fence = fence_ahead(f, &options, rows[i].wait_ms, HOUR);
+        run_until(f, have_no_counter, f, "the counters have expired");
+        assert_true(fence_ahead(f, &options, rows[i].wait_ms, 0) > fence);
     }
 }
 
@@ -207,6 +259,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_wall_clock_days_ahead_leaves_the_counters_to_others,
                                         set_clocks, finish),
         cmocka_unit_test_setup_teardown(places_are_by_the_clocks_of_the_masters, set_clocks,
+                                        finish),
+        cmocka_unit_test_setup_teardown(a_fence_grows_where_its_counter_has_expired, set_clocks,
                                         finish),
         cmocka_unit_test_setup_teardown(a_lock_does_not_outlive_a_suspension, set_clocks, finish),
         cmocka_unit_test_setup_teardown(a_suspension_is_noticed_at_once, set_clocks, finish),
