@@ -431,8 +431,11 @@ typedef struct redlock_options {
 
 /*
  * Makes a client on `base` and begins to connect to its nodes. Requests may be made at once: they
- * wait for the connections, but not for a name lookup (a node whose name is being looked up is
- * UNREACHABLE).
+ * wait for the connections. Where so many nodes have names that the others are no quorum, they also
+ * wait until each name was looked up, and the server was found at one of its addresses or at none;
+ * from node_timeout_ms on, only while no quorum is connected; and for wait_ms at the most, or
+ * stall_timeout_ms without. Nodes that are not found by then are UNREACHABLE. (redlock_inspect and
+ * redlock_check_fence do not wait for lookups.)
  *
  * `base` must outlive the client. `error` may be NULL; otherwise, on failure, it receives the
  * status and a sentence that names the option at fault (a node's URI is named by its index; its

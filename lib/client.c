@@ -200,12 +200,19 @@ static void on_pulse(void *arg) {
 
 /* ---- events of the nodes ---- */
 
-/* Renews the locks that could not be renewed, if the nodes that are up make a quorum. */
+/* A quorum that is up: locks that could not be renewed are, and requests wait no longer for the
+ * other nodes than a round takes. */
 static void on_up(void *arg) {
     redlock_client *client = arg;
     if (members_have_quorum(&client->members)) {
         turn_hurry(&client->locks);
+        turn_start(&client->locks);
     }
+}
+
+static void on_known(void *arg) {
+    redlock_client *client = arg;
+    turn_start(&client->locks);
 }
 
 static void on_debts_due(void *arg, struct node *node) {
@@ -230,6 +237,7 @@ static void on_change(void *arg, struct node *node, const char *key, size_t leng
 
 static const struct members_listener members_listener = {
     .on_up = on_up,
+    .on_known = on_known,
     .on_debts_due = on_debts_due,
     .on_listening = on_listening,
     .on_push = on_push,

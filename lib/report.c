@@ -154,9 +154,16 @@ static uint64_t patience_ms(const redlock_lock *lock) {
                                                   : 0);
 }
 
-/* Returns whether the request stands, or stood until its end, behind another one of its client. */
-static bool is_behind_another(const struct lease *lease) {
+/* Returns whether no try was made: the request waits, or waited until its end, for the first. */
+static bool is_untried(const struct lease *lease) {
     return lease->tries == 0 && !lease->was_acquired;
+}
+
+/* Returns what such a request waits for. Its ticket is drawn when the nodes are known. */
+static const char *what_is_first(const redlock_lock *lock) {
+    return lock->wait != NULL && lock->wait->ticket != 0
+               ? "for another request of the client is served first"
+               : "for they are, or were, still being looked up or connected to";
 }
 
 const char *redlock_explain(const redlock_lock *lock) {
@@ -167,11 +174,10 @@ const char *redlock_explain(const redlock_lock *lock) {
     const struct lease *lease = &lock->lease;
     struct text text;
     text_init(&text, locks->explanation, sizeof(locks->explanation));
-    if (is_behind_another(lease)) {
-        text_append(&text,
-                    "%s; no node was asked, for another request of the client is served "
-                    "first",
-                    lease->told_at != 0 ? what_ended(lease) : "not acquired yet");
+    if (is_untried(lease)) {
+        text_append(&text, "%s; no node was asked, %s",
+                    lease->told_at != 0 ? what_ended(lease) : "not acquired yet",
+                    what_is_first(lock));
         return locks->explanation;
     }
     redlock_node_report reports[REDLOCK_MAX_NODES];

@@ -21,7 +21,7 @@ static void init(struct lease *lease, const struct lease_terms *terms, uint32_t 
     assert(members != 0 && terms->ttl > 0 && terms->permits <= REDLOCK_MAX_PERMITS);
     *lease = (struct lease){.terms = terms,
                             .ttl = terms->ttl,
-                            .state = LEASE_ACQUIRING,
+                            .state = LEASE_STARTING,
                             .members = members,
                             .begun_at = now,
                             .trying = {.give_up_at = nanos_add(now, terms->wait),
@@ -33,15 +33,39 @@ static void init(struct lease *lease, const struct lease_terms *terms, uint32_t 
 void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t members,
                  uint64_t now, struct lease_update *update) {
     init(lease, terms, members, now);
+    lease_begin(lease, now, update);
+}
+
+void lease_begin(struct lease *lease, uint64_t now, struct lease_update *update) {
     *update = (struct lease_update){0};
     acquire_begin(lease, now, update);
+}
+
+/* The first look is due when the nodes had the time of a round, unless the end comes first. */
+void lease_hold_back(struct lease *lease, const struct lease_terms *terms, uint32_t members,
+                     uint64_t longest, uint64_t now) {
+    init(lease, terms, members, now);
+    lease->trying.settle_at = terms->wait > 0 ? lease->trying.give_up_at : nanos_add(now, longest);
+    lease->wake_at = nanos_min(nanos_add(now, terms->node_timeout), lease->trying.settle_at);
+}
+
+bool lease_may_start(struct lease *lease, bool has_quorum, uint64_t now) {
+    uint64_t end = lease->trying.settle_at;
+    uint64_t patient = nanos_min(nanos_add(lease->begun_at, lease->terms->node_timeout), end);
+    lease->wake_at = now < patient ? patient : end;
+    return now >= end || (has_quorum && now >= patient);
+}
+
+void lease_wait_behind(struct lease *lease) {
+    lease_set_state(lease, LEASE_QUEUED);
+    lease->trying.settle_at = NANOS_NEVER;
+    lease->wake_at = lease->trying.give_up_at;
 }
 
 void lease_wait(struct lease *lease, const struct lease_terms *terms, uint32_t members,
                 uint64_t now) {
     init(lease, terms, members, now);
-    lease_set_state(lease, LEASE_QUEUED);
-    lease->wake_at = lease->trying.give_up_at;
+    lease_wait_behind(lease);
 }
 
 void lease_contend(struct lease *lease, uint64_t now, struct lease_update *update) {

@@ -25,6 +25,25 @@ void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t 
                  uint64_t now, struct lease_update *update);
 
 /*
+ * Begins to wait until the nodes are known, or lease_may_start says that the first try may begin
+ * without; asks no node. `longest` is the bound of a request that makes one try. lease_begin or
+ * lease_wait_behind follows.
+ */
+void lease_hold_back(struct lease *lease, const struct lease_terms *terms, uint32_t members,
+                     uint64_t longest, uint64_t now);
+
+/*
+ * Returns whether the first try may begin, though not all nodes are known, and otherwise sets
+ * `wake_at`: the time to wait is over, or a quorum is up (`has_quorum`) and the others had the
+ * time of a round.
+ */
+bool lease_may_start(struct lease *lease, bool has_quorum, uint64_t now);
+
+/* Begins to acquire, or to wait as by lease_wait, after lease_hold_back. */
+void lease_begin(struct lease *lease, uint64_t now, struct lease_update *update);
+void lease_wait_behind(struct lease *lease);
+
+/*
  * Begins to wait for another request of the client, which hands its lock over (core/handover.h), or
  * until lease_contend; asks no node.
  */

@@ -3,6 +3,7 @@
 #define TO(state) (1u << LEASE_##state)
 
 const uint16_t lease_moves[LEASE_OVER + 1] = {
+    [LEASE_STARTING] = TO(ACQUIRING) | TO(QUEUED) | TO(OVER),
     [LEASE_ACQUIRING] =
         TO(ACQUIRING) | TO(RAISING) | TO(QUEUED) | TO(BACKOFF) | TO(SETTLING) | TO(HELD) | TO(OVER),
     [LEASE_QUEUED] = TO(ACQUIRING) | TO(RAISING) | TO(BACKOFF) | TO(SETTLING) | TO(HELD) | TO(OVER),
@@ -17,8 +18,9 @@ const uint16_t lease_moves[LEASE_OVER + 1] = {
 };
 
 const char *lease_state_name(enum lease_state state) {
-    static const char *const names[] = {"acquiring", "raising",  "queued", "backoff",   "settling",
-                                        "held",      "renewing", "lost",   "releasing", "over"};
+    static const char *const names[] = {"starting", "acquiring", "raising", "queued",
+                                        "backoff",  "settling",  "held",    "renewing",
+                                        "lost",     "releasing", "over"};
     return names[state];
 }
 

@@ -1,6 +1,9 @@
 /*
  * A lease as data: the terms of its request, its state, and the one thing that it waits for.
  *
+ *   STARTING   -> ACQUIRING   the nodes are known, or the time to wait for that is over
+ *              -> QUEUED      likewise, and others of ours are before it
+ *              -> OVER        canceled
  *   ACQUIRING  -> HELD        a quorum granted the key
  *              -> RAISING     a quorum did, but the counters of a fenced lock differ
  *              -> ACQUIRING   the try failed and another permit is free: a hop
@@ -41,6 +44,7 @@
 
 /* Up to SETTLING the lock is being acquired (lease_is_acquiring). */
 enum lease_state {
+    LEASE_STARTING,  /* the first try waits until the nodes are known */
     LEASE_ACQUIRING, /* a round asks for the key */
     LEASE_RAISING,   /* a quorum granted the key; a round makes its counters agree on the fence */
     LEASE_QUEUED,    /* places in the queues of nodes; their grants are waited for */

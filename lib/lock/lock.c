@@ -138,23 +138,55 @@ static void follow_in_line(redlock_lock *lock, enum lease_state before, uint64_t
     }
 }
 
+/* Asks the nodes, or waits in line behind others of ours; `before` is the state that was told. */
+static void start(redlock_lock *lock, enum lease_state before, uint64_t now) {
+    struct locks *locks = lock->locks;
+    struct lease_update update = {0};
+    if (!lock->lease.terms->queues || lines_join(&locks->lines, lock)) {
+        lease_begin(&lock->lease, now, &update);
+        lock_carry_out(lock, &update, before, now);
+    } else {
+        lease_wait_behind(&lock->lease);
+        note_change(lock, &update, before == LEASE_STARTING ? before : LEASE_QUEUED, now);
+        members_listen(locks->members);
+        outbox_draw_ticket(lock);
+        lock_set_alarm(lock);
+    }
+}
+
+/*
+ * Begins the first try of a lock that was held back, if all nodes are known, or the time for that
+ * is over.
+ */
+static void start_if_due(redlock_lock *lock) {
+    struct locks *locks = lock->locks;
+    const struct members *members = locks->members;
+    uint64_t now = clock_now();
+    if (members->are_known || lease_may_start(&lock->lease, members_have_quorum(members), now)) {
+        start(lock, LEASE_STARTING, now);
+        if (lock->place == LOCK_STARTING) { /* else a verdict is due already */
+            locks_move_home(lock);
+        }
+    } else {
+        lock_set_alarm(lock);
+    }
+}
+
 void lock_begin(redlock_lock *lock, uint64_t now) {
     struct locks *locks = lock->locks;
     const struct lease_terms *terms = lock->lease.terms;
-    struct lease_update update;
     uint32_t members = members_all(locks->members);
     EMIT(&locks->context->events, lock_asked, .request = lock->request, .key = lock->key->bytes);
     if (terms->watches) {
         members_listen(locks->members);
     }
-    if (!terms->queues || lines_join(&locks->lines, lock)) {
-        lease_start(&lock->lease, terms, members, now, &update);
-        lock_carry_out(lock, &update, LEASE_ACQUIRING, now);
+    lease_hold_back(&lock->lease, terms, members,
+                    nanos_from_ms(locks->context->options.stall_timeout_ms), now);
+    if (locks->members->are_known) {
+        start(lock, LEASE_ACQUIRING, now);
     } else {
-        lease_wait(&lock->lease, terms, members, now);
-        members_listen(locks->members);
-        outbox_draw_ticket(lock);
         lock_set_alarm(lock);
+        locks_move_home(lock);
     }
 }
 
@@ -330,7 +362,14 @@ static void watch(redlock_lock *lock) {
 static void on_event(redlock_lock *lock, enum lock_event event) {
     struct lease_update update;
     enum lease_state before = lock->lease.state;
+    if (before == LEASE_STARTING) {
+        start_if_due(lock); /* no other event concerns it yet */
+        return;
+    }
     reconsider(lock);
+    if (event == LOCK_STARTED) { /* it has started, or ended, meanwhile */
+        return;
+    }
     if (event == LOCK_WOKEN) {
         on_woken(lock, &update);
         return;
@@ -366,9 +405,9 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
 
 /* Deals with events until there is news, which is told first: a yes, while it is fresh. */
 static void handle_events(redlock_lock *lock) {
-    static const enum lock_event order[] = {LOCK_NO_MEMORY, LOCK_DECIDED,   LOCK_WOKEN,
-                                            LOCK_LATE_VOTE, LOCK_HURRIED,   LOCK_REQUEUED,
-                                            LOCK_HINTED,    LOCK_UNWATCHED, LOCK_CONTENDING};
+    static const enum lock_event order[] = {
+        LOCK_NO_MEMORY, LOCK_DECIDED, LOCK_WOKEN,     LOCK_LATE_VOTE,  LOCK_HURRIED,
+        LOCK_REQUEUED,  LOCK_HINTED,  LOCK_UNWATCHED, LOCK_CONTENDING, LOCK_STARTED};
     const unsigned count = sizeof(order) / sizeof(order[0]);
     for (unsigned i = 0; i < count && lock->events != 0 && lock->news == 0; i++) {
         if (lock->events & order[i]) {

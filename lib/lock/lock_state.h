@@ -22,11 +22,12 @@ enum lock_event {
     LOCK_WOKEN = 2,
     LOCK_LATE_VOTE = 4,
     LOCK_NO_MEMORY = 8,
-    LOCK_HURRIED = 16,    /* a node has come up */
-    LOCK_REQUEUED = 32,   /* the queue of a node may have begun anew */
-    LOCK_HINTED = 64,     /* the key may have changed at a node */
-    LOCK_UNWATCHED = 128, /* nodes are to watch the key, from now on or again */
-    LOCK_CONTENDING = 256 /* the lock has become a contender of its line */
+    LOCK_HURRIED = 16,     /* a node has come up */
+    LOCK_REQUEUED = 32,    /* the queue of a node may have begun anew */
+    LOCK_HINTED = 64,      /* the key may have changed at a node */
+    LOCK_UNWATCHED = 128,  /* nodes are to watch the key, from now on or again */
+    LOCK_CONTENDING = 256, /* the lock has become a contender of its line */
+    LOCK_STARTED = 512     /* the first try may begin */
 };
 
 struct lock_callback {
@@ -46,6 +47,7 @@ struct lock_queue {
 enum lock_place {
     LOCK_RESTING,   /* nothing to deal with */
     LOCK_UNRENEWED, /* likewise, and the last renewal failed */
+    LOCK_STARTING,  /* likewise, and the first try is held back */
     LOCK_CLOSED,    /* likewise, and closed by the client */
     LOCK_ENDED,     /* while the client closes: handles that may still be asked */
     LOCK_READY,     /* an event or news to deal with */

@@ -33,9 +33,10 @@ static bool is_queued(const redlock_lock *lock) {
 }
 
 void locks_move_home(redlock_lock *lock) {
-    move(lock, lock->is_closed            ? LOCK_CLOSED
-               : lock->lease.is_unrenewed ? LOCK_UNRENEWED
-                                          : LOCK_RESTING);
+    move(lock, lock->is_closed                       ? LOCK_CLOSED
+               : lock->lease.is_unrenewed            ? LOCK_UNRENEWED
+               : lock->lease.state == LEASE_STARTING ? LOCK_STARTING
+                                                     : LOCK_RESTING);
 }
 
 void locks_unqueue(redlock_lock *lock) {
@@ -91,8 +92,9 @@ void locks_visit(struct locks *locks, enum lock_place place, void (*visit)(redlo
 
 /* Visits come to the queues that turns deal with last: locks only move to these meanwhile. */
 void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock)) {
-    static const enum lock_place places[] = {LOCK_RESTING, LOCK_UNRENEWED, LOCK_CLOSED,
-                                             LOCK_READY,   LOCK_DUE,       LOCK_OVERDUE};
+    static const enum lock_place places[] = {LOCK_RESTING, LOCK_UNRENEWED, LOCK_STARTING,
+                                             LOCK_CLOSED,  LOCK_READY,     LOCK_DUE,
+                                             LOCK_OVERDUE};
     for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         locks_visit(locks, places[i], visit);
     }

@@ -116,7 +116,10 @@ void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock));
  */
 static inline redlock_lock *locks_first_open(const struct locks *locks) {
     redlock_lock *first = TAILQ_FIRST(&locks->queues[LOCK_RESTING].list);
-    return first != NULL ? first : TAILQ_FIRST(&locks->queues[LOCK_UNRENEWED].list);
+    if (first == NULL) {
+        first = TAILQ_FIRST(&locks->queues[LOCK_UNRENEWED].list);
+    }
+    return first != NULL ? first : TAILQ_FIRST(&locks->queues[LOCK_STARTING].list);
 }
 
 /* Marks a lock as closed by its client. */

@@ -5,7 +5,7 @@
  *
  * A closing client closes its locks in slices, too. An event that concerns many locks at once is
  * passed on to each of them: a loop that was away (turn_wake), a node that has come up
- * (turn_hurry), a change of the nodes (turn_move).
+ * (turn_hurry), nodes that are known now (turn_start), a change of the nodes (turn_move).
  */
 #include "lock/turn.h"
 
@@ -90,6 +90,14 @@ void turn_hurry(struct locks *locks) {
     locks_visit(locks, LOCK_UNRENEWED, hurry);
     locks_visit(locks, LOCK_READY, hurry);
     locks_visit(locks, LOCK_DUE, hurry);
+}
+
+static void start(redlock_lock *lock) {
+    locks_raise(lock, LOCK_STARTED);
+}
+
+void turn_start(struct locks *locks) {
+    locks_visit(locks, LOCK_STARTING, start);
 }
 
 void turn_requeue(struct locks *locks) {

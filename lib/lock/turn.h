@@ -25,6 +25,9 @@ void turn_wake(struct locks *locks);
 /* Renews the locks that could not be renewed, in the next turn: a node has come up. */
 void turn_hurry(struct locks *locks);
 
+/* Has the locks whose first try is held back look whether it may begin now. */
+void turn_start(struct locks *locks);
+
 /* Has the locks that wait in line ask for their places again: a server can push from now on. */
 void turn_requeue(struct locks *locks);
 

@@ -230,6 +230,42 @@ static void on_up(void *arg) {
     members->listener->on_up(members->listener_arg);
 }
 
+/* Returns whether no node is being looked up, or has addresses to go on to, for the first time. */
+static bool knows_all(const struct members *members) {
+    uint32_t rest = members_all(members);
+    bool knows = true;
+    const struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        knows &= uplink_is_known(&node->uplink);
+    }
+    return knows;
+}
+
+/* Returns whether a quorum of each list takes commands that another address cannot make vain. */
+static bool can_ask_quorum(const struct members *members) {
+    uint32_t rest = members_all(members);
+    uint32_t ready = 0;
+    const struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        const struct uplink *uplink = &node->uplink;
+        bool is_ready = uplink_takes_commands(uplink) && uplink_is_known(uplink);
+        ready |= is_ready ? node_bit(node) : 0;
+    }
+    return quorum_is_met(members->now.mask, ready) && quorum_is_met(members->next.mask, ready);
+}
+
+static void note_known(struct members *members, bool are_known) {
+    if (are_known && !members->are_known) {
+        members->are_known = true;
+        members->listener->on_known(members->listener_arg);
+    }
+}
+
+static void on_attempt(void *arg) {
+    struct members *members = arg;
+    note_known(members, knows_all(members));
+}
+
 static void on_debts_due(void *arg, struct node *node) {
     const struct members *members = arg;
     members->listener->on_debts_due(members->listener_arg, node);
@@ -253,6 +289,7 @@ static void on_change(void *arg, struct node *node, const char *key, size_t leng
 static const struct node_listener node_listener = {
     .on_identity = on_identity,
     .on_up = on_up,
+    .on_attempt = on_attempt,
     .on_debts_due = on_debts_due,
     .on_listening = on_listening,
     .on_push = on_push,
@@ -332,12 +369,14 @@ redlock_status members_create(struct members *members, const char *const *uris, 
     return REDLOCK_OK;
 }
 
-static void start(const struct members *members, uint32_t mask) {
+static void start(struct members *members, uint32_t mask) {
     struct node *node;
+    members->are_known = false;
     while ((node = members_take(members, &mask)) != NULL) {
         node_start(node);
         channel_want(&node->channel, members->is_listening);
     }
+    note_known(members, knows_all(members) || can_ask_quorum(members));
 }
 
 void members_start(struct members *members) {
@@ -395,6 +434,7 @@ static void settle_on(struct members *members, const struct node_list *list) {
     while ((node = members_take(members, &leaving)) != NULL) {
         leave(members, node);
     }
+    on_attempt(members);
     context_wake(members->context);
 }
 

@@ -28,6 +28,8 @@ struct node_list {
 struct members_listener {
     /* A node takes commands again. */
     void (*on_up)(void *arg);
+    /* The nodes have become known (members->are_known). */
+    void (*on_known)(void *arg);
     /* A node has room for releases that are owed to it (node_room). */
     void (*on_debts_due)(void *arg, struct node *node);
     /* A server can push from now on: the places that it gave before are void. */
@@ -52,6 +54,11 @@ struct members {
     struct node_stack left;          /* stopped nodes, until members_bury */
     uint64_t changed_at;             /* the start of the change */
     bool is_listening;               /* members_listen was called */
+    /*
+     * No node is in its first attempt with a lookup, or other addresses, before it; or a quorum of
+     * each list was not when the latest nodes began to connect.
+     */
+    bool are_known;
     uint32_t cursor; /* start of the search for a free slot, so that slots are reused late */
 };
 

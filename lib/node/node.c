@@ -122,7 +122,9 @@ void node_forgive(struct node *node) {
 /* ---- the uplink ---- */
 
 static void on_connecting(struct uplink *uplink, uint64_t now) {
-    guard_connected(&node_of(uplink)->guard, now);
+    struct node *node = node_of(uplink);
+    guard_connected(&node->guard, now);
+    node->listener->on_attempt(node->listener_arg);
 }
 
 static void on_up(struct uplink *uplink) {
@@ -145,6 +147,7 @@ static void on_down(struct uplink *uplink, uint64_t now) {
     if (uplink->context->is_closing) {
         context_wake(uplink->context); /* the client may have waited for this node */
     }
+    node->listener->on_attempt(node->listener_arg);
 }
 
 /* Pays debts: a command that was refused for want of room may have become one. */

@@ -26,6 +26,8 @@ struct node_listener {
     void (*on_identity)(void *arg, struct node *node);
     /* The node takes commands again. */
     void (*on_up)(void *arg);
+    /* An attempt to connect has begun, at one of the addresses, or failed. */
+    void (*on_attempt)(void *arg);
     /* The node has room for releases that are owed to it (node_room). */
     void (*on_debts_due)(void *arg, struct node *node);
     /* The node's server can push from now on: places that it gave before are void. */

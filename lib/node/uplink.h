@@ -110,6 +110,15 @@ static inline bool uplink_takes_commands(const struct uplink *uplink) {
 }
 
 /*
+ * Returns whether it is known what comes of the very first attempt, or the address is the last one:
+ * another may have to be tried otherwise.
+ */
+static inline bool uplink_is_known(const struct uplink *uplink) {
+    return uplink->disconnected > 0 || uplink->state == UPLINK_UP ||
+           (uplink->state == UPLINK_CONNECTING && uplink->address + 1 >= uplink->addresses.count);
+}
+
+/*
  * Sends a command on the connection, which must exist. Returns false when a bound or want of memory
  * refuses the command. The owner that on_reply is called with is the uplink.
  */

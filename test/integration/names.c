@@ -167,6 +167,100 @@ static void a_name_is_found(void **state) {
 
 /* ------------------------------------------------------------------------ answers that change */
 
+/*
+ * All nodes have names. The first address of each refuses in the second round, as "::1" does where
+ * masters listen on 127.0.0.1 alone.
+ */
+static void the_first_request_waits_for_names(void **state) {
+    static const char *const addresses[][3] = {{"127.0.0.1"}, {NOBODY, "127.0.0.1"}};
+    struct fixture *f = *state;
+
+    at_finish(f, stop_server, NULL);
+    for (size_t round = 0; round < 2; round++) {
+        char named[FIVE][96];
+        const char *uris[FIVE];
+
+        memcpy(server.addresses, addresses[round], sizeof(server.addresses));
+        for (size_t i = 0; i < FIVE; i++) {
+            snprintf(named[i], sizeof(named[i]), "redis://db.test:%d", masters_port(f->masters, i));
+            uris[i] = named[i];
+        }
+        redlock_options options = patient_options(f, uris, FIVE);
+        redlock_client *client = create_client(f, &options);
+        redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
+        wait_holders(f, KEY, FIVE);
+        assert_int_equal(let_go(f, lock), REDLOCK_OK);
+        close_client(f, client);
+    }
+}
+
+/* What waits for a lookup ends with the client, and with the lookup's time. */
+static void a_request_ends_while_names_are_looked_up(void **state) {
+    struct fixture *f = *state;
+    char named[3][96];
+    const char *uris[3];
+
+    at_finish(f, stop_server, NULL);
+    server.is_silent = true;
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(named[i], sizeof(named[i]), "redis://silent.test:%d", masters_port(f->masters, i));
+        uris[i] = named[i];
+    }
+    redlock_options options = patient_options(f, uris, 3);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    redlock_client *client = create_client(f, &options);
+    struct call *call = begin_acquire(f, client, &request);
+    run_turns(f, 3);
+    assert_non_null(strstr(redlock_explain(call->lock), "still being looked up"));
+    close_client(f, client);
+    assert_ended(call, REDLOCK_ECLOSED);
+
+    options.stall_timeout_ms = 100; /* by when the lookup has to be answered */
+    client = create_client(f, &options);
+    call = begin_acquire(f, client, &request);
+    assert_int_equal(await(f, call), REDLOCK_ENOQUORUM);
+    assert_int_equal(votes(call, REDLOCK_VOTE_UNREACHABLE), 3);
+    assert_non_null(strstr(call->why, "the name lookup was not answered"));
+}
+
+/* A crowd, half of which is canceled, the rest of which stands in line; and a change of the nodes.
+ */
+static void a_crowd_waits_for_names(void **state) {
+    enum { CROWD = 2000 };
+    static struct call *calls[CROWD];
+    struct fixture *f = *state;
+    char named[FIVE][96];
+    const char *uris[FIVE];
+
+    at_finish(f, stop_server, NULL);
+    server.addresses[0] = "127.0.0.1";
+    for (size_t i = 0; i < FIVE; i++) {
+        snprintf(named[i], sizeof(named[i]), "redis://db.test:%d", masters_port(f->masters, i));
+        uris[i] = named[i];
+    }
+    redlock_options options = patient_options(f, uris, FIVE);
+    redlock_client *client = create_client(f, &options);
+    for (size_t i = 0; i < CROWD; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "crowd:%zu", i / 4);
+        redlock_request request = request_for(key, LONG_TTL_MS);
+        request.wait_ms = LONG_TTL_MS;
+        calls[i] = begin_acquire(f, client, &request);
+    }
+    for (size_t i = 1; i < CROWD; i += 2) {
+        assert_int_equal(redlock_cancel(calls[i]->lock), REDLOCK_OK);
+    }
+    assert_int_equal(redlock_client_change_nodes(client, uris, 3), REDLOCK_OK);
+    for (size_t i = 0; i < CROWD; i += 4) {
+        assert_int_equal(await(f, calls[i]), REDLOCK_OK);
+        assert_int_equal(await(f, calls[i + 1]), REDLOCK_ECANCELED);
+        assert_non_null(strstr(calls[i + 1]->why, "being looked up"));
+        assert_int_equal(let_go(f, calls[i]->lock), REDLOCK_OK);
+        assert_int_equal(await(f, calls[i + 2]), REDLOCK_OK);
+    }
+    close_client(f, client);
+}
+
 static void say_by_server(struct fixture *f, const char *address) {
     (void)f;
     server.addresses[0] = address;
@@ -344,6 +438,9 @@ static void a_silent_name_server_delays_nobody(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        ON_NAMES(the_first_request_waits_for_names),
+        ON_NAMES(a_request_ends_while_names_are_looked_up),
+        ON_NAMES(a_crowd_waits_for_names),
         ON_NAMES(all_addresses_of_a_name_are_tried),
         ON_ROW(founds[0].name, a_name_is_found, five_masters_and_names, &founds[0]),
         ON_NAMES(the_reason_is_that_of_who_answered),

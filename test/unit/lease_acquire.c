@@ -856,6 +856,67 @@ static void test_when_the_next_try_comes_at_the_latest(void **state) {
     assert_int_equal(lease_next_try_within(&rig.lease, T0 + MS(10)), 0);
 }
 
+/* ---- held back ---- */
+
+static struct lease hold_back(const struct lease_terms *terms) {
+    struct lease lease;
+    lease_hold_back(&lease, terms, 0x1f, MS(5000), T0);
+    assert_int_equal(lease.state, LEASE_STARTING);
+    assert_string_equal(lease_state_name(LEASE_STARTING), "starting");
+    assert_true(lease_is_acquiring(&lease));
+    return lease;
+}
+
+/* The nodes have the time of a round, then those that are up are asked if they are a quorum. */
+static void test_the_first_try_waits_for_the_nodes(void **state) {
+    (void)state;
+    static const uint64_t waits[] = {0, MS(2000), MS(20)};
+    for (size_t i = 0; i < COUNT_OF(waits); i++) {
+        struct lease_terms terms = rig_terms();
+        terms.wait = waits[i];
+        uint64_t end = T0 + (waits[i] > 0 ? waits[i] : MS(5000));
+        uint64_t patient = nanos_min(T0 + MS(50), end);
+        struct lease lease = hold_back(&terms);
+        assert_int_equal(lease.wake_at, patient);
+        assert_false(lease_may_start(&lease, true, patient - 1));
+        assert_int_equal(lease.wake_at, patient);
+        assert_true(lease_may_start(&lease, true, patient));
+        assert_int_equal(lease_may_start(&lease, false, patient), patient == end);
+        assert_int_equal(lease.wake_at, end);
+        assert_true(lease_may_start(&lease, false, end));
+    }
+}
+
+static void test_what_was_held_back_begins_waits_or_ends(void **state) {
+    (void)state;
+    struct lease_terms terms = rig_terms();
+    struct lease_update update;
+    struct lease lease = hold_back(&terms);
+    lease_woken(&lease, NULL, lease.wake_at, &update);
+    assert_int_equal(lease.state, LEASE_STARTING);
+    assert_false(update.send);
+    lease_begin(&lease, T0 + MS(70), &update);
+    assert_int_equal(lease.state, LEASE_ACQUIRING);
+    assert_int_equal(lease.begun_at, T0);
+    assert_true(update.send);
+
+    lease = hold_back(&terms);
+    lease_wait_behind(&lease);
+    assert_int_equal(lease.state, LEASE_QUEUED);
+    assert_int_equal(lease.wake_at, lease.trying.give_up_at);
+
+    lease = hold_back(&terms);
+    assert_int_equal(lease_cancel(&lease, NULL, T0 + 1, &update), REDLOCK_OK);
+    assert_int_equal(lease.state, LEASE_OVER);
+    assert_int_equal(update.acquired, REDLOCK_ECANCELED);
+    assert_int_equal(update.undo, 0);
+
+    lease = hold_back(&terms);
+    lease_close(&lease, NULL, T0 + 1, &update);
+    assert_int_equal(update.acquired, REDLOCK_ECLOSED);
+    assert_false(update.send);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_quorum_in_time_is_a_lock),
@@ -891,6 +952,8 @@ int main(void) {
         cmocka_unit_test(test_votes_that_come_late_change_why_a_try_failed),
         cmocka_unit_test(test_only_a_round_has_a_deadline_from_when_it_was_sent),
         cmocka_unit_test(test_what_only_a_held_lock_can_do),
+        cmocka_unit_test(test_the_first_try_waits_for_the_nodes),
+        cmocka_unit_test(test_what_was_held_back_begins_waits_or_ends),
         cmocka_unit_test(test_a_fence_that_a_quorum_agrees_on_takes_one_round),
         cmocka_unit_test(test_a_fence_that_no_quorum_has_is_raised_first),
         cmocka_unit_test(test_a_counter_that_is_further_is_raised_to_again),

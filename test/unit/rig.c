@@ -25,6 +25,7 @@ struct lease_terms rig_terms(void) {
 
 /* Allowed changes of state, as in core/lease.h; an event may also leave the state as it is. */
 static const unsigned arrows[] = {
+    [LEASE_STARTING] = TO(ACQUIRING) | TO(QUEUED) | TO(OVER),
     [LEASE_ACQUIRING] = TO(HELD) | TO(RAISING) | TO(QUEUED) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
     [LEASE_QUEUED] = TO(ACQUIRING) | TO(HELD) | TO(RAISING) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
     [LEASE_RAISING] = TO(HELD) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
@@ -42,8 +43,8 @@ static bool is_held(enum lease_state state) {
 }
 
 static bool is_acquiring(enum lease_state state) {
-    return state == LEASE_ACQUIRING || state == LEASE_RAISING || state == LEASE_BACKOFF ||
-           state == LEASE_SETTLING || state == LEASE_QUEUED;
+    return state == LEASE_STARTING || state == LEASE_ACQUIRING || state == LEASE_RAISING ||
+           state == LEASE_BACKOFF || state == LEASE_SETTLING || state == LEASE_QUEUED;
 }
 
 static void check_timer(const struct lease *lease) {
