@@ -63,6 +63,13 @@ static void arm_at(struct event *timer, uint64_t at_ns, uint64_t now) {
     clock_arm(timer, at_ns > now ? (double)(at_ns - now) / 1e9 + 1e-6 : 0);
 }
 
+/* Ends the stretch at its number of cycles. Failed cycles count: where all fail it ends, too. */
+static void check_limit(const struct cycles *cycles) {
+    if (cycles->records && cycles->counts.done + cycles->counts.errors == cycles->settings.limit) {
+        cycles->settings.on_limit(cycles->settings.arg);
+    }
+}
+
 static void failed(struct cycles *cycles, size_t slot, const char *error) {
     struct cycles_counts *counts = &cycles->counts;
 
@@ -75,6 +82,7 @@ static void failed(struct cycles *cycles, size_t slot, const char *error) {
     if (!event_pending(cycles->rest_timer, EV_TIMEOUT, NULL)) {
         clock_arm(cycles->rest_timer, REST_S);
     }
+    check_limit(cycles);
 }
 
 /* ---------------------------------------------------------------------------------- the beginning
@@ -219,9 +227,7 @@ void cycles_released(struct cycles *cycles, size_t slot, const char *error) {
         histogram_record(&counts->release, clock_now_ns() - cycles->list[slot].began_ns);
         counts->done++;
         atomic_store_explicit(cycles->settings.done, counts->done, memory_order_relaxed);
-        if (counts->done == cycles->settings.limit) {
-            cycles->settings.on_limit(cycles->settings.arg);
-        }
+        check_limit(cycles);
     }
     follow(cycles, slot);
 }

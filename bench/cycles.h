@@ -24,7 +24,8 @@ struct cycles_settings {
     size_t count;
     double rate;      /* cycles that are due per second; 0: closed loop */
     uint64_t hold_ns; /* time for which each lock is held */
-    uint64_t limit;   /* number of cycles after which on_limit is called; 0: never */
+    uint64_t limit;   /* number of cycles, with those that fail, after which on_limit is called;
+                         0: never */
     void (*on_limit)(void *arg);
     void (*on_closed)(void *arg); /* called when the load is closed */
     void *arg;

@@ -63,6 +63,22 @@ static void test_kinds_of_locks_and_keys_are_run(void **state) {
     }
 }
 
+/* A TTL of 1 ms leaves no validity, so each acquisition fails. */
+static void test_cycles_that_fail_are_cycles_run(void **state) {
+    static const char *const arguments[] = {
+        "--spawn 3 --in-flight 4 --ttl 1 --cycles 20 --json",
+        "--spawn 3 --in-flight 4 --ttl 1 --cycles 20 --rate 1000 --json",
+    };
+    char output[BENCH_OUTPUT_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(arguments); i++) {
+        assert_int_equal(bench_run(arguments[i], output), 1);
+        assert_non_null(strstr(output, "the first: --ttl: 1 ms leaves 0 ms of validity"));
+        assert_non_null(strstr(output, "\"cycles\": 0,"));
+    }
+}
+
 /* A lock that is held for 20 ms lets no slot run more than 50 cycles a second. */
 static void test_locks_are_held_for_the_time_asked(void **state) {
     json_t *object = bench_measure("--spawn 3 --in-flight 4 --hold-us 20000 --cycles 100 --json");
@@ -193,6 +209,7 @@ int main(void) {
         cmocka_unit_test(test_a_number_of_cycles_is_run),
         cmocka_unit_test(test_null_masters_grant_everything),
         cmocka_unit_test(test_kinds_of_locks_and_keys_are_run),
+        cmocka_unit_test(test_cycles_that_fail_are_cycles_run),
         cmocka_unit_test(test_locks_are_held_for_the_time_asked),
         cmocka_unit_test(test_an_open_loop_shows_the_waiting),
         cmocka_unit_test(test_an_open_loop_keeps_its_rate),
