@@ -121,10 +121,7 @@ static void plan_try(const redlock_lock *lock, const struct lease_update *update
                       : update->contends ? FLIGHT_AHEAD
                                          : FLIGHT_BEHIND;
     } else if (terms->fenced) {
-        /* A lost counter begins above the hint, which this machine's clock alone may put too far.
-         */
-        uint64_t masters_us = members_clock_us(lock->locks->members, plan->now);
-        plan->fence = fence_hint(masters_us != 0 ? masters_us : clock_wall_us());
+        plan->fence = members_fence_hint(lock->locks->members, plan->now);
     }
 }
 

@@ -159,8 +159,14 @@ bool members_have_quorum(const struct members *members);
 uint64_t members_clock_us(const struct members *members, uint64_t now);
 
 /*
+ * Returns the number above which a lost counter begins (fence_hint): by the masters' time, or this
+ * machine's where no clock is known.
+ */
+uint64_t members_fence_hint(const struct members *members, uint64_t now);
+
+/*
  * Returns the largest number to which a fence may be raised by the word of one node: FENCE_SLACK
- * ahead of the masters' time, or of this machine's where no clock is known.
+ * above the hint.
  */
 uint64_t members_fence_limit(const struct members *members, uint64_t now);
 
