@@ -225,6 +225,9 @@ static void repeat(struct batch *batch) {
  * memory, or where that call fails, the next poll of a waiter does.
  */
 static void go_on(struct batch *batch, struct node *node, struct flight *flight) {
+    if (batch->passes >= PASSES_MAX) {
+        return;
+    }
     const struct flight_plan plan = {.round = ROUND_SETTLE,
                                      .request = flight->plan.request,
                                      .kind = flight->plan.kind,
@@ -234,7 +237,7 @@ static void go_on(struct batch *batch, struct node *node, struct flight *flight)
                                      .nodes = node_bit(node)};
     struct flight *next = flight_create(flight->flights, FLIGHT_UNATTENDED, &plan);
     struct batch *pass = NULL;
-    if (next != NULL && batch->passes < PASSES_MAX) {
+    if (next != NULL) {
         pass = batch_create(batch->shared, SCRIPT_PASS, node_bit(node), 0, BATCH_FIRST);
     }
     if (pass != NULL) {
