@@ -15,6 +15,7 @@
 --            caller has no right to the queue; with a '+' where PASS is to go on
 --@include parts/otherwise.lua
 --@include parts/counters.lua
+--@include parts/granting.lua
 --@include parts/queue.lua
 --@include parts/fenced.lua
 --@include parts/passing_on.lua
@@ -40,23 +41,15 @@ local function leave_note(key, value, token, claim, has_place)
   end
 end
 
--- Returns the item of a key that is the waiter's, whose counter is to be at least `least`.
-local function granted(key, form, idle, step, least)
-  if not is_fenced(form) then return 'y' end
-  local count = hinted(count_of(key .. '@COUNTER_SUFFIX@', step), least)
-  raise(key .. '@COUNTER_SUFFIX@', count, idle)
-  return grant(count)
-end
-
 -- Takes the key, or a place. Returns the item.
 local function queue(key, token, ttl, claim, form, idle, ticket)
   local entry = table.concat({token, channel, claim, form, idle}, ' ')
-  local value = redis.pcall('get', key)
-  if is_fenced(form) and not count_of(key .. '@COUNTER_SUFFIX@', 1) then return 'c' end
+  local value, fenced = redis.pcall('get', key), is_fenced(form)
+  if fenced and not count_of(key .. '@COUNTER_SUFFIX@', 1) then return 'c' end
   if value == token then
     flag()
     if redis.call('pttl', key) < tonumber(ttl) then redis.call('pexpire', key, ttl) end
-    return granted(key, form, idle, 0, 0)
+    return granted(key, fenced, idle, 0, 0)
   end
   local is_alone = not value and redis.pcall('exists', queue_of(key)) ~= 1
   local behind = is_alone and '' or place(key, token, ticket, entry)
@@ -71,7 +64,7 @@ local function queue(key, token, ttl, claim, form, idle, ticket)
   redis.call('set', key, token, 'PX', ttl)
   if not is_alone then remove(key, entry) end
   if is_writer(form) then redis.pcall('del', key .. '@WRITER_SUFFIX@') end
-  return granted(key, form, idle, 1, tonumber(ticket))
+  return granted(key, fenced, idle, 1, tonumber(ticket))
 end
 
 -- Returns the arguments of a key.

@@ -12,6 +12,7 @@
 --            a place, x where the caller has no right to the line; with a '+' where PASS is to go on
 --@include parts/otherwise.lua
 --@include parts/counters.lua
+--@include parts/granting.lua
 --@include parts/queue.lua
 --@include parts/refusal.lua
 --@include parts/permits.lua
@@ -33,14 +34,6 @@ local function place(line, entry, value, ticket)
   if added == 1 then leave_line(line, value, ticket, entry) end
   local ahead = redis.pcall('zcount', line, '-inf', '(' .. ticket)
   return 'q' .. text(type(ahead) == 'number' and ahead or 0)
-end
-
--- Returns the item of a permit that is the waiter's.
-local function granted(key, fenced, idle, step, least)
-  if not fenced then return 'y' end
-  local count = hinted(count_of(key .. '@COUNTER_SUFFIX@', step), least)
-  raise(key .. '@COUNTER_SUFFIX@', count, idle)
-  return grant(count)
 end
 
 -- Returns the item of a permit that the waiter does not get, but perhaps another one.
