@@ -226,7 +226,8 @@ typedef enum redlock_fanout {
  * a second after a SAVE); two exchanges of databases within a second that undo each other; and, by
  * a new client, which has nothing to compare with, an earlier jump of a node's clock, and any of
  * these events that no running client has noticed that knew the node before, if the memory that
- * came has a marker of the same run. Where the node forbids INFO in scripts, replication ids are not compared.
+ * came has a marker of the same run. Where the node forbids INFO in scripts, replication ids are
+ * not compared.
  *
  * "?durable=yes" in a node's URI waives the first two checks: the node's operator promises that the
  * server loses nothing (appendfsync always) and is not made a replica for a moment. Whatever the
