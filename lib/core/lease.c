@@ -1,5 +1,5 @@
 /*
- * The happy path: lease_start sends a round; its verdict is yes, a fresh clock reading leaves
+ * The happy path: lease_begin sends a round; its verdict is yes, a fresh clock reading leaves
  * enough validity, and the lock is HELD. With a watchdog it renews every third of the TTL
  * (core/renewal.h). lease_release sends the last round, whose verdict tells whether the lock was
  * ours to the end.
@@ -16,37 +16,26 @@
 #include "core/line.h"
 #include "core/tries.h"
 
-static void init(struct lease *lease, const struct lease_terms *terms, uint32_t members,
-                 uint64_t now) {
-    assert(members != 0 && terms->ttl > 0 && terms->permits <= REDLOCK_MAX_PERMITS);
-    *lease = (struct lease){.terms = terms,
-                            .ttl = terms->ttl,
-                            .state = LEASE_STARTING,
-                            .members = members,
-                            .begun_at = now,
-                            .trying = {.give_up_at = nanos_add(now, terms->wait),
-                                       .settle_at = NANOS_NEVER,
-                                       .poll_at = NANOS_NEVER},
-                            .longest_ttl = nanos_add(terms->ttl, terms->lock_delay)};
-}
-
+/* The first look is due when the nodes had the time of a round, unless the end comes first. */
 void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t members,
-                 uint64_t now, struct lease_update *update) {
-    init(lease, terms, members, now);
-    lease_begin(lease, now, update);
+                 uint64_t longest, uint64_t now) {
+    assert(members != 0 && terms->ttl > 0 && terms->permits <= REDLOCK_MAX_PERMITS);
+    uint64_t give_up_at = nanos_add(now, terms->wait);
+    uint64_t start_by = terms->wait > 0 ? give_up_at : nanos_add(now, longest);
+    *lease = (struct lease){
+        .terms = terms,
+        .ttl = terms->ttl,
+        .state = LEASE_STARTING,
+        .members = members,
+        .begun_at = now,
+        .wake_at = nanos_min(nanos_add(now, terms->node_timeout), start_by),
+        .trying = {.give_up_at = give_up_at, .settle_at = start_by, .poll_at = NANOS_NEVER},
+        .longest_ttl = nanos_add(terms->ttl, terms->lock_delay)};
 }
 
 void lease_begin(struct lease *lease, uint64_t now, struct lease_update *update) {
     *update = (struct lease_update){0};
     acquire_begin(lease, now, update);
-}
-
-/* The first look is due when the nodes had the time of a round, unless the end comes first. */
-void lease_hold_back(struct lease *lease, const struct lease_terms *terms, uint32_t members,
-                     uint64_t longest, uint64_t now) {
-    init(lease, terms, members, now);
-    lease->trying.settle_at = terms->wait > 0 ? lease->trying.give_up_at : nanos_add(now, longest);
-    lease->wake_at = nanos_min(nanos_add(now, terms->node_timeout), lease->trying.settle_at);
 }
 
 bool lease_may_start(struct lease *lease, bool has_quorum, uint64_t now) {
@@ -56,16 +45,10 @@ bool lease_may_start(struct lease *lease, bool has_quorum, uint64_t now) {
     return now >= end || (has_quorum && now >= patient);
 }
 
-void lease_wait_behind(struct lease *lease) {
+void lease_wait(struct lease *lease) {
     lease_set_state(lease, LEASE_QUEUED);
     lease->trying.settle_at = NANOS_NEVER;
     lease->wake_at = lease->trying.give_up_at;
-}
-
-void lease_wait(struct lease *lease, const struct lease_terms *terms, uint32_t members,
-                uint64_t now) {
-    init(lease, terms, members, now);
-    lease_wait_behind(lease);
 }
 
 void lease_contend(struct lease *lease, uint64_t now, struct lease_update *update) {

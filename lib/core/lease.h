@@ -20,17 +20,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Begins to acquire at `members`, a mask of nodes. `terms` must live as long as the lease. */
-void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t members,
-                 uint64_t now, struct lease_update *update);
-
 /*
- * Begins to wait until the nodes are known, or lease_may_start says that the first try may begin
- * without; asks no node. `longest` is the bound of a request that makes one try. lease_begin or
- * lease_wait_behind follows.
+ * Begins a request to acquire at `members`, a mask of nodes; asks no node yet. lease_begin or
+ * lease_wait follows: at once, or when the nodes are known, or when lease_may_start says so.
+ * `longest` is the bound of that wait for a request that makes one try. `terms` must live as long
+ * as the lease.
  */
-void lease_hold_back(struct lease *lease, const struct lease_terms *terms, uint32_t members,
-                     uint64_t longest, uint64_t now);
+void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t members,
+                 uint64_t longest, uint64_t now);
 
 /*
  * Returns whether the first try may begin, though not all nodes are known, and otherwise sets
@@ -39,16 +36,14 @@ void lease_hold_back(struct lease *lease, const struct lease_terms *terms, uint3
  */
 bool lease_may_start(struct lease *lease, bool has_quorum, uint64_t now);
 
-/* Begins to acquire, or to wait as by lease_wait, after lease_hold_back. */
+/* Begins the first try. */
 void lease_begin(struct lease *lease, uint64_t now, struct lease_update *update);
-void lease_wait_behind(struct lease *lease);
 
 /*
  * Begins to wait for another request of the client, which hands its lock over (core/handover.h), or
  * until lease_contend; asks no node.
  */
-void lease_wait(struct lease *lease, const struct lease_terms *terms, uint32_t members,
-                uint64_t now);
+void lease_wait(struct lease *lease);
 
 /* Begins to acquire, after lease_wait, unless the lease has ended since. */
 void lease_contend(struct lease *lease, uint64_t now, struct lease_update *update);

@@ -85,7 +85,8 @@ struct lease_terms {
 /* The part of a lease that is being acquired, or was not acquired. */
 struct lease_trying {
     uint64_t give_up_at; /* the instant after which no try begins; NANOS_NEVER: no bound */
-    uint64_t settle_at;  /* the instant at which grants of less than a quorum are given up */
+    uint64_t settle_at;  /* the instant at which grants of less than a quorum are given up; of
+                            STARTING: at which the first try begins, whatever is known */
     uint64_t poll_at;    /* the instant at which the place is asked for again */
     uint32_t may_place;  /* mask: nodes that may have a place from earlier tries for permits */
     uint32_t yields;     /* places given up for new ones, since the last try that was not */

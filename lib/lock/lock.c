@@ -146,7 +146,7 @@ static void start(redlock_lock *lock, enum lease_state before, uint64_t now) {
         lease_begin(&lock->lease, now, &update);
         lock_carry_out(lock, &update, before, now);
     } else {
-        lease_wait_behind(&lock->lease);
+        lease_wait(&lock->lease);
         note_change(lock, &update, before == LEASE_STARTING ? before : LEASE_QUEUED, now);
         members_listen(locks->members);
         outbox_draw_ticket(lock);
@@ -180,8 +180,8 @@ void lock_begin(redlock_lock *lock, uint64_t now) {
     if (terms->watches) {
         members_listen(locks->members);
     }
-    lease_hold_back(&lock->lease, terms, members,
-                    nanos_from_ms(locks->context->options.stall_timeout_ms), now);
+    lease_start(&lock->lease, terms, members,
+                nanos_from_ms(locks->context->options.stall_timeout_ms), now);
     if (locks->members->are_known) {
         start(lock, LEASE_ACQUIRING, now);
     } else {

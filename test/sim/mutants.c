@@ -131,18 +131,18 @@ static void hunt_there(const char *path, const char *name, struct outcome *outco
     } worlds[] = {
         {"guard-marker-of-another", "guarded", 337},
         {"guard-failback-unseen", "guarded", 337},
-        {"guard-swap-unseen", "guarded", 264},
+        {"guard-swap-unseen", "guarded", 297},
         {"guard-never-ages", "guarded", 3996},
         {"guard-counts-from-contact", "guarded", 4342},
         {"guard-uptime-unsigned", "guarded", 1311},
         {"push-by-the-middle", "guarded", 230},
-        {"push-jump-unchecked", "guarded", 383},
+        {"push-jump-unchecked", "guarded", 685},
         {"push-of-the-untrusted", "guarded", 547},
         {"polls-put-off-yields", "moving", 17},
-        {"renewal-after-end", "moving", 148},
+        {"renewal-after-end", "moving", 101},
         {"renewal-not-hurried", "load", 250},
         {"turn-without-bound", "load", 48},
-        {"fence-top-up-uncounted", "broken", 209},
+        {"fence-top-up-uncounted", "broken", 172},
         {"told-for-ever", "kept", 425},
     };
     for (unsigned i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++) {

@@ -522,7 +522,8 @@ static void test_cancel_of_a_try_that_was_never_sent(void **state) {
     struct lease_terms terms = rig_terms();
     struct lease lease;
     struct lease_update update;
-    lease_start(&lease, &terms, 0x1f, T0, &update);
+    lease_start(&lease, &terms, 0x1f, 0, T0);
+    lease_begin(&lease, T0, &update);
     assert_int_equal(lease_cancel(&lease, NULL, T0, &update), REDLOCK_OK);
     assert_int_equal(update.undo, 0);
     assert_int_equal(update.acquired, REDLOCK_ECANCELED);
@@ -860,7 +861,7 @@ static void test_when_the_next_try_comes_at_the_latest(void **state) {
 
 static struct lease hold_back(const struct lease_terms *terms) {
     struct lease lease;
-    lease_hold_back(&lease, terms, 0x1f, MS(5000), T0);
+    lease_start(&lease, terms, 0x1f, MS(5000), T0);
     assert_int_equal(lease.state, LEASE_STARTING);
     assert_string_equal(lease_state_name(LEASE_STARTING), "starting");
     assert_true(lease_is_acquiring(&lease));
@@ -901,7 +902,7 @@ static void test_what_was_held_back_begins_waits_or_ends(void **state) {
     assert_true(update.send);
 
     lease = hold_back(&terms);
-    lease_wait_behind(&lease);
+    lease_wait(&lease);
     assert_int_equal(lease.state, LEASE_QUEUED);
     assert_int_equal(lease.wake_at, lease.trying.give_up_at);
 

@@ -548,7 +548,8 @@ static void test_a_late_timer_is_no_poll(void **state) {
 /* ---- handing over ---- */
 
 static void wait_for_another(struct lease *lease, const struct lease_terms *terms) {
-    lease_wait(lease, terms, 0x1f, T0);
+    lease_start(lease, terms, 0x1f, 0, T0);
+    lease_wait(lease);
     assert_int_equal(lease->state, LEASE_QUEUED);
     assert_int_equal(lease->wake_at, nanos_add(T0, terms->wait));
 }

@@ -171,7 +171,8 @@ static void start(struct rig *rig, const struct lease_terms *terms, struct quoru
     rig->terms = *terms;
     rig->terms.seed = &rig->seed;
     rig->seed = seed;
-    lease_start(&rig->lease, &rig->terms, lists.now | lists.next, rig->now, &rig->update);
+    lease_start(&rig->lease, &rig->terms, lists.now | lists.next, 0, rig->now);
+    lease_begin(&rig->lease, rig->now, &rig->update);
     carry_out(rig, LEASE_ACQUIRING);
 }
 
