@@ -160,15 +160,20 @@ static void start(redlock_lock *lock, enum lease_state before, uint64_t now) {
  */
 static void start_if_due(redlock_lock *lock) {
     struct locks *locks = lock->locks;
-    const struct members *members = locks->members;
+    struct members *members = locks->members;
     uint64_t now = clock_now();
-    if (members->are_known || lease_may_start(&lock->lease, members_have_quorum(members), now)) {
-        start(lock, LEASE_STARTING, now);
-        if (lock->place == LOCK_STARTING) { /* else a verdict is due already */
-            locks_move_home(lock);
-        }
-    } else {
+    bool has_quorum = members_have_quorum(members);
+    bool is_due = members->are_known || lease_may_start(&lock->lease, has_quorum, now);
+    if (!is_due) {
         lock_set_alarm(lock);
+        return;
+    }
+    if (has_quorum) {
+        members_wait_no_longer(members);
+    }
+    start(lock, LEASE_STARTING, now);
+    if (lock->place == LOCK_STARTING) { /* else a verdict is due already */
+        locks_move_home(lock);
     }
 }
 

@@ -230,11 +230,6 @@ static void on_identity(void *arg, struct node *node) {
     find_twins_of(members, node);
 }
 
-static void on_up(void *arg) {
-    const struct members *members = arg;
-    members->listener->on_up(members->listener_arg);
-}
-
 /* Returns whether no node is being looked up, or has addresses to go on to, for the first time. */
 static bool knows_all(const struct members *members) {
     uint32_t rest = members_all(members);
@@ -269,6 +264,17 @@ static void note_known(struct members *members, bool are_known) {
 static void on_attempt(void *arg) {
     struct members *members = arg;
     note_known(members, knows_all(members));
+}
+
+/* An address that was not the last one has been the right one. */
+static void on_up(void *arg) {
+    struct members *members = arg;
+    note_known(members, knows_all(members));
+    members->listener->on_up(members->listener_arg);
+}
+
+void members_wait_no_longer(struct members *members) {
+    members->are_known = true;
 }
 
 static void on_debts_due(void *arg, struct node *node) {

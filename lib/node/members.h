@@ -56,7 +56,7 @@ struct members {
     bool is_listening;               /* members_listen was called */
     /*
      * No node is in its first attempt with a lookup, or other addresses, before it; or a quorum of
-     * each list was not when the latest nodes began to connect.
+     * each list was not when the latest nodes began to connect; or the others have had their time.
      */
     bool are_known;
     uint32_t cursor; /* start of the search for a free slot, so that slots are reused late */
@@ -178,6 +178,9 @@ void members_beat(const struct members *members, uint64_t now, uint64_t ago);
 
 /* Sends a probe on the channel of each node that has one: once a second. */
 void members_probe(const struct members *members, uint64_t now);
+
+/* Has later requests begin at once: a quorum is up, and the other nodes have had their time. */
+void members_wait_no_longer(struct members *members);
 
 /* Reads all replies that have arrived, without waiting for the loop to notice. */
 void members_read(const struct members *members);

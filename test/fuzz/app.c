@@ -110,11 +110,11 @@ unsigned app_pending(const struct app *app) {
 
 /*
  * Waits for the requests to the nodes, which end with their time at the latest, whatever the nodes
- * answer.
+ * answer. A request begins before the nodes' names are known when stall_timeout is over.
  */
 static void wait_for_requests(struct app *app, uint64_t node_timeout_ms) {
     for (unsigned i = 0; i < 3 && app_pending(app) > 0; i++) {
-        world_pass(nanos_from_ms(node_timeout_ms));
+        world_pass(nanos_from_ms(nanos_max(node_timeout_ms, app->options.stall_timeout_ms)));
         app_turn(app);
         app_turn(app);
     }

@@ -133,7 +133,7 @@ static void hunt_there(const char *path, const char *name, struct outcome *outco
         {"guard-failback-unseen", "guarded", 337},
         {"guard-swap-unseen", "guarded", 297},
         {"guard-never-ages", "guarded", 8138},
-        {"guard-counts-from-contact", "guarded", 4342},
+        {"guard-counts-from-contact", "guarded", 13061},
         {"guard-uptime-unsigned", "guarded", 1311},
         {"push-by-the-middle", "guarded", 230},
         {"push-jump-unchecked", "guarded", 685},
