@@ -88,9 +88,11 @@ static redisReply *ask_real(redisContext *real, const char *const *step) {
     return reply;
 }
 
-static void wait_until_expired(struct world *world, redisContext *real, const char *key) {
+static void wait_until_expired(struct master *master, redisContext *real, const char *key) {
+    const struct store_key *simulated = master_find(master, key, strlen(key));
+    int64_t left_ms = simulated != NULL ? simulated->expires_ms - master_now_ms(master) : 0;
     bool is_there = true;
-    world->now += 10 * MS;
+    master->world->now += (uint64_t)(left_ms > 10 ? left_ms : 10) * MS;
     while (is_there) {
         redisReply *reply = redisCommand(real, "EXISTS %s", key);
         is_there = reply != NULL && reply->integer != 0;
@@ -350,7 +352,7 @@ static bool run_case(const struct test_case *test, const struct real *real) {
     freeReplyObject(redisCommand(real->server, "SCRIPT FLUSH"));
     for (unsigned i = 0; i < STEPS_MAX && test->steps[i][0] != NULL; i++) {
         if (strcmp(test->steps[i][0], EXPIRE) == 0) {
-            wait_until_expired(&world, real->server, test->steps[i][1]);
+            wait_until_expired(&master, real->server, test->steps[i][1]);
         } else if (strcmp(test->steps[i][0], CROWD) == 0) {
             crowd(&master, real->server, test->steps[i]);
         } else if (strcmp(test->steps[i][0], PASS_ON) == 0) {
