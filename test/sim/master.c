@@ -47,7 +47,8 @@ void master_forget_locks(struct master *master) {
 }
 
 static bool is_marker(const struct store_key *key) {
-    return strcmp(key->name, REDLOCK_MARKER_KEY) == 0;
+    const struct word name = {key->name, key->name_length};
+    return word_is(&name, REDLOCK_MARKER_KEY);
 }
 
 void master_fail_back(struct master *master) {
