@@ -200,8 +200,10 @@ static void on_pulse(void *arg) {
 
 /* ---- events of the nodes ---- */
 
-/* A quorum that is up: locks that could not be renewed are, and requests wait no longer for the
- * other nodes than a round takes. */
+/*
+ * If the nodes that are up make a quorum: renews the locks that could not be renewed, and lets
+ * requests wait for the other nodes for no longer than a round takes.
+ */
 static void on_up(void *arg) {
     redlock_client *client = arg;
     if (members_have_quorum(&client->members)) {

@@ -138,7 +138,10 @@ static void follow_in_line(redlock_lock *lock, enum lease_state before, uint64_t
     }
 }
 
-/* Asks the nodes, or waits in line behind others of ours; `before` is the state that was told. */
+/*
+ * Asks the nodes for the key, or waits in line behind other requests of this client. `before` is
+ * the state that the last event named.
+ */
 static void start(redlock_lock *lock, enum lease_state before, uint64_t now) {
     struct locks *locks = lock->locks;
     struct lease_update update = {0};

@@ -103,9 +103,13 @@ bool members_can_push(const struct members *members) {
     return true;
 }
 
+/* Returns whether `nodes`, a mask, include a quorum of each list. */
+static bool include_quorum(const struct members *members, uint32_t nodes) {
+    return quorum_is_met(members->now.mask, nodes) && quorum_is_met(members->next.mask, nodes);
+}
+
 bool members_have_quorum(const struct members *members) {
-    uint32_t up = members_up(members);
-    return quorum_is_met(members->now.mask, up) && quorum_is_met(members->next.mask, up);
+    return include_quorum(members, members_up(members));
 }
 
 void members_beat(const struct members *members, uint64_t now, uint64_t ago) {
@@ -251,25 +255,25 @@ static bool can_ask_quorum(const struct members *members) {
         bool is_ready = uplink_takes_commands(uplink) && uplink_is_known(uplink);
         ready |= is_ready ? node_bit(node) : 0;
     }
-    return quorum_is_met(members->now.mask, ready) && quorum_is_met(members->next.mask, ready);
+    return include_quorum(members, ready);
 }
 
-static void note_known(struct members *members, bool are_known) {
-    if (are_known && !members->are_known) {
-        members->are_known = true;
-        members->listener->on_known(members->listener_arg);
-    }
+static void become_known(struct members *members) {
+    members->are_known = true;
+    members->listener->on_known(members->listener_arg);
 }
 
 static void on_attempt(void *arg) {
     struct members *members = arg;
-    note_known(members, knows_all(members));
+    if (!members->are_known && knows_all(members)) {
+        become_known(members);
+    }
 }
 
-/* An address that was not the last one has been the right one. */
+/* A node that is up at an address that is not its last one is known only now. */
 static void on_up(void *arg) {
-    struct members *members = arg;
-    note_known(members, knows_all(members));
+    const struct members *members = arg;
+    on_attempt(arg);
     members->listener->on_up(members->listener_arg);
 }
 
@@ -387,7 +391,9 @@ static void start(struct members *members, uint32_t mask) {
         node_start(node);
         channel_want(&node->channel, members->is_listening);
     }
-    note_known(members, knows_all(members) || can_ask_quorum(members));
+    if (knows_all(members) || can_ask_quorum(members)) {
+        become_known(members);
+    }
 }
 
 void members_start(struct members *members) {

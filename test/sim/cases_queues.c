@@ -18,7 +18,7 @@
     { "SET", key, token, "PX", LONG }
 #define QUEUE(channel, token, form, ticket)                                                        \
     { "EVAL", QUEUE_TEXT, "1", "k", channel, token, LONG, LONG, form, LONGER, ticket }
-/* Of a waiter with a claim of 100 ms, which hangs when it was told to ask 400 ms ago. */
+/* A waiter with a claim of 100 ms: it counts as hung 400 ms after it was told to ask. */
 #define QUEUE_BRIEFLY(channel, token, form, ticket)                                                \
     { "EVAL", QUEUE_TEXT, "1", "k", channel, token, LONG, "100", form, LONGER, ticket }
 #define PASS(key, form)                                                                            \

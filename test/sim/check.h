@@ -317,8 +317,9 @@ void check_pushed(struct event_base *process, unsigned server, const char *text,
 /* Notes that a server has lost its keys, and tells its clients by its restart. */
 void check_forgotten(struct master *master);
 /*
- * After check_forgotten: the clients do not know yet. `is_young`: the marker tells each client that
- * the memory is new; otherwise only those that have heard the server before.
+ * Called after check_forgotten, when no client knows of the loss yet. `is_young`: the marker shows
+ * each client that the memory is new; otherwise only clients that have heard the server before can
+ * tell.
  */
 void check_flushed(struct master *master, bool is_young);
 /*
