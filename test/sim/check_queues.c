@@ -251,7 +251,9 @@ void check_kept_out(struct checker *checker, struct master *master, unsigned key
     uint32_t number = first != NULL ? check_token_of(checker, first->name, 40) : NO_TOKEN;
     uint64_t now = checker->world->now;
     if (number == NO_TOKEN || silence->token != number) {
-        *silence = (struct silence){.token = number, .since = now};
+        /* A call that stops at its bound, among the dead, keeps readers out and tells nobody. */
+        bool is_told = first != NULL && head_of(checker, master, key) == first;
+        *silence = (struct silence){.token = is_told ? number : NO_TOKEN, .since = now};
     } else if (now - silence->since > 5 * claim_of(first) + 500 * MS &&
                !checker->server_clocks_jump) {
         violate(checker->world, INVARIANT_LIVENESS,
