@@ -5,8 +5,7 @@
 #
 #     sh bench/compare.sh [path of redlock-bench]
 #
-# RUNS, NODES, DURATION (seconds) and IN_FLIGHT (one number or several) change the runs;
-# FANOUT=quorum has the library ask a quorum of the masters first, while the floor asks all.
+# RUNS, NODES, DURATION (seconds) and IN_FLIGHT (one number or several) change the runs.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -15,7 +14,6 @@ runs=${RUNS:-5}
 nodes=${NODES:-5}
 in_flight=${IN_FLIGHT:-64 256 1024}
 duration=${DURATION:-3}
-fanout=${FANOUT:-all}
 
 if [ ! -x "$bench" ]; then
     echo "compare.sh: there is no $bench: build it first, or name it as the argument" >&2
@@ -26,7 +24,7 @@ results=$(mktemp)
 trap 'rm -f "$results"' EXIT
 trap 'exit 130' INT TERM
 
-# measure IN_FLIGHT OPTION...: prints one line "kind in_flight cycles_per_s
+# measure IN_FLIGHT [--floor]: prints one line "kind in_flight cycles_per_s
 # client_cpu_us_per_cycle", none after errors
 measure() {
     many=$1
@@ -44,9 +42,8 @@ printf '%-8s %9s %10s %13s\n' kind 'in flight' cycles/s 'CPU us/cycle'
 run=0
 while [ "$run" -lt "$runs" ]; do
     for many in $in_flight; do
-        for kind in "--fanout $fanout" --floor; do
-            # shellcheck disable=SC2086 # an option and its value
-            line=$(measure "$many" $kind)
+        for floor in '' --floor; do
+            line=$(measure "$many" $floor)
             if [ -z "$line" ]; then
                 echo "compare.sh: a run failed" >&2
                 exit 1
@@ -61,7 +58,7 @@ done
 # The bars hold from their number in flight on, up to the next.
 printf '\nmedians  %9s %10s %10s %6s %6s   %8s %6s %6s %6s\n' \
     'in flight' cycles/s floor ratio bar 'CPU us' floor ratio bar
-awk -v fanout="$fanout" -v order="$in_flight" '
+awk -v order="$in_flight" '
     function median(values, count) {
         return count % 2 ? values[(count + 1) / 2] : (values[count / 2] + values[count / 2 + 1]) / 2
     }
@@ -78,12 +75,10 @@ awk -v fanout="$fanout" -v order="$in_flight" '
     }
 
     function speed_bar(many) {
-        if (fanout == "quorum") return many >= 1024 ? 2.4 : many >= 256 ? 1.9 : many >= 64 ? 1.2 : 0.8
         return many >= 1024 ? 1.85 : many >= 256 ? 1.9 : many >= 64 ? 1.7 : 1
     }
 
     function cost_bar(many) {
-        if (fanout == "quorum") return many >= 256 ? 0.5 : many >= 64 ? 0.9 : 1.3
         return many >= 256 ? 0.38 : many >= 64 ? 0.4 : 0.9
     }
 

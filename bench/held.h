@@ -24,7 +24,6 @@ struct held_settings {
     uint64_t busy_ms;  /* time for which the application keeps the loop busy, once; 0: none */
     size_t stop;       /* number of masters to stop; 0: none */
     bool fenced;
-    redlock_fanout fanout;
 };
 
 struct held_result {

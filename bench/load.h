@@ -27,7 +27,6 @@ struct load_settings {
     size_t first_slot;       /* number of the first slot among those of all threads */
     bool fenced;
     redlock_mode mode;
-    redlock_fanout fanout;
     struct cycles *cycles;
 };
 

@@ -37,7 +37,6 @@ static int hold_and_report(struct event_base *base, const struct options *option
         .masters = masters,
         .locks = options->held,
         .ttl_ms = options->ttl_ms,
-        .fanout = options->fanout,
         .duration_s = options->duration_s,
         .busy_ms = options->busy_ms,
         .stop = options->stop,
@@ -95,7 +94,6 @@ static int cycle_and_report(struct event_base *base, const struct options *optio
         .ttl_ms = options->ttl_ms,
         .fenced = options->fenced,
         .mode = options->mode,
-        .fanout = options->fanout,
     };
     struct keys *keys = NULL;
     struct measure_result result;

@@ -203,7 +203,6 @@ static struct load *create_load(struct measure *measure) {
         .keys = settings->keys,
         .fenced = settings->fenced,
         .mode = settings->mode,
-        .fanout = settings->fanout,
         .cycles = measure->cycles,
     };
 

@@ -26,7 +26,6 @@ struct measure_settings {
     uint64_t ttl_ms;
     bool fenced;
     redlock_mode mode;
-    redlock_fanout fanout;
     const struct keys *keys; /* NULL: each slot has a key of its own */
     uint64_t cycles;         /* cycles to run, without warming up; 0: `duration_s` counts */
     double duration_s;

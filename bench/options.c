@@ -61,7 +61,6 @@ static const char help[] =
     "  --ttl MS          TTL of the locks (default 10000)\n"
     "  --fenced          they have fences\n"
     "  --mode MODE       exclusive (default), reader or writer\n"
-    "  --fanout FANOUT   ask all masters (default), or a quorum first\n"
     "  --threads T       T threads, each with a loop, a client and --in-flight locks of its own\n"
     "  --cycles N        run N cycles, failed ones included, without warming up, in\n"
     "                    place of --duration\n"
@@ -70,8 +69,7 @@ static const char help[] =
     "\n"
     "Held locks:\n"
     "  --held LOCKS      hold so many, each on a key of its own\n"
-    "  --ttl, --fenced, --fanout\n"
-    "                    as above\n"
+    "  --ttl, --fenced   as above\n"
     "  --busy MS         a third into the time, keep the loop busy for so long, once\n"
     "  --stop K          a third into the time, stop K of the masters for good\n"
     "\n"
@@ -93,7 +91,6 @@ static const struct option known[] = {
     {"null-masters", no_argument, NULL, 'z'},
     {"rate", required_argument, NULL, 'r'},
     {"mode", required_argument, NULL, 'M'},
-    {"fanout", required_argument, NULL, 'q'},
     {"threads", required_argument, NULL, 'T'},
     {"floor", optional_argument, NULL, 'f'},
     {"held", required_argument, NULL, 'H'},
@@ -192,16 +189,6 @@ static enum options_load parse_floor(const char *text) {
     return LOAD_EPOLL;
 }
 
-static redlock_fanout parse_fanout(const char *text) {
-    if (strcmp(text, "all") == 0) {
-        return REDLOCK_FANOUT_ALL;
-    }
-    if (strcmp(text, "quorum") != 0) {
-        options_refuse("--fanout: \"%s\" is neither all nor quorum", text);
-    }
-    return REDLOCK_FANOUT_QUORUM;
-}
-
 static redlock_mode parse_mode(const char *text) {
     static const char *const names[] = {[REDLOCK_EXCLUSIVE] = "exclusive",
                                         [REDLOCK_READER] = "reader",
@@ -284,9 +271,6 @@ static bool parse_shared_option(struct options *options, int option) {
         return true;
     case 'F':
         options->fenced = true;
-        return true;
-    case 'q':
-        options->fanout = parse_fanout(optarg);
         return true;
     case 'u':
         options->hold_us = parse_number("--hold-us", optarg, 0, MAX_HOLD_US);

@@ -32,7 +32,6 @@ struct options {
 
     size_t rate; /* cycles per second; 0: one follows another */
     redlock_mode mode;
-    redlock_fanout fanout; /* of held locks, too */
     size_t threads;
     struct keys_spec spread; /* of the keys that cycles want */
     const char *spread_text; /* as given; NULL: not given */

@@ -39,7 +39,6 @@ void options_check_uses(const struct options *options) {
         {"--cycles", options->cycles > 0, CYCLES},
         {"--rate", options->rate > 0, CYCLES},
         {"--mode", options->mode != REDLOCK_EXCLUSIVE, CYCLES},
-        {"--fanout", options->fanout != REDLOCK_FANOUT_ALL, CYCLES | HELD},
         {"--threads", options->threads > 0, CYCLES},
         {"--floor", options->load != LOAD_REDLOCK, CYCLES},
         {"--held", options->held > 0, HELD},
@@ -112,10 +111,7 @@ static void check_plain(const struct options *options, const char *option) {
 static void check_cycles(const struct options *options) {
     if (options->load != LOAD_REDLOCK) {
         check_plain(options, "--floor");
-        refuse_both("--fanout", "--floor", options->fanout != REDLOCK_FANOUT_ALL);
     }
-    refuse_both("--fanout", "--keys, whose locks stand in line,",
-                options->fanout != REDLOCK_FANOUT_ALL && options->spread.kind != KEYS_UNIQUE);
     if (options->null_masters) {
         check_plain(options, "--null-masters");
     }

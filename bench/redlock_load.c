@@ -55,7 +55,6 @@ static struct load *create(const struct load_settings *settings) {
 
     load->prefix_length = (size_t)(strrchr(load->slots[0].key, ':') + 1 - load->slots[0].key);
     options.node_timeout_ms = NODE_TIMEOUT_MS + slots / SLOTS_PER_MS;
-    options.fanout = settings->fanout;
     if (slots >
         options.max_commands / COMMANDS_PER_LOCK) { /* its bounds are not what is measured */
         options.max_commands = (uint32_t)(slots * COMMANDS_PER_LOCK);

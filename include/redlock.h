@@ -176,32 +176,6 @@ typedef enum redlock_handover {
 } redlock_handover;
 
 /*
- * How many nodes are asked for a lock.
- *
- * With QUORUM, a lock of any kind but a permit that is asked for without waiting in line (wait_ms
- * is 0, or retries is set) is asked of a quorum of the nodes alone: of five masters two have no
- * work with it. The nodes are spread over the keys, and the same for all clients whose lists have
- * the same URIs in any order. The others are asked as well as soon as one of those cannot complete
- * the quorum: it fails, is not trusted, or takes twice as long as a quorum of all nodes would, by
- * their latest answers. (Most denials come from a whole quorum, and end the try.) A lock is renewed
- * and released at the nodes that were asked; when one of them does not answer, the others are given
- * the key, and asked from then on. While the list of nodes changes, all are asked.
- *
- * A lock takes the grants of a quorum of all nodes either way; but it is ALL that has nodes to
- * spare. Where just a quorum has the lock, one node that forgets it, without a restart that the
- * guards would see (DEL, FLUSHALL, eviction), is enough for somebody else to get it, where ALL
- * takes more than half of the nodes' keys. The holder is told, by REDLOCK_ELOST, when it renews,
- * extends or releases; a release ends with REDLOCK_ENOQUORUM when one of the nodes cannot be
- * reached. A fence is known to just a quorum, too: where one of these nodes is restarted empty and
- * the others cannot be reached, the next fence is by the nodes' clocks alone, and larger only if
- * the wall clock of the holder before was not ahead of theirs by more than the guards' quarantine.
- */
-typedef enum redlock_fanout {
-    REDLOCK_FANOUT_ALL,   /* all of them, at once */
-    REDLOCK_FANOUT_QUORUM /* a quorum of them, the others only if that fails */
-} redlock_fanout;
-
-/*
  * The checks that decide whether a node's votes count. A node is only as good as its memory: a node
  * that has forgotten a lock grants it again. Therefore a node's grants, renewals included, do not
  * count (its vote is REDLOCK_VOTE_UNTRUSTED) for max_ttl_ms after one of these events, and an
@@ -394,8 +368,6 @@ typedef struct redlock_options {
      */
     redlock_trace_cb *trace;
     void *trace_arg; /* argument of the hook */
-
-    redlock_fanout fanout; /* REDLOCK_FANOUT_ALL */
 } redlock_options;
 
 /*
@@ -427,7 +399,7 @@ typedef struct redlock_options {
             REDLOCK_OPTION(close_timeout_ms, 5000),                                                \
             REDLOCK_OPTION(handover, REDLOCK_HANDOVER_PUSH),                                       \
             REDLOCK_OPTION(max_local_handoffs, 64), REDLOCK_OPTION(trace, NULL),                   \
-            REDLOCK_OPTION(trace_arg, NULL), REDLOCK_OPTION(fanout, REDLOCK_FANOUT_ALL)            \
+            REDLOCK_OPTION(trace_arg, NULL)                                                        \
     }
 
 /*
@@ -1052,8 +1024,7 @@ static inline bool redlock_gate_admit(redlock_gate *gate, uint64_t fence) {
 
 /* One node's answer in the last round of a lock. */
 typedef enum redlock_vote {
-    REDLOCK_VOTE_NONE,        /* no answer yet when the others had already decided, or not asked
-                                 (redlock_fanout) */
+    REDLOCK_VOTE_NONE,        /* no answer yet when the others had already decided */
     REDLOCK_VOTE_GRANTED,     /* done */
     REDLOCK_VOTE_DENIED,      /* the key is held by another; for a reader also: others wait */
     REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string */

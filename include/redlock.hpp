@@ -201,8 +201,6 @@ enum class guards {
 
 enum class handover { push = REDLOCK_HANDOVER_PUSH, confirm = REDLOCK_HANDOVER_CONFIRM };
 
-enum class fanout { all = REDLOCK_FANOUT_ALL, quorum = REDLOCK_FANOUT_QUORUM };
-
 enum class mode { exclusive = REDLOCK_EXCLUSIVE, reader = REDLOCK_READER, writer = REDLOCK_WRITER };
 
 /*
@@ -235,7 +233,6 @@ struct options {
     duration close_timeout = detail::ms(detail::options_init.close_timeout_ms);
     redlock::handover handover = static_cast<redlock::handover>(detail::options_init.handover);
     std::uint32_t max_local_handoffs = detail::options_init.max_local_handoffs;
-    redlock::fanout fanout = static_cast<redlock::fanout>(detail::options_init.fanout);
 
     /*
      * Hooks, called until the client is closed; none of them may call the library. The arguments of
@@ -1745,7 +1742,6 @@ inline client client::create(event_base *base, const options &chosen, redlock::e
     raw.owner = detail::or_null(chosen.owner);
     raw.handover = static_cast<redlock_handover>(chosen.handover);
     raw.max_local_handoffs = chosen.max_local_handoffs;
-    raw.fanout = static_cast<redlock_fanout>(chosen.fanout);
     raw.trace = chosen.trace ? detail::on_event : nullptr;
     raw.trace_arg = core.get();
     if (redlock_client_create(base, &raw, &core->client, &refusal) == REDLOCK_OK) {

@@ -253,14 +253,13 @@ static redlock_status client_init(redlock_client *client, struct event_base *bas
     struct context *context = &client->context;
     redlock_status status = context_init(context, base, options, on_turn, client, error);
     members_init(&client->members, context, &members_listener, client);
-    bool has_rounds = rounds_init(&client->rounds, context, &client->members);
+    rounds_init(&client->rounds, context, &client->members);
     bool has_locks = locks_init(&client->locks, context, &client->members, &client->rounds);
     inspections_init(&client->inspections, context, &client->members);
     if (status != REDLOCK_OK) {
         return status;
     }
-    if (!has_rounds || !has_locks ||
-        !timer_init(&client->pulse, &context->loop, on_pulse, client) ||
+    if (!has_locks || !timer_init(&client->pulse, &context->loop, on_pulse, client) ||
         !timer_init(&client->farewell, &context->loop, on_farewell, client)) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }

@@ -37,7 +37,7 @@ static uint64_t plan_renewal(const struct lease *lease, uint64_t at) {
 static void round_was_yes(struct lease *lease, const struct round *round, uint64_t end,
                           uint64_t now) {
     lease->is_unrenewed = false;
-    lease->hurried = 0;
+    lease->holding.hurried = 0;
     set_validity(lease, end, now);
     rest(lease, plan_renewal(lease, renewal_next(lease->holding.phase, lease->ttl, round->start)));
 }
@@ -58,7 +58,7 @@ static void top_up(struct lease *lease, uint32_t lacking, uint64_t until, uint64
     update->watch |= lease->terms->watches && update->top_up != 0;
 }
 
-/* Returns a mask of the nodes without the key, and of those that were not asked. */
+/* Returns a mask of the nodes without the key, and of those that the round did not ask. */
 static uint32_t lacking_after(const struct round *round) {
     return round_voters(round, REDLOCK_VOTE_MISSING) | ~round->members;
 }
@@ -85,7 +85,6 @@ void hold_begin(struct lease *lease, const struct round *round, uint64_t end, ui
     lease->told_at = now;
     lease->was_acquired = true;
     lease->holding = (struct lease_holding){0};
-    lease->hurried = 0;
     draw_phase(lease, since);
     lease->holding.stay_until =
         lease->terms->min_hold != 0 ? nanos_add(since, lease->terms->min_hold) : 0;
@@ -127,7 +126,7 @@ static void lose(struct lease *lease, redlock_status status, struct lease_update
 
 static void renew(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease_set_state(lease, LEASE_RENEWING);
-    lease->holding.topped_up = lease->holding.stood_in = 0;
+    lease->holding.topped_up = 0;
     hint_asked(lease, now, lease->is_hinted ? lease->hints + 1U : 0);
     lease_send(lease, ROUND_RENEW, now, lease->holding.lost_at, update);
 }
@@ -162,7 +161,7 @@ void hold_renewal_failed(struct lease *lease, uint64_t now) {
  */
 static bool wait_on(struct lease *lease, const struct round *round, uint64_t now) {
     if (!lease_is_watchdog_renewing(lease) || round->verdict != ROUND_OPEN ||
-        lease_spare(lease) != 0 || !round_needs_silent(round)) {
+        !round_needs_silent(round)) {
         return false;
     }
     uint64_t left = nanos_sub(round->useless_at, now);
@@ -194,45 +193,16 @@ static bool may_hurry(const struct lease *lease, const struct round *round, uint
     bool is_stuck = lease_is_watchdog_renewing(lease) && round->verdict == ROUND_OPEN &&
                     round_is_completed_by(round, up);
     return lease->is_unrenewed && (lease->state == LEASE_HELD || is_stuck) &&
-           lease->hurried < (uint32_t)__builtin_popcount(lease->members) &&
+           lease->holding.hurried < (uint32_t)__builtin_popcount(lease->members) &&
            now < lease->holding.lost_at;
 }
 
 void hold_hurry(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
                 struct lease_update *update) {
     if (may_hurry(lease, round, up, now)) {
-        lease->hurried++;
+        lease->holding.hurried++;
         renew_unless_too_late(lease, now, update);
     }
-}
-
-/*
- * Gives the key to the nodes that were left out, and renews at once: of the quorum that was asked a
- * node did not answer. Returns false if there are none, or it is too late.
- */
-static bool widen(struct lease *lease, const struct round *round, uint64_t now,
-                  struct lease_update *update) {
-    uint32_t spare = lease_spare(lease);
-    bool may_renew = lease->extending || plan_renewal(lease, now) != NANOS_NEVER;
-    if (spare == 0 || !may_renew || now >= lease->holding.lost_at) {
-        return false;
-    }
-    top_up(lease, spare, lease->holding.validity_end, now, update);
-    renew(lease, now, update);
-    lease->holding.stood_in = spare;
-    update->ttl = round->ttl;
-    return true;
-}
-
-/*
- * Returns whether the nodes that had the key before others stood in turn out to be no quorum: then
- * somebody else may have had the lock in between.
- */
-static bool was_gone_before(const struct lease *lease, const struct round *round) {
-    const struct tally *list = &round->tallies[0];
-    uint32_t lacking = round_deniers(round) | round_voters(round, REDLOCK_VOTE_MISSING);
-    uint32_t had = list->members & ~(lease->holding.stood_in | lacking);
-    return lease->holding.stood_in != 0 && (uint32_t)__builtin_popcount(had) <= list->size / 2;
 }
 
 void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
@@ -244,11 +214,8 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
         lose(lease, REDLOCK_EEXPIRED, update);
         return;
     }
-    if (round->verdict == ROUND_GONE || was_gone_before(lease, round)) {
+    if (round->verdict == ROUND_GONE) {
         lose(lease, REDLOCK_ELOST, update);
-        return;
-    }
-    if (round->verdict == ROUND_NO && widen(lease, round, now, update)) {
         return;
     }
     if (round->verdict == ROUND_YES && lease_leaves_validity(lease, end, now)) {
@@ -280,10 +247,6 @@ static void renewed_late(struct lease *lease, const struct round *round, uint64_
 void hold_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update) {
     if (lease->state != LEASE_HELD || now >= lease->holding.lost_at) {
-        return;
-    }
-    if (was_gone_before(lease, round)) {
-        lose(lease, REDLOCK_ELOST, update);
         return;
     }
     bool is_renewed = round->kind == ROUND_RENEW && round_was_granted_late(round);

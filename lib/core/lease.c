@@ -73,11 +73,10 @@ uint64_t lease_next_try_within(const struct lease *lease, uint64_t now) {
 
 /* ---- rounds ---- */
 
-/* Of a lean fanout, nodes that stood in for others may have the key of a lock that was lost. */
-static redlock_status release_verdict(const struct lease *lease, const struct round *round) {
+static redlock_status release_verdict(const struct round *round) {
     switch (round->verdict) {
     case ROUND_YES:
-        return lease->terms->is_lean && lease->loss == REDLOCK_ELOST ? REDLOCK_ELOST : REDLOCK_OK;
+        return REDLOCK_OK;
     case ROUND_GONE:
         return REDLOCK_ELOST;
     default:
@@ -109,7 +108,7 @@ static void dispatch_verdict(struct lease *lease, const struct round *round, uin
         acquire_fail(lease, lease->failure, now, update);
         break;
     case LEASE_RELEASING:
-        released(lease, release_verdict(lease, round), update);
+        released(lease, release_verdict(round), update);
         break;
     default: /* the lease waits for no round */
         break;

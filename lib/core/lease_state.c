@@ -24,13 +24,10 @@ const char *lease_state_name(enum lease_state state) {
     return names[state];
 }
 
-/*
- * A renewal is in less of a hurry than an acquisition, unless other nodes can be asked instead; an
- * application waits for its extension.
- */
+/* A renewal is in less of a hurry than an acquisition; an application waits for its extension. */
 static uint64_t patience(const struct lease *lease, uint64_t now, uint64_t useless_at) {
-    bool has_time = lease_is_watchdog_renewing(lease) && lease_spare(lease) == 0;
-    return has_time ? nanos_sub(useless_at, now) / 2 : lease->terms->node_timeout;
+    return lease_is_watchdog_renewing(lease) ? nanos_sub(useless_at, now) / 2
+                                             : lease->terms->node_timeout;
 }
 
 uint64_t lease_await(struct lease *lease, uint64_t now, uint64_t useless_at) {

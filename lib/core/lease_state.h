@@ -79,7 +79,6 @@ struct lease_terms {
     uint32_t permits;    /* the number of permits of the semaphore; 0: no semaphore */
     bool watches;        /* nodes watch the key while it is held */
     uint32_t replicas;   /* the number of a node's replicas that must confirm a grant */
-    bool is_lean;        /* a quorum of the nodes is asked, the others only if it fails */
 };
 
 /* The part of a lease that is being acquired, or was not acquired. */
@@ -101,8 +100,7 @@ struct lease_holding {
     uint64_t phase;        /* one of the instants at which the lock renews (core/renewal.h) */
     uint64_t stay_until;   /* the end of the time in which a release leaves the key; 0: none */
     uint32_t topped_up;    /* mask: nodes topped up since the last round was sent */
-    uint32_t stood_in;     /* mask: nodes that got the key when a quorum had failed to answer, until
-                              the next renewal */
+    uint32_t hurried;      /* hurried renewals since the last one that succeeded */
 };
 
 /*
@@ -125,13 +123,12 @@ struct lease {
     uint32_t members;     /* mask: the nodes asked; changes with the client's list */
     uint32_t may_hold;    /* mask: nodes that may hold the key, or a place, for the current token */
     uint32_t tries;
-    uint32_t hops;   /* tries without a pause before them, each for another permit */
-    uint16_t hints;  /* rounds in a row that each followed a hint */
-    uint8_t state;   /* enum lease_state */
-    uint8_t hurried; /* hurried renewals since the last one that succeeded */
-    uint8_t permit;  /* the permit tried or held; in BACKOFF, the one tried next */
-    int8_t failure;  /* redlock_status: the reason why the last try, or the request, failed */
-    int8_t loss;     /* redlock_status: the reason why it is LOST */
+    uint32_t hops;  /* tries without a pause before them, each for another permit */
+    uint16_t hints; /* rounds in a row that each followed a hint */
+    uint8_t state;  /* enum lease_state */
+    uint8_t permit; /* the permit tried or held; in BACKOFF, the one tried next */
+    int8_t failure; /* redlock_status: the reason why the last try, or the request, failed */
+    int8_t loss;    /* redlock_status: the reason why it is LOST */
     bool was_acquired : 1;
     bool extending : 1;    /* the round of RENEWING is an extension by the application */
     bool renews : 1;       /* a renewal is planned, at wake_at unless the loss comes first */
@@ -165,11 +162,6 @@ static inline bool lease_awaits_round(const struct lease *lease) {
 /* Returns whether a renewal of the watchdog is under way, not an extension by the application. */
 static inline bool lease_is_watchdog_renewing(const struct lease *lease) {
     return lease->state == LEASE_RENEWING && !lease->extending;
-}
-
-/* Returns the mask of the nodes that could have the key, too, but were left out. */
-static inline uint32_t lease_spare(const struct lease *lease) {
-    return lease->terms->is_lean ? lease->members & ~lease->may_hold : 0;
 }
 
 /* Returns whether a validity that ends at `end` is longer than the least asked for. */

@@ -164,8 +164,6 @@ redlock_status options_read(const redlock_options *given, redlock_options *optio
         (status = check_range("max_commands", options->max_commands, 16, UINT32_MAX, error)) ||
         (status = check_range("handover", options->handover, REDLOCK_HANDOVER_PUSH,
                               REDLOCK_HANDOVER_CONFIRM, error)) ||
-        (status = check_range("fanout", options->fanout, REDLOCK_FANOUT_ALL, REDLOCK_FANOUT_QUORUM,
-                              error)) ||
         (status = check_range("max_bytes", options->max_bytes, 4096, SIZE_MAX, error)) ||
         (status = check_tls(options, error))) {
         return status;
@@ -408,8 +406,6 @@ struct lease_terms options_terms(const redlock_options *options, const redlock_r
         .min_hold = nanos_from_ms(request->min_hold_ms),
         .lock_delay = nanos_from_ms(request->lock_delay_ms),
         .permits = request->permits,
-        .is_lean = options->fanout == REDLOCK_FANOUT_QUORUM && request->permits == 0 &&
-                   (wait_ms == 0 || request->retries != 0),
         .watches = request->watch_key,
         .replicas = request->wait_replicas,
         .queues = wait_ms != 0 && request->retries == 0 && request->wait_replicas == 0,

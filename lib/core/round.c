@@ -21,7 +21,6 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
     round->ttl = ttl;
     round->members = lists.now | lists.next;
     round->silent = round->members;
-    round->unasked = 0;
     round->awaited = awaited & round->members;
     round->placed = round->pushed = round->refusing = round->changed = round->ahead = 0;
     round->tallies[0] = tally_of(lists.now);
@@ -34,42 +33,6 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
     memset(round->votes, REDLOCK_VOTE_NONE, sizeof(round->votes));
     round->permits = NULL;
     round->fence_limit = 0;
-}
-
-/* ---- members that are left out ---- */
-
-/* Has the tallies count members, a mask, as ones that do not vote, or do not have the key. */
-static void skip(struct round *round, uint32_t nodes, bool are_gone) {
-    round->silent &= ~nodes;
-    for (unsigned i = 0; i < round->tally_count; i++) {
-        struct tally *tally = &round->tallies[i];
-        uint32_t count = (uint32_t)__builtin_popcount(tally->members & nodes);
-        tally->silent -= count;
-        tally->gone += are_gone ? count : 0;
-    }
-}
-
-void round_leave_out(struct round *round, uint32_t nodes) {
-    round->unasked = nodes & round->silent;
-    if (round->kind != ROUND_ACQUIRE) {
-        skip(round, round->unasked, true);
-    }
-}
-
-uint32_t round_ask_others(struct round *round) {
-    uint32_t others = round->unasked;
-    round->unasked = 0;
-    return others;
-}
-
-bool round_wants_others(const struct round *round) {
-    if (round->unasked == 0 || round->verdict != ROUND_OPEN || round->kind != ROUND_ACQUIRE) {
-        return false;
-    }
-    uint32_t waiting = round->silent & ~round->unasked;
-    uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
-    return !round_has_quorum(round, granted | waiting) &&
-           (waiting == 0 || round_deniers(round) == 0);
 }
 
 /* ---- answers ---- */
@@ -175,15 +138,6 @@ static uint32_t ttl_of_vote(const struct round *round, uint32_t node, uint32_t o
     return is_overtaken && told_ms < other_ttl_ms ? told_ms : other_ttl_ms;
 }
 
-/* Returns whether the round is decided: then nobody waits for members that were left out. */
-static bool is_decided(struct round *round) {
-    if (round->verdict == ROUND_OPEN) {
-        return false;
-    }
-    round->silent &= ~round->unasked;
-    return true;
-}
-
 /* Records the vote of a node that may vote. */
 static bool record(struct round *round, uint32_t node, redlock_vote vote) {
     bool is_in_line = round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN;
@@ -199,7 +153,7 @@ static bool record(struct round *round, uint32_t node, redlock_vote vote) {
     }
     count(round, node, vote);
     round->verdict = (uint8_t)decide(round);
-    return is_decided(round);
+    return round->verdict != ROUND_OPEN;
 }
 
 bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms) {
@@ -255,7 +209,7 @@ bool round_void(struct round *round, uint32_t node) {
         tally->granted -= tally->members >> node & 1;
     }
     round->verdict = (uint8_t)decide(round);
-    return is_decided(round);
+    return round->verdict != ROUND_OPEN;
 }
 
 /* Returns the instant until which a node that granted is certain to keep the key. */
@@ -330,7 +284,7 @@ static bool record_grant(struct round *round, uint32_t node) {
     } else if (round->kind == ROUND_RELEASE) {
         round->verdict = (uint8_t)decide(round);
     }
-    return is_decided(round);
+    return round->verdict != ROUND_OPEN;
 }
 
 bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
@@ -348,14 +302,8 @@ bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
 }
 
 void round_expire(struct round *round) {
-    if (round->verdict == ROUND_OPEN) {
-        skip(round, round->unasked & round->silent, false);
-    }
     for (uint32_t rest = round->silent; rest != 0; rest &= rest - 1) {
         round_vote(round, (uint32_t)__builtin_ctz(rest), REDLOCK_VOTE_TIMEOUT, 0);
-    }
-    if (round->verdict == ROUND_OPEN && round->unasked != 0) {
-        round->verdict = (uint8_t)decide(round);
     }
 }
 
@@ -424,7 +372,7 @@ uint32_t round_deniers(const struct round *round) {
 
 uint32_t round_possible_holders(const struct round *round) {
     uint32_t without = round->kind == ROUND_QUEUE ? 0 : DENIALS;
-    return voters(round, ~(without | UNSENT)) & ~round->unasked;
+    return voters(round, ~(without | UNSENT));
 }
 
 /* ---- fences ---- */

@@ -56,7 +56,6 @@ struct round {
     uint8_t verdict; /* enum round_verdict */
     uint8_t tally_count;
     uint32_t silent;                  /* mask: members that have not voted */
-    uint32_t unasked;                 /* mask: members left out (round_leave_out) */
     uint32_t answered;                /* mask: members with an entry in `answers` */
     struct tally tallies[2];          /* of the list, and of the next list */
     uint8_t votes[REDLOCK_MAX_NODES]; /* redlock_vote */
@@ -88,22 +87,6 @@ static inline uint32_t round_slots(struct quorum_lists lists) {
  */
 void round_begin(struct round *round, struct round_answer *answers, enum round_kind kind,
                  struct quorum_lists lists, uint64_t start, uint64_t ttl, uint32_t awaited);
-
-/*
- * Leaves members out, a mask. Of an ACQUIRE they may be asked later, unless the votes of the others
- * decide it. Other rounds are decided without them: they do not have the key, which counts as if
- * they had said so.
- */
-void round_leave_out(struct round *round, uint32_t nodes);
-
-/* Notes that all members are asked from now on. Returns the mask of those that were left out. */
-uint32_t round_ask_others(struct round *round);
-
-/*
- * Returns whether an open ACQUIRE takes the members left out: those asked cannot complete it. After
- * a denial all of them have their say first, because most denials come from a quorum.
- */
-bool round_wants_others(const struct round *round);
 
 /*
  * Records a node's vote, and returns whether this vote decided the round. A second vote of a node
@@ -192,8 +175,8 @@ uint64_t round_fence_beyond(const struct round *round);
 bool round_agrees(const struct round *round, uint64_t fence);
 
 /*
- * Records a TIMEOUT for each silent node that was asked. The round is decided after this, unless it
- * is a QUEUE that these nodes may still complete.
+ * Records a TIMEOUT for each silent node. The round is decided after this, unless it is a QUEUE
+ * that these nodes may still complete.
  */
 void round_expire(struct round *round);
 

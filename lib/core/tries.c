@@ -48,7 +48,7 @@ redlock_status tries_failure(const struct round *round) {
         return REDLOCK_EEXPIRED;
     }
     uint32_t denied = round_deniers(round);
-    uint32_t voted = round->members & ~round->silent & ~round->unasked;
+    uint32_t voted = round->members & ~round->silent;
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
     uint32_t failed = voted & ~granted & ~denied; /* late votes are in all three */
     if (blocks_quorum(round, failed & round->refusing)) {

@@ -102,9 +102,7 @@ static __attribute__((noinline)) void note_time(struct conn *conn,
     conn->is_timed = true;
     conn->heard_at = clock_now();
     if (request != NULL && conn->traffic != NULL) {
-        uint64_t nanos = nanos_sub(conn->heard_at, request->sent_at);
-        histogram_record(&conn->traffic->round_trip, nanos);
-        latency_note(&conn->traffic->latency, nanos);
+        histogram_record(&conn->traffic->round_trip, nanos_sub(conn->heard_at, request->sent_at));
     }
 }
 

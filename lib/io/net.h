@@ -11,7 +11,6 @@
 #ifndef REDLOCK_IO_NET_H
 #define REDLOCK_IO_NET_H
 
-#include "base/latency.h"
 #include "core/load.h"
 #include "io/loop.h"
 #include "wire/reply.h"
@@ -81,7 +80,6 @@ struct traffic {
     uint64_t bytes_sent;
     uint64_t bytes_received;
     redlock_histogram round_trip; /* of the first answer in each reading of the socket */
-    struct latency latency;       /* likewise: what is usual now */
 };
 
 void net_init(struct net *net, const struct loop *loop, const struct load_bounds *bounds);

@@ -33,7 +33,7 @@ void outbox_rest(redlock_lock *lock) {
     const struct round *round = &flight->round;
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
     uint32_t unsent = round_unsent(round);
-    if (round->verdict == ROUND_YES && (granted | unsent | round->unasked) == round->members) {
+    if (round->verdict == ROUND_YES && (granted | unsent) == round->members) {
         lock->granted = granted;
         lock->unsent = unsent;
         lock->was_renewed = round->kind == ROUND_RENEW;
@@ -76,17 +76,6 @@ static bool change_key(redlock_lock *lock) {
 
 uint64_t outbox_placed_as(const redlock_lock *lock) {
     return lock->wait != NULL ? lock->wait->placed : 0;
-}
-
-/*
- * Returns a mask of the nodes that a round of an update is for: all, or of a lean request, behind
- * its try, those that may have the key, and those whose answer is awaited.
- */
-static uint32_t nodes_of(const redlock_lock *lock, const struct lease_update *update) {
-    const struct lease *lease = &lock->lease;
-    uint32_t all = members_all(lock->locks->members);
-    bool is_narrow = lease->terms->is_lean && update->round != ROUND_ACQUIRE;
-    return is_narrow ? all & (lease->may_hold | update->awaited) : all;
 }
 
 /* Plans a round for a token, as far as the plan is common to all kinds of rounds. */
@@ -139,8 +128,6 @@ static void plan_release(const redlock_lock *lock, uint32_t awaited, struct flig
 static void plan_update(struct flight_plan *plan, const redlock_lock *lock, const char *token,
                         const struct lease_update *update, uint64_t now) {
     plan_round(plan, lock, token, update->round, update->ttl, now);
-    plan->nodes = nodes_of(lock, update);
-    plan->is_lean = lock->lease.terms->is_lean && update->round != ROUND_SETTLE;
     if (update->round == ROUND_RELEASE || update->round == ROUND_SETTLE) {
         plan_release(lock, update->awaited, plan);
     } else {

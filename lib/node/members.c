@@ -53,35 +53,6 @@ uint32_t members_in_order(const struct members *members, struct node *nodes[REDL
     return count;
 }
 
-/* Sorts the list's slots by the names of the nodes: each client has another order of URIs. */
-static void sort_ring(struct members *members) {
-    const struct node_list *list = &members->now;
-    for (uint32_t i = 0; i < list->count; i++) {
-        const char *name = node_name(members->nodes[list->slots[i]]);
-        uint32_t place = i;
-        while (place > 0 && strcmp(node_name(members->nodes[members->ring[place - 1]]), name) > 0) {
-            members->ring[place] = members->ring[place - 1];
-            place--;
-        }
-        members->ring[place] = list->slots[i];
-    }
-}
-
-uint32_t members_quorum(const struct members *members, uint32_t nodes, uint32_t hash) {
-    uint32_t count = members->now.count;
-    uint32_t missing = quorum_of(count);
-    uint32_t quorum = 0;
-    if (members->next.mask != 0) {
-        return 0;
-    }
-    for (uint32_t i = 0; i < count && missing > 0; i++) {
-        uint32_t bit = UINT32_C(1) << members->ring[(hash % count + i) % count];
-        missing -= (nodes & bit) != 0;
-        quorum |= nodes & bit;
-    }
-    return missing == 0 ? quorum : 0;
-}
-
 uint32_t members_up(const struct members *members) {
     uint32_t rest = members_all(members);
     uint32_t up = 0;
@@ -380,7 +351,6 @@ redlock_status members_create(struct members *members, const char *const *uris, 
         }
     }
     members->cursor = count;
-    sort_ring(members);
     return REDLOCK_OK;
 }
 
@@ -447,7 +417,6 @@ static void settle_on(struct members *members, const struct node_list *list) {
     struct node *node;
     members->now = *list;
     members->next = (struct node_list){0};
-    sort_ring(members);
     while ((node = members_take(members, &leaving)) != NULL) {
         leave(members, node);
     }

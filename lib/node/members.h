@@ -49,11 +49,10 @@ struct members {
     void *listener_arg;
     struct node *nodes[REDLOCK_MAX_NODES]; /* by slot; NULL: free */
     struct node_list now;
-    struct node_list next;           /* empty but during a change */
-    uint8_t ring[REDLOCK_MAX_NODES]; /* the slots of `now`, in the order of the nodes' names */
-    struct node_stack left;          /* stopped nodes, until members_bury */
-    uint64_t changed_at;             /* the start of the change */
-    bool is_listening;               /* members_listen was called */
+    struct node_list next;  /* empty but during a change */
+    struct node_stack left; /* stopped nodes, until members_bury */
+    uint64_t changed_at;    /* the start of the change */
+    bool is_listening;      /* members_listen was called */
     /*
      * No node is in its first attempt with a lookup, or other addresses, before it; or a quorum of
      * each list was not when the latest nodes began to connect; or the others have had their time.
@@ -134,13 +133,6 @@ static inline struct node *members_take(const struct members *members, uint32_t 
 
 /* Fills in all nodes, in the order of their lists, as in reports; returns their number. */
 uint32_t members_in_order(const struct members *members, struct node *nodes[REDLOCK_MAX_NODES]);
-
-/*
- * Returns the mask of a quorum of the list from among `nodes`, a mask, the same for all clients
- * that have these nodes: the first behind one that `hash` picks, by their names. Returns 0 where
- * these are no quorum, and during a change.
- */
-uint32_t members_quorum(const struct members *members, uint32_t nodes, uint32_t hash);
 
 /* Returns the mask of the nodes that are UP. */
 uint32_t members_up(const struct members *members);

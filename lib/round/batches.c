@@ -15,9 +15,6 @@
 /* The bytes from which on a call takes no further lock. */
 #define BATCH_BYTES_MAX (64 * 1024)
 
-/* The keys of a call up to which it is better for a node to have it joined with others. */
-#define BATCH_SHARED_MAX 24
-
 static void send_now(void *owner, struct batch *batch);
 
 void batches_init(struct batches *batches, struct context *context, const struct members *members) {
@@ -139,9 +136,7 @@ static void send_all(struct batch_list *list) {
     while (!STAILQ_EMPTY(list)) {
         struct batch *batch = STAILQ_FIRST(list);
         STAILQ_REMOVE_HEAD(list, link);
-        if (batch->nodes != 0) {
-            batch_send(batch);
-        }
+        batch_send(batch);
         batch_drop(batch);
     }
 }
@@ -168,68 +163,6 @@ static void carry_releases(const struct batches *batches, struct batch_list *ask
     }
 }
 
-/*
- * Returns whether a call is one for few locks, and there is another one of its script. Of a lean
- * fanout these are the calls for the locks of other quorums: a node that is in several of them has
- * one call to run instead, which takes it little longer than one of them.
- */
-static bool is_shareable(const struct batch *batch, const struct batch_list *list) {
-    bool has_partner = false;
-    const struct batch *other;
-    STAILQ_FOREACH(other, list, link) {
-        has_partner |= other->call.script == batch->call.script && other->nodes != batch->nodes;
-    }
-    return has_partner && batch->key_count <= BATCH_SHARED_MAX && batch->replicas == 0;
-}
-
-/* Returns the call to one node that takes a batch's locks, a new one if there is none, or NULL. */
-static struct batch *find_shared(struct batches *batches, struct batch_list *shared,
-                                 const struct batch *batch, uint32_t node) {
-    struct batch *to;
-    STAILQ_FOREACH(to, shared, link) {
-        if (to->call.script == batch->call.script && to->nodes == node &&
-            fit_together(batches, to, batch)) {
-            return to;
-        }
-    }
-    to = batch_create(&batches->shared, batch->call.script, node, 0, batch->order);
-    if (to != NULL) {
-        STAILQ_INSERT_TAIL(shared, to, link);
-    }
-    return to;
-}
-
-/* Moves the locks of a call to those that go to one node each. Without memory, some are left. */
-static void move_to_shared(struct batches *batches, struct batch_list *shared,
-                           struct batch *batch) {
-    uint32_t rest = batch->nodes;
-    while (rest != 0) {
-        uint32_t node = rest & -rest;
-        struct batch *to = find_shared(batches, shared, batch, node);
-        for (unsigned i = 0; to != NULL && i < batch->count; i++) {
-            batch_add(to, batch->flights[i]);
-        }
-        batch->nodes &= to != NULL ? ~node : UINT32_MAX;
-        rest &= ~node;
-    }
-}
-
-/* Has a node run one call for locks of several quorums, which a lean fanout has. */
-static void share_calls(struct batches *batches, struct batch_list *list) {
-    struct batch_list shared = STAILQ_HEAD_INITIALIZER(shared);
-    struct batch *batch, *next;
-    if (batches->shared.context->options.fanout == REDLOCK_FANOUT_ALL) {
-        return;
-    }
-    for (batch = STAILQ_FIRST(list); batch != NULL; batch = next) {
-        next = STAILQ_NEXT(batch, link);
-        if (is_shareable(batch, list)) {
-            move_to_shared(batches, &shared, batch);
-        }
-    }
-    STAILQ_CONCAT(list, &shared);
-}
-
 /* Sorts the collected calls by their places in the turn. */
 static void sort(struct batch_list *collected, struct batch_list lists[BATCH_ORDERS]) {
     for (unsigned order = 0; order < BATCH_ORDERS; order++) {
@@ -252,7 +185,6 @@ void batches_send(struct batches *batches) {
     sort(&batches->full, lists);
     carry_releases(batches, &lists[BATCH_AHEAD], &lists[BATCH_FIRST]);
     carry_releases(batches, &lists[BATCH_BEHIND], &lists[BATCH_FIRST]);
-    share_calls(batches, &lists[BATCH_FIRST]);
     for (unsigned order = 0; order < BATCH_ORDERS; order++) {
         send_all(&lists[order]); /* a key released in this turn can be taken in it */
     }

@@ -44,8 +44,6 @@ static const struct pool_kind permits_kind = {.size = sizeof(struct permits), .m
 void flights_init(struct flights *flights, struct context *context, const struct members *members) {
     flights->context = context;
     flights->members = members;
-    TAILQ_INIT(&flights->hedged);
-    TAILQ_INIT(&flights->due);
     flights->out = 0;
     for (unsigned i = 0; i < FLIGHT_POOLS; i++) {
         pool_init(&flights->pools[i], &context->allocator, &flight_kinds[i], NULL);
@@ -64,9 +62,6 @@ static void begin_round(struct flight *flight, struct quorum_lists lists, struct
     const struct flight_plan *plan = &flight->plan;
     round_begin(&flight->round, flight->answers, plan->round, lists, plan->now, plan->ttl,
                 plan->awaited);
-    if (plan->is_lean && plan->round != ROUND_ACQUIRE) {
-        round_leave_out(&flight->round, ~plan->nodes);
-    }
     if (permits != NULL) {
         permits_begin(permits, plan->permits);
         flight->round.permits = permits;
@@ -102,7 +97,6 @@ struct flight *flight_create(struct flights *flights, struct flight_listener lis
     flight->foreign = flight->unwatched = 0;
     flight->details = NULL;
     flight->tried = NULL;
-    flight->hedge_at = 0;
     begin_round(flight, lists, permits);
     return flight;
 }
@@ -126,9 +120,6 @@ void flight_drop(struct flight *flight) {
     if (flight->tried != NULL) {
         flight_drop(flight->tried);
     }
-    if (flight->hedge_at != 0) {
-        flight_unhedge(flight);
-    }
     key_drop(flight->plan.key);
     if (flight->round.permits != NULL) {
         pool_put(&flights->permits, flight->round.permits);
@@ -138,26 +129,6 @@ void flight_drop(struct flight *flight) {
     if (context->is_closing) {
         context_wake(context); /* the client may have waited for this flight */
     }
-}
-
-/* ---- members that were left out ---- */
-
-void flight_unhedge(struct flight *flight) {
-    struct flights *flights = flight->flights;
-    if (flight->hedge_at == NANOS_NEVER) {
-        TAILQ_REMOVE(&flights->due, flight, lean_link);
-    } else if (flight->hedge_at != 0) {
-        TAILQ_REMOVE(&flights->hedged, flight, lean_link);
-    }
-    flight->hedge_at = 0;
-}
-
-/* Not now: a command may be under way to other nodes, from the one buffer for all. */
-void flight_want_others(struct flight *flight) {
-    flight_unhedge(flight);
-    flight->hedge_at = NANOS_NEVER;
-    TAILQ_INSERT_TAIL(&flight->flights->due, flight, lean_link);
-    context_wake(flight->flights->context);
 }
 
 /* ---- votes ---- */
@@ -260,21 +231,11 @@ static void note_vote(const struct flight *flight, struct node *node, bool decid
     }
 }
 
-/* Has the members asked that were left out, if the votes of the others are not enough. */
-static void look_for_others(struct flight *flight) {
-    if (round_wants_others(&flight->round) && flight_is_waited_for(flight)) {
-        flight_want_others(flight);
-    }
-}
-
 /* Most votes are this one, and tell nothing else. */
 static inline void cast_grant(struct flight *flight, struct node *node, uint64_t fence) {
     bool decided = round_grant(&flight->round, node->index, fence);
     note_vote(flight, node, decided);
     tell(flight, decided, REDLOCK_VOTE_GRANTED);
-    if (flight->round.unasked != 0) {
-        look_for_others(flight);
-    }
 }
 
 static __attribute__((noinline)) void cast_other(struct flight *flight, struct node *node,
@@ -295,7 +256,6 @@ static __attribute__((noinline)) void cast_other(struct flight *flight, struct n
         owe(flight, node, outcome->vote);
     }
     tell(flight, decided, outcome->vote);
-    look_for_others(flight);
 }
 
 static void vote_untrusted(struct flight *flight, struct node *node, struct trust_view view) {
@@ -545,11 +505,12 @@ void flight_vote_error(struct flight *flight, struct node *node, const struct re
 
 /* ---- commands that take the key ---- */
 
-uint32_t flight_prepare_take(struct flight *flight, uint32_t nodes) {
+uint32_t flight_prepare_take(struct flight *flight) {
     const struct members *members = flight->flights->members;
+    uint32_t rest = flight->round.members;
     uint32_t takers = 0;
     struct node *node;
-    while ((node = members_take(members, &nodes)) != NULL) {
+    while ((node = members_take(members, &rest)) != NULL) {
         /* Answers come in order: the node's trust is current before it can grant. */
         node_beat(node, flight->round.start, GUARD_BEAT_NANOS);
         if (node_is_twin(node)) { /* the key that we take at its twin would deny the command */

@@ -28,14 +28,10 @@
 #define FLIGHT_STEP 8
 #define FLIGHT_POOLS (REDLOCK_MAX_NODES / FLIGHT_STEP)
 
-TAILQ_HEAD(lean_flights, flight);
-
 /* The flights of a client. */
 struct flights {
     struct context *context;
     const struct members *members;
-    struct lean_flights hedged; /* those that left members out, to be asked at an instant ... */
-    struct lean_flights due;    /* ... or at the end of the turn */
     struct pool pools[FLIGHT_POOLS]; /* by the room for answers */
     struct pool permits;             /* of struct permits: one for each flight for a permit */
     uint32_t out; /* number of flights that wait for a reply, or are held by a lock */
@@ -72,8 +68,6 @@ struct flight_plan {
     uint64_t ttl;      /* the TTL that the validity is worked out from */
     uint64_t node_ttl; /* the time for which nodes keep the key: the TTL and the lock delay */
 
-    bool is_lean;            /* members outside of `nodes` are left out, or of an ACQUIRE those
-                                that the first quorum does without */
     bool is_new;             /* ACQUIRE: a new acquisition; otherwise a top-up of a held lock */
     enum flight_order order; /* QUEUE */
     uint32_t permits;        /* ACQUIRE of a permit: the number of permits; otherwise 0 */
@@ -109,8 +103,6 @@ struct flight {
     struct flight *tried;           /* SETTLE: the failed try that it explains; or NULL */
     STAILQ_ENTRY(flight) sent_link; /* of the owner's list of rounds to be written */
     struct conn_request wait;       /* the WAIT behind the SET */
-    TAILQ_ENTRY(flight) lean_link;  /* of flights->hedged, or flights->due */
-    uint64_t hedge_at; /* the instant to ask the others at; NANOS_NEVER: due; 0: in no queue */
     struct round_answer answers[];
 };
 
@@ -135,17 +127,6 @@ static inline bool flight_is_waited_for(const struct flight *flight) {
            flight->round.verdict == ROUND_OPEN;
 }
 
-/* Returns whether members that were left out may still be asked. */
-static inline bool flight_has_others(const struct flight *flight) {
-    return flight->round.unasked != 0 && flight_is_waited_for(flight);
-}
-
-/* Has the members asked that were left out, at the end of the turn. */
-void flight_want_others(struct flight *flight);
-
-/* Takes a flight out of the queue that it is in, if any. */
-void flight_unhedge(struct flight *flight);
-
 /* Adds a reference, and returns the flight. */
 struct flight *flight_hold(struct flight *flight);
 
@@ -153,11 +134,11 @@ struct flight *flight_hold(struct flight *flight);
 void flight_drop(struct flight *flight);
 
 /*
- * Prepares a command that takes the key, for members, a mask: beats those not beaten for a second,
- * and casts the votes of nodes that are not sent the command, which are twins and nodes outside the
- * plan. Returns the mask of the nodes that can be sent the command.
+ * Prepares a command that takes the key: beats every member not beaten for a second, and casts the
+ * votes of members that are not sent the command, which are twins and nodes outside the plan.
+ * Returns the mask of the nodes to send the command to.
  */
-uint32_t flight_prepare_take(struct flight *flight, uint32_t nodes);
+uint32_t flight_prepare_take(struct flight *flight);
 
 /* An outcome that says no more than the vote's name. */
 #define PLAIN_VOTE(name) ((struct reply_outcome){.vote = REDLOCK_VOTE_##name})

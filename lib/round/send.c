@@ -6,22 +6,18 @@
  *
  * Failures: without memory for a flight nothing is sent. A node that cannot be sent the command
  * votes UNREACHABLE at once; a release that does not reach a node becomes a debt of the node
- * (flight.c), as does one for which there was no flight. Nodes that a lean fanout had left out are
- * sent the same command later (fanout.c).
+ * (flight.c), as does one for which there was no flight.
  */
 #include "round/send.h"
 
-#include "io/clock.h"
 #include "round/set.h"
 
-bool rounds_init(struct rounds *rounds, struct context *context, const struct members *members) {
+void rounds_init(struct rounds *rounds, struct context *context, const struct members *members) {
     flights_init(&rounds->flights, context, members);
     batches_init(&rounds->batches, context, members);
-    return fanout_init(&rounds->fanout, &rounds->flights);
 }
 
 void rounds_finish(struct rounds *rounds) {
-    fanout_finish(&rounds->fanout);
     batches_finish(&rounds->batches);
     flights_finish(&rounds->flights);
 }
@@ -53,47 +49,21 @@ static void send_set(struct rounds *rounds, struct flight *flight, uint32_t node
     set_send(flight, nodes);
 }
 
-/* Sends a command that takes the key. */
-static void send_take(struct rounds *rounds, enum script script, struct flight *flight,
-                      uint32_t nodes) {
-    if (script == SCRIPT_NONE) {
-        send_set(rounds, flight, nodes);
-    } else if (flight->plan.is_new && flight->plan.order != FLIGHT_AT_ONCE) {
-        batches_add(&rounds->batches, script, nodes, flight);
-    } else {
-        batches_send_alone(&rounds->batches, script, nodes, flight);
-    }
-}
-
-/* Sends an ACQUIRE to the members that were left out. */
-static void ask_others(struct rounds *rounds, struct flight *flight) {
-    flight->plan.now = clock_now(); /* what a node's answer takes counts from here */
-    flight_hold(flight);            /* its last vote may be cast in here */
-    uint32_t others = flight_prepare_take(flight, round_ask_others(&flight->round));
-    send_take(rounds, script_of(&flight->plan), flight, others);
-    flight_drop(flight);
-}
-
-void rounds_send(struct rounds *rounds) {
-    struct flight *flight;
-    while ((flight = fanout_next(&rounds->fanout)) != NULL) {
-        ask_others(rounds, flight);
-    }
-    batches_send(&rounds->batches);
-}
-
 void round_send(struct rounds *rounds, struct flight *flight) {
     const struct flight_plan *plan = &flight->plan;
     enum script script = script_of(plan);
     EMIT(&rounds->flights.context->events, round_sent, .request = plan->request,
          .key = plan->key->bytes, .round = plan->round);
-    if (plan->round != ROUND_ACQUIRE && plan->round != ROUND_QUEUE) {
-        batches_add(&rounds->batches, script, plan->nodes, flight);
-        return;
+    bool takes = plan->round == ROUND_ACQUIRE || plan->round == ROUND_QUEUE;
+    uint32_t nodes = takes ? flight_prepare_take(flight) : plan->nodes;
+    /* Locks share a call at the end of the turn, except top-ups and tries that go at once. */
+    if (script == SCRIPT_NONE) {
+        send_set(rounds, flight, nodes);
+    } else if (!takes || (plan->is_new && plan->order != FLIGHT_AT_ONCE)) {
+        batches_add(&rounds->batches, script, nodes, flight);
+    } else {
+        batches_send_alone(&rounds->batches, script, nodes, flight);
     }
-    uint32_t nodes = flight_prepare_take(flight, flight->round.members);
-    nodes = plan->is_lean ? fanout_choose(&rounds->fanout, flight, nodes) : nodes;
-    send_take(rounds, script, flight, nodes);
 }
 
 bool round_send_unattended(struct rounds *rounds, const struct flight_plan *plan) {

@@ -6,7 +6,6 @@
 #define REDLOCK_ROUND_SEND_H
 
 #include "round/batches.h"
-#include "round/fanout.h"
 #include "round/flight.h"
 
 #include <stdbool.h>
@@ -14,12 +13,10 @@
 
 struct rounds {
     struct flights flights;
-    struct fanout fanout;
     struct batches batches;
 };
 
-/* Begins without a round. Returns false when out of memory; rounds_finish is due then, too. */
-bool rounds_init(struct rounds *rounds, struct context *context, const struct members *members);
+void rounds_init(struct rounds *rounds, struct context *context, const struct members *members);
 void rounds_finish(struct rounds *rounds);
 
 /*
@@ -55,7 +52,9 @@ enum script round_release_script(const struct kind *kind, uint64_t ticket, uint6
 bool round_send_release(struct rounds *rounds, struct flight_listener listener,
                         const struct owed *owed, uint32_t nodes, uint64_t now);
 
-/* Sends what was collected in this turn. */
-void rounds_send(struct rounds *rounds);
+/* Sends the calls that were collected in this turn. */
+static inline void rounds_send(struct rounds *rounds) {
+    batches_send(&rounds->batches);
+}
 
 #endif

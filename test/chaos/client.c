@@ -368,7 +368,6 @@ static int create_redlock(struct client *client) {
     options.retry_delay_max_ms = 200;
     options.reconnect_delay_max_ms = 200;
     options.name = "redlock-chaos";
-    options.fanout = client->role->index / 2 % 2 == 0 ? REDLOCK_FANOUT_ALL : REDLOCK_FANOUT_QUORUM;
     options.log = on_log;
     options.log_arg = client;
     options.log_level = REDLOCK_LOG_DEBUG;

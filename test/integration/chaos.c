@@ -159,7 +159,6 @@ static void join(struct game *game, size_t index) {
 
     options.node_timeout_ms = 20 + draw(game, 200);
     options.stall_timeout_ms = 100 + draw(game, 400);
-    options.fanout = draw(game, 2) == 0 ? REDLOCK_FANOUT_ALL : REDLOCK_FANOUT_QUORUM;
     game->clients[index] = create_client(game->f, &options);
 }
 

@@ -142,8 +142,7 @@ struct token {
     uint64_t doubtful_until[SERVERS_MAX][KEYS_MAX];
     uint32_t by_replicas;      /* mask of the servers that granted it as replicas that are known */
     bool is_late[SERVERS_MAX]; /* whether a message of a closed connection set the key */
-    unsigned set_on[SERVERS_MAX]; /* connection on which the SET was sent; 0: none */
-    bool lacked[SERVERS_MAX]; /* the latest command about the token did not find, or get, the key */
+    unsigned set_on[SERVERS_MAX];      /* connection on which the SET was sent; 0: none */
     unsigned released_on[SERVERS_MAX]; /* connection on which the latest script about the token was
                                           sent */
 };
@@ -225,7 +224,6 @@ struct checker {
                                            needs a quorum too; 0: none */
     unsigned moves[PROCESSES_MAX];      /* number of changes of the lists */
     bool has_twin; /* whether one server is two nodes, and has two connections of each client */
-    bool is_lean;  /* whether clients ask a quorum first, and release where they were not denied */
     bool has_caps; /* whether so few commands may be under way that releases may be put off */
     double drift;
     bool keeps_assumptions;  /* whether an overlap is a violation; otherwise overlaps are counted */

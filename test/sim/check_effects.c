@@ -74,8 +74,7 @@ bool check_note_effect(struct checker *checker, struct master *master, const str
         return false; /* the key was unknown when the command was sent, and was reported then */
     }
     int64_t expires_ms;
-    token->lacked[master->index] = !has_it(checker, master, number, key, &expires_ms);
-    if (token->lacked[master->index]) {
+    if (!has_it(checker, master, number, key, &expires_ms)) {
         token->keeps_until[master->index][index] = 0;
         const struct hold *hold = check_hold_of(checker, number);
         if (hold != NULL) {

@@ -13,7 +13,7 @@ static void check_order(struct checker *checker, const struct link *link, unsign
     const struct token *last = number != NO_TOKEN ? &checker->tokens[number] : NULL;
     if (last != NULL && last->life == process->life && last->failed == process->failed &&
         last->set_on[server] == link->number && last->released_on[server] != link->number &&
-        !checker->has_caps && !checker->has_twin && !(checker->is_lean && last->lacked[server])) {
+        !checker->has_caps && !checker->has_twin) {
         violate(checker->world, INVARIANT_EXPIRY,
                 "process %u sends node %u a SET before the release of token %" PRIu32,
                 process->index, server, number);
@@ -73,8 +73,7 @@ static void take_sent(struct checker *checker, const struct link *link, const st
     }
     if (token->keys != keys || token->process != process) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another key", number);
-    } else if (token->first_sent != now && !token->is_acquired && was_sent && !claim->may_repeat &&
-               !(checker->is_lean && checker->has_twin)) { /* asked late by its other name */
+    } else if (token->first_sent != now && !token->is_acquired && was_sent && !claim->may_repeat) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another try", number);
     } else if (token->is_over) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used after its end", number);

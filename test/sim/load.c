@@ -107,13 +107,11 @@ static void connect_paths(struct load_world *load) {
     }
 }
 
-static void begin(struct load_world *load, uint64_t seed, const struct demand *demand,
-                  FILE *trace) {
+static void begin(struct load_world *load, uint64_t seed, FILE *trace) {
     struct world *world = &load->world;
     struct load_plan *plan = &load->plan;
     world_init(world, seed, trace);
     plan_draw_load(plan, &world->rng);
-    plan->options.fanout = demand->is_lean ? REDLOCK_FANOUT_QUORUM : REDLOCK_FANOUT_ALL;
     TRACE(world,
           "seed %" PRIu64 ": %u nodes, %u clients of %u locks, TTL %" PRIu64 " ms, %" PRIu64
           " us a key, %u incidents%s",
@@ -353,10 +351,10 @@ static void finish(struct load_world *load) {
     world_finish(&load->world);
 }
 
-void load_run(uint64_t seed, const struct demand *demand, FILE *trace, struct run_result *result) {
+void load_run(uint64_t seed, FILE *trace, struct run_result *result) {
     static struct load_world load; /* large; made anew for each run */
     memset(&load, 0, sizeof(load));
-    begin(&load, seed, demand, trace);
+    begin(&load, seed, trace);
     uint64_t began_at = load.world.now;
     acquire(&load);
     pass(&load, ttl_of(&load) / 3 + draw(&load, ttl_of(&load)));

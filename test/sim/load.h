@@ -49,6 +49,6 @@ struct load_world {
 };
 
 /* Runs one world. `trace` may be NULL. */
-void load_run(uint64_t seed, const struct demand *demand, FILE *trace, struct run_result *result);
+void load_run(uint64_t seed, FILE *trace, struct run_result *result);
 
 #endif

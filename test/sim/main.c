@@ -36,7 +36,7 @@ struct totals {
 };
 
 static const char usage[] =
-    "usage: redlock-sim [--seeds A..B] [--profile NAME] [--guards] [--lean] [--mutant NAME]\n"
+    "usage: redlock-sim [--seeds A..B] [--profile NAME] [--guards] [--mutant NAME]\n"
     "                   [--trace] [--json] [--first]\n"
     "       redlock-sim --mutants [--seeds A..B]\n"
     "\n"
@@ -47,7 +47,6 @@ static const char usage[] =
     "  --profile moving  servers are replaced while clients run\n"
     "  --profile load    thousands of locks in a client; loop and masters have finite rates\n"
     "  --guards          the clients' guards are on, in every profile\n"
-    "  --lean            clients ask a quorum of the nodes first, in every profile\n"
     "  --mutant NAME     run a library with this deliberate bug\n"
     "  --mutants         run all of them, each until it is caught, up to seed B\n"
     "  --trace           print everything that happens\n"
@@ -92,13 +91,17 @@ static void read_profile(const char *name, struct options *options) {
 }
 
 static void read_options(int argc, char **argv, struct options *options) {
-    static const struct option known[] = {
-        {"seeds", required_argument, NULL, 's'},  {"profile", required_argument, NULL, 'p'},
-        {"mutant", required_argument, NULL, 'm'}, {"mutants", no_argument, NULL, 'M'},
-        {"trace", no_argument, NULL, 't'},        {"json", no_argument, NULL, 'j'},
-        {"first", no_argument, NULL, 'f'},        {"patience", required_argument, NULL, 'P'},
-        {"help", no_argument, NULL, 'h'},         {"guards", no_argument, NULL, 'g'},
-        {"lean", no_argument, NULL, 'l'},         {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"seeds", required_argument, NULL, 's'},
+                                          {"profile", required_argument, NULL, 'p'},
+                                          {"mutant", required_argument, NULL, 'm'},
+                                          {"mutants", no_argument, NULL, 'M'},
+                                          {"trace", no_argument, NULL, 't'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"first", no_argument, NULL, 'f'},
+                                          {"patience", required_argument, NULL, 'P'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"guards", no_argument, NULL, 'g'},
+                                          {NULL, 0, NULL, 0}};
     int option;
     uint64_t seconds;
     const char *rest;
@@ -115,9 +118,6 @@ static void read_options(int argc, char **argv, struct options *options) {
             break;
         case 'g':
             options->demand.has_guards = true;
-            break;
-        case 'l':
-            options->demand.is_lean = true;
             break;
         case 'm':
             options->mutant = optarg;
@@ -189,9 +189,8 @@ static void print_violation(const struct options *options, uint64_t seed,
     fflush(stdout);
     fprintf(stderr, "seed %" PRIu64 ": invariant %d (%s): %s\n", seed, (int)result->violated,
             invariant_name(result->violated), result->violation);
-    fprintf(stderr, "    again: %s --seeds %" PRIu64 " --profile %s%s%s --trace\n", program, seed,
-            profile_name(options->demand.profile), options->demand.has_guards ? " --guards" : "",
-            options->demand.is_lean ? " --lean" : "");
+    fprintf(stderr, "    again: %s --seeds %" PRIu64 " --profile %s%s --trace\n", program, seed,
+            profile_name(options->demand.profile), options->demand.has_guards ? " --guards" : "");
 }
 
 static double seconds_now(void) {

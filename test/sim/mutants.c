@@ -77,12 +77,6 @@ static void read_status(int status, struct outcome *outcome) {
     }
 }
 
-/* Returns whether a mutant shows where the clients ask a quorum first, by its path. */
-static bool is_lean(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return strncmp(slash != NULL ? slash + 1 : path, "lean-", 5) == 0;
-}
-
 /* Runs a mutant in the worlds of the seeds `first` to `last`. */
 static void run(const char *path, const char *profile, uint64_t first, uint64_t last,
                 struct outcome *outcome) {
@@ -100,7 +94,7 @@ static void run(const char *path, const char *profile, uint64_t first, uint64_t 
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         execl(path, path, "--seeds", range, "--profile", profile, "--first", "--patience",
-              PATIENCE_SECONDS, is_lean(path) ? "--lean" : (char *)NULL, (char *)NULL);
+              PATIENCE_SECONDS, (char *)NULL);
         _exit(127);
     }
     close(ends[1]);

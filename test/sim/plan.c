@@ -379,7 +379,6 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     plan->in_step = rng_chance(rng, 250);
     bool has_guards = demand->has_guards || plan->cause == CAUSE_RESTARTS;
     plan->options.guards = has_guards ? REDLOCK_GUARDS_ON : REDLOCK_GUARDS_OFF;
-    plan->options.fanout = demand->is_lean ? REDLOCK_FANOUT_QUORUM : REDLOCK_FANOUT_ALL;
     plan->is_fenced = rng_chance(rng, 350);
     plan->has_owners = rng_chance(rng, 200);
     plan->has_sets = plan->keys > 1 && rng_chance(rng, 300);

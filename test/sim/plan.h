@@ -40,7 +40,6 @@ const char *profile_name(enum profile profile);
 struct demand {
     enum profile profile;
     bool has_guards; /* whether the clients' guards are on; always where nodes restart empty */
-    bool is_lean;    /* whether the clients ask a quorum of the nodes first (redlock_fanout) */
 };
 
 #define WORKERS_MAX 4

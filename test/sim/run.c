@@ -51,7 +51,6 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
     network_init(&run->network, &run->world, plan->nodes);
     check_init(&run->checker, &run->network, plan->keys);
     run->checker.db = plan->db;
-    run->checker.is_lean = demand->is_lean;
     run->checker.has_caps = plan->options.max_commands < 1000 || plan->options.max_bytes < 65536;
     run->checker.has_twin = plan->has_twin;
     run->checker.drift = plan->options.drift;
@@ -240,7 +239,7 @@ static void finish(struct run *run) {
 void run_seed(uint64_t seed, const struct demand *demand, FILE *trace, struct run_result *result) {
     static struct run run; /* large; made anew for each run */
     if (demand->profile == PROFILE_LOAD) {
-        load_run(seed, demand, trace, result);
+        load_run(seed, trace, result);
         return;
     }
     memset(&run, 0, sizeof(run));

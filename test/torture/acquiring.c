@@ -172,51 +172,6 @@ static void longest_key(struct app *app) {
     hold_long_key(app, REDLOCK_MAX_KEY);
 }
 
-/* ---- a quorum of the masters is asked first ---- */
-
-static struct hold *hold_lean(struct app *app) {
-    app->options.fanout = REDLOCK_FANOUT_QUORUM;
-    return open_connected(app) ? hold_key(app, KEY) : NULL;
-}
-
-static void lean_lock(struct app *app) {
-    struct hold *hold = hold_lean(app);
-    if (hold != NULL) {
-        app_extend(hold, 0, true);
-        wait_idle(app);
-        let_go(hold);
-        wait_free(app);
-    }
-}
-
-/* One of the masters is silent: whichever two are asked first, the lock is held in the end. */
-static void lean_lock_of_others(struct app *app) {
-    app->options.fanout = REDLOCK_FANOUT_QUORUM;
-    if (!open_connected(app)) {
-        return;
-    }
-    for (unsigned i = 0; i < MASTERS_COUNT; i++) {
-        masters_behave(1u << i, MANNER_MUTE);
-        struct hold *hold = hold_key(app, KEY);
-        masters_behave(1u << i, MANNER_WELL);
-        if (hold != NULL) {
-            let_go(hold);
-        }
-        world_pass_ms(100); /* the silent one is dropped */
-        wait_connected(app);
-    }
-}
-
-static void lean_lock_is_widened(struct app *app) {
-    struct hold *hold = hold_lean(app);
-    if (hold != NULL) {
-        masters_stop(FIRST);
-        app_extend(hold, 0, true);
-        wait_idle(app);
-        let_go(hold);
-    }
-}
-
 /* ---- canceling ---- */
 
 static void cancel(struct hold *hold) {
@@ -327,9 +282,6 @@ static const struct scenario scenarios[] = {
     ON_SOCKETS(nonsense_for_answers),
     ON_SOCKETS(long_key),
     ON_SOCKETS(longest_key),
-    ON_SOCKETS(lean_lock),
-    ON_SOCKETS(lean_lock_of_others),
-    ON_SOCKETS(lean_lock_is_widened),
     ON_SOCKETS(cancel_before_connected),
     ON_SOCKETS(cancel_at_once),
     ON_SOCKETS(cancel_under_way),

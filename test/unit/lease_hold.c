@@ -292,7 +292,7 @@ static void test_a_renewal_is_hurried_when_a_node_comes_up(void **state) {
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GGG");
     assert_false(rig.lease.is_unrenewed);
-    assert_int_equal(rig.lease.hurried, 0);
+    assert_int_equal(rig.lease.holding.hurried, 0);
 }
 
 /* Nodes answer in order: a second question would be answered no earlier than the first one. */

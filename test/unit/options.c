@@ -803,34 +803,6 @@ static void test_who_stands_in_line(void **state) {
     assert_false(options_terms(&options, &request).queues);
 }
 
-static void test_the_fanout(void **state) {
-    (void)state;
-    redlock_options options = usual_options();
-    options.fanout = REDLOCK_FANOUT_QUORUM;
-    assert_options_accepted(&options);
-    options.fanout = (redlock_fanout)(REDLOCK_FANOUT_QUORUM + 1);
-    assert_options_refused(&options, "fanout:");
-}
-
-/* Whoever stands in line stands in that of each node, and permits are counted at each. */
-static void test_who_may_ask_a_quorum_first(void **state) {
-    (void)state;
-    redlock_options options = usual_options();
-    redlock_request request = usual_request();
-    request.wait_ms = 0;
-    request.retries = 0;
-    assert_false(options_terms(&options, &request).is_lean);
-    options.fanout = REDLOCK_FANOUT_QUORUM;
-    assert_true(options_terms(&options, &request).is_lean);
-    request.permits = 3;
-    assert_false(options_terms(&options, &request).is_lean);
-    request.permits = 0;
-    request.wait_ms = 1;
-    assert_false(options_terms(&options, &request).is_lean);
-    request.retries = 1;
-    assert_true(options_terms(&options, &request).is_lean);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_defaults),
@@ -866,8 +838,6 @@ int main(void) {
         cmocka_unit_test(test_the_handover),
         cmocka_unit_test(test_who_may_be_told_of_pushes_at_once),
         cmocka_unit_test(test_who_stands_in_line),
-        cmocka_unit_test(test_the_fanout),
-        cmocka_unit_test(test_who_may_ask_a_quorum_first),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

@@ -87,8 +87,7 @@ static void count_news(struct rig *rig) {
  */
 static void check_top_up(struct rig *rig, const struct round *before) {
     uint32_t nodes = rig->update.top_up;
-    uint32_t lacking =
-        round_voters(before, REDLOCK_VOTE_MISSING) | ~before->members | before->unasked;
+    uint32_t lacking = round_voters(before, REDLOCK_VOTE_MISSING) | ~before->members;
     if (nodes == 0) {
         return;
     }
@@ -97,9 +96,9 @@ static void check_top_up(struct rig *rig, const struct round *before) {
     assert_int_equal(nodes & ~(rig->lists.now | rig->lists.next), 0);
     assert_int_equal(nodes & rig->topped_up & ~rig->joining, 0);
     assert_int_equal(rig->lease.may_hold & nodes, nodes);
-    bool is_new = rig->joining != 0 || (nodes & before->unasked) != 0;
-    assert_true(nanos_add(rig->now, rig->update.top_up_ttl) <=
-                (is_new ? rig->lease.holding.validity_end : before->start + before->ttl));
+    assert_true(
+        nanos_add(rig->now, rig->update.top_up_ttl) <=
+        (rig->joining != 0 ? rig->lease.holding.validity_end : before->start + before->ttl));
     rig->topped_up |= nodes;
 }
 
@@ -117,15 +116,6 @@ static bool is_state_of(enum round_kind kind, enum lease_state state) {
     default:
         return state == LEASE_SETTLING;
     }
-}
-
-/* Leaves the nodes out that a round of a lean request is not sent to. */
-static void leave_out(struct rig *rig, const struct lease_update *update) {
-    if (!rig->lease.terms->is_lean || update->round == ROUND_SETTLE) {
-        return;
-    }
-    round_leave_out(&rig->round,
-                    update->round == ROUND_ACQUIRE ? rig->left_out : ~rig->lease.may_hold);
 }
 
 /* Carries out an update once, right after the event, as lib/lock.c does. */
@@ -149,7 +139,6 @@ static void carry_out(struct rig *rig, enum lease_state before) {
     if (!rig->without_memory) {
         round_begin(&rig->round, rig->answers, update->round, rig->lists, rig->now, update->ttl,
                     update->awaited);
-        leave_out(rig, update);
         rig->round.useless_at = update->useless_at;
         rig->round.patience = update->patience;
         bool is_try = update->round == ROUND_ACQUIRE || update->round == ROUND_QUEUE;
@@ -162,8 +151,9 @@ static void carry_out(struct rig *rig, enum lease_state before) {
 
 /* ---- events ---- */
 
-static void start(struct rig *rig, const struct lease_terms *terms, struct quorum_lists lists,
+void rig_start_at(struct rig *rig, const struct lease_terms *terms, struct quorum_lists lists,
                   uint64_t seed) {
+    memset(rig, 0, sizeof(*rig));
     rig->now = T0;
     rig->lists = lists;
     memset(&rig->lease, 0xa5, sizeof(rig->lease));
@@ -174,20 +164,6 @@ static void start(struct rig *rig, const struct lease_terms *terms, struct quoru
     lease_start(&rig->lease, &rig->terms, lists.now | lists.next, 0, rig->now);
     lease_begin(&rig->lease, rig->now, &rig->update);
     carry_out(rig, LEASE_ACQUIRING);
-}
-
-void rig_start_at(struct rig *rig, const struct lease_terms *terms, struct quorum_lists lists,
-                  uint64_t seed) {
-    memset(rig, 0, sizeof(*rig));
-    start(rig, terms, lists, seed);
-}
-
-void rig_start_lean(struct rig *rig, const struct lease_terms *terms) {
-    struct lease_terms lean = *terms;
-    memset(rig, 0, sizeof(*rig));
-    lean.is_lean = true;
-    rig->left_out = 0x18;
-    start(rig, &lean, (struct quorum_lists){0x1f, 0}, 1);
 }
 
 void rig_start(struct rig *rig, const struct lease_terms *terms, uint64_t seed) {

@@ -22,7 +22,6 @@ struct rig {
     struct lease_update update; /* update of the last event */
     uint64_t now;
     uint64_t counter;    /* counter of a fenced lock that nodes tell with a grant */
-    uint32_t left_out;   /* mask: nodes that the tries of a lean request leave out */
     bool without_memory; /* whether rounds cannot be sent */
     bool is_unsent;      /* whether the last round was not sent: lease_out_of_memory is due */
 
@@ -39,9 +38,6 @@ struct rig {
 struct lease_terms rig_terms(void);
 
 void rig_start(struct rig *rig, const struct lease_terms *terms, uint64_t seed);
-/* Starts a lean request at five nodes, of which the last two are left out. */
-void rig_start_lean(struct rig *rig, const struct lease_terms *terms);
-
 void rig_start_at(struct rig *rig, const struct lease_terms *terms, struct quorum_lists lists,
                   uint64_t seed);
 
