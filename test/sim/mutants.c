@@ -13,8 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Names of all mutants, from the build. */
-static const char *const names[] = {MUTANTS NULL};
+/* All mutants, from the build (mutants/list.awk). */
+static const struct mutant {
+    const char *name;
+    const char *profile; /* of the world in which it was caught last; NULL if none is recorded */
+    uint64_t seed;
+} mutants[] = {
+#include "mutant_list.h"
+};
+
+#define MUTANT_COUNT (sizeof(mutants) / sizeof(mutants[0]))
 
 /* Time limit of a mutant's process, by its own alarm clock: a mutant that hangs is caught. */
 #define PATIENCE_SECONDS "120"
@@ -50,8 +58,8 @@ void mutants_become(const char *program, const char *name, char **arguments) {
     execv(path, arguments);
     fprintf(stderr, "redlock-sim: there is no mutant \"%s\" (%s: %s); there are:\n", name, path,
             strerror(errno));
-    for (unsigned i = 0; names[i] != NULL; i++) {
-        fprintf(stderr, "    %s\n", names[i]);
+    for (size_t i = 0; i < MUTANT_COUNT; i++) {
+        fprintf(stderr, "    %s\n", mutants[i].name);
     }
     exit(2);
 }
@@ -115,68 +123,75 @@ static void run(const char *path, const char *profile, uint64_t first, uint64_t 
 }
 
 /*
- * Hunts a mutant where it was caught once, of those that few worlds catch. A world changes with the
- * library, so that this may fail.
+ * Searches for a world that catches the mutant: first the recorded one. A world changes with the
+ * library, so it may no longer catch the mutant; then a few worlds of each profile, in which most
+ * are caught, and last all worlds, in the order of the profiles that catch the rare ones.
  */
-static void hunt_there(const char *path, const char *name, struct outcome *outcome) {
-    static const struct {
-        const char *name, *profile;
-        uint64_t seed;
-    } worlds[] = {
-        {"guard-marker-of-another", "guarded", 337},
-        {"guard-failback-unseen", "guarded", 337},
-        {"guard-swap-unseen", "guarded", 297},
-        {"guard-never-ages", "guarded", 8138},
-        {"guard-counts-from-contact", "guarded", 13061},
-        {"guard-uptime-unsigned", "guarded", 1311},
-        {"push-by-the-middle", "guarded", 230},
-        {"push-jump-unchecked", "guarded", 685},
-        {"push-of-the-untrusted", "guarded", 547},
-        {"polls-put-off-yields", "moving", 17},
-        {"renewal-after-end", "moving", 101},
-        {"renewal-not-hurried", "load", 250},
-        {"turn-without-bound", "load", 48},
-        {"fence-top-up-uncounted", "broken", 172},
-        {"told-for-ever", "kept", 425},
-    };
-    for (unsigned i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++) {
-        if (strcmp(worlds[i].name, name) == 0) {
-            run(path, worlds[i].profile, worlds[i].seed, worlds[i].seed, outcome);
-        }
-    }
-}
-
-/*
- * Hunts a mutant. Most are caught soon by one of the profiles; the others seldom, but by the second
- * or third profile.
- */
-static void hunt(const char *path, const char *name, uint64_t seeds, struct outcome *outcome) {
+static void search(const char *path, const struct mutant *mutant, uint64_t seeds,
+                   struct outcome *outcome) {
     static const char *const profiles[] = {"kept", "guarded", "load", "moving", "broken"};
     const unsigned count = sizeof(profiles) / sizeof(profiles[0]);
     const uint64_t spans[] = {seeds < SOON ? seeds : SOON, seeds};
     outcome->is_caught = false;
-    hunt_there(path, name, outcome);
+    if (mutant->profile != NULL) {
+        run(path, mutant->profile, mutant->seed, mutant->seed, outcome);
+    }
     for (unsigned i = 0; i < 2 * count && !outcome->is_caught; i++) {
         run(path, profiles[(i + i / count) % count], 1, spans[i / count], outcome);
     }
 }
 
-int mutants_run_all(const char *program, uint64_t seeds) {
-    unsigned caught = 0, total = 0;
+/* Searches for a world and prints the outcome as one line. Returns whether it was caught. */
+static bool report(const char *program, const struct mutant *mutant, uint64_t seeds) {
+    struct outcome outcome;
     char path[PATH_MAX];
-    for (; names[total] != NULL; total++) {
-        struct outcome outcome;
-        path_of(program, names[total], path);
-        hunt(path, names[total], seeds, &outcome);
-        caught += outcome.is_caught;
-        if (outcome.is_caught) {
-            printf("caught   %-30s %s seed %s: %s\n", names[total], outcome.profile, outcome.seed,
-                   outcome.by);
-        } else {
-            printf("MISSED   %-30s in %" PRIu64 " seeds of each profile\n", names[total], seeds);
-        }
-        fflush(stdout);
+    path_of(program, mutant->name, path);
+    search(path, mutant, seeds, &outcome);
+    if (outcome.is_caught) {
+        printf("caught   %-30s %s seed %s: %s\n", mutant->name, outcome.profile, outcome.seed,
+               outcome.by);
+    } else {
+        printf("MISSED   %-30s in %" PRIu64 " seeds of each profile\n", mutant->name, seeds);
     }
-    printf("%u of %u mutants caught\n", caught, total);
-    return caught < total;
+    fflush(stdout);
+    return outcome.is_caught;
+}
+
+/* Waits for one of the processes that search. Returns whether its mutant was caught. */
+static bool await_one(void) {
+    int status;
+    if (wait(&status) < 0) {
+        perror("wait");
+        exit(2);
+    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) {
+        exit(2);
+    }
+    return WEXITSTATUS(status) == 0;
+}
+
+int mutants_run_all(const char *program, uint64_t seeds) {
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const unsigned most = cores > 0 ? (unsigned)cores : 1;
+    unsigned caught = 0, searching = 0;
+    for (size_t i = 0; i < MUTANT_COUNT; i++) {
+        if (searching == most) {
+            caught += await_one();
+            searching--;
+        }
+        pid_t child = fork();
+        if (child < 0) {
+            perror("fork");
+            exit(2);
+        }
+        if (child == 0) {
+            exit(report(program, &mutants[i], seeds) ? 0 : 1);
+        }
+        searching++;
+    }
+    for (; searching > 0; searching--) {
+        caught += await_one();
+    }
+    printf("%u of %zu mutants caught\n", caught, MUTANT_COUNT);
+    return caught < MUTANT_COUNT;
 }
