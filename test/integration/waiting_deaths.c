@@ -228,6 +228,25 @@ static void twenty_in_line_delay_nobody_though_others_listen_by_patterns(void **
     wait_released(f, KEY);
 }
 
+/* A client that may not ask who listens learns it by publishing, after the dead have the key. */
+static void the_dead_keep_nothing_though_nobody_may_ask_who_listens(void **state) {
+    struct fixture *f = *state;
+    const char *form = f->row;
+    redlock_mode mode = *form == 'r' ? REDLOCK_READER : REDLOCK_EXCLUSIVE;
+    redlock_request request = waiting_request_of(KEY, mode, 0);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *next = begin_acquire(f, connect_client(f), &request);
+
+    wait_in_line(f, KEY, 1);
+    put_ghosts(f, KEY, 3, *form, "redlock:of-the-dead");
+    for (size_t i = 0; i < FIVE; i++) {
+        free(masters_query(f->masters, i, "ACL SETUSER default -pubsub"));
+    }
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    take_turn(f, next);
+    wait_released(f, KEY); /* no key and no share of the dead was left to expire */
+}
+
 /* The most entries of queues that a call of a script handles. */
 #define ENTRIES_MOST 64
 
@@ -291,6 +310,10 @@ int main(int argc, char **argv) {
                one_that_held_the_lock_delays_the_next_by_its_ttl, five_masters, &patiently),
         ON_FIVE_MASTERS(one_in_line_delays_nobody),
         ON_FIVE_MASTERS(twenty_in_line_delay_nobody_though_others_listen_by_patterns),
+        ON_ROW("the_dead_keep_no_key_though_nobody_may_ask_who_listens",
+               the_dead_keep_nothing_though_nobody_may_ask_who_listens, five_masters, "1"),
+        ON_ROW("the_dead_keep_no_share_though_nobody_may_ask_who_listens",
+               the_dead_keep_nothing_though_nobody_may_ask_who_listens, five_masters, "r"),
         ON_FIVE_MASTERS(ten_thousand_in_line_are_passed_over_in_short_calls),
         ON_FIVE_MASTERS(one_that_hangs_in_line_keeps_no_reader_out),
     };

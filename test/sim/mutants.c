@@ -141,13 +141,28 @@ static void search(const char *path, const struct mutant *mutant, uint64_t seeds
     }
 }
 
+/* Returns whether the library without the mutant is caught in the same world, too. */
+static bool is_caught_without(const char *program, const struct outcome *outcome) {
+    struct outcome without = {.is_caught = false};
+    char *end;
+    uint64_t seed = strtoull(outcome->seed, &end, 10);
+    if (outcome->seed[0] != '\0' && *end == '\0') { /* a mutant that hangs or crashes has no seed */
+        run(program, outcome->profile, seed, seed, &without);
+    }
+    return without.is_caught;
+}
+
 /* Searches for a world and prints the outcome as one line. Returns whether it was caught. */
 static bool report(const char *program, const struct mutant *mutant, uint64_t seeds) {
     struct outcome outcome;
     char path[PATH_MAX];
     path_of(program, mutant->name, path);
     search(path, mutant, seeds, &outcome);
-    if (outcome.is_caught) {
+    if (outcome.is_caught && is_caught_without(program, &outcome)) {
+        outcome.is_caught = false;
+        printf("USELESS  %-30s %s seed %s: the library itself is caught there\n", mutant->name,
+               outcome.profile, outcome.seed);
+    } else if (outcome.is_caught) {
         printf("caught   %-30s %s seed %s: %s\n", mutant->name, outcome.profile, outcome.seed,
                outcome.by);
     } else {
