@@ -649,7 +649,7 @@ template <class Sink> struct call_with final : block {
         }
     }
     static void on_view(redlock_status code, const redlock_view *found, void *arg) noexcept;
-    static void on_fence(redlock_status code, void *arg) noexcept {
+    static void on_status(redlock_status code, void *arg) noexcept {
         end(arg, static_cast<status>(code));
     }
     static void on_drained(std::uint64_t unreleased, void *arg) noexcept;
@@ -767,7 +767,13 @@ template <class Call> auto inspect_with(redlock_client *client, std::string_view
 template <class Call>
 auto check_with(redlock_client *client, std::string_view key, std::uint64_t fence) noexcept {
     return [client, key, fence](Call *made) {
-        return redlock_check_fence(client, bytes(key), key.size(), fence, Call::on_fence, made);
+        return redlock_check_fence(client, bytes(key), key.size(), fence, Call::on_status, made);
+    };
+}
+
+template <class Call> auto ready_with(redlock_client *client, duration timeout) noexcept {
+    return [client, timeout](Call *made) {
+        return redlock_client_ready(client, timeout.ms(), Call::on_status, made);
     };
 }
 
@@ -1433,6 +1439,19 @@ class client {
     }
 
     /*
+     * Waits until an acquisition can succeed: redlock_client_ready. `on_ready` takes a status.
+     * `forever`: no limit.
+     */
+    template <class F> [[nodiscard]] status ready(duration timeout, F &&on_ready) {
+        using call = detail::call_with<std::decay_t<F>>;
+        static_assert(std::is_invocable_v<std::decay_t<F> &, status>);
+        status code = check(timeout);
+        return code == status::ok ? call_by<call>(std::forward<F>(on_ready),
+                                                  detail::ready_with<call>(native(), timeout))
+                                  : code;
+    }
+
+    /*
      * Closes: redlock_client_drain. `on_closed` is called with the number of releases that were not
      * confirmed. Refused with status::closed if the client is closing already.
      */
@@ -1479,6 +1498,15 @@ class client {
     awaitable<status> check_fence(std::string_view key, std::uint64_t fence) {
         using call = detail::call_with<detail::mailbox<status>>;
         return await_call<status, call>(detail::check_with<call>(native(), key, fence));
+    }
+
+    /* Waits, as above: `status code = co_await client.ready(30s)`. */
+    awaitable<status> ready(duration timeout) {
+        using call = detail::call_with<detail::mailbox<status>>;
+        status code = check(timeout);
+        return code == status::ok
+                   ? await_call<status, call>(detail::ready_with<call>(native(), timeout))
+                   : awaitable<status>(code);
     }
 
     /*
@@ -1590,6 +1618,14 @@ class client {
         return !core_              ? status::invalid
                : core_->is_closing ? core_->refuse(status::closed, message(status::closed))
                                    : status::ok;
+    }
+
+    /* Refuses a negative duration, too. */
+    status check(duration timeout) const noexcept {
+        status code = check();
+        return code == status::ok && timeout.is_negative()
+                   ? core_->refuse(status::invalid, "timeout: must not be negative")
+                   : code;
     }
 
     template <class F> status ask(F &&call) noexcept {

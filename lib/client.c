@@ -25,6 +25,7 @@
 #include "node/context.h"
 #include "node/members.h"
 #include "node/node.h"
+#include "ready.h"
 #include "round/payment.h"
 #include "round/send.h"
 #include "stats.h"
@@ -42,6 +43,7 @@ struct redlock_client {
     struct rounds rounds;
     struct locks locks;
     struct inspections inspections;
+    struct ready ready;
     struct timer pulse;    /* fires once a second */
     struct timer farewell; /* fires when a closing client stops waiting for replies */
     uint64_t pulsed_at;
@@ -56,6 +58,7 @@ static void client_free(redlock_client *client) {
     members_finish(&client->members);
     timer_finish(&client->pulse);
     timer_finish(&client->farewell);
+    ready_finish(&client->ready);
     locks_finish(&client->locks);
     rounds_finish(&client->rounds);
     context_finish(context);
@@ -83,7 +86,7 @@ static bool is_drained(const redlock_client *client) {
 /* Returns whether the client is closing and has nothing left to wait for. */
 static bool may_end(const redlock_client *client) {
     if (!client->context.is_closing || locks_have_any(&client->locks) ||
-        !TAILQ_EMPTY(&client->inspections.all)) {
+        !TAILQ_EMPTY(&client->inspections.all) || ready_has_any(&client->ready)) {
         return false;
     }
     return client->farewell.at == NANOS_NEVER || is_drained(client);
@@ -151,13 +154,15 @@ static void on_turn(void *arg) {
     }
     turn_locks(&client->locks);
     inspections_turn(&client->inspections);
+    ready_turn(&client->ready);
     rounds_send(&client->rounds);
     net_flush(&context->net);
     turn_sent(&client->locks);
     members_bury(&client->members);
     context->in_turn = false;
     bool has_more = turn_has_more(&client->locks) ||
-                    (context->is_closing && !TAILQ_EMPTY(&client->inspections.all));
+                    (context->is_closing &&
+                     (!TAILQ_EMPTY(&client->inspections.all) || ready_has_any(&client->ready)));
     if (may_end(client)) {
         end(client);
     } else if (has_more && !timer_set(&context->turn, clock_now())) {
@@ -201,15 +206,32 @@ static void on_pulse(void *arg) {
 /* ---- events of the nodes ---- */
 
 /*
- * If the nodes that are up make a quorum: renews the locks that could not be renewed, and lets
- * requests wait for the other nodes for no longer than a round takes.
+ * If the nodes that are up make a quorum: lets requests wait for the other nodes for no longer than
+ * a round takes.
  */
 static void on_up(void *arg) {
     redlock_client *client = arg;
+    ready_look(&client->ready);
     if (members_have_quorum(&client->members)) {
-        turn_hurry(&client->locks);
         turn_start(&client->locks);
     }
+}
+
+/*
+ * If the nodes that are up make a quorum: renews the locks that could not be renewed. Not before
+ * the guard has heard the node, since a renewal that does not count is of no use.
+ */
+static void on_sound(void *arg) {
+    redlock_client *client = arg;
+    ready_look(&client->ready);
+    if (members_have_quorum(&client->members)) {
+        turn_hurry(&client->locks);
+    }
+}
+
+static void on_attempt(void *arg) {
+    redlock_client *client = arg;
+    ready_look(&client->ready); /* the node may refuse us */
 }
 
 static void on_known(void *arg) {
@@ -239,6 +261,8 @@ static void on_change(void *arg, struct node *node, const char *key, size_t leng
 
 static const struct members_listener members_listener = {
     .on_up = on_up,
+    .on_sound = on_sound,
+    .on_attempt = on_attempt,
     .on_known = on_known,
     .on_debts_due = on_debts_due,
     .on_listening = on_listening,
@@ -256,10 +280,11 @@ static redlock_status client_init(redlock_client *client, struct event_base *bas
     rounds_init(&client->rounds, context, &client->members);
     bool has_locks = locks_init(&client->locks, context, &client->members, &client->rounds);
     inspections_init(&client->inspections, context, &client->members);
+    bool has_ready = ready_init(&client->ready, context, &client->members);
     if (status != REDLOCK_OK) {
         return status;
     }
-    if (!has_locks || !timer_init(&client->pulse, &context->loop, on_pulse, client) ||
+    if (!has_locks || !has_ready || !timer_init(&client->pulse, &context->loop, on_pulse, client) ||
         !timer_init(&client->farewell, &context->loop, on_farewell, client)) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
@@ -386,6 +411,22 @@ redlock_status redlock_client_node_stats(const redlock_client *client, size_t in
     struct node *nodes[REDLOCK_MAX_NODES];
     uint32_t count = members_in_order(&client->members, nodes);
     return index < count ? stats_read_node(nodes[index], stats) : REDLOCK_EINVAL;
+}
+
+redlock_status redlock_client_ready(redlock_client *client, uint64_t timeout_ms,
+                                    redlock_ready_cb *on_ready, void *arg) {
+    redlock_status status = check_client(client);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    if (on_ready == NULL) {
+        return refuse(client, REDLOCK_EINVAL, "the callback must not be NULL");
+    }
+    status = ready_ask(&client->ready, nanos_from_ms(timeout_ms), on_ready, arg);
+    return status == REDLOCK_OK ? status
+           : status == REDLOCK_EBUSY
+               ? refuse(client, status, "1024 calls of redlock_client_ready wait already")
+               : refuse(client, status, "out of memory");
 }
 
 /* ---- the change of nodes ---- */

@@ -250,6 +250,11 @@ static enum trust_fault standing_fault(const struct trust *trust) {
     return required(trust) & ~trust->answered ? TRUST_NOT_ASKED : TRUST_NO_FAULT;
 }
 
+bool trust_is_heard(const struct trust *trust) {
+    uint32_t identity = bit_of(TRUST_SERVER) | bit_of(TRUST_ROLE);
+    return (identity & ~(trust->answered | trust->refused)) == 0;
+}
+
 uint64_t trust_fresh_until(const struct trust *trust) {
     bool ages = is_guarded(trust) && trust->is_beating;
     return ages ? nanos_add(trust->beaten_at, trust->terms.max_age) : NANOS_NEVER;

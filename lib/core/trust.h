@@ -138,6 +138,12 @@ bool trust_beat(struct trust *trust, const struct trust_beat *beat);
 /* Takes a refusal to answer; `is_forbidden`: our user may not ask. `why` is copied. */
 void trust_refused(struct trust *trust, enum trust_topic topic, bool is_forbidden, const char *why);
 
+/*
+ * Returns whether the node has answered on this connection, or refused to answer, TRUST_SERVER and
+ * TRUST_ROLE: a replica or a twin is known by then, whatever the guards.
+ */
+bool trust_is_heard(const struct trust *trust);
+
 /* Returns the node's fault now, or TRUST_NO_FAULT. */
 struct trust_view trust_look(const struct trust *trust, uint64_t now);
 

@@ -4,7 +4,7 @@
  * locks nor an application that answers every callback with a call keeps the loop from other work.
  *
  * A closing client closes its locks in slices, too. An event that concerns many locks at once is
- * passed on to each of them: a loop that was away (turn_wake), a node that has come up
+ * passed on to each of them: a loop that was away (turn_wake), a node that counts again
  * (turn_hurry), nodes that are known now (turn_start), a change of the nodes (turn_move).
  */
 #include "lock/turn.h"

@@ -22,7 +22,7 @@ void turn_sent(struct locks *locks);
 /* Wakes all locks that wait for an instant: the loop was away, and its timers may be late. */
 void turn_wake(struct locks *locks);
 
-/* Renews the locks that could not be renewed, in the next turn: a node has come up. */
+/* Renews the locks that could not be renewed, in the next turn: a node counts again. */
 void turn_hurry(struct locks *locks);
 
 /* Has the locks whose first try is held back look whether it may begin now. */

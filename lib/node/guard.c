@@ -32,7 +32,7 @@ static bool has_beats(const struct guard *guard) {
 static void on_reply(struct conn_request *request, void *owner, const struct reply *reply);
 
 void guard_init(struct guard *guard, struct uplink *uplink,
-                void (*on_identity)(struct guard *guard)) {
+                void (*on_identity)(struct guard *guard), void (*on_sound)(struct guard *guard)) {
     const redlock_options *options = &uplink->context->options;
     struct trust_terms terms = {
         .guards = options->guards,
@@ -43,6 +43,7 @@ void guard_init(struct guard *guard, struct uplink *uplink,
     };
     guard->uplink = uplink;
     guard->on_identity = on_identity;
+    guard->on_sound = on_sound;
     trust_init(&guard->trust, &terms);
     for (unsigned i = 0; i < GUARD_ASKED_MAX; i++) {
         struct guard_asked *asked = &guard->asked[i];
@@ -82,16 +83,11 @@ const char *guard_why(struct guard *guard) {
     return guard->why;
 }
 
-void guard_look_again(struct guard *guard) {
-    struct context *context = guard->uplink->context;
-    const struct events *events = &context->events;
-    uint64_t now = clock_now();
-    struct trust_view view = trust_look(&guard->trust, now);
-    bool is_sound = view.fault == TRUST_NO_FAULT;
-    context->lost_at = nanos_max(context->lost_at, guard->trust.lost_at);
-    context->masters_ahead_until = 0;
-    guard->sound_until = is_sound ? trust_fresh_until(&guard->trust) : 0;
-    if (view.fault == TRUST_NOT_ASKED || is_sound != guard->was_told) {
+/* Emits an event where the verdict is not that of the last event. */
+static void tell_verdict(struct guard *guard, const struct trust_view *view, uint64_t now) {
+    const struct events *events = &guard->uplink->context->events;
+    bool is_sound = view->fault == TRUST_NO_FAULT;
+    if (view->fault == TRUST_NOT_ASKED || is_sound != guard->was_told) {
         return;
     }
     guard->was_told = !is_sound;
@@ -99,7 +95,23 @@ void guard_look_again(struct guard *guard) {
         EMIT(events, node_trusted, .node = guard->uplink->name);
     } else {
         EMIT(events, node_distrusted, .node = guard->uplink->name, .why = guard_why(guard),
-             .ends = view.until != 0, .ends_in = nanos_sub(view.until, now));
+             .ends = view->until != 0, .ends_in = nanos_sub(view->until, now));
+    }
+}
+
+void guard_look_again(struct guard *guard) {
+    struct context *context = guard->uplink->context;
+    uint64_t now = clock_now();
+    bool has_counted = guard->has_counted && now < guard->sound_until; /* else they went stale */
+    struct trust_view view = trust_look(&guard->trust, now);
+    bool is_sound = view.fault == TRUST_NO_FAULT;
+    context->lost_at = nanos_max(context->lost_at, guard->trust.lost_at);
+    context->masters_ahead_until = 0;
+    guard->sound_until = is_sound ? trust_fresh_until(&guard->trust) : 0;
+    guard->has_counted = is_sound && trust_is_heard(&guard->trust);
+    tell_verdict(guard, &view, now);
+    if (guard->has_counted && !has_counted) {
+        guard->on_sound(guard);
     }
 }
 
@@ -164,6 +176,7 @@ static bool ask_beat(struct guard *guard, uint64_t now) {
 
 void guard_connected(struct guard *guard, uint64_t now) {
     guard->sound_until = 0;
+    guard->has_counted = false;
     guard->beaten_at = now;
     guard->is_role_beaten = false;
     trust_connected(&guard->trust);

@@ -45,8 +45,10 @@ struct guard_asked {
 struct guard {
     struct uplink *uplink;
     void (*on_identity)(struct guard *guard); /* callback for a change of the run_id */
+    void (*on_sound)(struct guard *guard);    /* callback for votes that count again */
     struct trust trust;
     uint64_t sound_until;   /* instant up to which, or up to the next answer, nothing is wrong */
+    bool has_counted;       /* by the last answer the votes counted: guard_counts */
     bool was_told;          /* the last event said that the node is distrusted */
     bool has_warned;        /* the server's eviction policy was logged */
     uint64_t beaten_at;     /* the time at which the last beat was sent */
@@ -56,9 +58,12 @@ struct guard {
     struct guard_asked asked[GUARD_ASKED_MAX];
 };
 
-/* Begins with no answers. `uplink` has been set up; `on_identity` is called from replies. */
+/*
+ * Begins with no answers. `uplink` has been set up; `on_identity` is called from replies, and
+ * `on_sound` from guard_look_again.
+ */
 void guard_init(struct guard *guard, struct uplink *uplink,
-                void (*on_identity)(struct guard *guard));
+                void (*on_identity)(struct guard *guard), void (*on_sound)(struct guard *guard));
 
 /* Asks all questions on a new connection, and drops the connection if one cannot be sent. */
 void guard_connected(struct guard *guard, uint64_t now);
@@ -88,13 +93,18 @@ static inline const char *guard_twin(const struct guard *guard) {
 }
 
 /*
- * Works out the verdict after a change of the trust, and emits an event when it has changed. After
- * an answer the guard calls this function itself.
+ * Works out the verdict after a change of the trust, emits an event when it has changed, and calls
+ * on_sound when votes count that did not. After an answer the guard calls this function itself.
  */
 void guard_look_again(struct guard *guard);
 
 /* Returns the verdict on the server's votes now. */
 struct trust_view guard_look(const struct guard *guard);
+
+/* Returns whether a vote that is asked for now would count, if the server answers. */
+static inline bool guard_counts(const struct guard *guard) {
+    return trust_is_heard(&guard->trust) && guard_look(guard).fault == TRUST_NO_FAULT;
+}
 
 /* Returns the verdict on the vote under delivery, as of the instant of its arrival. */
 struct trust_view guard_judge(const struct guard *guard);

@@ -83,6 +83,32 @@ bool members_have_quorum(const struct members *members) {
     return include_quorum(members, members_up(members));
 }
 
+bool members_count(const struct members *members, uint64_t *changes_at) {
+    uint32_t rest = members_all(members);
+    uint32_t counting = 0;
+    const struct node *node;
+    *changes_at = NANOS_NEVER;
+    while ((node = members_take(members, &rest)) != NULL) {
+        struct trust_view view = guard_look(&node->guard);
+        if (!node_is_up(node)) { /* trust has to be won anew, on the next connection */
+            continue;
+        }
+        counting |= guard_counts(&node->guard) ? node_bit(node) : 0;
+        *changes_at = view.until != 0 ? nanos_min(*changes_at, view.until) : *changes_at;
+    }
+    return include_quorum(members, counting);
+}
+
+bool members_refuse(const struct members *members) {
+    uint32_t rest = members_all(members);
+    uint32_t willing = 0;
+    const struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        willing |= node_refuses(node) ? 0 : node_bit(node);
+    }
+    return !include_quorum(members, willing);
+}
+
 void members_beat(const struct members *members, uint64_t now, uint64_t ago) {
     uint32_t rest = members_all(members);
     struct node *node;
@@ -234,18 +260,28 @@ static void become_known(struct members *members) {
     members->listener->on_known(members->listener_arg);
 }
 
-static void on_attempt(void *arg) {
-    struct members *members = arg;
+static void look_whether_known(struct members *members) {
     if (!members->are_known && knows_all(members)) {
         become_known(members);
     }
 }
 
+static void on_attempt(void *arg) {
+    struct members *members = arg;
+    look_whether_known(members);
+    members->listener->on_attempt(members->listener_arg);
+}
+
 /* A node that is up at an address that is not its last one is known only now. */
 static void on_up(void *arg) {
-    const struct members *members = arg;
-    on_attempt(arg);
+    struct members *members = arg;
+    look_whether_known(members);
     members->listener->on_up(members->listener_arg);
+}
+
+static void on_sound(void *arg) {
+    const struct members *members = arg;
+    members->listener->on_sound(members->listener_arg);
 }
 
 void members_wait_no_longer(struct members *members) {
@@ -275,6 +311,7 @@ static void on_change(void *arg, struct node *node, const char *key, size_t leng
 static const struct node_listener node_listener = {
     .on_identity = on_identity,
     .on_up = on_up,
+    .on_sound = on_sound,
     .on_attempt = on_attempt,
     .on_debts_due = on_debts_due,
     .on_listening = on_listening,
@@ -420,7 +457,7 @@ static void settle_on(struct members *members, const struct node_list *list) {
     while ((node = members_take(members, &leaving)) != NULL) {
         leave(members, node);
     }
-    on_attempt(members);
+    look_whether_known(members);
     context_wake(members->context);
 }
 

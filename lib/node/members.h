@@ -28,6 +28,10 @@ struct node_list {
 struct members_listener {
     /* A node takes commands again. */
     void (*on_up)(void *arg);
+    /* A node's votes count again. */
+    void (*on_sound)(void *arg);
+    /* An attempt to connect to a node has begun, at one of the addresses, or failed. */
+    void (*on_attempt)(void *arg);
     /* The nodes have become known (members->are_known). */
     void (*on_known)(void *arg);
     /* A node has room for releases that are owed to it (node_room). */
@@ -142,6 +146,16 @@ bool members_can_push(const struct members *members);
 
 /* Returns whether the nodes that are up include a quorum of each list. */
 bool members_have_quorum(const struct members *members);
+
+/*
+ * Returns whether the votes of a quorum of each list count now: the nodes are UP, and trusted. If
+ * not, `changes_at` is the instant at which distrust of a node ends by itself; NANOS_NEVER: none
+ * does, and an event has to come.
+ */
+bool members_count(const struct members *members, uint64_t *changes_at);
+
+/* Returns whether so many nodes refuse the client that the others are no quorum of a list. */
+bool members_refuse(const struct members *members);
 
 /*
  * Returns the masters' time in microseconds since 1970, as far as the guards know their clocks: the

@@ -188,6 +188,19 @@ static void on_identity(struct guard *guard) {
     node->listener->on_identity(node->listener_arg, node);
 }
 
+static void on_sound(struct guard *guard) {
+    const struct node *node = node_of(guard->uplink);
+    node->listener->on_sound(node->listener_arg);
+}
+
+bool node_refuses(const struct node *node) {
+    const struct guard *guard = &node->guard;
+    if (!node_is_up(node)) {
+        return node_vote_unsent(node) == REDLOCK_VOTE_REFUSED;
+    }
+    return guard_look(guard).fault == TRUST_REFUSED && guard->trust.is_forbidden;
+}
+
 /* ---- the channel ---- */
 
 static struct node *node_of_channel(struct channel *channel) {
@@ -236,7 +249,7 @@ redlock_status node_init(struct node *node, struct context *context,
     if (!timer_init(&node->payday, &context->loop, on_payday, node)) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
-    guard_init(&node->guard, &node->uplink, on_identity);
+    guard_init(&node->guard, &node->uplink, on_identity, on_sound);
     return channel_init(&node->channel, context, &node->uplink, &channel_listener, position, text,
                         error);
 }

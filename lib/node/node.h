@@ -26,6 +26,8 @@ struct node_listener {
     void (*on_identity)(void *arg, struct node *node);
     /* The node takes commands again. */
     void (*on_up)(void *arg);
+    /* The node's votes count again (guard_counts). */
+    void (*on_sound)(void *arg);
     /* An attempt to connect has begun, at one of the addresses, or failed. */
     void (*on_attempt)(void *arg);
     /* The node has room for releases that are owed to it (node_room). */
@@ -126,6 +128,9 @@ static inline void node_beat(struct node *node, uint64_t now, uint64_t ago) {
         guard_beat(&node->guard, now);
     }
 }
+
+/* Returns whether the node refuses the client: its login, its database, or a guard's question. */
+bool node_refuses(const struct node *node);
 
 /* Returns whether the server is another node, too, which counts instead of this one. */
 static inline bool node_is_twin(const struct node *node) {

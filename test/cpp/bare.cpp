@@ -6,8 +6,12 @@ using redlock::status;
 #if REDLOCK_HAS_COROUTINES
 static redlock::task await_all(redlock::client &client, redlock::lock &lock) {
     redlock::acquisition got = co_await client.acquire({}, redlock::on_lost{[](status) {}});
-    status all[] = {co_await lock.release(), co_await lock.extend(), co_await lock.lost(),
-                    co_await client.check_fence("key", 1), (co_await client.inspect("key")).code};
+    status all[] = {co_await lock.release(),
+                    co_await lock.extend(),
+                    co_await lock.lost(),
+                    co_await client.check_fence("key", 1),
+                    (co_await client.inspect("key")).code,
+                    co_await client.ready(redlock::forever)};
     (void)all;
 }
 #endif
@@ -19,6 +23,7 @@ static bool is_refused(redlock::client &client, redlock::lock &lock) {
         lock.extend(std::chrono::seconds(1), [](status) {}),
         client.inspect("key", [](const redlock::view &) {}),
         client.check_fence("key", 1, [](status) {}),
+        client.ready(redlock::forever, [](status) {}),
         client.close([](std::uint64_t) {}),
         client.commit_nodes(),
     };

@@ -38,6 +38,8 @@ template <class F> static void run_task(void **state, F make) {
 
 static redlock::task use_all(fixture *f, redlock::client &client) {
     const std::string key("a\0b", 3);
+    assert_true(co_await client.ready(50min) == status::ok);
+    assert_true(co_await client.ready(-1ms) == status::invalid);
     redlock::acquisition got =
         co_await client.acquire({.key = key, .ttl = LONG_TTL, .fenced = true});
     assert_true(got && got.code() == status::ok && !got.explain().empty());

@@ -288,6 +288,24 @@ static void fences_grow_and_are_checked(void **state) {
     wait_closed(f, client);
 }
 
+static void a_client_tells_when_it_is_ready(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock::client client = redlock::client::create(f->base, patient(f));
+    std::vector<status> told;
+    auto tell = [&](status code) { told.push_back(code); };
+
+    assert_true(client.ready({}, tell) == status::ok);
+    assert_true(told.empty());
+    assert_true(client.ready(redlock::forever, tell) == status::ok);
+    wait_for(
+        f, [&] { return told.size() == 2; }, "the client is ready");
+    assert_true(told[0] == status::no_quorum && told[1] == status::ok);
+    assert_true(client.ready(milliseconds(-1), tell) == status::invalid);
+    assert_string_equal(client.error(), "timeout: must not be negative");
+    wait_closed(f, client);
+    assert_true(client.ready({}, tell) == status::closed && told.size() == 2);
+}
+
 static void an_inspection_is_a_copy(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::options options = patient(f);
@@ -802,6 +820,7 @@ static void what_was_moved_from_is_empty(void **state) {
                 status::invalid);
     assert_true(from.inspect(KEY, [](redlock::view) {}) == status::invalid);
     assert_true(from.check_fence(KEY, 1, [](status) {}) == status::invalid);
+    assert_true(from.ready(milliseconds(-1), [](status) {}) == status::invalid);
     assert_true(from.close([](std::uint64_t) {}) == status::invalid);
     assert_true(from.change_nodes({}) == status::invalid);
     assert_true(from.nodes().empty() && from.native() == nullptr && !from.node_stats(0));
@@ -1012,6 +1031,7 @@ int main() {
         IN_WORLD(several_keys_make_one_lock),
         IN_WORLD(permits_and_modes),
         IN_WORLD(fences_grow_and_are_checked),
+        IN_WORLD(a_client_tells_when_it_is_ready),
         IN_WORLD(an_inspection_is_a_copy),
         IN_WORLD(a_request_can_be_canceled),
         IN_WORLD(a_lock_is_extended),

@@ -322,6 +322,8 @@ static void deed_of_caller(struct run *run) {
     case 3:
         if (kind & 8) {
             app_look(&run->app, text_of(&run->input), kind & 16);
+        } else if (kind & 32) {
+            app_ready(&run->app, kind & 16 ? run->node_timeout_ms : 0);
         } else {
             call_with_null(run);
         }

@@ -196,6 +196,39 @@ static void the_first_request_waits_for_names(void **state) {
     }
 }
 
+static void on_ready(redlock_status status, void *arg) {
+    redlock_status *told = arg;
+
+    assert_int_equal(*told, REDLOCK_EBUSY); /* once */
+    *told = status;
+}
+
+static bool is_told(void *arg) {
+    return *(const redlock_status *)arg != REDLOCK_EBUSY;
+}
+
+/* The first address of each node refuses, and is not the end of it. */
+static void a_client_of_names_becomes_ready(void **state) {
+    struct fixture *f = *state;
+    redlock_status told = REDLOCK_EBUSY; /* which no callback has */
+    char named[FIVE][96];
+    const char *uris[FIVE];
+
+    at_finish(f, stop_server, NULL);
+    server.addresses[0] = NOBODY;
+    server.addresses[1] = "127.0.0.1";
+    for (size_t i = 0; i < FIVE; i++) {
+        snprintf(named[i], sizeof(named[i]), "redis://db.test:%d", masters_port(f->masters, i));
+        uris[i] = named[i];
+    }
+    redlock_options options = patient_options(f, uris, FIVE);
+    redlock_client *client = create_client(f, &options);
+    assert_int_equal(redlock_client_ready(client, REDLOCK_FOREVER, on_ready, &told), REDLOCK_OK);
+    run_until(f, is_told, &told, "the client is ready");
+    assert_int_equal(told, REDLOCK_OK);
+    hold(f, client, KEY, LONG_TTL_MS);
+}
+
 /* What waits for a lookup ends with the client, and with the lookup's time. */
 static void a_request_ends_while_names_are_looked_up(void **state) {
     struct fixture *f = *state;
@@ -441,6 +474,7 @@ static void a_silent_name_server_delays_nobody(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_NAMES(the_first_request_waits_for_names),
+        ON_NAMES(a_client_of_names_becomes_ready),
         ON_NAMES(a_request_ends_while_names_are_looked_up),
         ON_NAMES(a_crowd_waits_for_names),
         ON_NAMES(all_addresses_of_a_name_are_tried),

@@ -147,6 +147,16 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
     on_fence(status, arg);
 }
 
+static void on_ready(redlock_status status, void *arg) {
+    struct app *app = arg;
+    CHECK(app->looks > 0 && app->calls == 0 && !app->is_closed);
+    CHECK(app->is_closing
+              ? status == REDLOCK_ECLOSED
+              : status == REDLOCK_OK || status == REDLOCK_ENOQUORUM || status == REDLOCK_EACCESS);
+    app->looks--;
+    app->seen = status;
+}
+
 /* ---- the client ---- */
 
 redlock_status app_create(struct app *app, struct event_base *base, redlock_options *options,
@@ -323,4 +333,9 @@ redlock_status app_inspect(struct app *app, const char *key) {
 redlock_status app_check_fence(struct app *app, const char *key, uint64_t fence) {
     app->calls++;
     return count_look(app, redlock_check_fence(app->client, key, 0, fence, on_fence, app));
+}
+
+redlock_status app_ready(struct app *app, uint64_t timeout_ms) {
+    app->calls++;
+    return count_look(app, redlock_client_ready(app->client, timeout_ms, on_ready, app));
 }

@@ -61,9 +61,10 @@ struct app {
     redlock_options options; /* as given to the library; pointers may be invalid */
     redlock_client *client;  /* NULL: not created, or closed */
     bool is_closing, is_closed;
-    bool leaves_keys;    /* a key is left to its TTL, as was told or could not be told */
-    unsigned calls;      /* calls of the API that have not returned: 0 or 1 */
-    unsigned looks;      /* number of inspections without their callback so far */
+    bool leaves_keys; /* a key is left to its TTL, as was told or could not be told */
+    unsigned calls;   /* calls of the API that have not returned: 0 or 1 */
+    unsigned
+        looks; /* number of inspections, and calls of app_ready, without their callback so far */
     redlock_status seen; /* the status of the last inspection */
     unsigned count;
     struct hold holds[APP_HOLDS_MAX];
@@ -93,6 +94,9 @@ redlock_status app_cancel(struct hold *hold);
 /* Ask for the holder of a key, and whether a fence is the newest. */
 redlock_status app_inspect(struct app *app, const char *key);
 redlock_status app_check_fence(struct app *app, const char *key, uint64_t fence);
+
+/* Waits until an acquisition can succeed. */
+redlock_status app_ready(struct app *app, uint64_t timeout_ms);
 
 /* Makes all calls that only ask, of a lock (explain, report, key, validity) and of the client. */
 void app_ask(struct hold *hold, size_t capacity);

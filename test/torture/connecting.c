@@ -94,6 +94,33 @@ static void cut_and_connected_again(struct app *app) {
     }
 }
 
+static void told_when_it_is_ready(struct app *app) {
+    if (!app_open(app)) {
+        return;
+    }
+    app_ready(app, 500);
+    app_ready(app, REDLOCK_FOREVER);
+    wait_idle(app);
+    EXPECT(app->seen == REDLOCK_OK);
+    masters_behave(FIRST_TWO, MANNER_LOCKED);
+    masters_cut(FIRST_TWO);
+    world_pass_ms(30);
+    app_ready(app, 500);
+    wait_idle(app);
+    EXPECT(app->seen == REDLOCK_EACCESS);
+    masters_behave(FIRST_TWO, MANNER_WELL);
+    wait_connected(app);
+    masters_behave(FIRST_TWO, MANNER_DEAF);
+    masters_cut(FIRST_TWO);
+    world_pass_ms(1);
+    app_ready(app, 10);
+    wait_idle(app);
+    EXPECT(app->seen == REDLOCK_ENOQUORUM);
+    app_ready(app, REDLOCK_FOREVER);
+    close_and_wait(app);
+    EXPECT(app->looks == 0 && app->seen == REDLOCK_ECLOSED);
+}
+
 static void cut_in_a_round(struct app *app) {
     redlock_request request = app_request(KEY);
     request.retries = 8;
@@ -145,6 +172,7 @@ static const struct scenario scenarios[] = {
     ON_SOCKETS(no_name_and_few_words),   ON_SOCKETS(two_clients),
     ON_SOCKETS(cut_and_connected_again), ON_SOCKETS(cut_in_a_round),
     ON_SOCKETS(cut_in_the_handshake),    ON_SOCKETS(stalled_and_dropped),
+    AT(LOGIN, told_when_it_is_ready),
 };
 
 const struct theme theme_connecting = THEME(scenarios);

@@ -1,0 +1,122 @@
+/*
+ * The happy path: ready_ask notes a wait. While there are waits, each event that may let a node's
+ * votes count has a turn look at the nodes; as soon as they make a quorum of each list, the turn
+ * tells all waits.
+ *
+ * Failures: nodes that refuse the client, and leave no quorum, end all waits at once. A timer is
+ * set for what comes without an event: the end of a timeout, and that of a quarantine, from which
+ * on a node's grants count before its next beat is answered.
+ */
+#include "ready.h"
+
+#include "base/memory.h"
+#include "base/nanos.h"
+#include "io/clock.h"
+
+struct ready_wait {
+    TAILQ_ENTRY(ready_wait) link;
+    redlock_ready_cb *on_ready;
+    void *arg;
+    uint64_t until; /* the end of the timeout; NANOS_NEVER: none */
+};
+
+static void on_timer(void *arg) {
+    const struct ready *ready = arg;
+    ready_look(ready);
+}
+
+bool ready_init(struct ready *ready, struct context *context, const struct members *members) {
+    ready->context = context;
+    ready->members = members;
+    ready->count = 0;
+    TAILQ_INIT(&ready->waits);
+    return timer_init(&ready->timer, &context->loop, on_timer, ready);
+}
+
+void ready_finish(struct ready *ready) {
+    timer_finish(&ready->timer);
+}
+
+redlock_status ready_ask(struct ready *ready, uint64_t timeout, redlock_ready_cb *on_ready,
+                         void *arg) {
+    if (ready->count == READY_WAITS_MAX) {
+        return REDLOCK_EBUSY;
+    }
+    struct ready_wait *wait = memory_alloc(&ready->context->allocator, sizeof(*wait));
+    if (wait == NULL) {
+        return REDLOCK_ENOMEM;
+    }
+    wait->on_ready = on_ready;
+    wait->arg = arg;
+    wait->until = nanos_add(clock_now(), timeout);
+    TAILQ_INSERT_TAIL(&ready->waits, wait, link);
+    ready->count++;
+    context_wake(ready->context);
+    return REDLOCK_OK;
+}
+
+void ready_look(const struct ready *ready) {
+    if (ready_has_any(ready)) {
+        context_wake(ready->context);
+    }
+}
+
+/* Returns whether a wait has ended, and how. */
+static bool has_ended(const struct ready *ready, const struct ready_wait *wait,
+                      redlock_status *status) {
+    uint64_t changes_at;
+    if (ready->context->is_closing) {
+        *status = REDLOCK_ECLOSED;
+    } else if (members_count(ready->members, &changes_at)) {
+        *status = REDLOCK_OK;
+    } else if (members_refuse(ready->members)) {
+        *status = REDLOCK_EACCESS;
+    } else {
+        *status = REDLOCK_ENOQUORUM;
+        return wait->until <= clock_now();
+    }
+    return true;
+}
+
+/* Sets the timer for the waits that are left. */
+static void set_timer(struct ready *ready) {
+    const struct ready_wait *wait;
+    uint64_t at = NANOS_NEVER;
+    if (!ready_has_any(ready) || ready->context->is_closing) {
+        timer_clear(&ready->timer);
+        return;
+    }
+    members_count(ready->members, &at);
+    TAILQ_FOREACH(wait, &ready->waits, link) {
+        at = nanos_min(at, wait->until);
+    }
+    if (at == NANOS_NEVER) {
+        timer_clear(&ready->timer);
+    } else if (!timer_set(&ready->timer, at)) {
+        timer_soon(&ready->timer);
+    }
+}
+
+/*
+ * A callback may change the nodes or close the client, so each wait is judged anew. Waits that
+ * callbacks begin are behind `last`, and wait for the next turn.
+ */
+void ready_turn(struct ready *ready) {
+    const struct ready_wait *last = TAILQ_LAST(&ready->waits, ready_list);
+    struct ready_wait *wait = TAILQ_FIRST(&ready->waits);
+    bool is_last = wait == NULL;
+    redlock_status status;
+    while (!is_last) {
+        struct ready_wait *next = TAILQ_NEXT(wait, link);
+        is_last = wait == last;
+        if (has_ended(ready, wait, &status)) {
+            const struct ready_wait told = *wait;
+            TAILQ_REMOVE(&ready->waits, wait, link);
+            ready->count--;
+            memory_free(&ready->context->allocator, wait);
+            told.on_ready(status, told.arg);
+        }
+        wait = next;
+    }
+    set_timer(ready);
+}

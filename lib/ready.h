@@ -1,0 +1,53 @@
+/* The application's waits until a client can acquire locks: redlock_client_ready. */
+#ifndef REDLOCK_READY_H
+#define REDLOCK_READY_H
+
+#include "io/loop.h"
+#include "node/context.h"
+#include "node/members.h"
+
+#include <redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+/* The most waits of a client at a time. */
+#define READY_WAITS_MAX 1024
+
+struct ready_wait;
+TAILQ_HEAD(ready_list, ready_wait);
+
+/* The waits of a client that have not been told yet, in the order of the calls. */
+struct ready {
+    struct context *context;
+    const struct members *members;
+    struct ready_list waits;
+    unsigned count;
+    struct timer timer; /* the next instant at which a wait may end without an event */
+};
+
+/* Begins without waits. Returns false when out of memory; ready_finish is due then, too. */
+bool ready_init(struct ready *ready, struct context *context, const struct members *members);
+
+/* Frees the timer; takes a struct of zeros. All waits have been told. */
+void ready_finish(struct ready *ready);
+
+/*
+ * Begins a wait of `timeout` nanoseconds. `on_ready` is called from a later turn, once. Returns
+ * REDLOCK_ENOMEM, or REDLOCK_EBUSY above READY_WAITS_MAX: then there is no wait.
+ */
+redlock_status ready_ask(struct ready *ready, uint64_t timeout, redlock_ready_cb *on_ready,
+                         void *arg);
+
+/* Has the next turn look at the waits, if there are any: a node has changed. */
+void ready_look(const struct ready *ready);
+
+/* Tells the waits that have ended; all while the client is closing. */
+void ready_turn(struct ready *ready);
+
+/* Returns whether there are waits that have not been told. */
+static inline bool ready_has_any(const struct ready *ready) {
+    return !TAILQ_EMPTY(&ready->waits);
+}
+
+#endif
