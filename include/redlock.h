@@ -190,23 +190,33 @@ typedef enum redlock_handover {
  *   - The server's clock moved against the client's by more than `drift` allows.
  *   - The server was a replica, be it for a moment, and of a replica of its own. Detected by the
  *     marker, if it is that of another server, and by the replication id, which changes then. (A
- *     first replica that connects to a master changes it too, and costs no trust.)
+ *     first replica that connects to a master changes it too. This costs the trust only of clients
+ *     that had not looked for three seconds.)
  *
  * The client checks a node before the first vote on each connection, and once a second. Each of
  * these events but a restart can stay undetected for one second; on a slow connection for two
- * seconds and node_timeout_ms at the most. Not detected are: the eviction or deletion of a single
- * key (the log warns of a maxmemory-policy that may evict keys); a reload of a running server from
- * a snapshot that is younger than the latest confirmation of its marker (DEBUG RELOAD NOSAVE within
- * a second after a SAVE); two exchanges of databases within a second that undo each other; and, by
- * a new client, which has nothing to compare with, an earlier jump of a node's clock, and any of
- * these events that no running client has noticed that knew the node before, if the memory that
- * came has a marker of the same run. Where the node forbids INFO in scripts, replication ids are
- * not compared.
+ * seconds and node_timeout_ms at the most. Not detected are
+ *
+ *   - the eviction or deletion of a single key (the log warns of a maxmemory-policy that may evict
+ *     keys);
+ *   - a reload of a running server from a snapshot that is younger than the latest confirmation of
+ *     its marker (DEBUG RELOAD NOSAVE within a second after a SAVE);
+ *   - what is undone before any client looks: two exchanges of databases, a clock that jumps and
+ *     comes back;
+ *   - an exchange for a database with a copy of the marker;
+ *   - that a server was a replica for a moment, if its repl-backlog-ttl is less than 3 s, and no
+ *     client looks before that time is over;
+ *   - by a new client, which has nothing to compare with: an earlier jump of a node's clock, and
+ *     any of these events that no running client has noticed that knew the node before, if the
+ *     memory that came has a marker of the same run.
+ *
+ * Where the node forbids INFO in scripts, replication ids are not compared.
  *
  * "?durable=yes" in a node's URI waives the first two checks: the node's operator promises that the
  * server loses nothing (appendfsync always) and is not made a replica for a moment. Whatever the
  * guards, a replica's votes do not count (a master that is made a writable replica is noticed
- * within a second), and a server listed as two nodes is counted once.
+ * within a second, unless the node forbids INFO), and a server listed as two nodes is counted
+ * once.
  *
  * So a lock lives through the restart of one node of three, and of all of them one after the other,
  * each max_ttl_ms after the one before. It is lost if a quorum is not left meanwhile.

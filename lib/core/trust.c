@@ -13,6 +13,14 @@
 /* Wall clocks that are kept in step are closer to each other; one that is wrong is further off. */
 #define WALL_SLACK ((int64_t)(1000 * NANOS_PER_MS))
 
+/*
+ * Longest time between two beats for which a new replication id without a second one is harmless.
+ * Such an id comes with the first replica, but also after a failback (a master was a replica for a
+ * moment), once the server has been without replicas for more than repl-backlog-ttl seconds. So it
+ * hides no failback since the last beat if repl-backlog-ttl is 3 or more (or 0, never).
+ */
+#define HARMLESS_GAP ((uint64_t)(3000 * NANOS_PER_MS))
+
 static uint32_t bit_of(enum trust_topic topic) {
     return UINT32_C(1) << topic;
 }
@@ -31,7 +39,8 @@ void trust_connected(struct trust *trust) {
 }
 
 static bool is_waived(const struct trust *trust, enum trust_fault fault) {
-    return trust->terms.is_durable && (fault == TRUST_RESTARTED || fault == TRUST_FORGETFUL);
+    return trust->terms.is_durable &&
+           (fault == TRUST_RESTARTED || fault == TRUST_UNWATCHED || fault == TRUST_FORGETFUL);
 }
 
 /* Notes at `at` that the node may have lost keys, of which the fault is the sign. */
@@ -141,6 +150,21 @@ static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
 }
 
 /*
+ * Notes the replication id. Where the memory may be that of a replica, the script begins the marker
+ * anew (beat.lua); here the marker is the one that was known.
+ */
+static void note_lineage(struct trust *trust, const struct trust_beat *beat, bool is_known) {
+    bool is_another =
+        trust->lineage[0] != '\0' && strncmp(trust->lineage, beat->lineage, TRUST_RUN_ID_MAX) != 0;
+    bool was_watched = nanos_sub(beat->received_at, trust->beaten_at) <= HARMLESS_GAP;
+    if (is_another && is_known && !was_watched) {
+        trust->until[TRUST_UNWATCHED] = nanos_add(beat->received_at, trust->terms.max_ttl);
+        note_loss(trust, TRUST_UNWATCHED, beat->received_at);
+    }
+    snprintf(trust->lineage, sizeof(trust->lineage), "%s", beat->lineage);
+}
+
+/*
  * Notes when the memory of the node will be old enough. Of beats that tell of the same memory the
  * earliest instant counts: each is a proof, and drift makes later ones weaker.
  */
@@ -157,7 +181,7 @@ static void note_memory(struct trust *trust, const struct trust_beat *beat) {
     trust->first_us = first_us;
     trust->last_us = beat->last_us;
     if (beat->lineage != NULL) {
-        snprintf(trust->lineage, sizeof(trust->lineage), "%s", beat->lineage);
+        note_lineage(trust, beat, is_known);
     }
 }
 
@@ -307,6 +331,9 @@ void trust_describe(const struct trust *trust, enum trust_fault fault, struct te
         break;
     case TRUST_PROMOTED:
         text_append(text, "it was a replica until lately");
+        break;
+    case TRUST_UNWATCHED:
+        text_append(text, "its replication id changed while we did not look");
         break;
     case TRUST_STALE:
         text_append(text, "it has not answered for too long what it is asked every second");

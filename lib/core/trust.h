@@ -10,7 +10,8 @@
  *    says which memory the client knows, by the marker's beginning, its last confirmation and the
  *    replication id. The node begins the marker anew if its memory is another one: restored,
  *    exchanged (SWAPDB), or come back from a replica, which may lack just the last keys. All
- *    clients see the new marker, also those that have never seen the old one.
+ *    clients see the new marker, also those that have never seen the old one. A replication id that
+ *    changed while this client did not look is suspicious to this client alone.
  *  - Roles. A replica is not independent of its master, and a promoted one may lack keys that its
  *    master had granted.
  *  - Clock. Readings of the server's clock, each certain to within its round trip, must fit into
@@ -60,6 +61,7 @@ enum trust_fault {
     TRUST_CLOCK,      /* the node's clock moved against ours */
     TRUST_RESTARTED,  /* the node was restarted */
     TRUST_PROMOTED,   /* the node was a replica */
+    TRUST_UNWATCHED,  /* the node may have been a replica while no beat was answered */
     TRUST_FORGETFUL,  /* the node's marker is young, or was missing */
     TRUST_STALE,      /* the node answered no beat for too long */
     TRUST_FAULT_COUNT /* faults from TRUST_CLOCK to TRUST_FORGETFUL end by themselves */

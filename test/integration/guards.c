@@ -7,6 +7,7 @@
 #include "fake_clock.h"
 #include "folder.h"
 #include "harness.h"
+#include "line.h"
 #include "look.h"
 #include "peer.h"
 #include "proxy.h"
@@ -345,6 +346,23 @@ static void a_restored_snapshot_is_noticed(void **state) {
     *strchr(first, ':') = '\0';
     answer = masters_query(f->masters, 0, "SET %s %s:%s:%s", REDLOCK_MARKER_KEY, first, first, run);
     free(answer);
+    wait_distrusted(f, client, 0, "its memory is new");
+    wait_trusted(f, client, THREE);
+}
+
+/*
+ * The marker was confirmed in the future: another client came while the clock of the node was ahead
+ * and keys expired.
+ */
+static void a_clock_that_went_ahead_and_came_back_is_noticed(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = trusting_client(f, SHORT_TTL_MS);
+    static const char confirm[] =
+        "local first, last, run = string.match(redis.call('get', KEYS[1]), '^(%d+):(%d+):(%x+)$') "
+        "redis.call('set', KEYS[1], string.format('%s:%.0f:%s', first, last + 60000000, run))";
+
+    wait_answered(f, client, 0);
+    free(masters_query(f->masters, 0, "EVAL %s 1 %s", confirm, REDLOCK_MARKER_KEY));
     wait_distrusted(f, client, 0, "its memory is new");
     wait_trusted(f, client, THREE);
 }
@@ -724,12 +742,10 @@ static bool is_synced_back(void *arg) {
 
 /*
  * A master becomes the replica of its own replica for a moment, which lacks the last key. Its
- * memory comes back with its own marker, and the same run.
+ * memory comes back with its own marker, and the same run. All that without a turn of the loop: no
+ * beat sees the replica.
  */
-static void a_failback_to_a_replica_is_noticed(void **state) {
-    struct fixture *f = *state;
-    redlock_options options = guarded(f, masters_uris(f->masters), 2, TTL_MS);
-    redlock_client *client = with_a_replica(f, &options);
+static void fail_back(struct fixture *f) {
     char *marker;
 
     run_until(f, is_confirmed, f, "the marker has been confirmed");
@@ -740,14 +756,47 @@ static void a_failback_to_a_replica_is_noticed(void **state) {
     free(masters_query(f->masters, 2, "SET %s %s", REDLOCK_MARKER_KEY, marker));
     free(marker);
     free(masters_query(f->masters, 0, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 2)));
-    while (!is_synced_back(f)) { /* without a turn of the loop: no beat sees the replica */
+    while (!is_synced_back(f)) {
     }
     free(masters_query(f->masters, 0, "REPLICAOF NO ONE"));
     assert_null(value_at(f, 0, KEY));
+}
+
+static void a_failback_to_a_replica_is_noticed(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = guarded(f, masters_uris(f->masters), 2, TTL_MS);
+    redlock_client *client = with_a_replica(f, &options);
+
+    fail_back(f);
     wait_distrusted(f, client, 0, "its memory is new");
     redlock_client *second = create_client(f, &options);
     wait_distrusted(f, second, 0, "its memory is new");
     wait_trusted(f, second, 2);
+    wait_trusted(f, client, 2);
+}
+
+/* Returns whether the master has no second replication id, which shows that it was a replica. */
+static bool has_lost_its_second_id(struct fixture *f) {
+    char *info = masters_query(f->masters, 0, "INFO replication");
+    bool is_lost = strstr(info, "master_replid2:0000000000000000000000000000000000000000") != NULL;
+
+    free(info);
+    return is_lost;
+}
+
+/* The client looks so late that the server has forgotten that it was a replica. */
+static void a_failback_that_nobody_watched_is_noticed(void **state) {
+    const long long away_ms = 3100;
+    struct fixture *f = *state;
+    redlock_options options = guarded(f, masters_uris(f->masters), 2, TTL_MS);
+    redlock_client *client = with_a_replica(f, &options);
+
+    tell(f, 0, 1, "CONFIG SET repl-backlog-ttl 1");
+    fail_back(f);
+    long long back_at = clock_at(f, 0) + away_ms;
+    while (!has_lost_its_second_id(f) || clock_at(f, 0) < back_at) {
+    }
+    wait_distrusted(f, client, 0, "its replication id changed while we did not look");
     wait_trusted(f, client, 2);
 }
 
@@ -1090,6 +1139,7 @@ int main(void) {
         ON_THREE_MASTERS(a_durable_node_counts_at_once),
         ON_THREE_MASTERS(a_flushed_node_sits_out),
         ON_THREE_MASTERS(a_restored_snapshot_is_noticed),
+        ON_THREE_MASTERS(a_clock_that_went_ahead_and_came_back_is_noticed),
         ON_THREE_MASTERS(a_marker_that_is_none_is_told),
         ON_THREE_MASTERS(a_full_queue_hides_no_empty_memory),
         ON_THREE_MASTERS(trust_ages),
@@ -1107,6 +1157,7 @@ int main(void) {
         ON_THREE_MASTERS(a_writable_replica_is_noticed_without_guards),
         ON_THREE_MASTERS(a_master_that_was_a_replica_for_a_moment_is_noticed),
         ON_THREE_MASTERS(a_failback_to_a_replica_is_noticed),
+        ON_THREE_MASTERS(a_failback_that_nobody_watched_is_noticed),
         ON_THREE_MASTERS(a_first_replica_costs_no_trust),
         ON_THREE_MASTERS(a_swapped_database_is_noticed),
         cmocka_unit_test_setup_teardown(a_reload_that_takes_back_less_than_a_second_is_not_noticed,

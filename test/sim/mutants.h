@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 /*
- * Runs each mutant until it is caught, in its recorded world and then with the seeds 1 to `seeds` of
- * all profiles, as many mutants at once as there are cores, and prints the invariants that caught
- * them. Returns 0 when all were caught, 1 otherwise.
+ * Runs each mutant until it is caught, in its recorded world and then with the seeds 1 to `seeds`
+ * of all profiles, as many mutants at once as there are cores, and prints the invariants that
+ * caught them. Returns 0 when all were caught, 1 otherwise.
  */
 int mutants_run_all(const char *program, uint64_t seeds);
 

@@ -570,6 +570,46 @@ static void test_a_beat_tells_the_lineage_or_does_not(void **state) {
     assert_string_equal(trust.lineage, "0123abc");
 }
 
+static bool beat_with_id(struct trust *trust, uint64_t at, const char *id, uint64_t begun) {
+    struct trust_beat beat = beat_at(at);
+    beat.age_us = (at - begun) / 1000;
+    beat.lineage = id;
+    return trust_beat(trust, &beat);
+}
+
+/* A first replica may have come; or the node was a replica, and does not say so any more. */
+static void test_another_lineage_is_suspicious_where_nobody_looked(void **state) {
+    (void)state;
+    static const struct {
+        const char *id;
+        uint64_t gap, begun;
+        bool is_durable, is_suspicious;
+    } rows[] = {
+        {"b", S(3), START - S(99), false, false},   {"b", S(3) + 1, START - S(99), false, true},
+        {"a", S(300), START - S(99), false, false}, /* the same */
+        {"b", S(300), START + S(99), false, false}, /* another marker, which is old enough */
+        {"b", S(300), START - S(99), true, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct trust_terms terms = usual;
+        terms.is_durable = rows[i].is_durable;
+        struct trust trust = begin(&terms);
+        trust_server(&trust, "run-1", 1000, START);
+        trust_role(&trust, true, START);
+        assert_true(beat_with_id(&trust, START, "a", START - S(99)));
+        assert_sound(&trust, START);
+        uint64_t at = START + rows[i].gap;
+        assert_true(beat_with_id(&trust, at, rows[i].id, rows[i].begun));
+        assert_int_equal(trust.lost_at == at, rows[i].is_suspicious);
+        if (rows[i].is_suspicious) {
+            assert_true(beat_with_id(&trust, at + S(29), rows[i].id, rows[i].begun));
+            assert_young(&trust, TRUST_UNWATCHED, at + S(30));
+        } else {
+            assert_sound(&trust, at);
+        }
+    }
+}
+
 static void test_a_durable_node_loses_nothing(void **state) {
     (void)state;
     struct trust_terms terms = usual;
@@ -600,6 +640,7 @@ static void test_every_fault_has_words(void **state) {
                         "allows",
         [TRUST_RESTARTED] = "it was restarted",
         [TRUST_PROMOTED] = "it was a replica until lately",
+        [TRUST_UNWATCHED] = "its replication id changed while we did not look",
         [TRUST_FORGETFUL] = "its memory is new: it was emptied, or no client came before",
         [TRUST_STALE] = "it has not answered for too long what it is asked every second",
     };
@@ -722,6 +763,7 @@ int main(void) {
         cmocka_unit_test(test_a_loss_is_noted_at_the_time_it_is_learned),
         cmocka_unit_test(test_without_guards_nothing_is_noted_as_lost),
         cmocka_unit_test(test_a_beat_tells_the_lineage_or_does_not),
+        cmocka_unit_test(test_another_lineage_is_suspicious_where_nobody_looked),
         cmocka_unit_test(test_a_durable_node_loses_nothing),
         cmocka_unit_test(test_every_fault_has_words),
         cmocka_unit_test(test_a_pushed_key_stands_by_the_nodes_clock),

@@ -6,12 +6,14 @@
 -- caller knows: its last confirmation is older (it was restored), it began at another time (it came
 -- with another database: SWAPDB), or the server's replication id is another one (the memory is that
 -- of a replica, be it for a moment and of this very server). So does a marker of another run, which
--- came with the memory of another server. Where scripts may not call INFO, neither run nor
+-- came with the memory of another server; and one that was confirmed in the future: the server's
+-- clock went ahead, keys expired, and it came back. Where scripts may not call INFO, neither run nor
 -- replication id is compared. A server that is out of memory (OOM) or cannot save (MISCONF) does
 -- not write the marker, and answers all the same.
 --
 -- A replication id also changes when the first replica comes, or long after the last one has left,
--- and loses nothing then: unlike a replica that becomes a master, such a server has no second id.
+-- and loses nothing then: unlike a replica that becomes a master, such a server has no second id. (A
+-- caller that did not look for some seconds distrusts it all the same: lib/core/trust.c.)
 --
 -- keys:      the marker
 -- arguments: what the caller knows: the marker's last confirmation and its beginning, in us, or 0;
@@ -53,7 +55,8 @@ if value then
   local f, l, r = string.match(value, '^(%d+):(%d+):(%x*)$')
   run = run or r
   f, l = tonumber(f), tonumber(l)
-  if f and r == run and f <= now and l >= known and
+  -- A clock that is stepped back by 10 ms is noticed as a clock that moved.
+  if f and r == run and f <= now and l <= now + 10000 and l >= known and
     (f > known or f == known_first and has_known_id()) then
     first, last = f, l
   end
