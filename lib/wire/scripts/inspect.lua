@@ -8,7 +8,7 @@
 --            readers whose share has not expired; places in line, and of each that is named the
 --            ticket and the value. No places where the caller has no right to the queue. Of the
 --            value, which may be any client's, the first 4096 bytes: a reply has room for 8192.
---@include parts/counters.lua
+--@needs counters
 
 -- Returns the number of places in line, and the first waiters: none whose value is longer than a
 -- token, a '/' and an owner. A member with a score below 1 is no place (parts/passing.lua).

@@ -5,19 +5,12 @@
 -- keys:      key
 -- arguments: value, ticket
 -- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
---@include parts/otherwise.lua
---@include parts/counters.lua
---@include parts/queue.lua
---@include parts/places.lua
---@include parts/leaving.lua
---@include parts/fenced.lua
---@include parts/passing_on.lua
---@include parts/giving_up.lua
+--@needs otherwise queue leaving passing_on giving_up
 
 -- Returns the order in which the keys are passed on, as their indexes.
 local function order()
   if #KEYS == 1 then return {1} end
-  return select(2, make()())(2)
+  return select(2, make().several())(2)
 end
 
 for i, key in ipairs(KEYS) do leave(key, ARGV[2 * i - 1], ARGV[2 * i]) end

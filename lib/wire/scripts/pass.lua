@@ -5,13 +5,10 @@
 -- keys:      key
 -- arguments: form of the lock's entry, or 'p' for a permit
 -- answer:    y for each key, with a '+' where PASS is to go on
---@include parts/counters.lua
---@include parts/queue.lua
---@include parts/fenced.lua
---@include parts/passing_on.lua
+--@needs queue passing_on
 
 local function permit_line()
---@include parts/permits.lua
+  --@needs permits
   return line_of, offer_all
 end
 

@@ -5,9 +5,7 @@
 -- keys:      key
 -- arguments: value, ticket or 0
 -- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
---@include parts/otherwise.lua
---@include parts/queue.lua
---@include parts/permits.lua
+--@needs otherwise queue permits
 
 local waits = redis.pcall('exists', '@WAITING_KEY@') == 1
 for i, key in ipairs(KEYS) do

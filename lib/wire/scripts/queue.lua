@@ -13,16 +13,7 @@
 -- answer:    y, h<ms>, p, t or c for each key; y<n> if fenced; h<ms>q<waiters ahead> with a place,
 --            h<ms>q0w to the first in line where the holder is of another make, h<ms>x where the
 --            caller has no right to the queue; with a '+' where PASS is to go on
---@include parts/otherwise.lua
---@include parts/counters.lua
---@include parts/granting.lua
---@include parts/queue.lua
---@include parts/fenced.lua
---@include parts/passing_on.lua
---@include parts/giving_up.lua
---@include parts/places.lua
---@include parts/leaving.lua
---@include parts/placing.lua
+--@needs otherwise granting fenced queue passing_on giving_up leaving placing
 
 -- Tells whether waiters whose entries are of a form are writers.
 local function is_writer(form)

@@ -10,13 +10,7 @@
 -- answer:    y for each key, y<n> if fenced; otherwise h<ms until a permit expires>, p, t or c, then
 --            f<map> if the waiter may have another permit; behind h<ms>, too: q<waiters ahead> with
 --            a place, x where the caller has no right to the line; with a '+' where PASS is to go on
---@include parts/otherwise.lua
---@include parts/counters.lua
---@include parts/granting.lua
---@include parts/queue.lua
---@include parts/refusal.lua
---@include parts/permits.lua
---@include parts/flag.lua
+--@needs otherwise granting permits refusal flag
 
 -- Gives the waiter a place, unless it has one, if the caller has the rights for that: also those to
 -- look at the line and to leave it. Returns what an answer of h says of the place.

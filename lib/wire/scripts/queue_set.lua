@@ -9,17 +9,7 @@
 --            the entry, TTL of the counters in ms or 0, ticket
 -- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced; h<ms>q<waiters ahead> with a place,
 --            h<ms>x where the caller has no right to the queue; with a '+' where PASS is to go on
---@include parts/otherwise.lua
---@include parts/counters.lua
---@include parts/worse.lua
---@include parts/queue.lua
---@include parts/shared.lua
---@include parts/several.lua
---@include parts/fenced.lua
---@include parts/passing.lua
---@include parts/places.lua
---@include parts/leaving.lua
---@include parts/placing.lua
+--@needs otherwise worse fenced passing leaving placing
 
 local _, _, unmark = several()
 

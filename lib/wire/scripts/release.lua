@@ -21,17 +21,12 @@ if are_plain(values) then
   redis.call('del', unpack(KEYS))
   return string.rep('y', #KEYS)
 end
---@include parts/otherwise.lua
+--@needs otherwise
 
 -- Returns pass, was_given, several and more, which only calls with waiters define: the definitions
 -- take time.
 local function passing()
---@include parts/counters.lua
---@include parts/queue.lua
---@include parts/shared.lua
---@include parts/several.lua
---@include parts/fenced.lua
---@include parts/passing.lua
+  --@needs passing
   return pass, was_given, several, more
 end
 

@@ -7,10 +7,8 @@
 -- keys:      key, readers, writer (the note)
 -- arguments: value, TTL in ms, step (1: an acquisition, 0: a top-up)
 -- answer:    y, h<ms>, p or t for each key; h<ms> of the note where the note refuses
---@include parts/otherwise.lua
---@include parts/sharing.lua
---@include parts/keeping.lua
---@include parts/queue.lua
+--@needs otherwise keeping queue
+needs_count = true
 
 local waiting = redis.pcall('exists', '@WAITING_KEY@') == 1
 

@@ -5,15 +5,8 @@
 -- keys:      key, readers
 -- arguments: value
 -- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
---@include parts/otherwise.lua
---@include parts/counters.lua
---@include parts/sharing.lua
---@include parts/keeping.lua
---@include parts/queue.lua
---@include parts/several.lua
---@include parts/fenced.lua
---@include parts/passing.lua
---@include parts/ending.lua
+--@needs otherwise queue ending
+needs_count = true
 
 local waiting = redis.pcall('exists', '@WAITING_KEY@') == 1
 for i = 1, #KEYS / 2 do

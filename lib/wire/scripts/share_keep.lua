@@ -3,9 +3,8 @@
 -- keys:      key, readers
 -- arguments: value, TTL in ms
 -- answer:    y, m, h<ms>, p or t for each key
---@include parts/otherwise.lua
---@include parts/sharing.lua
---@include parts/keeping.lua
+--@needs otherwise keeping
+needs_count = true
 
 for i = 1, #KEYS / 2 do
   local key, readers, reader = KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1]

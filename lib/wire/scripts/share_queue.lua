@@ -9,16 +9,8 @@
 -- answer:    y, h<ms>, p or t for each key; h<ms>q<waiters ahead> with a place, h<ms>x where the
 --            caller has no right to the queue; h<ms> of the note where the note refuses;
 --            with a '+' where PASS is to go on
---@include parts/otherwise.lua
---@include parts/counters.lua
---@include parts/sharing.lua
---@include parts/keeping.lua
---@include parts/queue.lua
---@include parts/several.lua
---@include parts/fenced.lua
---@include parts/passing.lua
---@include parts/places.lua
---@include parts/placing.lua
+--@needs otherwise keeping passing placing
+needs_count = true
 
 -- Tells whether somebody has the key alone by now, or stands in line before the entry `mine`.
 local function is_kept_out(key, readers, mine)

@@ -6,8 +6,7 @@
 -- keys:      key
 -- arguments: value, time to stay in ms
 -- answer:    y, m, h<ms>, p or t for each key
---@include parts/otherwise.lua
---@include parts/queue.lua
+--@needs otherwise queue
 
 local waiting = redis.pcall('exists', '@WAITING_KEY@') == 1
 for i, key in ipairs(KEYS) do

@@ -5,5 +5,6 @@
 -- keys:      key, readers, writer (the note)
 -- arguments: value, TTL in ms, intent in ms or 0
 -- answer:    y, h<ms>, p or t for each key
-local n, m = 3, 3
---@include parts/writes.lua
+--@needs writes
+needs_count = true
+return write(3, 3)

@@ -19,11 +19,11 @@ end
 
 -- Writes the counter, to expire after `idle` ms without use, or never if `idle` is '0'.
 local function raise(counter, count, idle)
-  local text = string.format('%.0f', count)
+  local number = string.format('%.0f', count)
   if idle == '0' then
-    redis.call('set', counter, text)
+    redis.call('set', counter, number)
   else
-    redis.call('set', counter, text, 'PX', idle)
+    redis.call('set', counter, number, 'PX', idle)
   end
 end
 

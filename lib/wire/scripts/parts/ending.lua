@@ -1,4 +1,5 @@
--- Defines the end of a share: finish. Needs parts/keeping.lua and parts/passing.lua.
+-- Defines the end of a share: finish.
+--@needs otherwise keeping passing
 
 -- Takes a reader out of the list. With the last reader the key is passed on, if anybody may be
 -- waiting, or deleted. Returns the item.

@@ -1,4 +1,5 @@
--- Defines granted. Needs parts/counters.lua.
+-- Defines granted.
+--@needs counters
 
 -- Returns the item of a key that is the waiter's; its counter, if fenced, is to be at least `least`.
 local function granted(key, fenced, idle, step, least)

@@ -1,4 +1,5 @@
--- Defines the writing of the list of readers: settle, list. Needs parts/sharing.lua.
+-- Defines the writing of the list of readers: settle, list.
+--@needs sharing
 
 -- Drops expired readers, and has key and list expire with the last of the rest. Returns whether
 -- there is any. A reader that expires in this millisecond keeps the key until the millisecond is

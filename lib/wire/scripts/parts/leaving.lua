@@ -1,4 +1,5 @@
--- Defines the giving up of places: leave. Needs parts/queue.lua and parts/places.lua.
+-- Defines the giving up of places: leave.
+--@needs places queue
 
 -- Takes the places of a waiter out of the key's queue. Members that are no place go with the last
 -- one. Returns whether there was a place.

@@ -1,25 +1,17 @@
--- Defines make, which returns several of parts/several.lua; pass of parts/passing.lua, and was_given.
--- They are made when they are first needed: most calls pass no key on, and the definitions take
--- time. Needs parts/counters.lua, parts/fenced.lua and parts/queue.lua.
+-- Defines pass of parts/passing.lua; and make, which returns a table of pass, and of was_given and
+-- several (parts/several.lua). These are made when they are first needed: most calls pass no key on,
+-- and the definitions take time.
 
-local passer, given_to, several_of
+local made
 
 local function make()
-  if not passer then
---@include parts/shared.lua
---@include parts/several.lua
---@include parts/passing.lua
-    passer, given_to, several_of = pass, was_given, several
+  if not made then
+    --@needs passing
+    made = {pass = pass, was_given = was_given, several = several}
   end
-  return several_of
+  return made
 end
 
 local function pass(key, caller, mine)
-  make()
-  return passer(key, caller, mine)
-end
-
--- Tells whether the call gave a key away that had the value (parts/several.lua).
-local function was_given(key, value)
-  return given_to and given_to(key, value)
+  return make().pass(key, caller, mine)
 end

@@ -1,5 +1,5 @@
 -- Defines the line for the permits of a semaphore: line_of, entry_of, look, offer, pass_on,
--- offer_all, leave_line. Needs parts/queue.lua.
+-- offer_all, leave_line.
 --
 -- The line is the sorted set "<name>@PERMITS_SUFFIX@", with an entry (parts/queue.lua) for each
 -- waiter, whichever permit it asks for: <idle> is the number of permits, and <value> that of the
@@ -9,11 +9,10 @@
 -- servers would give different ones to the same waiter. It tells the waiter which permit has come
 -- free, and reserves one for it, whichever it asks for, for the time of a claim: the score of an
 -- entry that was told is -<ms>, the end of the claim by the server's clock.
+--@needs text queue
 local time = redis.call('time')
 local clock = time[1] * 1000000 + time[2]
 local now = math.floor(clock / 1000)
-
-local function text(number) return string.format('%.0f', number) end
 
 local function line_of(key)
   return string.match(key, '^(.*):') .. '@PERMITS_SUFFIX@'
@@ -118,7 +117,7 @@ end
 
 -- Leaves permits to anybody for a while, as one release of a key in 128 does (parts/passing.lua).
 -- Returns whether it does; the first that waits is told to ask again later.
-local function open(line, caller, entry, ticket)
+local function open_line(line, caller, entry, ticket)
   if (tonumber(string.sub(caller, 39, 40), 16) or 255) > 1 then return false end
   local value, channel_of = parts_of(entry)
   local ms = math.max(1, math.min(100, math.floor((clock - ticket) / 32000)))
@@ -130,7 +129,7 @@ end
 local function pass_on(line, key, caller)
   local told, is_open = front_of(line)
   local entry, ticket = waiting(line, #told)
-  if is_open or not entry or open(line, caller, entry, ticket) then return end
+  if is_open or not entry or open_line(line, caller, entry, ticket) then return end
   while entry and may_handle() and promise(line, entry, key) == false do
     entry = waiting(line, #told)
   end

@@ -1,4 +1,5 @@
--- Defines drop. Needs parts/queue.lua.
+-- Defines drop.
+--@needs queue
 
 -- Takes those entries out of the key's queue that are of the waiter, but for the entry `but`: a waiter
 -- whose connection is new has a new channel, and with that another entry. Returns whether there was

@@ -1,7 +1,6 @@
 -- Defines the taking of places: place, with_place; and what parts/flag.lua and parts/refusal.lua
--- define. Needs parts/queue.lua and parts/places.lua.
---@include parts/flag.lua
---@include parts/refusal.lua
+-- define.
+--@needs queue places flag refusal
 
 -- Notes that the first in line asks again, as it may have been told to (announce).
 local function has_asked(key, token)

@@ -1,11 +1,12 @@
 -- Defines the passing on of keys to waiters for several: is_several, was_given,
--- several. Needs parts/counters.lua and parts/queue.lua.
+-- several.
 --
 -- Such a waiter stands in the queue of one key, which somebody else had, and is given all of its
 -- keys or none. Where another key is in the way, it moves, with its ticket, to the queue of that
 -- one. It would wait without end for keys that are never free at once: so a release keeps the key
 -- free for a while for one that has waited long, which then stands in both queues. Others wait
 -- meanwhile, as while the key is left to anybody (parts/passing.lua).
+--@needs counters queue
 
 -- The values in place of which this call gave keys to waiters for several: of keys that the call
 -- is to release as well, and finds given.

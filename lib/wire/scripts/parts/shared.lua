@@ -1,7 +1,7 @@
--- Defines text, readers_in, is_shared. A script that sets needs_count fails where the caller has no right to
--- count readers: for others a key that the caller cannot look into is no share.
+-- Defines readers_in, is_shared. A script that sets needs_count fails where the caller has no right
+-- to count readers: for others a key that the caller cannot look into is no share.
+--@needs text
 local needs_count = false
-local function text(number) return string.format('%.0f', number) end
 
 -- Returns the number of listed readers at `now`, in ms.
 local function readers_in(readers, now)

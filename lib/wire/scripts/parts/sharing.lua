@@ -1,7 +1,6 @@
 -- Defines the reading of shared keys: now (ms, by the server's clock), listed; and those
 -- of parts/shared.lua.
---@include parts/shared.lua
-needs_count = true
+--@needs shared
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
