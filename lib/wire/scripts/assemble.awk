@@ -89,8 +89,10 @@ function read_part(name, place,    file, line, got, number, at) {
     is_read[file] = 1
 }
 
-# Marks the definitions of the names in a line, and of the names in these.
+# Marks the definitions of the names in a line but for its strings, and of the names in these.
 function use(line,    word, found, count, i) {
+    gsub(/"[^"]*"/, "", line)
+    gsub(/'[^']*'/, "", line)
     while (match(line, /[A-Za-z_][A-Za-z_0-9]*/)) {
         word = substr(line, RSTART, RLENGTH)
         line = substr(line, RSTART + RLENGTH)

@@ -5,7 +5,7 @@
 -- keys:      key, counter
 -- arguments: value, TTL in ms, fence, TTL of the counter in ms or 0
 -- answer:    y<n>, m, h<ms>, p, t or c for each key
---@needs otherwise counters
+--@needs items counters
 
 -- Renews the counter's expiry; writes the counter only to take an expiry away.
 local function refresh(counter, count, idle)

@@ -5,7 +5,7 @@
 -- keys:      key
 -- arguments: value, ticket
 -- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
---@needs otherwise queue leaving passing_on giving_up
+--@needs items queue releases
 
 -- Returns the order in which the keys are passed on, as their indexes.
 local function order()

@@ -5,7 +5,7 @@
 -- keys:      key
 -- arguments: form of the lock's entry, or 'p' for a permit
 -- answer:    y for each key, with a '+' where PASS is to go on
---@needs queue passing_on
+--@needs items queue releases
 
 local function permit_line()
   --@needs permits
@@ -26,7 +26,6 @@ local function pass_key(key)
   end
 end
 
-local answer = {}
 for i, key in ipairs(KEYS) do
   if ARGV[i] == 'p' then pass_permits(key) else pass_key(key) end
   answer[i] = 'y' .. more()

@@ -8,7 +8,7 @@
 -- keys:      key
 -- arguments: value, TTL in ms, fence or 0, TTL of the counter in ms or 0, number of permits
 -- answer:    y for each key, y<n> if fenced; otherwise h<ms>f<map>, pf<map>, tf<map> or cf<map>
---@needs otherwise counters queue permits
+--@needs items counters queue permits
 
 local waits = redis.pcall('exists', '@WAITING_KEY@') == 1
 

@@ -5,7 +5,7 @@
 -- keys:      key
 -- arguments: value, ticket or 0
 -- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
---@needs otherwise queue permits
+--@needs items queue permits
 
 local waits = redis.pcall('exists', '@WAITING_KEY@') == 1
 for i, key in ipairs(KEYS) do

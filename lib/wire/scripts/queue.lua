@@ -13,7 +13,7 @@
 -- answer:    y, h<ms>, p, t or c for each key; y<n> if fenced; h<ms>q<waiters ahead> with a place,
 --            h<ms>q0w to the first in line where the holder is of another make, h<ms>x where the
 --            caller has no right to the queue; with a '+' where PASS is to go on
---@needs otherwise granting fenced queue passing_on giving_up leaving placing
+--@needs items counters queue releases
 
 -- Tells whether waiters whose entries are of a form are writers.
 local function is_writer(form)
@@ -34,7 +34,7 @@ end
 
 -- Takes the key, or a place. Returns the item.
 local function queue(key, token, ttl, claim, form, idle, ticket)
-  local entry = table.concat({token, channel, claim, form, idle}, ' ')
+  local entry = table.concat({token, my_channel, claim, form, idle}, ' ')
   local value, fenced = redis.pcall('get', key), is_fenced(form)
   if fenced and not count_of(key .. '@COUNTER_SUFFIX@', 1) then return 'c' end
   if value == token then
@@ -43,7 +43,7 @@ local function queue(key, token, ttl, claim, form, idle, ticket)
     return granted(key, fenced, idle, 0, 0)
   end
   local is_alone = not value and redis.pcall('exists', queue_of(key)) ~= 1
-  local behind = is_alone and '' or place(key, token, ticket, entry)
+  local behind = is_alone and '' or take_place(key, token, ticket, entry)
   local others = value or not is_alone and pass(key, '', entry)
   if type(others) == 'number' then return 'h' .. string.format('%.0f', others) .. behind end
   if others then

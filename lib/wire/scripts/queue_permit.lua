@@ -10,7 +10,7 @@
 -- answer:    y for each key, y<n> if fenced; otherwise h<ms until a permit expires>, p, t or c, then
 --            f<map> if the waiter may have another permit; behind h<ms>, too: q<waiters ahead> with
 --            a place, x where the caller has no right to the line; with a '+' where PASS is to go on
---@needs otherwise granting permits refusal flag
+--@needs items counters queue permits
 
 -- Gives the waiter a place, unless it has one, if the caller has the rights for that: also those to
 -- look at the line and to leave it. Returns what an answer of h says of the place.
@@ -18,11 +18,11 @@ local function place(line, entry, value, ticket)
   for _, told in ipairs((front_of(line))) do
     if told == entry then return 'q0' end
   end
-  if channel == '' then return '' end
+  if my_channel == '' then return '' end
   local err = refusal_of(line) or redis.pcall('zrange', line, 0, 0, 'withscores').err
   local added = not err and redis.pcall('zadd', line, ticket, entry)
   err = err or type(added) == 'table' and added.err
-  if err then return is_forbidden(err) and 'x' or '' end
+  if err then return lacks_right(err) and 'x' or '' end
   redis.call('pexpire', line, '@QUEUE_LIFE@')
   flag()
   if added == 1 then leave_line(line, value, ticket, entry) end
@@ -42,7 +42,7 @@ end
 
 for i, key in ipairs(KEYS) do
   local token, ttl, claim, fence, idle, ticket, permits = unpack(ARGV, 7 * i - 5, 7 * i + 1)
-  local line, entry = line_of(key), entry_of(token, channel, claim, permits)
+  local line, entry = line_of(key), entry_of(token, my_channel, claim, permits)
   local value, fenced = redis.pcall('get', key), fence == '1'
   local is_counted = not fenced or count_of(key .. '@COUNTER_SUFFIX@', 1)
   if is_counted and value == token then

@@ -9,7 +9,7 @@
 --            the entry, TTL of the counters in ms or 0, ticket
 -- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced; h<ms>q<waiters ahead> with a place,
 --            h<ms>x where the caller has no right to the queue; with a '+' where PASS is to go on
---@needs otherwise worse fenced passing leaving placing
+--@needs items queue passing
 
 local _, _, unmark = several()
 
@@ -43,7 +43,7 @@ local function stand(key, token, ticket, entry)
   local value = redis.pcall('get', key)
   if not value and redis.pcall('exists', queue_of(key)) ~= 1 then return nil end
   if value == token then return nil end
-  local behind = place(key, token, ticket, entry)
+  local behind = take_place(key, token, ticket, entry)
   local others = pass(key, '', entry)
   if others == true then return with_place(otherwise(key, redis.pcall('get', key)), behind) end
   if others then return 'h' .. string.format('%.0f', others) .. behind end
@@ -98,7 +98,7 @@ local k, a = 1, 2
 while k <= #KEYS do
   local token, ttl, n, claim, form, idle, ticket = unpack(ARGV, a, a + 6)
   local keys = {unpack(KEYS, k, k + n - 1)}
-  local entry = table.concat({token, channel, claim, form, idle, names_of(keys)}, ' ')
+  local entry = table.concat({token, my_channel, claim, form, idle, names_of(keys)}, ' ')
   local had, first, refusal = look(keys, token, form)
   local item
   if had == #keys and not refusal then
@@ -106,7 +106,7 @@ while k <= #KEYS do
     item = take(keys, token, ttl, form, idle, 0, 0)
   elseif refusal then
     local is_held = first and string.sub(refusal, 1, 1) == 'h'
-    local behind = is_held and place(first, token, ticket, entry) or ''
+    local behind = is_held and take_place(first, token, ticket, entry) or ''
     item = with_place(refusal, behind, first and redis.pcall('get', first))
     leave_others(keys, token, ticket, is_held and first)
   else

@@ -21,7 +21,7 @@ if are_plain(values) then
   redis.call('del', unpack(KEYS))
   return string.rep('y', #KEYS)
 end
---@needs otherwise
+--@needs items
 
 -- Returns pass, was_given, several and more, which only calls with waiters define: the definitions
 -- take time.

@@ -4,7 +4,7 @@
 -- keys:      key
 -- arguments: value, TTL in ms
 -- answer:    y, m, h<ms>, p or t for each key
---@needs otherwise
+--@needs items
 
 -- One command reads all values. GET tells a key that is missing from one that is no string, and
 -- serves callers without the right to MGET.

@@ -7,7 +7,7 @@
 -- keys:      key, readers, writer (the note)
 -- arguments: value, TTL in ms, step (1: an acquisition, 0: a top-up)
 -- answer:    y, h<ms>, p or t for each key; h<ms> of the note where the note refuses
---@needs otherwise keeping queue
+--@needs items readers queue
 needs_count = true
 
 local waiting = redis.pcall('exists', '@WAITING_KEY@') == 1

@@ -5,11 +5,11 @@
 -- keys:      key, readers
 -- arguments: value
 -- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
---@needs otherwise queue ending
+--@needs items readers queue releases
 needs_count = true
 
 local waiting = redis.pcall('exists', '@WAITING_KEY@') == 1
 for i = 1, #KEYS / 2 do
-  answer[i] = finish(KEYS[2 * i - 1], KEYS[2 * i], ARGV[i], waiting) .. more()
+  answer[i] = finish(KEYS[2 * i - 1], KEYS[2 * i], ARGV[i], waiting and pass) .. more()
 end
 return table.concat(answer)

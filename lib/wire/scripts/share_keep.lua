@@ -3,7 +3,7 @@
 -- keys:      key, readers
 -- arguments: value, TTL in ms
 -- answer:    y, m, h<ms>, p or t for each key
---@needs otherwise keeping
+--@needs items readers
 needs_count = true
 
 for i = 1, #KEYS / 2 do

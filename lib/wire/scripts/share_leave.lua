@@ -4,13 +4,13 @@
 -- keys:      key, readers
 -- arguments: value, ticket
 -- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
---@needs otherwise queue leaving ending
+--@needs items readers queue releases
 needs_count = true
 
 for i = 1, #KEYS / 2 do
   leave(KEYS[2 * i - 1], ARGV[2 * i - 1], ARGV[2 * i])
 end
 for i = 1, #KEYS / 2 do
-  answer[i] = finish(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1], true) .. more()
+  answer[i] = finish(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1], pass) .. more()
 end
 return table.concat(answer)

@@ -9,7 +9,7 @@
 -- answer:    y, h<ms>, p or t for each key; h<ms>q<waiters ahead> with a place, h<ms>x where the
 --            caller has no right to the queue; h<ms> of the note where the note refuses;
 --            with a '+' where PASS is to go on
---@needs otherwise keeping passing placing
+--@needs items readers queue passing
 needs_count = true
 
 -- Tells whether somebody has the key alone by now, or stands in line before the entry `mine`.
@@ -31,7 +31,7 @@ local function enter(key, value, readers, reader, ttl, ticket, entry)
   local is_alone = left < 0 and redis.pcall('exists', queue_of(key)) ~= 1
   if not is_alone then
     local was_placed = has_place(key, ticket)
-    local behind = place(key, reader, ticket, entry)
+    local behind = take_place(key, reader, ticket, entry)
     if left >= 0 then return 'h' .. text(left) .. behind end
     if value and was_placed and first_of(key) ~= entry then
       announce(key, time[1] * 1000000 + time[2], redis.call('pttl', key))
@@ -56,11 +56,11 @@ end
 for i = 1, #KEYS / 3 do
   local key, readers = KEYS[3 * i - 2], KEYS[3 * i - 1]
   local reader, ttl, claim, form, idle, ticket = unpack(ARGV, 6 * i - 4, 6 * i + 1)
-  local entry = table.concat({reader, channel, claim, form, idle}, ' ')
+  local entry = table.concat({reader, my_channel, claim, form, idle}, ' ')
   local value = redis.pcall('get', key)
   readers_in(readers, now) -- fails where the caller could neither keep a share nor give it back
   if value and not is_shared(key, value, readers, now) then
-    local behind = place(key, reader, ticket, entry)
+    local behind = take_place(key, reader, ticket, entry)
     answer[i] = with_place(otherwise(key, value), behind, value)
   elseif value and listed(readers, reader) > 0 then
     flag()

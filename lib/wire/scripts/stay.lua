@@ -6,7 +6,7 @@
 -- keys:      key
 -- arguments: value, time to stay in ms
 -- answer:    y, m, h<ms>, p or t for each key
---@needs otherwise queue
+--@needs items queue
 
 local waiting = redis.pcall('exists', '@WAITING_KEY@') == 1
 for i, key in ipairs(KEYS) do

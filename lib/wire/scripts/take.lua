@@ -9,7 +9,7 @@
 -- arguments: value, TTL in ms, number of keys, '1' if fenced, fence, '1' for an acquisition
 --            or '0' for a top-up, TTL of the counters in ms or 0
 -- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced
---@needs otherwise counters worse
+--@needs items counters
 
 local k, a = 1, 1
 while k <= #KEYS do

@@ -5,6 +5,6 @@
 -- keys:      key, readers, writer (the note)
 -- arguments: value, TTL in ms, intent in ms or 0
 -- answer:    y, h<ms>, p or t for each key
---@needs writes
+--@needs readers
 needs_count = true
 return write(3, 3)

@@ -3,6 +3,6 @@
 -- keys:      key, readers, writer (the note), counter
 -- arguments: value, TTL in ms, intent in ms or 0, fence, TTL of the counter in ms or 0
 -- answer:    y<n>, h<ms>, p, t or c for each key
---@needs writes
+--@needs readers
 needs_count = true
 return write(4, 5)

@@ -1,4 +1,9 @@
--- Defines the counters of fenced locks: count_of, hinted, raise, grant.
+-- Defines the counters of fenced locks: is_fenced, count_of, hinted, raise, grant, granted.
+
+-- Tells whether waiters whose entries are of a form get a fence with the key.
+local function is_fenced(form)
+  return form == '1' or form == 'x' or form == 'f'
+end
 
 -- Returns the counter's number plus `step`, or false where the key is no counter: a counter is a
 -- whole number, not below 0, and below 2^53 with the step. Above 2^53 Lua cannot count by one.
@@ -30,4 +35,12 @@ end
 -- Returns the item of a fenced lock that is granted.
 local function grant(count)
   return 'y' .. string.format('%.0f', count)
+end
+
+-- Returns the item of a key that is the waiter's; its counter, if fenced, is to be at least `least`.
+local function granted(key, fenced, idle, step, least)
+  if not fenced then return 'y' end
+  local count = hinted(count_of(key .. '@COUNTER_SUFFIX@', step), least)
+  raise(key .. '@COUNTER_SUFFIX@', count, idle)
+  return grant(count)
 end

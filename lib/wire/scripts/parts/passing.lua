@@ -3,7 +3,7 @@
 -- Clients that do not wait in line would never find a key free whose queue is never empty. So one
 -- release in 128, the same at all servers, leaves the key to anybody for a while, which the member
 -- "open <ms>" says, by the server's clock: it comes first.
---@needs counters fenced queue shared several
+--@needs counters readers queue several
 
 -- Leaves the key to anybody for a while, if the caller's value says so and somebody waits: for
 -- 1/32 of the time that the first has waited, 1 to 100 ms.

@@ -9,10 +9,10 @@
 -- servers would give different ones to the same waiter. It tells the waiter which permit has come
 -- free, and reserves one for it, whichever it asks for, for the time of a claim: the score of an
 -- entry that was told is -<ms>, the end of the claim by the server's clock.
---@needs text queue
-local time = redis.call('time')
-local clock = time[1] * 1000000 + time[2]
-local now = math.floor(clock / 1000)
+--@needs items queue
+local seconds, micros = unpack(redis.call('time'))
+local clock = seconds * 1000000 + micros
+local now_ms = math.floor(clock / 1000)
 
 local function line_of(key)
   return string.match(key, '^(.*):') .. '@PERMITS_SUFFIX@'
@@ -55,11 +55,11 @@ end
 -- Returns the list of the entries that were told, and whether permits are left to anybody now. Told
 -- waiters that have not asked within their claim lose their places.
 local function front_of(line)
-  for _, entry in ipairs(redis.pcall('zrange', line, text(-now), -1, 'byscore')) do
+  for _, entry in ipairs(redis.pcall('zrange', line, text(-now_ms), -1, 'byscore')) do
     redis.pcall('zrem', line, entry)
   end
   local open = redis.pcall('zrange', line, 0, 0, 'byscore')[1]
-  local is_open = open and (tonumber(string.match(open, '^open (%d+)$')) or 0) > now
+  local is_open = open and (tonumber(string.match(open, '^open (%d+)$')) or 0) > now_ms
   if open and not is_open then redis.pcall('zrem', line, open) end
   return redis.pcall('zrange', line, '-inf', -1, 'byscore'), is_open
 end
@@ -78,7 +78,7 @@ local function promise(line, entry, key)
   if value then heard = tell(key, value, channel_of, clock, 0) end
   if not heard then return nil end
   local done = heard == 0 and redis.pcall('zrem', line, entry) or
-    redis.pcall('zadd', line, text(-now - (claim or 0)), entry)
+    redis.pcall('zadd', line, text(-now_ms - (claim or 0)), entry)
   if type(done) ~= 'number' then return nil end
   return heard > 0
 end
@@ -122,7 +122,7 @@ local function open_line(line, caller, entry, ticket)
   local value, channel_of = parts_of(entry)
   local ms = math.max(1, math.min(100, math.floor((clock - ticket) / 32000)))
   if not value or (tell(line, value, channel_of, clock, ms) or 0) == 0 then return false end
-  return type(redis.pcall('zadd', line, 0, 'open ' .. text(now + ms))) == 'number'
+  return type(redis.pcall('zadd', line, 0, 'open ' .. text(now_ms + ms))) == 'number'
 end
 
 -- Tells the first that waits and listens of a permit that has just come free.

@@ -1,5 +1,6 @@
--- Defines the queues of waiters, and what waiters are told: may_handle, more, queue_of, parts_of,
--- open_ms, remove, first_of, digits, is_deaf, push, tell, announce.
+-- Defines the queues of waiters, what waiters are told, and their places: may_handle, more, queue_of,
+-- parts_of, open_ms, remove, first_of, digits, is_deaf, push, tell, announce; leave; my_channel, flag,
+-- lacks_right, refusal_of, take_place, with_place.
 --
 -- The sorted set "<key>@QUEUE_SUFFIX@" has a member for each waiter, its entry: "<value> <channel>
 -- <claim> <form> <idle>", with its ticket as the score. The channel is the one that the waiter's
@@ -121,4 +122,95 @@ local function announce(key, clock, ms)
     entry, _, told = first_of(key)
   end
   return false
+end
+
+-- Takes those entries out of the key's queue that are of the waiter, but for the entry `but`: a waiter
+-- whose connection is new has a new channel, and with that another entry. Returns whether there was
+-- one.
+local function drop_places(key, value, entries, but)
+  local removed
+  for _, entry in ipairs(entries) do
+    local is_mine = string.sub(entry, 1, #value + 1) == value .. ' '
+    if is_mine and entry ~= but then removed = remove(key, entry) end
+  end
+  return removed
+end
+
+-- Takes the places of a waiter out of the key's queue. Members that are no place go with the last
+-- one. Returns whether there was a place.
+local function leave(key, value, ticket)
+  local queue = queue_of(key)
+  local removed = drop_places(key, value, redis.pcall('zrange', queue, ticket, ticket, 'byscore'))
+  local rest = removed and redis.pcall('zrange', queue, 0, 2, 'withscores') or {}
+  for i = 1, rest[#rest] == '0' and #rest or 0, 2 do remove(key, rest[i]) end
+  return removed
+end
+
+-- The channel of the caller's client, or '': the first argument of scripts that take places.
+local my_channel = ARGV[1]
+local flagged = my_channel == ''
+
+-- Sets the flag for those who release, once in a call.
+local function flag()
+  if flagged then return end
+  local left = redis.pcall('pttl', '@WAITING_KEY@')
+  if type(left) == 'number' and left < @QUEUE_LIFE@ / 2 then
+    redis.pcall('set', '@WAITING_KEY@', '1', 'PX', '@QUEUE_LIFE@')
+  end
+  flagged = true
+end
+
+-- Tells whether an error is the refusal of a right: by Redis 7.0, or by later versions.
+local function lacks_right(err)
+  return string.find(err, "executing the script can't", 1, true) or
+    string.find(err, 'ACL failure', 1, true)
+end
+
+-- Changes nothing, by commands that change a queue. Returns the server's refusal: for want of a
+-- right, or of memory, which a server that is full refuses to the first command alone; or nil.
+local function refusal_of(queue)
+  local reply = redis.pcall('zadd', queue, 'xx', 0, '')
+  if type(reply) == 'number' then reply = redis.pcall('zrem', queue, '') end
+  return type(reply) == 'table' and reply.err or nil
+end
+
+-- Notes that the first in line asks again, as it may have been told to (announce).
+local function has_asked(key, token)
+  local _, _, told = first_of(key)
+  if told and string.match(told, '^told %d+ (%S+)$') == token then remove(key, told) end
+end
+
+-- Gives the waiter a place, if the caller has the rights for that: also those to look at the queue
+-- and to leave it. Returns what an answer of h says of the place: those of smaller tickets are ahead,
+-- but not "open <ms>", and not a token of the waiter's own that it is about to give up.
+local function take_place(key, token, ticket, entry)
+  local queue = queue_of(key)
+  if my_channel == '' then return '' end
+  local err = refusal_of(queue)
+  local before = not err and redis.pcall('zrange', queue, ticket, ticket, 'byscore')
+  err = err or before.err
+  local added = not err and redis.pcall('zadd', queue, ticket, entry)
+  err = err or type(added) == 'table' and added.err
+  if err then return lacks_right(err) and 'x' or '' end
+  redis.call('pexpire', queue, '@QUEUE_LIFE@')
+  flag()
+  drop_places(key, token, before, entry)
+  local ahead = redis.pcall('zcount', queue, 1, '(' .. ticket)
+  if ahead == 0 then has_asked(key, token) end
+  return 'q' .. string.format('%.0f', type(ahead) == 'number' and ahead or 0)
+end
+
+-- Returns the 'w' of the first in line, whom nobody will tell that the key comes free: the value is
+-- neither a token of ours nor that of a share.
+local function watched(value, behind)
+  local hex = type(value) == 'string' and string.match(value, '^[0-9a-f]*')
+  local is_ours = hex and #hex >= 40 or value == '@REDLOCK_SHARED_VALUE@'
+  return behind == 'q0' and value and not is_ours and 'w' or ''
+end
+
+-- Returns the item of a key that is another's, with what take_place() says of the waiter's place; of a
+-- value that is not ours (nil: not known) also that the key is to be watched.
+local function with_place(item, behind, value)
+  if string.sub(item, 1, 1) ~= 'h' then return item end
+  return item .. behind .. watched(value, behind)
 end

@@ -1,0 +1,26 @@
+-- Defines the items of answers: text, otherwise, answer (the list of the items), worse.
+
+-- Returns a whole number as digits.
+local function text(number) return string.format('%.0f', number) end
+
+-- Returns the item of a key whose value, as GET answered, is not the caller's. Throws an error of
+-- the server other than WRONGTYPE.
+local function otherwise(key, value)
+  if value == false then return 'm' end
+  if type(value) == 'table' then
+    if string.find(value.err, 'WRONGTYPE', 1, true) then return 't' end
+    error(value.err)
+  end
+  local left = redis.call('pttl', key)
+  if left < 0 then return 'p' end
+  return 'h' .. string.format('%.0f', left)
+end
+local answer = {}
+
+-- Returns the item to answer of two keys of a lock: not h before h, and then the longer h.
+local function worse(one, other)
+  local a = one and string.match(one, '^h(%d+)')
+  local b = string.match(other, '^h(%d+)')
+  if one and (not a or (b and tonumber(a) >= tonumber(b))) then return one end
+  return other
+end

@@ -1,0 +1,104 @@
+-- Defines what readers and writers share: needs_count, readers_in, is_shared, now (ms, by the server's
+-- clock), listed, settle, list, finish, write. The list of a key's readers is the sorted set
+-- "<key>@READERS_SUFFIX@", with their expiries as scores.
+--@needs items counters
+
+-- A script that sets needs_count fails where the caller has no right to count readers: for others a
+-- key that the caller cannot look into is no share.
+local needs_count = false
+
+-- Returns the number of listed readers at `instant`, in ms.
+local function readers_in(readers, instant)
+  local count = redis.pcall('zcount', readers, text(instant), '+inf')
+  if type(count) == 'number' then return count end
+  if needs_count and not string.find(count.err, 'WRONGTYPE', 1, true) then error(count.err) end
+  return 0
+end
+
+-- Tells whether readers hold the key at `instant`, in ms: a stale list without its key, and a key of
+-- that value without a listed reader, are no share.
+local function is_shared(key, value, readers, instant)
+  if value ~= '@REDLOCK_SHARED_VALUE@' then return false end
+  if redis.call('pttl', key) < 0 then return false end
+  return readers_in(readers, instant) > 0
+end
+
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- Returns the reader's expiry, or 0 if the reader is not listed or has expired.
+local function listed(readers, reader)
+  local till = tonumber(redis.call('zscore', readers, reader) or 0)
+  return till >= now and till or 0
+end
+
+-- Drops expired readers, and has key and list expire with the last of the rest. Returns whether
+-- there is any. A reader that expires in this millisecond keeps the key until the millisecond is
+-- over: PEXPIREAT would delete the key now.
+local function settle(key, readers)
+  redis.call('zremrangebyscore', readers, '-inf', text(now - 1))
+  local last = tonumber(redis.call('zrange', readers, -1, -1, 'withscores')[2])
+  if last then
+    local till = text(math.max(last, now + 1))
+    redis.call('pexpireat', key, till)
+    redis.call('pexpireat', readers, till)
+  end
+  return last
+end
+
+-- Lists the reader for `ttl` ms, or for longer if listed for longer. Returns the item.
+-- Expired readers are dropped first: behind a write that takes no memory, a server that is out of
+-- memory permits ZADD.
+local function list(key, readers, reader, ttl)
+  redis.call('zremrangebyscore', readers, '-inf', text(now - 1))
+  local till = now + ttl
+  if till > listed(readers, reader) then
+    redis.call('zadd', readers, text(till), reader)
+  end
+  settle(key, readers)
+  return 'y'
+end
+
+-- Takes a reader out of the list. With the last reader the key is passed on by `pass` (nil: nobody
+-- waits), or deleted. Returns the item.
+local function finish(key, readers, reader, pass)
+  local value = redis.pcall('get', key)
+  if not is_shared(key, value, readers, now) then return otherwise(key, value) end
+  if listed(readers, reader) == 0 then return 'm' end
+  redis.call('zrem', readers, reader)
+  if not settle(key, readers) and not (pass and pass(key, reader) == true) then
+    redis.call('del', key, readers)
+  end
+  return 'y'
+end
+
+-- Takes the keys of locks for writers, of `n` keys and `m` arguments each: WRITE of (3, 3), and
+-- WRITE_FENCED of (4, 5). Returns the answer.
+local function write(n, m)
+  for i = 1, #KEYS / n do
+    local k, a = n * (i - 1), m * (i - 1)
+    local key, readers, writer = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
+    local token, intent = ARGV[a + 1], tonumber(ARGV[a + 3])
+    local value, count = redis.pcall('get', key), n == 3 and 0 or count_of(KEYS[k + 4], 1)
+    if not count then
+      answer[i] = 'c'
+    elseif value == false or value == token then
+      if not value then redis.call('set', key, token, 'PX', ARGV[a + 2]) end
+      redis.call('del', readers, writer)
+      if n == 3 then
+        answer[i] = 'y'
+      else
+        count = hinted(count, ARGV[a + 4])
+        raise(KEYS[k + 4], count, ARGV[a + 5])
+        answer[i] = grant(count)
+      end
+    else
+      local left = math.max(redis.call('pttl', writer), 0)
+      if intent > left and is_shared(key, value, readers, now) then
+        redis.call('set', writer, token, 'PX', ARGV[a + 3])
+      end
+      answer[i] = otherwise(key, value)
+    end
+  end
+  return table.concat(answer)
+end
