@@ -286,13 +286,22 @@ static void vote(struct batch *batch, struct node *node, const struct reply *rep
 }
 
 /*
- * Returns whether an error may be that of a part of the call: the ACL forbids one key of many, for
- * which Redis refuses the whole call; or the server refuses places, and releases that come behind
- * them in the call, so that none was done.
+ * Returns whether the ACL forbids one key of the call, for which Redis refuses the whole call; or a
+ * key beside a lock's, which a script names itself. A script that takes may have taken others by
+ * then: it takes them once more, and nothing changes.
+ */
+static bool lacks_right(const struct batch *batch, const struct reply *reply) {
+    return reply_is_forbidden(reply) || (batch_takes(batch) && reply_lacks_right(reply));
+}
+
+/*
+ * Returns whether an error may be that of a part of the call: the user lacks the right to one key
+ * of many; or the server refuses places, and releases that come behind them in the call, so that
+ * none was done.
  */
 static bool is_about_a_part(const struct batch *batch, const struct reply *reply) {
     bool carries = batch->releases > 0 && batch->releases < batch->count;
-    return reply->type == REPLY_ERROR && batch->count > 1 && (carries || reply_is_forbidden(reply));
+    return reply->type == REPLY_ERROR && batch->count > 1 && (carries || lacks_right(batch, reply));
 }
 
 /*
@@ -311,7 +320,7 @@ static struct batch *new_batch_like(const struct batch *batch, const struct node
 
 /* Sends each lock that may not be concerned in a call of its own, so that only the others fail. */
 static void split(struct batch *batch, struct node *node, const struct reply *reply) {
-    bool is_forbidden = reply_is_forbidden(reply);
+    bool is_forbidden = lacks_right(batch, reply);
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
         bool is_due = flight_is_release(flight) || (is_forbidden && may_repeat(batch, flight));

@@ -5,6 +5,7 @@
 #include "clocks.h"
 #include "cycles.h"
 #include "harness.h"
+#include "line.h"
 #include "look.h"
 #include "proxy.h"
 
@@ -438,6 +439,65 @@ static void a_forbidden_key_does_not_hinder_others(void **state) {
     assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
 }
 
+/* Connects as a user who may use the keys of orders and their queues, but no counter. */
+static redlock_client *connect_without_counters(struct fixture *f) {
+    char uris[FIVE][128];
+    const char *list[FIVE];
+
+    for (size_t i = 0; i < FIVE; i++) {
+        free(masters_query(f->masters, i,
+                           "ACL SETUSER bare on >bare &redlock:* ~" KEY " ~orders:43 ~orders:44:0 "
+                           "~*::queue ~*::permits ~*::readers ~*::writer ~redlock:* +@all"));
+        snprintf(uris[i], sizeof(uris[i]), "redis://bare:bare@127.0.0.1:%d",
+                 masters_port(f->masters, i));
+        list[i] = uris[i];
+    }
+    redlock_options options = patient_options(f, list, FIVE);
+    return connect_with(f, &options);
+}
+
+/* A refused counter is no ruined one: the error is the server's, and waiting ends at once. */
+static void the_right_to_a_counter_is_missed_in_line_at_once(void **state) {
+    struct fixture *f = *state;
+    static const char *const two[] = {KEY, "orders:43"};
+    redlock_client *client = connect_without_counters(f);
+
+    for (unsigned i = 0; i < 4; i++) {
+        redlock_request request = fenced_request();
+        request.wait_ms = REDLOCK_FOREVER;
+        request.mode = i == 1 ? REDLOCK_WRITER : REDLOCK_EXCLUSIVE;
+        if (i == 2) {
+            request.key = NULL;
+            request.keys = two;
+            request.key_count = 2;
+        } else if (i == 3) {
+            request.key = "orders:44";
+            request.permits = 1;
+        }
+        struct call *refused = begin_acquire(f, client, &request);
+        request = request_for("orders:43", LONG_TTL_MS);
+        request.wait_ms = REDLOCK_FOREVER;
+        struct call *call = begin_acquire(f, client, &request); /* travels in the same call */
+        assert_int_equal(await(f, refused), REDLOCK_EACCESS);
+        assert_int_equal(await(f, call), REDLOCK_OK);
+        assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    }
+}
+
+/* A release without the right to the waiter's counter succeeds, and does not take the key along. */
+static void a_release_without_the_right_to_a_counter_succeeds(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = fenced_request();
+    redlock_lock *lock = hold(f, connect_without_counters(f), KEY, LONG_TTL_MS);
+
+    request.wait_ms = REDLOCK_FOREVER;
+    struct call *call = begin_acquire(f, connect_client(f), &request);
+    wait_in_line(f, KEY, 1);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+}
+
 static void counters_live_as_long_as_the_options_say(void **state) {
     struct fixture *f = *state;
     static const struct {
@@ -548,6 +608,8 @@ int main(void) {
                                         finish),
         ON_FIVE_MASTERS(scripts_that_were_forgotten_cost_nothing),
         ON_FIVE_MASTERS(a_forbidden_key_does_not_hinder_others),
+        ON_FIVE_MASTERS(the_right_to_a_counter_is_missed_in_line_at_once),
+        ON_FIVE_MASTERS(a_release_without_the_right_to_a_counter_succeeds),
         ON_FIVE_MASTERS(counters_live_as_long_as_the_options_say),
         ON_FIVE_MASTERS(fences_of_contenders_grow_strictly),
     };

@@ -93,13 +93,13 @@ local function several()
     end
   end
 
-  -- Returns the number that the counters of all keys are to have: 0 if not fenced, or false where one
-  -- is no counter.
+  -- Returns the number that the counters of all keys are to have: 0 if not fenced, false where one is
+  -- no counter, or nil where the caller may not read one.
   local function number_of(keys, form, ticket)
     local count = form == 'f' and hinted(0, ticket) or 0
     for _, key in ipairs(form == 'f' and keys or {}) do
-      local counted = count_of(key .. '@COUNTER_SUFFIX@', 1)
-      if not counted then return false end
+      local counted = read_count(key .. '@COUNTER_SUFFIX@', 1)
+      if not counted then return counted end
       count = math.max(count, counted)
     end
     return count
@@ -153,6 +153,7 @@ local function several()
     if is_deaf(channel) then return remove(key, entry) and 'next' end
     local keys = keys_in(names)
     local count = number_of(keys, form, ticket)
+    if count == nil then return false end
     if not count then return remove(key, entry) and 'next' end
     local other, is_forbidden = obstacle(keys, key, caller, entry, ticket)
     if is_forbidden then return false end
