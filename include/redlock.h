@@ -950,7 +950,8 @@ REDLOCK_EXPORT const char *redlock_key_at(const redlock_lock *lock, size_t index
 /* One node's answer about a key. The texts are valid until the callback returns. */
 typedef struct redlock_node_view {
     const char *node;      /* "127.0.0.1:6379" */
-    bool answered;         /* whether the node answered, and can be trusted; if not, see `detail` */
+    bool answered;         /* whether the node answered, can be trusted, and has no ruined counter;
+                              if not, see `detail` */
     bool held;             /* whether the key is there, with an expiry */
     const char *owner;     /* redlock_options.owner of the holder, printable; "" */
     uint64_t ttl_ms;       /* rest of the key's TTL */
@@ -1023,6 +1024,10 @@ typedef void redlock_fence_cb(redlock_status status, void *arg);
  * (required) within node_timeout_ms. For a resource that is handed a fence and can ask, but cannot
  * keep a number; if it can, use redlock_gate. (As CheckSequencer in "The Chubby lock service for
  * loosely-coupled distributed systems", OSDI 2006, section 2.4.)
+ *
+ * A node whose counter is not a whole number from 0 to 2^53 - 1 counts as one that did not answer.
+ * A counter that was deleted or has expired counts as 0: where a quorum of the others is not beyond
+ * an old fence, that fence passes as the newest until the next fenced lock.
  *
  * `key` has `key_length` bytes; 0: `key` is a C string.
  *

@@ -3,7 +3,8 @@
  * survey (core/survey.h); when all nodes have answered, or the missing answers could not change the
  * check of a fence, or node_timeout is over, the next turn tells the application.
  *
- * Failures: an answer counts as a grant would, only from a node that is fully trusted and no twin.
+ * Failures: an answer counts as a grant would, only from a node that is fully trusted and no twin,
+ * and whose counter, if there is one, is one: what a ruined counter was cannot be known.
  * Replies may come after the application was told: the inspection lives until the last of them.
  */
 #include "lock/inspect.h"
@@ -18,6 +19,7 @@
 #include "node/node.h"
 #include "wire/command.h"
 #include "wire/reply.h"
+#include "wire/script.h"
 
 #include <string.h>
 
@@ -72,6 +74,10 @@ static void take_view(struct inspection *inspection, struct node *node,
         [REPLY_VIEW_NO_EXPIRY] = SURVEY_NO_LOCK,
         [REPLY_VIEW_NO_STRING] = SURVEY_NO_LOCK,
     };
+    if (view->kind == REPLY_VIEW_NO_COUNTER) {
+        note(inspection, node, COUNTER_RUINED);
+        return; /* the node stays silent */
+    }
     answer->state = states[view->kind];
     answer->ttl_ms = view->ttl_ms;
     answer->fence = view->fence;

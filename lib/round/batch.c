@@ -206,9 +206,7 @@ static bool is_fit(const struct batch *batch, const struct flight *flight,
 
 /* Returns the detail of a vote, or NULL. Of an item alone only the counter can be an error. */
 static const char *words_for(const struct reply_outcome *outcome) {
-    return outcome->vote == REDLOCK_VOTE_ERROR ? "its counter is used up, or is none: delete the "
-                                                 "key of the counter (" COUNTER_SUFFIX ") there"
-                                               : NULL;
+    return outcome->vote == REDLOCK_VOTE_ERROR ? COUNTER_RUINED : NULL;
 }
 
 /* Has a new batch sent in place of this one, or of a part of it, or to go on from it. */

@@ -304,7 +304,7 @@ static uint32_t up_to_32_bits(uint64_t number) {
 }
 
 bool reply_to_inspect(const struct reply *reply, struct reply_view *view) {
-    static const char letters[] = "fhpt"; /* in the order of reply_view_kind */
+    static const char letters[] = "fhptc"; /* in the order of reply_view_kind */
     if (reply->type != REPLY_STRING || reply->length < 2 || reply->text[1] != ' ') {
         return false;
     }

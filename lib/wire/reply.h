@@ -100,7 +100,8 @@ enum reply_view_kind {
     REPLY_VIEW_FREE,
     REPLY_VIEW_HELD,
     REPLY_VIEW_NO_EXPIRY,
-    REPLY_VIEW_NO_STRING
+    REPLY_VIEW_NO_STRING,
+    REPLY_VIEW_NO_COUNTER /* the counter is out of range, whatever the key is */
 };
 
 /* The longest value of a waiter: a token, '/', and an owner of 64 bytes. */

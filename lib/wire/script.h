@@ -72,6 +72,10 @@ enum script {
 #define QUEUE_SUFFIX "::queue"
 #define PERMITS_SUFFIX "::permits"
 
+/* Why a node whose counter is out of range has no vote, and no answer. */
+#define COUNTER_RUINED                                                                             \
+    "its counter is used up, or is none: delete the key of the counter (" COUNTER_SUFFIX ") there"
+
 /* The flag that stands at a server while a key may have a queue, and the life of both in ms. */
 #define WAITING_KEY "redlock:waiting"
 #define QUEUE_LIFE "60000"

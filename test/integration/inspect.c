@@ -232,6 +232,8 @@ static void what_is_no_lock_is_named(void **state) {
     assert_string_equal(sight.details[0], "the key is not a string");
     assert_string_equal(sight.details[1], "the key never expires");
     assert_int_equal(sight.nodes[2].fence, 0);
+    assert_false(sight.nodes[2].answered);
+    assert_non_null(strstr(sight.details[2], "its counter is used up, or is none"));
 }
 
 /* ----------------------------------------------------------------- nodes that do not answer */
@@ -331,6 +333,29 @@ static void the_newest_fence_is_known(void **state) {
     assert_int_equal(check_fence(f, client, fence), REDLOCK_ELOST);
     assert_int_equal(check_fence(f, client, redlock_fence(lock)), REDLOCK_OK);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
+/* What a ruined counter was is not known: the node could have been told a larger fence. */
+static void a_ruined_counter_is_no_answer(void **state) {
+    struct fixture *f = *state;
+    static const char *const counts[] = {"abc", "-7", "1.5", "9007199254740992"};
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold_fenced(f, client);
+    uint64_t old = redlock_fence(lock);
+
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    rival_takes(f, 3, FIVE, KEY, TTL_MS); /* the newest fence is on three nodes alone */
+    lock = hold_fenced(f, client);
+    wait_all_answered(f, client);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        free(masters_query(f->masters, 0, "SET " COUNTER " %s", counts[i]));
+        assert_int_equal(check_fence(f, client, old), REDLOCK_ENOQUORUM);
+        assert_int_equal(check_fence(f, client, redlock_fence(lock)), REDLOCK_OK);
+        struct sight sight = look(f, client);
+        assert_false(sight.nodes[0].answered);
+        assert_non_null(strstr(sight.details[0], "delete the key of the counter"));
+    }
+    let_go(f, lock);
 }
 
 /* The try has raised counters where the key was free, and failed all the same. */
@@ -456,6 +481,7 @@ int main(void) {
         ON_FIVE_MASTERS(who_is_not_trusted_does_not_count),
         ON_FIVE_MASTERS(scripts_that_were_forgotten_cost_nothing),
         ON_FIVE_MASTERS(the_newest_fence_is_known),
+        ON_FIVE_MASTERS(a_ruined_counter_is_no_answer),
         ON_FIVE_MASTERS(a_try_that_failed_makes_no_fence_old),
         cmocka_unit_test(a_gate_refuses_smaller_fences),
         ON_FIVE_MASTERS(asked_inside_callbacks),

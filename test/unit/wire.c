@@ -946,6 +946,7 @@ static void test_answers_of_inspections(void **state) {
         {"h 900 12 3 0 0 shared", true, REPLY_VIEW_HELD, 900, 12, 3, "shared"},
         {"p 0 0 0 0 0 x", true, REPLY_VIEW_NO_EXPIRY, 0, 0, 0, "x"},
         {"t 0 0 0 0 0 ", true, REPLY_VIEW_NO_STRING, 0, 0, 0, ""},
+        {"c 900 0 0 0 0 a", true, REPLY_VIEW_NO_COUNTER, 900, 0, 0, "a"},
         {"h 9007199254740991 9007199254740991 4294967294 0 0 x", true, REPLY_VIEW_HELD,
          (UINT64_C(1) << 53) - 1, (UINT64_C(1) << 53) - 1, UINT32_MAX - 1, "x"},
         {"h 1 0 9007199254740991 0 0 x", true, REPLY_VIEW_HELD, 1, 0, UINT32_MAX, "x"},

@@ -4,7 +4,8 @@
 -- keys:      key, readers, counter
 -- arguments: the number of waiters to name, the first in line; 0: the queue is not looked at
 -- answer:    "<state> <ttl> <counter> <readers> <waiters> <named> <ticket> <waiter> ... <value>": f
---            free, h held, p without expiry, t no string; TTL in ms; 0 where there is no counter;
+--            free, h held, p without expiry, t no string, c whose counter is none, whatever the
+--            key is; TTL in ms; 0 where there is no counter;
 --            readers whose share has not expired; places in line, and of each that is named the
 --            ticket and the value. No places where the caller has no right to the queue. Of the
 --            value, which may be any client's, the first 4096 bytes: a reply has room for 8192.
@@ -46,7 +47,8 @@ if value == '@REDLOCK_SHARED_VALUE@' then
   readers = redis.pcall('zcount', KEYS[2], string.format('%.0f', now), '+inf')
   if type(readers) == 'table' then readers = 0 end
 end
-local count = count_of(KEYS[3], 0) or 0
+local count = count_of(KEYS[3], 0)
+if not count then what, count = 'c', 0 end
 left = math.max(left, 0)
 local numbers = string.format('%.0f %.0f %.0f ', left, count, readers)
 return what .. ' ' .. numbers .. line(tonumber(ARGV[1])) .. string.sub(value or '', 1, 4096)
