@@ -90,6 +90,13 @@ enum script {
 #define ENTRIES_MAX "64"
 #define SILENT_CLAIMS "4"
 
+/*
+ * The longest time in ms for which a queue may leave a key to anybody, or keep it for a waiter: a
+ * claim (OPTIONS_CLAIM_MS). What is further ahead of the server's clock was written before the
+ * clock was set back, or is a lie, and counts as over.
+ */
+#define OPEN_MAX "1000"
+
 /* The hexadecimal digits of a script's SHA-1, without a NUL. */
 #define SCRIPT_SHA_LENGTH 40
 

@@ -345,6 +345,24 @@ static void without_a_channel_waiting_is_polling(void **state) {
     wait_line_over(f, KEY);
 }
 
+/* A master's clock was set back, or somebody lied: the key is not left to anybody. */
+static void an_hour_for_anybody_is_over_at_once(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold_for_waiters(f, connect_client(f), &request);
+    struct call *call = begin_acquire(f, connect_client(f), &request);
+
+    wait_in_line(f, KEY, 1);
+    for (size_t i = 0; i < FIVE; i++) {
+        char member[40];
+        snprintf(member, sizeof(member), "open %lld", clock_at(f, i) + 3600000);
+        assert_int_equal(masters_query_integer(f->masters, i, "ZADD " QUEUE " 0 %s", member), 1);
+    }
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    take_turn(f, call);
+    wait_line_over(f, KEY);
+}
+
 /* A client of another make polls with SET NX, and deletes its key: waiters get it all the same. */
 static void clients_of_another_make_are_waited_for(void **state) {
     struct fixture *f = *state;
@@ -426,6 +444,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_handover_that_would_be_too_late_is_none),
         ON_FIVE_MASTERS(a_lock_whose_key_is_lost_hands_nothing_over),
         ON_FIVE_MASTERS(without_a_channel_waiting_is_polling),
+        ON_FIVE_MASTERS(an_hour_for_anybody_is_over_at_once),
         ON_FIVE_MASTERS(clients_of_another_make_are_waited_for),
         ON_FIVE_MASTERS(clients_of_another_make_are_served_too),
     };

@@ -59,7 +59,7 @@ local function front_of(line)
     redis.pcall('zrem', line, entry)
   end
   local open = redis.pcall('zrange', line, 0, 0, 'byscore')[1]
-  local is_open = open and (tonumber(string.match(open, '^open (%d+)$')) or 0) > now_ms
+  local is_open = open and open_ms(open, now_ms) > 0
   if open and not is_open then redis.pcall('zrem', line, open) end
   return redis.pcall('zrange', line, '-inf', -1, 'byscore'), is_open
 end

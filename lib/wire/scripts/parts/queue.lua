@@ -43,10 +43,11 @@ local function parts_of(entry)
   return string.match(entry, '^(%S+) (%S+) (%d+) ([01rwxsf]) (%d+) ?(.*)$')
 end
 
--- Returns the ms for which a member leaves the key to anybody (parts/passing.lua); for a place a
--- number below 0.
+-- Returns the ms for which a member leaves the key to anybody (parts/passing.lua), 0 if they are too
+-- many; for a place a number below 0. Times are rounded: they may be longer by 1 ms.
 local function open_ms(member, instant)
-  return (tonumber(string.match(member, '^open (%d+)$')) or 0) - instant
+  local left = (tonumber(string.match(member, '^open (%d+)$')) or 0) - instant
+  return left <= @OPEN_MAX@ + 1 and left or 0
 end
 
 -- Removes a member. Returns false where the caller has no right to.
@@ -94,12 +95,14 @@ end
 
 -- Returns whether the first in line was told to ask again, and has not for @SILENT_CLAIMS@ claims: its
 -- process hangs, for a client that was told so asks within a claim and a sixteenth (core/line.c).
--- Otherwise notes, in place of `told`, that it is told now.
+-- Otherwise notes, in place of `told`, that it is told now; also where the note is further ahead than
+-- one of now, because the clock was set back.
 local function is_overdue(key, told, value, claim, clock)
   local till, who = string.match(told or '', '^told (%d+) (%S+)$')
-  if who == value then return tonumber(till) <= clock / 1000 end
+  local most = clock / 1000 + @SILENT_CLAIMS@ * claim
+  if who == value and tonumber(till) <= most + 1 then return tonumber(till) <= clock / 1000 end
   if told then remove(key, told) end
-  local due = string.format('told %.0f %s', clock / 1000 + @SILENT_CLAIMS@ * claim, value)
+  local due = string.format('told %.0f %s', most, value)
   redis.pcall('zadd', queue_of(key), 0, due)
   return false
 end
