@@ -284,7 +284,8 @@ typedef struct redlock_options {
     uint64_t node_timeout_ms;
     /*
      * Time of silence after which a node that owes an answer is disconnected, and connected again;
-     * 1000. Lower bound: see redlock_request.wait_replicas.
+     * 1000. Lower bound: see redlock_request.wait_replicas. Also the time after which an unanswered
+     * lookup of a name is begun anew; each further one in a row may take twice as long, up to 5 s.
      */
     uint64_t stall_timeout_ms;
     uint64_t max_ttl_ms; /* longest TTL that a request may ask for; 30000 */

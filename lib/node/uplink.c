@@ -43,6 +43,22 @@ static uint64_t stall_timeout(const struct uplink *uplink) {
     return nanos_from_ms(uplink->context->options.stall_timeout_ms);
 }
 
+/* The most that a lookup may take, unless stall_timeout is longer. */
+#define LOOKUP_MAX (5000 * NANOS_PER_MS)
+
+/*
+ * Returns the time for which a lookup is waited for. A question or its answer may be lost, so the
+ * first lookup is given up soon; a name server may be slow, so each unanswered one doubles the
+ * time.
+ */
+static uint64_t lookup_timeout(const struct uplink *uplink) {
+    uint64_t timeout = stall_timeout(uplink);
+    for (uint32_t i = 0; i < uplink->unanswered && timeout < LOOKUP_MAX; i++) {
+        timeout = nanos_min(2 * timeout, LOOKUP_MAX);
+    }
+    return timeout;
+}
+
 /* ---- life ---- */
 
 static redlock_status need_tls(struct uplink *uplink, const char *where, redlock_error *error) {
@@ -289,6 +305,7 @@ static void connect_to_next(struct uplink *uplink) {
 static void on_resolved(void *arg, const struct addresses *addresses, const char *why) {
     struct uplink *uplink = arg;
     uplink->lookup = NULL;
+    uplink->unanswered = 0;
     if (addresses == NULL) {
         char reason[sizeof(uplink->reason)];
         snprintf(reason, sizeof(reason), "%s cannot be resolved: %s", uplink->uri.host, why);
@@ -309,7 +326,7 @@ static void connect_now(struct uplink *uplink) {
         return;
     }
     set_state(uplink, UPLINK_RESOLVING);
-    wake_at(uplink, nanos_add(uplink->state_since, stall_timeout(uplink)));
+    wake_at(uplink, nanos_add(uplink->state_since, lookup_timeout(uplink)));
     struct lookup *lookup = resolver_start(&context->resolver, uri->host, on_resolved, uplink);
     if (lookup != NULL) {
         uplink->lookup = lookup; /* NULL: on_resolved has been called already */
@@ -360,6 +377,7 @@ static void on_timer(void *arg) {
         break;
     case UPLINK_RESOLVING:
         cancel_lookup(uplink);
+        uplink->unanswered++;
         go_down(uplink, "the name lookup was not answered");
         break;
     case UPLINK_CONNECTING:

@@ -60,6 +60,7 @@ struct uplink {
     struct timer timer; /* DOWN: the next attempt; otherwise: the next check for a stall */
     uint64_t state_since;
     uint32_t attempts;          /* to connect, since the uplink was last up for a while */
+    uint32_t unanswered;        /* lookups in a row that were given up */
     struct addresses addresses; /* of the name, as last looked up */
     unsigned address;           /* index of the address that is tried */
     bool was_accepted;          /* a server accepted in this attempt, at one of the addresses */

@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <event2/dns.h>
 #include <event2/dns_struct.h>
+#include <event2/event.h>
 #include <event2/util.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -23,12 +24,15 @@
 
 /* The name server's answers; each question is counted. A second name server may take its place. */
 static struct {
+    struct event_base *base;
     struct evdns_server_port *ports[2];
     size_t port_count;
     char where[32]; /* address of the newest socket, for the settings; "": there is none */
     const char *addresses[3];
     bool is_silent;
     bool is_silent_on_ipv6;
+    long late_us; /* time after which each question is answered */
+    size_t late;  /* questions that are yet to be answered */
     size_t questions;
     size_t old_questions; /* questions to the first server after the second one began */
 } server;
@@ -45,6 +49,27 @@ int evdns_base_resolv_conf_parse(struct evdns_base *base, int flags, const char 
     return server.where[0] != '\0' ? evdns_base_nameserver_ip_add(base, server.where) : 0;
 }
 
+static void answer(struct evdns_server_request *request) {
+    bool exists = server.addresses[0] != NULL;
+
+    for (int i = 0; i < request->nquestions; i++) {
+        const struct evdns_server_question *question = request->questions[i];
+        for (size_t k = 0; question->type == EVDNS_TYPE_A && server.addresses[k] != NULL; k++) {
+            struct in_addr address;
+            assert_int_equal(inet_pton(AF_INET, server.addresses[k], &address), 1);
+            evdns_server_request_add_a_reply(request, question->name, 1, &address, 1);
+        }
+    }
+    evdns_server_request_respond(request, exists ? 0 : DNS_ERR_NOTEXIST);
+}
+
+static void on_late(evutil_socket_t fd, short what, void *request) {
+    (void)fd;
+    (void)what;
+    server.late--;
+    answer(request);
+}
+
 static void on_question(struct evdns_server_request *request, void *arg) {
     bool is_old = *(const size_t *)arg < server.port_count;
 
@@ -55,16 +80,14 @@ static void on_question(struct evdns_server_request *request, void *arg) {
         evdns_server_request_drop(request);
         return;
     }
-    bool exists = server.addresses[0] != NULL;
-    for (int i = 0; i < request->nquestions; i++) {
-        const struct evdns_server_question *question = request->questions[i];
-        for (size_t k = 0; question->type == EVDNS_TYPE_A && server.addresses[k] != NULL; k++) {
-            struct in_addr address;
-            assert_int_equal(inet_pton(AF_INET, server.addresses[k], &address), 1);
-            evdns_server_request_add_a_reply(request, question->name, 1, &address, 1);
-        }
+    if (server.late_us > 0) {
+        const struct timeval late = {.tv_sec = server.late_us / 1000000,
+                                     .tv_usec = server.late_us % 1000000};
+        server.late++;
+        assert_int_equal(event_base_once(server.base, -1, EV_TIMEOUT, on_late, request, &late), 0);
+        return;
     }
-    evdns_server_request_respond(request, exists ? 0 : DNS_ERR_NOTEXIST);
+    answer(request);
 }
 
 static void start_server(struct fixture *f) {
@@ -79,6 +102,7 @@ static void start_server(struct fixture *f) {
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
     snprintf(server.where, sizeof(server.where), "127.0.0.1:%u", ntohs(address.sin_port));
     size_t index = server.port_count++;
+    server.base = f->base;
     server.ports[index] =
         evdns_add_server_port_with_base(f->base, fd, 0, on_question, &numbers[index]);
     assert_non_null(server.ports[index]);
@@ -469,6 +493,33 @@ static void a_silent_name_server_delays_nobody(void **state) {
     assert_int_equal(server.questions > 0, 1);
 }
 
+static bool has_answered(void *arg) {
+    (void)arg;
+    return server.late == 0;
+}
+
+/* A lookup that is given up and begun anew is given more time. */
+static void a_slow_name_server_is_waited_for(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+
+    at_finish(f, stop_server, NULL);
+    server.addresses[0] = "127.0.0.1";
+    server.late_us = 1600000;
+    snprintf(uris.named, sizeof(uris.named), "redis://late.test:%d", masters_port(f->masters, 0));
+    const char *list[] = {uris.named};
+    redlock_options options = patient_options(f, list, 1);
+    options.stall_timeout_ms = 1000;
+    redlock_client *client = create_client(f, &options);
+    assert_ended(acquire(f, client, &request), REDLOCK_ENOQUORUM); /* in a second */
+    request.wait_ms = REDLOCK_FOREVER;
+    struct call *call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+    run_until(f, has_answered, NULL, "all questions were answered");
+}
+
 #define ON_NAMES(test) cmocka_unit_test_setup_teardown(test, five_masters_and_names, finish)
 
 int main(void) {
@@ -483,6 +534,7 @@ int main(void) {
         ON_ROW(changes[0].name, a_change_is_followed, five_masters_and_names, &changes[0]),
         ON_NAMES(a_name_that_does_not_exist_is_named),
         ON_NAMES(a_silent_name_server_delays_nobody),
+        ON_NAMES(a_slow_name_server_is_waited_for),
         ON_ROW(founds[2].name, a_name_is_found, five_masters_and_names, &founds[2]),
         ON_NAMES(a_name_server_that_changes_is_followed),
         ON_ROW(changes[1].name, a_change_is_followed, five_masters_and_names, &changes[1]),
