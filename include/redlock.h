@@ -203,7 +203,7 @@ typedef enum redlock_handover {
  *     its marker (DEBUG RELOAD NOSAVE within a second after a SAVE);
  *   - what is undone before any client looks: two exchanges of databases, a clock that jumps and
  *     comes back;
- *   - an exchange for a database with a copy of the marker;
+ *   - an exchange for a database to which the marker was copied (COPY);
  *   - that a server was a replica for a moment, if its repl-backlog-ttl is less than 3 s, and no
  *     client looks before that time is over;
  *   - by a new client, which has nothing to compare with: an earlier jump of a node's clock, and
@@ -922,13 +922,14 @@ REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
  * had this fence there. Then all counters are raised to the larger one.
  *
  * Counters follow the clock: one that is more than three days ahead of the nodes' clocks (as the
- * guards know them, and never of clocks that only a minority shows; without guards: of the client's
- * own clock) was ruined, or is a lie. That node's vote is REDLOCK_VOTE_ERROR, its detail names the
- * counter, and nobody is raised to it. Nor is anybody raised to a counter that is more than two
- * days ahead, as long as a quorum of the other nodes can be had. The remedy is to delete the key of
- * the counter at that node; where all are ahead, by a clock that was years wrong, at all nodes, and
- * to reset what the resource remembers. A client without guards whose own clock is days behind gets
- * no fenced lock.
+ * guards know them, or without guards INFO, and never of clocks that only a minority shows; where
+ * no node tells its clock: of the client's own) was ruined, or is a lie. That node's vote is
+ * REDLOCK_VOTE_ERROR, its detail names the counter, and nobody is raised to it. Nor is anybody
+ * raised to a counter that is more than two days ahead, as long as a quorum of the other nodes can
+ * be had. The remedy is to delete the key of the counter at that node; where all are ahead, by a
+ * clock that was years wrong, at all nodes, and to reset what the resource remembers. A client that
+ * no node tells its clock, and whose own clock is days behind, gets no fenced lock of a key that
+ * others have used.
  */
 REDLOCK_EXPORT uint64_t redlock_fence(const redlock_lock *lock);
 
