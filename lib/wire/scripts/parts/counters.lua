@@ -1,4 +1,4 @@
--- Defines the counters of fenced locks: is_fenced, read_count, count_of, hinted, raise, grant, granted.
+-- Defines the counters of fenced locks: is_fenced, count_of, hinted, raise, grant, granted.
 
 -- Tells whether waiters whose entries are of a form get a fence with the key.
 local function is_fenced(form)
@@ -7,24 +7,17 @@ end
 
 -- Returns the counter's number plus `step`, or false where the key is no counter: a counter is a
 -- whole number, not below 0, and below 2^53 with the step. Above 2^53 Lua cannot count by one.
--- Returns nil and the server's error where the caller may not read the key.
-local function read_count(counter, step)
+-- Throws an error of the server other than WRONGTYPE; returns nil instead for a counter that is
+-- not the caller's own.
+local function count_of(counter, step, is_of_another)
   local value = redis.pcall('get', counter)
-  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true) then
-    return nil, value.err
-  end
+  local err = type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true)
+  if err and is_of_another then return nil end
+  if err then error(value.err) end
   local count = type(value) == 'string' and tonumber(value)
   if value == false then count = 0 end
   if not count or count < 0 or count % 1 ~= 0 then return false end
   return count + step < 2 ^ 53 and count + step
-end
-
--- Returns the counter of a key that the caller asks for, as read_count() does. Throws an error of
--- the server other than WRONGTYPE.
-local function count_of(counter, step)
-  local count, err = read_count(counter, step)
-  if err then error(err) end
-  return count
 end
 
 -- Returns the larger of a count and a hint, which is taken up to a day ahead of the server's clock:

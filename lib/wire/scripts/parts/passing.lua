@@ -61,7 +61,7 @@ end
 -- Returns the counter's number, or 0 if not fenced; false where the counter is none; nil where the
 -- server or the caller's rights refuse.
 local function give(key, value, till, form, idle, ticket)
-  local count = not is_fenced(form) and 0 or read_count(key .. '@COUNTER_SUFFIX@', 1)
+  local count = not is_fenced(form) and 0 or count_of(key .. '@COUNTER_SUFFIX@', 1, true)
   if not count then return count end
   local set = redis.pcall('set', key, value, 'PXAT', digits(till))
   if set.err then return nil end

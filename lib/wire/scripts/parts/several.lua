@@ -98,7 +98,7 @@ local function several()
   local function number_of(keys, form, ticket)
     local count = form == 'f' and hinted(0, ticket) or 0
     for _, key in ipairs(form == 'f' and keys or {}) do
-      local counted = read_count(key .. '@COUNTER_SUFFIX@', 1)
+      local counted = count_of(key .. '@COUNTER_SUFFIX@', 1, true)
       if not counted then return counted end
       count = math.max(count, counted)
     end
