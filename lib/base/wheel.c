@@ -114,16 +114,31 @@ uint64_t wheel_next(const struct wheel *wheel) {
                             : place.tick << WHEEL_TICK_BITS;
 }
 
+/* The entries that are due, in order. */
+struct due {
+    struct wheel_slot *list;
+    struct wheel_entry *last; /* NULL: there is none */
+};
+
+static void add(struct due *due, struct wheel_entry *entry) {
+    if (due->last == NULL) {
+        LIST_INSERT_HEAD(due->list, entry, link);
+    } else {
+        LIST_INSERT_AFTER(due->last, entry, link);
+    }
+    due->last = entry;
+}
+
 /*
  * Takes an entry that is in no slot any more: to `due` if its time has come, else to the slot of
- * its instant, if it is set.
+ * its instant, if it is set. What is due, but in a later tick than the wheel's, goes to its slot,
+ * too, which is opened in its turn: other entries may be due before it.
  */
-static void take(struct wheel *wheel, struct wheel_entry *entry, uint64_t now,
-                 struct wheel_slot *due) {
+static void take(struct wheel *wheel, struct wheel_entry *entry, uint64_t now, struct due *due) {
     uint64_t at = wheel->instant(entry);
     entry->filed_at = NANOS_NEVER;
-    if (at <= now) {
-        LIST_INSERT_HEAD(due, entry, link);
+    if (at <= now && at >> WHEEL_TICK_BITS <= wheel->tick) {
+        add(due, entry);
     } else if (at != NANOS_NEVER) {
         put(wheel, entry, at);
     }
@@ -131,7 +146,7 @@ static void take(struct wheel *wheel, struct wheel_entry *entry, uint64_t now,
 
 /* Files the entries of a list, as far as the slice goes. Returns what is left of the slice. */
 static size_t file(struct wheel *wheel, struct wheel_slot *list, uint64_t now, size_t slice,
-                   struct wheel_slot *due) {
+                   struct due *due) {
     struct wheel_entry *entry;
     while (slice > 0 && (entry = LIST_FIRST(list)) != NULL) {
         LIST_REMOVE(entry, link);
@@ -165,7 +180,7 @@ static size_t slice_at(const struct wheel *wheel, uint64_t tick) {
 
 /* Opens all slots whose time has come at `tick`, as far as the slice goes. */
 static void open_all(struct wheel *wheel, uint64_t tick, uint64_t now, size_t slice,
-                     struct wheel_slot *due) {
+                     struct due *due) {
     struct place place = first_of(wheel);
     while (place.level < WHEEL_LEVELS && place.tick <= tick) {
         struct wheel_slot *begun = &wheel->begun[place.level];
@@ -187,12 +202,13 @@ static void open_all(struct wheel *wheel, uint64_t tick, uint64_t now, size_t sl
     wheel->tick = tick;
 }
 
-void wheel_expire(struct wheel *wheel, uint64_t now, struct wheel_slot *due) {
+void wheel_expire(struct wheel *wheel, uint64_t now, struct wheel_slot *list) {
+    struct due due = {.list = list};
     uint64_t tick = nanos_max(now >> WHEEL_TICK_BITS, wheel->tick);
     size_t slice = slice_at(wheel, tick);
     for (unsigned level = WHEEL_SLICED_LEVEL; level < WHEEL_LEVELS; level++) {
-        slice = file(wheel, &wheel->begun[level], now, slice, due);
+        slice = file(wheel, &wheel->begun[level], now, slice, &due);
     }
-    open_all(wheel, tick, now, slice, due);
+    open_all(wheel, tick, now, slice, &due);
     wheel->sliced_at = has_begun(wheel) ? tick : UINT64_MAX;
 }

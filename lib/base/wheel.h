@@ -92,9 +92,10 @@ void wheel_remove(struct wheel *wheel, struct wheel_entry *entry);
 uint64_t wheel_next(const struct wheel *wheel);
 
 /*
- * Takes out the entries whose instant is not after `now`, and adds them to `due`, a list, in no
- * order. The caller takes them out of the list before it sets them. If entries are left to be
- * filed, which may be due, wheel_next is not after `now`.
+ * Takes out the entries whose instant is not after `now`, and adds them to `due`, an empty list, in
+ * the order of their ticks: of locks that all had to wait, the first due is the first to expire.
+ * The caller takes them out of the list before it sets them. If entries are left to be filed, which
+ * may be due, wheel_next is not after `now`.
  */
 void wheel_expire(struct wheel *wheel, uint64_t now, struct wheel_slot *due);
 

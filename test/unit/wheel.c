@@ -49,17 +49,21 @@ static uint64_t first_of(const struct model *model) {
     return first;
 }
 
-/* Lets the time go on to `now`, and compares the entries that are due. */
+/* Lets the time go on to `now`, and compares the entries that are due, and their order. */
 static unsigned expire(struct model *model, uint64_t now) {
     struct wheel_slot due = LIST_HEAD_INITIALIZER(due);
     struct wheel_entry *entry;
     unsigned count = 0;
+    uint64_t began_at = model->wheel.tick; /* what was set too late lies here */
+    uint64_t tick = began_at;
     model->now = now;
     wheel_expire(&model->wheel, now, &due);
     while ((entry = LIST_FIRST(&due)) != NULL) {
         struct item *item = (struct item *)(void *)entry;
         LIST_REMOVE(entry, link);
         assert_true(item->at <= now);
+        assert_true(tick == began_at || item->at >> WHEEL_TICK_BITS >= tick);
+        tick = nanos_max(tick, item->at >> WHEEL_TICK_BITS);
         item->at = NANOS_NEVER;
         count++;
     }
@@ -128,6 +132,22 @@ static void the_wheel_tells_when_to_look(void **state) {
             looks++;
         }
         assert_true(looks < WHEEL_LEVELS);
+    }
+}
+
+/* A caller that was away for long finds what is due in order: what was due first is most urgent. */
+static void what_was_due_first_comes_first(void **state) {
+    static struct model model;
+    uint64_t span = WHEEL_TICK << 3 * WHEEL_SLOT_BITS;
+    (void)state;
+
+    for (unsigned n = 0; n < 100; n++) {
+        begin(&model, n * span / 7);
+        model.seed = n + 1;
+        for (unsigned i = 0; i < ENTRIES; i++) {
+            set(&model, i, model.now + 1 + backoff_random(&model.seed) % (2 * span));
+        }
+        assert_int_equal(expire(&model, model.now + 2 * span), ENTRIES);
     }
 }
 
@@ -298,6 +318,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_are_due_at_their_instants),
         cmocka_unit_test(the_wheel_tells_when_to_look),
+        cmocka_unit_test(what_was_due_first_comes_first),
         cmocka_unit_test(a_crowd_at_one_instant_comes_at_once),
         cmocka_unit_test(a_large_slot_is_filed_in_slices),
         cmocka_unit_test(a_slice_grows_with_the_time_since_the_last),
