@@ -65,6 +65,10 @@ write_symbols() {
 }
 
 if [ "$record" = yes ]; then
+    if ! readelf -S "$library" | grep -q '\.debug_info'; then
+        echo "abi.sh: $library has no debug information, so the record would have no types" >&2
+        exit 2
+    fi
     abidw --headers-dir "$root/include" --drop-private-types --exported-interfaces-only \
         --no-corpus-path --no-comp-dir-path --short-locs --no-elf-needed --no-parameter-names \
         --type-id-style hash --out-file "$reference" "$library"
