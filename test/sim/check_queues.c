@@ -250,9 +250,10 @@ void check_kept_out(struct checker *checker, struct master *master, unsigned key
     const struct member *first = first_of(checker, master, key);
     uint32_t number = first != NULL ? check_token_of(checker, first->name, 40) : NO_TOKEN;
     uint64_t now = checker->world->now;
-    if (number == NO_TOKEN || silence->token != number) {
-        /* A call that stops at its bound, among the dead, keeps readers out and tells nobody. */
-        bool is_told = first != NULL && head_of(checker, master, key) == first;
+    /* A call that stops at its bound, among the dead, keeps readers out and tells nobody. The note
+       of who was told before the dead came is gone, so that he is told anew after them. */
+    bool is_told = first != NULL && head_of(checker, master, key) == first;
+    if (number == NO_TOKEN || silence->token != number || !is_told) {
         *silence = (struct silence){.token = is_told ? number : NO_TOKEN, .since = now};
     } else if (now - silence->since > 5 * claim_of(first) + 500 * MS &&
                !checker->server_clocks_jump) {
