@@ -168,6 +168,13 @@ static void without_guards_a_restart_breaks_exclusion(void **state) {
     assert_true(redlock_validity_ms(stolen) > 0);
 }
 
+/* Returns whether both restarted masters have told the client who they are. */
+static bool are_both_quarantined(void *arg) {
+    redlock_client *client = arg;
+
+    return node_info(client, 1).distrust_ms > 0 && node_info(client, 2).distrust_ms > 0;
+}
+
 static void a_restarted_master_is_not_counted_until_max_ttl_has_passed(void **state) {
     struct fixture *f = *state;
     redlock_client *holder = trusting_client(f, TTL_MS);
@@ -181,6 +188,7 @@ static void a_restarted_master_is_not_counted_until_max_ttl_has_passed(void **st
     assert_explained(call, "not trusted for ");
     assert_explained(call, " ms more: ");
     assert_int_in_range(call->opinions[teller].ttl_ms, 1, TTL_MS + 2000);
+    run_until(f, are_both_quarantined, rival, "both masters are in quarantine");
     for (size_t i = 1; i < THREE; i++) {
         assert_false(node_info(rival, i).trusted);
         assert_int_in_range(node_info(rival, i).distrust_ms, 1, TTL_MS + 2000);
