@@ -250,8 +250,8 @@ void check_kept_out(struct checker *checker, struct master *master, unsigned key
     const struct member *first = first_of(checker, master, key);
     uint32_t number = first != NULL ? check_token_of(checker, first->name, 40) : NO_TOKEN;
     uint64_t now = checker->world->now;
-    /* A call that stops at its bound, among the dead, keeps readers out and tells nobody. The note
-       of who was told before the dead came is gone, so that he is told anew after them. */
+    /* A call that stops at its bound, among dead waiters, keeps readers out and notifies nobody. It
+       has overwritten the note of the waiter that was notified before the dead ones came. */
     bool is_told = first != NULL && head_of(checker, master, key) == first;
     if (number == NO_TOKEN || silence->token != number || !is_told) {
         *silence = (struct silence){.token = is_told ? number : NO_TOKEN, .since = now};
