@@ -191,6 +191,20 @@ static void a_name_is_found(void **state) {
 
 /* ------------------------------------------------------------------------ answers that change */
 
+/* The URIs of masters under one name. */
+struct named {
+    char text[FIVE][96];
+    const char *list[FIVE];
+};
+
+static void name_masters(struct fixture *f, const char *host, size_t count, struct named *named) {
+    for (size_t i = 0; i < count; i++) {
+        snprintf(named->text[i], sizeof(named->text[i]), "redis://%s:%d", host,
+                 masters_port(f->masters, i));
+        named->list[i] = named->text[i];
+    }
+}
+
 /*
  * All nodes have names. The first address of each refuses in the second round, as "::1" does where
  * masters listen on 127.0.0.1 alone.
@@ -202,15 +216,11 @@ static void the_first_request_waits_for_names(void **state) {
 
     at_finish(f, stop_server, NULL);
     for (size_t round = 0; round < sizeof(addresses) / sizeof(addresses[0]); round++) {
-        char named[FIVE][96];
-        const char *uris[FIVE];
+        struct named named;
 
         memcpy(server.addresses, addresses[round], sizeof(server.addresses));
-        for (size_t i = 0; i < FIVE; i++) {
-            snprintf(named[i], sizeof(named[i]), "redis://db.test:%d", masters_port(f->masters, i));
-            uris[i] = named[i];
-        }
-        redlock_options options = patient_options(f, uris, FIVE);
+        name_masters(f, "db.test", FIVE, &named);
+        redlock_options options = patient_options(f, named.list, FIVE);
         options.node_timeout_ms = options.stall_timeout_ms = LONG_TTL_MS / 2; /* of no help */
         redlock_client *client = create_client(f, &options);
         redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
@@ -235,17 +245,13 @@ static bool is_told(void *arg) {
 static void a_client_of_names_becomes_ready(void **state) {
     struct fixture *f = *state;
     redlock_status told = REDLOCK_EBUSY; /* which no callback has */
-    char named[FIVE][96];
-    const char *uris[FIVE];
+    struct named named;
 
     at_finish(f, stop_server, NULL);
     server.addresses[0] = NOBODY;
     server.addresses[1] = "127.0.0.1";
-    for (size_t i = 0; i < FIVE; i++) {
-        snprintf(named[i], sizeof(named[i]), "redis://db.test:%d", masters_port(f->masters, i));
-        uris[i] = named[i];
-    }
-    redlock_options options = patient_options(f, uris, FIVE);
+    name_masters(f, "db.test", FIVE, &named);
+    redlock_options options = patient_options(f, named.list, FIVE);
     redlock_client *client = create_client(f, &options);
     assert_int_equal(redlock_client_ready(client, REDLOCK_FOREVER, on_ready, &told), REDLOCK_OK);
     run_until(f, is_told, &told, "the client is ready");
@@ -256,16 +262,12 @@ static void a_client_of_names_becomes_ready(void **state) {
 /* What waits for a lookup ends with the client, and with the lookup's time. */
 static void a_request_ends_while_names_are_looked_up(void **state) {
     struct fixture *f = *state;
-    char named[3][96];
-    const char *uris[3];
+    struct named named;
 
     at_finish(f, stop_server, NULL);
     server.is_silent = true;
-    for (size_t i = 0; i < 3; i++) {
-        snprintf(named[i], sizeof(named[i]), "redis://silent.test:%d", masters_port(f->masters, i));
-        uris[i] = named[i];
-    }
-    redlock_options options = patient_options(f, uris, 3);
+    name_masters(f, "silent.test", 3, &named);
+    redlock_options options = patient_options(f, named.list, 3);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     redlock_client *client = create_client(f, &options);
     struct call *call = begin_acquire(f, client, &request);
@@ -288,16 +290,12 @@ static void a_crowd_waits_for_names(void **state) {
     enum { CROWD = 2000 };
     static struct call *calls[CROWD];
     struct fixture *f = *state;
-    char named[FIVE][96];
-    const char *uris[FIVE];
+    struct named named;
 
     at_finish(f, stop_server, NULL);
     server.addresses[0] = "127.0.0.1";
-    for (size_t i = 0; i < FIVE; i++) {
-        snprintf(named[i], sizeof(named[i]), "redis://db.test:%d", masters_port(f->masters, i));
-        uris[i] = named[i];
-    }
-    redlock_options options = patient_options(f, uris, FIVE);
+    name_masters(f, "db.test", FIVE, &named);
+    redlock_options options = patient_options(f, named.list, FIVE);
     redlock_client *client = create_client(f, &options);
     for (size_t i = 0; i < CROWD; i++) {
         char key[32];
@@ -309,7 +307,7 @@ static void a_crowd_waits_for_names(void **state) {
     for (size_t i = 1; i < CROWD; i += 2) {
         assert_int_equal(redlock_cancel(calls[i]->lock), REDLOCK_OK);
     }
-    assert_int_equal(redlock_client_change_nodes(client, uris, 3), REDLOCK_OK);
+    assert_int_equal(redlock_client_change_nodes(client, named.list, 3), REDLOCK_OK);
     for (size_t i = 0; i < CROWD; i += 4) {
         assert_int_equal(await(f, calls[i]), REDLOCK_OK);
         assert_int_equal(await(f, calls[i + 1]), REDLOCK_ECANCELED);
