@@ -514,11 +514,11 @@ REDLOCK_EXPORT size_t redlock_client_nodes(const redlock_client *client, redlock
                                            size_t capacity);
 
 /*
- * Tells the result of redlock_client_ready. Statuses:
+ * Takes the result of redlock_client_ready. Statuses:
  *   REDLOCK_OK         a quorum of the nodes is connected and trusted
  *   REDLOCK_ENOQUORUM  there was no quorum within timeout_ms
  *   REDLOCK_EACCESS    so many nodes refuse the client's login, its database or a right that the
- *                      others are no quorum: told at once
+ *                      others are no quorum: returned at once
  *   REDLOCK_ECLOSED
  * For the causes see redlock_client_nodes.
  */
@@ -530,9 +530,9 @@ typedef void redlock_ready_cb(redlock_status status, void *arg);
  * For programs that serve only then, or that report why they cannot. No request has to wait for
  * this call.
  *
- * `timeout_ms` bounds the time until then. 0: the state now, told in the loop's next iteration;
- * REDLOCK_FOREVER: no limit. New masters grant nothing for max_ttl_ms, so wait for longer than that
- * where masters may be new.
+ * `timeout_ms` bounds the time until then. 0: reports the current state in the loop's next
+ * iteration; REDLOCK_FOREVER: no limit. New masters grant nothing for max_ttl_ms, so wait for
+ * longer than that where masters may be new.
  *
  * Returns REDLOCK_OK, or refuses with REDLOCK_EINVAL, REDLOCK_ENOMEM, REDLOCK_ECLOSED, or
  * REDLOCK_EBUSY while 1024 such calls wait (redlock_client_error says why).

@@ -1,7 +1,7 @@
 /*
  * The happy path: ready_ask notes a wait. While there are waits, each event that may let a node's
  * votes count has a turn look at the nodes; as soon as they make a quorum of each list, the turn
- * tells all waits.
+ * calls back for all waits.
  *
  * Failures: nodes that refuse the client, and leave no quorum, end all waits at once. A timer is
  * set for what comes without an event: the end of a timeout, and that of a quarantine, from which
@@ -99,22 +99,25 @@ static void set_timer(struct ready *ready) {
 
 /*
  * A callback may change the nodes or close the client, so each wait is judged anew. Waits that
- * callbacks begin are behind `last`, and wait for the next turn.
+ * callbacks begin come after `last`, and are left to the next turn.
  */
 void ready_turn(struct ready *ready) {
+    if (!ready_has_any(ready)) {
+        return; /* most turns; the timer is clear */
+    }
     const struct ready_wait *last = TAILQ_LAST(&ready->waits, ready_list);
     struct ready_wait *wait = TAILQ_FIRST(&ready->waits);
-    bool is_last = wait == NULL;
+    bool is_last = false;
     redlock_status status;
     while (!is_last) {
         struct ready_wait *next = TAILQ_NEXT(wait, link);
         is_last = wait == last;
         if (has_ended(ready, wait, &status)) {
-            const struct ready_wait told = *wait;
+            const struct ready_wait ended = *wait;
             TAILQ_REMOVE(&ready->waits, wait, link);
             ready->count--;
             memory_free(&ready->context->allocator, wait);
-            told.on_ready(status, told.arg);
+            ended.on_ready(status, ended.arg);
         }
         wait = next;
     }

@@ -17,7 +17,7 @@
 struct ready_wait;
 TAILQ_HEAD(ready_list, ready_wait);
 
-/* The waits of a client that have not been told yet, in the order of the calls. */
+/* The waits of a client that have not ended, in the order of the calls. */
 struct ready {
     struct context *context;
     const struct members *members;
@@ -29,7 +29,7 @@ struct ready {
 /* Begins without waits. Returns false when out of memory; ready_finish is due then, too. */
 bool ready_init(struct ready *ready, struct context *context, const struct members *members);
 
-/* Frees the timer; takes a struct of zeros. All waits have been told. */
+/* Frees the timer; takes a struct of zeros. No wait is left. */
 void ready_finish(struct ready *ready);
 
 /*
@@ -42,10 +42,10 @@ redlock_status ready_ask(struct ready *ready, uint64_t timeout, redlock_ready_cb
 /* Has the next turn look at the waits, if there are any: a node has changed. */
 void ready_look(const struct ready *ready);
 
-/* Tells the waits that have ended; all while the client is closing. */
+/* Calls back for the waits that have ended; for all while the client is closing. */
 void ready_turn(struct ready *ready);
 
-/* Returns whether there are waits that have not been told. */
+/* Returns whether there are waits. */
 static inline bool ready_has_any(const struct ready *ready) {
     return !TAILQ_EMPTY(&ready->waits);
 }

@@ -84,7 +84,7 @@ const char *guard_why(struct guard *guard) {
 }
 
 /* Emits an event where the verdict is not that of the last event. */
-static void tell_verdict(struct guard *guard, const struct trust_view *view, uint64_t now) {
+static void emit_verdict(struct guard *guard, const struct trust_view *view, uint64_t now) {
     const struct events *events = &guard->uplink->context->events;
     bool is_sound = view->fault == TRUST_NO_FAULT;
     if (view->fault == TRUST_NOT_ASKED || is_sound != guard->was_told) {
@@ -109,7 +109,7 @@ void guard_look_again(struct guard *guard) {
     context->masters_ahead_until = 0;
     guard->sound_until = is_sound ? trust_fresh_until(&guard->trust) : 0;
     guard->has_counted = is_sound && trust_is_heard(&guard->trust);
-    tell_verdict(guard, &view, now);
+    emit_verdict(guard, &view, now);
     if (guard->has_counted && !has_counted) {
         guard->on_sound(guard);
     }
