@@ -63,15 +63,14 @@ uint32_t members_up(const struct members *members) {
     return up;
 }
 
-bool members_can_push(const struct members *members) {
+uint32_t members_pushing(const struct members *members) {
     uint32_t rest = members_all(members);
+    uint32_t pushing = 0;
     const struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
-        if (node_is_up(node) && node_channel(node)[0] == '\0') {
-            return false;
-        }
+        pushing |= node_channel(node)[0] != '\0' ? node_bit(node) : 0;
     }
-    return true;
+    return pushing;
 }
 
 /* Returns whether `nodes`, a mask, include a quorum of each list. */

@@ -67,6 +67,11 @@ static bool has_room(const struct batches *batches, const struct batch *batch) {
            !batches_are_full(batches, batch->reads, script_call_length(&batch->arguments));
 }
 
+/* Returns whether every node that is UP can push messages. */
+static bool can_push(const struct members *members) {
+    return (members_up(members) & ~members_pushing(members)) == 0;
+}
+
 /*
  * Returns the place of a flight's call in the turn. Where a key is released in the turn in which it
  * is asked for, others are likely to stand in line, and one call can do for both.
@@ -77,17 +82,16 @@ static enum batch_order order_of(const struct batches *batches, enum script scri
     if (!script_takes(script)) {
         return BATCH_FIRST;
     }
-    if (plan->order == FLIGHT_AHEAD && members_can_push(members)) {
+    if (plan->order == FLIGHT_AHEAD && can_push(members)) {
         return BATCH_AHEAD;
     }
     bool is_released = script == SCRIPT_QUEUE && batches_may_hold(batches, plan->key);
-    return is_released && members_can_push(members) ? BATCH_BEHIND : BATCH_LAST;
+    return is_released && can_push(members) ? BATCH_BEHIND : BATCH_LAST;
 }
 
 /* Returns the open batch for a flight, a new one if there is none; NULL when out of memory. */
 static struct batch *find_batch(struct batches *batches, enum script script, uint32_t nodes,
-                                const struct flight_plan *plan) {
-    enum batch_order order = order_of(batches, script, plan);
+                                enum batch_order order, const struct flight_plan *plan) {
     struct batch *batch;
     STAILQ_FOREACH(batch, &batches->open, link) {
         if (batch->call.script == script && batch->nodes == nodes &&
@@ -119,14 +123,31 @@ static void vote_out_of_memory(const struct batches *batches, uint32_t nodes,
     }
 }
 
-void batches_add(struct batches *batches, enum script script, uint32_t nodes,
-                 struct flight *flight) {
-    uint32_t rest = nodes & members_all(batches->shared.members);
-    struct batch *batch = find_batch(batches, script, rest, &flight->plan);
+static void add_to_order(struct batches *batches, enum script script, uint32_t nodes,
+                         enum batch_order order, struct flight *flight) {
+    struct batch *batch = find_batch(batches, script, nodes, order, &flight->plan);
     if (batch != NULL) {
         add_flight(batches, batch, flight);
     } else {
-        vote_out_of_memory(batches, rest, flight);
+        vote_out_of_memory(batches, nodes, flight);
+    }
+}
+
+void batches_add(struct batches *batches, enum script script, uint32_t nodes,
+                 struct flight *flight) {
+    const struct members *members = batches->shared.members;
+    enum batch_order order = order_of(batches, script, &flight->plan);
+    uint32_t first = nodes & members_all(members), last = 0;
+    if (order == BATCH_AHEAD || order == BATCH_BEHIND) {
+        /* A node without a channel gives no queue entry, so before the release it can only deny. */
+        last = first & ~members_pushing(members);
+        first &= ~last;
+    }
+    if (first != 0) {
+        add_to_order(batches, script, first, order, flight);
+    }
+    if (last != 0) {
+        add_to_order(batches, script, last, BATCH_LAST, flight);
     }
 }
 

@@ -60,12 +60,8 @@ static void take_sent(struct checker *checker, const struct link *link, const st
     token->is_reader = claim->is_reader;
     TRACE(world, "process %u sends SET keys %" PRIx32 " token %" PRIu32, process->index, keys,
           number);
-    /* A place may be asked for before the key's release, which then passes the key on. A call for
-       several keys also goes to a node without a channel yet, where it is refused until the next
-       poll: excused if the same token has asked other nodes for a place. */
-    bool is_one_of_many = claim->ticket != NULL && claim->count > 1 && token->asked_count > 0;
-    bool may_go_before = claim->asks_for_place || is_one_of_many;
-    for (uint32_t rest = may_go_before ? 0 : keys; rest != 0; rest &= rest - 1) {
+    /* A place may be asked for before the key's release, which then passes the key on. */
+    for (uint32_t rest = claim->asks_for_place ? 0 : keys; rest != 0; rest &= rest - 1) {
         check_order(checker, link, (unsigned)__builtin_ctz(rest));
     }
     bool was_sent = token->set_on[link->server->master.index] != 0;
