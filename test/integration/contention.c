@@ -83,14 +83,13 @@ static int run_process(size_t process, void *memory, char **uris, size_t count) 
 
 static void each_process_gets_the_lock_and_none_while_another_has_it(void **state) {
     struct fixture *f = *state;
-    struct crew crew;
+    struct crew *crew = crew_create(f, sizeof(struct arena));
     struct arena *arena;
 
-    crew_init(&crew, sizeof(*arena));
-    arena = crew.memory;
+    arena = crew->memory;
     arena->wanted = 100;
-    crew_start(&crew, f, PROCESSES);
-    crew_wait(&crew);
+    crew_start(crew, PROCESSES);
+    crew_wait(crew);
     assert_int_equal(arena->intruders, 0);
     assert_int_equal(arena->inside, 0);
     for (size_t i = 0; i < PROCESSES; i++) {
@@ -101,7 +100,6 @@ static void each_process_gets_the_lock_and_none_while_another_has_it(void **stat
     /* The clients were in each other's way: most turns began with a key that was passed on. */
     assert_true(executed(f, 0, "publish") > PROCESSES * CLIENTS * arena->wanted / 2);
     wait_holders(f, KEY, 0); /* a key that is pushed beyond the quorum may expire: a claim ends */
-    crew_finish(&crew);
 }
 
 /*
@@ -112,22 +110,20 @@ static void each_process_gets_the_lock_and_none_while_another_has_it(void **stat
  */
 static void nobody_starves_by_default(void **state) {
     struct fixture *f = *state;
-    struct crew crew;
+    struct crew *crew = crew_create(f, sizeof(struct arena));
     struct arena *arena;
     struct spread spread;
 
-    crew_init(&crew, sizeof(*arena));
-    arena = crew.memory;
+    arena = crew->memory;
     arena->wanted = 250;
     arena->race_turns = 30000;
-    crew_start(&crew, f, PROCESSES);
-    crew_wait(&crew);
+    crew_start(crew, PROCESSES);
+    crew_wait(crew);
     assert_int_equal(arena->intruders, 0);
     spread = spread_of(arena);
     print_message("# %zu turns: %zu to %zu each\n", (size_t)arena->told, spread.least, spread.most);
     assert_true(spread.most <= 20 * spread.least);
     wait_released(f, KEY);
-    crew_finish(&crew);
 }
 
 static void let_go_in_call(struct call *call, void *arg) {

@@ -200,43 +200,39 @@ static void tell_round_trips(const struct ledger *ledger) {
 
 static void fences_grow_strictly_among_competitors(void **state) {
     struct fixture *f = *state;
-    struct crew crew;
+    struct crew *crew = crew_create(f, sizeof(struct ledger));
     struct ledger *ledger;
 
-    crew_init(&crew, sizeof(*ledger));
-    ledger = crew.memory;
+    ledger = crew->memory;
     ledger->wanted = cycles_here(ACQUISITIONS / 4);
-    crew_start(&crew, f, PROCESSES);
-    crew_wait(&crew);
+    crew_start(crew, PROCESSES);
+    crew_wait(crew);
     assert_fences_grow(ledger);
     tell_round_trips(ledger);
-    crew_finish(&crew);
 }
 
 static void fences_grow_strictly_where_counters_are_driven_apart(void **state) {
     struct fixture *f = *state;
-    struct crew crew;
+    struct crew *crew = crew_create(f, sizeof(struct ledger));
     struct ledger *ledger;
     struct progress progress;
 
-    crew_init(&crew, sizeof(*ledger));
-    ledger = crew.memory;
+    ledger = crew->memory;
     ledger->wanted = cycles_here(ACQUISITIONS);
     drive_apart(f);
-    crew_start(&crew, f, PROCESSES);
-    progress = (struct progress){ledger, &crew, 0};
+    crew_start(crew, PROCESSES);
+    progress = (struct progress){ledger, crew, 0};
     for (unsigned round = 0; progress.target < ledger->wanted; round++) {
         refuse_somewhere(f, round);
         progress.target += REFUSAL_PERIOD;
         run_until(f, has_progressed, &progress, "somebody has had a few more turns");
     }
-    crew_wait(&crew);
+    crew_wait(crew);
     assert_fences_grow(ledger);
     tell_round_trips(ledger);
     size_t mistakes = count_naive_mistakes(ledger);
     print_message("# the largest counter alone would not have grown %zu times\n", mistakes);
     assert_true(mistakes > 0);
-    crew_finish(&crew);
 }
 
 int main(int argc, char **argv) {

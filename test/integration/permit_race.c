@@ -90,14 +90,13 @@ static int run_process(size_t process, void *memory, char **uris, size_t count) 
 
 static void no_more_than_there_are_permits_have_one(void **state) {
     struct fixture *f = *state;
-    struct crew crew;
+    struct crew *crew = crew_create(f, sizeof(struct arena));
     struct arena *arena;
 
-    crew_init(&crew, sizeof(*arena));
-    arena = crew.memory;
+    arena = crew->memory;
     arena->wanted = cycles_here(TURNS);
-    crew_start(&crew, f, PROCESSES);
-    crew_wait(&crew);
+    crew_start(crew, PROCESSES);
+    crew_wait(crew);
     assert_int_equal(arena->intruders, 0);
     assert_int_equal(arena->doubles, 0);
     assert_int_equal(arena->inside, 0);
@@ -113,7 +112,6 @@ static void no_more_than_there_are_permits_have_one(void **state) {
     wait_released(f, KEY ":0");
     wait_released(f, KEY ":1");
     wait_released(f, KEY ":2");
-    crew_finish(&crew);
 }
 
 static int three_masters(void **state) {

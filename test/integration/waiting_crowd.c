@@ -234,11 +234,10 @@ static bool have_had_all_turns(void *memory) {
 static void plain_clients_beside_waiters_starve_none(void **state) {
     struct fixture *f = *state;
     struct plain *plain[PLAIN];
-    struct crew crew;
+    struct crew *crew = crew_create(f, sizeof(struct arena));
     struct arena *arena;
 
-    crew_init(&crew, sizeof(*arena));
-    arena = crew.memory;
+    arena = crew->memory;
     for (size_t i = 0; i < PLAIN; i++) {
         plain[i] = plain_begin(f, &(struct plain_options){.key = KEY,
                                                           .ttl_ms = LONG_TTL_MS,
@@ -248,9 +247,9 @@ static void plain_clients_beside_waiters_starve_none(void **state) {
                                                           .arg = arena});
     }
     wait_plain_turns(f, plain[0], 5);
-    crew_start(&crew, f, PROCESSES);
+    crew_start(crew, PROCESSES);
     run_until(f, have_had_all_turns, arena, "all waiters have had their turns");
-    crew_wait(&crew);
+    crew_wait(crew);
     size_t turns = plain_turns(plain[0]);
     wait_plain_turns(f, plain[0], turns + 5); /* nobody else is left */
     for (size_t i = 0; i < PLAIN; i++) {
@@ -259,7 +258,6 @@ static void plain_clients_beside_waiters_starve_none(void **state) {
     assert_int_equal(arena->intruders, 0);
     assert_int_equal(arena->inside, 0);
     wait_line_over(f, KEY);
-    crew_finish(&crew);
 }
 
 /* The waiter asks again and again, and has the key when the plain client has given it back. */

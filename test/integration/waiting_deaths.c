@@ -57,14 +57,13 @@ static int run_mortal(size_t member, void *memory, char **uris, size_t count) {
 }
 
 /* Starts the process that is to die, which waits for the key or finds it free. */
-static struct stage *start_mortal(struct fixture *f, struct crew *crew, uint64_t ttl_ms) {
-    struct stage *stage;
+static struct crew *start_mortal(struct fixture *f, uint64_t ttl_ms) {
+    struct crew *crew = crew_create(f, sizeof(struct stage));
+    struct stage *stage = crew->memory;
 
-    crew_init(crew, sizeof(*stage));
-    stage = crew->memory;
     stage->ttl_ms = ttl_ms;
-    crew_start(crew, f, 1);
-    return stage;
+    crew_start(crew, 1);
+    return crew;
 }
 
 /* Stops the process, and waits until it does not run any more. */
@@ -127,23 +126,22 @@ static void one_that_was_granted_delays_the_next_by_a_claim(void **state) {
     redlock_client *client = connect_client(f);
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     long long claimed[FIVE];
-    struct crew crew;
+    struct crew *crew;
 
-    start_mortal(f, &crew, LONG_TTL_MS);
+    crew = start_mortal(f, LONG_TTL_MS);
     wait_in_line(f, KEY, 1);
     struct call *next = begin_acquire(f, client, &request);
     wait_in_line(f, KEY, 2);
-    stop_mortal(&crew);
+    stop_mortal(crew);
     for (size_t i = 0; i < FIVE; i++) {
         claimed[i] = clock_at(f, i) + CLAIM_MS;
     }
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    crew_kill(&crew, 0);
+    crew_kill(crew, 0);
     await_next(f, client, next);
     assert_over(f, claimed);
     assert_int_equal(let_go(f, next->lock), REDLOCK_OK);
     wait_line_over(f, KEY);
-    crew_finish(&crew);
 }
 
 /* Nobody releases the key of a dead holder: the next in line asks when the TTL is over. */
@@ -152,15 +150,15 @@ static void one_that_held_the_lock_delays_the_next_by_its_ttl(void **state) {
     redlock_request request = waiting_request(KEY);
     redlock_client *client = connect_client(f);
     long long expiries[FIVE];
-    struct crew crew;
-    struct stage *stage = start_mortal(f, &crew, SHORT_TTL_MS);
+    struct crew *crew = start_mortal(f, SHORT_TTL_MS);
+    struct stage *stage = crew->memory;
 
     run_until(f, holds, stage, "the process holds the lock");
     struct call *first = begin_acquire(f, client, &request);
     wait_in_line(f, KEY, 1);
     struct call *second = begin_acquire(f, connect_client(f), &request);
     wait_in_line(f, KEY, 2);
-    crew_kill(&crew, 0);
+    crew_kill(crew, 0);
     for (size_t i = 0; i < FIVE; i++) {
         expiries[i] = expiry_at(f, i, KEY); /* 0, if it is over already */
     }
@@ -170,7 +168,6 @@ static void one_that_held_the_lock_delays_the_next_by_its_ttl(void **state) {
     assert_int_equal(let_go(f, first->lock), REDLOCK_OK);
     take_turn(f, second);
     wait_line_over(f, KEY);
-    crew_finish(&crew);
 }
 
 struct subscribers {
@@ -198,19 +195,18 @@ static void one_in_line_delays_nobody(void **state) {
     redlock_request request = waiting_request(KEY);
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct subscribers subscribers = {f, 1};
-    struct crew crew;
+    struct crew *crew;
 
-    start_mortal(f, &crew, LONG_TTL_MS);
+    crew = start_mortal(f, LONG_TTL_MS);
     wait_in_line(f, KEY, 1);
     struct call *next = begin_acquire(f, connect_client(f), &request);
     wait_in_line(f, KEY, 2);
-    crew_kill(&crew, 0);
+    crew_kill(crew, 0);
     run_until(f, has_channels, &subscribers, "the masters know that one waiter is gone");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, next);
     wait_line_over(f, KEY);
     wait_released(f, KEY); /* no key was left to expire */
-    crew_finish(&crew);
 }
 
 /* A monitor that listens to all channels does not make the dead look alive. */
@@ -294,13 +290,13 @@ static void one_that_hangs_in_line_keeps_no_reader_out(void **state) {
     redlock_request request = waiting_request_of(KEY, REDLOCK_READER, 0);
     redlock_request share = request_for(KEY, LONG_TTL_MS);
     redlock_client *client = connect_client(f);
-    struct crew crew;
+    struct crew *crew;
 
     share.mode = REDLOCK_READER;
     redlock_lock *first = hold_for(f, connect_client(f), &share);
-    start_mortal(f, &crew, BRIEF_TTL_MS);
+    crew = start_mortal(f, BRIEF_TTL_MS);
     wait_in_line(f, KEY, 1);
-    stop_mortal(&crew);
+    stop_mortal(crew);
     if (f->row != NULL) {
         note_told_for_an_hour(f);
     }
@@ -308,14 +304,13 @@ static void one_that_hangs_in_line_keeps_no_reader_out(void **state) {
     await_eagerly(f, client, reader);
     assert_int_equal(extend(f, first, 0), REDLOCK_OK);
     assert_int_equal(let_go(f, first), REDLOCK_OK);
-    crew_kill(&crew, 0);
+    crew_kill(crew, 0);
     assert_int_equal(let_go(f, reader->lock), REDLOCK_OK);
     for (size_t i = 0; i < FIVE;
          i++) { /* masters that the reader did not need may have the place */
         free(masters_query(f->masters, i, "DEL " KEY "::queue"));
     }
     wait_holders(f, KEY, 0); /* or have given it the key for a claim */
-    crew_finish(&crew);
 }
 
 int main(int argc, char **argv) {

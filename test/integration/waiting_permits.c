@@ -391,29 +391,27 @@ static void one_that_dies_or_hangs_delays_the_next_by_a_claim(void **state) {
     redlock_request request = permit_request(1);
     redlock_client *client = connect_client(f);
     redlock_lock *lock = hold_permit(f, 1);
-    struct crew crew;
+    struct crew *crew = crew_create(f, sizeof(int));
     int result;
 
-    crew_init(&crew, sizeof(int));
-    crew_start(&crew, f, 1);
+    crew_start(crew, 1);
     wait_for_permits(f, 1);
     struct call *next = begin_acquire(f, client, &request);
     wait_for_permits(f, 2);
     if (*hangs) {
-        assert_int_equal(kill(crew.pids[0], SIGSTOP), 0);
-        assert_int_equal(waitpid(crew.pids[0], &result, WUNTRACED), crew.pids[0]);
+        assert_int_equal(kill(crew->pids[0], SIGSTOP), 0);
+        assert_int_equal(waitpid(crew->pids[0], &result, WUNTRACED), crew->pids[0]);
     } else {
-        crew_kill(&crew, 0);
+        crew_kill(crew, 0);
     }
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     pass_until(f, client, 0, CLAIM_MS / 4, has_ended, next, "the next in line has the permit");
     assert_ended(next, REDLOCK_OK);
     if (*hangs) {
-        crew_kill(&crew, 0);
+        crew_kill(crew, 0);
     }
     assert_int_equal(let_go(f, next->lock), REDLOCK_OK);
     wait_all_over(f, 1);
-    crew_finish(&crew);
 }
 
 /* Nobody releases a permit that stays: the first in line asks until it is free. */

@@ -446,21 +446,19 @@ static void one_that_dies_after_it_was_moved_delays_nobody(void **state) {
     redlock_request request = waiting_for(ab, 2);
     redlock_lock *a = hold_everywhere(f, connect_client(f), "a");
     redlock_lock *b = hold_everywhere(f, connect_client(f), "b");
-    struct crew crew;
+    struct crew *crew = crew_create(f, sizeof(int));
 
-    crew_init(&crew, sizeof(int));
-    crew_start(&crew, f, 1);
+    crew_start(crew, 1);
     wait_in_line(f, "a", 1);
     struct call *call = begin_acquire(f, connect_client(f), &request);
     wait_in_line(f, "a", 2);
     assert_int_equal(let_go(f, a), REDLOCK_OK);
     wait_in_line(f, "b", 2);
-    crew_kill(&crew, 0);
+    crew_kill(crew, 0);
     wait_listening(f, "b", 0, 1);
     assert_int_equal(let_go(f, b), REDLOCK_OK);
     take_turn(f, call);
     wait_all_over(f);
-    crew_finish(&crew);
 }
 
 int main(int argc, char **argv) {

@@ -19,22 +19,43 @@ static void *map(int descriptor, size_t size) {
     return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
 }
 
-void crew_init(struct crew *crew, size_t size) {
-    *crew = (struct crew){.size = size, .descriptor = memfd_create("crew", 0)};
+static void destroy(void *object) {
+    struct crew *crew = object;
+
+    for (size_t i = 0; i < crew->members; i++) {
+        if (crew->pids[i] > 0) {
+            crew_kill(crew, i);
+        }
+    }
+    munmap(crew->memory, crew->size);
+    close(crew->descriptor);
+    free(crew);
+}
+
+struct crew *crew_create(struct fixture *f, size_t size) {
+    struct crew *crew = calloc(1, sizeof(*crew));
+
+    assert_non_null(crew);
+    crew->fixture = f;
+    crew->size = size;
+    crew->descriptor = memfd_create("crew", 0);
     assert_true(crew->descriptor >= 0);
     assert_int_equal(ftruncate(crew->descriptor, (off_t)size), 0);
     crew->memory = map(crew->descriptor, size);
     assert_ptr_not_equal(crew->memory, MAP_FAILED);
+    at_finish(f, destroy, crew);
+    return crew;
 }
 
-static pid_t start_member(const struct crew *crew, struct fixture *f, size_t member) {
+static pid_t start_member(const struct crew *crew, size_t member) {
+    const struct masters *masters = crew->fixture->masters;
     char numbers[2][24];
     const char *argv[ARGUMENTS_BEFORE_URIS + REDLOCK_MAX_NODES + 1] = {program, numbers[0],
                                                                        numbers[1]};
     pid_t pid;
 
-    for (size_t i = 0; i < masters_count(f->masters); i++) {
-        argv[ARGUMENTS_BEFORE_URIS + i] = masters_uri(f->masters, i);
+    for (size_t i = 0; i < masters_count(masters); i++) {
+        argv[ARGUMENTS_BEFORE_URIS + i] = masters_uri(masters, i);
     }
     snprintf(numbers[0], sizeof(numbers[0]), "%zu", member);
     snprintf(numbers[1], sizeof(numbers[1]), "%d", crew->descriptor);
@@ -48,11 +69,10 @@ static pid_t start_member(const struct crew *crew, struct fixture *f, size_t mem
     return pid;
 }
 
-void crew_start(struct crew *crew, struct fixture *f, size_t members) {
+void crew_start(struct crew *crew, size_t members) {
     assert_int_in_range(members, 1, CREW_MAX);
-    crew->members = members;
-    for (size_t i = 0; i < members; i++) {
-        crew->pids[i] = start_member(crew, f, i);
+    for (; crew->members < members; crew->members++) {
+        crew->pids[crew->members] = start_member(crew, crew->members);
     }
 }
 
@@ -86,14 +106,10 @@ void crew_wait(struct crew *crew) {
             continue;
         }
         assert_int_equal(waitpid(crew->pids[i], &result, 0), crew->pids[i]);
+        crew->pids[i] = 0;
         assert_true(WIFEXITED(result));
         assert_int_equal(WEXITSTATUS(result), EXIT_SUCCESS);
     }
-}
-
-void crew_finish(struct crew *crew) {
-    munmap(crew->memory, crew->size);
-    close(crew->descriptor);
 }
 
 bool crew_member(int argc, char **argv, size_t size, crew_work *work, int *result) {

@@ -10,17 +10,20 @@
 #define CREW_MAX 8
 
 struct crew {
+    struct fixture *fixture;
     size_t members;
-    pid_t pids[CREW_MAX]; /* 0: killed */
+    pid_t pids[CREW_MAX]; /* 0: has ended */
     void *memory;         /* shared by all members; zeros at first */
     size_t size;
     int descriptor;
 };
 
-void crew_init(struct crew *crew, size_t size);
+/* Creates a crew without members. The end of the fixture kills those that are left, and frees it.
+ */
+struct crew *crew_create(struct fixture *f, size_t size);
 
-/* Starts `members` processes, which are told the URIs of the fixture's masters. */
-void crew_start(struct crew *crew, struct fixture *f, size_t members);
+/* Starts `members` processes, which get the URIs of the fixture's masters. */
+void crew_start(struct crew *crew, size_t members);
 
 /* Returns whether no member has ended yet. */
 bool crew_is_at_work(const struct crew *crew);
@@ -30,8 +33,6 @@ void crew_kill(struct crew *crew, size_t member);
 
 /* Waits until all members have ended, and asserts that they ended well. */
 void crew_wait(struct crew *crew);
-
-void crew_finish(struct crew *crew);
 
 /* Does a member's work, in place of the tests. Returns the exit status. */
 typedef int crew_work(size_t member, void *memory, char **uris, size_t count);
