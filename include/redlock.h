@@ -527,6 +527,7 @@ typedef void redlock_ready_cb(redlock_status status, void *arg);
 /*
  * Calls `on_ready` (required) from the loop, once, as soon as an acquisition can succeed: a quorum
  * of the nodes, of both lists during a change, is connected, and its grants count (redlock_guards).
+ * Rights to commands and keys show only when a request needs them; `redlock doctor` checks them all.
  * For programs that serve only then, or that report why they cannot. No request has to wait for
  * this call.
  *
@@ -670,9 +671,9 @@ typedef struct redlock_request {
      * a holder let the key expire, or the client that has the lock hands it to its own requests
      * first, those that were waiting when it acquired the lock (max_local_handoffs). A request
      * whose process has died is passed over; one that was given the key and hangs keeps it for a
-     * second at the most, and one that hangs in line keeps out readers, who could share the key
-     * with others, for some seconds. Where a node or its ACL does not permit the queue
-     * (lib/doc/operating.md, Rights) the request polls it instead.
+     * second at the most. A process that hangs in line keeps out readers, who could share the key
+     * with others, for up to 5 s; several of them do so one after the other. Where a node or its
+     * ACL does not permit the queue (lib/doc/operating.md, Rights) the request polls it instead.
      *
      * A request for several keys stands in line for the first of them that somebody has, and for
      * the next one when that comes free; it gets all of them at once, and has none before. So that
