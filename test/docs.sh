@@ -432,8 +432,8 @@ for page in $pages; do
     check_links "$page"
 done
 words=$(wc -w <README.md)
-[ "$words" -le 1000 ] || problem "$words words"
-report "README.md has at most 1,000 words"
+[ "$words" -le 800 ] || problem "$words words"
+report "README.md has at most 800 words"
 check_readme_commands
 for page in $pages; do
     [ "$page" = README.md ] || check_commands "$page"
