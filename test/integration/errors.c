@@ -3,6 +3,7 @@
  */
 #include "clocks.h"
 #include "harness.h"
+#include "line.h"
 #include "look.h"
 #include "peer.h"
 #include "watchdog.h"
@@ -445,6 +446,39 @@ static void a_user_who_may_not_load_scripts_hears_of_no_error(void **state) {
     assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 0);
 }
 
+/* A reader that may not use the list of readers gets no lock, and leaves no key that others see. */
+static void a_reader_without_a_right_leaves_no_key(void **state) {
+    static const char *const lists[] = {"-zadd", "-zscore", "-zrange", "-zremrangebyscore"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+        for (int waits = 0; waits < 2; waits++) {
+            char rights[64];
+            snprintf(rights, sizeof(rights), "reset on >pw ~* &* +@all %s", lists[i]);
+            redlock_client *client = connect_as(f, rights);
+            redlock_request request = request_for(KEY, LONG_TTL_MS);
+            request.mode = REDLOCK_READER;
+            request.wait_ms = waits ? LONG_TTL_MS : 0;
+            assert_int_equal(await(f, begin_acquire(f, client, &request)), REDLOCK_EACCESS);
+            wait_released(f, KEY);
+        }
+    }
+}
+
+/* Without the right to ask the time a release passes nothing on: it deletes the key. */
+static void a_release_without_the_time_deletes_the_key(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_as(f, "reset on >pw ~* &* +@all -time");
+    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    request.wait_ms = LONG_TTL_MS;
+    struct call *next = begin_acquire(f, connect_client(f), &request);
+    wait_in_line(f, KEY, 1);
+    assert_int_equal(await(f, begin_release(f, lock)), REDLOCK_OK);
+    assert_int_equal(await(f, next), REDLOCK_OK);
+    assert_int_equal(await(f, begin_release(f, next->lock)), REDLOCK_OK);
+}
+
 /* ------------------------------------------------------------------------ releases of one turn */
 
 #define RELEASES 20
@@ -547,6 +581,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(an_unknown_command_is_named_but_not_its_arguments,
                                         masters_without_scripts, finish),
         ON_FIVE_MASTERS(a_user_who_may_not_load_scripts_hears_of_no_error),
+        ON_FIVE_MASTERS(a_reader_without_a_right_leaves_no_key),
+        ON_FIVE_MASTERS(a_release_without_the_time_deletes_the_key),
         ON_FIVE_MASTERS(a_forbidden_key_does_not_hinder_the_release_of_another),
         ON_FIVE_MASTERS(the_keys_of_a_turn_are_deleted_at_once),
         ON_FIVE_MASTERS(a_user_who_may_not_read_keys_at_once_releases_them),

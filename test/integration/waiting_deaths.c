@@ -209,6 +209,9 @@ static void one_in_line_delays_nobody(void **state) {
     wait_released(f, KEY); /* no key was left to expire */
 }
 
+/* The longest claim that an entry may have: longer than a test waits. */
+#define GHOST_CLAIM_MS 99999
+
 /* A monitor that listens to all channels does not make the dead look alive. */
 static void twenty_in_line_delay_nobody_though_others_listen_by_patterns(void **state) {
     struct fixture *f = *state;
@@ -216,13 +219,28 @@ static void twenty_in_line_delay_nobody_though_others_listen_by_patterns(void **
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct call *next = begin_acquire(f, connect_client(f), &request);
 
-    eavesdrop(f);
+    eavesdrop(f, "PSUBSCRIBE *");
     wait_in_line(f, KEY, 1);
-    put_ghosts(f, KEY, 20, '1', "redlock:of-the-dead");
+    put_ghosts(f, KEY, 20, '1', "redlock:of-the-dead", GHOST_CLAIM_MS);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, next);
     wait_line_over(f, KEY);
     wait_released(f, KEY);
+}
+
+/* An entry keeps the key for a claim, which no client of ours makes longer than a second. */
+static void an_entry_that_claims_an_hour_is_none(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
+    struct call *next = begin_acquire(f, connect_client(f), &request);
+
+    eavesdrop(f, "SUBSCRIBE redlock:of-the-hung");
+    wait_in_line(f, KEY, 1);
+    put_ghosts(f, KEY, 1, '0', "redlock:of-the-hung", 3600000);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    take_turn(f, next);
+    wait_line_over(f, KEY);
 }
 
 /* A client that may not ask who listens learns it by publishing, after the dead have the key. */
@@ -235,7 +253,7 @@ static void the_dead_keep_nothing_though_nobody_may_ask_who_listens(void **state
     struct call *next = begin_acquire(f, connect_client(f), &request);
 
     wait_in_line(f, KEY, 1);
-    put_ghosts(f, KEY, 3, *form, "redlock:of-the-dead");
+    put_ghosts(f, KEY, 3, *form, "redlock:of-the-dead", GHOST_CLAIM_MS);
     for (size_t i = 0; i < FIVE; i++) {
         free(masters_query(f->masters, i, "ACL SETUSER default -pubsub"));
     }
@@ -257,7 +275,7 @@ static void ten_thousand_in_line_are_passed_over_in_short_calls(void **state) {
     struct call *next = begin_acquire(f, connect_client(f), &request);
 
     wait_in_line(f, KEY, 1);
-    put_ghosts(f, KEY, ghosts, '0', "redlock:of-the-dead");
+    put_ghosts(f, KEY, ghosts, '0', "redlock:of-the-dead", GHOST_CLAIM_MS);
     size_t calls = executed(f, 0, "evalsha") + executed(f, 0, "eval");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, next);
@@ -326,6 +344,7 @@ int main(int argc, char **argv) {
                one_that_held_the_lock_delays_the_next_by_its_ttl, five_masters, &patiently),
         ON_FIVE_MASTERS(one_in_line_delays_nobody),
         ON_FIVE_MASTERS(twenty_in_line_delay_nobody_though_others_listen_by_patterns),
+        ON_FIVE_MASTERS(an_entry_that_claims_an_hour_is_none),
         ON_ROW("the_dead_keep_no_key_though_nobody_may_ask_who_listens",
                the_dead_keep_nothing_though_nobody_may_ask_who_listens, five_masters, "1"),
         ON_ROW("the_dead_keep_no_share_though_nobody_may_ask_who_listens",

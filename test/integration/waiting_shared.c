@@ -219,7 +219,7 @@ static void a_dead_writer_keeps_no_readers_out(void **state) {
 
 /* Nor if somebody listens to all channels. */
 static void a_dead_writer_is_found_out_though_others_listen_by_patterns(void **state) {
-    eavesdrop(*state);
+    eavesdrop(*state, "PSUBSCRIBE *");
     meet_the_dead(*state, 0);
 }
 

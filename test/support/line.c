@@ -30,15 +30,17 @@ redlock_request waiting_request_of(const char *key, redlock_mode mode, uint32_t 
     return request;
 }
 
-void put_ghosts(struct fixture *f, const char *key, size_t count, char form, const char *channel) {
+void put_ghosts(struct fixture *f, const char *key, size_t count, char form, const char *channel,
+                unsigned claim_ms) {
     const char *script = "for i = 1, ARGV[1] do redis.call('zadd', KEYS[1], i, "
-                         "string.format('%040d %s 600000 %s 0', i, ARGV[2], ARGV[3])) end "
+                         "string.format('%040d %s %s %s 0', i, ARGV[2], ARGV[3], ARGV[4])) end "
                          "return redis.call('zcard', KEYS[1])";
     char name[2] = {form, '\0'};
 
     for (size_t i = 0; i < masters_count(f->masters); i++) {
-        assert_int_in_range(masters_query_integer(f->masters, i, "EVAL %s 1 %s::queue %d %s %s",
-                                                  script, key, (int)count, channel, name),
+        assert_int_in_range(masters_query_integer(f->masters, i, "EVAL %s 1 %s::queue %d %s %d %s",
+                                                  script, key, (int)count, channel, (int)claim_ms,
+                                                  name),
                             count, count + 10);
     }
 }
@@ -47,13 +49,13 @@ static void end_eavesdropping(void *context) {
     redisFree(context);
 }
 
-void eavesdrop(struct fixture *f) {
+void eavesdrop(struct fixture *f, const char *command) {
     for (size_t i = 0; i < masters_count(f->masters); i++) {
         redisContext *context = redisConnect("127.0.0.1", masters_port(f->masters, i));
 
         assert_non_null(context);
         at_finish(f, end_eavesdropping, context);
-        redisReply *reply = redisCommand(context, "PSUBSCRIBE *");
+        redisReply *reply = redisCommand(context, command);
         assert_non_null(reply);
         freeReplyObject(reply);
     }

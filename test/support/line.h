@@ -58,12 +58,13 @@ long long expiry_at(struct fixture *f, size_t master, const char *key);
 
 /*
  * Has each master's queue of the key begin with waiters that are nobody's: of a form, on a channel,
- * with a claim of ten minutes.
+ * with a claim in ms.
  */
-void put_ghosts(struct fixture *f, const char *key, size_t count, char form, const char *channel);
+void put_ghosts(struct fixture *f, const char *key, size_t count, char form, const char *channel,
+                unsigned claim_ms);
 
-/* Has somebody listen to all channels of all masters, by a pattern, until the end of the test. */
-void eavesdrop(struct fixture *f);
+/* Has somebody subscribe at all masters by a command, until the end of the test. */
+void eavesdrop(struct fixture *f, const char *command);
 
 /* Returns the channel of the first waiter in line at a master; NULL: none. The caller frees it. */
 char *first_channel(struct fixture *f, size_t master, const char *key);

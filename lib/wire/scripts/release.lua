@@ -30,7 +30,9 @@ local function passing()
   return pass, was_given, several, more
 end
 
-local waiting = values[1] ~= false and redis.pcall('exists', '@WAITING_KEY@') == 1
+-- A caller without the right to ask the time passes nothing on.
+local waiting = values[1] ~= false and redis.pcall('exists', '@WAITING_KEY@') == 1 and
+  not redis.pcall('time').err
 local pass, was_given, several, more
 if waiting then pass, was_given, several, more = passing() end
 local order = waiting and #KEYS > 1 and select(2, several())(1)

@@ -32,11 +32,7 @@ for i = 1, #KEYS / 3 do
   elseif step == '1' and value and listed(readers, reader) == 0 and is_awaited(key) then
     answer[i] = otherwise(key, value)
   else
-    if not value then
-      redis.call('del', readers)
-      redis.call('set', key, '@REDLOCK_SHARED_VALUE@', 'PX', ttl)
-    end
-    answer[i] = list(key, readers, reader, ttl)
+    answer[i] = list(key, readers, reader, ttl, not value)
   end
 end
 return table.concat(answer)

@@ -44,11 +44,7 @@ local function enter(key, value, readers, reader, ttl, ticket, entry)
     remove(key, entry)
     value = others
   end
-  if not value then
-    redis.call('set', key, '@REDLOCK_SHARED_VALUE@', 'PX', ttl)
-    redis.call('del', readers)
-  end
-  list(key, readers, reader, ttl)
+  list(key, readers, reader, ttl, not value)
   if not is_alone then pass(key, '@REDLOCK_SHARED_VALUE@') end
   return 'y'
 end

@@ -38,9 +38,10 @@ local function queue_of(key)
   return key .. '@QUEUE_SUFFIX@'
 end
 
--- Returns the parts of an entry: value, channel, claim, form, idle, names.
+-- Returns the parts of an entry: value, channel, claim, form, idle, names; nil for what is no entry of
+-- ours: a claim has 5 digits at most, so that no entry, however written, keeps a key for long.
 local function parts_of(entry)
-  return string.match(entry, '^(%S+) (%S+) (%d+) ([01rwxsf]) (%d+) ?(.*)$')
+  return string.match(entry, '^(%S+) (%S+) (%d%d?%d?%d?%d?) ([01rwxsf]) (%d+) ?(.*)$')
 end
 
 -- Returns the ms for which a member leaves the key to anybody (parts/passing.lua), 0 if they are too

@@ -46,16 +46,20 @@ local function settle(key, readers)
   return last
 end
 
--- Lists the reader for `ttl` ms, or for longer if listed for longer. Returns the item.
--- Expired readers are dropped first: behind a write that takes no memory, a server that is out of
--- memory permits ZADD.
-local function list(key, readers, reader, ttl)
+-- Lists the reader for `ttl` ms, or for longer if listed for longer; as the first reader of a key that
+-- is free, if is_first. Returns the item.
+-- Expired readers are dropped first: after a write that takes no memory, a server that is out of
+-- memory permits ZADD. The key is set last: where the caller lacks a right to the list, the script
+-- ends before, and leaves no key that nobody could release. A list without its key is no share.
+local function list(key, readers, reader, ttl, is_first)
+  if is_first then redis.call('del', readers) end
   redis.call('zremrangebyscore', readers, '-inf', text(now - 1))
   local till = now + ttl
   if till > listed(readers, reader) then
     redis.call('zadd', readers, text(till), reader)
   end
   settle(key, readers)
+  if is_first then redis.call('set', key, '@REDLOCK_SHARED_VALUE@', 'PX', ttl) end
   return 'y'
 end
 
