@@ -699,8 +699,9 @@ typedef struct redlock_request {
      */
     bool watchdog;
     /*
-     * Time after the acquisition within which renewals may begin; 0: no limit. A program that hangs
-     * with its loop still running holds the key no longer than max_hold_ms + ttl_ms.
+     * Time after the acquisition within which renewals may begin; 0: no limit. Only with watchdog. A
+     * program that hangs with its loop still running holds the key no longer than max_hold_ms +
+     * ttl_ms.
      */
     uint64_t max_hold_ms;
 
