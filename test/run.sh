@@ -76,7 +76,7 @@ sh test/install.sh build "${REDLOCK_SERVER:-redis-server}" test
 # They take a while to build.
 case " $run " in
 *' --suite mutants '*) ;;
-*' --suite '*) setup="$setup -Dmutants=false" ;;
+*' --suite '* | *' --no-suite mutants '*) setup="$setup -Dmutants=false" ;;
 esac
 
 compile() {
@@ -107,6 +107,11 @@ else
     # shellcheck disable=SC2086
     meson test -C "$build" --no-rebuild $run || status=$?
 fi
+
+echo
+echo 'The slowest tests, in seconds:'
+sed -nE 's/.*"name": "([^"]*)".*"duration": ([0-9.]+).*/\2 \1/p' \
+    "$build"/meson-logs/testlog*.json 2>/dev/null | sort -rn | head -n 12 | sed 's/^/  /'
 
 # One line of the log is one test program. Most print the TAP of several cases, which are counted;
 # another program is one case, and so is what made one fail without a case that did.

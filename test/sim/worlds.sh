@@ -1,0 +1,32 @@
+#!/bin/sh
+# Runs the worlds of found.txt, and for each profile a range of seeds that the commit draws, so that
+# each commit tries others. Ends with 0 only if no world violates an invariant.
+#
+#     sh test/sim/worlds.sh REDLOCK_SIM [JOBS]
+set -eu
+
+sim=$1
+jobs=${2:-1}
+here=$(dirname "$0")
+
+# Without a repository (a release's archive) the ranges begin at 1.
+commit=$(git -C "$here" rev-parse --short=7 HEAD 2>/dev/null || echo 0)
+draw=$((0x$commit % 100))
+
+# range PROFILE COUNT: the range in pieces of a quarter
+range() {
+    piece=$(($2 / 4))
+    for i in 0 1 2 3; do
+        first=$((draw * $2 + i * piece + 1))
+        echo "$1 $first..$((first + piece - 1))"
+    done
+}
+
+{
+    range kept 4000
+    range guarded 2000
+    range moving 2000
+    range broken 2000
+    range load 80
+    grep -v '^#' "$here/found.txt"
+} | xargs -P "$jobs" -L 1 sh -c '"$0" --profile "$1" --seeds "$2" --json' "$sim"
