@@ -36,10 +36,10 @@
 #define WATCH_S 0.3
 #define WATCH_MOST_S 3.0
 #define WATCHED 1000
-#define SETTLE_S 0.3
+#define STABILIZE_S 0.3
 #define END_LIMIT_S 20.0
 
-enum phase { CONNECTING, WARMING_UP, SETTLING, MEASURING, ENDING };
+enum phase { CONNECTING, WARMING_UP, STABILIZING, MEASURING, ENDING };
 
 /* The counts of one node, and of the contenders, at an instant. */
 struct reading {
@@ -138,10 +138,10 @@ static void watch(struct contend *contend) {
     }
     probe_close(contend->watcher);
     contend->watcher = NULL;
-    from_ns = clock_now_ns() + (uint64_t)(SETTLE_S * 1e9);
+    from_ns = clock_now_ns() + (uint64_t)(STABILIZE_S * 1e9);
     board_schedule(contend->board, from_ns,
                    from_ns + (uint64_t)(contend->settings->duration_s * 1e9));
-    enter(contend, SETTLING, SETTLE_S);
+    enter(contend, STABILIZING, STABILIZE_S);
 }
 
 static void end(struct contend *contend) {
@@ -173,7 +173,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg) {
             clock_arm(contend->timer, READY_POLL_S);
         }
         break;
-    case SETTLING:
+    case STABILIZING:
         if (!read_before(contend)) {
             give_up(contend);
         }

@@ -85,8 +85,8 @@ static void failed(struct cycles *cycles, size_t slot, const char *error) {
     check_limit(cycles);
 }
 
-/* ---------------------------------------------------------------------------------- the beginning
- */
+/* ---------------------------------------------------------------------------------- the
+ * beginning */
 
 static void begin_cycle(struct cycles *cycles, size_t slot, uint64_t due_ns) {
     const char *refusal;
@@ -155,8 +155,8 @@ static void on_rested(evutil_socket_t fd, short what, void *arg) {
     }
 }
 
-/* ------------------------------------------------------------------------------------- the cycle
- */
+/* ------------------------------------------------------------------------------------- the
+ * cycle */
 
 static void release(struct cycles *cycles, size_t slot, uint64_t now) {
     const char *refusal;
@@ -169,10 +169,10 @@ static void release(struct cycles *cycles, size_t slot, uint64_t now) {
 }
 
 static void hold(struct cycles *cycles, size_t slot, uint64_t now) {
-    size_t place = (cycles->held_first + cycles->held_count++) % cycles->settings.count;
+    size_t position = (cycles->held_first + cycles->held_count++) % cycles->settings.count;
 
     enter(cycles, slot, HOLDING, now);
-    cycles->held[place] = slot;
+    cycles->held[position] = slot;
     if (cycles->held_count == 1) {
         arm_at(cycles->hold_timer, now + cycles->settings.hold_ns, now);
     }
@@ -236,8 +236,8 @@ void cycles_closed(struct cycles *cycles) {
     cycles->settings.on_closed(cycles->settings.arg);
 }
 
-/* ----------------------------------------------------------------------------------- the stretch
- */
+/* ----------------------------------------------------------------------------------- the
+ * stretch */
 
 void cycles_begin(struct cycles *cycles, struct load *load) {
     uint64_t now = clock_now_ns();

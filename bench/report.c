@@ -171,11 +171,11 @@ static const char *null_in_words(const char *name) {
 
 /* Writes a number with three significant digits, and without an exponent: 502000, 3.14, 0.0271. */
 static void write_number(char text[NUMBER_SIZE], double number) {
-    int place = number != 0 ? (int)floor(log10(fabs(number))) - 2 : 0; /* of the last digit */
-    double unit = pow(10, abs(place));
-    double rounded = place > 0 ? round(number / unit) * unit : number;
+    int position = number != 0 ? (int)floor(log10(fabs(number))) - 2 : 0; /* of the last digit */
+    double unit = pow(10, abs(position));
+    double rounded = position > 0 ? round(number / unit) * unit : number;
 
-    snprintf(text, NUMBER_SIZE, "%.*f", place < 0 ? -place : 0, rounded);
+    snprintf(text, NUMBER_SIZE, "%.*f", position < 0 ? -position : 0, rounded);
 }
 
 static void print_field(const char *name, const char *part, const json_t *value) {

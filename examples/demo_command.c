@@ -58,8 +58,8 @@ static int wait_for(pid_t pid) {
                                                                            : -1;
 }
 
-static bool ends_with(const char *line, int code, const char *claim) {
-    return check(wait_for(start(line)) == code, claim);
+static bool ends_with(const char *line, int code, const char *statement) {
+    return check(wait_for(start(line)) == code, statement);
 }
 
 static bool run_commands(struct stage *stage) {

@@ -65,13 +65,13 @@ static uint64_t hear_fence(struct scene *scene, struct actor *writer) {
 }
 
 /* Asks the store itself whether the account holds `due`, instead of trusting the writers. */
-static bool holds(struct scene *scene, long due, const char *claim) {
+static bool holds(struct scene *scene, long due, const char *statement) {
     struct question question = {.verb = EVHTTP_REQ_GET, .object = ACCOUNT};
     bool is_so;
 
     question.port = (uint16_t)strtoul(scene->port, NULL, 10);
     is_so = ask(scene->stage, &question) == 200 && strtol(question.text, NULL, 10) == due;
-    if (!check(is_so, claim)) {
+    if (!check(is_so, statement)) {
         say("The store says: %d %s", question.code, question.text);
     }
     return is_so;
@@ -170,7 +170,7 @@ struct visit {
     enum evhttp_cmd_type verb;
     const char *fence;
     int code;
-    const char *claim;
+    const char *statement;
 };
 
 static const struct visit visits[] = {
@@ -196,7 +196,7 @@ static bool by_hand(struct scene *scene) {
         question.port = (uint16_t)strtoul(scene->port, NULL, 10);
         question.fence = visits[i].fence;
         question.value = visits[i].verb == EVHTTP_REQ_PUT ? "something" : NULL;
-        if (!check(ask(scene->stage, &question) == visits[i].code, visits[i].claim)) {
+        if (!check(ask(scene->stage, &question) == visits[i].code, visits[i].statement)) {
             say("The store says: %d %s", question.code, question.text);
             return false;
         }

@@ -12,7 +12,7 @@
 #define KEY "demo:nightly-report"
 #define OTHER_KEY "demo:hourly-report"
 #define TTL_MS 3000
-#define SETTLE_LIMIT_MS 30000
+#define ACQUIRE_LIMIT_MS 30000
 #define RECOVERY_LIMIT_MS 30000
 
 static double ms_since(uint64_t began_ns) {
@@ -73,14 +73,14 @@ static bool acquire(struct stage *stage) {
     }
     say("The first program asks all five at once for \"%s\".", KEY);
     began_ns = stage_now_ns();
-    status = acquire_within(stage, FIRST, KEY, SETTLE_LIMIT_MS);
+    status = acquire_within(stage, FIRST, KEY, ACQUIRE_LIMIT_MS);
     if (!check(status == REDLOCK_OK, "it has the lock")) {
         say("%s", stage->programs[FIRST].explanation);
         return false;
     }
     say("It took %.1f ms; the lock is certain for %" PRIu64 " ms from now.", ms_since(began_ns),
         redlock_validity_ms(stage->programs[FIRST].lock));
-    return check(stage_run_until(stage, all_hold, SETTLE_LIMIT_MS),
+    return check(stage_run_until(stage, all_hold, ACQUIRE_LIMIT_MS),
                  "each master holds the key, with the same random token");
 }
 
@@ -105,7 +105,7 @@ static bool renew(struct stage *stage) {
 
 static bool acquire_another(struct stage *stage) {
     uint64_t began_ns = stage_now_ns();
-    redlock_status acquired = acquire_within(stage, SECOND, OTHER_KEY, SETTLE_LIMIT_MS);
+    redlock_status acquired = acquire_within(stage, SECOND, OTHER_KEY, ACQUIRE_LIMIT_MS);
 
     if (acquired == REDLOCK_OK) {
         say("The second program asks for \"%s\". It took %.1f ms.", OTHER_KEY, ms_since(began_ns));
@@ -131,7 +131,7 @@ static bool kill_third(struct stage *stage) {
     uint64_t lost_ms;
     uint64_t survivor_ms;
 
-    if (!check(stage_run_until(stage, third_just_renewed, SETTLE_LIMIT_MS),
+    if (!check(stage_run_until(stage, third_just_renewed, ACQUIRE_LIMIT_MS),
                "the lock was renewed a moment ago")) {
         return false;
     }
@@ -143,7 +143,7 @@ static bool kill_third(struct stage *stage) {
     left_ms = look_time_left(stage, 2, KEY);
     masters_kill(stage->masters, 2);
     say("A third master is killed. It would have kept the key for %" PRIu64 " ms more.", left_ms);
-    if (!check(stage_run_until(stage, first_lost, SETTLE_LIMIT_MS),
+    if (!check(stage_run_until(stage, first_lost, ACQUIRE_LIMIT_MS),
                "the first program was told that its lock is lost")) {
         return false;
     }
@@ -174,7 +174,7 @@ static bool recover(struct stage *stage) {
         say("%s", stage->programs[SECOND].explanation);
         return false;
     }
-    return check(stage_run_until(stage, all_hold, SETTLE_LIMIT_MS), "each master holds its token");
+    return check(stage_run_until(stage, all_hold, ACQUIRE_LIMIT_MS), "each master holds its token");
 }
 
 static bool release(struct stage *stage) {
@@ -184,7 +184,7 @@ static bool release(struct stage *stage) {
         say("%s", stage->programs[SECOND].explanation);
         return false;
     }
-    return check(stage_run_until(stage, none_holds, SETTLE_LIMIT_MS), "no master holds the key");
+    return check(stage_run_until(stage, none_holds, ACQUIRE_LIMIT_MS), "no master holds the key");
 }
 
 /* Prints a table of the key at each master. */

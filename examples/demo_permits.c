@@ -23,9 +23,9 @@ static const char *permit_of(struct stage *stage, size_t program) {
     return redlock_key(stage->programs[program].lock, NULL);
 }
 
-static bool takes_one(struct stage *stage, size_t program, const char *claim) {
+static bool takes_one(struct stage *stage, size_t program, const char *statement) {
     ask(stage, program, STAGE_PATIENCE_MS);
-    if (!stage_ends(stage, program, REDLOCK_OK, claim)) {
+    if (!stage_ends(stage, program, REDLOCK_OK, statement)) {
         return false;
     }
     say("         \"%s\"", permit_of(stage, program));

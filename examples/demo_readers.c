@@ -19,14 +19,14 @@ static void ask(struct stage *stage, size_t program, uint64_t wait_ms) {
 }
 
 /* Acquires with one try. */
-static bool acquires(struct stage *stage, size_t program, const char *claim) {
+static bool acquires(struct stage *stage, size_t program, const char *statement) {
     ask(stage, program, 0);
-    return stage_ends(stage, program, REDLOCK_OK, claim);
+    return stage_ends(stage, program, REDLOCK_OK, statement);
 }
 
-static bool is_refused(struct stage *stage, size_t program, const char *claim) {
+static bool is_refused(struct stage *stage, size_t program, const char *statement) {
     ask(stage, program, 0);
-    return stage_ends(stage, program, REDLOCK_EHELD, claim);
+    return stage_ends(stage, program, REDLOCK_EHELD, statement);
 }
 
 static bool share(struct stage *stage) {

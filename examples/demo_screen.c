@@ -43,10 +43,10 @@ void say(const char *format, ...) {
     fflush(stdout);
 }
 
-bool check(bool is_so, const char *claim) {
+bool check(bool is_so, const char *statement) {
     fputs("   ", stdout);
     print_colored(is_so ? GREEN : RED, is_so ? "[ok]    " : "[failed]");
-    printf(" %s\n", claim);
+    printf(" %s\n", statement);
     fflush(stdout);
     return is_so;
 }

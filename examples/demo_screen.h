@@ -11,6 +11,6 @@ void screen_title(size_t number, const char *title);
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Prints a claim, and whether it is true; returns `is_so`. */
-bool check(bool is_so, const char *claim);
+bool check(bool is_so, const char *statement);
 
 #endif

@@ -30,8 +30,8 @@ static void ask(struct stage *stage, size_t program, const char *one, const char
     stage_ask(stage, program, &request);
 }
 
-static bool is_refused(struct stage *stage, size_t program, const char *claim) {
-    if (!stage_ends(stage, program, REDLOCK_EHELD, claim)) {
+static bool is_refused(struct stage *stage, size_t program, const char *statement) {
+    if (!stage_ends(stage, program, REDLOCK_EHELD, statement)) {
         return false;
     }
     say("         \"%s\"", stage->programs[program].explanation);

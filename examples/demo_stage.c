@@ -186,18 +186,19 @@ redlock_status stage_await(struct stage *stage, size_t number) {
     return program->status;
 }
 
-bool stage_ends(struct stage *stage, size_t number, redlock_status expected, const char *claim) {
+bool stage_ends(struct stage *stage, size_t number, redlock_status expected,
+                const char *statement) {
     redlock_status status = stage_await(stage, number);
 
-    if (!check(status == expected, claim)) {
+    if (!check(status == expected, statement)) {
         say("%s: %s", redlock_status_name(status), stage->programs[number].explanation);
     }
     return status == expected;
 }
 
-bool stage_releases(struct stage *stage, size_t number, const char *claim) {
+bool stage_releases(struct stage *stage, size_t number, const char *statement) {
     stage_ask_release(stage, number);
-    return stage_ends(stage, number, REDLOCK_OK, claim);
+    return stage_ends(stage, number, REDLOCK_OK, statement);
 }
 
 static bool is_connected_to_all(const redlock_client *client) {

@@ -102,9 +102,10 @@ void stage_ask_release(struct stage *stage, size_t program);
 redlock_status stage_await(struct stage *stage, size_t program);
 
 /* Waits as stage_await does, checks that the status is `expected`, and says why if not. */
-bool stage_ends(struct stage *stage, size_t program, redlock_status expected, const char *claim);
+bool stage_ends(struct stage *stage, size_t program, redlock_status expected,
+                const char *statement);
 
 /* Releases the program's lock, and checks that it was held to the end. */
-bool stage_releases(struct stage *stage, size_t program, const char *claim);
+bool stage_releases(struct stage *stage, size_t program, const char *statement);
 
 #endif

@@ -28,23 +28,24 @@ static bool is_connected(struct stage *stage) {
 }
 
 /* Checks that one try of the program is refused. */
-static bool is_refused(struct stage *stage, size_t program, const char *key, const char *claim) {
+static bool is_refused(struct stage *stage, size_t program, const char *key,
+                       const char *statement) {
     redlock_request request = stage_request(key);
 
     stage_ask(stage, program, &request);
-    if (!stage_ends(stage, program, REDLOCK_EHELD, claim)) {
+    if (!stage_ends(stage, program, REDLOCK_EHELD, statement)) {
         return false;
     }
     say("         \"%s\"", stage->programs[program].explanation);
     return true;
 }
 
-static bool waits_for(struct stage *stage, size_t program, const char *key, const char *claim) {
+static bool waits_for(struct stage *stage, size_t program, const char *key, const char *statement) {
     redlock_request request = stage_request(key);
 
     request.wait_ms = STAGE_PATIENCE_MS;
     stage_ask(stage, program, &request);
-    return stage_ends(stage, program, REDLOCK_OK, claim);
+    return stage_ends(stage, program, REDLOCK_OK, statement);
 }
 
 /* ---------------------------------------------------------------------------------- min_hold_ms */

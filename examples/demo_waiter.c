@@ -20,7 +20,7 @@ static void give_up(const char *why) {
     exit(EXIT_FAILURE);
 }
 
-static void tell(const char *what, const char *why) {
+static void report(const char *what, const char *why) {
     printf("%s%s\n", what, why);
     fflush(stdout);
 }
@@ -30,7 +30,7 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     struct waiter *waiter = arg;
 
     (void)lock;
-    tell("released: ", redlock_strerror(status));
+    report("released: ", redlock_strerror(status));
     event_free(waiter->termination);
     redlock_client_close(waiter->client, NULL, NULL);
 }
@@ -52,7 +52,7 @@ static void on_termination(evutil_socket_t signal_number, short what, void *arg)
 
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     (void)lock;
-    tell("lost the lock: ", redlock_strerror(status));
+    report("lost the lock: ", redlock_strerror(status));
     release(arg);
 }
 
@@ -63,7 +63,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         give_up(redlock_explain(lock));
     }
     waiter->lock = lock;
-    tell("has the lock", "");
+    report("has the lock", "");
 }
 
 static void begin(struct waiter *waiter, struct event_base *base, char **argv, int nodes) {

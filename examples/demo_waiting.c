@@ -64,8 +64,8 @@ static bool sees(struct stage *stage, char *text) {
     return check(stage_run_until(stage, is_seen, STAGE_PATIENCE_MS), text);
 }
 
-/* ----------------------------------------------------------------------------------- the waiters
- */
+/* ----------------------------------------------------------------------------------- the
+ * waiters */
 
 static bool start(struct stage *stage, size_t number) {
     static const char *const names[WAITERS] = {"first", "second", "third", "fourth", "fifth"};
@@ -82,10 +82,10 @@ static bool start(struct stage *stage, size_t number) {
 }
 
 /* Waits until the program has the lock, and says how long that took. */
-static bool comes_next(struct stage *stage, size_t number, const char *claim) {
+static bool comes_next(struct stage *stage, size_t number, const char *statement) {
     uint64_t began_ns = stage_now_ns();
 
-    if (!check(actor_hear(stage, &waiters[number], "has the lock") != NULL, claim)) {
+    if (!check(actor_hear(stage, &waiters[number], "has the lock") != NULL, statement)) {
         return false;
     }
     say("         %" PRIu64 " ms later", (stage_now_ns() - began_ns) / 1000000u);

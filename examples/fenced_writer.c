@@ -40,9 +40,9 @@ struct writer {
 
 static void begin(struct writer *writer);
 
-static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-static void tell(const char *format, ...) {
+static void report(const char *format, ...) {
     va_list values;
 
     va_start(values, format);
@@ -66,7 +66,7 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     struct writer *writer = arg;
 
     (void)lock;
-    tell("released: %s", redlock_strerror(status));
+    report("released: %s", redlock_strerror(status));
     if (!writer->is_paid) {
         begin(writer);
         return;
@@ -146,7 +146,7 @@ static bool is_done(struct writer *writer, struct evhttp_request *reply) {
         give_up(writer, text);
         return false;
     }
-    tell("refused with %d: %s", code, text);
+    report("refused with %d: %s", code, text);
     release(writer);
     return false;
 }
@@ -157,7 +157,7 @@ static void on_written(struct evhttp_request *reply, void *arg) {
     if (!is_done(writer, reply)) {
         return;
     }
-    tell("wrote %ld", writer->balance + writer->amount);
+    report("wrote %ld", writer->balance + writer->amount);
     writer->is_paid = true;
     release(writer);
 }
@@ -167,11 +167,11 @@ static void write_balance(struct writer *writer) {
     long balance = writer->balance + writer->amount;
 
     if (validity_ms == 0) {
-        tell("too late: the lock is over");
+        report("too late: the lock is over");
         release(writer);
         return;
     }
-    tell("certain for %" PRIu64 " ms more: may write %ld", validity_ms, balance);
+    report("certain for %" PRIu64 " ms more: may write %ld", validity_ms, balance);
     if (writer->pauses) {
         char line[8];
 
@@ -192,7 +192,7 @@ static void on_read(struct evhttp_request *reply, void *arg) {
     }
     read_body(reply, text, sizeof(text));
     writer->balance = strtol(text, NULL, 10); /* an account that does not exist yet holds 0 */
-    tell("read %ld", writer->balance);
+    report("read %ld", writer->balance);
     write_balance(writer);
 }
 
@@ -206,7 +206,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         return;
     }
     writer->lock = lock;
-    tell("acquired with fence %" PRIu64, redlock_fence(lock));
+    report("acquired with fence %" PRIu64, redlock_fence(lock));
     ask_store(writer, NULL, on_read);
 }
 

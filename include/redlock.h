@@ -527,9 +527,9 @@ typedef void redlock_ready_cb(redlock_status status, void *arg);
 /*
  * Calls `on_ready` (required) from the loop, once, as soon as an acquisition can succeed: a quorum
  * of the nodes, of both lists during a change, is connected, and its grants count (redlock_guards).
- * Rights to commands and keys show only when a request needs them; `redlock doctor` checks them all.
- * For programs that serve only then, or that report why they cannot. No request has to wait for
- * this call.
+ * Rights to commands and keys show only when a request needs them; `redlock doctor` checks them
+ * all. For programs that serve only then, or that report why they cannot. No request has to wait
+ * for this call.
  *
  * `timeout_ms` bounds the time until then. 0: reports the current state in the loop's next
  * iteration; REDLOCK_FOREVER: no limit. New masters grant nothing for max_ttl_ms, so wait for
@@ -699,8 +699,8 @@ typedef struct redlock_request {
      */
     bool watchdog;
     /*
-     * Time after the acquisition within which renewals may begin; 0: no limit. Only with watchdog. A
-     * program that hangs with its loop still running holds the key no longer than max_hold_ms +
+     * Time after the acquisition within which renewals may begin; 0: no limit. Only with watchdog.
+     * A program that hangs with its loop still running holds the key no longer than max_hold_ms +
      * ttl_ms.
      */
     uint64_t max_hold_ms;

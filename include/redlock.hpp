@@ -517,8 +517,8 @@ struct watcher {
 struct tenure : block {
     using block::block;
 
-    virtual void tell_acquired(acquisition &&result) noexcept = 0;
-    virtual void tell_lost(const outcome &loss_now) noexcept = 0;
+    virtual void report_acquired(acquisition &&result) noexcept = 0;
+    virtual void report_lost(const outcome &loss_now) noexcept = 0;
     virtual void drop_lost() noexcept = 0;
 
     void enlist() noexcept {
@@ -548,7 +548,7 @@ struct tenure : block {
 
     /*
      * Nobody is told of a loss from now on: destroys the callable, and with it what it owns, which
-     * may be the caller's own handle. One that was called already is destroyed by tell_lost.
+     * may be the caller's own handle. One that was called already is destroyed by report_lost.
      */
     void let_go() noexcept {
         if (!std::exchange(is_let_go, true) && loss == status::ok) {
@@ -580,7 +580,7 @@ struct tenure : block {
 
     /* Cancels, if the result was not told. */
     void abandon() noexcept override {
-        if (!is_told && is_endable()) {
+        if (!is_completed && is_endable()) {
             redlock_cancel(handle);
         }
     }
@@ -594,8 +594,8 @@ struct tenure : block {
     tenure **link = nullptr;
     watcher *watchers = nullptr;
     status loss = status::ok;
-    bool is_told = false;   /* on_acquired was called */
-    bool is_let_go = false; /* the lock object has gone, or all has ended: no loss is told */
+    bool is_completed = false; /* on_acquired was called */
+    bool is_let_go = false;    /* the lock object has gone, or all has ended: no loss is told */
 };
 
 /* In place of a callable that was not given. */
@@ -615,8 +615,8 @@ template <class Sink, class Lost> struct tenure_with final : tenure {
         : tenure(of), sink(std::in_place, std::forward<S>(result)),
           lost(std::in_place, std::forward<L>(loss_sink)) {
     }
-    void tell_acquired(acquisition &&result) noexcept override;
-    void tell_lost(const outcome &loss_now) noexcept override {
+    void report_acquired(acquisition &&result) noexcept override;
+    void report_lost(const outcome &loss_now) noexcept override {
         home->guard([this, &loss_now] { (*lost)(loss_now); });
         lost.reset();
     }
@@ -1225,7 +1225,7 @@ class [[nodiscard]] attempt {
      * closed.
      */
     status cancel() noexcept {
-        if (!tenure_ || tenure_->is_told) {
+        if (!tenure_ || tenure_->is_completed) {
             return status::invalid;
         }
         if (!tenure_->is_endable()) {
@@ -1245,7 +1245,7 @@ class [[nodiscard]] attempt {
 
   private:
     bool is_pending() const noexcept {
-        return tenure_ && !tenure_->is_told && tenure_->is_usable();
+        return tenure_ && !tenure_->is_completed && tenure_->is_usable();
     }
 
     detail::counted<detail::tenure> tenure_{};
@@ -1672,7 +1672,7 @@ class client {
 namespace detail {
 
 template <class Sink, class Lost>
-void tenure_with<Sink, Lost>::tell_acquired(acquisition &&result) noexcept {
+void tenure_with<Sink, Lost>::report_acquired(acquisition &&result) noexcept {
     home->guard([this, &result] { (*sink)(std::move(result)); });
     if constexpr (!is_mailbox<Sink>) {
         sink.reset();
@@ -1697,8 +1697,8 @@ void call_with<Sink>::on_drained(std::uint64_t unreleased, void *arg) noexcept {
 inline void tenure::on_acquired(redlock_lock *handle, redlock_status code, void *arg) noexcept {
     counted<tenure> self(static_cast<tenure *>(arg));
     self->handle = handle;
-    self->is_told = true;
-    self->tell_acquired(acquisition(self.get(), static_cast<status>(code)));
+    self->is_completed = true;
+    self->report_acquired(acquisition(self.get(), static_cast<status>(code)));
     if (code != REDLOCK_OK) {
         self->end();
     }
@@ -1708,7 +1708,7 @@ inline void tenure::on_loss(redlock_lock *handle, redlock_status code, void *arg
     counted<tenure> self(static_cast<tenure *>(arg));
     self->loss = static_cast<status>(code);
     if (!self->is_let_go) {
-        self->tell_lost(outcome(handle, code));
+        self->report_lost(outcome(handle, code));
     }
     self->wake(self->loss);
 }

@@ -93,7 +93,8 @@ redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms, redlock_cb *o
                       : status == REDLOCK_ELOST ? "the lock is lost"
                                                 : "the lock is not held");
     }
-    assert(!(lock->news & LEASE_ACQUIRED)); /* told in the turn of its verdict, by on_done */
+    assert(
+        !(lock->notifications & LEASE_ACQUIRED)); /* told in the turn of its verdict, by on_done */
     lock->on_done = (struct lock_callback){on_extended, arg};
     lock_carry_out(lock, &update, before, now);
     return REDLOCK_OK;
@@ -116,10 +117,10 @@ redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released, void
     }
     lock->is_let_go = true;
     lock->locks->counts.let_go += lease_is_held(&lock->lease);
-    lock->news &= (uint8_t)~LEASE_LOSS; /* the release tells a loss that was not told yet */
+    lock->notifications &= (uint8_t)~LEASE_LOSS; /* the release reports a loss not reported yet */
     lock->on_ended = (struct lock_callback){on_released, arg};
     if (!is_ours) {
-        lock_tell_release(lock);
+        lock_notify_release(lock);
     } else if (!lock_part(lock, now)) {
         lease_release(&lock->lease, now, &update);
         lock_carry_out(lock, &update, before, now);

@@ -15,13 +15,13 @@ static bool says_why_denied(redlock_vote vote) {
 }
 
 /*
- * Returns the flight to report a node's vote from. Behind a SETTLE stands the try that failed: a
- * node that told in the SETTLE what it holds is reported from there, any other one from the try.
+ * Returns the flight to report a node's vote from. Behind a DIAGNOSE stands the try that failed: a
+ * node that told in the DIAGNOSE what it holds is reported from there, any other one from the try.
  */
 static const struct flight *source_of(const redlock_lock *lock, uint32_t node) {
     const struct flight *flight = lock->flight;
-    bool has_settled = says_why_denied((redlock_vote)flight->round.votes[node]);
-    return flight->tried != NULL && !has_settled ? flight->tried : flight;
+    bool has_diagnosed = says_why_denied((redlock_vote)flight->round.votes[node]);
+    return flight->tried != NULL && !has_diagnosed ? flight->tried : flight;
 }
 
 /* Returns a detail for a vote that none was noted for. */
@@ -129,9 +129,9 @@ static const char *what_happened(const redlock_lock *lock) {
     if (round != NULL && round->kind == ROUND_RELEASE) {
         return what_became_of_release(round, lock->locks->context->is_closing);
     }
-    return lease->was_acquired   ? "acquired"
-           : lease->told_at != 0 ? what_ended(lease)
-                                 : "not acquired yet";
+    return lease->was_acquired        ? "acquired"
+           : lease->completed_at != 0 ? what_ended(lease)
+                                      : "not acquired yet";
 }
 
 /* Returns whether the last round was for the lock's acquisition, so that its tries are told. */
@@ -144,7 +144,7 @@ static bool is_about_acquisition(const redlock_lock *lock) {
 
 /*
  * Returns for how long the last round waited. For an acquisition that is the patience of a try,
- * also behind a SETTLE: the node timeout, but no longer than a grant would have been valid.
+ * also behind a DIAGNOSE: the node timeout, but no longer than a grant would have been valid.
  */
 static uint64_t patience_ms(const redlock_lock *lock) {
     const struct lease_terms *terms = lock->lease.terms;
@@ -176,13 +176,13 @@ const char *redlock_explain(const redlock_lock *lock) {
     text_init(&text, locks->explanation, sizeof(locks->explanation));
     if (is_untried(lease)) {
         text_append(&text, "%s; no node was asked, %s",
-                    lease->told_at != 0 ? what_ended(lease) : "not acquired yet",
+                    lease->completed_at != 0 ? what_ended(lease) : "not acquired yet",
                     what_is_first(lock));
         return locks->explanation;
     }
     redlock_node_report reports[REDLOCK_MAX_NODES];
     uint32_t count = (uint32_t)redlock_report(lock, reports, REDLOCK_MAX_NODES);
-    uint64_t ended_at = lease->told_at != 0 ? lease->told_at : clock_now();
+    uint64_t ended_at = lease->completed_at != 0 ? lease->completed_at : clock_now();
     struct explain_subject subject = {
         .what = what_happened(lock),
         .nodes = locks->members->now.count,

@@ -50,7 +50,7 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
 /* ---------------------------------------------------------------------------- the lock is here */
 
 /* Gives a lock back whose news did not get through. */
-static void on_untold(void *arg) {
+static void on_unwritten(void *arg) {
     struct hold *hold = arg;
 
     hold->connection = NULL;
@@ -59,18 +59,18 @@ static void on_untold(void *arg) {
 }
 
 /* Notes that the news has been written. */
-static void on_told(void *arg) {
+static void on_written(void *arg) {
     struct hold *hold = arg;
 
     hold->connection = NULL;
 }
 
-static void tell_acquired(struct connection *connection, struct hold *hold) {
+static void report_acquired(struct connection *connection, struct hold *hold) {
     json_t *body = lock_json(hold);
     char id[HOLD_ID_SIZE];
     char location[sizeof("/v1/locks/") + 3 * GATEWAY_KEY_MAX + HOLD_ID_SIZE + 1];
 
-    if (body == NULL || !connection_watch(connection, false, on_untold, on_told, hold)) {
+    if (body == NULL || !connection_watch(connection, false, on_unwritten, on_written, hold)) {
         json_decref(body);
         hold_give_back(hold);
         answer_problem(connection, PROBLEM_NO_MEMORY, NULL, "The lock was released again.");
@@ -83,8 +83,8 @@ static void tell_acquired(struct connection *connection, struct hold *hold) {
     answer_json(connection, 201, body);
 }
 
-static void tell_failed(struct connection *connection, const redlock_lock *lock,
-                        redlock_status status) {
+static void report_failed(struct connection *connection, const redlock_lock *lock,
+                          redlock_status status) {
     const char *detail = redlock_explain(lock);
 
     switch (status) {
@@ -121,7 +121,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     if (status != REDLOCK_OK) {
         hold_drop(hold);
         if (connection != NULL) {
-            tell_failed(connection, lock, status);
+            report_failed(connection, lock, status);
         }
         return;
     }
@@ -134,7 +134,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         }
         return;
     }
-    tell_acquired(connection, hold);
+    report_acquired(connection, hold);
 }
 
 void waiters_close(struct waiters *waiters) {

@@ -52,7 +52,7 @@ void connection_set_state(struct connection *connection, enum connection_state s
 
 void connection_forget(struct connection *connection) {
     connection->on_broken = NULL;
-    connection->on_told = NULL;
+    connection->on_written = NULL;
     if (connection->watch != NULL) {
         event_free(connection->watch);
         connection->watch = NULL;
@@ -69,10 +69,10 @@ void connection_forget(struct connection *connection) {
  */
 static void replace_nuls(struct evbuffer *input, size_t from) {
     struct evbuffer_iovec span;
-    struct evbuffer_ptr place;
+    struct evbuffer_ptr position;
 
-    for (; evbuffer_ptr_set(input, &place, from, EVBUFFER_PTR_SET) == 0 &&
-           evbuffer_peek(input, -1, &place, &span, 1) > 0;
+    for (; evbuffer_ptr_set(input, &position, from, EVBUFFER_PTR_SET) == 0 &&
+           evbuffer_peek(input, -1, &position, &span, 1) > 0;
          from += span.iov_len) {
         char *end = (char *)span.iov_base + span.iov_len;
 
@@ -183,7 +183,7 @@ static void on_watched(evutil_socket_t fd, short what, void *arg) {
 }
 
 bool connection_watch(struct connection *connection, bool looks, connection_cb *on_broken,
-                      connection_cb *on_told, void *arg) {
+                      connection_cb *on_written, void *arg) {
     connection_forget(connection);
     if (looks) {
         connection->watched = dup(bufferevent_getfd(connection->bufferevent));
@@ -198,23 +198,23 @@ bool connection_watch(struct connection *connection, bool looks, connection_cb *
         }
     }
     connection->on_broken = on_broken;
-    connection->on_told = on_told;
+    connection->on_written = on_written;
     connection->arg = arg;
     return true;
 }
 
 static void on_answered(struct evhttp_request *request, void *arg) {
     struct connection *connection = arg;
-    connection_cb *on_told = connection->on_told;
-    void *on_told_arg = connection->arg;
+    connection_cb *on_written = connection->on_written;
+    void *on_written_arg = connection->arg;
 
     (void)request;
     connection_forget(connection);
     connection->request = NULL;
     connection_set_state(connection, CONNECTION_READING);
     event_active(connection->connections->adopt, 0, 0); /* which may close it, if all are taken */
-    if (on_told != NULL) {
-        on_told(on_told_arg);
+    if (on_written != NULL) {
+        on_written(on_written_arg);
     }
 }
 

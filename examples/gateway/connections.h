@@ -50,7 +50,7 @@ struct connection {
     struct event *watch;
     bool floods;              /* whether more was read than may be */
     connection_cb *on_broken; /* NULL: nobody has to know */
-    connection_cb *on_told;
+    connection_cb *on_written;
     void *arg;
 };
 
@@ -103,12 +103,12 @@ struct connection *connections_serve(struct connections *connections,
 
 /*
  * Has `on_broken` called when the connection breaks before the answer has been written, or else
- * `on_told` (may be NULL). Where `looks`, the connection is looked at while nothing is written;
+ * `on_written` (may be NULL). Where `looks`, the connection is looked at while nothing is written;
  * then a client breaks it also by closing its own direction alone. Returns false when the system
  * refuses that.
  */
 bool connection_watch(struct connection *connection, bool looks, connection_cb *on_broken,
-                      connection_cb *on_told, void *arg);
+                      connection_cb *on_written, void *arg);
 
 /* Ends that. */
 void connection_forget(struct connection *connection);

@@ -22,9 +22,9 @@
 bool holds_init(struct holds *holds, size_t limit) {
     holds->limit = limit;
     holds->run = randombytes_random();
-    holds->places = calloc(limit, sizeof(*holds->places));
+    holds->slots = calloc(limit, sizeof(*holds->slots));
     holds->empty = calloc(limit, sizeof(*holds->empty));
-    if (holds->places == NULL || holds->empty == NULL) {
+    if (holds->slots == NULL || holds->empty == NULL) {
         return false;
     }
     for (size_t i = 0; i < limit; i++) {
@@ -34,12 +34,12 @@ bool holds_init(struct holds *holds, size_t limit) {
 }
 
 void holds_finish(struct holds *holds) {
-    for (size_t i = 0; holds->places != NULL && i < holds->limit; i++) {
-        if (holds->places[i] != NULL) {
-            hold_drop(holds->places[i]);
+    for (size_t i = 0; holds->slots != NULL && i < holds->limit; i++) {
+        if (holds->slots[i] != NULL) {
+            hold_drop(holds->slots[i]);
         }
     }
-    free(holds->places);
+    free(holds->slots);
     free(holds->empty);
 }
 
@@ -55,16 +55,16 @@ struct hold *holds_add(struct gateway *gateway, const char *key) {
         return NULL;
     }
     hold->gateway = gateway;
-    hold->place = holds->empty[holds->limit - holds->count - 1];
+    hold->slot = holds->empty[holds->limit - holds->count - 1];
     randombytes_buf(hold->secret, sizeof(hold->secret));
-    holds->places[hold->place] = hold;
+    holds->slots[hold->slot] = hold;
     holds->count++;
     return hold;
 }
 
 char *hold_id(const struct hold *hold, char text[HOLD_ID_SIZE]) {
     snprintf(text, HOLD_ID_SIZE, "%0*" PRIx32 "%0*zx", NUMBER_DIGITS, hold->gateway->holds.run,
-             NUMBER_DIGITS, hold->place);
+             NUMBER_DIGITS, hold->slot);
     sodium_bin2hex(text + 2 * NUMBER_DIGITS, HOLD_ID_SIZE - 2 * NUMBER_DIGITS, hold->secret,
                    sizeof(hold->secret));
     return text;
@@ -77,7 +77,7 @@ static uint32_t read_number(const unsigned char *bytes) {
 struct hold *holds_find(struct holds *holds, const char *id, const char *key, bool *is_foreign) {
     unsigned char bytes[(HOLD_ID_SIZE - 1) / 2];
     size_t length;
-    size_t place;
+    size_t slot;
     struct hold *hold;
 
     *is_foreign = false;
@@ -89,8 +89,8 @@ struct hold *holds_find(struct holds *holds, const char *id, const char *key, bo
         *is_foreign = true;
         return NULL;
     }
-    place = read_number(bytes + NUMBER_DIGITS / 2);
-    if (place >= holds->limit || (hold = holds->places[place]) == NULL || !hold->is_held ||
+    slot = read_number(bytes + NUMBER_DIGITS / 2);
+    if (slot >= holds->limit || (hold = holds->slots[slot]) == NULL || !hold->is_held ||
         sodium_memcmp(bytes + NUMBER_DIGITS, hold->secret, sizeof(hold->secret)) != 0 ||
         strcmp(hold->key, key) != 0) {
         return NULL;
@@ -105,9 +105,9 @@ void hold_drop(struct hold *hold) {
     if (hold->connection != NULL) {
         connection_forget(hold->connection);
     }
-    holds->places[hold->place] = NULL;
+    holds->slots[hold->slot] = NULL;
     holds->count--;
-    holds->empty[holds->limit - holds->count - 1] = hold->place;
+    holds->empty[holds->limit - holds->count - 1] = hold->slot;
     sodium_memzero(hold->secret, sizeof(hold->secret));
     free(hold->key);
     free(hold);

@@ -21,7 +21,7 @@ struct hold {
     redlock_lock *lock;            /* NULL: not asked for yet */
     bool is_held;                  /* whether the lock is acquired */
     struct connection *connection; /* one that is being told of the lock; NULL: it has been told */
-    size_t place;
+    size_t slot;
     unsigned char secret[HOLD_SECRET_SIZE];
     redlock_mode mode;
     uint64_t ttl_ms;
@@ -32,7 +32,7 @@ struct hold {
 
 /* Places of all holds. An empty place is NULL, and stands in `empty`. */
 struct holds {
-    struct hold **places;
+    struct hold **slots;
     size_t *empty;
     size_t limit;
     size_t count;

@@ -172,7 +172,7 @@ static bool make_server(struct gateway *gateway) {
 }
 
 /* Prints where the gateway listens, for people and for programs that start it. */
-static bool tell_address(const struct gateway *gateway) {
+static bool print_address(const struct gateway *gateway) {
     struct sockaddr_storage address;
     socklen_t size = sizeof(address);
     bool is_four;
@@ -214,7 +214,7 @@ static bool begin(struct program *program) {
     connect_client(gateway);
     return watch_signals(program) && holds_init(&gateway->holds, gateway->settings->max_locks) &&
            streams_init(&gateway->streams, gateway) && make_server(gateway) &&
-           tell_address(gateway);
+           print_address(gateway);
 }
 
 static void finish(struct program *program) {

@@ -90,14 +90,14 @@ function stateOf(node) {
 }
 
 function showNodes(status) {
-    const news = [];
+    const changes = [];
     let good = 0;
     const rows = status.nodes.map((node) => {
         const [state, mode, reason] = stateOf(node);
         const before = states.get(node.node);
         good += state === "trusted" ? 1 : 0;
         if (before !== undefined && before !== state) {
-            news.push(`${node.node} is ${state}`);
+            changes.push(`${node.node} is ${state}`);
         }
         states.set(node.node, state);
         return [
@@ -113,8 +113,8 @@ function showNodes(status) {
         `${good} of ${rows.length} grant locks; ${status.quorum} are needed.`,
         good >= status.quorum ? "good" : "bad"
     );
-    if (news.length > 0) {
-        element("news").textContent = `${news.join(". ")}. ${element("quorum").textContent}`;
+    if (changes.length > 0) {
+        element("changes").textContent = `${changes.join(". ")}. ${element("quorum").textContent}`;
     }
 }
 

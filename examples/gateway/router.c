@@ -17,33 +17,33 @@
 #define RENEW "renew"
 
 /* The paths, apart from those of files. */
-enum place {
-    PLACE_NONE,
-    PLACE_KEY,     /* /v1/locks/{key} */
-    PLACE_LOCK,    /* /v1/locks/{key}/{id} */
-    PLACE_RENEW,   /* /v1/locks/{key}/{id}/renew */
-    PLACE_STATUS,  /* /v1/status */
-    PLACE_EVENTS,  /* /v1/events */
-    PLACE_METRICS, /* /metrics */
-    PLACE_HEALTH   /* /healthz */
+enum resource {
+    RESOURCE_NONE,
+    RESOURCE_KEY,     /* /v1/locks/{key} */
+    RESOURCE_LOCK,    /* /v1/locks/{key}/{id} */
+    RESOURCE_RENEW,   /* /v1/locks/{key}/{id}/renew */
+    RESOURCE_STATUS,  /* /v1/status */
+    RESOURCE_EVENTS,  /* /v1/events */
+    RESOURCE_METRICS, /* /metrics */
+    RESOURCE_HEALTH   /* /healthz */
 };
 
 struct way {
-    enum place place;
+    enum resource resource;
     enum evhttp_cmd_type method;
     enum route route;
     void (*serve)(const struct exchange *exchange);
 };
 
 static const struct way ways[] = {
-    {PLACE_KEY, EVHTTP_REQ_POST, ROUTE_ACQUIRE, acquire_serve},
-    {PLACE_KEY, EVHTTP_REQ_GET, ROUTE_INSPECT, inspect_serve},
-    {PLACE_LOCK, EVHTTP_REQ_DELETE, ROUTE_RELEASE, release_serve},
-    {PLACE_RENEW, EVHTTP_REQ_POST, ROUTE_RENEW, renew_serve},
-    {PLACE_STATUS, EVHTTP_REQ_GET, ROUTE_STATUS, status_serve},
-    {PLACE_EVENTS, EVHTTP_REQ_GET, ROUTE_EVENTS, events_serve},
-    {PLACE_METRICS, EVHTTP_REQ_GET, ROUTE_METRICS, metrics_serve},
-    {PLACE_HEALTH, EVHTTP_REQ_GET, ROUTE_HEALTH, health_serve},
+    {RESOURCE_KEY, EVHTTP_REQ_POST, ROUTE_ACQUIRE, acquire_serve},
+    {RESOURCE_KEY, EVHTTP_REQ_GET, ROUTE_INSPECT, inspect_serve},
+    {RESOURCE_LOCK, EVHTTP_REQ_DELETE, ROUTE_RELEASE, release_serve},
+    {RESOURCE_RENEW, EVHTTP_REQ_POST, ROUTE_RENEW, renew_serve},
+    {RESOURCE_STATUS, EVHTTP_REQ_GET, ROUTE_STATUS, status_serve},
+    {RESOURCE_EVENTS, EVHTTP_REQ_GET, ROUTE_EVENTS, events_serve},
+    {RESOURCE_METRICS, EVHTTP_REQ_GET, ROUTE_METRICS, metrics_serve},
+    {RESOURCE_HEALTH, EVHTTP_REQ_GET, ROUTE_HEALTH, health_serve},
 };
 
 /* The parts of a path behind LOCKS: a key, perhaps an id, perhaps a word. */
@@ -68,36 +68,36 @@ static void split(const char *path, struct parts *parts) {
     }
 }
 
-static enum place place_of_lock(const struct parts *parts) {
+static enum resource resource_of_lock(const struct parts *parts) {
     switch (parts->count) {
     case 0:
     case 1:
-        return PLACE_KEY;
+        return RESOURCE_KEY;
     case 2:
-        return PLACE_LOCK;
+        return RESOURCE_LOCK;
     case 3:
-        return strcmp(parts->texts[2], RENEW) == 0 ? PLACE_RENEW : PLACE_NONE;
+        return strcmp(parts->texts[2], RENEW) == 0 ? RESOURCE_RENEW : RESOURCE_NONE;
     default:
-        return PLACE_NONE;
+        return RESOURCE_NONE;
     }
 }
 
-static enum place place_of(const char *path, struct parts *parts) {
+static enum resource resource_of(const char *path, struct parts *parts) {
     parts->count = 0;
     if (strncmp(path, LOCKS, strlen(LOCKS)) == 0) {
         split(path + strlen(LOCKS), parts);
-        return place_of_lock(parts);
+        return resource_of_lock(parts);
     }
     if (strcmp(path, "/v1/status") == 0) {
-        return PLACE_STATUS;
+        return RESOURCE_STATUS;
     }
     if (strcmp(path, "/v1/events") == 0) {
-        return PLACE_EVENTS;
+        return RESOURCE_EVENTS;
     }
     if (strcmp(path, "/healthz") == 0) {
-        return PLACE_HEALTH;
+        return RESOURCE_HEALTH;
     }
-    return strcmp(path, "/metrics") == 0 ? PLACE_METRICS : PLACE_NONE;
+    return strcmp(path, "/metrics") == 0 ? RESOURCE_METRICS : RESOURCE_NONE;
 }
 
 static void answer_closing(const struct exchange *exchange) {
@@ -105,11 +105,11 @@ static void answer_closing(const struct exchange *exchange) {
 }
 
 /* Answers a method that the path does not have, with those that it has. */
-static void refuse_method(const struct exchange *exchange, enum place place) {
+static void refuse_method(const struct exchange *exchange, enum resource resource) {
     char allowed[64] = "";
 
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        if (ways[i].place == place) {
+        if (ways[i].resource == resource) {
             size_t length = strlen(allowed);
 
             snprintf(allowed + length, sizeof(allowed) - length, "%s%s", length > 0 ? ", " : "",
@@ -154,22 +154,23 @@ static enum evhttp_cmd_type method_of(const struct exchange *exchange) {
     return method == EVHTTP_REQ_HEAD ? EVHTTP_REQ_GET : method;
 }
 
-static const struct way *find_way(enum place place, enum evhttp_cmd_type method) {
+static const struct way *find_way(enum resource resource, enum evhttp_cmd_type method) {
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        if (ways[i].place == place && ways[i].method == method) {
+        if (ways[i].resource == resource && ways[i].method == method) {
             return &ways[i];
         }
     }
     return NULL;
 }
 
-static void serve_place(struct exchange *exchange, enum place place, const struct parts *parts) {
+static void serve_resource(struct exchange *exchange, enum resource resource,
+                           const struct parts *parts) {
     struct connection *connection = exchange->connection;
-    const struct way *way = find_way(place, method_of(exchange));
+    const struct way *way = find_way(resource, method_of(exchange));
     char id[HOLD_ID_SIZE];
 
     if (way == NULL) {
-        refuse_method(exchange, place);
+        refuse_method(exchange, resource);
         return;
     }
     connection->route = way->route;
@@ -177,10 +178,10 @@ static void serve_place(struct exchange *exchange, enum place place, const struc
         answer_closing(exchange);
         return;
     }
-    if (place <= PLACE_RENEW && !read_key(exchange, parts)) {
+    if (resource <= RESOURCE_RENEW && !read_key(exchange, parts)) {
         return;
     }
-    if (place == PLACE_LOCK || place == PLACE_RENEW) {
+    if (resource == RESOURCE_LOCK || resource == RESOURCE_RENEW) {
         snprintf(id, sizeof(id), "%.*s",
                  (int)(parts->lengths[1] < sizeof(id) ? parts->lengths[1] : 0), parts->texts[1]);
         exchange->id = id;
@@ -192,19 +193,19 @@ static void serve_path(struct exchange *exchange, const char *path) {
     struct connection *connection = exchange->connection;
     const struct file *file = files_find(path, strlen(path));
     struct parts parts;
-    enum place place = place_of(path, &parts);
+    enum resource resource = resource_of(path, &parts);
 
     connection->route = file != NULL ? ROUTE_FILES : ROUTE_NONE;
-    if (!access_is_granted(exchange, file != NULL || place == PLACE_HEALTH)) {
+    if (!access_is_granted(exchange, file != NULL || resource == RESOURCE_HEALTH)) {
         return;
     }
     if (file != NULL && method_of(exchange) == EVHTTP_REQ_GET) {
         files_serve(exchange, file);
-    } else if (file == NULL && place == PLACE_NONE) {
+    } else if (file == NULL && resource == RESOURCE_NONE) {
         answer_problem(connection, PROBLEM_NOT_FOUND, "path",
                        "The paths are told by /openapi.json.");
     } else {
-        serve_place(exchange, place, &parts);
+        serve_resource(exchange, resource, &parts);
     }
 }
 

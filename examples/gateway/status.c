@@ -44,8 +44,8 @@ static json_t *locks_json(const struct holds *holds) {
     json_t *locks = json_array();
 
     for (size_t i = 0; i < holds->limit && json_array_size(locks) < STATUS_ROWS_MAX; i++) {
-        if (holds->places[i] != NULL && holds->places[i]->is_held) {
-            json_array_append_new(locks, hold_json(holds->places[i]));
+        if (holds->slots[i] != NULL && holds->slots[i]->is_held) {
+            json_array_append_new(locks, hold_json(holds->slots[i]));
         }
     }
     return locks;

@@ -40,7 +40,7 @@ static struct evbuffer *write_event(struct gateway *gateway) {
 }
 
 /* Sends a copy of the event; a page that does not read is closed. */
-static void tell(struct stream *stream, struct evbuffer *event) {
+static void report(struct stream *stream, struct evbuffer *event) {
     struct connection *connection = stream->connection;
     struct evbuffer *copy;
 
@@ -70,7 +70,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
     while (event != NULL && stream != NULL) {
         struct stream *next = TAILQ_NEXT(stream, link);
 
-        tell(stream, event);
+        report(stream, event);
         stream = next;
     }
     if (event != NULL) {
@@ -133,7 +133,7 @@ void events_serve(const struct exchange *exchange) {
         TAILQ_INSERT_TAIL(&streams->list, stream, link);
         streams->count++;
         answer_begin(connection, "text/event-stream");
-        tell(stream, event);
+        report(stream, event);
     }
     if (event != NULL) {
         evbuffer_free(event);

@@ -83,7 +83,7 @@ static json_t *holds_of(const struct gateway *gateway, const char *key) {
     json_t *here = json_array();
 
     for (size_t i = 0; i < gateway->holds.limit && json_array_size(here) < STATUS_ROWS_MAX; i++) {
-        const struct hold *hold = gateway->holds.places[i];
+        const struct hold *hold = gateway->holds.slots[i];
 
         if (hold != NULL && hold->is_held && strcmp(hold->key, key) == 0) {
             json_array_append_new(here, hold_json(hold));

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETTLE_MOST_MS 1000
+#define CONNECT_MOST_MS 1000
 #define LOOK_MS 5
 #define INTERVAL_MS 500
 
@@ -72,11 +72,11 @@ void asker_wait(struct asker *asker, uint64_t ms) {
 }
 
 void asker_connect(struct asker *asker) {
-    uint64_t limit_ms = talk_now_ms() + SETTLE_MOST_MS;
+    uint64_t limit_ms = talk_now_ms() + CONNECT_MOST_MS;
 
     asker->base = nodes_loop();
     asker->client = nodes_connect(&asker->nodes, asker->base, NULL);
-    while (!nodes_are_settled(asker->client) && talk_now_ms() < limit_ms) {
+    while (!nodes_are_known(asker->client) && talk_now_ms() < limit_ms) {
         asker_wait(asker, LOOK_MS);
     }
     if (nodes_lack_descriptors(&asker->nodes, asker->client)) {
@@ -97,9 +97,9 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
     question->asker->is_done = true;
 }
 
-bool asker_inspect(struct asker *asker, const char *key, size_t length, redlock_inspect_cb *tell,
+bool asker_inspect(struct asker *asker, const char *key, size_t length, redlock_inspect_cb *report,
                    void *arg) {
-    struct question question = {.asker = asker, .on_view = tell, .arg = arg};
+    struct question question = {.asker = asker, .on_view = report, .arg = arg};
 
     asker->is_done = false;
     switch (redlock_inspect(asker->client, key, length, on_view, &question)) {

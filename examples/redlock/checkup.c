@@ -24,8 +24,8 @@ static uint64_t now_us(clockid_t clock) {
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* ----------------------------------------------------------------------------- clock, round trip
- */
+/* ----------------------------------------------------------------------------- clock, round
+ * trip */
 
 /* Reads the answer of TIME: seconds since 1970, and microseconds. */
 static bool read_time(const redisReply *reply, uint64_t *time_us) {
@@ -85,8 +85,8 @@ static void check_clock(struct checkup *checkup, struct findings *findings, redi
     }
 }
 
-/* -------------------------------------------------------------------------------------- its INFO
- */
+/* -------------------------------------------------------------------------------------- its
+ * INFO */
 
 static void check_version(struct checkup *checkup, struct findings *findings,
                           const redisReply *info) {
@@ -215,8 +215,8 @@ static void check_info(struct checkup *checkup, struct findings *findings, redis
  */
 
 /* Tells that the library could not work with the node at all, and why. */
-static void tell_unreachable(const struct checkup *checkup, struct findings *findings,
-                             const char *why) {
+static void report_unreachable(const struct checkup *checkup, struct findings *findings,
+                               const char *why) {
     static const struct {
         const char *part; /* of the cause */
         const char *name;
@@ -266,7 +266,7 @@ static bool lets_in(const struct checkup *checkup, struct findings *findings) {
         strncmp(why, "MASTERDOWN", 10) == 0) {
         return true;
     }
-    tell_unreachable(checkup, findings, why);
+    report_unreachable(checkup, findings, why);
     return false;
 }
 
@@ -316,7 +316,7 @@ void checkup_node(struct checkup *checkup, struct findings *findings) {
         return;
     }
     if (checkup->context == NULL) {
-        tell_unreachable(checkup, findings, checkup->why);
+        report_unreachable(checkup, findings, checkup->why);
         return;
     }
     if (lets_in(checkup, findings)) {

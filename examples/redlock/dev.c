@@ -51,7 +51,7 @@ static void on_end(evutil_socket_t signal_number, short what, void *arg) {
 }
 
 /* Tells the end of a master, which nothing but this process would notice at once. */
-static void tell_end(struct dev *dev, size_t index, const siginfo_t *about) {
+static void report_end(struct dev *dev, size_t index, const siginfo_t *about) {
     size_t count = masters_count(dev->masters);
 
     dev->has_ended[index] = true;
@@ -78,7 +78,7 @@ static void on_child(evutil_socket_t signal_number, short what, void *arg) {
             waitid(P_PID, (id_t)masters_pid(dev->masters, i), &about,
                    WEXITED | WNOHANG | WNOWAIT) == 0 &&
             about.si_pid != 0) {
-            tell_end(dev, i, &about);
+            report_end(dev, i, &about);
         }
     }
 }
@@ -116,7 +116,7 @@ static bool is_trusted(const redlock_client *client) {
 }
 
 /* Prints the line that a shell can read. */
-static void tell(const struct dev *dev) {
+static void report(const struct dev *dev) {
     if (dev->is_json) {
         struct json json = {.stream = stdout};
 
@@ -138,7 +138,7 @@ static void tell(const struct dev *dev) {
 }
 
 /* Returns whether files can be made where temporary folders are. */
-static bool has_place(void) {
+static bool has_folder(void) {
     const char *parent = getenv("TMPDIR");
 
     return access(parent != NULL && parent[0] != '\0' ? parent : "/tmp", W_OK | X_OK) == 0;
@@ -152,7 +152,7 @@ static bool has_descriptors(void) {
 
 /* Returns what to do about masters that did not start. They have said why. */
 static const char *advice(void) {
-    if (!has_place()) {
+    if (!has_folder()) {
         return "set TMPDIR to a folder in which you may make files";
     }
     if (!has_descriptors()) {
@@ -174,7 +174,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
     if (is_trusted(dev->client)) {
         event_del(dev->look);
         redlock_client_close(dev->client, NULL, NULL);
-        tell(dev);
+        report(dev);
         watch_output(dev);
     } else if (++dev->looks > READY_LIMIT_MS * 1000 / LOOK_US) {
         tool_say("dev: the masters cannot be trusted after a minute");

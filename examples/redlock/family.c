@@ -133,9 +133,9 @@ int family_adopt(void) {
 }
 
 void family_note(pid_t child) {
-    size_t place = children[0] == 0 ? 0 : 1;
+    size_t position = children[0] == 0 ? 0 : 1;
 
-    children[place] = child;
+    children[position] = child;
 }
 
 static void add(struct census *census, pid_t pid, pid_t parent) {
@@ -228,10 +228,11 @@ static void signal_census(int signal_number) {
 /* Adds the processes of a list of the kernel's: numbers, with a space behind each. */
 static void add_list(struct census *census, int list, pid_t parent) {
     char text[4096];
-    off_t place = 0;
+    off_t position = 0;
     pid_t pid = 0;
 
-    for (ssize_t length; (length = pread(list, text, sizeof(text), place)) > 0; place += length) {
+    for (ssize_t length; (length = pread(list, text, sizeof(text), position)) > 0;
+         position += length) {
         for (ssize_t i = 0; i < length; i++) {
             if (text[i] >= '0' && text[i] <= '9') {
                 pid = 10 * pid + (text[i] - '0');

@@ -117,7 +117,7 @@ static bool is_confirmed(const struct asker *asker) {
     return fgets(answer, sizeof(answer), stdin) != NULL && strcmp(answer, "yes\n") == 0;
 }
 
-static void tell(const struct asker *asker, const struct candidate *candidate) {
+static void report(const struct asker *asker, const struct candidate *candidate) {
     int64_t left_ms = (int64_t)asker->nodes.max_ttl_ms + 1000 - candidate->uptime_ms;
     char text[DURATION_TEXT];
 
@@ -168,7 +168,7 @@ int nodes_main(int argc, char **argv) {
             mark(candidate);
         }
         refused += candidate->why[0] != '\0';
-        tell(&asker, candidate);
+        report(&asker, candidate);
         if (candidate->context != NULL) {
             redisFree(candidate->context);
         }

@@ -180,12 +180,12 @@ static void set_wait(struct job *job) {
 
 /* Returns the place of the argument "--"; `argc` where there is none. */
 static int find_command(int argc, char **argv) {
-    int place = 1;
+    int position = 1;
 
-    while (place < argc && strcmp(argv[place], "--") != 0) {
-        place++;
+    while (position < argc && strcmp(argv[position], "--") != 0) {
+        position++;
     }
-    return place;
+    return position;
 }
 
 /* Looks for --json ahead, so that mistakes before it are events, too. */

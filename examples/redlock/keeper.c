@@ -15,7 +15,7 @@
 #include "child.h"
 #include "family.h"
 #include "naming.h"
-#include "news.h"
+#include "report.h"
 #include "talk.h"
 #include "tether.h"
 #include "tool.h"
@@ -28,19 +28,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SETTLE_MOST_MS 1000
+#define CONNECT_MOST_MS 1000
 #define TICK_LEAST_MS 5
 #define TICK_MOST_MS 250
 /* Interval of the looks at what is left of the command, while it is being ended. */
 #define SWEEP_MS 10
 
 enum phase {
-    PHASE_SETTLING,  /* connections are made */
-    PHASE_WAITING,   /* the lock is being acquired */
-    PHASE_PAUSED,    /* the job is stopped, and asks for nothing */
-    PHASE_RUNNING,   /* the child runs */
-    PHASE_ENDING,    /* the child has ended; its descendants are being ended */
-    PHASE_RELEASING, /* nobody runs; the lock is released, and the client closed */
+    PHASE_CONNECTING, /* connections are made */
+    PHASE_WAITING,    /* the lock is being acquired */
+    PHASE_PAUSED,     /* the job is stopped, and asks for nothing */
+    PHASE_RUNNING,    /* the child runs */
+    PHASE_ENDING,     /* the child has ended; its descendants are being ended */
+    PHASE_RELEASING,  /* nobody runs; the lock is released, and the client closed */
 };
 
 struct keeper {
@@ -52,18 +52,18 @@ struct keeper {
     struct event *front_speaks;
     struct event *child_changes;
     struct event *child_fails;
-    struct news news;
+    struct report report;
     struct child child;
     int front;
-    talk_deadline *told;
+    talk_deadline *reported;
     enum phase phase;
     uint64_t began_ms;
-    uint64_t waiting_ms;  /* instant at which the request was made */
-    uint64_t patience_ms; /* rest of --wait as of then */
-    uint64_t deadline_ms; /* last one that the front was told */
-    uint64_t kill_at_ms;  /* instant of SIGKILL, for processes that ignore SIGTERM; 0: none */
-    bool stops_as_told;   /* whether the front has passed on SIGTSTP last */
-    bool is_lost;         /* the lock is lost, or will be before it is renewed */
+    uint64_t waiting_ms;   /* instant at which the request was made */
+    uint64_t patience_ms;  /* rest of --wait as of then */
+    uint64_t deadline_ms;  /* last one that the front was told */
+    uint64_t kill_at_ms;   /* instant of SIGKILL, for processes that ignore SIGTERM; 0: none */
+    bool stops_on_request; /* whether the front has passed on SIGTSTP last */
+    bool is_lost;          /* the lock is lost, or will be before it is renewed */
     int code;
     int ended_by; /* signal that ended the command, or the waiting; 0: none */
 };
@@ -75,9 +75,9 @@ static void tick_in(struct keeper *keeper, uint64_t ms) {
     event_add(keeper->tick, &interval);
 }
 
-static void tell_deadline(struct keeper *keeper, uint64_t deadline_ms) {
+static void share_deadline(struct keeper *keeper, uint64_t deadline_ms) {
     keeper->deadline_ms = deadline_ms;
-    *keeper->told = deadline_ms;
+    *keeper->reported = deadline_ms;
     talk_send(keeper->front, TALK_DEADLINE, 0);
 }
 
@@ -105,7 +105,7 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     struct keeper *keeper = arg;
 
     if (status == REDLOCK_ELOST && !keeper->is_lost) {
-        news_lost(&keeper->news, redlock_explain(lock));
+        report_lost(&keeper->report, redlock_explain(lock));
         keeper->code = TOOL_LOST;
     }
     close_client(keeper);
@@ -117,8 +117,8 @@ static void release(struct keeper *keeper) {
     keeper->phase = PHASE_RELEASING;
     keeper->lock = NULL;
     event_del(keeper->tick);
-    tell_deadline(keeper, 0);
-    news_gone(&keeper->news);
+    share_deadline(keeper, 0);
+    report_gone(&keeper->report);
     if (redlock_release(lock, on_released, keeper) != REDLOCK_OK) {
         close_client(keeper);
     }
@@ -152,7 +152,7 @@ static void stop_working(struct keeper *keeper, const char *why, bool is_over) {
     if (!keeper->is_lost) {
         keeper->is_lost = true;
         keeper->code = TOOL_LOST;
-        news_lost(&keeper->news, why);
+        report_lost(&keeper->report, why);
     }
     if (keeper->job->on_lost == JOB_WARN) {
         return;
@@ -178,13 +178,13 @@ static void note_deadline(struct keeper *keeper, uint64_t validity_ms) {
     if (validity_ms == 0) {
         return;
     }
-    keeper->news.valid_until_ms = talk_wall_ms() + validity_ms;
+    keeper->report.valid_until_ms = talk_wall_ms() + validity_ms;
     if (keeper->job->on_lost == JOB_WARN) {
         return;
     }
     if (deadline_ms > keeper->deadline_ms + keeper->job->ttl_ms / 50 ||
         deadline_ms < keeper->deadline_ms) {
-        tell_deadline(keeper, deadline_ms);
+        share_deadline(keeper, deadline_ms);
     }
 }
 
@@ -256,8 +256,8 @@ static void on_child_changes(evutil_socket_t signal_number, short what, void *ar
         if (pid != keeper->child.pid) {
             continue;
         }
-        if (WIFSTOPPED(status) && keeper->stops_as_told) {
-            keeper->stops_as_told = false; /* the front has stopped, too */
+        if (WIFSTOPPED(status) && keeper->stops_on_request) {
+            keeper->stops_on_request = false; /* the front has stopped, too */
         } else if (WIFSTOPPED(status)) {
             talk_send(keeper->front, TALK_STOPPED, WSTOPSIG(status));
         } else {
@@ -286,7 +286,8 @@ static void on_child_fails(evutil_socket_t fd, short what, void *arg) {
 }
 
 static void start_child(struct keeper *keeper) {
-    if (child_start(&keeper->child, keeper->job, keeper->lock, keeper->news.valid_until_ms) != 0) {
+    if (child_start(&keeper->child, keeper->job, keeper->lock, keeper->report.valid_until_ms) !=
+        0) {
         tool_say("cannot start a process: %s", strerror(errno));
         keeper->code = TOOL_SYSTEM;
         release(keeper);
@@ -315,11 +316,11 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         }
         return;
     }
-    news_end_waiting(&keeper->news);
+    report_end_waiting(&keeper->report);
     if (status == REDLOCK_OK && keeper->phase == PHASE_WAITING) {
         keeper->lock = lock;
         note_deadline(keeper, redlock_validity_ms(lock));
-        news_acquired(&keeper->news, lock);
+        report_acquired(&keeper->report, lock);
         start_child(keeper);
         if (keeper->lock != NULL) {
             look_at_validity(keeper);
@@ -328,7 +329,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     }
     keeper->lock = NULL;
     if (keeper->phase == PHASE_WAITING) {
-        end_with(keeper, news_not_acquired(&keeper->news, keeper->client, lock, status));
+        end_with(keeper, report_not_acquired(&keeper->report, keeper->client, lock, status));
     }
 }
 
@@ -341,7 +342,7 @@ static void acquire(struct keeper *keeper) {
     request.on_lost_arg = keeper;
     keeper->phase = PHASE_WAITING;
     keeper->waiting_ms = talk_now_ms();
-    news_begin_waiting(&keeper->news, keeper->client);
+    report_begin_waiting(&keeper->report, keeper->client);
     if (redlock_acquire(keeper->client, &request, on_acquired, keeper, &keeper->lock) !=
         REDLOCK_OK) {
         tool_say("%s", naming_by_options(redlock_client_error(keeper->client)));
@@ -355,7 +356,7 @@ static void pause_waiting(struct keeper *keeper) {
     uint64_t waited_ms = talk_now_ms() - keeper->waiting_ms;
 
     if (keeper->phase == PHASE_WAITING) {
-        news_leave_waiting(&keeper->news);
+        report_leave_waiting(&keeper->report);
         redlock_cancel(keeper->lock);
         keeper->lock = NULL;
         keeper->patience_ms -= waited_ms < keeper->patience_ms ? waited_ms : keeper->patience_ms;
@@ -365,20 +366,20 @@ static void pause_waiting(struct keeper *keeper) {
 }
 
 static void resume_waiting(struct keeper *keeper) {
-    keeper->phase = PHASE_SETTLING;
+    keeper->phase = PHASE_CONNECTING;
     tick_in(keeper, 0);
 }
 
-/* Tells what the request waits for, and gives up when rights are missing, which time cannot mend.
- */
+/* Tells what the request waits for, and gives up when rights are missing, which time cannot
+ * mend. */
 static void look_at_waiting(struct keeper *keeper) {
-    if (news_is_hopeless(&keeper->news, keeper->client, keeper->lock)) {
-        news_end_waiting(&keeper->news);
-        end_with(keeper,
-                 news_not_acquired(&keeper->news, keeper->client, keeper->lock, REDLOCK_ENOQUORUM));
+    if (report_is_hopeless(&keeper->report, keeper->client, keeper->lock)) {
+        report_end_waiting(&keeper->report);
+        end_with(keeper, report_not_acquired(&keeper->report, keeper->client, keeper->lock,
+                                             REDLOCK_ENOQUORUM));
         return;
     }
-    news_waiting(&keeper->news);
+    report_waiting(&keeper->report);
     tick_in(keeper, TICK_MOST_MS);
 }
 
@@ -388,11 +389,11 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
     (void)fd;
     (void)what;
     switch (keeper->phase) {
-    case PHASE_SETTLING:
+    case PHASE_CONNECTING:
         if (nodes_lack_descriptors(&keeper->job->nodes, keeper->client)) {
             end_with(keeper, TOOL_SYSTEM);
-        } else if (nodes_are_settled(keeper->client) ||
-                   talk_now_ms() - keeper->began_ms > SETTLE_MOST_MS) {
+        } else if (nodes_are_known(keeper->client) ||
+                   talk_now_ms() - keeper->began_ms > CONNECT_MOST_MS) {
             acquire(keeper);
         }
         if (keeper->phase != PHASE_RELEASING) {
@@ -423,11 +424,11 @@ static bool is_end(int signal_number) {
 
 /* Sends the command a signal of the front's, or pauses or gives up the waiting for the lock. */
 static void pass_on(struct keeper *keeper, int signal_number) {
-    bool is_waiting = keeper->phase == PHASE_SETTLING || keeper->phase == PHASE_WAITING;
+    bool is_waiting = keeper->phase == PHASE_CONNECTING || keeper->phase == PHASE_WAITING;
     bool is_paused = keeper->phase == PHASE_PAUSED;
 
     if (keeper->child.pid > 0) {
-        keeper->stops_as_told = signal_number == SIGTSTP;
+        keeper->stops_on_request = signal_number == SIGTSTP;
         kill(-keeper->child.pid, signal_number);
         if (is_end(signal_number)) {
             kill(-keeper->child.pid, SIGCONT); /* what is stopped cannot end */
@@ -437,7 +438,7 @@ static void pass_on(struct keeper *keeper, int signal_number) {
     } else if (is_paused && signal_number == SIGCONT) {
         resume_waiting(keeper);
     } else if ((is_waiting || is_paused) && is_end(signal_number)) {
-        news_end_waiting(&keeper->news);
+        report_end_waiting(&keeper->report);
         keeper->ended_by = signal_number;
         end_with(keeper, 128 + signal_number);
     }
@@ -491,7 +492,7 @@ static void listen_to_all(struct keeper *keeper) {
 void keeper_main(const struct job *job, int front, talk_deadline *deadline) {
     struct keeper keeper = {.job = job,
                             .front = front,
-                            .told = deadline,
+                            .reported = deadline,
                             .began_ms = talk_now_ms(),
                             .patience_ms = job->wait_ms};
 
@@ -502,11 +503,11 @@ void keeper_main(const struct job *job, int front, talk_deadline *deadline) {
     keeper.child.go = keeper.child.failure = -1;
     keeper.base = nodes_loop();
     keeper.client = nodes_connect(&job->nodes, keeper.base, job->owner);
-    news_init(&keeper.news, job);
+    report_init(&keeper.report, job);
     listen_to_all(&keeper);
     tick_in(&keeper, 0);
     event_base_dispatch(keeper.base);
-    news_ended(&keeper.news, keeper.code);
+    report_ended(&keeper.report, keeper.code);
     if (keeper.code == 128 + keeper.ended_by) {
         talk_send(front, TALK_SIGNALLED, keeper.ended_by);
     }

@@ -348,7 +348,7 @@ static void print_end(const struct list *list) {
     }
 }
 
-static void tell_failures(struct list *list) {
+static void print_failures(struct list *list) {
     json_begin(&list->json, "failures", '[');
     for (size_t i = 0; i < list->asker.nodes.count; i++) {
         if (list->whys[i][0] != '\0') {
@@ -361,13 +361,13 @@ static void tell_failures(struct list *list) {
     json_end(&list->json, ']');
 }
 
-static void tell(struct list *list) {
+static void report(struct list *list) {
     list->json.stream = stdout;
     if (list->asker.is_json) {
         json_begin(&list->json, NULL, '{');
         json_number(&list->json, "snapshot_ms", (int64_t)talk_wall_ms());
         json_number(&list->json, "nodes_answered", (int64_t)list->answered);
-        tell_failures(list);
+        print_failures(list);
         json_bool(&list->json, "cut", list->is_cut);
         json_begin(&list->json, "locks", '[');
     }
@@ -398,7 +398,7 @@ int list_main(int argc, char **argv) {
     scan_all(&list, first < argc ? argv[first] : "");
     sort(&list);
     asker_connect(&list.asker);
-    tell(&list);
+    report(&list);
     asker_finish(&list.asker);
     for (size_t i = 0; i < list.count; i++) {
         free(list.names[i].bytes);

@@ -72,25 +72,25 @@ static size_t write_rest(FILE *stream, const char *rest, bool is_time) {
 const char *naming_by_options(const char *message) {
     static _Thread_local char text[ROOM];
     FILE *stream = fmemopen(text, sizeof(text), "w");
-    const char *place = message;
+    const char *position = message;
 
     if (stream == NULL) {
         return message;
     }
-    while (*place != '\0') {
-        size_t length = word_length(place);
-        const char *option = option_of(place, length, place == message);
+    while (*position != '\0') {
+        size_t length = word_length(position);
+        const char *option = option_of(position, length, position == message);
 
         if (option != NULL) {
-            bool is_time = length > 3 && strncmp(place + length - 3, "_ms", 3) == 0;
+            bool is_time = length > 3 && strncmp(position + length - 3, "_ms", 3) == 0;
 
             fputs(option, stream);
-            place += length;
-            place += write_rest(stream, place, is_time);
+            position += length;
+            position += write_rest(stream, position, is_time);
         } else {
             length = length > 0 ? length : 1;
-            fprintf(stream, "%.*s", (int)length, place);
-            place += length;
+            fprintf(stream, "%.*s", (int)length, position);
+            position += length;
         }
     }
     fclose(stream);

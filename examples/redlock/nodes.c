@@ -184,7 +184,7 @@ static bool is_beginning(const redlock_node_info *info) {
     return !info->trusted && info->distrust_ms == 0 && info->commands > 0;
 }
 
-bool nodes_are_settled(const redlock_client *client) {
+bool nodes_are_known(const redlock_client *client) {
     redlock_node_info infos[REDLOCK_MAX_NODES];
     size_t count = redlock_client_nodes(client, infos, REDLOCK_MAX_NODES);
 

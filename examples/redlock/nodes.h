@@ -69,7 +69,7 @@ struct event_base *nodes_loop(void);
  * Returns whether a first request is worth while: each node is connected and has said who it is, or
  * has failed.
  */
-bool nodes_are_settled(const redlock_client *client);
+bool nodes_are_known(const redlock_client *client);
 
 /*
  * Returns the number of nodes that cannot be connected to because this process may open no more

@@ -49,7 +49,7 @@ static bool is_vital(const struct right *right) {
 }
 
 /* Tells an error that is no matter of rights, but in the way of locks. Only SET shows most. */
-static void tell_error(struct findings *findings, const struct right *right, const char *error) {
+static void report_error(struct findings *findings, const struct right *right, const char *error) {
     static const struct {
         const char *begin;
         const char *name;
@@ -84,14 +84,15 @@ static void tell_error(struct findings *findings, const struct right *right, con
 }
 
 /* A command that is unknown, or renamed, is no matter of rights. */
-static void tell_unknown(struct findings *findings, const struct right *right) {
+static void report_unknown(struct findings *findings, const struct right *right) {
     findings_add(findings, is_vital(right) ? FINDING_FAULT : FINDING_WARNING, "unknown command",
                  "it does not know the command %.*s, which %s need%s: end its rename-command",
                  (int)strcspn(right->format, " "), right->format, right->feature,
                  strcmp(right->feature, "waiting in line") == 0 ? "s" : "");
 }
 
-static void tell_missing(struct findings *findings, const struct right *right, const char *error) {
+static void report_missing(struct findings *findings, const struct right *right,
+                           const char *error) {
     bool is_command = strstr(error, "' command") != NULL;
     bool is_key = !is_command && strstr(error, "key") != NULL && right->name[0] != '~';
     bool is_channel = !is_command && strstr(error, "channel") != NULL;
@@ -114,11 +115,11 @@ static bool check(struct findings *findings, redisContext *context, const struct
     bool goes_on = reply != NULL;
 
     if (is_refusal && strncmp(reply->str, "ERR unknown command", 19) == 0) {
-        tell_unknown(findings, right);
+        report_unknown(findings, right);
     } else if (is_refusal && strncmp(reply->str, "NOPERM", 6) == 0) {
-        tell_missing(findings, right, reply->str);
+        report_missing(findings, right, reply->str);
     } else if (is_refusal && strncmp(reply->str, "NOSCRIPT", 8) != 0) {
-        tell_error(findings, right, reply->str);
+        report_error(findings, right, reply->str);
         goes_on = false;
     } else if (strcmp(right->name, "+subscribe") == 0 && reply != NULL) {
         unsubscribe(context);

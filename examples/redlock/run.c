@@ -10,7 +10,7 @@
 #include "family.h"
 #include "job.h"
 #include "keeper.h"
-#include "news.h"
+#include "report.h"
 #include "talk.h"
 #include "tether.h"
 #include "tool.h"
@@ -31,11 +31,11 @@ struct front {
     pid_t keeper_pid;
     int keeper; /* socket */
     int signals;
-    talk_deadline *told; /* deadline, as the keeper has told it last */
-    int deadline;        /* timer */
-    pid_t group;         /* process group of the command; 0: not known yet */
-    int terminal;        /* of the session; -1: none */
-    bool has_told;       /* whether the keeper has told the exit code */
+    talk_deadline *reported; /* deadline, as the keeper has told it last */
+    int deadline;            /* timer */
+    pid_t group;             /* process group of the command; 0: not known yet */
+    int terminal;            /* of the session; -1: none */
+    bool has_reported;       /* whether the keeper has told the exit code */
     int code;
     int ended_by; /* signal that ended the command, or the waiting; 0: none */
 };
@@ -71,8 +71,8 @@ static void block_signals(struct job *job, sigset_t *taken) {
     sigprocmask(SIG_UNBLOCK, &needed, NULL);
 }
 
-/* ---------------------------------------------------------------------------------- the terminal
- */
+/* ---------------------------------------------------------------------------------- the
+ * terminal */
 
 /* Returns whether the shell's job is in the foreground, or the command has the terminal. */
 static bool is_in_foreground(const struct front *front) {
@@ -153,8 +153,8 @@ static void on_stopped(const struct front *front, int signal_number) {
     }
 }
 
-/* ------------------------------------------------------------------------------------ the events
- */
+/* ------------------------------------------------------------------------------------ the
+ * events */
 
 static void on_signal(struct front *front) {
     struct signalfd_siginfo info;
@@ -179,7 +179,7 @@ static void on_signal(struct front *front) {
  * begins at the margin, needs less of the time: it has reaped all along.
  */
 static uint64_t deputy_at(const struct front *front) {
-    uint64_t deadline_ms = *front->told;
+    uint64_t deadline_ms = *front->reported;
 
     return deadline_ms == 0 ? 0 : deadline_ms - front->job->margin_ms * 3 / 4;
 }
@@ -194,25 +194,25 @@ static void set_deadline(const struct front *front) {
 
 /* Ends everything in the keeper's place, and tells its news. */
 static void act_as_deputy(struct front *front, const char *why) {
-    uint64_t deadline_ms = *front->told;
+    uint64_t deadline_ms = *front->reported;
     uint64_t until_ms = talk_wall_ms() + deadline_ms - talk_now_ms();
     bool was_killed = family_end();
-    struct news news;
+    struct report report;
 
-    front->has_told = true;
+    front->has_reported = true;
     front->code = TOOL_LOST;
-    news_init(&news, front->job);
-    news.valid_until_ms = deadline_ms == 0 ? 0 : until_ms;
-    news_killed(&news, why, was_killed);
-    news_gone(&news);
-    news_ended(&news, front->code);
+    report_init(&report, front->job);
+    report.valid_until_ms = deadline_ms == 0 ? 0 : until_ms;
+    report_killed(&report, why, was_killed);
+    report_gone(&report);
+    report_ended(&report, front->code);
 }
 
 static void on_keeper_gone(struct front *front) {
     int status;
 
     if (waitpid(front->keeper_pid, &status, 0) == front->keeper_pid && WIFEXITED(status)) {
-        front->has_told = true; /* it has said why */
+        front->has_reported = true; /* it has said why */
         front->code = WEXITSTATUS(status);
     } else {
         act_as_deputy(front, "the process that kept the lock has died");
@@ -237,11 +237,11 @@ static void on_talk(struct front *front) {
         } else if (talk.kind == TALK_SIGNALLED) {
             front->ended_by = talk.number;
         } else if (talk.kind == TALK_ENDED) {
-            front->has_told = true;
+            front->has_reported = true;
             front->code = talk.number;
         }
     }
-    if (received < 0 && !front->has_told) {
+    if (received < 0 && !front->has_reported) {
         on_keeper_gone(front);
     }
 }
@@ -265,7 +265,7 @@ static void serve(struct front *front) {
                               {.fd = front->signals, .events = POLLIN},
                               {.fd = front->deadline, .events = POLLIN}};
 
-    while (!front->has_told) {
+    while (!front->has_reported) {
         if (poll(polled, 3, -1) < 0) {
             continue; /* a signal: EINTR */
         }
@@ -288,8 +288,8 @@ static void start_keeper(struct front *front) {
     if (talk_open(sockets) != 0) {
         tool_refused("socketpair");
     }
-    front->told = talk_share_deadline();
-    if (front->told == NULL) {
+    front->reported = talk_share_deadline();
+    if (front->reported == NULL) {
         tool_refused("mmap");
     }
     front->keeper_pid = fork();
@@ -298,7 +298,7 @@ static void start_keeper(struct front *front) {
     }
     if (front->keeper_pid == 0) {
         close(sockets[0]);
-        keeper_main(front->job, sockets[1], front->told);
+        keeper_main(front->job, sockets[1], front->reported);
     }
     family_note(front->keeper_pid);
     close(sockets[1]);

@@ -62,25 +62,25 @@ void wheel_remove(struct wheel *wheel, struct wheel_entry *entry) {
 }
 
 /* The first slot that is not empty. */
-struct place {
+struct position {
     unsigned level; /* WHEEL_LEVELS: all are empty */
     unsigned slot;
     uint64_t tick; /* its first */
 };
 
-static struct place first_of(const struct wheel *wheel) {
-    struct place place = {.level = 0};
-    while (place.level < WHEEL_LEVELS && wheel->occupied[place.level] == 0) {
-        place.level++;
+static struct position first_of(const struct wheel *wheel) {
+    struct position position = {.level = 0};
+    while (position.level < WHEEL_LEVELS && wheel->occupied[position.level] == 0) {
+        position.level++;
     }
-    if (place.level == WHEEL_LEVELS) {
-        return place;
+    if (position.level == WHEEL_LEVELS) {
+        return position;
     }
-    unsigned shift = place.level * WHEEL_SLOT_BITS;
+    unsigned shift = position.level * WHEEL_SLOT_BITS;
     uint64_t turns = wheel->tick >> shift >> WHEEL_SLOT_BITS << WHEEL_SLOT_BITS;
-    place.slot = (unsigned)__builtin_ctzll(wheel->occupied[place.level]);
-    place.tick = (turns | place.slot) << shift;
-    return place;
+    position.slot = (unsigned)__builtin_ctzll(wheel->occupied[position.level]);
+    position.tick = (turns | position.slot) << shift;
+    return position;
 }
 
 /* Returns the first instant of a slot. */
@@ -106,12 +106,12 @@ uint64_t wheel_next(const struct wheel *wheel) {
     if (has_begun(wheel)) {
         return wheel->tick << WHEEL_TICK_BITS;
     }
-    struct place place = first_of(wheel);
-    if (place.level == WHEEL_LEVELS) {
+    struct position position = first_of(wheel);
+    if (position.level == WHEEL_LEVELS) {
         return NANOS_NEVER;
     }
-    return place.level == 0 ? first_in(&wheel->slots[0][place.slot])
-                            : place.tick << WHEEL_TICK_BITS;
+    return position.level == 0 ? first_in(&wheel->slots[0][position.slot])
+                               : position.tick << WHEEL_TICK_BITS;
 }
 
 /* The entries that are due, in order. */
@@ -157,21 +157,21 @@ static size_t file(struct wheel *wheel, struct wheel_slot *list, uint64_t now, s
 }
 
 /* Begins a slot: takes all its entries to an empty list. */
-static void open(struct wheel *wheel, struct place place, struct wheel_slot *begun) {
-    struct wheel_slot *slot = &wheel->slots[place.level][place.slot];
+static void open(struct wheel *wheel, struct position position, struct wheel_slot *begun) {
+    struct wheel_slot *slot = &wheel->slots[position.level][position.slot];
     *begun = *slot;
     LIST_FIRST(begun)->link.le_prev = &LIST_FIRST(begun);
     LIST_INIT(slot);
-    wheel->occupied[place.level] &= ~(UINT64_C(1) << place.slot);
-    wheel->tick = place.tick;
+    wheel->occupied[position.level] &= ~(UINT64_C(1) << position.slot);
+    wheel->tick = position.tick;
 }
 
 /* Returns how many entries may be filed in a call at `tick`. */
 static size_t slice_at(const struct wheel *wheel, uint64_t tick) {
-    struct place place = first_of(wheel);
+    struct position position = first_of(wheel);
     uint64_t since = wheel->sliced_at;
-    if (place.level < WHEEL_LEVELS) {
-        since = nanos_min(since, place.tick);
+    if (position.level < WHEEL_LEVELS) {
+        since = nanos_min(since, position.tick);
     }
     uint64_t late = tick > since ? tick - since : 0;
     return WHEEL_SLICE +
@@ -181,15 +181,15 @@ static size_t slice_at(const struct wheel *wheel, uint64_t tick) {
 /* Opens all slots whose time has come at `tick`, as far as the slice goes. */
 static void open_all(struct wheel *wheel, uint64_t tick, uint64_t now, size_t slice,
                      struct due *due) {
-    struct place place = first_of(wheel);
-    while (place.level < WHEEL_LEVELS && place.tick <= tick) {
-        struct wheel_slot *begun = &wheel->begun[place.level];
-        bool is_last = place.level == 0 && place.tick == tick; /* some of it may be due later */
+    struct position position = first_of(wheel);
+    while (position.level < WHEEL_LEVELS && position.tick <= tick) {
+        struct wheel_slot *begun = &wheel->begun[position.level];
+        bool is_last = position.level == 0 && position.tick == tick; /* some may be due later */
         if (!LIST_EMPTY(begun)) {
             return; /* the slot before this one comes first */
         }
-        open(wheel, place, begun);
-        if (place.level < WHEEL_SLICED_LEVEL) {
+        open(wheel, position, begun);
+        if (position.level < WHEEL_SLICED_LEVEL) {
             file(wheel, begun, now, SIZE_MAX, due);
         } else {
             slice = file(wheel, begun, now, slice, due);
@@ -197,7 +197,7 @@ static void open_all(struct wheel *wheel, uint64_t tick, uint64_t now, size_t sl
         if (is_last) {
             return;
         }
-        place = first_of(wheel);
+        position = first_of(wheel);
     }
     wheel->tick = tick;
 }

@@ -24,8 +24,8 @@ void acquire_ask(struct lease *lease, uint64_t now, struct lease_update *update)
 
 void acquire_try(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease->tries++;
-    lease->may_hold = lease->trying.may_place = 0;
-    lease->trying.settle_at = NANOS_NEVER;
+    lease->may_hold = lease->trying.may_queue = 0;
+    lease->trying.requeue_at = NANOS_NEVER;
     acquire_ask(lease, now, update);
 }
 
@@ -43,9 +43,9 @@ void acquire_fail(struct lease *lease, redlock_status status, uint64_t now,
     assert(lease_is_acquiring(lease) && status != REDLOCK_OK);
     lease_set_state(lease, LEASE_OVER);
     lease->failure = (int8_t)status;
-    lease->told_at = now;
+    lease->completed_at = now;
     lease->wake_at = NANOS_NEVER;
-    update_tell(update, LEASE_ACQUIRED, status);
+    update_notify(update, LEASE_ACQUIRED, status);
 }
 
 /* Goes on to another permit if the nodes know of one that is free; returns whether it did. */
@@ -74,8 +74,8 @@ void acquire_give_up(struct lease *lease, const struct round *round, uint64_t no
         acquire_fail(lease, lease->failure, now, update);
         return;
     }
-    lease_set_state(lease, LEASE_SETTLING);
-    lease_send(lease, ROUND_SETTLE, now, NANOS_NEVER, update);
+    lease_set_state(lease, LEASE_DIAGNOSING);
+    lease_send(lease, ROUND_DIAGNOSE, now, NANOS_NEVER, update);
     update->awaited = deniers;
 }
 
@@ -121,7 +121,7 @@ void acquire_confirm(struct lease *lease, uint64_t now, struct lease_update *upd
     raise_fence(lease, now, useless_at(lease, now), update);
 }
 
-/* Takes a quorum of which some were pushed, whose nodes keep the key for a claim. */
+/* Takes a quorum of which some were pushed, whose nodes keep the key for a reservation. */
 static void take_pushes(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
                         struct lease_update *update) {
     uint64_t until = round_certain_until(round, end);
@@ -145,7 +145,7 @@ void acquire_decided(struct lease *lease, const struct round *round, uint64_t no
     assert(round->kind == ROUND_ACQUIRE || round->kind == ROUND_QUEUE);
     uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
     lease->may_hold |= round_possible_holders(round);
-    lease->may_hold |= lease->trying.may_place;
+    lease->may_hold |= lease->trying.may_queue;
     lease->fence = lease->terms->fenced ? round_fence(round) : 0;
     if (round->verdict == ROUND_YES && needed_pushes(round)) {
         take_pushes(lease, round, end, now, update);

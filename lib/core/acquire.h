@@ -1,18 +1,18 @@
 /*
  * An acquisition: tries, until one is granted or none follows. In states ACQUIRING, RAISING,
- * BACKOFF and SETTLING; a try that succeeds hands the lease over to core/hold.h. A try that asks
- * for a place in line goes on in core/line.h as long as its round is open.
+ * BACKOFF and DIAGNOSING; a try that succeeds hands the lease over to core/hold.h. A try that asks
+ * for an entry in line goes on in core/line.h as long as its round is open.
  *
  * A try is granted when a quorum has granted it and a fresh reading of the clock leaves enough
  * validity. A fenced lock also needs the counters of a quorum to agree; otherwise a quorum is first
  * raised to the largest of them (RAISING). Any later winner shares a node with that quorum, whose
  * counter was just the fence before the key left it. Grants that were pushed are confirmed by the
- * same round: nodes keep a key that they have pushed for the short time of a claim only.
+ * same round: nodes keep a key that they have pushed for the short time of a reservation only.
  *
  * A try that failed is undone at each node that may have granted it, in the same step. The next one
  * comes after a random delay (core/tries.h); with permits at once, for another permit, as long as
  * the nodes tell of one that is free. After the last try the nodes that denied it are asked what
- * they hold (SETTLING), for the report.
+ * they hold (DIAGNOSING), for the report.
  */
 #ifndef REDLOCK_CORE_ACQUIRE_H
 #define REDLOCK_CORE_ACQUIRE_H

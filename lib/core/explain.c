@@ -87,7 +87,7 @@ static void write_group(struct text *text, const struct explain_subject *subject
     text_append(text, ")");
 }
 
-static bool was_told(const redlock_node_report *reports, uint32_t index) {
+static bool was_reported(const redlock_node_report *reports, uint32_t index) {
     for (uint32_t i = 0; i < index; i++) {
         if (same_group(&reports[i], &reports[index])) {
             return true;
@@ -115,7 +115,7 @@ void explain_write(struct text *text, const struct explain_subject *subject,
     }
     write_quorum(text, subject);
     for (uint32_t i = 0; i < count; i++) {
-        if (!was_told(reports, i)) {
+        if (!was_reported(reports, i)) {
             write_group(text, subject, reports, count, i);
         }
     }

@@ -10,7 +10,7 @@ bool handover_is_possible(const struct lease *from, const struct lease *to, uint
 
 bool handover_is_silent(const struct lease *from, const struct lease *to, uint64_t now) {
     const struct lease_terms *terms = from->terms;
-    uint64_t usual = terms->trusts_pushes ? terms->claim : from->ttl;
+    uint64_t usual = terms->trusts_pushes ? terms->reservation : from->ttl;
     uint64_t least = nanos_max(usual - usual / 4, to->terms->min_validity);
     return !terms->fenced && from->ttl == to->ttl && terms->watchdog == to->terms->watchdog &&
            !from->is_unrenewed && nanos_sub(from->holding.lost_at, now) > least;
@@ -24,7 +24,7 @@ static void move_keys(struct lease *from, struct lease *to) {
 
 /* Moves the validity, and the renewal under way, if any. */
 static void move_validity(const struct lease *from, struct lease *to, uint64_t now) {
-    to->told_at = now;
+    to->completed_at = now;
     to->was_acquired = true;
     to->holding = from->holding;
     to->holding.hurried = 0;
@@ -43,7 +43,7 @@ static void end(struct lease *lease, struct lease_update *update) {
     lease_set_state(lease, LEASE_OVER);
     lease->holding.validity_end = 0;
     lease->wake_at = NANOS_NEVER;
-    update_tell(update, LEASE_RELEASED, REDLOCK_OK);
+    update_notify(update, LEASE_RELEASED, REDLOCK_OK);
 }
 
 void handover_move(struct lease *from, struct lease *to, uint64_t now, struct lease_update *ended,
@@ -54,7 +54,7 @@ void handover_move(struct lease *from, struct lease *to, uint64_t now, struct le
     move_keys(from, to);
     if (is_silent) {
         move_validity(from, to, now);
-        update_tell(begun, LEASE_ACQUIRED, REDLOCK_OK);
+        update_notify(begun, LEASE_ACQUIRED, REDLOCK_OK);
     } else {
         to->fence = from->fence > 0 ? from->fence + 1 : 0;
         acquire_confirm(to, now, begun);

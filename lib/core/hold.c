@@ -30,7 +30,7 @@ static void set_validity(struct lease *lease, uint64_t end, uint64_t now) {
 
 /* Returns the instant of a renewal that is due at `at`; NANOS_NEVER: none is planned any more. */
 static uint64_t plan_renewal(const struct lease *lease, uint64_t at) {
-    uint64_t last = nanos_add(lease->told_at, lease->terms->max_hold);
+    uint64_t last = nanos_add(lease->completed_at, lease->terms->max_hold);
     return lease->terms->watchdog && at <= last ? at : NANOS_NEVER;
 }
 
@@ -82,7 +82,7 @@ void hold_top_up_joining(struct lease *lease, uint32_t joining, uint64_t now,
 void hold_begin(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
                 struct lease_update *update) {
     uint64_t since = round->pushed != 0 ? now : round->start;
-    lease->told_at = now;
+    lease->completed_at = now;
     lease->was_acquired = true;
     lease->holding = (struct lease_holding){0};
     draw_phase(lease, since);
@@ -91,7 +91,7 @@ void hold_begin(struct lease *lease, const struct round *round, uint64_t end, ui
     round_was_yes(lease, round, end, now);
     update->watch = lease->terms->watches;
     update->top_up_later = (lacking_after(round) & lease->members) != 0;
-    update_tell(update, LEASE_ACQUIRED, REDLOCK_OK);
+    update_notify(update, LEASE_ACQUIRED, REDLOCK_OK);
 }
 
 void hold_renew_at(struct lease *lease, uint64_t at) {
@@ -101,7 +101,7 @@ void hold_renew_at(struct lease *lease, uint64_t at) {
 void hold_end_extension(struct lease *lease, redlock_status status, struct lease_update *update) {
     if (lease->extending) {
         lease->extending = false;
-        update_tell(update, LEASE_EXTENDED, status);
+        update_notify(update, LEASE_EXTENDED, status);
     }
 }
 
@@ -119,7 +119,7 @@ static void lose(struct lease *lease, redlock_status status, struct lease_update
     lease->is_unrenewed = false;
     lease->holding.validity_end = 0;
     lease->wake_at = NANOS_NEVER;
-    update_tell(update, LEASE_LOSS, status);
+    update_notify(update, LEASE_LOSS, status);
 }
 
 /* ---- renewals ---- */

@@ -29,7 +29,7 @@ void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t 
         .members = members,
         .begun_at = now,
         .wake_at = nanos_min(nanos_add(now, terms->node_timeout), start_by),
-        .trying = {.give_up_at = give_up_at, .settle_at = start_by, .poll_at = NANOS_NEVER},
+        .trying = {.give_up_at = give_up_at, .requeue_at = start_by, .poll_at = NANOS_NEVER},
         .longest_ttl = nanos_add(terms->ttl, terms->lock_delay)};
 }
 
@@ -39,7 +39,7 @@ void lease_begin(struct lease *lease, uint64_t now, struct lease_update *update)
 }
 
 bool lease_may_start(struct lease *lease, bool has_quorum, uint64_t now) {
-    uint64_t end = lease->trying.settle_at;
+    uint64_t end = lease->trying.requeue_at;
     uint64_t patient = nanos_min(nanos_add(lease->begun_at, lease->terms->node_timeout), end);
     lease->wake_at = now < patient ? patient : end;
     return now >= end || (has_quorum && now >= patient);
@@ -47,7 +47,7 @@ bool lease_may_start(struct lease *lease, bool has_quorum, uint64_t now) {
 
 void lease_wait(struct lease *lease) {
     lease_set_state(lease, LEASE_QUEUED);
-    lease->trying.settle_at = NANOS_NEVER;
+    lease->trying.requeue_at = NANOS_NEVER;
     lease->wake_at = lease->trying.give_up_at;
 }
 
@@ -87,7 +87,7 @@ static redlock_status release_verdict(const struct round *round) {
 static void released(struct lease *lease, redlock_status status, struct lease_update *update) {
     lease_set_state(lease, LEASE_OVER);
     lease->wake_at = NANOS_NEVER;
-    update_tell(update, LEASE_RELEASED, status);
+    update_notify(update, LEASE_RELEASED, status);
 }
 
 static void dispatch_verdict(struct lease *lease, const struct round *round, uint64_t now,
@@ -104,7 +104,7 @@ static void dispatch_verdict(struct lease *lease, const struct round *round, uin
     case LEASE_RENEWING:
         hold_decided(lease, round, now, update);
         break;
-    case LEASE_SETTLING:
+    case LEASE_DIAGNOSING:
         acquire_fail(lease, lease->failure, now, update);
         break;
     case LEASE_RELEASING:
@@ -138,7 +138,7 @@ void lease_late_votes(struct lease *lease, const struct round *round, uint64_t n
 }
 
 void lease_reconsider(struct lease *lease, const struct round *tried) {
-    if (lease->state == LEASE_BACKOFF || lease->state == LEASE_SETTLING) {
+    if (lease->state == LEASE_BACKOFF || lease->state == LEASE_DIAGNOSING) {
         lease->failure = (int8_t)tries_failure(tried);
     }
 }
@@ -176,10 +176,10 @@ void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update 
     switch (lease->state) {
     case LEASE_ACQUIRING:
     case LEASE_RAISING:
-        update->undo = lease->may_hold | lease->trying.may_place;
+        update->undo = lease->may_hold | lease->trying.may_queue;
         acquire_fail(lease, REDLOCK_ENOMEM, now, update);
         break;
-    case LEASE_SETTLING:
+    case LEASE_DIAGNOSING:
         update->undo = lease->may_hold;
         acquire_fail(lease, lease->failure, now, update);
         break;
@@ -237,10 +237,10 @@ redlock_status lease_cancel(struct lease *lease, const struct round *round, uint
     }
     bool is_trying = lease->state == LEASE_ACQUIRING || lease->state == LEASE_QUEUED;
     if (is_trying && round != NULL) {
-        update->undo = lease->may_hold | lease->trying.may_place | round_possible_holders(round);
+        update->undo = lease->may_hold | lease->trying.may_queue | round_possible_holders(round);
     } else if (lease->state == LEASE_RAISING ||
-               (lease->state == LEASE_SETTLING && round->kind != ROUND_SETTLE)) {
-        update->undo = lease->may_hold; /* the SETTLE could not be sent: `round` is the try's */
+               (lease->state == LEASE_DIAGNOSING && round->kind != ROUND_DIAGNOSE)) {
+        update->undo = lease->may_hold; /* the DIAGNOSE could not be sent: `round` is the try's */
     }
     acquire_fail(lease, REDLOCK_ECANCELED, now, update);
     return REDLOCK_OK;
@@ -286,10 +286,10 @@ void lease_close(struct lease *lease, const struct round *round, uint64_t now,
     if (lease_release(lease, now, update) != REDLOCK_OK) {
         return; /* the release is under way, or over */
     }
-    if (update->news & LEASE_EXTENDED) {
+    if (update->notifications & LEASE_EXTENDED) {
         update->extended = REDLOCK_ECLOSED;
     }
     if (was_held) {
-        update_tell(update, LEASE_LOSS, REDLOCK_ECLOSED);
+        update_notify(update, LEASE_LOSS, REDLOCK_ECLOSED);
     }
 }

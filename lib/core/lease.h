@@ -83,7 +83,7 @@ void lease_hurry(struct lease *lease, const struct round *round, uint32_t up, ui
                  struct lease_update *update);
 
 /*
- * Asks again for the place of a lease that waits in line, `round` being its latest round: the queue
+ * Asks again for the entry of a lease that waits in line, `round` being its latest round: the queue
  * of a node may have begun anew.
  */
 void lease_requeue(struct lease *lease, const struct round *round, uint64_t now,

@@ -7,17 +7,17 @@
  *   ACQUIRING  -> HELD        a quorum granted the key
  *              -> RAISING     a quorum did, but the counters of a fenced lock differ
  *              -> ACQUIRING   the try failed and another permit is free: a hop
- *              -> QUEUED      a quorum of the nodes has answered; some may have a place for it
+ *              -> QUEUED      a quorum of the nodes has answered; some may have an entry for it
  *              -> BACKOFF     the try failed and another one will follow
- *              -> SETTLING    the last try failed and nodes denied it
+ *              -> DIAGNOSING  the last try failed and nodes denied it
  *              -> OVER        the last try failed elsewise, was canceled, or found no memory
  *   RAISING    -> RAISING     a node's counter turned out to be larger
- *              -> HELD, BACKOFF, SETTLING, OVER as from ACQUIRING
- *   QUEUED     -> ACQUIRING   the place is asked for again, or given up for a new one
- *              -> HELD, RAISING, BACKOFF, SETTLING, OVER as from ACQUIRING
+ *              -> HELD, BACKOFF, DIAGNOSING, OVER as from ACQUIRING
+ *   QUEUED     -> ACQUIRING   the entry is asked for again, or given up for a new one
+ *              -> HELD, RAISING, BACKOFF, DIAGNOSING, OVER as from ACQUIRING
  *   BACKOFF    -> ACQUIRING   the delay is over
  *              -> OVER        the time to wait is over, or canceled
- *   SETTLING   -> OVER        the deniers have answered, are late, or canceled
+ *   DIAGNOSING -> OVER        the deniers have answered, are late, or canceled
  *   HELD       -> RENEWING    a renewal is due, or the application extends
  *              -> HELD        a renewal counts late, or none is due any more
  *              -> LOST        the validity ends
@@ -42,14 +42,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Up to SETTLING the lock is being acquired (lease_is_acquiring). */
+/* Up to DIAGNOSING the lock is being acquired (lease_is_acquiring). */
 enum lease_state {
-    LEASE_STARTING,  /* the first try waits until the nodes are known */
-    LEASE_ACQUIRING, /* a round asks for the key */
-    LEASE_RAISING,   /* a quorum granted the key; a round makes its counters agree on the fence */
-    LEASE_QUEUED,    /* places in the queues of nodes; their grants are waited for */
-    LEASE_BACKOFF,   /* a try failed; the pause before the next one */
-    LEASE_SETTLING,  /* the last try failed; a round asks the nodes that denied what they hold */
+    LEASE_STARTING,   /* the first try waits until the nodes are known */
+    LEASE_ACQUIRING,  /* a round asks for the key */
+    LEASE_RAISING,    /* a quorum granted the key; a round makes its counters agree on the fence */
+    LEASE_QUEUED,     /* entries in the queues of nodes; their grants are waited for */
+    LEASE_BACKOFF,    /* a try failed; the pause before the next one */
+    LEASE_DIAGNOSING, /* the last try failed; a round asks the nodes that denied what they hold */
     LEASE_HELD,
     LEASE_RENEWING, /* held, while a round renews or extends it */
     LEASE_LOST,
@@ -71,24 +71,24 @@ struct lease_terms {
     bool watchdog;
     uint64_t max_hold; /* NANOS_NEVER: no bound */
     bool fenced;
-    uint64_t min_hold;   /* since the start of the round that acquired the lock */
-    uint64_t lock_delay; /* time beyond the TTL for which nodes keep the key */
-    bool queues;         /* tries ask for a place in the queue of the key */
-    uint64_t claim;      /* queues: time for which a node keeps the key that it has pushed */
-    bool trusts_pushes;  /* queues: a quorum of pushes is told at once, and renewed soon */
-    uint32_t permits;    /* the number of permits of the semaphore; 0: no semaphore */
-    bool watches;        /* nodes watch the key while it is held */
-    uint32_t replicas;   /* the number of a node's replicas that must confirm a grant */
+    uint64_t min_hold;    /* since the start of the round that acquired the lock */
+    uint64_t lock_delay;  /* time beyond the TTL for which nodes keep the key */
+    bool queues;          /* tries ask for an entry in the queue of the key */
+    uint64_t reservation; /* queues: time for which a node keeps the key that it has pushed */
+    bool trusts_pushes;   /* queues: a quorum of pushes is told at once, and renewed soon */
+    uint32_t permits;     /* the number of permits of the semaphore; 0: no semaphore */
+    bool watches;         /* nodes watch the key while it is held */
+    uint32_t replicas;    /* the number of a node's replicas that must confirm a grant */
 };
 
 /* The part of a lease that is being acquired, or was not acquired. */
 struct lease_trying {
     uint64_t give_up_at; /* the instant after which no try begins; NANOS_NEVER: no bound */
-    uint64_t settle_at;  /* the instant at which grants of less than a quorum are given up; of
+    uint64_t requeue_at; /* the instant at which grants of less than a quorum are given up; of
                             STARTING: at which the first try begins, whatever is known */
-    uint64_t poll_at;    /* the instant at which the place is asked for again */
-    uint32_t may_place;  /* mask: nodes that may have a place from earlier tries for permits */
-    uint32_t yields;     /* places given up for new ones, since the last try that was not */
+    uint64_t poll_at;    /* the instant at which the entry is asked for again */
+    uint32_t may_queue;  /* mask: nodes that may have an entry from earlier tries for permits */
+    uint32_t yields;     /* entries given up for new ones, since the last try that was not */
     uint32_t hops_left;  /* hops allowed before the next pause */
     uint32_t trip_us;    /* the time until a quorum had answered the last ask, or the deadline */
 };
@@ -115,13 +115,13 @@ struct lease {
     };
     uint64_t ttl; /* of the next round */
     uint64_t begun_at;
-    uint64_t told_at;     /* end of the acquisition, with or without success; 0: under way */
-    uint64_t wake_at;     /* NANOS_NEVER: the lease waits for no instant */
-    uint64_t asked_at;    /* the instant at which the latest try or renewal was sent */
-    uint64_t longest_ttl; /* the longest time that a node was asked to keep the key */
-    uint64_t fence;       /* the counter that a quorum agrees on; 0: not fenced */
-    uint32_t members;     /* mask: the nodes asked; changes with the client's list */
-    uint32_t may_hold;    /* mask: nodes that may hold the key, or a place, for the current token */
+    uint64_t completed_at; /* end of the acquisition, with or without success; 0: under way */
+    uint64_t wake_at;      /* NANOS_NEVER: the lease waits for no instant */
+    uint64_t asked_at;     /* the instant at which the latest try or renewal was sent */
+    uint64_t longest_ttl;  /* the longest time that a node was asked to keep the key */
+    uint64_t fence;        /* the counter that a quorum agrees on; 0: not fenced */
+    uint32_t members;      /* mask: the nodes asked; changes with the client's list */
+    uint32_t may_hold; /* mask: nodes that may hold the key, or an entry, for the current token */
     uint32_t tries;
     uint32_t hops;  /* tries without a pause before them, each for another permit */
     uint16_t hints; /* rounds in a row that each followed a hint */
@@ -145,7 +145,7 @@ static inline void lease_set_state(struct lease *lease, enum lease_state state) 
 }
 
 static inline bool lease_is_acquiring(const struct lease *lease) {
-    return lease->state <= LEASE_SETTLING;
+    return lease->state <= LEASE_DIAGNOSING;
 }
 
 static inline bool lease_is_held(const struct lease *lease) {
@@ -154,7 +154,7 @@ static inline bool lease_is_held(const struct lease *lease) {
 
 /* Returns whether the lease waits for the verdict of a round. */
 static inline bool lease_awaits_round(const struct lease *lease) {
-    const uint32_t awaiting = 1u << LEASE_ACQUIRING | 1u << LEASE_RAISING | 1u << LEASE_SETTLING |
+    const uint32_t awaiting = 1u << LEASE_ACQUIRING | 1u << LEASE_RAISING | 1u << LEASE_DIAGNOSING |
                               1u << LEASE_RENEWING | 1u << LEASE_RELEASING;
     return awaiting >> lease->state & 1;
 }

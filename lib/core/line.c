@@ -5,10 +5,10 @@
 #include "core/hint.h"
 #include "core/permits.h"
 
-/* The longest time between two polls, in claims. */
-#define POLL_CLAIMS_MAX 16
+/* The longest time between two polls, in reservations. */
+#define POLL_RESERVATIONS_MAX 16
 
-/* So many waiters ahead make the time between two polls longer by up to a claim. */
+/* So many waiters ahead make the time between two polls longer by up to a reservation. */
 #define POLL_STRETCH 8
 
 bool line_is_waiting(const struct lease *lease, const struct round *round) {
@@ -27,23 +27,24 @@ bool line_heeds(const struct round *round, redlock_vote vote) {
 /* ---- timers ---- */
 
 /*
- * Returns the time until the next poll. Without a place at a quorum, or answers to come from so
- * many, no push can be expected: then polls follow each other like retries. With places a poll is
+ * Returns the time until the next poll. Without an entry at a quorum, or answers to come from so
+ * many, no push can be expected: then polls follow each other like retries. With entries a poll is
  * due when the holders let the key expire, as they said; who stands further back draws a longer
  * time. In a line that moves all asked at its back: so that one of them asks soon after the time at
  * which a key that was passed on comes free again, their times are spread from there on.
  */
 static uint64_t poll_delay(struct lease *lease, const struct round *round) {
     const struct lease_terms *terms = lease->terms;
-    uint32_t promising = round->placed | round->silent | round_voters(round, REDLOCK_VOTE_GRANTED) |
+    uint32_t promising = round->queued | round->silent | round_voters(round, REDLOCK_VOTE_GRANTED) |
                          round_voters(round, REDLOCK_VOTE_TIMEOUT);
     if (!round_has_quorum(round, promising)) {
-        return backoff_draw(lease->terms->seed, nanos_min(terms->retry_delay_max, terms->claim));
+        return backoff_draw(lease->terms->seed,
+                            nanos_min(terms->retry_delay_max, terms->reservation));
     }
     uint64_t expiry = nanos_from_ms((uint64_t)round_free_in_ms(round) + 1);
-    uint64_t delay = nanos_min(expiry, terms->claim);
+    uint64_t delay = nanos_min(expiry, terms->reservation);
     uint64_t spread =
-        delay / POLL_STRETCH * nanos_min(round->ahead, POLL_CLAIMS_MAX * POLL_STRETCH);
+        delay / POLL_STRETCH * nanos_min(round->ahead, POLL_RESERVATIONS_MAX * POLL_STRETCH);
     return delay + backoff_draw(lease->terms->seed, delay / 16 + spread);
 }
 
@@ -54,23 +55,23 @@ static uint64_t answer_time(const struct lease *lease, uint64_t now) {
 }
 
 /*
- * Two round trips and 1 ms, doubled with each yield. At most a quarter of a claim: when all others
- * have yielded, the first in line still has what it was given before. Those who wait for permits
- * draw a part of that: two that go on to another permit in step would meet there again.
+ * Two round trips and 1 ms, doubled with each yield. At most a quarter of a reservation: when all
+ * others have yielded, the first in line still has what it was given before. Those who wait for
+ * permits draw a part of that: two that go on to another permit in step would meet there again.
  */
-static uint64_t settle_delay(const struct lease *lease, uint64_t now) {
+static uint64_t requeue_delay(const struct lease *lease, uint64_t now) {
     uint64_t round_trip = nanos_min(answer_time(lease, now), lease->terms->node_timeout);
     uint64_t first = 2 * round_trip + NANOS_PER_MS;
-    uint64_t last = nanos_max(first, lease->terms->claim / 4);
+    uint64_t last = nanos_max(first, lease->terms->reservation / 4);
     uint64_t most = backoff_bound(first, last, lease->trying.yields);
     return lease->terms->permits > 0 ? most / 2 + backoff_draw(lease->terms->seed, most / 2) : most;
 }
 
-static void plan_settling(struct lease *lease, const struct round *round, uint64_t now) {
-    bool is_told = round->permits != NULL && round->permits->told != 0;
-    bool is_split = is_told || round_voters(round, REDLOCK_VOTE_GRANTED) != 0;
-    if (is_split && lease->trying.settle_at == NANOS_NEVER) {
-        lease->trying.settle_at = nanos_add(now, settle_delay(lease, now));
+static void plan_requeue(struct lease *lease, const struct round *round, uint64_t now) {
+    bool is_offered = round->permits != NULL && round->permits->offered != 0;
+    bool is_split = is_offered || round_voters(round, REDLOCK_VOTE_GRANTED) != 0;
+    if (is_split && lease->trying.requeue_at == NANOS_NEVER) {
+        lease->trying.requeue_at = nanos_add(now, requeue_delay(lease, now));
     }
 }
 
@@ -81,7 +82,7 @@ static uint64_t late_at(const struct lease *lease, const struct round *round) {
 }
 
 static void set_timer(struct lease *lease, const struct round *round) {
-    uint64_t next = nanos_min(hint_due(lease, lease->trying.poll_at), lease->trying.settle_at);
+    uint64_t next = nanos_min(hint_due(lease, lease->trying.poll_at), lease->trying.requeue_at);
     lease->wake_at = nanos_min(nanos_min(next, lease->trying.give_up_at), late_at(lease, round));
 }
 
@@ -96,13 +97,13 @@ static void enter(struct lease *lease, const struct round *round, uint64_t now) 
 /* ---- permits ---- */
 
 /*
- * Notes the nodes that may hold the key for the token. For a permit the places, which outlast the
+ * Notes the nodes that may hold the key for the token. For a permit the entries, which outlast the
  * token, are noted apart.
  */
 static void note_holders(struct lease *lease, const struct round *round) {
     uint32_t holders = round_possible_holders(round);
     bool is_permit = round->permits != NULL;
-    lease->trying.may_place |= is_permit ? holders : 0;
+    lease->trying.may_queue |= is_permit ? holders : 0;
     lease->may_hold |= is_permit ? holders & ~round_deniers(round) : holders;
 }
 
@@ -111,26 +112,26 @@ static void change_permit(struct lease *lease, const struct round *round, uint32
                           uint64_t now, struct lease_update *update) {
     note_holders(lease, round);
     uint32_t holders = lease->may_hold;
-    uint32_t places = lease->trying.may_place;
+    uint32_t entries = lease->trying.may_queue;
     update->undo = holders;
-    update->keeps_place = true;
+    update->keeps_entry = true;
     lease->permit = (uint8_t)permit;
     lease->hops++;
     acquire_try(lease, now, update);
-    lease->trying.may_place = places;
+    lease->trying.may_queue = entries;
 }
 
-/* Asks for a permit that may be had now, as far as nodes have told; returns whether there is one.
- */
+/* Asks for a permit that may be had now, as far as nodes have told; returns whether there is
+ * one. */
 static bool take_turn(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update) {
     if (round->permits == NULL || now >= lease->trying.give_up_at) {
         return false;
     }
-    if (round_has_quorum(round, round->permits->told)) {
+    if (round_has_quorum(round, round->permits->offered)) {
         lease->trying.hops_left = ACQUIRE_HOPS_MAX;
     }
-    if (permits_is_told(round, lease->permit)) {
+    if (permits_is_offered(round, lease->permit)) {
         line_ask_again(lease, round, now, update);
         return true;
     }
@@ -154,7 +155,7 @@ void line_votes(struct lease *lease, const struct round *round, uint64_t now,
     if (!is_answered(round)) {
         return;
     }
-    plan_settling(lease, round, now);
+    plan_requeue(lease, round, now);
     if (take_turn(lease, round, now, update)) {
         return;
     }
@@ -169,7 +170,7 @@ void line_votes(struct lease *lease, const struct round *round, uint64_t now,
 
 void line_expired(struct lease *lease, const struct round *round, uint64_t now,
                   struct lease_update *update) {
-    plan_settling(lease, round, now);
+    plan_requeue(lease, round, now);
     if (!take_turn(lease, round, now, update)) {
         enter(lease, round, now);
     }
@@ -205,7 +206,7 @@ void line_ask_again(struct lease *lease, const struct round *round, uint64_t now
     update->keeps_token = true;
 }
 
-/* Gives up the grants of a split vote, and the places, for places under a new token. */
+/* Gives up the grants of a split vote, and the entries, for entries under a new token. */
 static void yield(struct lease *lease, const struct round *round, uint64_t now,
                   struct lease_update *update) {
     if (round->permits != NULL) {
@@ -228,9 +229,9 @@ void line_woken(struct lease *lease, struct round *round, uint64_t now,
         round_expire(round);
     }
     if (now >= lease->trying.give_up_at) {
-        lease->may_hold |= round_possible_holders(round) | lease->trying.may_place;
+        lease->may_hold |= round_possible_holders(round) | lease->trying.may_queue;
         acquire_give_up(lease, round, now, update);
-    } else if (now >= lease->trying.settle_at) {
+    } else if (now >= lease->trying.requeue_at) {
         yield(lease, round, now, update);
     } else if (now >= lease->trying.poll_at) {
         lease->trying.hops_left = ACQUIRE_HOPS_MAX;

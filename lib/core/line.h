@@ -8,11 +8,11 @@
  *
  * Two timers beside the deadline of the round:
  *
- *  - poll: asks for the place again, under the same token. A push may be lost, a holder may let the
+ *  - poll: asks for the entry again, under the same token. A push may be lost, a holder may let the
  *    key expire, and a new node has no queue yet: whoever asks has the node give a free key to the
  *    first in line.
  *  - settle: nodes may have granted to several waiters, each without a quorum. Who has grants but
- *    no quorum for this long gives them up for a place under a new token and the same ticket; each
+ *    no quorum for this long gives them up for an entry under a new token and the same ticket; each
  *    node then grants to its smallest ticket, and all agree on that. Doubled with each such yield.
  *
  * Nodes do not push permits, but tell which one has come free (scripts/parts/permits.lua). A lease
@@ -49,13 +49,13 @@ void line_woken(struct lease *lease, struct round *round, uint64_t now,
                 struct lease_update *update);
 
 /*
- * Takes a hint that the key has changed at the nodes of `round->changed`: asks for the place again
+ * Takes a hint that the key has changed at the nodes of `round->changed`: asks for the entry again
  * when, with those, a quorum may grant it.
  */
 void line_hint(struct lease *lease, const struct round *round, uint64_t now,
                struct lease_update *update);
 
-/* Asks for the place again at once: the queue of a node may have begun anew. */
+/* Asks for the entry again at once: the queue of a node may have begun anew. */
 void line_ask_again(struct lease *lease, const struct round *round, uint64_t now,
                     struct lease_update *update);
 

@@ -15,7 +15,7 @@ struct load_bounds {
 };
 
 /* The purpose of a command, and with it the share of the room that it may fill. */
-enum load_claim {
+enum load_class {
     LOAD_NEW,  /* takes a lock, or looks at one: three quarters */
     LOAD_HELD, /* keeps a held lock, or gives one back: all of the room */
     LOAD_OWN   /* a question of the client: no bound refuses it, and it is counted apart */
@@ -28,12 +28,12 @@ struct load {
 };
 
 /*
- * Returns the room that commands with this claim may fill: requests for locks must not keep held
+ * Returns the room that commands of this class may fill: requests for locks must not keep held
  * locks from being renewed. A command that finds an empty connection may fill all of it.
  */
 static inline struct load_bounds
-load_share(const struct load *load, const struct load_bounds *bounds, enum load_claim claim) {
-    bool is_whole = claim == LOAD_HELD || load->commands == 0;
+load_share(const struct load *load, const struct load_bounds *bounds, enum load_class load_class) {
+    bool is_whole = load_class == LOAD_HELD || load->commands == 0;
     return is_whole ? *bounds
                     : (struct load_bounds){.commands = bounds->commands - bounds->commands / 4,
                                            .bytes = bounds->bytes - bounds->bytes / 4};
@@ -41,12 +41,12 @@ load_share(const struct load *load, const struct load_bounds *bounds, enum load_
 
 /* Returns whether one more command has room; a refusal is noted for load_remove. */
 static inline bool load_has_room(struct load *load, const struct load_bounds *bounds,
-                                 enum load_claim claim, size_t length) {
+                                 enum load_class load_class, size_t length) {
     if (load->commands < bounds->commands / 2 && load->bytes + length <= bounds->bytes / 2) {
-        return true; /* whatever the claim: the least share is larger */
+        return true; /* whatever the class: the least share is larger */
     }
-    struct load_bounds share = load_share(load, bounds, claim);
-    if (claim == LOAD_OWN ||
+    struct load_bounds share = load_share(load, bounds, load_class);
+    if (load_class == LOAD_OWN ||
         (load->commands < share.commands && load->bytes + length <= share.bytes)) {
         return true;
     }

@@ -413,7 +413,7 @@ struct lease_terms options_terms(const redlock_options *options, const redlock_r
                          options->guards != REDLOCK_GUARDS_OFF &&
                          request->ttl_ms >= OPTIONS_PUSH_TTL_MS && request->min_hold_ms == 0 &&
                          request->lock_delay_ms == 0,
-        .claim = nanos_from_ms(nanos_min(request->ttl_ms, OPTIONS_CLAIM_MS)),
+        .reservation = nanos_from_ms(nanos_min(request->ttl_ms, OPTIONS_RESERVATION_MS)),
         .max_hold = request->max_hold_ms == 0 ? NANOS_NEVER : nanos_from_ms(request->max_hold_ms),
     };
 }

@@ -49,10 +49,10 @@ redlock_status options_check_ttl(const redlock_options *options, uint64_t ttl_ms
 uint64_t options_wait_ms(const redlock_options *options);
 
 /*
- * The longest claim: a waiter that was given the key and hangs keeps others from it for so long. A
- * claim has to be longer than a push and its confirmation take.
+ * The longest reservation: a waiter that was given the key and hangs keeps others from it for so
+ * long. A reservation has to be longer than a push and its confirmation take.
  */
-#define OPTIONS_CLAIM_MS 1000
+#define OPTIONS_RESERVATION_MS 1000
 
 /* The least TTL of a lock that is told on pushes alone: the renewal has a quarter of it. */
 #define OPTIONS_PUSH_TTL_MS 100

@@ -8,7 +8,7 @@
 void permits_begin(struct permits *permits, uint32_t count) {
     assert(count <= REDLOCK_MAX_PERMITS);
     permits->count = count;
-    permits->told = 0;
+    permits->offered = 0;
     memset(permits->free_at, 0, count * sizeof(permits->free_at[0]));
 }
 
@@ -17,9 +17,9 @@ void permits_note(struct permits *permits, uint32_t node, uint32_t permit) {
     permits->free_at[permit] |= UINT32_C(1) << node;
 }
 
-void permits_tell(struct permits *permits, uint32_t node, uint32_t permit) {
+void permits_add_offer(struct permits *permits, uint32_t node, uint32_t permit) {
     permits_note(permits, node, permit);
-    permits->told |= UINT32_C(1) << node;
+    permits->offered |= UINT32_C(1) << node;
 }
 
 /* Returns at how many nodes a permit is known to be free; 0: no quorum can grant it. */
@@ -30,7 +30,7 @@ static uint32_t worth(const struct round *round, uint32_t unknown, uint32_t perm
 
 /* Returns a mask of the nodes that may have permits free of which they have told nothing. */
 static uint32_t unknown_at(const struct round *round) {
-    return round->silent | round_voters(round, REDLOCK_VOTE_GRANTED) | round->permits->told;
+    return round->silent | round_voters(round, REDLOCK_VOTE_GRANTED) | round->permits->offered;
 }
 
 uint32_t permits_guess(const struct round *round, uint32_t tried) {
@@ -43,10 +43,10 @@ uint32_t permits_guess(const struct round *round, uint32_t tried) {
     return best;
 }
 
-bool permits_is_told(const struct round *round, uint32_t tried) {
+bool permits_is_offered(const struct round *round, uint32_t tried) {
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
-    uint32_t told = round->permits->told & ~granted;
-    return told != 0 && round_has_quorum(round, granted | told) &&
+    uint32_t offered = round->permits->offered & ~granted;
+    return offered != 0 && round_has_quorum(round, granted | offered) &&
            (granted != 0 || permits_guess(round, tried) == tried);
 }
 

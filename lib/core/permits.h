@@ -19,7 +19,7 @@
 /* The free permits, as the nodes told them in one try. */
 struct permits {
     uint32_t count;
-    uint32_t told; /* mask: the nodes that have told of a permit since, and reserve one */
+    uint32_t offered; /* mask: the nodes that have told of a permit since, and reserve one */
     uint32_t free_at[REDLOCK_MAX_PERMITS]; /* masks: the nodes at which each permit is free */
 };
 
@@ -35,7 +35,7 @@ void permits_begin(struct permits *permits, uint32_t count);
 void permits_note(struct permits *permits, uint32_t node, uint32_t permit);
 
 /* Notes that a node tells the waiter of a permit that has come free there. */
-void permits_tell(struct permits *permits, uint32_t node, uint32_t permit);
+void permits_add_offer(struct permits *permits, uint32_t node, uint32_t permit);
 
 /*
  * Returns whether the permit tried is to be asked for once more, under its token: nodes have told
@@ -43,7 +43,7 @@ void permits_tell(struct permits *permits, uint32_t node, uint32_t permit);
  * reserves any permit for the waiter, so that none that was granted need be given up; without a
  * grant the permit that most nodes have told of is better.
  */
-bool permits_is_told(const struct round *round, uint32_t tried);
+bool permits_is_offered(const struct round *round, uint32_t tried);
 
 /* Returns the permit that most nodes know to be free, which may be too few; else `tried`. */
 uint32_t permits_guess(const struct round *round, uint32_t tried);

@@ -22,14 +22,14 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
     round->members = lists.now | lists.next;
     round->silent = round->members;
     round->awaited = awaited & round->members;
-    round->placed = round->pushed = round->refusing = round->changed = round->ahead = 0;
+    round->queued = round->pushed = round->refusing = round->changed = round->ahead = 0;
     round->tallies[0] = tally_of(lists.now);
     round->tally_count = 1;
     if (is_joint) {
         round->tallies[1] = tally_of(lists.next);
         round->tally_count = 2;
     }
-    round->verdict = kind == ROUND_SETTLE && round->awaited == 0 ? ROUND_YES : ROUND_OPEN;
+    round->verdict = kind == ROUND_DIAGNOSE && round->awaited == 0 ? ROUND_YES : ROUND_OPEN;
     memset(round->votes, REDLOCK_VOTE_NONE, sizeof(round->votes));
     round->permits = NULL;
     round->fence_limit = 0;
@@ -68,7 +68,7 @@ static bool says_not_ours(redlock_vote vote) {
 }
 
 static enum round_verdict decide(const struct round *round) {
-    if (round->kind == ROUND_SETTLE) {
+    if (round->kind == ROUND_DIAGNOSE) {
         return (round->silent & round->awaited) == 0 ? ROUND_YES : ROUND_OPEN;
     }
     bool is_yes = true;
@@ -113,7 +113,7 @@ static bool may_vote(const struct round *round, uint32_t node) {
 }
 
 /*
- * Decides an open QUEUE by all votes: they change. A node with a place may still grant, and so may
+ * Decides an open QUEUE by all votes: they change. A node with an entry may still grant, and so may
  * one that is slow: with thousands in line all nodes are, and asking anew would make it worse.
  */
 static bool decide_in_line(struct round *round) {
@@ -133,9 +133,9 @@ static bool decide_in_line(struct round *round) {
  * a message can overtake the answer, which tells of the holder of before.
  */
 static uint32_t ttl_of_vote(const struct round *round, uint32_t node, uint32_t other_ttl_ms) {
-    uint32_t told_ms = round_answer(round, node).other_ttl_ms;
-    bool is_overtaken = (round->silent >> node & 1) && told_ms != 0;
-    return is_overtaken && told_ms < other_ttl_ms ? told_ms : other_ttl_ms;
+    uint32_t reported_ms = round_answer(round, node).other_ttl_ms;
+    bool is_overtaken = (round->silent >> node & 1) && reported_ms != 0;
+    return is_overtaken && reported_ms < other_ttl_ms ? reported_ms : other_ttl_ms;
 }
 
 /* Records the vote of a node that may vote. */
@@ -165,9 +165,9 @@ bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t 
     return record(round, node, vote);
 }
 
-void round_note_place(struct round *round, uint32_t node, uint32_t ahead) {
+void round_mark_queued(struct round *round, uint32_t node, uint32_t ahead) {
     if (may_vote(round, node)) {
-        round->placed |= UINT32_C(1) << node;
+        round->queued |= UINT32_C(1) << node;
         round->ahead = ahead > round->ahead ? ahead : round->ahead;
     }
 }

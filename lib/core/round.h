@@ -23,12 +23,12 @@ struct permits;
 
 enum round_kind {
     ROUND_ACQUIRE, /* SET NX */
-    ROUND_QUEUE,   /* takes the key, or a place in its queue: a node that denied may push a grant */
-    ROUND_RAISE,   /* compare, set the expiry, raise the counter of a fenced lock */
-    ROUND_RENEW,   /* compare and set the expiry; for a fenced lock the command of RAISE */
+    ROUND_QUEUE, /* takes the key, or an entry in its queue: a node that denied may push a grant */
+    ROUND_RAISE, /* compare, set the expiry, raise the counter of a fenced lock */
+    ROUND_RENEW, /* compare and set the expiry; for a fenced lock the command of RAISE */
     ROUND_RELEASE, /* compare and delete */
-    ROUND_SETTLE   /* a release after a failed try, over when the nodes that denied have said what
-                      they hold; a quorum means nothing here */
+    ROUND_DIAGNOSE /* a release after a failed try, over when the nodes that denied have said what
+                    they hold; a quorum means nothing here */
 };
 
 enum round_verdict { ROUND_OPEN, ROUND_YES, ROUND_GONE, ROUND_NO };
@@ -65,8 +65,8 @@ struct round {
     uint64_t ttl;
     uint64_t useless_at;          /* the lease's: the instant from which the round is of no use */
     uint64_t patience;            /* the lease's: the time allowed to the round */
-    uint32_t awaited;             /* mask: the members that SETTLE waits for */
-    uint32_t placed;              /* mask: QUEUE: members that have a place for the waiter */
+    uint32_t awaited;             /* mask: the members that DIAGNOSE waits for */
+    uint32_t queued;              /* mask: QUEUE: members that have an entry for the waiter */
     uint32_t pushed;              /* mask: QUEUE: members that granted by a push */
     uint32_t refusing;            /* mask: members whose votes say that they refuse the client */
     uint32_t changed;             /* mask: members whose key may have changed since they voted */
@@ -81,9 +81,9 @@ static inline uint32_t round_slots(struct quorum_lists lists) {
 }
 
 /*
- * Begins a round of any kind at all nodes of `lists`. ROUND_SETTLE waits for `awaited`, a mask; the
- * other kinds ignore it. `answers` has room for round_slots(lists). For a permit the caller sets
- * `permits` afterwards.
+ * Begins a round of any kind at all nodes of `lists`. ROUND_DIAGNOSE waits for `awaited`, a mask;
+ * the other kinds ignore it. `answers` has room for round_slots(lists). For a permit the caller
+ * sets `permits` afterwards.
  */
 void round_begin(struct round *round, struct round_answer *answers, enum round_kind kind,
                  struct quorum_lists lists, uint64_t start, uint64_t ttl, uint32_t awaited);
@@ -109,8 +109,8 @@ void round_note_fence(struct round *round, uint32_t node, uint64_t fence);
 /* round_vote for REDLOCK_VOTE_GRANTED, with the value of the lock's counter at the node. */
 bool round_grant(struct round *round, uint32_t node, uint64_t fence);
 
-/* Notes, before the DENIED of a QUEUE, that the waiter has a place at the node behind `ahead`. */
-void round_note_place(struct round *round, uint32_t node, uint32_t ahead);
+/* Notes, before the DENIED of a QUEUE, that the waiter has an entry at the node behind `ahead`. */
+void round_mark_queued(struct round *round, uint32_t node, uint32_t ahead);
 
 /* Returns whether the round is an open QUEUE, in which the node may still grant by a push. */
 bool round_awaits_push(const struct round *round, uint32_t node);
@@ -217,7 +217,7 @@ uint32_t round_deniers(const struct round *round);
 /*
  * Returns a mask of the nodes that may hold the key after ACQUIRE: all nodes but those that denied
  * and those that the command was not sent to. After QUEUE, denials included, of those that may
- * hold the key or a place.
+ * hold the key or an entry.
  */
 uint32_t round_possible_holders(const struct round *round);
 

@@ -21,9 +21,9 @@ void survey_note_value(struct survey_answer *answer, const char *bytes, size_t l
     write_owner(answer->owner, bytes, length);
 }
 
-void survey_note_waiter(struct survey_places *places, uint64_t ticket, const char *bytes,
+void survey_note_waiter(struct survey_entries *entries, uint64_t ticket, const char *bytes,
                         size_t length) {
-    struct survey_waiter *waiter = &places->waiters[places->count++];
+    struct survey_waiter *waiter = &entries->waiters[entries->count++];
     waiter->ticket = ticket;
     waiter->length = length < SURVEY_VALUE_MAX ? length : SURVEY_VALUE_MAX;
     memcpy(waiter->value, bytes, waiter->length);
@@ -138,10 +138,10 @@ static uint32_t count_naming(const struct survey *survey, uint32_t list,
                              const struct survey_waiter *waiter) {
     uint32_t nodes = 0;
     for (uint32_t rest = list; rest != 0; rest &= rest - 1) {
-        const struct survey_places *places = &survey->places[__builtin_ctz(rest)];
+        const struct survey_entries *entries = &survey->entries[__builtin_ctz(rest)];
         bool is_named = false;
-        for (uint32_t i = 0; i < places->count; i++) {
-            is_named = is_named || compare(&places->waiters[i], waiter) == 0;
+        for (uint32_t i = 0; i < entries->count; i++) {
+            is_named = is_named || compare(&entries->waiters[i], waiter) == 0;
         }
         nodes += is_named;
     }
@@ -153,9 +153,9 @@ static const struct survey_waiter *next_in_line(const struct survey *survey, uin
                                                 const struct survey_waiter *last) {
     const struct survey_waiter *next = NULL;
     for (uint32_t rest = list; rest != 0; rest &= rest - 1) {
-        const struct survey_places *places = &survey->places[__builtin_ctz(rest)];
-        for (uint32_t i = 0; i < places->count; i++) {
-            const struct survey_waiter *waiter = &places->waiters[i];
+        const struct survey_entries *entries = &survey->entries[__builtin_ctz(rest)];
+        for (uint32_t i = 0; i < entries->count; i++) {
+            const struct survey_waiter *waiter = &entries->waiters[i];
             if ((last == NULL || compare(waiter, last) > 0) &&
                 (next == NULL || compare(waiter, next) < 0) &&
                 count_naming(survey, list, waiter) >= quorum_of(count(list))) {
@@ -175,7 +175,7 @@ void survey_line_up(const struct survey *survey, struct survey_line *line) {
            (waiter = next_in_line(survey, list, waiter)) != NULL) {
         write_owner(line->owners[line->owner_count++], waiter->value, waiter->length);
     }
-    /* Each of three may be named by another two of three nodes that have two places each. */
+    /* Each of three may be named by another two of three nodes that have two entries each. */
     line->length = length > line->owner_count ? (uint32_t)length : line->owner_count;
 }
 

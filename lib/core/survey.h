@@ -35,7 +35,7 @@ enum survey_state {
 };
 
 /* The first in line at a node. */
-struct survey_places {
+struct survey_entries {
     uint32_t count;
     struct survey_waiter waiters[REDLOCK_MAX_QUEUE_OWNERS];
 };
@@ -48,13 +48,13 @@ struct survey_answer {
     uint64_t ttl_ms;                  /* HELD */
     uint64_t fence;                   /* the counter; 0: none */
     uint32_t readers;                 /* HELD: the number of readers that share the key */
-    uint32_t queue_length;            /* the number of places in line */
+    uint32_t queue_length;            /* the number of entries in line */
 };
 
 struct survey {
     struct quorum_lists lists;
     struct survey_answer answers[REDLOCK_MAX_NODES];
-    struct survey_places *places; /* the caller's, for each node; NULL: nobody asks who waits */
+    struct survey_entries *entries; /* the caller's, for each node; NULL: nobody asks who waits */
 };
 
 struct survey_verdict {
@@ -70,14 +70,14 @@ struct survey_verdict {
 struct survey_verdict survey_decide(const struct survey *survey);
 
 struct survey_line {
-    uint32_t length; /* the largest number of places that a quorum has; at least `owner_count` */
+    uint32_t length; /* the largest number of entries that a quorum has; at least `owner_count` */
     uint32_t owner_count;
     char owners[REDLOCK_MAX_QUEUE_OWNERS][SURVEY_OWNER_MAX + 1]; /* as text; "": none */
 };
 
 /*
  * Tells who stands in line, by the list alone: the waiters that a quorum names, each once, by their
- * tickets. `survey->places` must be there.
+ * tickets. `survey->entries` must be there.
  */
 void survey_line_up(const struct survey *survey, struct survey_line *line);
 
@@ -92,7 +92,7 @@ redlock_status survey_check_fence(const struct survey *survey, uint64_t fence);
 void survey_note_value(struct survey_answer *answer, const char *bytes, size_t length);
 
 /* Notes the next waiter at a node, of REDLOCK_MAX_QUEUE_OWNERS at most; the value is copied. */
-void survey_note_waiter(struct survey_places *places, uint64_t ticket, const char *bytes,
+void survey_note_waiter(struct survey_entries *entries, uint64_t ticket, const char *bytes,
                         size_t length);
 
 #endif

@@ -13,17 +13,22 @@
 #include <stdint.h>
 
 /* The callbacks of the application that are due: a mask, with a status for each. */
-enum lease_news { LEASE_ACQUIRED = 1, LEASE_EXTENDED = 2, LEASE_LOSS = 4, LEASE_RELEASED = 8 };
+enum lease_notification {
+    LEASE_ACQUIRED = 1,
+    LEASE_EXTENDED = 2,
+    LEASE_LOSS = 4,
+    LEASE_RELEASED = 8
+};
 
 struct lease_update {
     uint32_t undo; /* mask: nodes at which to release the failed try's token, unattended */
 
     bool send;             /* begin `round` on all nodes */
     enum round_kind round; /* ACQUIRE and QUEUE take a fresh token, for the lease's permit */
-    bool keeps_token;      /* of QUEUE: asks again under the token that has a place */
-    bool keeps_place;      /* of QUEUE for a permit: the place stays, under a fresh token */
+    bool keeps_token;      /* of QUEUE: asks again under the token that has an entry */
+    bool keeps_entry;      /* of QUEUE for a permit: the entry stays, under a fresh token */
     bool contends;         /* of QUEUE: a release lets the lease contend; goes before it */
-    uint32_t awaited;      /* of SETTLE */
+    uint32_t awaited;      /* of DIAGNOSE */
     uint64_t ttl;          /* of the round */
     uint64_t useless_at;   /* of the round: the instant from which it is of no use */
     uint64_t patience;     /* of the round: the time allowed to it */
@@ -33,21 +38,21 @@ struct lease_update {
     bool top_up_later;   /* call lease_late_votes once the news are told, to top up then */
     bool watch;          /* have the nodes watch the key, once the news are told */
 
-    unsigned news; /* mask of enum lease_news */
+    unsigned notifications; /* mask of enum lease_notification */
     redlock_status acquired;
     redlock_status extended;
     redlock_status loss;
     redlock_status released;
 };
 
-static inline void update_tell(struct lease_update *update, enum lease_news news,
-                               redlock_status status) {
-    update->news |= news;
-    redlock_status *told = news == LEASE_ACQUIRED   ? &update->acquired
-                           : news == LEASE_EXTENDED ? &update->extended
-                           : news == LEASE_LOSS     ? &update->loss
-                                                    : &update->released;
-    *told = status;
+static inline void update_notify(struct lease_update *update, enum lease_notification notification,
+                                 redlock_status status) {
+    update->notifications |= notification;
+    redlock_status *reported = notification == LEASE_ACQUIRED   ? &update->acquired
+                               : notification == LEASE_EXTENDED ? &update->extended
+                               : notification == LEASE_LOSS     ? &update->loss
+                                                                : &update->released;
+    *reported = status;
 }
 
 #endif

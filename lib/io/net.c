@@ -82,7 +82,7 @@ static struct conn_request *take_request(struct conn *conn) {
 }
 
 static struct load *load_of(struct conn *conn, const struct conn_request *request) {
-    return request->claim == LOAD_OWN ? &conn->own_load : &conn->load;
+    return request->load_class == LOAD_OWN ? &conn->own_load : &conn->load;
 }
 
 /* Gives all requests a NULL reply: no answer will come. */
@@ -605,7 +605,8 @@ static bool queue(struct conn *conn, struct load *load, struct conn_request *req
 bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
     struct load *load = load_of(conn, request);
     bool has_ended = conn->is_closing || conn->reader.channel != NULL;
-    return !has_ended && load_has_room(load, &conn->net->bounds, request->claim, request->length) &&
+    return !has_ended &&
+           load_has_room(load, &conn->net->bounds, request->load_class, request->length) &&
            queue(conn, load, request, data, length);
 }
 

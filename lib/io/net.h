@@ -39,9 +39,9 @@ struct net {
  */
 struct conn_request {
     void (*on_reply)(struct conn_request *request, void *owner, const struct reply *reply);
-    uint64_t sent_at;      /* for conn_oldest; set by the sender */
-    size_t length;         /* bytes of the command, for the bound on bytes; set by the sender */
-    enum load_claim claim; /* share of the room; set by the sender */
+    uint64_t sent_at; /* for conn_oldest; set by the sender */
+    size_t length;    /* bytes of the command, for the bound on bytes; set by the sender */
+    enum load_class load_class; /* share of the room; set by the sender */
 };
 
 /* The address of a server: a numeric address and a port, or the path of a socket. */

@@ -67,8 +67,8 @@ static bool is_text(const char *expected, const char *text, size_t length) {
     return strlen(expected) == length && memcmp(expected, text, length) == 0;
 }
 
-/* The channel of client tracking (redis.io/docs/reference/client-side-caching, "Two connections").
- */
+/* The channel of client tracking (redis.io/docs/reference/client-side-caching, "Two
+ * connections"). */
 #define CHANGES "__redis__:invalidate"
 
 static void *refuse_message(const redisReadTask *task) {
@@ -94,20 +94,20 @@ static bool is_inside(const redisReadTask *task) {
 }
 
 /* Returns whether an item is the last one of a message of client tracking. */
-static bool tells_change(const redisReadTask *task) {
+static bool is_change_content(const redisReadTask *task) {
     return !is_inside(task) && task->idx == MESSAGE_CONTENT && reader_of(task)->is_change;
 }
 
 /* Begins the array of the keys that have changed, of which servers name one in a message. */
 static void *add_change(const redisReadTask *task, array_size elements) {
-    return tells_change(task) && task->type == REDIS_REPLY_ARRAY && elements == 1
+    return is_change_content(task) && task->type == REDIS_REPLY_ARRAY && elements == 1
                ? &reader_of(task)->reply
                : refuse_message(task);
 }
 
 /* Adds the end of a message by which all keys have changed. */
 static void *add_nothing(const redisReadTask *task) {
-    if (!tells_change(task)) {
+    if (!is_change_content(task)) {
         return refuse_message(task);
     }
     reader_of(task)->reply.type = REDIS_REPLY_NIL;

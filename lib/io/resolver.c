@@ -98,7 +98,8 @@ static bool add_address(struct addresses *addresses, const struct evutil_addrinf
     return true;
 }
 
-static void tell(const struct lookup *lookup, int result, const struct evutil_addrinfo *found) {
+static void report_result(const struct lookup *lookup, int result,
+                          const struct evutil_addrinfo *found) {
     struct addresses addresses = {0};
     for (; result == 0 && found != NULL && add_address(&addresses, found); found = found->ai_next) {
     }
@@ -117,7 +118,7 @@ static void on_answer(int result, struct evutil_addrinfo *addresses, void *arg) 
         timer_soon(&lookup->end);
     }
     if (lookup->on_done != NULL) {
-        tell(lookup, result, addresses);
+        report_result(lookup, result, addresses);
     }
     if (addresses != NULL) {
         evutil_freeaddrinfo(addresses);

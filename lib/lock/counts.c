@@ -14,7 +14,7 @@ void counts_end_state(struct counts *counts, const struct lease *lease,
                       const struct flight *flight, uint64_t now) {
     bool is_renewal =
         before == LEASE_RENEWING && (lease->state == LEASE_HELD || lease->state == LEASE_LOST);
-    bool is_extension = (update->news & LEASE_EXTENDED) != 0;
+    bool is_extension = (update->notifications & LEASE_EXTENDED) != 0;
     bool has_failed = lease->state == LEASE_LOST || lease->is_unrenewed;
     if (before == LEASE_RELEASING) {
         record_round(&counts->release, flight, now);

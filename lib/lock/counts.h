@@ -61,7 +61,7 @@ static inline void counts_acquired(struct counts *counts, const struct lease *le
     counts_end(&counts->acquired, status);
     if (status == REDLOCK_OK) {
         histogram_record(has_waited ? &counts->wait : &counts->acquire,
-                         lease->told_at - lease->begun_at);
+                         lease->completed_at - lease->begun_at);
     }
 }
 

@@ -39,7 +39,7 @@ struct inspection {
     bool is_over;        /* node_timeout has passed */
     struct survey survey;
     char details[REDLOCK_MAX_NODES][DETAIL_MAX];
-    struct survey_places places[]; /* for each node; of a check of a fence, none */
+    struct survey_entries entries[]; /* for each node; of a check of a fence, none */
 };
 
 static void drop(struct inspection *inspection) {
@@ -84,9 +84,9 @@ static void take_view(struct inspection *inspection, struct node *node,
     answer->readers = view->readers;
     answer->queue_length = view->queue_length;
     survey_note_value(answer, view->value, view->length);
-    for (uint32_t i = 0; i < view->named && inspection->survey.places != NULL; i++) {
+    for (uint32_t i = 0; i < view->named && inspection->survey.entries != NULL; i++) {
         const struct reply_waiter *waiter = &view->waiters[i];
-        survey_note_waiter(&inspection->survey.places[node->index], waiter->ticket, waiter->value,
+        survey_note_waiter(&inspection->survey.entries[node->index], waiter->ticket, waiter->value,
                            waiter->length);
     }
     if (view->kind == REPLY_VIEW_NO_EXPIRY) {
@@ -119,7 +119,7 @@ static bool send_to(struct inspection *inspection, struct node *node) {
     struct bytes *command = &context->scratch;
     struct script_call call;
     const struct script_name name = {inspection->key->bytes, inspection->key->length};
-    bool names_waiters = inspection->survey.places != NULL;
+    bool names_waiters = inspection->survey.entries != NULL;
     const struct script_lock lock = {
         .names = &name, .name_count = 1, .named = names_waiters ? REDLOCK_MAX_QUEUE_OWNERS : 0};
     script_call_init(&call, &context->allocator);
@@ -172,7 +172,7 @@ static void ask(struct inspection *inspection, struct node *node) {
     }
 }
 
-/* Returns an inspection, with room for the places in line if the callback is `on_view`. */
+/* Returns an inspection, with room for the entries in line if the callback is `on_view`. */
 static struct inspection *allocate(const struct inspections *inspections,
                                    const struct inspection_listener *listener) {
     bool names_waiters = listener->on_view != NULL;
@@ -180,10 +180,10 @@ static struct inspection *allocate(const struct inspections *inspections,
     size_t nodes = names_waiters ? 32 - (size_t)__builtin_clz(all) : 0;
     struct inspection *inspection =
         memory_zalloc(&inspections->context->allocator,
-                      sizeof(*inspection) + nodes * sizeof(inspection->places[0]));
+                      sizeof(*inspection) + nodes * sizeof(inspection->entries[0]));
     if (inspection != NULL) {
         inspection->listener = *listener;
-        inspection->survey.places = names_waiters ? inspection->places : NULL;
+        inspection->survey.entries = names_waiters ? inspection->entries : NULL;
     }
     return inspection;
 }
@@ -282,7 +282,7 @@ static redlock_status unless_closing(const struct inspection *inspection, redloc
     return inspection->inspections->context->is_closing ? REDLOCK_ECLOSED : status;
 }
 
-static void tell_view(const struct inspection *inspection) {
+static void report_view(const struct inspection *inspection) {
     struct survey_verdict verdict = survey_decide(&inspection->survey);
     struct survey_line line;
     const char *owners[REDLOCK_MAX_QUEUE_OWNERS];
@@ -313,17 +313,17 @@ static void tell_view(const struct inspection *inspection) {
                                  inspection->listener.arg);
 }
 
-static void tell_fence(const struct inspection *inspection) {
+static void report_fence(const struct inspection *inspection) {
     redlock_status status = survey_check_fence(&inspection->survey, inspection->fence);
     inspection->listener.on_fence(unless_closing(inspection, status), inspection->listener.arg);
 }
 
-static void tell(struct inspection *inspection) {
+static void report_outcome(struct inspection *inspection) {
     timer_clear(&inspection->timer);
     if (inspection->listener.on_view != NULL) {
-        tell_view(inspection);
+        report_view(inspection);
     } else {
-        tell_fence(inspection);
+        report_fence(inspection);
     }
 }
 
@@ -345,7 +345,7 @@ void inspections_turn(struct inspections *inspections) {
         is_last = inspection == last;
         if (is_decided(inspection)) {
             TAILQ_REMOVE(&inspections->all, inspection, link);
-            tell(inspection);
+            report_outcome(inspection);
             inspection->waiting = 0; /* answers that still come are not looked at */
             drop(inspection);
         }

@@ -14,8 +14,8 @@ struct line {
     LIST_ENTRY(line) link;
     struct lines *lines;
     redlock_lock *holder; /* NULL where a lock cannot be handed over */
-    struct lock_list contending;
-    struct lock_list waiting;
+    struct lock_head contending;
+    struct lock_head waiting;
     unsigned contending_count;
     unsigned waiting_count;
     unsigned gate; /* number of those that wait whom the holder hands the lock over to */
@@ -56,8 +56,8 @@ static bool is_alike(const redlock_lock *one, const redlock_lock *other) {
 
 /*
  * Returns how many of a line may contend at the same time: each may keep a node's next waiters
- * waiting for a claim, if this client hangs. Of a semaphore, one for each permit, and one that is
- * in line before the first of them is released.
+ * waiting for a reservation, if this client hangs. Of a semaphore, one for each permit, and one
+ * that is in line before the first of them is released.
  */
 static unsigned most_contending(const redlock_lock *lock) {
     unsigned features = lock_kind(lock)->features;

@@ -11,7 +11,7 @@
  * most max_local_handoffs of them are served before the nodes pass the key on. Who comes later
  * waits for the next gate. So no client keeps others waiting for longer than its gate takes. The
  * first of those who wait becomes the next contender when the holder leaves the line, so that its
- * request for a place can travel with the release (round/batches.h); its ticket is of the time at
+ * request for an entry can travel with the release (round/batches.h); its ticket is of the time at
  * which it came.
  */
 #ifndef REDLOCK_LOCK_LINES_H

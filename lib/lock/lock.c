@@ -17,7 +17,7 @@
 #include "core/handover.h"
 #include "core/line.h"
 #include "io/clock.h"
-#include "lock/news.h"
+#include "lock/notifications.h"
 #include "lock/outbox.h"
 
 #include <string.h>
@@ -54,20 +54,20 @@ static void send(redlock_lock *lock, const struct lease_update *update, uint64_t
  * place, before it, so that the place is not left empty.
  */
 static void undo_and_send(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
-    bool asks_for_place = update->send && update->round == ROUND_QUEUE;
+    bool asks_for_entry = update->send && update->round == ROUND_QUEUE;
     char token[TOKEN_LENGTH + 1];
     struct key *key = key_hold(lock->key);
-    uint64_t placed = update->keeps_place ? 0 : outbox_placed_as(lock);
+    uint64_t entry_ticket = update->keeps_entry ? 0 : outbox_entry_ticket(lock);
     token_unpack(token, lock->token);
     if (lock->flight != NULL) {
         lock->flight->is_void = true;
     }
-    if (asks_for_place) {
+    if (asks_for_entry) {
         send(lock, update, now);
     }
-    outbox_undo(lock, key, token, placed, update->undo, now);
+    outbox_undo(lock, key, token, entry_ticket, update->undo, now);
     key_drop(key);
-    if (!asks_for_place) {
+    if (!asks_for_entry) {
         send(lock, update, now);
     }
 }
@@ -88,7 +88,7 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
     } else {
         send(lock, update, now);
     }
-    if (outbox_placed_as(lock) != 0 && lock->wait->name != NULL && stays(lock, update, now)) {
+    if (outbox_entry_ticket(lock) != 0 && lock->wait->name != NULL && stays(lock, update, now)) {
         outbox_leave_line(lock, now);
     }
     if (update->top_up_later) {
@@ -102,8 +102,8 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
     }
     lock_set_alarm(lock);
     locks_note_unrenewed(lock);
-    if (update->news != 0) {
-        news_note(lock, update);
+    if (update->notifications != 0) {
+        notifications_add(lock, update);
     }
     if (lock->wait != NULL && lock->wait->line != NULL) {
         follow_in_line(lock, before, now);
@@ -125,7 +125,7 @@ static void contend(redlock_lock *lock, uint64_t now) {
 /* Tells the line of a lock what has become of it. */
 static void follow_in_line(redlock_lock *lock, enum lease_state before, uint64_t now) {
     enum lease_state state = lock->lease.state;
-    if (lease_is_held(&lock->lease) && before <= LEASE_SETTLING) {
+    if (lease_is_held(&lock->lease) && before <= LEASE_DIAGNOSING) {
         redlock_lock *next = lines_acquired(lock);
         if (next != NULL) {
             locks_raise(next, LOCK_CONTENDING); /* behind the news, which are fresh now */
@@ -175,7 +175,7 @@ static void start_if_due(redlock_lock *lock) {
         members_wait_no_longer(members);
     }
     start(lock, LEASE_STARTING, now);
-    if (lock->place == LOCK_STARTING) { /* else a verdict is due already */
+    if (lock->list == LOCK_STARTING) { /* else a verdict is due already */
         locks_move_home(lock);
     }
 }
@@ -202,7 +202,7 @@ static void hand_over_token(redlock_lock *from, redlock_lock *to) {
     struct waiters *waiters = &from->locks->waiters;
     waiters_remove(waiters, from);
     memcpy(to->token, from->token, sizeof(to->token));
-    to->wait->placed = from->wait->placed;
+    to->wait->entry_ticket = from->wait->entry_ticket;
     waiters_add(waiters, to);
 }
 
@@ -241,9 +241,9 @@ bool lock_is_closed_for_holder(const redlock_lock *lock) {
     return lock->is_closed && lock->lease.was_acquired;
 }
 
-void lock_tell_release(redlock_lock *lock) {
-    if (lock->place == LOCK_ENDED) { /* otherwise the round is under way */
-        lock->news |= LEASE_RELEASED;
+void lock_notify_release(redlock_lock *lock) {
+    if (lock->list == LOCK_ENDED) { /* otherwise the round is under way */
+        lock->notifications |= LEASE_RELEASED;
         locks_ready(lock);
     }
 }
@@ -272,7 +272,7 @@ static redlock_lock *part(redlock_lock *lock) {
     const struct context *context = lock->locks->context;
     struct lease_update update;
     if (!context->is_closing && next_of(lock, clock_now()) != NULL) {
-        news_tell_release(lock, REDLOCK_OK);
+        notifications_deliver_release(lock, REDLOCK_OK);
     }
     enum lease_state before = lock->lease.state;
     uint64_t now = clock_now();
@@ -417,7 +417,7 @@ static void handle_events(redlock_lock *lock) {
         LOCK_NO_MEMORY, LOCK_DECIDED, LOCK_WOKEN,     LOCK_LATE_VOTE,  LOCK_HURRIED,
         LOCK_REQUEUED,  LOCK_HINTED,  LOCK_UNWATCHED, LOCK_CONTENDING, LOCK_STARTED};
     const unsigned count = sizeof(order) / sizeof(order[0]);
-    for (unsigned i = 0; i < count && lock->events != 0 && lock->news == 0; i++) {
+    for (unsigned i = 0; i < count && lock->events != 0 && lock->notifications == 0; i++) {
         if (lock->events & order[i]) {
             lock->events &= (uint16_t)~order[i];
             on_event(lock, order[i]);
@@ -445,16 +445,16 @@ void lock_turn(redlock_lock *lock) {
         lock_close(lock); /* events of before are not told any more */
     }
     handle_events(lock);
-    bool has_ended = lock->news != 0 && news_tell(lock);
+    bool has_ended = lock->notifications != 0 && notifications_deliver(lock);
     locks->in_turn = NULL;
     if (has_ended) {
         locks_end(lock);
-    } else if (lock->events != 0 || lock->news != 0 || lock->is_parting) {
+    } else if (lock->events != 0 || lock->notifications != 0 || lock->is_parting) {
         locks_ready(lock);
     } else if (lock->lease.state == LEASE_HELD) {
         outbox_rest(lock);
     }
-    if (next != NULL && next->news != 0) {
+    if (next != NULL && next->notifications != 0) {
         locks_unqueue(next);
         lock_turn(next);
     }

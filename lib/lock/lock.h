@@ -27,7 +27,7 @@ bool lock_part(redlock_lock *lock, uint64_t now);
 bool lock_is_closed_for_holder(const redlock_lock *lock);
 
 /* Has on_ended called with the outcome of such a release, which may be over by now. */
-void lock_tell_release(redlock_lock *lock);
+void lock_notify_release(redlock_lock *lock);
 
 /*
  * Deals with the events of a lock, and tells its news; the lock may have ended afterwards. While

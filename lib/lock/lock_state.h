@@ -35,16 +35,16 @@ struct lock_callback {
     void *arg;
 };
 
-TAILQ_HEAD(lock_list, redlock_lock);
+TAILQ_HEAD(lock_head, redlock_lock);
 
 /* Locks in the order in which they came. */
 struct lock_queue {
-    struct lock_list list;
+    struct lock_head list;
     unsigned count;
 };
 
 /* The queue that a lock is in. The last three are dealt with in turns, the last of them first. */
-enum lock_place {
+enum lock_list {
     LOCK_RESTING,   /* nothing to deal with */
     LOCK_UNRENEWED, /* likewise, and the last renewal failed */
     LOCK_STARTING,  /* likewise, and the first try is held back */
@@ -53,23 +53,23 @@ enum lock_place {
     LOCK_READY,     /* an event or news to deal with */
     LOCK_DUE,       /* a verdict to deal with, whose validity is running out */
     LOCK_OVERDUE,   /* a loss to be told: the validity has ended while others were before it */
-    LOCK_PLACES
+    LOCK_LISTS
 };
 
 /* The part of a lock that stands in line, asks for a permit, or has its key watched. */
 struct lock_wait {
-    struct key *name;    /* the semaphore's; NULL: the lock is no permit */
-    struct watch *watch; /* of the first of the keys that nodes watch, or NULL */
-    struct line *line;   /* the line that the lock is in, or NULL */
-    uint64_t ticket;     /* the request's, for a place in line; 0: none drawn yet */
-    uint64_t placed;     /* the ticket under which the token has places; 0: it has none */
+    struct key *name;      /* the semaphore's; NULL: the lock is no permit */
+    struct watch *watch;   /* of the first of the keys that nodes watch, or NULL */
+    struct line *line;     /* the line that the lock is in, or NULL */
+    uint64_t ticket;       /* the request's, for an entry in line; 0: none drawn yet */
+    uint64_t entry_ticket; /* the ticket under which the token has entries; 0: it has none */
     TAILQ_ENTRY(redlock_lock) line_link;
     LIST_ENTRY(redlock_lock) waiter_link;
     uint32_t permit;    /* the number of the permit whose key the lock's is */
     bool is_waiter;     /* the lock is in locks->waiters */
     bool is_gated;      /* the lock is behind the gate of its line */
     bool is_contending; /* the lock is one of the contenders of its line */
-    bool may_be_placed; /* an ask for a place under the token may have been heard */
+    bool may_be_queued; /* an ask for an entry under the token may have been heard */
     bool is_makeshift;  /* the ticket is by our own wall clock */
 };
 
@@ -91,18 +91,18 @@ struct redlock_lock {
     uint32_t unsent;               /* mask: likewise */
     uint32_t request;              /* the number of the request, from 1; behind 2^32 - 1 comes 1 */
     unsigned char token[TOKEN_BYTES];
-    uint16_t events;      /* mask of enum lock_event */
-    uint8_t news;         /* mask of enum lease_news that are to be told */
-    int8_t done;          /* redlock_status for on_done */
-    int8_t ended;         /* redlock_status for on_ended */
-    uint8_t kind;         /* kind_number */
-    uint8_t place;        /* enum lock_place */
-    bool is_closed : 1;   /* closed by its client */
-    bool is_let_go : 1;   /* released by the application */
-    bool is_parting : 1;  /* likewise, and to be handed over in the lock's next turn */
-    bool is_told : 1;     /* the end of the release was told */
-    bool has_waited : 1;  /* in line, or for the next try */
-    bool was_renewed : 1; /* without a flight: the latest round was a renewal */
+    uint16_t events;       /* mask of enum lock_event */
+    uint8_t notifications; /* mask of enum lease_notification that are to be told */
+    int8_t done;           /* redlock_status for on_done */
+    int8_t ended;          /* redlock_status for on_ended */
+    uint8_t kind;          /* kind_number */
+    uint8_t list;          /* enum lock_list */
+    bool is_closed : 1;    /* closed by its client */
+    bool is_let_go : 1;    /* released by the application */
+    bool is_parting : 1;   /* likewise, and to be handed over in the lock's next turn */
+    bool is_notified : 1;  /* the end of the release was told */
+    bool has_waited : 1;   /* in line, or for the next try */
+    bool was_renewed : 1;  /* without a flight: the latest round was a renewal */
 };
 
 static inline const struct kind *lock_kind(const redlock_lock *lock) {

@@ -18,18 +18,18 @@
 
 /* ---- queues ---- */
 
-static void move(redlock_lock *lock, enum lock_place place) {
-    struct lock_queue *from = &lock->locks->queues[lock->place];
-    struct lock_queue *to = &lock->locks->queues[place];
+static void move(redlock_lock *lock, enum lock_list list) {
+    struct lock_queue *from = &lock->locks->queues[lock->list];
+    struct lock_queue *to = &lock->locks->queues[list];
     TAILQ_REMOVE(&from->list, lock, link);
     from->count--;
     TAILQ_INSERT_TAIL(&to->list, lock, link);
     to->count++;
-    lock->place = (uint8_t)place;
+    lock->list = (uint8_t)list;
 }
 
 static bool is_queued(const redlock_lock *lock) {
-    return lock->place >= LOCK_READY;
+    return lock->list >= LOCK_READY;
 }
 
 void locks_move_home(redlock_lock *lock) {
@@ -45,8 +45,8 @@ void locks_unqueue(redlock_lock *lock) {
     }
 }
 
-static void enqueue(redlock_lock *lock, enum lock_place place) {
-    move(lock, place);
+static void enqueue(redlock_lock *lock, enum lock_list list) {
+    move(lock, list);
     context_wake(lock->locks->context);
 }
 
@@ -58,7 +58,7 @@ void locks_ready(redlock_lock *lock) {
 
 void locks_raise(redlock_lock *lock, enum lock_event event) {
     lock->events |= (uint16_t)event;
-    if (event == LOCK_DECIDED && lock->place < LOCK_DUE) {
+    if (event == LOCK_DECIDED && lock->list < LOCK_DUE) {
         enqueue(lock, LOCK_DUE);
     } else {
         locks_ready(lock);
@@ -74,29 +74,28 @@ void locks_note_closed(redlock_lock *lock) {
 
 bool locks_have_any(const struct locks *locks) {
     unsigned count = 0;
-    for (unsigned place = 0; place < LOCK_PLACES; place++) {
-        count += place != LOCK_ENDED ? locks->queues[place].count : 0;
+    for (unsigned list = 0; list < LOCK_LISTS; list++) {
+        count += list != LOCK_ENDED ? locks->queues[list].count : 0;
     }
     return count > 0;
 }
 
 /* Each lock goes to the end before its visit, which may move any of them to another queue. */
-void locks_visit(struct locks *locks, enum lock_place place, void (*visit)(redlock_lock *lock)) {
-    struct lock_queue *queue = &locks->queues[place];
+void locks_visit(struct locks *locks, enum lock_list list, void (*visit)(redlock_lock *lock)) {
+    struct lock_queue *queue = &locks->queues[list];
     for (unsigned rest = queue->count; rest > 0 && queue->count > 0; rest--) {
         redlock_lock *lock = TAILQ_FIRST(&queue->list);
-        move(lock, place);
+        move(lock, list);
         visit(lock);
     }
 }
 
 /* Visits come to the queues that turns deal with last: locks only move to these meanwhile. */
 void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock)) {
-    static const enum lock_place places[] = {LOCK_RESTING, LOCK_UNRENEWED, LOCK_STARTING,
-                                             LOCK_CLOSED,  LOCK_READY,     LOCK_DUE,
-                                             LOCK_OVERDUE};
-    for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        locks_visit(locks, places[i], visit);
+    static const enum lock_list lists[] = {LOCK_RESTING, LOCK_UNRENEWED, LOCK_STARTING, LOCK_CLOSED,
+                                           LOCK_READY,   LOCK_DUE,       LOCK_OVERDUE};
+    for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        locks_visit(locks, lists[i], visit);
     }
 }
 
@@ -138,7 +137,7 @@ static void on_alarm(struct wheel_entry *alarm) {
     } else if (!(lock->events & LOCK_WOKEN) && lock->lease.wake_at < lost_at) {
         locks_raise(lock, LOCK_WOKEN);
         alarms_set_again(&locks->alarms, alarm, lost_at);
-    } else if (lock->place != LOCK_OVERDUE) {
+    } else if (lock->list != LOCK_OVERDUE) {
         lock->events |= LOCK_WOKEN;
         enqueue(lock, LOCK_OVERDUE);
     }
@@ -188,9 +187,9 @@ bool locks_init(struct locks *locks, struct context *context, struct members *me
     locks->has_read = false;
     pool_init(&locks->pool, &context->allocator, &locks_kind, locks);
     pool_init(&locks->waits, &context->allocator, &wait_kind, NULL);
-    for (unsigned place = 0; place < LOCK_PLACES; place++) {
-        TAILQ_INIT(&locks->queues[place].list);
-        locks->queues[place].count = 0;
+    for (unsigned list = 0; list < LOCK_LISTS; list++) {
+        TAILQ_INIT(&locks->queues[list].list);
+        locks->queues[list].count = 0;
     }
     STAILQ_INIT(&locks->sent);
     waiters_init(&locks->waiters, &context->allocator);
@@ -336,13 +335,13 @@ redlock_lock *locks_create(struct locks *locks, const redlock_request *request, 
     }
     lock->flight = NULL;
     lock->granted = lock->unsent = 0;
-    lock->events = lock->news = 0;
-    lock->is_closed = lock->is_let_go = lock->is_parting = lock->is_told = false;
+    lock->events = lock->notifications = 0;
+    lock->is_closed = lock->is_let_go = lock->is_parting = lock->is_notified = false;
     lock->was_renewed = lock->has_waited = false;
     memset(lock->token, 0, sizeof(lock->token)); /* no try yet */
     lock->on_done = (struct lock_callback){on_acquired, arg};
     lock->on_ended = (struct lock_callback){request->on_lost, request->on_lost_arg};
-    lock->place = LOCK_RESTING;
+    lock->list = LOCK_RESTING;
     TAILQ_INSERT_TAIL(&locks->queues[LOCK_RESTING].list, lock, link);
     locks->queues[LOCK_RESTING].count++;
     return lock;

@@ -46,7 +46,7 @@ struct locks {
     struct rounds *rounds;
     struct pool pool;
     struct pool waits; /* of struct lock_wait */
-    struct lock_queue queues[LOCK_PLACES];
+    struct lock_queue queues[LOCK_LISTS];
     struct flight_queue sent; /* locks' rounds that are written at the end of this turn */
     struct alarms alarms;
     struct waiters waiters;
@@ -93,7 +93,7 @@ void locks_move_home(redlock_lock *lock);
 
 /* Moves a lock that has nothing to deal with by its lease's is_unrenewed. */
 static inline void locks_note_unrenewed(redlock_lock *lock) {
-    if (lock->place == (lock->lease.is_unrenewed ? LOCK_RESTING : LOCK_UNRENEWED)) {
+    if (lock->list == (lock->lease.is_unrenewed ? LOCK_RESTING : LOCK_UNRENEWED)) {
         locks_move_home(lock);
     }
 }
@@ -104,8 +104,8 @@ void locks_note_sent(redlock_lock *lock);
 /* Returns whether a handle has not ended. */
 bool locks_have_any(const struct locks *locks);
 
-/* Calls `visit` for each lock of a place, in which it may raise events for any lock. */
-void locks_visit(struct locks *locks, enum lock_place place, void (*visit)(redlock_lock *lock));
+/* Calls `visit` for each lock of an entry, in which it may raise events for any lock. */
+void locks_visit(struct locks *locks, enum lock_list list, void (*visit)(redlock_lock *lock));
 
 /* Calls `visit` for each lock that has not ended, as locks_visit does; for some of them twice. */
 void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock));

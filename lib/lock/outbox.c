@@ -74,8 +74,8 @@ static bool change_key(redlock_lock *lock) {
     return key != NULL;
 }
 
-uint64_t outbox_placed_as(const redlock_lock *lock) {
-    return lock->wait != NULL ? lock->wait->placed : 0;
+uint64_t outbox_entry_ticket(const redlock_lock *lock) {
+    return lock->wait != NULL ? lock->wait->entry_ticket : 0;
 }
 
 /* Plans a round for a token, as far as the plan is common to all kinds of rounds. */
@@ -104,7 +104,7 @@ static void plan_try(const redlock_lock *lock, const struct lease_update *update
         plan->intent_ms = nanos_to_ms(lease_next_try_within(&lock->lease, plan->now));
     }
     if (plan->round == ROUND_QUEUE) {
-        plan->claim = terms->claim;
+        plan->reservation = terms->reservation;
         plan->ticket = lock->wait->ticket;
         plan->order = update->undo != 0  ? FLIGHT_AT_ONCE
                       : update->contends ? FLIGHT_AHEAD
@@ -118,7 +118,7 @@ static void plan_try(const redlock_lock *lock, const struct lease_update *update
 static void plan_release(const redlock_lock *lock, uint32_t awaited, struct flight_plan *plan) {
     const struct lease *lease = &lock->lease;
     plan->awaited = awaited;
-    plan->ticket = outbox_placed_as(lock);
+    plan->ticket = outbox_entry_ticket(lock);
     plan->may_hold = lease->may_hold;
     plan->keep_until = nanos_add(plan->now, lease->longest_ttl);
     plan->stay_until = plan->round == ROUND_RELEASE ? lease->holding.stay_until : 0;
@@ -128,7 +128,7 @@ static void plan_release(const redlock_lock *lock, uint32_t awaited, struct flig
 static void plan_update(struct flight_plan *plan, const redlock_lock *lock, const char *token,
                         const struct lease_update *update, uint64_t now) {
     plan_round(plan, lock, token, update->round, update->ttl, now);
-    if (update->round == ROUND_RELEASE || update->round == ROUND_SETTLE) {
+    if (update->round == ROUND_RELEASE || update->round == ROUND_DIAGNOSE) {
         plan_release(lock, update->awaited, plan);
     } else {
         plan->replicas = lock->lease.terms->replicas;
@@ -154,36 +154,36 @@ void outbox_draw_ticket(redlock_lock *lock) {
     wait->ticket = fence_hint(time_us > waited_us ? time_us - waited_us : 0);
 }
 
-/* Returns whether an ask for a place, up to the latest round, may have been heard. */
-static bool was_placed(const redlock_lock *lock) {
-    return lock->wait->may_be_placed || lock->flight->asks_for_place;
+/* Returns whether an ask for an entry, up to the latest round, may have been heard. */
+static bool was_queued(const redlock_lock *lock) {
+    return lock->wait->may_be_queued || lock->flight->asks_for_entry;
 }
 
 /* Draws the token of a try, which begins as the one before where the place is the same. */
-static void draw_token(redlock_lock *lock, bool keeps_place) {
-    unsigned char place[PLACE_BYTES];
-    memcpy(place, lock->token, sizeof(place));
+static void draw_token(redlock_lock *lock, bool keeps_entry) {
+    unsigned char entry_id[ENTRY_ID_BYTES];
+    memcpy(entry_id, lock->token, sizeof(entry_id));
     random_token(&lock->locks->context->random, lock->token);
-    if (keeps_place) {
-        memcpy(lock->token, place, sizeof(place));
+    if (keeps_entry) {
+        memcpy(lock->token, entry_id, sizeof(entry_id));
     }
 }
 
 /* Asks again under the token of the latest try. */
 static void prepare_again(redlock_lock *lock) {
-    lock->wait->may_be_placed = was_placed(lock);
-    if (!lock->wait->may_be_placed) { /* all asks were before the channels */
+    lock->wait->may_be_queued = was_queued(lock);
+    if (!lock->wait->may_be_queued) { /* all asks were before the channels */
         outbox_draw_ticket(lock);
-        lock->wait->placed = lock->wait->ticket;
+        lock->wait->entry_ticket = lock->wait->ticket;
     }
 }
 
-/* Prepares a try that asks for a place. Returns false when out of memory. */
-static bool prepare_place(redlock_lock *lock) {
-    if (!lock->wait->may_be_placed) {
+/* Prepares a try that asks for an entry. Returns false when out of memory. */
+static bool prepare_entry(redlock_lock *lock) {
+    if (!lock->wait->may_be_queued) {
         outbox_draw_ticket(lock);
     }
-    lock->wait->placed = lock->wait->ticket;
+    lock->wait->entry_ticket = lock->wait->ticket;
     members_listen(lock->locks->members);
     return waiters_add(&lock->locks->waiters, lock);
 }
@@ -200,19 +200,19 @@ static bool prepare_try(redlock_lock *lock, const struct lease_update *update) {
     }
     lock->locks->counts.tries++;
     waiters_remove(&lock->locks->waiters, lock);
-    draw_token(lock, update->keeps_place);
+    draw_token(lock, update->keeps_entry);
     if (wait != NULL) {
-        wait->placed = 0;
-        wait->may_be_placed = update->keeps_place && was_placed(lock);
+        wait->entry_ticket = 0;
+        wait->may_be_queued = update->keeps_entry && was_queued(lock);
     }
-    return update->round == ROUND_ACQUIRE || prepare_place(lock);
+    return update->round == ROUND_ACQUIRE || prepare_entry(lock);
 }
 
 /* ---- sending ---- */
 
 /* Makes a flight the lock's latest one, and drops the events of the one before. */
 static void adopt(redlock_lock *lock, struct flight *flight) {
-    if (flight->plan.round == ROUND_SETTLE) {
+    if (flight->plan.round == ROUND_DIAGNOSE) {
         lock->flight->listener = FLIGHT_UNATTENDED;
         flight->tried = lock->flight;
     } else {
@@ -263,13 +263,13 @@ void outbox_top_up(redlock_lock *lock, const struct lease_update *update, uint64
     }
 }
 
-void outbox_undo(redlock_lock *lock, struct key *key, const char *token, uint64_t placed,
+void outbox_undo(redlock_lock *lock, struct key *key, const char *token, uint64_t entry_ticket,
                  uint32_t nodes, uint64_t now) {
     const struct owed owed = {.kind = lock_kind(lock),
                               .request = lock->request,
                               .key = key,
                               .token = token,
-                              .ticket = placed,
+                              .ticket = entry_ticket,
                               .until = nanos_add(now, lock->lease.longest_ttl)};
     round_send_release(lock->locks->rounds, FLIGHT_UNATTENDED, &owed, nodes, now);
 }
@@ -277,6 +277,6 @@ void outbox_undo(redlock_lock *lock, struct key *key, const char *token, uint64_
 void outbox_leave_line(redlock_lock *lock, uint64_t now) {
     char token[TOKEN_LENGTH + 1];
     token_unpack(token, lock->token);
-    memset(token + PLACE_LENGTH, '0', TOKEN_LENGTH - PLACE_LENGTH);
-    outbox_undo(lock, lock->key, token, lock->wait->placed, lock->lease.may_hold, now);
+    memset(token + ENTRY_ID_LENGTH, '0', TOKEN_LENGTH - ENTRY_ID_LENGTH);
+    outbox_undo(lock, lock->key, token, lock->wait->entry_ticket, lock->lease.may_hold, now);
 }

@@ -27,16 +27,16 @@ void outbox_top_up(redlock_lock *lock, const struct lease_update *update, uint64
 
 /*
  * Releases a try that is given up, of the given key and token, at the nodes of a mask, which may
- * hold the key, or a place for it under the ticket `placed`.
+ * hold the key, or an entry for it under the ticket `placed`.
  */
-void outbox_undo(redlock_lock *lock, struct key *key, const char *token, uint64_t placed,
+void outbox_undo(redlock_lock *lock, struct key *key, const char *token, uint64_t entry_ticket,
                  uint32_t nodes, uint64_t now);
 
-/* Gives up the place of a permit that stays at the nodes, where the place may be left. */
+/* Gives up the entry of a permit that stays at the nodes, where the place may be left. */
 void outbox_leave_line(redlock_lock *lock, uint64_t now);
 
-/* Returns the ticket under which the lock's token has places in line; 0: it has none. */
-uint64_t outbox_placed_as(const redlock_lock *lock);
+/* Returns the ticket under which the lock's token has entries in line; 0: it has none. */
+uint64_t outbox_entry_ticket(const redlock_lock *lock);
 
 /*
  * Lets go of the latest round of a lock in HELD, once all nodes have voted and nothing but their

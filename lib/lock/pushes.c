@@ -35,8 +35,8 @@ static struct key *keys_of(struct locks *locks, const struct push *push) {
 }
 
 /*
- * Gives back keys that were pushed, or with a ticket the place of a waiter that was told of a
- * permit. Without memory, or beyond the bound, they are free when the claim is over.
+ * Gives back keys that were pushed, or with a ticket the entry of a waiter that was told of a
+ * permit. Without memory, or beyond the bound, they are free when the reservation is over.
  */
 static void give_back(struct locks *locks, const struct node *node, const struct push *push,
                       uint64_t ticket) {
@@ -54,19 +54,19 @@ static void give_back(struct locks *locks, const struct node *node, const struct
                               .key = key,
                               .token = token,
                               .ticket = ticket,
-                              .until = nanos_add(now, nanos_from_ms(OPTIONS_CLAIM_MS))};
+                              .until = nanos_add(now, nanos_from_ms(OPTIONS_RESERVATION_MS))};
     round_send_release(locks->rounds, FLIGHT_UNATTENDED, &owed, node_bit(node), now);
     context_wake(locks->context);
     key_drop(key);
 }
 
-/* Returns whether the message is for a place in the line of a semaphore, not for a token. */
-static bool is_for_place(const struct push *push) {
-    bool is_place = push->expires_ms == 0;
-    for (unsigned i = PLACE_LENGTH; i < TOKEN_LENGTH; i++) {
-        is_place &= push->token[i] == '0';
+/* Returns whether the message is for an entry in the line of a semaphore, not for a token. */
+static bool is_for_entry(const struct push *push) {
+    bool is_entry = push->expires_ms == 0;
+    for (unsigned i = ENTRY_ID_LENGTH; i < TOKEN_LENGTH; i++) {
+        is_entry &= push->token[i] == '0';
     }
-    return is_place;
+    return is_entry;
 }
 
 /* Returns whether the lock has its permit, but not from the node: the place there is of no use. */
@@ -77,14 +77,14 @@ static bool is_done_with(const redlock_lock *lock, const struct node *node) {
 
 /* Takes the message that a permit has come free, or that permits are left to anybody for a time. */
 static void take_permit(struct locks *locks, struct node *node, const struct push *push) {
-    const redlock_lock *lock = waiters_find(&locks->waiters, push->token, PLACE_LENGTH);
+    const redlock_lock *lock = waiters_find(&locks->waiters, push->token, ENTRY_ID_LENGTH);
     uint32_t permit;
     if (push->open_ms > 0) {
         if (lock != NULL && lock->flight != NULL) {
             flight_note_open(lock->flight, node, push->open_ms);
         }
     } else if (lock == NULL || is_done_with(lock, node)) {
-        give_back(locks, node, push, 1); /* told places are found without their ticket */
+        give_back(locks, node, push, 1); /* told entries are found without their ticket */
     } else if (lock->flight != NULL && lock->wait->name != NULL &&
                key_read_permit(lock->wait->name, push->key, push->key_length,
                                lock->lease.terms->permits, &permit)) {
@@ -97,7 +97,7 @@ void pushes_take(struct locks *locks, struct node *node, const char *text, size_
     if (!push_read(text, length, &push)) {
         return;
     }
-    if (is_for_place(&push)) {
+    if (is_for_entry(&push)) {
         take_permit(locks, node, &push);
         return;
     }

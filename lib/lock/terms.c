@@ -33,7 +33,7 @@ static struct terms_list *list_of(struct terms_table *table, const struct lease_
 
 static bool have_equal_waits(const struct lease_terms *one, const struct lease_terms *other) {
     return one->wait == other->wait && one->retries == other->retries &&
-           one->queues == other->queues && one->claim == other->claim &&
+           one->queues == other->queues && one->reservation == other->reservation &&
            one->trusts_pushes == other->trusts_pushes && one->permits == other->permits;
 }
 

@@ -28,7 +28,7 @@ void turn_hurry(struct locks *locks);
 /* Has the locks whose first try is held back look whether it may begin now. */
 void turn_start(struct locks *locks);
 
-/* Has the locks that wait in line ask for their places again: a server can push from now on. */
+/* Has the locks that wait in line ask for their entries again: a server can push from now on. */
 void turn_requeue(struct locks *locks);
 
 /* Tells all locks that the nodes of the client have changed. */

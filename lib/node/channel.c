@@ -75,7 +75,7 @@ void channel_want(struct channel *channel, bool is_wanted) {
     if (is_wanted) {
         channel_command_up(channel);
     } else {
-        channel->is_told = false;
+        channel->has_reported_ready = false;
         halt(channel, "nobody waits");
     }
 }
@@ -92,8 +92,8 @@ void channel_command_down(struct channel *channel) {
 
 static void on_down(struct uplink *uplink, uint64_t now) {
     struct channel *channel = channel_of(uplink);
-    bool was_told = channel->is_told;
-    channel->is_told = false;
+    bool had_reported_ready = channel->has_reported_ready;
+    channel->has_reported_ready = false;
     if (!should_run(channel)) {
         channel->state = CHANNEL_OFF;
         uplink_rest(uplink);
@@ -105,7 +105,7 @@ static void on_down(struct uplink *uplink, uint64_t now) {
         EMIT(&uplink->context->events, channel_down, .node = uplink->name, .reason = uplink->reason,
              .retry_in = uplink_retries_in(uplink, now), .is_repeated = uplink_fails_again(uplink));
     }
-    if (was_told) {
+    if (had_reported_ready) {
         channel->listener->on_broken(channel);
     }
 }
@@ -180,13 +180,13 @@ static void send_probe(struct channel *channel, uint64_t now) {
 }
 
 /* Makes the channel ready when the first probe has both been answered and come back. */
-static void settle(struct channel *channel) {
+static void finish_probing(struct channel *channel) {
     const struct channel_probe *probe = &channel->probe;
     if (channel->state != CHANNEL_PROBING || !probe->is_answered || !probe->has_arrived) {
         return;
     }
     channel->state = CHANNEL_READY;
-    channel->is_told = true;
+    channel->has_reported_ready = true;
     channel->has_warned = false;
     EMIT(&context_of(channel)->events, channel_up, .node = channel->uplink.name);
     channel->listener->on_ready(channel);
@@ -215,7 +215,7 @@ static void on_probe_reply(struct conn_request *request, void *owner, const stru
         on_probe_refused(channel, reply);
     } else if (reply->type == REPLY_INTEGER && reply->integer > 0) {
         probe->is_answered = true;
-        settle(channel);
+        finish_probing(channel);
     } else {
         drop(channel, reply->type == REPLY_INTEGER ? "a probe reached nobody: is it another server?"
                                                    : "a probe's answer makes no sense");
@@ -290,7 +290,7 @@ static void on_up(struct uplink *uplink) {
     channel->subscription = (struct conn_request){.on_reply = on_subscribed,
                                                   .sent_at = clock_now(),
                                                   .length = scratch->length,
-                                                  .claim = LOAD_OWN};
+                                                  .load_class = LOAD_OWN};
     if (scratch->failed) {
         drop(channel, "out of memory");
     } else {
@@ -306,7 +306,7 @@ static void on_message(struct uplink *uplink, const char *text, size_t length) {
     struct channel_probe *probe = &channel->probe;
     if (length >= sizeof(PROBE) - 1 && memcmp(text, PROBE, sizeof(PROBE) - 1) == 0) {
         probe->has_arrived |= strcmp(text, probe->text) == 0;
-        settle(channel);
+        finish_probing(channel);
     } else if (channel->state == CHANNEL_READY) {
         channel->listener->on_message(channel, text, length);
     }
@@ -350,7 +350,7 @@ redlock_status channel_init(struct channel *channel, struct context *context,
                             uint32_t position, const char *text, redlock_error *error) {
     *channel = (struct channel){.commands = commands, .listener = listener};
     channel->probe = (struct channel_probe){
-        .request = {.on_reply = on_probe_reply, .claim = LOAD_OWN},
+        .request = {.on_reply = on_probe_reply, .load_class = LOAD_OWN},
         .channel = channel,
         .call = {.script = SCRIPT_PROBE},
     };
@@ -360,7 +360,7 @@ redlock_status channel_init(struct channel *channel, struct context *context,
 }
 
 void channel_stop(struct channel *channel, const char *why) {
-    channel->is_wanted = channel->is_told = false;
+    channel->is_wanted = channel->has_reported_ready = false;
     channel->state = CHANNEL_OFF;
     uplink_stop(&channel->uplink, why);
 }

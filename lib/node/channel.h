@@ -78,10 +78,10 @@ struct channel {
     const struct channel_listener *listener;
     enum channel_state state;
     bool is_wanted;
-    bool is_told;      /* on_ready was called, and on_broken is due in the end */
-    bool lacks_queue;  /* that the user has no right to a queue was told */
-    bool has_warned;   /* a refusal was told since the channel was last ready */
-    uint64_t retry_at; /* REFUSED: when the server is asked again */
+    bool has_reported_ready; /* on_ready was called, and on_broken is due in the end */
+    bool lacks_queue;        /* that the user has no right to a queue was told */
+    bool has_warned;         /* a refusal was told since the channel was last ready */
+    uint64_t retry_at;       /* REFUSED: when the server is asked again */
     uint64_t beaten_at;
     uint64_t probes; /* number of probes so far */
     char name[CHANNEL_NAME_SIZE];
@@ -102,8 +102,8 @@ redlock_status channel_init(struct channel *channel, struct context *context,
 /* Begins to keep the channel up, or closes its connection. May be called from any callback. */
 void channel_want(struct channel *channel, bool is_wanted);
 
-/* Tells, once, that the user has no right to the queue of a key, a text: waiting is polling then.
- */
+/* Tells, once, that the user has no right to the queue of a key, a text: waiting is polling
+ * then. */
 void channel_lacks_queue(struct channel *channel, const char *key);
 
 /* Notes that the node's connection takes commands. May be called from a reply on it. */

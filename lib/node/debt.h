@@ -27,7 +27,7 @@ struct owed {
     const struct kind *kind;
     struct key *key;
     const char *token;
-    uint64_t ticket;     /* of a token that may have a place in line; 0: none */
+    uint64_t ticket;     /* of a token that may have an entry in line; 0: none */
     uint64_t until;      /* the instant at which the key has expired at the node */
     uint64_t stay_until; /* the instant up to which the key stays, without an owner; 0: none */
 };

@@ -48,7 +48,7 @@ void guard_init(struct guard *guard, struct uplink *uplink,
     for (unsigned i = 0; i < GUARD_ASKED_MAX; i++) {
         struct guard_asked *asked = &guard->asked[i];
         asked->request.on_reply = on_reply;
-        asked->request.claim = LOAD_OWN;
+        asked->request.load_class = LOAD_OWN;
         asked->guard = guard;
         asked->question = (enum guard_question)(i < GUARD_BEAT ? i : GUARD_BEAT);
         asked->call = (struct call){.script = SCRIPT_BEAT};
@@ -87,10 +87,10 @@ const char *guard_why(struct guard *guard) {
 static void emit_verdict(struct guard *guard, const struct trust_view *view, uint64_t now) {
     const struct events *events = &guard->uplink->context->events;
     bool is_sound = view->fault == TRUST_NO_FAULT;
-    if (view->fault == TRUST_NOT_ASKED || is_sound != guard->was_told) {
+    if (view->fault == TRUST_NOT_ASKED || is_sound != guard->was_reported) {
         return;
     }
-    guard->was_told = !is_sound;
+    guard->was_reported = !is_sound;
     if (is_sound) {
         EMIT(events, node_trusted, .node = guard->uplink->name);
     } else {
@@ -278,7 +278,7 @@ static void on_beat(struct guard *guard, const struct guard_asked *asked, const 
         trust_role(&guard->trust, strcmp(said.role, "master") == 0, now);
     }
     if (!trust_beat(&guard->trust, &beat)) {
-        guard->was_told = false; /* a jump of the clock is told, whatever fault was told before */
+        guard->was_reported = false; /* a jump of the clock is told in any case */
     }
 }
 

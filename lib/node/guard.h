@@ -49,7 +49,7 @@ struct guard {
     struct trust trust;
     uint64_t sound_until;   /* instant up to which, or up to the next answer, nothing is wrong */
     bool has_counted;       /* by the last answer the votes counted: guard_counts */
-    bool was_told;          /* the last event said that the node is distrusted */
+    bool was_reported;      /* the last event said that the node is distrusted */
     bool has_warned;        /* the server's eviction policy was logged */
     uint64_t beaten_at;     /* the time at which the last beat was sent */
     uint64_t asked_role_at; /* the time of the last question for the role */

@@ -67,7 +67,7 @@ static bool add_step(const struct course *course, enum handshake_need need, unsi
         .request = {.on_reply = on_step_reply,
                     .sent_at = course->now,
                     .length = course->scratch->length,
-                    .claim = LOAD_OWN},
+                    .load_class = LOAD_OWN},
         .handshake = handshake,
         .need = need,
         .script = SCRIPT_NONE,

@@ -448,7 +448,7 @@ static void leave(struct members *members, struct node *node) {
 }
 
 /* Makes `list` the only list; all nodes outside of it leave. */
-static void settle_on(struct members *members, const struct node_list *list) {
+static void set_only_list(struct members *members, const struct node_list *list) {
     uint32_t leaving = members_all(members) & ~list->mask;
     struct node *node;
     members->now = *list;
@@ -599,12 +599,12 @@ redlock_status members_may_commit(const struct members *members, redlock_error *
 
 void members_commit(struct members *members) {
     const struct node_list next = members->next;
-    settle_on(members, &next);
+    set_only_list(members, &next);
     EMIT(&members->context->events, change_committed, .nodes = next.count);
 }
 
 void members_abandon(struct members *members) {
     const struct node_list now = members->now;
-    settle_on(members, &now);
+    set_only_list(members, &now);
     EMIT(&members->context->events, change_abandoned, .nodes = now.count);
 }

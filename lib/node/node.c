@@ -48,14 +48,15 @@ static void on_payday(void *arg) {
 }
 
 /* Tells how many releases were given up since the last such event, once a second at the most. */
-static void tell_given_up(struct node *node, uint64_t now) {
-    uint64_t news = node->unreleased - node->unreleased_told;
-    if (node->told_at != 0 && nanos_sub(now, node->told_at) < GUARD_BEAT_NANOS) {
+static void report_given_up(struct node *node, uint64_t now) {
+    uint64_t given_up = node->unreleased - node->unreleased_reported;
+    if (node->unreleased_reported_at != 0 &&
+        nanos_sub(now, node->unreleased_reported_at) < GUARD_BEAT_NANOS) {
         return;
     }
-    node->unreleased_told = node->unreleased;
-    node->told_at = now;
-    EMIT(&context_of(node)->events, debts_dropped, .node = node_name(node), .releases = news);
+    node->unreleased_reported = node->unreleased;
+    node->unreleased_reported_at = now;
+    EMIT(&context_of(node)->events, debts_dropped, .node = node_name(node), .releases = given_up);
 }
 
 void node_owe(struct node *node, const struct owed *owed) {
@@ -65,7 +66,7 @@ void node_owe(struct node *node, const struct owed *owed) {
     }
     if (!debts_add(&node->debts, owed, now)) {
         node_give_up(node, owed->until);
-        tell_given_up(node, now);
+        report_given_up(node, now);
         return;
     }
     node->owed++;
@@ -212,7 +213,7 @@ static void on_ready(struct channel *channel) {
     node->listener->on_listening(node->listener_arg);
 }
 
-/* Waiters without a place poll; they get one when the channel is ready again. */
+/* Waiters without an entry poll; they get one when the channel is ready again. */
 static void on_broken(struct channel *channel) {
     (void)channel;
 }

@@ -32,7 +32,7 @@ struct node_listener {
     void (*on_attempt)(void *arg);
     /* The node has room for releases that are owed to it (node_room). */
     void (*on_debts_due)(void *arg, struct node *node);
-    /* The node's server can push from now on: places that it gave before are void. */
+    /* The node's server can push from now on: entries that it gave before are void. */
     void (*on_listening)(void *arg);
     /* The node's server pushed a message: `length` bytes and a NUL, valid during the call. */
     void (*on_push)(void *arg, struct node *node, const char *text, size_t length);
@@ -57,9 +57,9 @@ struct node {
     struct timer payday; /* the next payment of debts, unless room comes earlier */
     uint32_t payments;   /* number of owed releases that are under way */
     uint64_t unreleased; /* number of releases given up, whose keys are left to their TTL ... */
-    uint64_t unreleased_until; /* ... the last of which ends then */
-    uint64_t unreleased_told;  /* number of those that the log told, and ... */
-    uint64_t told_at;          /* ... when it told them */
+    uint64_t unreleased_until;       /* ... the last of which ends then */
+    uint64_t unreleased_reported;    /* number of those that the log told, and ... */
+    uint64_t unreleased_reported_at; /* ... when it told them */
 
     uint32_t complaints; /* mask of enum reply_error: logged since the node was last up */
 

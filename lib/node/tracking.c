@@ -69,7 +69,7 @@ static bool send(struct uplink *uplink, struct conn_request *request) {
     const struct bytes *command = &uplink->context->scratch;
     request->sent_at = clock_now();
     request->length = command->length;
-    request->claim = LOAD_OWN;
+    request->load_class = LOAD_OWN;
     return !command->failed && uplink_send(uplink, request, command->data, command->length);
 }
 

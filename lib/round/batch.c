@@ -6,7 +6,7 @@
  * Failures: a node that lacks the script is sent the call once more, with the text (node/call.h);
  * the rounds do not notice. A script that takes keys is repeated only for the tries that are still
  * waited for. Where the ACL forbids one of the keys, Redis refuses the whole call: then each lock
- * is sent in a call of its own; and so are releases that a call for places carried which failed. A
+ * is sent in a call of its own; and so are releases that a call for entries carried which failed. A
  * call that stopped at the bound of its entries is followed by a call of PASS.
  */
 #include "round/batch.h"
@@ -57,7 +57,8 @@ struct batch *batch_create(struct batch_shared *shared, enum script script, uint
     if (batch != NULL) {
         batch->request.on_reply = on_reply;
         batch->wait.on_reply = on_wait_reply;
-        batch->request.claim = batch->wait.claim = script_takes(script) ? LOAD_NEW : LOAD_HELD;
+        batch->request.load_class = batch->wait.load_class =
+            script_takes(script) ? LOAD_NEW : LOAD_HELD;
         batch->shared = shared;
         batch->call = (struct call){.script = script};
         batch->nodes = nodes;
@@ -112,17 +113,17 @@ void batch_add(struct batch *batch, struct flight *flight) {
                               .intent_ms = plan->intent_ms,
                               .idle_ms = context->options.fence_idle_ms,
                               .permits = plan->permits,
-                              .claim_ms = nanos_to_ms(plan->claim),
+                              .reservation_ms = nanos_to_ms(plan->reservation),
                               .form = is_carried ? FORM_OF_RELEASE : plan->kind->form,
                               .ticket = plan->ticket});
     batch->request.sent_at = batch->wait.sent_at = plan->now;
     batch->flights[batch->count++] = flight_hold(flight);
     batch->key_count += plan->key->count;
     batch->reads += plan->key->count;
-    batch->reads += script_infos[script].tells_free ? plan->permits : 0;
+    batch->reads += script_infos[script].reports_free ? plan->permits : 0;
     batch->releases += is_carried;
     if (is_carried) {
-        batch->request.claim = LOAD_HELD;
+        batch->request.load_class = LOAD_HELD;
     }
 }
 
@@ -226,7 +227,7 @@ static void go_on(struct batch *batch, struct node *node, struct flight *flight)
     if (batch->passes >= PASSES_MAX) {
         return;
     }
-    const struct flight_plan plan = {.round = ROUND_SETTLE,
+    const struct flight_plan plan = {.round = ROUND_DIAGNOSE,
                                      .request = flight->plan.request,
                                      .kind = flight->plan.kind,
                                      .key = flight->plan.key,
@@ -294,7 +295,7 @@ static bool lacks_right(const struct batch *batch, const struct reply *reply) {
 
 /*
  * Returns whether an error may be that of a part of the call: the user lacks the right to one key
- * of many; or the server refuses places, and releases that come behind them in the call, so that
+ * of many; or the server refuses entries, and releases that come behind them in the call, so that
  * none was done.
  */
 static bool is_about_a_part(const struct batch *batch, const struct reply *reply) {
@@ -392,10 +393,10 @@ static void vote_unsent(struct batch *batch, struct node *node) {
     }
 }
 
-/* Notes in all flights that a node may give their waiters places. */
+/* Notes in all flights that a node may give their waiters entries. */
 static void note_asked(struct batch *batch, bool with_channel) {
     for (unsigned i = 0; with_channel && i < batch->count; i++) {
-        batch->flights[i]->asks_for_place = true;
+        batch->flights[i]->asks_for_entry = true;
     }
 }
 

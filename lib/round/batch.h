@@ -32,9 +32,9 @@ struct batch_listener {
 
 /* The place of a call among those of its turn. */
 enum batch_order {
-    BATCH_AHEAD,  /* asks for places, ahead of the release of the key, or in one call with it */
+    BATCH_AHEAD,  /* asks for entries, ahead of the release of the key, or in one call with it */
     BATCH_FIRST,  /* releases and renews */
-    BATCH_BEHIND, /* asks for places, behind the release of the key, or in one call with it */
+    BATCH_BEHIND, /* asks for entries, behind the release of the key, or in one call with it */
     BATCH_LAST,   /* takes keys */
     BATCH_ORDERS
 };
@@ -77,8 +77,8 @@ void batch_shared_finish(struct batch_shared *shared);
 struct batch *batch_create(struct batch_shared *shared, enum script script, uint32_t nodes,
                            uint32_t replicas, enum batch_order order);
 
-/* Adds a flight, one of SCRIPT_MAX_KEYS at the most. To a call of QUEUE, releases are added last.
- */
+/* Adds a flight, one of SCRIPT_MAX_KEYS at the most. To a call of QUEUE, releases are added
+ * last. */
 void batch_add(struct batch *batch, struct flight *flight);
 
 /*

@@ -93,7 +93,7 @@ struct flight *flight_create(struct flights *flights, struct flight_listener lis
     flight->plan.token = flight->token;
     flight->references = 1;
     flight->asked = flight->unconfirmed = 0;
-    flight->is_void = flight->asks_for_place = false;
+    flight->is_void = flight->asks_for_entry = false;
     flight->foreign = flight->unwatched = 0;
     flight->details = NULL;
     flight->tried = NULL;
@@ -172,11 +172,11 @@ static void owe(const struct flight *flight, struct node *node, redlock_vote vot
                                   .stay_until = plan->stay_until});
 }
 
-/* Notes a place in line; the DENIED that tells of it follows. */
-static void note_place(struct flight *flight, struct node *node,
-                       const struct reply_outcome *outcome) {
-    if (outcome->has_place) {
-        round_note_place(&flight->round, node->index, outcome->ahead);
+/* Notes an entry in line; the DENIED that tells of it follows. */
+static void mark_queued(struct flight *flight, struct node *node,
+                        const struct reply_outcome *outcome) {
+    if (outcome->has_entry) {
+        round_mark_queued(&flight->round, node->index, outcome->ahead);
         uint32_t foreign = outcome->is_foreign ? node_bit(node) : 0;
         flight->foreign |= foreign;
         flight->unwatched |= foreign;
@@ -216,7 +216,7 @@ emit_vote(const struct flight *flight, const struct node *node, redlock_vote vot
     }
 }
 
-static void tell(const struct flight *flight, bool decided, redlock_vote vote) {
+static void notify_owner(const struct flight *flight, bool decided, redlock_vote vote) {
     if (flight->listener.on_vote != NULL) {
         flight->listener.on_vote(flight->listener.owner, decided, vote);
     }
@@ -235,14 +235,14 @@ static void note_vote(const struct flight *flight, struct node *node, bool decid
 static inline void cast_grant(struct flight *flight, struct node *node, uint64_t fence) {
     bool decided = round_grant(&flight->round, node->index, fence);
     note_vote(flight, node, decided);
-    tell(flight, decided, REDLOCK_VOTE_GRANTED);
+    notify_owner(flight, decided, REDLOCK_VOTE_GRANTED);
 }
 
 static __attribute__((noinline)) void cast_other(struct flight *flight, struct node *node,
                                                  const struct reply_outcome *outcome,
                                                  const char *detail) {
     note_permits(flight, node, outcome);
-    note_place(flight, node, outcome);
+    mark_queued(flight, node, outcome);
     if (outcome->is_access_denied) {
         round_note_refusing(&flight->round, node->index);
     }
@@ -255,7 +255,7 @@ static __attribute__((noinline)) void cast_other(struct flight *flight, struct n
         (flight->plan.may_hold & node_bit(node))) {
         owe(flight, node, outcome->vote);
     }
-    tell(flight, decided, outcome->vote);
+    notify_owner(flight, decided, outcome->vote);
 }
 
 static void vote_untrusted(struct flight *flight, struct node *node, struct trust_view view) {
@@ -318,7 +318,7 @@ static __attribute__((noinline)) void void_lost_grants(struct flight *flight) {
             bool decided = round_void(&flight->round, node->index);
             note_vote(flight, node, decided);
             note_detail(flight, node->index, guard_why(&node->guard));
-            tell(flight, decided, REDLOCK_VOTE_UNTRUSTED);
+            notify_owner(flight, decided, REDLOCK_VOTE_UNTRUSTED);
         }
     }
 }
@@ -440,7 +440,7 @@ void flight_push(struct flight *flight, struct node *node, const struct push *pu
         if (flight->flights->context->events.wanted & VOTE_EVENTS) {
             emit_vote(flight, node, REDLOCK_VOTE_GRANTED, decided);
         }
-        tell(flight, decided, REDLOCK_VOTE_GRANTED);
+        notify_owner(flight, decided, REDLOCK_VOTE_GRANTED);
     }
     flight_drop(flight);
 }
@@ -448,15 +448,15 @@ void flight_push(struct flight *flight, struct node *node, const struct push *pu
 void flight_note_open(struct flight *flight, const struct node *node, uint64_t open_ms) {
     if (round_awaits_push(&flight->round, node->index)) {
         round_note_open(&flight->round, node->index, (uint32_t)nanos_min(open_ms, UINT32_MAX));
-        tell(flight, false, REDLOCK_VOTE_DENIED);
+        notify_owner(flight, false, REDLOCK_VOTE_DENIED);
     }
 }
 
 void flight_note_permit(struct flight *flight, const struct node *node, uint32_t permit) {
     if (flight->round.permits != NULL && round_awaits_push(&flight->round, node->index) &&
         guard_look(&node->guard).fault == TRUST_NO_FAULT) {
-        permits_tell(flight->round.permits, node->index, permit);
-        tell(flight, false, REDLOCK_VOTE_GRANTED);
+        permits_add_offer(flight->round.permits, node->index, permit);
+        notify_owner(flight, false, REDLOCK_VOTE_GRANTED);
     }
 }
 

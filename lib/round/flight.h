@@ -74,10 +74,10 @@ struct flight_plan {
     uint32_t replicas;       /* the number of a node's replicas that must confirm a grant */
     uint64_t intent_ms;      /* ACQUIRE by a writer: the time for which readers make room */
     uint64_t fence;          /* fenced: the least value that counters are raised to */
-    uint64_t claim;          /* QUEUE: the time for which a node keeps a key that it pushed */
-    uint64_t ticket;         /* QUEUE, and releases of a token that may have a place in line: the
-                                smallest comes first; 0: no place */
-    uint32_t awaited;        /* SETTLE: mask of the nodes whose answers are waited for */
+    uint64_t reservation;    /* QUEUE: the time for which a node keeps a key that it pushed */
+    uint64_t ticket;         /* QUEUE, and releases of a token that may have an entry in line: the
+                                smallest comes first; 0: no entry */
+    uint32_t awaited;        /* DIAGNOSE: mask of the nodes whose answers are waited for */
     uint32_t may_hold;       /* releases: mask of the nodes that may hold the key for us */
     uint64_t keep_until;     /* releases: the instant at which the key has expired at every node */
     uint64_t stay_until;     /* releases: the instant up to which the key stays; 0: none */
@@ -93,14 +93,14 @@ struct flight {
     struct round round;
     struct flight_plan plan; /* holds a reference to the key; its token is the next field */
     char token[TOKEN_LENGTH + 1];
-    bool asks_for_place; /* QUEUE: a node was sent it with a channel */
+    bool asks_for_entry; /* QUEUE: a node was sent it with a channel */
     bool is_void;        /* the try was given up: a command not sent yet is left out */
     uint8_t pool;        /* of flights->pools */
     uint32_t asked;      /* mask: nodes whose replicas were asked */
     uint32_t foreign;    /* mask: QUEUE: nodes to watch: first in line behind another make */
     uint32_t unwatched;  /* mask: of those, the ones that are to be asked to */
     struct flight_detail *details;
-    struct flight *tried;           /* SETTLE: the failed try that it explains; or NULL */
+    struct flight *tried;           /* DIAGNOSE: the failed try that it explains; or NULL */
     STAILQ_ENTRY(flight) sent_link; /* of the owner's list of rounds to be written */
     struct conn_request wait;       /* the WAIT behind the SET */
     struct round_answer answers[];
@@ -118,7 +118,7 @@ struct flight *flight_create(struct flights *flights, struct flight_listener lis
 
 /* Returns whether the round is a release. */
 static inline bool flight_is_release(const struct flight *flight) {
-    return flight->round.kind == ROUND_RELEASE || flight->round.kind == ROUND_SETTLE;
+    return flight->round.kind == ROUND_RELEASE || flight->round.kind == ROUND_DIAGNOSE;
 }
 
 /* Returns whether the verdict is still to come, and an owner waits for it. */
@@ -168,8 +168,8 @@ void flight_note_open(struct flight *flight, const struct node *node, uint64_t o
 /* Notes that the node tells of a permit that has come free, and tells the owner as of a vote. */
 void flight_note_permit(struct flight *flight, const struct node *node, uint32_t permit);
 
-/* Casts the vote of a node that was sent nothing: REFUSED if it refuses the login, or UNREACHABLE.
- */
+/* Casts the vote of a node that was sent nothing: REFUSED if it refuses the login, or
+ * UNREACHABLE. */
 void flight_vote_unsent(struct flight *flight, struct node *node);
 
 /*

@@ -34,7 +34,7 @@ static enum script script_of(const struct flight_plan *plan) {
     case ROUND_QUEUE:
         return plan->kind->queue;
     case ROUND_RELEASE:
-    case ROUND_SETTLE:
+    case ROUND_DIAGNOSE:
         return round_release_script(plan->kind, plan->ticket, plan->stay_until, plan->now);
     default:
         return plan->kind->keep;
@@ -87,7 +87,7 @@ static void owe(const struct rounds *rounds, const struct owed *owed, uint32_t n
 
 bool round_send_release(struct rounds *rounds, struct flight_listener listener,
                         const struct owed *owed, uint32_t nodes, uint64_t now) {
-    const struct flight_plan plan = {.round = ROUND_SETTLE,
+    const struct flight_plan plan = {.round = ROUND_DIAGNOSE,
                                      .request = owed->request,
                                      .kind = owed->kind,
                                      .key = owed->key,

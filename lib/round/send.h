@@ -39,7 +39,7 @@ bool round_send_unattended(struct rounds *rounds, const struct flight_plan *plan
 
 /*
  * Returns the script that releases a key: before `stay_until` (0: never) one that leaves the key
- * there; with a ticket one that gives up a place in line as well.
+ * there; with a ticket one that gives up an entry in line as well.
  */
 enum script round_release_script(const struct kind *kind, uint64_t ticket, uint64_t stay_until,
                                  uint64_t now);

@@ -49,11 +49,11 @@ static void encode(struct flight *flight, struct bytes *command) {
     flight->request = (struct conn_request){.on_reply = on_set_reply,
                                             .sent_at = flight->plan.now,
                                             .length = set_length,
-                                            .claim = LOAD_NEW};
+                                            .load_class = LOAD_NEW};
     flight->wait = (struct conn_request){.on_reply = on_wait_reply,
                                          .sent_at = flight->plan.now,
                                          .length = command->length - set_length,
-                                         .claim = LOAD_NEW};
+                                         .load_class = LOAD_NEW};
 }
 
 /* Sends the encoded commands to a node. Returns false when the SET could not be sent. */

@@ -216,7 +216,7 @@ static void add_argument(struct script_call *call, char what, const struct scrip
         add_number(call, lock->fence);
         break;
     case 'c':
-        add_number(call, lock->claim_ms);
+        add_number(call, lock->reservation_ms);
         break;
     case 'q':
         add_number(call, lock->ticket);

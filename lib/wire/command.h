@@ -16,7 +16,7 @@
 #define TOKEN_LENGTH 40
 
 /* The first digits of a token, alike in all tries of a waiter for permits: they name its place. */
-#define PLACE_LENGTH 20
+#define ENTRY_ID_LENGTH 20
 
 /* Appends a command of `count` NUL-terminated words. */
 void command_words(struct bytes *out, unsigned count, const char *const *words);
@@ -48,18 +48,18 @@ struct script_lock {
     const struct script_name *names; /* of the lock's keys */
     unsigned name_count;
     const char *token;
-    const char *owner;  /* "": none */
-    uint64_t ttl_ms;    /* SCRIPT_STAY: the time to stay; unused by releases */
-    unsigned step;      /* 1: an acquisition; 0: a top-up */
-    uint64_t intent_ms; /* of a writer: how long readers are to make room; 0: not at all */
-    uint32_t permits;   /* SCRIPT_PERMIT: the number of permits of the semaphore */
-    bool is_fenced;     /* whether the keys have counters; the rest is for those */
-    uint64_t fence;     /* the counters' least number */
-    uint64_t idle_ms;   /* a counter's life without use; 0: for ever */
-    uint64_t claim_ms;  /* of a waiter: the time for which a key that was pushed is kept */
-    char form;          /* of a waiter: the form of its entry (scripts/parts/queue.lua) */
-    uint64_t ticket;    /* of a waiter: its place in line, the smallest first */
-    uint32_t named;     /* SCRIPT_INSPECT: the number of waiters to name; 0: no look at the queue */
+    const char *owner;       /* "": none */
+    uint64_t ttl_ms;         /* SCRIPT_STAY: the time to stay; unused by releases */
+    unsigned step;           /* 1: an acquisition; 0: a top-up */
+    uint64_t intent_ms;      /* of a writer: how long readers are to make room; 0: not at all */
+    uint32_t permits;        /* SCRIPT_PERMIT: the number of permits of the semaphore */
+    bool is_fenced;          /* whether the keys have counters; the rest is for those */
+    uint64_t fence;          /* the counters' least number */
+    uint64_t idle_ms;        /* a counter's life without use; 0: for ever */
+    uint64_t reservation_ms; /* of a waiter: the time for which a key that was pushed is kept */
+    char form;               /* of a waiter: the form of its entry (scripts/parts/queue.lua) */
+    uint64_t ticket;         /* of a waiter: its place in line, the smallest first */
+    uint32_t named; /* SCRIPT_INSPECT: the number of waiters to name; 0: no look at the queue */
 };
 
 /* The call of a script for many locks, while it is collected. */

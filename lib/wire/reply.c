@@ -134,13 +134,13 @@ static void read_map(const char **p, const char *end, struct reply_outcome *outc
 }
 
 /* Reads the waiter's place. No place counts as none. */
-static void read_place(const char **p, const char *end, struct reply_outcome *outcome) {
+static void read_entry(const char **p, const char *end, struct reply_outcome *outcome) {
     if (*p < end && **p == 'x') {
         ++*p;
         outcome->lacks_right = true;
     } else if (*p < end && **p == 'q') {
         ++*p;
-        outcome->has_place = true;
+        outcome->has_entry = true;
         outcome->ahead = (uint32_t)take_number(p, end, UINT32_MAX);
         outcome->is_foreign = *p < end && **p == 'w';
         *p += outcome->is_foreign;
@@ -168,11 +168,11 @@ static bool read_vote(const char **p, const char *end, enum script script,
             return false;
         }
     }
-    if (script_infos[script].tells_free) {
+    if (script_infos[script].reports_free) {
         read_map(p, end, outcome);
     }
     if (script_infos[script].has_channel && outcome->vote == REDLOCK_VOTE_DENIED) {
-        read_place(p, end, outcome);
+        read_entry(p, end, outcome);
     }
     return true;
 }

@@ -42,8 +42,8 @@ static inline bool reply_lacks_script(const struct reply *reply) {
     return reply->type == REPLY_ERROR && reply_classify(reply) == REPLY_ERROR_NO_SCRIPT;
 }
 
-/* Tells whether the reply is an error by which the ACL refuses the call itself, or one of its keys.
- */
+/* Tells whether the reply is an error by which the ACL refuses the call itself, or one of its
+ * keys. */
 static inline bool reply_is_forbidden(const struct reply *reply) {
     return reply->type == REPLY_ERROR && strncmp(reply->text, "NOPERM", 6) == 0;
 }
@@ -66,7 +66,7 @@ struct reply_outcome {
     uint32_t free_length;  /* in digits; 0: no map */
     bool is_access_denied; /* ERROR, UNTRUSTED: the server refuses the client, or a right */
     bool lacks_right;      /* DENIED of a QUEUE: the user has no right to the queue */
-    bool has_place;        /* DENIED of a QUEUE: the waiter has a place in line ... */
+    bool has_entry;        /* DENIED of a QUEUE: the waiter has an entry in line ... */
     uint32_t ahead;        /* ... behind so many waiters */
     bool is_foreign;       /* ... the first, behind a holder of another make */
     bool is_unfinished;    /* the call stopped at a bound: SCRIPT_PASS is to go on with the key */
@@ -91,8 +91,8 @@ bool reply_is_unfinished(const struct reply *reply);
  */
 const struct reply_outcome *reply_combine(const struct reply_outcome *outcomes, unsigned count);
 
-/* Tells whether a permit of the semaphore is free at the node. Only while the reply is delivered.
- */
+/* Tells whether a permit of the semaphore is free at the node. Only while the reply is
+ * delivered. */
 bool reply_says_free(const struct reply_outcome *outcome, uint32_t permit);
 
 /* States of an inspected key. */
@@ -119,7 +119,7 @@ struct reply_view {
     uint64_t ttl_ms;       /* HELD */
     uint64_t fence;        /* the counter; 0: none */
     uint32_t readers;      /* the number of readers that share the key */
-    uint32_t queue_length; /* the number of places in line */
+    uint32_t queue_length; /* the number of entries in line */
     uint32_t named;        /* the number of `waiters`, the first in line */
     struct reply_waiter waiters[REDLOCK_MAX_QUEUE_OWNERS];
     const char *value; /* `length` bytes, valid only while the reply is delivered */

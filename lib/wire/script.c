@@ -12,7 +12,7 @@ const struct script_info script_infos[SCRIPT_COUNT] = {
     [SCRIPT_STAY] = {.keys = "", .arguments = "vt", .stays = true},
     [SCRIPT_INSPECT] = {.keys = "rc", .arguments = "l"},
     [SCRIPT_PERMIT] =
-        {.keys = "", .arguments = "vtfip", .takes = true, .counts = true, .tells_free = true},
+        {.keys = "", .arguments = "vtfip", .takes = true, .counts = true, .reports_free = true},
     [SCRIPT_SHARE] = {.keys = "rw", .arguments = "vts", .takes = true},
     [SCRIPT_SHARE_KEEP] = {.keys = "r", .arguments = "vt"},
     [SCRIPT_SHARE_END] = {.keys = "r", .arguments = "v"},
@@ -36,7 +36,7 @@ const struct script_info script_infos[SCRIPT_COUNT] = {
                              .has_channel = true,
                              .takes = true,
                              .counts = true,
-                             .tells_free = true},
+                             .reports_free = true},
     [SCRIPT_PERMIT_END] = {.keys = "", .arguments = "vq"},
     [SCRIPT_PASS] = {.keys = "", .arguments = "e"},
     [SCRIPT_WRITE_FENCED] = {.keys = "rwc", .arguments = "vtnfi", .takes = true, .counts = true},

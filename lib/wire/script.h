@@ -19,7 +19,7 @@
  *              hexadecimal digits, four permits each, the first digit and its lowest bit for the
  *              first permit
  *     h<ms>q<n>, h<ms>f<map>q<n>
- *              held, and the caller has a place in the key's queue behind n others
+ *              held, and the caller has an entry in the key's queue behind n others
  *     h<ms>q0w held by a client of another make, which tells nobody of its release: the caller, the
  *              first in line, is to watch the key
  * A '+' behind an item says that the call has stopped at ENTRIES_MAX entries of queues, with more
@@ -49,13 +49,13 @@ enum script {
     SCRIPT_SHARE_END,    /* ends a share */
     SCRIPT_WRITE,        /* takes a key for a writer, or leaves a note where readers hold the key */
     SCRIPT_WRITE_FENCED, /* as WRITE, and raises the key's counter */
-    SCRIPT_QUEUE,        /* takes a key, or a place in its queue */
-    SCRIPT_QUEUE_SET,    /* takes all keys of a lock, or a place in the queue of one */
-    SCRIPT_LEAVE,        /* gives up a key, or a place in its queue */
-    SCRIPT_SHARE_QUEUE,  /* takes the share of a reader, or a place in the key's queue */
-    SCRIPT_SHARE_LEAVE,  /* gives up a share, or a place in the key's queue */
-    SCRIPT_QUEUE_PERMIT, /* takes a permit, or a place in the line of its semaphore */
-    SCRIPT_PERMIT_END,   /* gives up a permit, or a place in the line of its semaphore */
+    SCRIPT_QUEUE,        /* takes a key, or an entry in its queue */
+    SCRIPT_QUEUE_SET,    /* takes all keys of a lock, or an entry in the queue of one */
+    SCRIPT_LEAVE,        /* gives up a key, or an entry in its queue */
+    SCRIPT_SHARE_QUEUE,  /* takes the share of a reader, or an entry in the key's queue */
+    SCRIPT_SHARE_LEAVE,  /* gives up a share, or an entry in the key's queue */
+    SCRIPT_QUEUE_PERMIT, /* takes a permit, or an entry in the line of its semaphore */
+    SCRIPT_PERMIT_END,   /* gives up a permit, or an entry in the line of its semaphore */
     SCRIPT_PASS,         /* goes on with the passing on of keys */
     SCRIPT_COUNT,
     SCRIPT_NONE = SCRIPT_COUNT /* no script, but the command SET */
@@ -84,16 +84,16 @@ enum script {
 #define HINT_AHEAD "86400000000"
 
 /*
- * The number of entries of queues that a call handles, for all its keys; and the number of claims
- * after which a waiter loses its place that was told to ask again, and has not.
+ * The number of entries of queues that a call handles, for all its keys; and the number of
+ * reservations after which a waiter loses its entry that was told to ask again, and has not.
  */
 #define ENTRIES_MAX "64"
-#define SILENT_CLAIMS "4"
+#define SILENT_RESERVATIONS "4"
 
 /*
  * The longest time in ms for which a queue may leave a key to anybody, or keep it for a waiter: a
- * claim (OPTIONS_CLAIM_MS). What is further ahead of the server's clock was written before the
- * clock was set back, or is a lie, and counts as over.
+ * reservation (OPTIONS_RESERVATION_MS). What is further ahead of the server's clock was written
+ * before the clock was set back, or is a lie, and counts as over.
  */
 #define OPEN_MAX "1000"
 
@@ -113,7 +113,7 @@ struct script_info {
     const char *keys;
     /*
      * arguments: v: value, t: TTL, k: number of keys, x: whether fenced, s: step, n: intent,
-     * f: fence, i: TTL of the counter, p: permits, c: claim, e: form of the entry, q: ticket,
+     * f: fence, i: TTL of the counter, p: permits, c: reservation, e: form of the entry, q: ticket,
      * l: number of waiters to name
      */
     const char *arguments;
@@ -122,9 +122,9 @@ struct script_info {
     bool is_loaded;   /* whether the handshake loads the script; else its first call has the text */
     bool takes;       /* whether the script may make a key */
     bool counts;      /* whether the script answers y<n> for a fenced lock */
-    bool tells_free;  /* whether the script looks at all permits of a semaphore, and tells which are
-                         free */
-    bool stays;       /* whether the TTL is the time for which a key that is given back stays */
+    bool reports_free; /* whether the script looks at all permits of a semaphore, and tells which
+                          are free */
+    bool stays;        /* whether the TTL is the time for which a key that is given back stays */
 };
 
 /* One row for each script but SCRIPT_NONE. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define TOKEN_BYTES (TOKEN_LENGTH / 2)
-#define PLACE_BYTES (PLACE_LENGTH / 2)
+#define ENTRY_ID_BYTES (ENTRY_ID_LENGTH / 2)
 
 /* Packs TOKEN_LENGTH digits, in lower case, eight at once. The order of bits is the machine's. */
 static inline void token_pack(unsigned char packed[TOKEN_BYTES], const char *digits) {

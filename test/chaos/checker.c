@@ -209,7 +209,7 @@ static void found_use(struct verdict *verdict, struct hold *first, struct hold *
  * with the next one are kept in `open`: few, when all is well.
  */
 static int find_overlaps(struct verdict *verdict, const struct holds *holds, span_of *of,
-                         found *tell) {
+                         found *report) {
     struct hold **open = calloc(holds->count + 1, sizeof(*open));
     size_t open_count = 0;
 
@@ -225,7 +225,7 @@ static int find_overlaps(struct verdict *verdict, const struct holds *holds, spa
         }
         for (size_t j = 0; j < open_count; j++) {
             if (open[j]->key == hold->key && of(open[j])->to_ns > of(hold)->from_ns) {
-                tell(verdict, open[j], hold);
+                report(verdict, open[j], hold);
                 open[kept++] = open[j];
             }
         }

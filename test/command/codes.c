@@ -392,7 +392,7 @@ static void keys_are_safe_to_print(void **state) {
 }
 
 /* Events that nobody reads any more do not end the command. */
-static void news_without_a_reader(void **state) {
+static void reports_without_a_reader(void **state) {
     struct rig *rig = *state;
 
     assert_int_equal(RIG_RUN(rig, "run", KEY, "--", "sh", "-c",
@@ -517,7 +517,7 @@ int main(void) {
         TEST(mistakes_are_events),
         TEST(messages_are_events),
         TEST(keys_are_safe_to_print),
-        TEST(news_without_a_reader),
+        TEST(reports_without_a_reader),
         TEST(readers_share),
         TEST(a_key_stays_for_min_hold),
         TEST(signals_that_the_caller_blocks),

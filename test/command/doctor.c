@@ -293,7 +293,7 @@ static void a_twin_is_named(void **state) {
     assert_true(rig_has_said(rig, "\"twin\""));
 }
 
-static void health_is_told(void **state) {
+static void health_is_reported(void **state) {
     struct rig *rig = *state;
 
     assert_int_equal(RIG_RUN(rig, "doctor"), 0);
@@ -315,7 +315,7 @@ static size_t count(const struct rig *rig, const char *text) {
 }
 
 /* One missing right, which many commands need, is told once for each feature. */
-static void a_right_is_told_once(void **state) {
+static void a_right_is_reported_once(void **state) {
     struct rig *rig = *state;
 
     free(masters_query(rig->masters, 0, "ACL SETUSER default resetkeys ~redlock:waiting"));
@@ -326,7 +326,7 @@ static void a_right_is_told_once(void **state) {
 }
 
 /* All nodes of a host are named, under whichever name of it. */
-static void a_host_is_told_once(void **state) {
+static void a_host_is_reported_once(void **state) {
     struct rig *rig = *state;
     char list[LIST_SIZE];
     char text[LIST_SIZE];
@@ -472,7 +472,7 @@ static void valkey_is_called_by_its_version(void **state) {
     assert_false(rig_has_said(rig, "7.2.4"));
 }
 
-static void a_server_without_lua_is_told(void **state) {
+static void a_server_without_lua_is_reported(void **state) {
     static const char *const refusals[][2] = {
         {"-ERR Could not find scripting engine 'lua'\r\n", "load its Lua module"},
         {"-ERR This instance has Lua scripting support disabled\r\n", "start it with Lua"}};
@@ -492,9 +492,9 @@ static void a_server_without_lua_is_told(void **state) {
 int main(void) {
     struct CMUnitTest tests[ILL_COUNT + OTHERS] = {
         cmocka_unit_test_setup_teardown(a_twin_is_named, rig_set_up, rig_tear_down),
-        cmocka_unit_test_setup_teardown(health_is_told, rig_set_up, rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_right_is_told_once, rig_set_up, rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_host_is_told_once, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(health_is_reported, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_right_is_reported_once, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_host_is_reported_once, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(odd_answers_are_no_harm, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(a_scan_without_end_is_left, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(a_scan_without_cursor_fails, rig_set_up, rig_tear_down),
@@ -502,7 +502,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(an_array_has_a_bound, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(errors_are_fit_for_terminals, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(valkey_is_called_by_its_version, rig_set_up, rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_server_without_lua_is_told, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_server_without_lua_is_reported, rig_set_up,
+                                        rig_tear_down),
     };
 
     for (size_t i = 0; i < ILL_COUNT; i++) {

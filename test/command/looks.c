@@ -31,7 +31,7 @@ static void end(struct rig *rig, pid_t pid) {
     assert_int_equal(rig_wait(rig), 128 + SIGTERM);
 }
 
-static void a_holder_is_told(void **state) {
+static void a_holder_is_reported(void **state) {
     struct rig *rig = *state;
     pid_t holder = hold(rig, "anna", "orders:1");
 
@@ -45,7 +45,7 @@ static void a_holder_is_told(void **state) {
     end(rig, holder);
 }
 
-static void too_few_nodes_tell_nothing(void **state) {
+static void too_few_nodes_report_nothing(void **state) {
     struct rig *rig = *state;
 
     for (size_t i = 0; i < 3; i++) {
@@ -63,7 +63,7 @@ static void too_few_nodes_tell_nothing(void **state) {
     }
 }
 
-static void changes_are_told(void **state) {
+static void changes_are_reported(void **state) {
     struct rig *rig = *state;
     pid_t watcher;
     pid_t holder;
@@ -305,7 +305,7 @@ static void keys_elsewhere_are_seen(void **state) {
 }
 
 /* Two databases of a server, and sockets, have names of their own. */
-static void nodes_are_told_apart(void **state) {
+static void nodes_are_distinguished(void **state) {
     struct rig *rig = *state;
     char list[512];
     char text[256];
@@ -379,7 +379,7 @@ static void read_masters(pid_t dev, int pids[2]) {
     fclose(file);
 }
 
-static void the_end_of_a_master_is_told(void **state) {
+static void the_end_of_a_master_is_reported(void **state) {
     struct rig *rig = *state;
     int pids[2];
 
@@ -413,16 +413,16 @@ static void passwords_may_be_long(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(a_holder_is_told),
-        TEST(too_few_nodes_tell_nothing),
-        TEST(changes_are_told),
+        TEST(a_holder_is_reported),
+        TEST(too_few_nodes_report_nothing),
+        TEST(changes_are_reported),
         TEST(locks_are_listed),
         TEST(locks_of_other_makes_are_listed),
         TEST(new_masters_are_marked),
         TEST(nobody_is_marked_unasked),
         TEST(masters_for_a_moment),
         TEST(masters_that_do_not_start),
-        TEST(the_end_of_a_master_is_told),
+        TEST(the_end_of_a_master_is_reported),
         TEST(output_is_written_or_failed),
         TEST(names_of_no_locks_are_skipped),
         TEST(each_lock_counts_once),
@@ -431,7 +431,7 @@ int main(void) {
         TEST(passwords_may_be_long),
         TEST(nodes_stand_on_lines),
         TEST(keys_elsewhere_are_seen),
-        TEST(nodes_are_told_apart),
+        TEST(nodes_are_distinguished),
     };
 
     return cmocka_run_group_tests_name("looks", tests, NULL, NULL);

@@ -198,20 +198,20 @@ static void a_coroutine_that_is_destroyed_cancels(void **state) {
     wait_closed(f, client);
 }
 
-enum class place { acquire, extend, release, inspect, check, lost };
+enum class stop { acquire, extend, release, inspect, check, lost };
 
-static redlock::task stop_at(redlock::client &client, place where, bool &was_resumed) {
-    if (where == place::inspect) {
+static redlock::task stop_at(redlock::client &client, stop where, bool &was_resumed) {
+    if (where == stop::inspect) {
         co_await client.inspect(KEY);
-    } else if (where == place::check) {
+    } else if (where == stop::check) {
         co_await client.check_fence(KEY, 1);
     } else {
         redlock::acquisition got = co_await client.acquire({.key = KEY, .ttl = LONG_TTL});
-        if (where == place::extend) {
+        if (where == stop::extend) {
             co_await got->extend();
-        } else if (where == place::release) {
+        } else if (where == stop::release) {
             co_await got->release();
-        } else if (where == place::lost) {
+        } else if (where == stop::lost) {
             co_await got->lost();
         }
     }
@@ -222,9 +222,9 @@ static void a_coroutine_may_be_destroyed_wherever_it_waits(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
 
-    for (place where : {place::acquire, place::extend, place::release, place::inspect, place::check,
-                        place::lost}) {
-        bool needs_lock = where == place::extend || where == place::release || where == place::lost;
+    for (stop where :
+         {stop::acquire, stop::extend, stop::release, stop::inspect, stop::check, stop::lost}) {
+        bool needs_lock = where == stop::extend || where == stop::release || where == stop::lost;
         bool was_resumed = false;
         const std::uint64_t before = client.stats().acquired;
         redlock::task task = client.start(stop_at(client, where, was_resumed));
@@ -241,10 +241,10 @@ static void a_coroutine_may_be_destroyed_wherever_it_waits(void **state) {
 static void a_client_may_be_destroyed_while_coroutines_wait(void **state) {
     auto *f = static_cast<fixture *>(*state);
 
-    for (place where : {place::acquire, place::extend, place::release, place::inspect, place::check,
-                        place::lost}) {
+    for (stop where :
+         {stop::acquire, stop::extend, stop::release, stop::inspect, stop::check, stop::lost}) {
         auto client = std::make_unique<redlock::client>(connected(f));
-        bool needs_lock = where == place::extend || where == place::release || where == place::lost;
+        bool needs_lock = where == stop::extend || where == stop::release || where == stop::lost;
         bool was_resumed = false;
         redlock::task task = client->start(stop_at(*client, where, was_resumed));
         wait_for(
@@ -257,43 +257,45 @@ static void a_client_may_be_destroyed_while_coroutines_wait(void **state) {
     }
 }
 
-static redlock::task destroy(std::unique_ptr<redlock::client> &client, std::vector<status> &told) {
+static redlock::task destroy(std::unique_ptr<redlock::client> &client,
+                             std::vector<status> &reported) {
     redlock::acquisition got = co_await client->acquire({.key = KEY, .ttl = LONG_TTL});
     redlock::lock lock = *std::move(got);
     auto pending = client->inspect(KEY);
     auto release = lock.release();
     client.reset();
-    told.push_back(co_await release);
-    told.push_back((co_await pending).code);
-    told.push_back(co_await lock.extend());
-    told.push_back(co_await lock.lost());
+    reported.push_back(co_await release);
+    reported.push_back((co_await pending).code);
+    reported.push_back(co_await lock.extend());
+    reported.push_back(co_await lock.lost());
 }
 
 static void a_coroutine_may_destroy_its_client(void **state) {
     auto *f = static_cast<fixture *>(*state);
     auto client = std::make_unique<redlock::client>(connected(f));
-    std::vector<status> told;
-    redlock::task task = client->start(destroy(client, told));
+    std::vector<status> reported;
+    redlock::task task = client->start(destroy(client, reported));
 
     wait_done(f, task);
     assert_true(
-        (told == std::vector{status::ok, status::closed, status::invalid, status::invalid}));
+        (reported == std::vector{status::ok, status::closed, status::invalid, status::invalid}));
     wait_released(f, KEY);
 }
 
 /* --------------------------------------------------------------------------------------- losses */
 
-static redlock::task watch(const redlock::lock &lock, std::vector<status> &told) {
-    told.push_back(co_await lock.lost());
+static redlock::task watch(const redlock::lock &lock, std::vector<status> &reported) {
+    reported.push_back(co_await lock.lost());
 }
 
 static void a_loss_can_be_awaited(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
     redlock::lock lock = get(f, client, request_of(KEY));
-    std::vector<status> told;
-    redlock::task tasks[] = {client.start(watch(lock, told)), client.start(watch(lock, told)),
-                             client.start(watch(lock, told))};
+    std::vector<status> reported;
+    redlock::task tasks[] = {client.start(watch(lock, reported)),
+                             client.start(watch(lock, reported)),
+                             client.start(watch(lock, reported))};
 
     tasks[1] = {}; /* in the middle of the list */
     wait_holders(f, KEY, 5);
@@ -301,21 +303,21 @@ static void a_loss_can_be_awaited(void **state) {
     assert_true(lock.extend({}, [](status) {}) == status::ok);
     wait_done(f, tasks[0]);
     wait_done(f, tasks[2]);
-    redlock::task late = client.start(watch(lock, told));
+    redlock::task late = client.start(watch(lock, reported));
     assert_true(late.done());
-    assert_true((told == std::vector{status::lost, status::lost, status::lost}));
+    assert_true((reported == std::vector{status::lost, status::lost, status::lost}));
     wait_closed(f, client);
 }
 
 static void a_release_ends_the_waiting_for_a_loss(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
-    std::vector<status> told;
+    std::vector<status> reported;
 
-    for (bool is_told : {false, true}) {
+    for (bool is_reported : {false, true}) {
         redlock::lock lock = get(f, client, request_of(KEY));
-        redlock::task task = client.start(watch(lock, told));
-        if (is_told) {
+        redlock::task task = client.start(watch(lock, reported));
+        if (is_reported) {
             assert_true(lock.release([](status) {}) == status::ok);
         } else {
             lock.reset();
@@ -325,29 +327,29 @@ static void a_release_ends_the_waiting_for_a_loss(void **state) {
         wait_released(f, KEY);
     }
     redlock::lock lock = get(f, client, request_of(KEY));
-    redlock::task task = client.start(watch(lock, told));
+    redlock::task task = client.start(watch(lock, reported));
     lock.detach();
     wait_closed(f, client);
     wait_done(f, task);
-    assert_true((told == std::vector{status::canceled, status::canceled, status::closed}));
+    assert_true((reported == std::vector{status::canceled, status::canceled, status::closed}));
 }
 
-static redlock::task be_told(redlock::client &client, status &told) {
+static redlock::task await_loss(redlock::client &client, status &reported) {
     redlock::acquisition got = co_await client.acquire(
-        {.key = KEY, .ttl = LONG_TTL}, redlock::on_lost{[&](status code) { told = code; }});
+        {.key = KEY, .ttl = LONG_TTL}, redlock::on_lost{[&](status code) { reported = code; }});
     co_await got->lost();
 }
 
 static void an_awaited_request_may_have_a_callable_for_the_loss(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
-    status told = status::ok;
-    redlock::task task = client.start(be_told(client, told));
+    status reported = status::ok;
+    redlock::task task = client.start(await_loss(client, reported));
 
     wait_for(
         f, [&] { return client.stats().held == 1; }, "the lock is held");
     wait_closed(f, client);
-    assert_true(task.done() && told == status::closed);
+    assert_true(task.done() && reported == status::closed);
 }
 
 /* ---------------------------------------------------------------------------------- exceptions */
@@ -445,19 +447,19 @@ struct foreign {
     };
 };
 
-static foreign use_foreign(redlock::client &client, status &told) {
+static foreign use_foreign(redlock::client &client, status &reported) {
     redlock::acquisition got = co_await client.acquire({.key = KEY, .ttl = LONG_TTL});
-    told = co_await got->release();
+    reported = co_await got->release();
 }
 
 static void other_types_of_coroutines_await_too(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
-    status told = status::busy;
+    status reported = status::busy;
 
-    use_foreign(client, told);
+    use_foreign(client, reported);
     wait_for(
-        f, [&] { return told == status::ok; }, "the coroutine has ended");
+        f, [&] { return reported == status::ok; }, "the coroutine has ended");
     wait_closed(f, client);
 }
 

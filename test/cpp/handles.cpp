@@ -153,7 +153,7 @@ static void a_lock_is_released_with_its_handle(void **state) {
     wait_closed(f, client);
 }
 
-static void a_release_tells_its_result(void **state) {
+static void a_release_reports_its_result(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
     redlock::lock lock = get(f, client, request_of(KEY));
@@ -173,7 +173,7 @@ static void a_release_tells_its_result(void **state) {
     lock = get(f, client, request_of(KEY));
     wait_holders(f, KEY, 5);
     rival_frees(f, 0, 5, KEY);
-    assert_true(lock.release([&](status told) { code = told; }) == status::ok);
+    assert_true(lock.release([&](status reported) { code = reported; }) == status::ok);
     wait_for(
         f, [&] { return code != status::ok; }, "the second release is told");
     assert_true(code == status::lost);
@@ -183,14 +183,15 @@ static void a_release_tells_its_result(void **state) {
 static void a_detached_lock_is_held_until_the_client_closes(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
-    status told = status::ok;
+    status reported = status::ok;
 
-    get(f, client, request_of(KEY), nullptr, redlock::on_lost{[&](status code) { told = code; }})
+    get(f, client, request_of(KEY), nullptr,
+        redlock::on_lost{[&](status code) { reported = code; }})
         .detach();
     run_turns(f, 10);
     wait_holders(f, KEY, 5);
     wait_closed(f, client);
-    assert_true(told == status::closed);
+    assert_true(reported == status::closed);
     wait_released(f, KEY);
 }
 
@@ -267,8 +268,8 @@ static void fences_grow_and_are_checked(void **state) {
     redlock::client client = connected(f);
     redlock::request request = request_of(KEY);
     redlock::gate gate;
-    std::vector<status> told;
-    auto tell = [&](status code) { told.push_back(code); };
+    std::vector<status> reported;
+    auto report = [&](status code) { reported.push_back(code); };
 
     request.fenced = true;
     redlock::lock lock = get(f, client, request);
@@ -278,32 +279,32 @@ static void fences_grow_and_are_checked(void **state) {
     lock = get(f, client, request);
     assert_true(lock.fence() > first);
     assert_true(gate.admit(lock.fence()) && !gate.admit(first) && gate.fence() == lock.fence());
-    assert_true(client.check_fence(KEY, lock.fence(), tell) == status::ok);
+    assert_true(client.check_fence(KEY, lock.fence(), report) == status::ok);
     wait_for(
-        f, [&] { return told.size() == 1; }, "the fence is checked");
-    assert_true(client.check_fence(KEY, first, tell) == status::ok);
+        f, [&] { return reported.size() == 1; }, "the fence is checked");
+    assert_true(client.check_fence(KEY, first, report) == status::ok);
     wait_for(
-        f, [&] { return told.size() == 2; }, "the old fence is checked");
-    assert_true(told[0] == status::ok && told[1] == status::lost);
+        f, [&] { return reported.size() == 2; }, "the old fence is checked");
+    assert_true(reported[0] == status::ok && reported[1] == status::lost);
     wait_closed(f, client);
 }
 
-static void a_client_tells_when_it_is_ready(void **state) {
+static void a_client_reports_when_it_is_ready(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = redlock::client::create(f->base, patient(f));
-    std::vector<status> told;
-    auto tell = [&](status code) { told.push_back(code); };
+    std::vector<status> reported;
+    auto report = [&](status code) { reported.push_back(code); };
 
-    assert_true(client.ready({}, tell) == status::ok);
-    assert_true(told.empty());
-    assert_true(client.ready(redlock::forever, tell) == status::ok);
+    assert_true(client.ready({}, report) == status::ok);
+    assert_true(reported.empty());
+    assert_true(client.ready(redlock::forever, report) == status::ok);
     wait_for(
-        f, [&] { return told.size() == 2; }, "the client is ready");
-    assert_true(told[0] == status::no_quorum && told[1] == status::ok);
-    assert_true(client.ready(milliseconds(-1), tell) == status::invalid);
+        f, [&] { return reported.size() == 2; }, "the client is ready");
+    assert_true(reported[0] == status::no_quorum && reported[1] == status::ok);
+    assert_true(client.ready(milliseconds(-1), report) == status::invalid);
     assert_string_equal(client.error(), "timeout: must not be negative");
     wait_closed(f, client);
-    assert_true(client.ready({}, tell) == status::closed && told.size() == 2);
+    assert_true(client.ready({}, report) == status::closed && reported.size() == 2);
 }
 
 static void an_inspection_is_a_copy(void **state) {
@@ -313,15 +314,15 @@ static void an_inspection_is_a_copy(void **state) {
     redlock::client client = connected(f, options);
     redlock::lock lock = get(f, client, request_of(KEY));
     redlock::view view;
-    bool is_told = false;
+    bool is_reported = false;
 
     wait_holders(f, KEY, 5);
     assert_true(client.inspect(KEY, [&](redlock::view found) {
         view = std::move(found);
-        is_told = true;
+        is_reported = true;
     }) == status::ok);
     wait_for(
-        f, [&] { return is_told; }, "the key is inspected");
+        f, [&] { return is_reported; }, "the key is inspected");
     assert_true(view.code == status::ok && view.held && view.owner == "tester");
     assert_true(view.ttl > milliseconds(0) && view.nodes.size() == 5 && view.nodes[0].held);
     assert_true(view.nodes[0].node == masters_address(f->masters, 0));
@@ -363,11 +364,11 @@ static void a_lock_is_extended(void **state) {
 
     request.ttl = std::chrono::minutes(10);
     redlock::lock lock = get(f, client, request);
-    auto tell = [&](status told) { code = told; };
-    assert_true(lock.extend(std::chrono::seconds(-1), tell) == status::invalid);
-    assert_true(lock.extend(std::chrono::hours::max(), tell) == status::invalid);
-    assert_true(lock.extend(std::chrono::minutes(20), tell) == status::ok);
-    assert_true(lock.extend(std::chrono::minutes(20), tell) == status::busy);
+    auto report = [&](status reported) { code = reported; };
+    assert_true(lock.extend(std::chrono::seconds(-1), report) == status::invalid);
+    assert_true(lock.extend(std::chrono::hours::max(), report) == status::invalid);
+    assert_true(lock.extend(std::chrono::minutes(20), report) == status::ok);
+    assert_true(lock.extend(std::chrono::minutes(20), report) == status::busy);
     assert_true(code == status::invalid);
     wait_for(
         f, [&] { return code != status::invalid; }, "the extension is told");
@@ -427,14 +428,14 @@ static void durations_out_of_range_are_refused(void **state) {
     wait_closed(f, client);
 }
 
-static void a_loss_is_told(void **state) {
+static void a_loss_is_reported(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
-    status told = status::ok;
+    status reported = status::ok;
     std::string why;
     redlock::lock lock = get(f, client, request_of(KEY), nullptr,
                              redlock::on_lost{[&](const redlock::outcome &loss) {
-                                 told = loss;
+                                 reported = loss;
                                  why = loss.explain();
                              }});
 
@@ -442,12 +443,12 @@ static void a_loss_is_told(void **state) {
     rival_frees(f, 0, 5, KEY);
     assert_true(lock.extend({}, [](status) {}) == status::ok);
     wait_for(
-        f, [&] { return told != status::ok; }, "the loss is told");
-    assert_true(told == status::lost && !why.empty());
+        f, [&] { return reported != status::ok; }, "the loss is told");
+    assert_true(reported == status::lost && !why.empty());
     assert_true(lock && lock.validity() == milliseconds(0));
     assert_true(lock.extend({}, [](status) {}) == status::lost);
     wait_closed(f, client);
-    assert_true(told == status::lost);
+    assert_true(reported == status::lost);
 }
 
 static void statistics_nodes_and_trace(void **state) {
@@ -508,29 +509,29 @@ static void a_lock_may_outlive_its_client(void **state) {
     auto *f = static_cast<fixture *>(*state);
     auto client = std::make_unique<redlock::client>(connected(f));
     redlock::lock lock = get(f, *client, request_of(KEY));
-    bool is_told = false;
+    bool is_reported = false;
     redlock::lock other = get(f, *client, request_of("other"), nullptr,
-                              redlock::on_lost{[&](status) { is_told = true; }});
+                              redlock::on_lost{[&](status) { is_reported = true; }});
     redlock::lock lost = get(f, *client, request_of("lost"));
 
     wait_holders(f, "lost", 5);
     rival_frees(f, 0, 5, "lost");
-    status told = status::ok;
-    assert_true(lost.extend({}, [&](status code) { told = code; }) == status::ok);
+    status reported = status::ok;
+    assert_true(lost.extend({}, [&](status code) { reported = code; }) == status::ok);
     wait_for(
-        f, [&] { return told == status::lost; }, "a lock is lost");
+        f, [&] { return reported == status::lost; }, "a lock is lost");
     client.reset();
     assert_false(lock);
     other.reset();
     assert_true(lock.extend({}, [](status) { std::abort(); }) == status::closed);
     wait_released(f, KEY);
     assert_true(lock.validity() == milliseconds(0) && lock.fence() == 0 && lock.key().empty());
-    assert_true(lock.release([&](status code) { told = code; }) == status::ok);
+    assert_true(lock.release([&](status code) { reported = code; }) == status::ok);
     wait_for(
-        f, [&] { return told == status::ok; }, "the release is told");
+        f, [&] { return reported == status::ok; }, "the release is told");
     assert_true(lost.report().empty());
     wait_released(f, "other");
-    assert_false(is_told); /* a handle that was reset is told nothing */
+    assert_false(is_reported); /* a handle that was reset is told nothing */
 }
 
 /* The close tells two losses in one turn: the first told resets both handles, its own included. */
@@ -538,23 +539,23 @@ static void a_loss_may_reset_all_handles(void **state) {
     auto *f = static_cast<fixture *>(*state);
     auto client = std::make_unique<redlock::client>(connected(f));
     redlock::lock locks[2];
-    int told = 0;
-    auto tell = [&](status code) {
+    int reported = 0;
+    auto report = [&](status code) {
         assert_true(code == status::closed);
-        told++;
+        reported++;
         for (redlock::lock &lock : locks) {
             lock.reset();
         }
     };
 
-    locks[0] = get(f, *client, request_of(KEY), nullptr, redlock::on_lost{tell});
-    locks[1] = get(f, *client, request_of("other"), nullptr, redlock::on_lost{tell});
+    locks[0] = get(f, *client, request_of(KEY), nullptr, redlock::on_lost{report});
+    locks[1] = get(f, *client, request_of("other"), nullptr, redlock::on_lost{report});
     client.reset();
     wait_for(
-        f, [&] { return told > 0; }, "a loss is told");
+        f, [&] { return reported > 0; }, "a loss is told");
     wait_released(f, KEY);
     wait_released(f, "other");
-    assert_int_equal(told, 1); /* a handle that was reset is told nothing */
+    assert_int_equal(reported, 1); /* a handle that was reset is told nothing */
 }
 
 /* The holder lets go of its lock during the close, so that its on_lost is not called. */
@@ -564,15 +565,15 @@ static void a_lock_is_released_while_its_client_closes(void **state) {
     redlock::on_lost never{[](status) { std::abort(); }};
     redlock::lock lock = get(f, client, request_of(KEY), nullptr, never);
     redlock::lock other = get(f, client, request_of("other"), nullptr, never);
-    status told = status::invalid;
+    status reported = status::invalid;
     bool is_closed = false;
 
     assert_true(client.close([&](std::uint64_t unreleased) {
         assert_int_equal(unreleased, 0);
-        assert_true(told == status::ok);
+        assert_true(reported == status::ok);
         is_closed = true;
     }) == status::ok);
-    assert_true(lock.release([&](status code) { told = code; }) == status::ok);
+    assert_true(lock.release([&](status code) { reported = code; }) == status::ok);
     other.reset();
     wait_for(
         f, [&] { return is_closed; }, "the client is closed");
@@ -584,29 +585,30 @@ static void a_lock_is_released_while_its_client_closes(void **state) {
 static void a_client_may_be_destroyed_at_any_time(void **state) {
     auto *f = static_cast<fixture *>(*state);
     auto client = std::make_unique<redlock::client>(connected(f));
-    std::vector<status> told;
+    std::vector<status> reported;
     status lost = status::ok;
-    auto tell = [&](status code) { told.push_back(code); };
+    auto report = [&](status code) { reported.push_back(code); };
     redlock::lock lock = get(f, *client, request_of(KEY), nullptr,
                              redlock::on_lost{[&](status code) { lost = code; }});
     redlock::lock released = get(f, *client, request_of("other"));
 
-    redlock::attempt attempt =
-        client->acquire(request_of(KEY), [&](redlock::acquisition result) { tell(result.code()); });
-    assert_true(client->inspect(KEY, [&](redlock::view found) { tell(found.code); }) == status::ok);
-    assert_true(client->check_fence(KEY, 1, tell) == status::ok);
-    assert_true(lock.extend({}, tell) == status::ok);
-    assert_true(released.release(tell) == status::ok);
+    redlock::attempt attempt = client->acquire(
+        request_of(KEY), [&](redlock::acquisition result) { report(result.code()); });
+    assert_true(client->inspect(KEY, [&](redlock::view found) { report(found.code); }) ==
+                status::ok);
+    assert_true(client->check_fence(KEY, 1, report) == status::ok);
+    assert_true(lock.extend({}, report) == status::ok);
+    assert_true(released.release(report) == status::ok);
     client.reset();
-    assert_true(told.empty());
+    assert_true(reported.empty());
     assert_true(attempt.cancel() == status::ok);
     assert_true(attempt.cancel() == status::invalid);
     wait_for(
-        f, [&] { return told.size() == 5; }, "each request has ended");
-    assert_int_equal(std::count(told.begin(), told.end(), status::canceled), 1);
+        f, [&] { return reported.size() == 5; }, "each request has ended");
+    assert_int_equal(std::count(reported.begin(), reported.end(), status::canceled), 1);
     assert_true(lost == status::closed);
     wait_released(f, KEY);
-    assert_int_equal(told.size(), 5);
+    assert_int_equal(reported.size(), 5);
 }
 
 static void callables_destroy_what_is_around_them(void **state) {
@@ -637,16 +639,16 @@ static void callables_destroy_what_is_around_them(void **state) {
     assert_null(lock.get());
 
     /* The client, in the callable of an acquisition, with the lock still in the result. */
-    std::vector<status> told;
+    std::vector<status> reported;
     assert_true(bool(client->acquire(request_of(KEY), [&](redlock::acquisition result) {
-        told.push_back(result.code());
+        reported.push_back(result.code());
         client.reset();
         assert_false(*result);
         assert_true(result->validity() == milliseconds(0));
     })));
     wait_for(
         f, [&] { return client == nullptr; }, "the client is destroyed");
-    assert_true(told == std::vector<status>{status::ok});
+    assert_true(reported == std::vector<status>{status::ok});
     wait_released(f, KEY);
 }
 
@@ -688,31 +690,31 @@ static void callables_are_destroyed_when_they_were_called(void **state) {
 }
 
 /* Though the attempt of the request lives on. */
-static void the_callable_of_a_loss_goes_when_none_can_be_told(void **state) {
+static void the_callable_of_a_loss_goes_when_none_can_be_reported(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
     auto token = std::make_shared<int>();
     std::vector<redlock::attempt> attempts;
     redlock::lock lock;
-    status told = status::busy;
+    status reported = status::busy;
     auto acquire = [&] {
-        told = status::busy;
+        reported = status::busy;
         attempts.push_back(client.acquire(
             request_of(KEY),
             [&](redlock::acquisition result) {
-                told = result.code();
+                reported = result.code();
                 lock = *std::move(result);
             },
-            redlock::on_lost{[&told, token](status code) {
+            redlock::on_lost{[&reported, token](status code) {
                 assert_int_equal(token.use_count(), 2); /* lives while it runs */
-                told = code;
+                reported = code;
             }}));
         wait_for(
-            f, [&] { return told != status::busy; }, "the result is told");
+            f, [&] { return reported != status::busy; }, "the result is told");
     };
 
     acquire();
-    assert_true(told == status::ok);
+    assert_true(reported == status::ok);
     assert_int_equal(token.use_count(), 2);
     lock.reset();
     assert_int_equal(token.use_count(), 1);
@@ -725,7 +727,7 @@ static void the_callable_of_a_loss_goes_when_none_can_be_told(void **state) {
 
     redlock::lock other = get(f, client, request_of(KEY));
     acquire();
-    assert_true(told == status::held);
+    assert_true(reported == status::held);
     assert_int_equal(token.use_count(), 1);
     other.reset();
     wait_released(f, KEY);
@@ -735,14 +737,14 @@ static void the_callable_of_a_loss_goes_when_none_can_be_told(void **state) {
     rival_frees(f, 0, 5, KEY);
     assert_true(lock.extend({}, [](status) {}) == status::ok);
     wait_for(
-        f, [&] { return told == status::lost; }, "the loss is told");
+        f, [&] { return reported == status::lost; }, "the loss is told");
     assert_int_equal(token.use_count(), 1);
     lock.reset();
 
     acquire();
     lock.detach();
     wait_closed(f, client);
-    assert_true(told == status::closed);
+    assert_true(reported == status::closed);
     assert_int_equal(token.use_count(), 1);
     assert_int_equal(attempts.size(), 5);
 }
@@ -760,14 +762,14 @@ static void the_callable_of_a_loss_may_own_the_handles(void **state) {
         redlock::client client = connected(f);
         auto owner = std::make_shared<holder>();
         std::weak_ptr<holder> life = owner;
-        bool is_told = false;
+        bool is_reported = false;
 
         owner->attempt = client.acquire(
             request_of(KEY), [self = owner.get()](auto got) { self->lock = *std::move(got); },
-            redlock::on_lost{[owner, &is_told](status) {
+            redlock::on_lost{[owner, &is_reported](status) {
                 owner->lock.reset();
                 owner->attempt = {};
-                is_told = true;
+                is_reported = true;
             }});
         wait_for(
             f, [&] { return bool(owner->lock); }, "the lock is held");
@@ -784,12 +786,12 @@ static void the_callable_of_a_loss_may_own_the_handles(void **state) {
             rival_frees(f, 0, 5, KEY);
             assert_true(self->lock.extend({}, [](status) {}) == status::ok);
             wait_for(
-                f, [&] { return is_told; }, "the loss is told");
+                f, [&] { return is_reported; }, "the loss is told");
         }
         assert_true(life.expired() == (how != end::close));
         wait_closed(f, client);
         assert_true(life.expired());
-        assert_true(is_told == (how == end::loss || how == end::close));
+        assert_true(is_reported == (how == end::loss || how == end::close));
         wait_released(f, KEY);
     }
 }
@@ -841,7 +843,7 @@ static void what_was_moved_from_is_empty(void **state) {
     assert_true(from.close([](std::uint64_t) { std::abort(); }) == status::closed);
 }
 
-static void close_tells_what_is_left(void **state) {
+static void close_reports_what_is_left(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::options options = patient(f);
     options.close_timeout = milliseconds(100);
@@ -1025,19 +1027,19 @@ int main() {
         IN_WORLD(no_memory_is_a_refusal),
         IN_WORLD(a_view_that_cannot_be_copied_is_no_view),
         IN_WORLD(a_lock_is_released_with_its_handle),
-        IN_WORLD(a_release_tells_its_result),
+        IN_WORLD(a_release_reports_its_result),
         IN_WORLD(a_detached_lock_is_held_until_the_client_closes),
         IN_WORLD(keys_are_any_bytes),
         IN_WORLD(several_keys_make_one_lock),
         IN_WORLD(permits_and_modes),
         IN_WORLD(fences_grow_and_are_checked),
-        IN_WORLD(a_client_tells_when_it_is_ready),
+        IN_WORLD(a_client_reports_when_it_is_ready),
         IN_WORLD(an_inspection_is_a_copy),
         IN_WORLD(a_request_can_be_canceled),
         IN_WORLD(a_lock_is_extended),
         IN_WORLD(strings_with_a_nul_are_refused),
         IN_WORLD(durations_out_of_range_are_refused),
-        IN_WORLD(a_loss_is_told),
+        IN_WORLD(a_loss_is_reported),
         IN_WORLD(statistics_nodes_and_trace),
         IN_WORLD(nodes_are_changed),
         cmocka_unit_test(statuses_are_error_codes),
@@ -1047,11 +1049,11 @@ int main() {
         IN_WORLD(callables_destroy_what_is_around_them),
         IN_WORLD(a_client_ends_in_the_callable_of_a_loss),
         IN_WORLD(callables_are_destroyed_when_they_were_called),
-        IN_WORLD(the_callable_of_a_loss_goes_when_none_can_be_told),
+        IN_WORLD(the_callable_of_a_loss_goes_when_none_can_be_reported),
         IN_WORLD(the_callable_of_a_loss_may_own_the_handles),
         IN_WORLD(what_was_moved_from_is_empty),
         IN_WORLD(a_lock_is_released_while_its_client_closes),
-        IN_WORLD(close_tells_what_is_left),
+        IN_WORLD(close_reports_what_is_left),
         IN_WORLD(the_handler_gets_all_exceptions),
         IN_WORLD(an_exception_is_thrown_where_the_loop_was_run),
         IN_WORLD(an_exception_from_outside_of_the_loop_breaks_the_next),

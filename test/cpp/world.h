@@ -92,13 +92,13 @@ inline redlock::request request_of(std::string_view key) {
 template <class L = redlock::detail::nothing>
 redlock::lock get(fixture *f, redlock::client &client, const redlock::request &request,
                   redlock::status *code = nullptr, redlock::on_lost<L> loss = {}) {
-    bool is_told = false;
+    bool is_reported = false;
     redlock::status found = redlock::status::ok;
     redlock::lock lock;
     redlock::attempt attempt = client.acquire(
         request,
         [&](redlock::acquisition result) {
-            is_told = true;
+            is_reported = true;
             found = result.code();
             lock = *std::move(result);
         },
@@ -106,9 +106,9 @@ redlock::lock get(fixture *f, redlock::client &client, const redlock::request &r
     if (!attempt) {
         fail_msg("refused: %s", client.error());
     }
-    assert_false(is_told);
+    assert_false(is_reported);
     wait_for(
-        f, [&] { return is_told; }, "the acquisition has ended");
+        f, [&] { return is_reported; }, "the acquisition has ended");
     if (code != nullptr) {
         *code = found;
     } else if (found != redlock::status::ok) {

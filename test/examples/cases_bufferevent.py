@@ -133,7 +133,7 @@ def connections_break_while_the_server_drains():
     assert all(masters.has("k%d" % i) == 0 for i in range(100))
 
 
-def mistakes_are_told():
+def mistakes_are_reported():
     refuses("bufferevent", word="usage")
     refuses("bufferevent", "0", "localhost", word="nodes[0]")
     server = Server("bufferevent", Masters(1))
@@ -150,5 +150,5 @@ if __name__ == "__main__":
         masters_that_die_close_connections_that_hold_and_others_wait,
         the_end_of_the_server_is_the_end_of_connections,
         connections_break_while_the_server_drains,
-        mistakes_are_told,
+        mistakes_are_reported,
     )

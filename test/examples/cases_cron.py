@@ -67,7 +67,7 @@ def machines_whose_clocks_are_behind_do_not_run_it_again():
     until(is_shown, "five machines ask within a period")
 
 
-def the_jobs_exit_code_is_told():
+def the_jobs_exit_code_is_reported():
     masters = Masters()
     until(
         lambda: Program("cron", "job", "1", "exit 7", masters=masters).wait(0, 1, 7) == 7,
@@ -139,7 +139,7 @@ def without_masters_it_does_not_run():
     assert "not run" in program.said() and machines.runs() == 0, program.said()
 
 
-def mistakes_are_told():
+def mistakes_are_reported():
     node = "redis://127.0.0.1:1"
     refuses("cron", word="usage")
     refuses("cron", "job", "x", "true", node, word="usage")
@@ -152,10 +152,10 @@ if __name__ == "__main__":
     run(
         of_five_machines_one_runs_it_in_a_period,
         machines_whose_clocks_are_behind_do_not_run_it_again,
-        the_jobs_exit_code_is_told,
+        the_jobs_exit_code_is_reported,
         a_job_whose_lock_is_lost_is_stopped,
         a_job_ends_with_the_program,
         a_signal_ends_all_that_the_job_has_begun,
         without_masters_it_does_not_run,
-        mistakes_are_told,
+        mistakes_are_reported,
     )

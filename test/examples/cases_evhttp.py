@@ -125,7 +125,7 @@ def an_end_replies_to_those_who_wait():
         assert answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 503")), answer
 
 
-def mistakes_are_told():
+def mistakes_are_reported():
     refuses("evhttp", word="usage")
     refuses("evhttp", "80", word="usage")
     refuses("evhttp", "0", "localhost", word="nodes[0]")
@@ -142,5 +142,5 @@ if __name__ == "__main__":
         paths_that_are_no_key_are_refused,
         without_masters_it_says_so_and_recovers,
         an_end_replies_to_those_who_wait,
-        mistakes_are_told,
+        mistakes_are_reported,
     )

@@ -68,7 +68,7 @@ class Company:
         self.folder.cleanup()
 
 
-def a_leader_that_is_told_to_end_hands_over():
+def a_leader_that_is_asked_to_end_hands_over():
     company = Company(Masters())
     for _ in range(2):
         fence = company.await_progress()
@@ -133,7 +133,7 @@ def a_journal_that_cannot_be_written_ends_the_leader():
     assert "cannot" in program.said(), program.said()
 
 
-def mistakes_are_told():
+def mistakes_are_reported():
     refuses("leader", word="usage")
     refuses("leader", "journal", word="usage")
     refuses("leader", "journal", "localhost", word="nodes[0]")
@@ -141,10 +141,10 @@ def mistakes_are_told():
 
 if __name__ == "__main__":
     run(
-        a_leader_that_is_told_to_end_hands_over,
+        a_leader_that_is_asked_to_end_hands_over,
         a_leader_that_is_killed_is_followed,
         a_leader_that_hung_is_refused,
         masters_that_die_end_the_leader_and_no_item_is_lost,
         a_journal_that_cannot_be_written_ends_the_leader,
-        mistakes_are_told,
+        mistakes_are_reported,
     )

@@ -28,7 +28,7 @@ def it_waits_for_masters_that_come():
     program.wait(0)
 
 
-def mistakes_are_told():
+def mistakes_are_reported():
     refuses("minimal", word="usage")
     refuses("minimal", "k", word="usage")
     refuses("minimal", "k", "http://localhost", word="nodes[0]")
@@ -41,5 +41,5 @@ if __name__ == "__main__":
         it_acquires_and_releases,
         a_minority_that_is_dead_or_hangs_is_no_matter,
         it_waits_for_masters_that_come,
-        mistakes_are_told,
+        mistakes_are_reported,
     )

@@ -63,7 +63,7 @@ def each_job_is_counted_without_masters():
     assert result(program) == (0, 100, 100), program.printed()
 
 
-def mistakes_are_told():
+def mistakes_are_reported():
     refuses("pool", word="usage")
     refuses("pool", "10", word="usage")
     refuses("pool", "x", "redis://127.0.0.1:1", word="usage")
@@ -77,5 +77,5 @@ if __name__ == "__main__":
         fewer_jobs_than_workers,
         a_master_that_dies_fails_no_job,
         each_job_is_counted_without_masters,
-        mistakes_are_told,
+        mistakes_are_reported,
     )

@@ -77,7 +77,7 @@ def without_masters_nothing_is_moved():
     assert folders.counts() == (0, FILES)
 
 
-def mistakes_are_told():
+def mistakes_are_reported():
     node = "redis://127.0.0.1:1"
     refuses("several", word="usage")
     refuses("several", "/tmp", "/nowhere", node, word="folder")
@@ -91,5 +91,5 @@ if __name__ == "__main__":
         opposite_orders_neither_wait_for_ever_nor_see_half_of_the_files,
         the_run_after_a_kill_moves_the_rest,
         without_masters_nothing_is_moved,
-        mistakes_are_told,
+        mistakes_are_reported,
     )

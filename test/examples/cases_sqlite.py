@@ -85,7 +85,7 @@ def masters_that_die_spare_the_work_or_leave_it_to_the_fence():
     assert bank.row()[0] == (1 if code == 0 else 0)
 
 
-def what_is_no_database_is_told():
+def what_is_no_database_is_reported():
     masters = Masters(1)
     with tempfile.NamedTemporaryFile() as file:
         file.write(b"this is no database, whatever its name " * 100)
@@ -98,7 +98,7 @@ def what_is_no_database_is_told():
     assert "unable to open" in program.said(), program.said()
 
 
-def mistakes_are_told():
+def mistakes_are_reported():
     refuses("sqlite", word="usage")
     refuses("sqlite", ":memory:", "alice", "1", word="usage")
     for amount in ("abc", "1x", "9999999999", "99999999999999999999"):
@@ -112,6 +112,6 @@ if __name__ == "__main__":
         a_holder_that_hung_is_refused,
         one_that_is_killed_pays_nothing,
         masters_that_die_spare_the_work_or_leave_it_to_the_fence,
-        what_is_no_database_is_told,
-        mistakes_are_told,
+        what_is_no_database_is_reported,
+        mistakes_are_reported,
     )

@@ -46,7 +46,7 @@ def refused_jobs_are_counted():
     assert "::fence" in program.said(), program.said()
 
 
-def a_key_that_is_too_long_is_told():
+def a_key_that_is_too_long_is_reported():
     with tempfile.TemporaryFile(mode="w+") as file:
         file.write("k" * 300)
         file.seek(0)
@@ -55,7 +55,7 @@ def a_key_that_is_too_long_is_told():
     assert "longer than 255" in program.said(), program.said()
 
 
-def mistakes_are_told():
+def mistakes_are_reported():
     refuses("threads", word="node_count")
     refuses("threads", "localhost", word="nodes[0]")
 
@@ -66,6 +66,6 @@ if __name__ == "__main__":
         no_jobs_are_no_mistake,
         a_master_that_dies_fails_no_job,
         refused_jobs_are_counted,
-        a_key_that_is_too_long_is_told,
-        mistakes_are_told,
+        a_key_that_is_too_long_is_reported,
+        mistakes_are_reported,
     )

@@ -33,7 +33,7 @@ static int next_fd(void) {
 
 static void on_line(struct app *app, const char *line) {
     (void)app;
-    CHECK(strstr(line, PEERS_PASSWORD) == NULL || peers_told_password());
+    CHECK(strstr(line, PEERS_PASSWORD) == NULL || peers_got_password());
     if (getenv("REDLOCK_FUZZ_LOG") != NULL) { /* to look into one input */
         fprintf(stderr, "%s\n", line);
     }

@@ -53,7 +53,7 @@ struct peer {
 
 static struct peer peers[PEERS_MAX];
 static size_t chunk_size;
-static bool told_password;
+static bool got_password;
 
 const char *peers_uri(unsigned peer, bool with_login) {
     static char uris[2][PEERS_MAX][80];
@@ -137,7 +137,7 @@ void peers_begin(void) {
         make_peers();
     }
     chunk_size = 0;
-    told_password = false;
+    got_password = false;
     for (unsigned i = 0; i < PEERS_MAX; i++) {
         peers_listen(i, true);
     }
@@ -175,11 +175,11 @@ static unsigned number_of(const struct link *link) {
 
 /* Returns whether the newest bytes contain the password, which may have come in pieces. */
 static bool holds_password(struct peer *peer, const char *bytes, size_t length) {
-    bool is_told = memmem(bytes, length, PEERS_PASSWORD, PASSWORD_SIZE) != NULL;
+    bool is_sent = memmem(bytes, length, PEERS_PASSWORD, PASSWORD_SIZE) != NULL;
     size_t kept = length < PASSWORD_SIZE ? length : PASSWORD_SIZE;
     memmove(peer->newest, peer->newest + kept, sizeof(peer->newest) - kept);
     memcpy(peer->newest + sizeof(peer->newest) - kept, bytes + length - kept, kept);
-    return is_told ||
+    return is_sent ||
            memmem(peer->newest, sizeof(peer->newest), PEERS_PASSWORD, PASSWORD_SIZE) != NULL;
 }
 
@@ -187,14 +187,14 @@ void peers_say(unsigned index, const char *bytes, size_t length) {
     struct peer *peer = &peers[index];
     take_connections(peer);
     say(&peer->commands, bytes, length);
-    told_password = holds_password(peer, bytes, length) || told_password;
+    got_password = holds_password(peer, bytes, length) || got_password;
 }
 
 void peers_say_to_channel(unsigned index, const char *bytes, size_t length) {
     struct peer *peer = &peers[index];
     take_connections(peer);
     say(&peer->messages, bytes, length);
-    told_password = told_password || memmem(bytes, length, PEERS_PASSWORD, PASSWORD_SIZE) != NULL;
+    got_password = got_password || memmem(bytes, length, PEERS_PASSWORD, PASSWORD_SIZE) != NULL;
 }
 
 void peers_publish(unsigned index, const char *text, size_t length) {
@@ -211,8 +211,8 @@ const struct peers_waiter *peers_waiter(unsigned index) {
     return &peers[index].waiter;
 }
 
-bool peers_told_password(void) {
-    return told_password;
+bool peers_got_password(void) {
+    return got_password;
 }
 
 static void say_text(struct link *link, const char *text) {
@@ -332,8 +332,8 @@ static size_t queue_argument(const struct command *command, const struct queuein
     return 3 + command_keys(command) + 1 + queueing->arguments * lock;
 }
 
-/* Notes the last waiter of a call, to which the input may push a key, or the last two of several.
- */
+/* Notes the last waiter of a call, to which the input may push a key, or the last two of
+ * several. */
 static void note_waiter(struct peer *peer, const struct command *command) {
     size_t keys = command_keys(command);
     struct queueing queueing = queueing_of(command);

@@ -50,7 +50,7 @@ struct peers_waiter {
 const struct peers_waiter *peers_waiter(unsigned peer);
 
 /* Returns whether bytes that were sent contained the password, which others may then repeat. */
-bool peers_told_password(void);
+bool peers_got_password(void);
 
 /* Sets the most bytes that each peer sends in an iteration; 0: no bound. */
 void peers_set_chunk(size_t chunk);

@@ -188,7 +188,7 @@ def a_job_without_renewals_is_ended_before_its_time_is_over():
         gateway.end()
 
 
-def an_answer_that_is_no_grant_is_told():
+def an_answer_that_is_no_grant_is_reported():
     for answer in (CUT_GRANT, NONSENSE, b"", b"HTTP/1.1 2"):
         for client in CLIENTS:
             gateway = Oddity(answer, grants=False)
@@ -278,7 +278,7 @@ if __name__ == "__main__":
         what_a_job_leaves_running_ends_before_the_lock,
         a_job_ends_with_a_client_that_is_killed,
         a_job_without_renewals_is_ended_before_its_time_is_over,
-        an_answer_that_is_no_grant_is_told,
+        an_answer_that_is_no_grant_is_reported,
         a_token_is_shown,
         a_signal_ends_the_job_before_the_lock,
         the_exit_code_is_the_jobs_also_when_the_lock_was_lost,

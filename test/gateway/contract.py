@@ -117,7 +117,7 @@ def what_makes_no_sense_is_named():
     gateway.stop()
 
 
-def what_is_not_there_is_told():
+def what_is_not_there_is_reported():
     gateway = Gateway(Masters())
     lock = gateway.acquire("k")
     gone = gateway.acquire("gone")
@@ -306,7 +306,7 @@ if __name__ == "__main__":
         one_that_waits_gets_the_lock_when_it_is_released,
         readers_share_a_key,
         what_makes_no_sense_is_named,
-        what_is_not_there_is_told,
+        what_is_not_there_is_reported,
         head_is_get_without_a_body,
         its_health_is_that_of_a_quorum,
         a_lock_of_another_gateway_is_not_called_ended,

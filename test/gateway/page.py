@@ -50,7 +50,7 @@ def masters_go_down_and_come_back():
     name = f"127.0.0.1:{masters.ports[1]}"
     row = browser.text("#nodes tr:nth-child(2)")
     assert name in row and "down: " in row, row
-    browser.until_text("#news", f"{name} is down. 4 of 5 grant locks; 3 are needed.")
+    browser.until_text("#changes", f"{name} is down. 4 of 5 grant locks; 3 are needed.")
     browser.until_text("#locks", "worker-1")
     assert "report:daily" in browser.text("#locks")
     browser.until_text("#waiters", "worker-2")
@@ -64,7 +64,7 @@ def masters_go_down_and_come_back():
     for index in (1, 2, 3):
         masters.order("restart", index)
     browser.until_text("#quorum", "5 of 5 grant locks")
-    assert "is trusted" in browser.text("#news")
+    assert "is trusted" in browser.text("#changes")
     assert browser.complaints() == []
     waiting.close()
 
@@ -100,7 +100,7 @@ def keys_are_shown_in_their_script():
     assert browser.evaluate("return document.querySelectorAll('#locks tr').length") == len(keys)
 
 
-def rows_that_are_left_out_are_told():
+def rows_that_are_left_out_are_reported():
     _, gateway, browser = show(count=1)
     for number in range(50):
         gateway.acquire(f"k{number}")
@@ -216,7 +216,7 @@ def a_token_is_asked_for():
     assert browser.evaluate("return document.getElementById('login').hidden")
 
 
-def a_gateway_that_ends_is_told():
+def a_gateway_that_ends_is_reported():
     _, gateway, browser = show(count=1)
     browser.until_text("#state", "live")
     gateway.stop()
@@ -240,7 +240,7 @@ def shows_no_health(browser):
     )
 
 
-def a_gateway_that_hangs_is_told():
+def a_gateway_that_hangs_is_reported():
     _, gateway, browser = show(count=1)
     browser.until_text("#state", "live")
     assert not shows_no_health(browser)
@@ -260,11 +260,11 @@ if __name__ == "__main__":
         masters_go_down_and_come_back,
         texts_are_texts,
         keys_are_shown_in_their_script,
-        rows_that_are_left_out_are_told,
+        rows_that_are_left_out_are_reported,
         no_word_breaks_on_a_phone,
         it_is_readable_on_a_phone_in_the_dark_and_at_rest,
         a_screen_reader_finds_its_way,
         a_token_is_asked_for,
-        a_gateway_that_ends_is_told,
-        a_gateway_that_hangs_is_told,
+        a_gateway_that_ends_is_reported,
+        a_gateway_that_hangs_is_reported,
     )

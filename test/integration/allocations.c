@@ -26,8 +26,8 @@ static redlock_client *quiet_client(struct fixture *f, uint64_t retry_delay_ms) 
  * to the number that the slowest node makes necessary. That node catches up in between: on a busy
  * machine it would be further behind each time.
  */
-static void assert_settles(struct fixture *f, redlock_client *client,
-                           void (*work)(struct fixture *f, void *arg), void *arg) {
+static void assert_steady(struct fixture *f, redlock_client *client,
+                          void (*work)(struct fixture *f, void *arg), void *arg) {
     for (size_t i = 0; i < 50; i++) {
         size_t before = f->gauge.calls;
 
@@ -50,7 +50,7 @@ static void a_cycle_in_the_steady_state_allocates_nothing(void **state) {
     struct fixture *f = *state;
     redlock_client *client = quiet_client(f, 5);
 
-    assert_settles(f, client, run_1000_cycles, client);
+    assert_steady(f, client, run_1000_cycles, client);
 }
 
 static void run_100_permits(struct fixture *f, void *arg) {
@@ -68,7 +68,7 @@ static void a_permit_in_the_steady_state_allocates_nothing(void **state) {
     redlock_client *client = quiet_client(f, 5);
 
     rival_takes(f, 0, 5, KEY ":0", LONG_TTL_MS);
-    assert_settles(f, client, run_100_permits, client);
+    assert_steady(f, client, run_100_permits, client);
 }
 
 static void extend_100_times(struct fixture *f, void *arg) {
@@ -81,7 +81,7 @@ static void an_extension_in_the_steady_state_allocates_nothing(void **state) {
     struct fixture *f = *state;
     redlock_client *client = quiet_client(f, 5);
 
-    assert_settles(f, client, extend_100_times, hold(f, client, KEY, LONG_TTL_MS));
+    assert_steady(f, client, extend_100_times, hold(f, client, KEY, LONG_TTL_MS));
 }
 
 static void be_refused(struct fixture *f, redlock_client *client, size_t tries) {
@@ -168,7 +168,7 @@ static void assert_report(const redlock_lock *lock, const char *head) {
 }
 
 /* A lock at rest has let go of its latest round, but not of the answers. */
-static void a_lock_at_rest_tells_the_votes_of_its_latest_round(void **state) {
+static void a_lock_at_rest_reports_the_votes_of_its_latest_round(void **state) {
     struct fixture *f = *state;
     redlock_client *client = quiet_client(f, 5);
 
@@ -289,7 +289,7 @@ static void acquisition_without_memory_says_so(void **state) {
 
 /* ---- after a round that could not be sent ---- */
 
-static void a_release_that_was_sent_tells_its_own_result(void **state) {
+static void a_release_that_was_sent_reports_its_own_result(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_lock *lock = hold(f, client, "one", LONG_TTL_MS);
@@ -309,7 +309,7 @@ static void a_release_that_was_sent_tells_its_own_result(void **state) {
     wait_released(f, "one");
 }
 
-static void a_cancel_releases_what_a_settling_round_could_not(void **state) {
+static void a_cancel_releases_what_a_diagnosing_round_could_not(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = request_for("one", LONG_TTL_MS);
@@ -331,12 +331,12 @@ int main(void) {
         ON_FIVE_MASTERS(an_extension_in_the_steady_state_allocates_nothing),
         ON_FIVE_MASTERS(tries_do_not_pile_up),
         ON_FIVE_MASTERS(a_lock_at_rest_takes_320_bytes),
-        ON_FIVE_MASTERS(a_lock_at_rest_tells_the_votes_of_its_latest_round),
+        ON_FIVE_MASTERS(a_lock_at_rest_reports_the_votes_of_its_latest_round),
         ON_FIVE_MASTERS(a_second_client_after_the_first_leaves_nothing),
         ON_FIVE_MASTERS(creation_without_memory_says_so),
         ON_FIVE_MASTERS(acquisition_without_memory_says_so),
-        ON_FIVE_MASTERS(a_release_that_was_sent_tells_its_own_result),
-        ON_FIVE_MASTERS(a_cancel_releases_what_a_settling_round_could_not),
+        ON_FIVE_MASTERS(a_release_that_was_sent_reports_its_own_result),
+        ON_FIVE_MASTERS(a_cancel_releases_what_a_diagnosing_round_could_not),
     };
 
     return cmocka_run_group_tests_name("allocations", tests, NULL, NULL);

@@ -167,7 +167,7 @@ static void a_read_takes_a_part_of_what_there_is(void **state) {
     masters_query_integer(f->masters, 0, "EVAL %s 0 %s",
                           "for i = 1, 5000 do redis.call('publish', ARGV[1], i) end return 1",
                           channel_name(&rig->channel));
-    tell(f, 0, 1, "PING"); /* and so the messages have been written, as far as there is room */
+    send_to(f, 0, 1, "PING"); /* and so the messages have been written, as far as there is room */
     uplink_read(&rig->channel.uplink);
     assert_int_in_range(rig->messages, 1, 1000);
     wait_messages(rig, 5000);
@@ -240,7 +240,7 @@ static void nothing_is_sent_any_more(void **state) {
     struct fixture *f = *state;
     struct channel_rig *rig = rig_ready(f);
     static const char ping[] = "*1\r\n$4\r\nPING\r\n";
-    struct conn_request request = {.length = sizeof(ping) - 1, .claim = LOAD_OWN};
+    struct conn_request request = {.length = sizeof(ping) - 1, .load_class = LOAD_OWN};
 
     assert_false(uplink_send(&rig->channel.uplink, &request, ping, sizeof(ping) - 1));
     assert_false(uplink_subscribe(&rig->channel.uplink, &request, "again", ping, sizeof(ping) - 1));
@@ -265,7 +265,7 @@ static void the_login_is_the_nodes(void **state) {
     struct channel_rig *rig;
     char *list;
 
-    tell(f, 0, 1, "ACL SETUSER waiter on >secret ~* &redlock:* +@all -select");
+    send_to(f, 0, 1, "ACL SETUSER waiter on >secret ~* &redlock:* +@all -select");
     snprintf(uri, sizeof(uri), "redis://waiter:secret@127.0.0.1:%d/3", masters_port(f->masters, 0));
     rig = rig_on(f, masters_uri(f->masters, 0), uri);
     wait_ready(rig, 1);
@@ -273,10 +273,10 @@ static void the_login_is_the_nodes(void **state) {
     assert_non_null(strstr(list, "user=waiter"));
     assert_non_null(strstr(list, "db=0"));
     free(list);
-    tell(f, 0, 1, "ACL SETUSER waiter resetpass >changed");
+    send_to(f, 0, 1, "ACL SETUSER waiter resetpass >changed");
     kill_type(f, "pubsub");
     wait_logged(f, "no messages: WRONGPASS");
-    tell(f, 0, 1, "ACL SETUSER waiter >secret");
+    send_to(f, 0, 1, "ACL SETUSER waiter >secret");
     wait_ready(rig, 2);
 }
 
@@ -291,7 +291,7 @@ static void probes_go_on(void **state) {
     }
     assert_int_equal(rig->channel.probes, 11);
     assert_int_equal(rig->messages, 0); /* probes are the channel's own */
-    tell(f, 0, 1, "SCRIPT FLUSH");
+    send_to(f, 0, 1, "SCRIPT FLUSH");
     probe(rig);
     probe(rig);
     assert_int_equal(rig->ready, 1);

@@ -20,8 +20,8 @@
 
 enum { ON_CONNECT = 1, INSTEAD = 2, BEHIND = 4, WHEN_READY = 8, AFTER = BEHIND | WHEN_READY };
 
-/* In its bytes, "{c}" stands for the name of the channel, and "{m}" for the beginning of a message.
- */
+/* In its bytes, "{c}" stands for the name of the channel, and "{m}" for the beginning of a
+ * message. */
 struct trick {
     const char *name;
     unsigned moments; /* the moments that the trick is played at */
@@ -439,7 +439,7 @@ static void a_silent_server_is_dropped(void **state) {
     wait_ready(rig, 1);
 }
 
-static void a_refusal_is_told_in_words(void **state) {
+static void a_refusal_is_reported_in_words(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, answer, NULL);
     struct channel_rig *rig = rig_at(f, peer);
@@ -626,7 +626,7 @@ static void open_wire(struct channel_rig *rig, struct peer *peer) {
 
 static void send_subscribe(struct channel_rig *rig, struct conn_request *request) {
     *request = (struct conn_request){
-        .on_reply = on_wire_reply, .length = sizeof(SUBSCRIBE_C) - 1, .claim = LOAD_OWN};
+        .on_reply = on_wire_reply, .length = sizeof(SUBSCRIBE_C) - 1, .load_class = LOAD_OWN};
     assert_true(conn_subscribe(wire.conn, request, "c", SUBSCRIBE_C, sizeof(SUBSCRIBE_C) - 1));
     context_wake(&rig->context);
 }
@@ -651,7 +651,7 @@ static void a_confirmation_before_its_turn_is_none(void **state) {
     struct channel_rig *rig = rig_at(f, peer);
     static const char echo[] = "*2\r\n$4\r\nECHO\r\n$1\r\nx\r\n";
     struct conn_request first = {
-        .on_reply = on_wire_reply, .length = sizeof(echo) - 1, .claim = LOAD_OWN};
+        .on_reply = on_wire_reply, .length = sizeof(echo) - 1, .load_class = LOAD_OWN};
     struct conn_request second;
 
     open_wire(rig, peer);
@@ -674,7 +674,7 @@ static void say_nine_messages(struct peer_link *link, const struct command *comm
 }
 
 /* Messages that arrived with the one at which the connection was closed are not told. */
-static void a_connection_that_is_ending_tells_nothing(void **state) {
+static void a_connection_that_is_ending_reports_nothing(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, say_nine_messages, NULL);
     struct channel_rig *rig = rig_at(f, peer);
@@ -696,7 +696,7 @@ static void a_subscription_without_an_answer_is_noticed(void **state) {
     struct channel_rig *rig = rig_at(f, peer);
     struct uplink *uplink = &rig->commands;
     struct conn_request request = {
-        .on_reply = on_wire_reply, .length = sizeof(SUBSCRIBE_C) - 1, .claim = LOAD_OWN};
+        .on_reply = on_wire_reply, .length = sizeof(SUBSCRIBE_C) - 1, .load_class = LOAD_OWN};
 
     channel_want(&rig->channel, false);
     wait_state(rig, CHANNEL_OFF);
@@ -765,14 +765,14 @@ int main(void) {
         ON_NO_MASTERS(a_bad_message_is_survived),
         ON_NO_MASTERS(all_may_come_byte_by_byte),
         ON_NO_MASTERS(a_silent_server_is_dropped),
-        ON_NO_MASTERS(a_refusal_is_told_in_words),
+        ON_NO_MASTERS(a_refusal_is_reported_in_words),
         ON_NO_MASTERS(what_is_no_receiver_is_none),
         ON_NO_MASTERS(a_busy_server_is_probed_again),
         ON_NO_MASTERS(scripts_may_be_lacking_for_ever),
         ON_NO_MASTERS(forged_probes_prove_nothing),
         ON_NO_MASTERS(messages_without_end_keep_nobody),
         ON_NO_MASTERS(a_confirmation_before_its_turn_is_none),
-        ON_NO_MASTERS(a_connection_that_is_ending_tells_nothing),
+        ON_NO_MASTERS(a_connection_that_is_ending_reports_nothing),
         ON_NO_MASTERS(a_subscription_without_an_answer_is_noticed),
         ON_NO_MASTERS(a_write_to_a_closed_connection_raises_no_signal),
     };

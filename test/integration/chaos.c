@@ -218,7 +218,7 @@ static void harm(struct game *game, size_t node) {
         proxy_refuse(proxy);
         break;
     case 6:
-        tell(game->f, node, node + 1, "SCRIPT FLUSH");
+        send_to(game->f, node, node + 1, "SCRIPT FLUSH");
         break;
     default:
         freeze(game->f, node);

@@ -194,7 +194,7 @@ static void an_acquisition_does_not_outlive_a_suspension(void **state) {
 }
 
 /* A client whose clock is wrong stands in line where it would with a right one. */
-static void places_are_by_the_clocks_of_the_masters(void **state) {
+static void entries_are_by_the_clocks_of_the_masters(void **state) {
     static const time_t errors[] = {HOUR, -HOUR};
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -226,7 +226,8 @@ static void places_are_by_the_clocks_of_the_masters(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* Without guards, too, places in line are in the order of requests by the clocks of the masters. */
+/* Without guards, too, entries in line are in the order of requests by the clocks of the
+ * masters. */
 static void the_wall_clock_does_not_rule_the_line_without_guards(void **state) {
     struct fixture *f = *state;
     redlock_options options =
@@ -258,7 +259,7 @@ int main(void) {
                                         finish),
         cmocka_unit_test_setup_teardown(a_wall_clock_days_ahead_leaves_the_counters_to_others,
                                         set_clocks, finish),
-        cmocka_unit_test_setup_teardown(places_are_by_the_clocks_of_the_masters, set_clocks,
+        cmocka_unit_test_setup_teardown(entries_are_by_the_clocks_of_the_masters, set_clocks,
                                         finish),
         cmocka_unit_test_setup_teardown(a_fence_grows_where_its_counter_has_expired, set_clocks,
                                         finish),

@@ -22,7 +22,7 @@ struct arena {
     atomic_size_t turns[PROCESSES][CLIENTS];
     size_t wanted;     /* turns of each client */
     size_t race_turns; /* above 0: a race, which ends after this many turns of all */
-    atomic_size_t told;
+    atomic_size_t reported;
 };
 
 /* The spread of the turns of all contenders. */
@@ -35,7 +35,7 @@ static void come_in(struct call *call, void *memory) {
 
     (void)call;
     atomic_fetch_add(&arena->intruders, atomic_fetch_add(&arena->inside, 1) != 0);
-    atomic_fetch_add(&arena->told, 1);
+    atomic_fetch_add(&arena->reported, 1);
 }
 
 static void go_out(struct call *call, void *memory) {
@@ -60,7 +60,7 @@ static struct spread spread_of(struct arena *arena) {
 static bool is_over(void *memory) {
     struct arena *arena = memory;
 
-    return arena->told >= arena->race_turns || spread_of(arena).least >= arena->wanted;
+    return arena->reported >= arena->race_turns || spread_of(arena).least >= arena->wanted;
 }
 
 /* Runs one of the processes, which a failed assertion ends. */
@@ -99,7 +99,7 @@ static void each_process_gets_the_lock_and_none_while_another_has_it(void **stat
     }
     /* The clients were in each other's way: most turns began with a key that was passed on. */
     assert_true(executed(f, 0, "publish") > PROCESSES * CLIENTS * arena->wanted / 2);
-    wait_holders(f, KEY, 0); /* a key that is pushed beyond the quorum may expire: a claim ends */
+    wait_holders(f, KEY, 0); /* a key pushed beyond the quorum may expire with its reservation */
 }
 
 /*
@@ -121,7 +121,8 @@ static void nobody_starves_by_default(void **state) {
     crew_wait(crew);
     assert_int_equal(arena->intruders, 0);
     spread = spread_of(arena);
-    print_message("# %zu turns: %zu to %zu each\n", (size_t)arena->told, spread.least, spread.most);
+    print_message("# %zu turns: %zu to %zu each\n", (size_t)arena->reported, spread.least,
+                  spread.most);
     assert_true(spread.most <= 20 * spread.least);
     wait_released(f, KEY);
 }

@@ -90,7 +90,7 @@ static void a_client_that_closes_undoes_what_is_under_way(void **state) {
 }
 
 /* redlock_client_drain tells of the keys that may be left at nodes that are away. */
-static void what_a_dead_node_keeps_is_told(void **state) {
+static void what_a_dead_node_keeps_is_reported(void **state) {
     struct fixture *f = *state;
     redlock_options options = options_with_queue(f, 65536);
     redlock_client *client = connect_with(f, &options);
@@ -110,7 +110,7 @@ static void what_a_dead_node_keeps_is_told(void **state) {
 #define LONG_KEY 2000
 
 /* A node that is away is owed more than is remembered: told in one line, until the TTLs end. */
-static void releases_without_room_are_told_until_their_keys_are_gone(void **state) {
+static void releases_without_room_are_reported_until_their_keys_are_gone(void **state) {
     struct fixture *f = *state;
     redlock_options options = options_with_queue(f, 65536);
     redlock_lock *locks[LONG_KEYS];
@@ -140,15 +140,15 @@ static void releases_without_room_are_told_until_their_keys_are_gone(void **stat
 /* ---------------------------------------------------------------------------------------- turns */
 
 struct ticks {
-    unsigned told;
+    unsigned reported;
     unsigned most;
 };
 
-static void count_told(struct loss *loss, void *arg) {
+static void count_reported(struct loss *loss, void *arg) {
     struct ticks *ticks = arg;
 
     (void)loss;
-    ticks->told++;
+    ticks->reported++;
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg) {
@@ -156,8 +156,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
 
     (void)fd;
     (void)what;
-    ticks->most = ticks->told > ticks->most ? ticks->told : ticks->most;
-    ticks->told = 0;
+    ticks->most = ticks->reported > ticks->most ? ticks->reported : ticks->most;
+    ticks->reported = 0;
 }
 
 /* The application's own events get their time between two turns. */
@@ -172,7 +172,7 @@ static void a_turn_deals_with_so_many_locks(void **state) {
         snprintf(key, sizeof(key), "crowd:%u", i);
         redlock_request request = request_for(key, LONG_TTL_MS);
         struct loss *loss = watch_loss(f, &request);
-        loss->then = count_told;
+        loss->then = count_reported;
         loss->then_arg = &ticks;
         begin_acquire(f, client, &request);
     }
@@ -186,7 +186,8 @@ static void a_turn_deals_with_so_many_locks(void **state) {
 
 /* ---------------------------------------------------------------------------------------- terms */
 
-/* Each lock is asked for on terms of its own, of which many share a place in the client's table. */
+/* Each lock is asked for on terms of its own, of which many share an entry in the client's
+ * table. */
 static void locks_may_all_differ_in_their_terms(void **state) {
     struct fixture *f = *state;
     redlock_options options = options_with_queue(f, 65536);
@@ -273,8 +274,8 @@ static unsigned long left_out(const struct diary *diary) {
     unsigned long sum = 0;
 
     for (size_t i = 0; i < diary->count && i < DIARY_LINES; i++) {
-        const char *told = strstr(diary->lines[i], LOSS_LINE " (");
-        sum += told != NULL ? strtoul(told + strlen(LOSS_LINE " ("), NULL, 10) : 0;
+        const char *reported = strstr(diary->lines[i], LOSS_LINE " (");
+        sum += reported != NULL ? strtoul(reported + strlen(LOSS_LINE " ("), NULL, 10) : 0;
     }
     return sum;
 }
@@ -409,8 +410,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         ON_THREE_MASTERS(a_client_that_closes_leaves_nothing),
         ON_THREE_MASTERS(a_client_that_closes_undoes_what_is_under_way),
-        ON_THREE_MASTERS(what_a_dead_node_keeps_is_told),
-        ON_THREE_MASTERS(releases_without_room_are_told_until_their_keys_are_gone),
+        ON_THREE_MASTERS(what_a_dead_node_keeps_is_reported),
+        ON_THREE_MASTERS(releases_without_room_are_reported_until_their_keys_are_gone),
         ON_THREE_MASTERS(a_turn_deals_with_so_many_locks),
         ON_THREE_MASTERS(locks_may_all_differ_in_their_terms),
         ON_THREE_MASTERS(renewals_that_are_answered_late_count),

@@ -30,7 +30,7 @@ static size_t tries_with(struct fixture *f, uint64_t wait_ms, uint32_t retries) 
     return executed(f, 4, "set") - before;
 }
 
-static void a_denied_request_tries_as_often_as_it_was_told(void **state) {
+static void a_denied_request_tries_as_often_as_requested(void **state) {
     struct fixture *f = *state;
 
     rival_takes(f, 0, 5, KEY, LONG_TTL_MS);
@@ -227,7 +227,7 @@ static void nodes_have_their_time_after_a_busy_callback(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ON_FIVE_MASTERS(a_denied_request_tries_as_often_as_it_was_told),
+        ON_FIVE_MASTERS(a_denied_request_tries_as_often_as_requested),
         ON_FIVE_MASTERS(a_request_may_wait_for_ever),
         ON_FIVE_MASTERS(retries_ask_for_the_same_ttl),
         ON_FIVE_MASTERS(the_watchdog_holds_a_lock_past_its_ttl),

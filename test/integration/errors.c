@@ -54,9 +54,9 @@ static void an_error_of_each_node_in_turn_is_borne(void **state) {
     redlock_client *client = connect_client(f);
 
     for (size_t i = 0; i < FIVE; i++) {
-        tell(f, i, i + 1, "CONFIG SET min-replicas-to-write 1");
+        send_to(f, i, i + 1, "CONFIG SET min-replicas-to-write 1");
         assert_one_bad_node_is_borne(f, client, i, "NOREPLICAS");
-        tell(f, i, i + 1, "CONFIG SET min-replicas-to-write 0");
+        send_to(f, i, i + 1, "CONFIG SET min-replicas-to-write 0");
     }
     assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
 }
@@ -67,9 +67,9 @@ static void a_full_node_is_borne_and_named(void **state) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *call;
 
-    tell(f, 1, 2, "CONFIG SET maxmemory 1");
+    send_to(f, 1, 2, "CONFIG SET maxmemory 1");
     assert_one_bad_node_is_borne(f, client, 1, "OOM");
-    tell(f, 2, 4, "CONFIG SET maxmemory 1");
+    send_to(f, 2, 4, "CONFIG SET maxmemory 1");
     call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_ENOQUORUM);
     assert_int_equal(votes(call, REDLOCK_VOTE_ERROR), 3);
@@ -84,7 +84,7 @@ static void full_nodes_still_release(void **state) {
     redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
 
     wait_holders(f, KEY, 5);
-    tell(f, 0, 5, "CONFIG SET maxmemory 1");
+    send_to(f, 0, 5, "CONFIG SET maxmemory 1");
     assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_released(f, KEY);
@@ -95,7 +95,7 @@ static void a_replica_is_borne_and_named(void **state) {
     redlock_client *client = connect_client(f);
 
     /* The new master does not exist, so that only the role changes and nothing is copied. */
-    tell(f, 0, 1, "REPLICAOF 127.0.0.1 1");
+    send_to(f, 0, 1, "REPLICAOF 127.0.0.1 1");
     assert_one_bad_node_is_borne(f, client, 0, "READONLY");
     wait_logged(f, "READONLY");
     assert_true(f->diary.levels[REDLOCK_LOG_ERROR] > 0);
@@ -384,7 +384,7 @@ static void errors_of_renewals_are_borne_while_validity_lasts(void **state) {
     size_t before;
 
     before = executed(f, 0, "evalsha");
-    tell(f, 0, 3, "CONFIG SET min-replicas-to-write 1");
+    send_to(f, 0, 3, "CONFIG SET min-replicas-to-write 1");
     while (executed(f, 0, "evalsha") < before + 3) {
         wait_all_answered(f, client);
         pass_time(1000);
@@ -392,7 +392,7 @@ static void errors_of_renewals_are_borne_while_validity_lasts(void **state) {
         assert_int_equal(loss->count, 0);
     }
     assert_int_equal(loss->count, 0);
-    tell(f, 0, 3, "CONFIG SET min-replicas-to-write 0");
+    send_to(f, 0, 3, "CONFIG SET min-replicas-to-write 0");
     assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_released(f, KEY);

@@ -84,7 +84,7 @@ static void a_lock_that_is_not_renewed_expires(void **state) {
     assert_int_equal(let_go(f, next), REDLOCK_OK);
 }
 
-static void a_key_is_free_for_the_next_when_its_release_is_told(void **state) {
+static void a_key_is_free_for_the_next_when_its_release_is_reported(void **state) {
     struct fixture *f = *state;
     redlock_client *first = connect_client(f);
     redlock_client *second = connect_client(f);
@@ -276,7 +276,7 @@ static void a_denied_request_says_for_how_long(void **state) {
     redlock_client *second = connect_client(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *denied;
-    size_t told = 0;
+    size_t reported = 0;
 
     hold(f, first, KEY, 60000);
     wait_holders(f, KEY, 5);
@@ -286,10 +286,10 @@ static void a_denied_request_says_for_how_long(void **state) {
         if (denied->opinions[i].ttl_ms > 0) {
             assert_int_equal(denied->opinions[i].vote, REDLOCK_VOTE_DENIED);
             assert_int_in_range(denied->opinions[i].ttl_ms, 1, 60000);
-            told++;
+            reported++;
         }
     }
-    assert_true(told >= 3);
+    assert_true(reported >= 3);
     assert_explained(denied, "held by another");
     assert_explained(denied, "3 of 5 nodes");
     assert_explained(denied, masters_address(f->masters, 0));
@@ -328,7 +328,7 @@ static void a_key_of_another_type_is_named(void **state) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *denied;
 
-    tell(f, 0, 5, "RPUSH " KEY " one");
+    send_to(f, 0, 5, "RPUSH " KEY " one");
     denied = acquire(f, client, &request);
     assert_ended(denied, REDLOCK_EHELD);
     assert_true(votes(denied, REDLOCK_VOTE_WRONG_TYPE) >= 3);
@@ -345,7 +345,7 @@ static void a_key_without_expiry_is_named(void **state) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *denied;
 
-    tell(f, 0, 5, "SET " KEY " for-ever");
+    send_to(f, 0, 5, "SET " KEY " for-ever");
     denied = acquire(f, client, &request);
     assert_ended(denied, REDLOCK_EHELD);
     assert_true(votes(denied, REDLOCK_VOTE_NO_EXPIRY) >= 3);
@@ -362,7 +362,7 @@ static void a_key_that_became_a_list_is_lost(void **state) {
 
     wait_holders(f, KEY, 5);
     rival_frees(f, 0, 3, KEY);
-    tell(f, 0, 3, "RPUSH " KEY " one");
+    send_to(f, 0, 3, "RPUSH " KEY " one");
     release = begin_release(f, lock);
     await(f, release);
     assert_ended(release, REDLOCK_ELOST);
@@ -421,7 +421,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_held_key_is_refused_until_it_is_released),
         ON_FIVE_MASTERS(two_requests_at_once_never_both_win),
         ON_FIVE_MASTERS(a_lock_that_is_not_renewed_expires),
-        ON_FIVE_MASTERS(a_key_is_free_for_the_next_when_its_release_is_told),
+        ON_FIVE_MASTERS(a_key_is_free_for_the_next_when_its_release_is_reported),
         ON_FIVE_MASTERS(one_client_may_ask_again_right_behind_its_release),
         ON_FIVE_MASTERS(a_key_may_be_any_bytes),
         ON_FIVE_MASTERS(keys_do_not_disturb_each_other),

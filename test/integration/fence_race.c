@@ -191,7 +191,7 @@ static size_t count_naive_mistakes(const struct ledger *ledger) {
     return mistakes;
 }
 
-static void tell_round_trips(const struct ledger *ledger) {
+static void print_round_trips(const struct ledger *ledger) {
     size_t count = ledger->count;
 
     print_message("# %zu acquisitions, %.1f %% of them in one round trip\n", count,
@@ -208,7 +208,7 @@ static void fences_grow_strictly_among_competitors(void **state) {
     crew_start(crew, PROCESSES);
     crew_wait(crew);
     assert_fences_grow(ledger);
-    tell_round_trips(ledger);
+    print_round_trips(ledger);
 }
 
 static void fences_grow_strictly_where_counters_are_driven_apart(void **state) {
@@ -229,7 +229,7 @@ static void fences_grow_strictly_where_counters_are_driven_apart(void **state) {
     }
     crew_wait(crew);
     assert_fences_grow(ledger);
-    tell_round_trips(ledger);
+    print_round_trips(ledger);
     size_t mistakes = count_naive_mistakes(ledger);
     print_message("# the largest counter alone would not have grown %zu times\n", mistakes);
     assert_true(mistakes > 0);

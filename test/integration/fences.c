@@ -104,7 +104,7 @@ static void a_lock_without_a_fence_has_none(void **state) {
     assert_null(value_at(f, 0, COUNTER));
 }
 
-static void a_fence_is_told_to_the_end_of_the_handle(void **state) {
+static void a_fence_is_reported_to_the_end_of_the_handle(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = request_for(KEY, 60000);
@@ -230,7 +230,7 @@ static void a_counter_ruined_while_it_is_held_loses_its_lock_alone(void **state)
     redlock_lock *bad = hold_for(f, client, &request);
 
     wait_holders(f, RUINED, FIVE);
-    tell(f, 0, FIVE, "SET " RUINED "::fence 1e300");
+    send_to(f, 0, FIVE, "SET " RUINED "::fence 1e300");
     struct call *lost = begin_extend(f, bad, LONG_TTL_MS);
     struct call *kept = begin_extend(f, good, LONG_TTL_MS);
     assert_int_equal(await(f, kept), REDLOCK_OK);
@@ -244,8 +244,8 @@ static void a_counter_ruined_while_it_is_held_loses_its_lock_alone(void **state)
 
 #define DAY UINT64_C(86400000000)
 
-/* Has a client acquire KEY; returns its fence. Asserts that no sound counter is beyond the fence.
- */
+/* Has a client acquire KEY; returns its fence. Asserts that no sound counter is beyond the
+ * fence. */
 static uint64_t fence_beside_a_liar(struct fixture *f, redlock_client *client) {
     redlock_lock *lock = hold_fenced(f, client);
     uint64_t fence = redlock_fence(lock);
@@ -342,7 +342,7 @@ static void counters_that_are_lost_begin_above_their_past(void **state) {
 
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_holders(f, KEY, 0);
-    tell(f, 0, FIVE, "FLUSHALL");
+    send_to(f, 0, FIVE, "FLUSHALL");
     lock = hold_fenced(f, client);
     assert_true(redlock_fence(lock) > fence); /* by the wall clock */
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
@@ -354,7 +354,7 @@ static void an_empty_node_is_topped_up_with_the_fence(void **state) {
     redlock_lock *lock = hold_fenced(f, client);
 
     wait_holders(f, KEY, FIVE);
-    tell(f, 4, FIVE, "FLUSHALL");
+    send_to(f, 4, FIVE, "FLUSHALL");
     assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
     wait_holders(f, KEY, FIVE);
     assert_int_equal(counter_at(f, 4), redlock_fence(lock));
@@ -408,7 +408,7 @@ static void scripts_that_were_forgotten_cost_nothing(void **state) {
 
     assert_int_equal(let_go(f, hold_fenced(f, client)), REDLOCK_OK);
     wait_holders(f, KEY, 0);
-    tell(f, 0, FIVE, "SCRIPT FLUSH");
+    send_to(f, 0, FIVE, "SCRIPT FLUSH");
     assert_int_equal(let_go(f, hold_fenced(f, client)), REDLOCK_OK);
     wait_holders(f, KEY, 0);
 }
@@ -592,7 +592,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_fence_grows_with_each_acquisition),
         ON_FIVE_MASTERS(without_contention_it_takes_one_round_trip),
         ON_FIVE_MASTERS(a_lock_without_a_fence_has_none),
-        ON_FIVE_MASTERS(a_fence_is_told_to_the_end_of_the_handle),
+        ON_FIVE_MASTERS(a_fence_is_reported_to_the_end_of_the_handle),
         ON_FIVE_MASTERS(the_largest_counter_is_raised_on_a_quorum),
         ON_FIVE_MASTERS(what_is_taken_meanwhile_is_not_raised),
         ON_FIVE_MASTERS(a_counter_that_is_none_is_named),

@@ -183,11 +183,11 @@ static void a_restarted_master_is_not_counted_until_max_ttl_has_passed(void **st
     redlock_request request = request_for(KEY, TTL_MS);
     struct call *call = acquire(f, rival, &request);
     assert_true(call->status == REDLOCK_EHELD || call->status == REDLOCK_ENOQUORUM);
-    size_t teller = call->opinions[1].vote == REDLOCK_VOTE_UNTRUSTED ? 1 : 2;
-    assert_int_equal(call->opinions[teller].vote, REDLOCK_VOTE_UNTRUSTED); /* or both */
+    size_t reporter = call->opinions[1].vote == REDLOCK_VOTE_UNTRUSTED ? 1 : 2;
+    assert_int_equal(call->opinions[reporter].vote, REDLOCK_VOTE_UNTRUSTED); /* or both */
     assert_explained(call, "not trusted for ");
     assert_explained(call, " ms more: ");
-    assert_int_in_range(call->opinions[teller].ttl_ms, 1, TTL_MS + 2000);
+    assert_int_in_range(call->opinions[reporter].ttl_ms, 1, TTL_MS + 2000);
     run_until(f, are_both_quarantined, rival, "both masters are in quarantine");
     for (size_t i = 1; i < THREE; i++) {
         assert_false(node_info(rival, i).trusted);
@@ -321,7 +321,7 @@ static void a_flushed_node_sits_out(void **state) {
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);
     redlock_request request = request_for(KEY, SHORT_TTL_MS);
 
-    tell(f, 0, 2, "FLUSHALL");
+    send_to(f, 0, 2, "FLUSHALL");
     wait_distrusted(f, client, 0, "its memory is new");
     wait_distrusted(f, client, 1, "its memory is new");
     struct call *call = acquire(f, client, &request);
@@ -375,7 +375,7 @@ static void a_clock_that_went_ahead_and_came_back_is_noticed(void **state) {
     wait_trusted(f, client, THREE);
 }
 
-static void a_marker_that_is_none_is_told(void **state) {
+static void a_marker_that_is_none_is_reported(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);
 
@@ -428,7 +428,7 @@ static void a_full_queue_hides_no_empty_memory(void **state) {
 
     proxies_hold_replies(proxies, 0, THREE);
     fill_queues(f, client);
-    tell(f, 0, 2, "FLUSHALL");
+    send_to(f, 0, 2, "FLUSHALL");
     run_until(f, have_markers, f, "a beat that found no marker has set one");
     proxies_pass_replies(proxies, 0, THREE);
     wait_distrusted(f, client, 0, "its memory is new");
@@ -733,7 +733,7 @@ static bool is_replicated(void *arg) {
 
 /* Makes a trusting client of the first two masters; the third is the first one's replica. */
 static redlock_client *with_a_replica(struct fixture *f, const redlock_options *options) {
-    tell(f, 0, THREE, "CONFIG SET repl-diskless-sync no");
+    send_to(f, 0, THREE, "CONFIG SET repl-diskless-sync no");
     redlock_client *client = create_trusting(f, options);
     free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
     run_until(f, has_synced, f, "the replica has its master's memory");
@@ -799,7 +799,7 @@ static void a_failback_that_nobody_watched_is_noticed(void **state) {
     redlock_options options = guarded(f, masters_uris(f->masters), 2, TTL_MS);
     redlock_client *client = with_a_replica(f, &options);
 
-    tell(f, 0, 1, "CONFIG SET repl-backlog-ttl 1");
+    send_to(f, 0, 1, "CONFIG SET repl-backlog-ttl 1");
     fail_back(f);
     long long back_at = clock_at(f, 0) + away_ms;
     while (!has_lost_its_second_id(f) || clock_at(f, 0) < back_at) {
@@ -840,9 +840,9 @@ static void a_reload_that_takes_back_less_than_a_second_is_not_noticed(void **st
     size_t new_memories = diary_count(&f->diary, "its memory is new");
 
     wait_answered(f, client, 0);
-    tell(f, 0, 1, "SAVE"); /* from here on without a turn of the loop: no beat comes between */
+    send_to(f, 0, 1, "SAVE"); /* from here on without a turn of the loop: no beat comes between */
     free(masters_query(f->masters, 0, "SET %s %s", KEY, "granted"));
-    tell(f, 0, 1, "DEBUG RELOAD NOSAVE");
+    send_to(f, 0, 1, "DEBUG RELOAD NOSAVE");
     assert_null(value_at(f, 0, KEY));
     wait_executed(f, 0, "evalsha", executed(f, 0, "evalsha") + 3);
     wait_answered(f, client, 0);
@@ -966,7 +966,7 @@ static void scripts_may_be_flushed(void **state) {
     redlock_client *client = create_trusting(f, &options);
 
     size_t evals = executed(f, 0, "eval");
-    tell(f, 0, THREE, "SCRIPT FLUSH");
+    send_to(f, 0, THREE, "SCRIPT FLUSH");
     wait_executed(f, 0, "eval", evals + 1);
     wait_answered(f, client, 0);
     assert_true(node_info(client, 0).trusted);
@@ -976,8 +976,8 @@ static void scripts_may_be_flushed(void **state) {
 
 /* Makes two of three masters refuse commands that take memory. */
 static void fill_a_quorum(struct fixture *f) {
-    tell(f, 0, 2, "CONFIG SET maxmemory-policy noeviction");
-    tell(f, 0, 2, "CONFIG SET maxmemory 1");
+    send_to(f, 0, 2, "CONFIG SET maxmemory-policy noeviction");
+    send_to(f, 0, 2, "CONFIG SET maxmemory 1");
 }
 
 enum kind { PLAIN, FENCED, KIND_COUNT };
@@ -1052,12 +1052,12 @@ static void a_full_master_without_a_marker_is_young(void **state) {
 
     wait_holders(f, KEY, THREE);
     fill_a_quorum(f);
-    tell(f, 0, 1, "DEL " REDLOCK_MARKER_KEY);
+    send_to(f, 0, 1, "DEL " REDLOCK_MARKER_KEY);
     wait_distrusted(f, client, 0, "its memory is new");
     assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
     assert_string_equal(distrust(client, 1), "");
     assert_int_equal(loss->count, 0);
-    tell(f, 0, 2, "CONFIG SET maxmemory 0");
+    send_to(f, 0, 2, "CONFIG SET maxmemory 0");
     wait_trusted(f, client, THREE);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
@@ -1069,16 +1069,16 @@ static void a_snapshot_restored_to_a_full_master_is_not_forgotten(void **state) 
     size_t before;
 
     run_until(f, is_confirmed, f, "the marker has been confirmed");
-    tell(f, 0, 1, "SET backup 1:1");
+    send_to(f, 0, 1, "SET backup 1:1");
     fill_a_quorum(f);
-    tell(f, 0, 1, "RENAME backup " REDLOCK_MARKER_KEY);
+    send_to(f, 0, 1, "RENAME backup " REDLOCK_MARKER_KEY);
     wait_distrusted(f, client, 0, "its memory is new");
     before = executed(f, 0, "evalsha");
     wait_executed(f, 0, "evalsha", before + 4);
     wait_answered(f, client, 0);
     assert_distrusted(client, 0, "its memory is new");
     assert_string_equal(distrust(client, 1), "");
-    tell(f, 0, 2, "CONFIG SET maxmemory 0");
+    send_to(f, 0, 2, "CONFIG SET maxmemory 0");
     wait_trusted(f, client, THREE);
 }
 
@@ -1097,19 +1097,19 @@ static bool has_failed_to_save(void *arg) {
 
 /* Puts a folder in the place of the snapshot: Redis refuses writes until it can save. */
 static void fail_to_save(struct fixture *f) {
-    char *place = masters_query(f->masters, 0, "CONFIG GET dir");
+    char *folder = masters_query(f->masters, 0, "CONFIG GET dir");
     char *name = masters_query(f->masters, 0, "CONFIG GET dbfilename");
     char *path = malloc(512);
 
     assert_non_null(path);
     assert_int_in_range(
-        snprintf(path, 512, "%s/%s", strchr(place, '\n') + 1, strchr(name, '\n') + 1), 1, 511);
-    free(place);
+        snprintf(path, 512, "%s/%s", strchr(folder, '\n') + 1, strchr(name, '\n') + 1), 1, 511);
+    free(folder);
     free(name);
     assert_int_equal(mkdir(path, 0700), 0);
     at_finish(f, remove_folder, path);
     free(masters_query(f->masters, 0, "CONFIG SET save %s", "3600 1"));
-    tell(f, 0, 1, "BGSAVE");
+    send_to(f, 0, 1, "BGSAVE");
     run_until(f, has_failed_to_save, f, "the master could not save");
 }
 
@@ -1148,7 +1148,7 @@ int main(void) {
         ON_THREE_MASTERS(a_flushed_node_sits_out),
         ON_THREE_MASTERS(a_restored_snapshot_is_noticed),
         ON_THREE_MASTERS(a_clock_that_went_ahead_and_came_back_is_noticed),
-        ON_THREE_MASTERS(a_marker_that_is_none_is_told),
+        ON_THREE_MASTERS(a_marker_that_is_none_is_reported),
         ON_THREE_MASTERS(a_full_queue_hides_no_empty_memory),
         ON_THREE_MASTERS(trust_ages),
         cmocka_unit_test_setup_teardown(an_eviction_policy_is_warned_of_once, a_master_that_evicts,

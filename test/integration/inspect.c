@@ -18,7 +18,7 @@
 /* The answer of an inspection, copied. */
 struct sight {
     struct fixture *f;
-    size_t told;
+    size_t reported;
     redlock_status status;
     redlock_view view; /* the view; its `nodes` are the next field */
     redlock_node_view nodes[FIVE];
@@ -30,7 +30,7 @@ struct sight {
 static void on_view(redlock_status status, const redlock_view *view, void *arg) {
     struct sight *sight = arg;
 
-    sight->told++;
+    sight->reported++;
     sight->status = status;
     sight->view = *view;
     assert_int_equal(view->node_count, FIVE);
@@ -42,43 +42,43 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
     }
 }
 
-static bool was_told(void *arg) {
-    return ((const struct sight *)arg)->told > 0;
+static bool was_reported(void *arg) {
+    return ((const struct sight *)arg)->reported > 0;
 }
 
 static struct sight look(struct fixture *f, redlock_client *client) {
     struct sight sight = {.f = f};
 
     assert_int_equal(redlock_inspect(client, KEY, 0, on_view, &sight), REDLOCK_OK);
-    assert_int_equal(sight.told, 0); /* never before the call has returned */
-    run_until(f, was_told, &sight, "the inspection was told");
-    assert_int_equal(sight.told, 1);
+    assert_int_equal(sight.reported, 0); /* never before the call has returned */
+    run_until(f, was_reported, &sight, "the inspection was told");
+    assert_int_equal(sight.reported, 1);
     return sight;
 }
 
 struct check {
-    size_t told;
+    size_t reported;
     redlock_status status;
 };
 
 static void on_fence(redlock_status status, void *arg) {
     struct check *check = arg;
 
-    check->told++;
+    check->reported++;
     check->status = status;
 }
 
 static bool was_checked(void *arg) {
-    return ((const struct check *)arg)->told > 0;
+    return ((const struct check *)arg)->reported > 0;
 }
 
 static redlock_status check_fence(struct fixture *f, redlock_client *client, uint64_t fence) {
     struct check check = {0, REDLOCK_OK};
 
     assert_int_equal(redlock_check_fence(client, KEY, 0, fence, on_fence, &check), REDLOCK_OK);
-    assert_int_equal(check.told, 0);
+    assert_int_equal(check.reported, 0);
     run_until(f, was_checked, &check, "the fence was checked");
-    assert_int_equal(check.told, 1);
+    assert_int_equal(check.reported, 1);
     return check.status;
 }
 
@@ -96,7 +96,7 @@ static redlock_lock *hold_fenced(struct fixture *f, redlock_client *client) {
 
 /* ----------------------------------------------------------------------------------- the holder */
 
-static void a_holder_is_told(void **state) {
+static void a_holder_is_reported(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_lock *lock = hold_fenced(f, owned_client(f, "billing"));
@@ -134,7 +134,7 @@ static void an_inspection_changes_nothing(void **state) {
 }
 
 /* Locks of another library, and without an owner. */
-static void others_are_told_too(void **state) {
+static void others_are_notified_too(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
 
@@ -253,9 +253,9 @@ static struct sight look_without(struct fixture *f, redlock_client *client, uint
 
     assert_int_equal(redlock_inspect(client, KEY, 0, on_view, &sight), REDLOCK_OK);
     run_turns(f, 1);
-    assert_int_equal(sight.told, 0);
+    assert_int_equal(sight.reported, 0);
     time_out_without(f, client, silent);
-    run_until(f, was_told, &sight, "the inspection was told");
+    run_until(f, was_reported, &sight, "the inspection was told");
     return sight;
 }
 
@@ -310,7 +310,7 @@ static void scripts_that_were_forgotten_cost_nothing(void **state) {
     redlock_client *client = connect_client(f);
 
     look(f, client);
-    tell(f, 0, FIVE, "SCRIPT FLUSH");
+    send_to(f, 0, FIVE, "SCRIPT FLUSH");
     struct sight sight = look(f, client);
     for (size_t i = 0; i < FIVE; i++) {
         assert_true(sight.nodes[i].answered);
@@ -396,14 +396,14 @@ static void a_gate_refuses_smaller_fences(void **state) {
 struct chain {
     redlock_client *client;
     size_t left;
-    size_t told;
+    size_t reported;
 };
 
 static void ask_again(redlock_status status, void *arg) {
     struct chain *chain = arg;
 
     assert_int_equal(status, REDLOCK_OK);
-    chain->told++;
+    chain->reported++;
     if (chain->left-- > 0) {
         assert_int_equal(redlock_check_fence(chain->client, KEY, 0, 1, ask_again, chain),
                          REDLOCK_OK);
@@ -411,7 +411,7 @@ static void ask_again(redlock_status status, void *arg) {
 }
 
 static bool chain_has_ended(void *arg) {
-    return ((const struct chain *)arg)->told == 10;
+    return ((const struct chain *)arg)->reported == 10;
 }
 
 static void asked_inside_callbacks(void **state) {
@@ -431,9 +431,9 @@ static void a_close_ends_what_was_asked(void **state) {
     assert_int_equal(redlock_inspect(client, KEY, 0, on_view, &sight), REDLOCK_OK);
     assert_int_equal(redlock_check_fence(client, KEY, 0, 1, on_fence, &check), REDLOCK_OK);
     close_client(f, client);
-    assert_int_equal(sight.told, 1);
+    assert_int_equal(sight.reported, 1);
     assert_int_equal(sight.status, REDLOCK_ECLOSED);
-    assert_int_equal(check.told, 1);
+    assert_int_equal(check.reported, 1);
     assert_int_equal(check.status, REDLOCK_ECLOSED);
 }
 
@@ -469,9 +469,9 @@ static void mistakes_are_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ON_FIVE_MASTERS(a_holder_is_told),
+        ON_FIVE_MASTERS(a_holder_is_reported),
         ON_FIVE_MASTERS(an_inspection_changes_nothing),
-        ON_FIVE_MASTERS(others_are_told_too),
+        ON_FIVE_MASTERS(others_are_notified_too),
         ON_FIVE_MASTERS(a_split_is_nobody),
         ON_FIVE_MASTERS(a_foreign_owner_is_cleaned),
         ON_FIVE_MASTERS(owners_that_look_alike_are_not_one),

@@ -18,7 +18,7 @@
 
 /* The answer of an inspection, copied. */
 struct sight {
-    bool is_told;
+    bool is_reported;
     redlock_status status;
     bool held;
     uint32_t readers;
@@ -34,8 +34,8 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
     struct sight *sight = arg;
     size_t used = 0;
 
-    assert_false(sight->is_told);
-    *sight = (struct sight){.is_told = true,
+    assert_false(sight->is_reported);
+    *sight = (struct sight){.is_reported = true,
                             .status = status,
                             .held = view->held,
                             .readers = view->readers,
@@ -54,15 +54,15 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
     }
 }
 
-static bool is_told(void *arg) {
-    return ((const struct sight *)arg)->is_told;
+static bool is_reported(void *arg) {
+    return ((const struct sight *)arg)->is_reported;
 }
 
 static struct sight look_at(struct fixture *f, redlock_client *client, const char *key) {
-    struct sight sight = {.is_told = false};
+    struct sight sight = {.is_reported = false};
 
     assert_int_equal(redlock_inspect(client, key, 0, on_view, &sight), REDLOCK_OK);
-    run_until(f, is_told, &sight, "the inspection was told");
+    run_until(f, is_reported, &sight, "the inspection was told");
     return sight;
 }
 
@@ -96,7 +96,7 @@ static struct call *begin_waiting(struct fixture *f, redlock_client *client) {
     return begin_acquire(f, client, &request);
 }
 
-static void those_in_line_are_told(void **state) {
+static void those_in_line_are_reported(void **state) {
     struct fixture *f = *state;
     static const char *const owners[] = {"billing", NULL, "web"};
     redlock_client *client = owned_client(f, "boss");
@@ -136,7 +136,7 @@ static struct call *stand_in_line(struct fixture *f, const char *owner,
 }
 
 /* Readers and writers have one queue; a reader that has the key is counted, and not in line. */
-static void readers_and_writers_in_line_are_told(void **state) {
+static void readers_and_writers_in_line_are_reported(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request reader = waiting_request_of(KEY, REDLOCK_READER, 0);
@@ -169,7 +169,7 @@ static void readers_and_writers_in_line_are_told(void **state) {
 }
 
 /* One that waits for several keys is told at the key that is in its way, and at no other. */
-static void sets_in_line_are_told_where_they_wait(void **state) {
+static void sets_in_line_are_reported_where_they_wait(void **state) {
     struct fixture *f = *state;
     static const char *const keys[] = {KEY, "other"};
     redlock_client *client = connect_client(f);
@@ -197,7 +197,7 @@ static void sets_in_line_are_told_where_they_wait(void **state) {
     assert_int_equal(await(f, calls[1]), REDLOCK_OK);
 }
 
-static void nobody_in_line_is_told(void **state) {
+static void an_empty_line_is_reported(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
@@ -211,8 +211,8 @@ static void nobody_in_line_is_told(void **state) {
 
 /* --------------------------------------------------------------------------- nodes that differ */
 
-/* Gives a place to a waiter by hand, whose token is made of the digit. */
-static void add_place(struct fixture *f, size_t master, const char *score, char digit,
+/* Gives an entry to a waiter by hand, whose token is made of the digit. */
+static void add_entry(struct fixture *f, size_t master, const char *score, char digit,
                       const char *owner) {
     char entry[200];
     char token[TOKEN_DIGITS + 1];
@@ -225,20 +225,20 @@ static void add_place(struct fixture *f, size_t master, const char *score, char 
 }
 
 /* A node has whom the others do not have, lacks whom the others have, or has nobody. */
-static void a_quorum_tells_who_is_in_line(void **state) {
+static void a_quorum_reports_who_is_in_line(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
 
     for (size_t i = 0; i < FIVE; i++) {
         if (i != 1) {
-            add_place(f, i, "1700000000000001", 'b', "second");
+            add_entry(f, i, "1700000000000001", 'b', "second");
         }
         if (i != 2) {
-            add_place(f, i, "1700000000000000", 'a', "first");
+            add_entry(f, i, "1700000000000000", 'a', "first");
         }
     }
-    add_place(f, 3, "5", 'c', "ghost");
-    add_place(f, 4, "5", 'c', "ghost");
+    add_entry(f, 3, "5", 'c', "ghost");
+    add_entry(f, 4, "5", 'c', "ghost");
     struct sight sight = look(f, client);
     assert_int_equal(sight.status, REDLOCK_OK);
     assert_int_equal(sight.queue_length, 2);
@@ -253,7 +253,7 @@ static void a_quorum_tells_who_is_in_line(void **state) {
     assert_string_equal(sight.owners, "");
 }
 
-static void eight_of_a_long_line_are_told(void **state) {
+static void eight_of_a_long_line_are_reported(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
 
@@ -263,7 +263,7 @@ static void eight_of_a_long_line_are_told(void **state) {
             char owner[8];
             snprintf(score, sizeof(score), "%d", 100 - k);
             snprintf(owner, sizeof(owner), "w%d", k);
-            add_place(f, i, score, (char)('A' + k), owner);
+            add_entry(f, i, score, (char)('A' + k), owner);
         }
     }
     struct sight sight = look(f, client);
@@ -271,8 +271,8 @@ static void eight_of_a_long_line_are_told(void **state) {
     assert_string_equal(sight.owners, "w29;w28;w27;w26;w25;w24;w23;w22;");
 }
 
-/* A plain client may write anything: what has no ticket is no place, what has no value no name. */
-static void foreign_places_are_harmless(void **state) {
+/* A plain client may write anything: what has no ticket is no entry, what has no value no name. */
+static void foreign_entries_are_harmless(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     char longer[3000];
@@ -280,10 +280,10 @@ static void foreign_places_are_harmless(void **state) {
     memset(longer, 'x', sizeof(longer) - 1);
     longer[sizeof(longer) - 1] = '\0';
     for (size_t i = 0; i < FIVE; i++) {
-        add_place(f, i, "1", 'a', "a\x1b[31mb");
-        add_place(f, i, "-1.5", 'b', longer);
-        add_place(f, i, "0.5", 'c', "half");
-        add_place(f, i, "inf", 'd', "last");
+        add_entry(f, i, "1", 'a', "a\x1b[31mb");
+        add_entry(f, i, "-1.5", 'b', longer);
+        add_entry(f, i, "0.5", 'c', "half");
+        add_entry(f, i, "inf", 'd', "last");
         assert_int_equal(masters_query_integer(f->masters, i, "ZADD " QUEUE " 0 %s", "open 9"), 1);
         assert_int_equal(masters_query_integer(f->masters, i, "ZADD " QUEUE " 1 %s", " x"), 1);
         assert_int_equal(masters_query_integer(f->masters, i, "ZADD " QUEUE " 1 %s", "word"), 1);
@@ -334,7 +334,7 @@ static redlock_client *connect_with_rights(struct fixture *f, const char *rights
 }
 
 /* A user that may not look at the queue is told all else. */
-static void without_the_rights_all_else_is_told(void **state) {
+static void without_the_rights_all_else_is_reported(void **state) {
     struct fixture *f = *state;
     static const struct {
         const char *rights;
@@ -349,7 +349,7 @@ static void without_the_rights_all_else_is_told(void **state) {
 
     wait_holders(f, KEY, FIVE);
     for (size_t i = 0; i < FIVE; i++) {
-        add_place(f, i, "1", 'a', "next");
+        add_entry(f, i, "1", 'a', "next");
     }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         redlock_client *client = connect_with_rights(f, rows[i].rights);
@@ -412,7 +412,7 @@ static void answers_that_make_no_sense_do_not_count(void **state) {
     memcpy(longest, "f 0 0 0 1 1 1 ", 14);
     longest[sizeof(longest) - 2] = ' ';
     for (size_t i = 0; i < FIVE; i++) {
-        add_place(f, i, "1", 'a', "next");
+        add_entry(f, i, "1", 'a', "next");
     }
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         forged = answers[i];
@@ -427,14 +427,14 @@ static void answers_that_make_no_sense_do_not_count(void **state) {
 }
 
 /* One node's lies about the line are not told; more than 8 KiB end its connection. */
-static void a_liar_tells_nobody_anything(void **state) {
+static void a_liar_changes_no_report(void **state) {
     struct fixture *f = *state;
     static const char lies[] = "f 0 0 0 9007199254740991 3 0 evil 0 evil 9 evil ";
     static char flood[9000];
     redlock_client *client = join_forger(f);
 
     for (size_t i = 0; i < FIVE; i++) {
-        add_place(f, i, "1", 'a', "next");
+        add_entry(f, i, "1", 'a', "next");
     }
     forged = lies;
     forged_length = sizeof(lies) - 1;
@@ -456,17 +456,17 @@ static void a_liar_tells_nobody_anything(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ON_FIVE_MASTERS(those_in_line_are_told),
-        ON_FIVE_MASTERS(readers_and_writers_in_line_are_told),
-        ON_FIVE_MASTERS(sets_in_line_are_told_where_they_wait),
-        ON_FIVE_MASTERS(nobody_in_line_is_told),
-        ON_FIVE_MASTERS(a_quorum_tells_who_is_in_line),
-        ON_FIVE_MASTERS(eight_of_a_long_line_are_told),
-        ON_FIVE_MASTERS(foreign_places_are_harmless),
+        ON_FIVE_MASTERS(those_in_line_are_reported),
+        ON_FIVE_MASTERS(readers_and_writers_in_line_are_reported),
+        ON_FIVE_MASTERS(sets_in_line_are_reported_where_they_wait),
+        ON_FIVE_MASTERS(an_empty_line_is_reported),
+        ON_FIVE_MASTERS(a_quorum_reports_who_is_in_line),
+        ON_FIVE_MASTERS(eight_of_a_long_line_are_reported),
+        ON_FIVE_MASTERS(foreign_entries_are_harmless),
         ON_FIVE_MASTERS(a_queue_that_is_none_hides_nothing),
-        ON_FIVE_MASTERS(without_the_rights_all_else_is_told),
+        ON_FIVE_MASTERS(without_the_rights_all_else_is_reported),
         ON_FIVE_MASTERS(answers_that_make_no_sense_do_not_count),
-        ON_FIVE_MASTERS(a_liar_tells_nobody_anything),
+        ON_FIVE_MASTERS(a_liar_changes_no_report),
     };
 
     return cmocka_run_group_tests_name("inspect_line", tests, NULL, NULL);

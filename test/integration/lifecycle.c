@@ -865,18 +865,18 @@ static void calls_in_the_wrong_state_are_refused(void **state) {
     assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
 }
 
-static size_t holders_when_told;
+static size_t holders_when_notified;
 
 static void count_holders(struct loss *loss, void *arg) {
     (void)loss;
-    holders_when_told = holders(arg, KEY);
+    holders_when_notified = holders(arg, KEY);
 }
 
 static void close_client_now(struct call *call, void *arg) {
     begin_close(call->fixture, arg);
 }
 
-static void holders_are_told_before_a_close_releases_their_locks(void **state) {
+static void holders_are_notified_before_a_close_releases_their_locks(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
@@ -892,13 +892,13 @@ static void holders_are_told_before_a_close_releases_their_locks(void **state) {
     call->then_arg = client;
     wait_lost(f, loss);
     assert_int_equal(loss->status, REDLOCK_ECLOSED);
-    assert_int_equal(holders_when_told, 5);
+    assert_int_equal(holders_when_notified, 5);
 }
 
 struct asker {
     struct fixture *f;
     redlock_client *client;
-    unsigned told;
+    unsigned reported;
 };
 
 static void close_on_view(redlock_status status, const redlock_view *view, void *arg) {
@@ -906,7 +906,7 @@ static void close_on_view(redlock_status status, const redlock_view *view, void 
 
     (void)status;
     (void)view;
-    asker->told++;
+    asker->reported++;
     begin_close(asker->f, asker->client);
 }
 
@@ -920,7 +920,7 @@ static void hold_and_watch(struct fixture *f, redlock_client *client, struct los
     *loss = watch_loss(f, &request);
     (*loss)->then = count_holders;
     (*loss)->then_arg = f;
-    holders_when_told = 0;
+    holders_when_notified = 0;
     hold_for(f, client, &request);
     wait_holders(f, KEY, FIVE);
 }
@@ -933,8 +933,8 @@ static void closed_inside_an_inspection(void **state) {
     hold_and_watch(f, asker.client, &loss);
     assert_int_equal(redlock_inspect(asker.client, KEY, 0, close_on_view, &asker), REDLOCK_OK);
     assert_int_equal(wait_lost(f, loss), REDLOCK_ECLOSED);
-    assert_int_equal(holders_when_told, FIVE);
-    assert_int_equal(asker.told, 1);
+    assert_int_equal(holders_when_notified, FIVE);
+    assert_int_equal(asker.reported, 1);
     wait_released(f, KEY);
 }
 
@@ -947,8 +947,8 @@ static void closed_inside_the_check_of_a_fence(void **state) {
     assert_int_equal(redlock_check_fence(asker.client, KEY, 0, 1, close_on_fence, &asker),
                      REDLOCK_OK);
     assert_int_equal(wait_lost(f, loss), REDLOCK_ECLOSED);
-    assert_int_equal(holders_when_told, FIVE);
-    assert_int_equal(asker.told, 1);
+    assert_int_equal(holders_when_notified, FIVE);
+    assert_int_equal(asker.reported, 1);
     wait_released(f, KEY);
 }
 
@@ -991,7 +991,7 @@ int main(void) {
         ON_FIVE_MASTERS(canceled_while_it_asks_why_it_was_denied),
         ON_FIVE_MASTERS(callbacks_may_be_left_out),
         ON_FIVE_MASTERS(calls_in_the_wrong_state_are_refused),
-        ON_FIVE_MASTERS(holders_are_told_before_a_close_releases_their_locks),
+        ON_FIVE_MASTERS(holders_are_notified_before_a_close_releases_their_locks),
         ON_FIVE_MASTERS(closed_inside_an_inspection),
         ON_FIVE_MASTERS(closed_inside_the_check_of_a_fence),
     };

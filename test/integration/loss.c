@@ -65,7 +65,7 @@ static void a_lock_that_a_quorum_forgot_is_lost_not_revived(void **state) {
     redlock_lock *lock = hold_for(f, client, &request);
 
     wait_holders(f, KEY, 5);
-    tell(f, 0, 3, "FLUSHALL");
+    send_to(f, 0, 3, "FLUSHALL");
     assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_ELOST);
     assert_int_equal(wait_lost(f, loss), REDLOCK_ELOST);
     assert_int_equal(holders(f, KEY), 2);
@@ -76,14 +76,14 @@ static void a_lock_that_a_quorum_forgot_is_lost_not_revived(void **state) {
     }
 }
 
-static void the_watchdog_tells_that_a_quorum_forgot(void **state) {
+static void the_watchdog_reports_that_a_quorum_forgot(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     struct loss *loss;
     redlock_lock *lock = hold_renewed(f, client, KEY, TTL_MS, &loss);
 
     wait_holders(f, KEY, 5);
-    tell(f, 0, 3, "FLUSHALL");
+    send_to(f, 0, 3, "FLUSHALL");
     pass_time(TTL_MS / 3);
     assert_int_equal(wait_lost(f, loss), REDLOCK_ELOST);
     assert_ptr_equal(loss->lock, lock);
@@ -98,12 +98,12 @@ static void forgotten_scripts_cost_no_vote(void **state) {
     redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
     struct call *call;
 
-    tell(f, 0, 5, "SCRIPT FLUSH");
+    send_to(f, 0, 5, "SCRIPT FLUSH");
     call = begin_extend(f, lock, LONG_TTL_MS);
     await(f, call);
     assert_ended(call, REDLOCK_OK);
     assert_int_equal(votes(call, REDLOCK_VOTE_ERROR), 0);
-    tell(f, 0, 5, "SCRIPT FLUSH");
+    send_to(f, 0, 5, "SCRIPT FLUSH");
     call = begin_release(f, lock);
     await(f, call);
     assert_ended(call, REDLOCK_OK);
@@ -123,7 +123,7 @@ static void forgotten_scripts_cost_no_release_of_many(void **state) {
         snprintf(key[i], sizeof(key[i]), "key:%zu", i);
         locks[i] = hold(f, client, key[i], LONG_TTL_MS);
     }
-    tell(f, 0, 5, "SCRIPT FLUSH");
+    send_to(f, 0, 5, "SCRIPT FLUSH");
     for (size_t i = 0; i < 50; i++) {
         calls[i] = begin_release(f, locks[i]);
     }
@@ -185,7 +185,7 @@ static void a_lock_without_quorum_is_lost_before_the_servers_forget_it(void **st
 }
 
 /* The renewals of the watchdog fail, and must not hide the loss. */
-static void the_watchdog_without_quorum_tells_the_loss(void **state) {
+static void the_watchdog_without_quorum_reports_the_loss(void **state) {
     struct fixture *f = *state;
     struct survivors survivors = {f, 0};
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
@@ -319,11 +319,11 @@ int main(void) {
         ON_FIVE_MASTERS(an_empty_node_is_topped_up_after_the_next_renewal),
         ON_FIVE_MASTERS(a_bare_quorum_is_topped_up_when_nodes_come_free),
         ON_FIVE_MASTERS(a_lock_that_a_quorum_forgot_is_lost_not_revived),
-        ON_FIVE_MASTERS(the_watchdog_tells_that_a_quorum_forgot),
+        ON_FIVE_MASTERS(the_watchdog_reports_that_a_quorum_forgot),
         ON_FIVE_MASTERS(forgotten_scripts_cost_no_vote),
         ON_FIVE_MASTERS(forgotten_scripts_cost_no_release_of_many),
         ON_FIVE_MASTERS(a_lock_without_quorum_is_lost_before_the_servers_forget_it),
-        ON_FIVE_MASTERS(the_watchdog_without_quorum_tells_the_loss),
+        ON_FIVE_MASTERS(the_watchdog_without_quorum_reports_the_loss),
         ON_NO_MASTERS(renewals_that_are_never_answered_lose_the_lock),
         ON_FIVE_MASTERS(an_end_is_explained),
         ON_FIVE_MASTERS(the_end_of_a_request_is_explained),

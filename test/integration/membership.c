@@ -276,7 +276,7 @@ static void connections_are_kept(void **state) {
     assert_int_in_range(master_number(f, 3, "total_connections_received"), before, before + 1);
 }
 
-static void it_is_told_who_joins_and_leaves(void **state) {
+static void joining_and_leaving_are_reported(void **state) {
     struct fixture *f = *state;
     redlock_client *client = client_on(f, 0, 3, LONG_TTL_MS);
     const char *next[] = {masters_uri(f->masters, 4), masters_uri(f->masters, 2)};
@@ -472,7 +472,7 @@ int main(void) {
         ON_SIX_MASTERS(a_lock_that_was_being_acquired_moves_along),
         ON_SIX_MASTERS(what_is_under_way_at_a_node_that_leaves_ends),
         ON_SIX_MASTERS(connections_are_kept),
-        ON_SIX_MASTERS(it_is_told_who_joins_and_leaves),
+        ON_SIX_MASTERS(joining_and_leaving_are_reported),
         ON_SIX_MASTERS(nodes_come_and_go_for_ever),
         ON_SIX_MASTERS(nodes_that_left_leave_no_memory),
         ON_SIX_MASTERS(changed_inside_callbacks),

@@ -231,20 +231,20 @@ static void the_first_request_waits_for_names(void **state) {
 }
 
 static void on_ready(redlock_status status, void *arg) {
-    redlock_status *told = arg;
+    redlock_status *reported = arg;
 
-    assert_int_equal(*told, REDLOCK_EBUSY); /* once */
-    *told = status;
+    assert_int_equal(*reported, REDLOCK_EBUSY); /* once */
+    *reported = status;
 }
 
-static bool is_told(void *arg) {
+static bool is_reported(void *arg) {
     return *(const redlock_status *)arg != REDLOCK_EBUSY;
 }
 
 /* The first address of each node refuses, and is not the end of it. */
 static void a_client_of_names_becomes_ready(void **state) {
     struct fixture *f = *state;
-    redlock_status told = REDLOCK_EBUSY; /* which no callback has */
+    redlock_status reported = REDLOCK_EBUSY; /* which no callback has */
     struct named named;
 
     at_finish(f, stop_server, NULL);
@@ -253,9 +253,10 @@ static void a_client_of_names_becomes_ready(void **state) {
     name_masters(f, "db.test", FIVE, &named);
     redlock_options options = patient_options(f, named.list, FIVE);
     redlock_client *client = create_client(f, &options);
-    assert_int_equal(redlock_client_ready(client, REDLOCK_FOREVER, on_ready, &told), REDLOCK_OK);
-    run_until(f, is_told, &told, "the client is ready");
-    assert_int_equal(told, REDLOCK_OK);
+    assert_int_equal(redlock_client_ready(client, REDLOCK_FOREVER, on_ready, &reported),
+                     REDLOCK_OK);
+    run_until(f, is_reported, &reported, "the client is ready");
+    assert_int_equal(reported, REDLOCK_OK);
     hold(f, client, KEY, LONG_TTL_MS);
 }
 
@@ -284,8 +285,8 @@ static void a_request_ends_while_names_are_looked_up(void **state) {
     assert_non_null(strstr(call->why, "the name lookup was not answered"));
 }
 
-/* A crowd, half of which is canceled, the rest of which stands in line; and a change of the nodes.
- */
+/* A crowd, half of which is canceled, the rest of which stands in line; and a change of the
+ * nodes. */
 static void a_crowd_waits_for_names(void **state) {
     enum { CROWD = 2000 };
     static struct call *calls[CROWD];

@@ -227,7 +227,7 @@ static void a_process_that_slept_through_the_ttl_has_no_lock(void **state) {
     assert_int_equal(loss->count, 0);
 }
 
-static void a_holder_that_slept_through_the_ttl_is_told(void **state) {
+static void a_holder_that_slept_through_the_ttl_is_reported(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     struct loss *loss;
@@ -487,7 +487,7 @@ static void scripts_forgotten_while_a_release_is_under_way(void **state) {
     for (size_t i = 0; i < FIVE; i++) {
         wait_arrived(f, detour.proxies[i], "EVALSHA", 1);
     }
-    tell(f, 0, 5, "SCRIPT FLUSH");
+    send_to(f, 0, 5, "SCRIPT FLUSH");
     proxies_pass_requests(detour.proxies, 0, FIVE);
     await(f, release);
     assert_ended(release, REDLOCK_OK);
@@ -759,7 +759,7 @@ struct ending {
 
 static const struct ending endings[] = {
     /* Four nodes granted the key: the single denial did not prevent the quorum. */
-    {"grants_that_come_too_late_are_told_as_such",
+    {"grants_that_come_too_late_are_reported_as_such",
      1,
      FIVE,
      REDLOCK_ENOQUORUM,
@@ -769,7 +769,7 @@ static const struct ending endings[] = {
     {"denials_that_come_late_are_denials", 3, 3, REDLOCK_EHELD, REDLOCK_VOTE_GRANTED, {"", ""}},
 };
 
-static void votes_that_come_late_are_told(void **state) {
+static void votes_that_come_late_are_reported(void **state) {
     struct fixture *f = *state;
     const struct ending *ending = f->row;
 
@@ -793,7 +793,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_retry_survives_the_loss_of_a_release),
         ON_FIVE_MASTERS(a_grant_that_comes_after_the_ttl_is_none),
         ON_FIVE_MASTERS(a_process_that_slept_through_the_ttl_has_no_lock),
-        ON_FIVE_MASTERS(a_holder_that_slept_through_the_ttl_is_told),
+        ON_FIVE_MASTERS(a_holder_that_slept_through_the_ttl_is_reported),
         ON_FIVE_MASTERS(an_extension_that_comes_after_the_ttl_is_none),
         ON_FIVE_MASTERS(too_little_validity_is_too_little),
         ON_FIVE_MASTERS(validity_counts_from_the_try_that_won),
@@ -816,8 +816,8 @@ int main(void) {
         ON_FIVE_MASTERS(a_request_canceled_in_the_same_turn_leaves_no_key),
         ON_FIVE_MASTERS(a_request_canceled_with_its_sets_under_way_leaves_no_key),
         ON_FIVE_MASTERS(releases_of_a_turn_travel_together_whatever_the_keys_length),
-        ON_ROW(endings[0].name, votes_that_come_late_are_told, five_masters, &endings[0]),
-        ON_ROW(endings[1].name, votes_that_come_late_are_told, five_masters, &endings[1]),
+        ON_ROW(endings[0].name, votes_that_come_late_are_reported, five_masters, &endings[0]),
+        ON_ROW(endings[1].name, votes_that_come_late_are_reported, five_masters, &endings[1]),
     };
 
     return cmocka_run_group_tests_name("order", tests, NULL, NULL);

@@ -397,7 +397,7 @@ static void it_is_extended_and_topped_up(void **state) {
         redlock_lock *lock = hold_for(f, client, &request);
         const char *key = key_of(permit_of(lock));
         wait_holders(f, key, FIVE);
-        tell(f, 4, FIVE, "FLUSHALL");
+        send_to(f, 4, FIVE, "FLUSHALL");
         assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
         wait_holders(f, key, FIVE);
         assert_string_equal(value_at(f, 4, key), value_at(f, 0, key));
@@ -430,7 +430,7 @@ static void the_watchdog_keeps_it(void **state) {
 }
 
 struct sight {
-    size_t told;
+    size_t reported;
     redlock_status status;
     bool held;
     uint64_t fence;
@@ -443,8 +443,8 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
     snprintf(sight->owner, sizeof(sight->owner), "%s", view->owner);
 }
 
-static bool was_told(void *arg) {
-    return ((const struct sight *)arg)->told > 0;
+static bool was_reported(void *arg) {
+    return ((const struct sight *)arg)->reported > 0;
 }
 
 /* Each permit has a fence, by which it can be checked. */
@@ -466,7 +466,7 @@ static void it_is_fenced_and_inspected(void **state) {
         wait_holders(f, key_of(permit), FIVE);
         assert_int_equal(redlock_inspect(client, redlock_key(lock, NULL), 0, on_view, &sight),
                          REDLOCK_OK);
-        run_until(f, was_told, &sight, "the permit was inspected");
+        run_until(f, was_reported, &sight, "the permit was inspected");
         assert_int_equal(sight.status, REDLOCK_OK);
         assert_true(sight.held);
         assert_int_equal(sight.fence, fences[permit]);

@@ -92,7 +92,7 @@ static size_t replicated(void) {
     return count;
 }
 
-static void what_is_told_is_replicated(void **state, bool fenced) {
+static void what_is_reported_is_replicated(void **state, bool fenced) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = request_for_replicas(1);
@@ -109,12 +109,12 @@ static void what_is_told_is_replicated(void **state, bool fenced) {
     assert_int_equal(executed(f, 0, "wait"), 2); /* a release waits for no replica */
 }
 
-static void a_lock_is_replicated_when_it_is_told(void **state) {
-    what_is_told_is_replicated(state, false);
+static void a_lock_is_replicated_when_it_is_reported(void **state) {
+    what_is_reported_is_replicated(state, false);
 }
 
 static void so_is_a_fenced_one(void **state) {
-    what_is_told_is_replicated(state, true);
+    what_is_reported_is_replicated(state, true);
 }
 
 static void nobody_is_asked_unless_asked_for(void **state) {
@@ -192,7 +192,7 @@ static void others_go_on(void **state) {
     assert_int_equal(let_go(f, other->lock), REDLOCK_OK);
 }
 
-static void who_may_not_ask_is_told_so(void **state) {
+static void a_refused_question_is_reported(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = request_for_replicas(1);
@@ -217,14 +217,14 @@ static int three_masters(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ON_THREE_MASTERS(a_lock_is_replicated_when_it_is_told),
+        ON_THREE_MASTERS(a_lock_is_replicated_when_it_is_reported),
         ON_THREE_MASTERS(so_is_a_fenced_one),
         ON_THREE_MASTERS(nobody_is_asked_unless_asked_for),
         ON_THREE_MASTERS(a_minority_without_replicas_costs_nothing),
         ON_THREE_MASTERS(a_quorum_without_them_grants_nothing),
         ON_THREE_MASTERS(a_renewal_needs_them_too),
         ON_THREE_MASTERS(others_go_on),
-        ON_THREE_MASTERS(who_may_not_ask_is_told_so),
+        ON_THREE_MASTERS(a_refused_question_is_reported),
     };
     return cmocka_run_group_tests_name("replicas", tests, NULL, NULL);
 }

@@ -348,14 +348,14 @@ static void scripts_that_were_forgotten_cost_nothing(void **state) {
     redlock_lock *lock = NULL;
 
     for (unsigned i = 0; i < 2; i++) {
-        tell(f, 0, FIVE, "SCRIPT FLUSH");
+        send_to(f, 0, FIVE, "SCRIPT FLUSH");
         lock = hold_as(f, client, REDLOCK_READER, TTL_MS);
-        tell(f, 0, FIVE, "SCRIPT FLUSH");
+        send_to(f, 0, FIVE, "SCRIPT FLUSH");
         assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
-        tell(f, 0, FIVE, "SCRIPT FLUSH");
+        send_to(f, 0, FIVE, "SCRIPT FLUSH");
         assert_int_equal(let_go(f, lock), REDLOCK_OK);
         wait_holders(f, KEY, 0);
-        tell(f, 0, FIVE, "SCRIPT FLUSH");
+        send_to(f, 0, FIVE, "SCRIPT FLUSH");
         assert_int_equal(let_go(f, hold_as(f, client, REDLOCK_WRITER, TTL_MS)), REDLOCK_OK);
         wait_holders(f, KEY, 0);
     }
@@ -498,7 +498,7 @@ static void a_writer_may_be_fenced(void **state) {
 /* --------------------------------------------------------------------------------- looking on */
 
 struct sight {
-    size_t told;
+    size_t reported;
     redlock_status status;
     bool held;
     char owner[80];
@@ -508,7 +508,7 @@ struct sight {
 
 static void on_view(redlock_status status, const redlock_view *view, void *arg) {
     struct sight *sight = arg;
-    *sight = (struct sight){.told = sight->told + 1,
+    *sight = (struct sight){.reported = sight->reported + 1,
                             .status = status,
                             .held = view->held,
                             .ttl_ms = view->ttl_ms,
@@ -519,14 +519,14 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
     }
 }
 
-static bool was_told(void *arg) {
-    return ((const struct sight *)arg)->told > 0;
+static bool was_reported(void *arg) {
+    return ((const struct sight *)arg)->reported > 0;
 }
 
 static struct sight look(struct fixture *f, redlock_client *client) {
     struct sight sight = {0};
     assert_int_equal(redlock_inspect(client, KEY, 0, on_view, &sight), REDLOCK_OK);
-    run_until(f, was_told, &sight, "the inspection was told");
+    run_until(f, was_reported, &sight, "the inspection was told");
     return sight;
 }
 
@@ -566,7 +566,7 @@ static void full_masters_renew_a_share(void **state) {
     redlock_lock *lock = hold_as(f, client, REDLOCK_READER, LONG_TTL_MS);
 
     wait_listed(f, 1);
-    tell(f, 0, FIVE, "CONFIG SET maxmemory 1");
+    send_to(f, 0, FIVE, "CONFIG SET maxmemory 1");
     assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_holders(f, KEY, 0);

@@ -233,7 +233,7 @@ static void renewals_and_losses_are_counted(void **state) {
     assert_int_equal(stats.extended, 1);
     assert_int_equal(sum(&stats.renew), 2);
     assert_int_equal(stats.held, 1);
-    tell(f, 0, 3, "FLUSHALL");
+    send_to(f, 0, 3, "FLUSHALL");
     assert_int_equal(extend(f, lock, 0), REDLOCK_ELOST);
     assert_int_equal(wait_lost(f, loss), REDLOCK_ELOST);
     stats = stats_of(client);
@@ -318,39 +318,39 @@ static void waits_are_counted(void **state) {
 }
 
 /* The end of a release, as its callback sees it. */
-struct told {
+struct outcome {
     const redlock_client *client;
     uint64_t released; /* the counter */
     bool is_over;
 };
 
-static void on_told(redlock_lock *lock, redlock_status status, void *arg) {
-    struct told *told = arg;
+static void on_reported(redlock_lock *lock, redlock_status status, void *arg) {
+    struct outcome *outcome = arg;
 
     (void)lock;
     assert_int_equal(status, REDLOCK_OK);
-    told->released = stats_of(told->client).released;
-    told->is_over = true;
+    outcome->released = stats_of(outcome->client).released;
+    outcome->is_over = true;
 }
 
-static bool is_told(void *arg) {
-    const struct told *told = arg;
+static bool is_reported(void *arg) {
+    const struct outcome *outcome = arg;
 
-    return told->is_over;
+    return outcome->is_over;
 }
 
 /* Releases, and returns the counter of releases in the callback. */
-static uint64_t released_when_told(struct fixture *f, const redlock_client *client,
-                                   redlock_lock *lock) {
-    struct told told = {.client = client};
+static uint64_t released_when_notified(struct fixture *f, const redlock_client *client,
+                                       redlock_lock *lock) {
+    struct outcome outcome = {.client = client};
 
-    assert_int_equal(redlock_release(lock, on_told, &told), REDLOCK_OK);
-    run_until(f, is_told, &told, "the release is told");
-    return told.released;
+    assert_int_equal(redlock_release(lock, on_reported, &outcome), REDLOCK_OK);
+    run_until(f, is_reported, &outcome, "the release is told");
+    return outcome.released;
 }
 
 /* A release is counted before it is told, and once, whether the lock is handed over or not. */
-static void releases_are_counted_when_told(void **state) {
+static void releases_are_counted_when_reported(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = waiting_request(KEY);
@@ -358,11 +358,11 @@ static void releases_are_counted_when_told(void **state) {
     struct call *next = begin_acquire(f, client, &request);
 
     assert_int_equal(await(f, first), REDLOCK_OK);
-    assert_int_equal(released_when_told(f, client, first->lock), 1);
+    assert_int_equal(released_when_notified(f, client, first->lock), 1);
     assert_int_equal(await(f, next), REDLOCK_OK);
     assert_int_equal(stats_of(client).handovers, 1);
     assert_int_equal(stats_of(client).released, 1);
-    assert_int_equal(released_when_told(f, client, next->lock), 2);
+    assert_int_equal(released_when_notified(f, client, next->lock), 2);
     wait_all_answered(f, client);
     assert_int_equal(stats_of(client).released, 2);
     assert_sound(client);
@@ -472,8 +472,8 @@ static void the_text_is_sound(void **state) {
     }
 }
 
-/* Nodes that one URI part tells apart have series of their own; odd bytes of a path break nothing.
- */
+/* Nodes that one URI part tells apart have series of their own; odd bytes of a path break
+ * nothing. */
 static void names_of_nodes_are_sound(void **state) {
     static const char *const names[] = {
         "127.0.0.1:1",     "127.0.0.1:1/1",        "[::1]:1/1",
@@ -535,7 +535,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_failed_renewal_is_counted),
         ON_FIVE_MASTERS(late_votes_and_debts_are_counted),
         ON_FIVE_MASTERS(waits_are_counted),
-        ON_FIVE_MASTERS(releases_are_counted_when_told),
+        ON_FIVE_MASTERS(releases_are_counted_when_reported),
         ON_FIVE_MASTERS(a_load_adds_up),
         ON_FIVE_MASTERS(structs_of_other_sizes_are_filled_in),
         ON_FIVE_MASTERS(wrong_arguments_are_refused),

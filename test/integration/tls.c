@@ -651,7 +651,7 @@ static int one_plain(void **state) {
 }
 
 /* A plain server takes the handshake for a command, or for the beginning of one. */
-static void a_plain_server_is_told_from_one_with_tls(void **state) {
+static void a_plain_server_is_distinguished_from_one_with_tls(void **state) {
     struct fixture *f = *state;
     char text[64];
     const char *uris[] = {text};
@@ -667,7 +667,7 @@ static void a_plain_server_is_told_from_one_with_tls(void **state) {
     }
 }
 
-static void a_server_with_tls_is_told_from_a_plain_one(void **state) {
+static void a_server_with_tls_is_distinguished_from_a_plain_one(void **state) {
     struct fixture *f = *state;
     char text[64];
     const char *uris[] = {text};
@@ -811,8 +811,8 @@ int main(void) {
         ON(one_that_asks_12, a_client_shows_its_certificate_in_1_2),
         ON(one_that_asks_13, a_client_shows_its_certificate_in_1_3),
         ON(one_that_is_old, old_protocols_are_refused),
-        ON(one_plain, a_plain_server_is_told_from_one_with_tls),
-        ON(one_good, a_server_with_tls_is_told_from_a_plain_one),
+        ON(one_plain, a_plain_server_is_distinguished_from_one_with_tls),
+        ON(one_good, a_server_with_tls_is_distinguished_from_a_plain_one),
         ON_NO_MASTERS(a_handshake_that_breaks_is_named),
         ON_NO_MASTERS(an_alert_is_no_answer),
         ON_NO_MASTERS(files_are_checked_at_once),

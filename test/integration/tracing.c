@@ -123,12 +123,12 @@ static size_t drawn(const json_t *timeline, uint64_t request, const char *phase,
 
 /* Asserts that the timeline shows all events of a request. */
 static void assert_drawn(struct tracer *tracer, const json_t *timeline, uint64_t request) {
-    static const char *const told[] = {"vote_cast",     "lock_asked", "lock_acquired",
-                                       "lock_extended", "lock_lost",  "lock_released"};
+    static const char *const reported[] = {"vote_cast",     "lock_asked", "lock_acquired",
+                                           "lock_extended", "lock_lost",  "lock_released"};
 
-    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
-        assert_int_equal(drawn(timeline, request, "i", told[i], NULL),
-                         events_of(tracer, request, told[i], 0));
+    for (size_t i = 0; i < sizeof(reported) / sizeof(reported[0]); i++) {
+        assert_int_equal(drawn(timeline, request, "i", reported[i], NULL),
+                         events_of(tracer, request, reported[i], 0));
     }
     assert_int_equal(drawn(timeline, request, "b", "round", NULL),
                      events_of(tracer, request, "round_sent", 0));
@@ -196,7 +196,7 @@ static void failures_are_traced(void **state) {
     redlock_request other = request_for(KEY, LONG_TTL_MS);
 
     assert_ended(acquire(f, client, &other), REDLOCK_EHELD);
-    tell(f, 0, 3, "FLUSHALL");
+    send_to(f, 0, 3, "FLUSHALL");
     assert_int_equal(extend(f, lock, 0), REDLOCK_ELOST);
     assert_int_equal(wait_lost(f, loss), REDLOCK_ELOST);
     assert_int_equal(let_go(f, lock), REDLOCK_ELOST);

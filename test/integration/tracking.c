@@ -116,7 +116,7 @@ static void so_are_all_keys_of_emptied_masters(void **state) {
     struct loss *loss = watch_loss(f, &request);
     redlock_lock *lock = hold_watched(f, client, &request);
 
-    tell(f, 0, 3, "FLUSHALL");
+    send_to(f, 0, 3, "FLUSHALL");
     assert_int_equal(wait_lost(f, loss), REDLOCK_ELOST);
     let_go(f, lock);
 }
@@ -208,8 +208,8 @@ static void a_handed_over_key_is_watched(void **state) {
     let_go(f, next->lock);
 }
 
-/* --------------------------------------------------------------------------- changes without end
- */
+/* --------------------------------------------------------------------------- changes without
+ * end */
 
 static redlock_client *connect_unguarded(struct fixture *f) {
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
@@ -346,7 +346,7 @@ static void a_thousand_keys_are_watched_at_once(void **state) {
     rival_frees(f, 0, 3, "key:1");
     assert_int_equal(wait_lost(f, losses[1]), REDLOCK_ELOST);
     assert_int_equal(losses[2]->count, 0);
-    tell(f, 0, 3, "FLUSHALL");
+    send_to(f, 0, 3, "FLUSHALL");
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(wait_lost(f, losses[i]), REDLOCK_ELOST);
         let_go(f, calls[i]->lock);

@@ -16,7 +16,7 @@
 #define QUEUE "orders:42::queue"
 #define FIVE 5
 
-/* ------------------------------------------------------------------------------------- places */
+/* ------------------------------------------------------------------------------------- entries */
 
 /* -------------------------------------------------------------------------------------- order */
 
@@ -86,7 +86,7 @@ static void nobody_is_overtaken(void **state) {
 
 /* ------------------------------------------------------------------------------- those who go */
 
-static void who_cancels_leaves_no_place(void **state) {
+static void who_cancels_leaves_no_entry(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = waiting_request(KEY);
@@ -101,7 +101,7 @@ static void who_cancels_leaves_no_place(void **state) {
     wait_line_over(f, KEY);
 }
 
-static void a_client_that_closes_leaves_no_place(void **state) {
+static void a_client_that_closes_leaves_no_entry(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = waiting_request(KEY);
@@ -118,7 +118,7 @@ static void a_client_that_closes_leaves_no_place(void **state) {
     wait_line_over(f, KEY);
 }
 
-static void a_wait_that_is_over_leaves_no_place(void **state) {
+static void a_wait_that_is_over_leaves_no_entry(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = waiting_request(KEY);
@@ -159,18 +159,18 @@ static void a_dead_waiter_delays_nobody(void **state) {
 
 /* ------------------------------------------------------------------------- masters that restart */
 
-/* Places are lost with a master's memory, and with either connection: they are asked for anew. */
-/* Gives a request that is no more a place before the first one, on the same client's channel. */
-static void leave_a_place_behind(struct fixture *f, size_t i) {
-    char *place = masters_query(f->masters, i, "ZRANGE " QUEUE " 0 0");
+/* Entries are lost with a master's memory, and with either connection: they are asked for anew. */
+/* Gives a request that is no more an entry before the first one, on the same client's channel. */
+static void leave_an_entry_behind(struct fixture *f, size_t i) {
+    char *entry = masters_query(f->masters, i, "ZRANGE " QUEUE " 0 0");
     char ghost[160];
     char channel[80];
 
-    assert_non_null(place);
-    assert_int_equal(sscanf(place, "%*s %79s", channel), 1);
+    assert_non_null(entry);
+    assert_int_equal(sscanf(entry, "%*s %79s", channel), 1);
     snprintf(ghost, sizeof(ghost), "%040d %s 600000 0 0", 7, channel);
     assert_int_equal(masters_query_integer(f->masters, i, "ZADD " QUEUE " 1 %s", ghost), 1);
-    free(place);
+    free(entry);
 }
 
 /* A client gives back a key that is pushed to a request that waits no more: at once, not later. */
@@ -182,14 +182,14 @@ static void a_key_for_nobody_goes_to_the_next(void **state) {
 
     wait_in_line(f, KEY, 1);
     for (size_t i = 0; i < FIVE; i++) {
-        leave_a_place_behind(f, i);
+        leave_an_entry_behind(f, i);
     }
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, call);
     wait_line_over(f, KEY);
 }
 
-static void places_outlive_connections(void **state) {
+static void entries_outlive_connections(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = waiting_request(KEY);
@@ -290,8 +290,8 @@ static void a_close_overtakes_a_handover(void **state) {
     wait_line_over(f, KEY);
 }
 
-/* An application that blocks its loop behind the release hands nothing over: nodes serve the next.
- */
+/* An application that blocks its loop behind the release hands nothing over: nodes serve the
+ * next. */
 static void a_handover_that_would_be_too_late_is_none(void **state) {
     struct fixture *f = *state;
     struct call *holder, *waiter;
@@ -433,12 +433,12 @@ int main(void) {
         ON_FIVE_MASTERS(waiters_are_served_in_order),
         ON_FIVE_MASTERS(so_are_fenced_ones),
         ON_FIVE_MASTERS(nobody_is_overtaken),
-        ON_FIVE_MASTERS(who_cancels_leaves_no_place),
-        ON_FIVE_MASTERS(a_client_that_closes_leaves_no_place),
-        ON_FIVE_MASTERS(a_wait_that_is_over_leaves_no_place),
+        ON_FIVE_MASTERS(who_cancels_leaves_no_entry),
+        ON_FIVE_MASTERS(a_client_that_closes_leaves_no_entry),
+        ON_FIVE_MASTERS(a_wait_that_is_over_leaves_no_entry),
         ON_FIVE_MASTERS(a_dead_waiter_delays_nobody),
         ON_FIVE_MASTERS(a_key_for_nobody_goes_to_the_next),
-        ON_FIVE_MASTERS(places_outlive_connections),
+        ON_FIVE_MASTERS(entries_outlive_connections),
         ON_FIVE_MASTERS(a_client_hands_over_without_a_message),
         ON_FIVE_MASTERS(a_close_overtakes_a_handover),
         ON_FIVE_MASTERS(a_handover_that_would_be_too_late_is_none),

@@ -126,7 +126,7 @@ static void servers_without_scripts_release_too(void **state) {
     struct call *holder, *next;
 
     hold_and_wait(f, connect_alone(f), &holder, &next);
-    tell(f, 0, FIVE, "SCRIPT FLUSH");
+    send_to(f, 0, FIVE, "SCRIPT FLUSH");
     assert_int_equal(let_go(f, holder->lock), REDLOCK_OK);
     take_turn(f, next);
     wait_line_over(f, KEY);
@@ -143,9 +143,9 @@ static void refused_requests_do_not_keep_the_release(void **state) {
     for (size_t i = 0; i < FIVE; i++) { /* the key is free for the request, and memory is full */
         assert_int_equal(masters_query_integer(f->masters, i, "DEL " KEY), 1);
     }
-    tell(f, 0, FIVE, "CONFIG SET maxmemory 1");
+    send_to(f, 0, FIVE, "CONFIG SET maxmemory 1");
     assert_int_equal(let_go(f, holder->lock), REDLOCK_ELOST);
-    tell(f, 0, FIVE, "CONFIG SET maxmemory 0");
+    send_to(f, 0, FIVE, "CONFIG SET maxmemory 0");
     take_turn(f, next);
     wait_line_over(f, KEY);
 }

@@ -1,6 +1,6 @@
 /*
  * Processes that die or hang in line, when they are granted the lock, or while they hold it: the
- * next in line has the lock at once, when the claim of a second is over, or when the TTL is.
+ * next in line has the lock at once, when the reservation of a second is over, or when the TTL is.
  *
  * Bounds are looked at by the clocks of the masters, and are lower ones. A process that is stopped
  * is granted a lock whose messages it never reads.
@@ -21,9 +21,9 @@
 #define KEY "orders:42"
 #define FIVE 5
 #define QUORUM 3
-#define CLAIM_MS 1000
+#define RESERVATION_MS 1000
 #define SHORT_TTL_MS 4000
-#define BRIEF_TTL_MS 200 /* with a claim as long: a process that hangs is found out soon */
+#define BRIEF_TTL_MS 200 /* with a reservation as long: a process that hangs is found out soon */
 
 /* Memory that is shared with the process that is to die. */
 struct stage {
@@ -119,13 +119,13 @@ static bool holds(void *arg) {
     return stage->holds;
 }
 
-/* The key is on its way to a process that is killed: it stays with the dead for the claim. */
-static void one_that_was_granted_delays_the_next_by_a_claim(void **state) {
+/* The key is on its way to a process that is killed: it stays with the dead for the reservation. */
+static void one_that_was_granted_delays_the_next_by_a_reservation(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
     redlock_client *client = connect_client(f);
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
-    long long claimed[FIVE];
+    long long reserved_until[FIVE];
     struct crew *crew;
 
     crew = start_mortal(f, LONG_TTL_MS);
@@ -134,12 +134,12 @@ static void one_that_was_granted_delays_the_next_by_a_claim(void **state) {
     wait_in_line(f, KEY, 2);
     stop_mortal(crew);
     for (size_t i = 0; i < FIVE; i++) {
-        claimed[i] = clock_at(f, i) + CLAIM_MS;
+        reserved_until[i] = clock_at(f, i) + RESERVATION_MS;
     }
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     crew_kill(crew, 0);
     await_next(f, client, next);
-    assert_over(f, claimed);
+    assert_over(f, reserved_until);
     assert_int_equal(let_go(f, next->lock), REDLOCK_OK);
     wait_line_over(f, KEY);
 }
@@ -209,7 +209,7 @@ static void one_in_line_delays_nobody(void **state) {
     wait_released(f, KEY); /* no key was left to expire */
 }
 
-/* The longest claim that an entry may have: longer than a test waits. */
+/* The longest reservation that an entry may have: longer than a test waits. */
 #define GHOST_CLAIM_MS 99999
 
 /* A monitor that listens to all channels does not make the dead look alive. */
@@ -228,7 +228,7 @@ static void twenty_in_line_delay_nobody_though_others_listen_by_patterns(void **
     wait_released(f, KEY);
 }
 
-/* An entry keeps the key for a claim, which no client of ours makes longer than a second. */
+/* An entry keeps the key for a reservation, which no client of ours makes longer than a second. */
 static void an_entry_that_claims_an_hour_is_none(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -265,8 +265,8 @@ static void the_dead_keep_nothing_though_nobody_may_ask_who_listens(void **state
 /* The most entries of queues that a call of a script handles. */
 #define ENTRIES_MOST 64
 
-/* A release passes the key over the first of them, and calls that follow at once over the others.
- */
+/* A release passes the key over the first of them, and calls that follow at once over the
+ * others. */
 static void ten_thousand_in_line_are_passed_over_in_short_calls(void **state) {
     const size_t ghosts = 10000;
     struct fixture *f = *state;
@@ -286,7 +286,7 @@ static void ten_thousand_in_line_are_passed_over_in_short_calls(void **state) {
 }
 
 /* Notes at each master that the first in line was told to ask until an hour from now. */
-static void note_told_for_an_hour(struct fixture *f) {
+static void note_notified_for_an_hour(struct fixture *f) {
     for (size_t i = 0; i < FIVE; i++) {
         char member[160];
         char *entry = masters_query(f->masters, i, "EVAL %s 1 " KEY "::queue",
@@ -300,8 +300,8 @@ static void note_told_for_an_hour(struct fixture *f) {
 }
 
 /*
- * A process that hangs is connected, and listens, and has the first place for a few claims; also
- * where a note says that it has an hour, because the master's clock was set back.
+ * A process that hangs is connected, and listens, and has the first place for a few reservations;
+ * also where a note says that it has an hour, because the master's clock was set back.
  */
 static void one_that_hangs_in_line_keeps_no_reader_out(void **state) {
     struct fixture *f = *state;
@@ -316,7 +316,7 @@ static void one_that_hangs_in_line_keeps_no_reader_out(void **state) {
     wait_in_line(f, KEY, 1);
     stop_mortal(crew);
     if (f->row != NULL) {
-        note_told_for_an_hour(f);
+        note_notified_for_an_hour(f);
     }
     struct call *reader = begin_acquire(f, client, &request);
     await_eagerly(f, client, reader);
@@ -328,16 +328,16 @@ static void one_that_hangs_in_line_keeps_no_reader_out(void **state) {
          i++) { /* masters that the reader did not need may have the place */
         free(masters_query(f->masters, i, "DEL " KEY "::queue"));
     }
-    wait_holders(f, KEY, 0); /* or have given it the key for a claim */
+    wait_holders(f, KEY, 0); /* or have given it the key for a reservation */
 }
 
 int main(int argc, char **argv) {
     static const bool eagerly = true, patiently = false;
     const struct CMUnitTest tests[] = {
-        ON_ROW("one_that_was_granted_delays_the_next_by_a_claim",
-               one_that_was_granted_delays_the_next_by_a_claim, five_masters, &eagerly),
+        ON_ROW("one_that_was_granted_delays_the_next_by_a_reservation",
+               one_that_was_granted_delays_the_next_by_a_reservation, five_masters, &eagerly),
         ON_ROW("one_that_was_granted_costs_the_next_few_polls",
-               one_that_was_granted_delays_the_next_by_a_claim, five_masters, &patiently),
+               one_that_was_granted_delays_the_next_by_a_reservation, five_masters, &patiently),
         ON_ROW("one_that_held_the_lock_delays_the_next_by_its_ttl",
                one_that_held_the_lock_delays_the_next_by_its_ttl, five_masters, &eagerly),
         ON_ROW("one_that_held_the_lock_costs_the_next_few_polls",

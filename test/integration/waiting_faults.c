@@ -121,7 +121,7 @@ static bool has_line_again(void *arg) {
 }
 
 /* Two masters restart empty; then two others go, so that no quorum is without those two. */
-static void places_are_taken_again_after_a_restart(void **state) {
+static void entries_are_taken_again_after_a_restart(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
@@ -172,7 +172,7 @@ static bool have_changed(void *arg) {
     return true;
 }
 
-static void places_move_to_new_channels(void **state) {
+static void entries_move_to_new_channels(void **state) {
     struct fixture *f = *state;
     const struct cut *cut = f->row;
     redlock_client *holder = connect_client(f);
@@ -187,7 +187,7 @@ static void places_move_to_new_channels(void **state) {
         channels.names[i] = first_channel(f, i, KEY);
         assert_non_null(channels.names[i]);
         at_finish(f, free, channels.names[i]);
-        tell(f, i, i + 1, cut->command);
+        send_to(f, i, i + 1, cut->command);
     }
     run_until(f, have_changed, &channels, "the channels of before are closed");
     wait_listening(f, KEY, 0, 1);
@@ -195,14 +195,14 @@ static void places_move_to_new_channels(void **state) {
     wait_connected(f, holder, FIVE);
     take_turns(f, lock, &call, 1);
     wait_line_over(f, KEY);
-    wait_released(f, KEY); /* no claim was left to end by itself */
+    wait_released(f, KEY); /* no reservation was left to end by itself */
 }
 
 #define ON_CUT(name, ...)                                                                          \
-    ON_ROW(name, places_move_to_new_channels, five_masters, &((struct cut){__VA_ARGS__}))
+    ON_ROW(name, entries_move_to_new_channels, five_masters, &((struct cut){__VA_ARGS__}))
 
 /* A node that is away when a request is canceled keeps the place until the debt is paid. */
-static void a_place_is_given_up_as_a_debt(void **state) {
+static void an_entry_is_given_up_as_a_debt(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
     redlock_request request = waiting_request(KEY);
@@ -225,8 +225,8 @@ static void a_place_is_given_up_as_a_debt(void **state) {
     wait_released(f, KEY);
 }
 
-/* ---------------------------------------------------------------------------- masters without room
- */
+/* ---------------------------------------------------------------------------- masters without
+ * room */
 
 /* Returns the number of warnings and errors in the log. */
 static size_t complaints(const struct fixture *f) {
@@ -241,7 +241,7 @@ static void at_full_masters_waiting_is_polling(void **state) {
     struct call *calls[WAITERS];
 
     wait_holders(f, KEY, FIVE);
-    tell(f, 0, FIVE, "CONFIG SET maxmemory 1");
+    send_to(f, 0, FIVE, "CONFIG SET maxmemory 1");
     begin_waiters(f, client, calls);
     wait_asked(f, 20);
     wait_in_line(f, KEY, 0);
@@ -249,7 +249,7 @@ static void at_full_masters_waiting_is_polling(void **state) {
     wait_asked(f, 20);
     assert_none_ended(calls);
     assert_int_in_range(complaints(f), 0, FIVE);
-    tell(f, 0, FIVE, "CONFIG SET maxmemory 0");
+    send_to(f, 0, FIVE, "CONFIG SET maxmemory 0");
     await_waiters(f, calls);
     wait_line_over(f, KEY);
 }
@@ -263,11 +263,11 @@ static void full_masters_pass_the_key_on(void **state) {
 
     begin_waiters(f, client, calls);
     wait_in_line(f, KEY, 1);
-    tell(f, 0, FIVE, "CONFIG SET maxmemory 1");
+    send_to(f, 0, FIVE, "CONFIG SET maxmemory 1");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     await_waiters(f, calls);
     assert_int_in_range(complaints(f), 0, FIVE);
-    tell(f, 0, FIVE, "CONFIG SET maxmemory 0");
+    send_to(f, 0, FIVE, "CONFIG SET maxmemory 0");
     wait_line_over(f, KEY);
 }
 
@@ -279,7 +279,7 @@ static void the_masters_with_room_are_enough(void **state) {
     struct call *calls[2];
 
     wait_holders(f, KEY, FIVE);
-    tell(f, 0, 2, "CONFIG SET maxmemory 1");
+    send_to(f, 0, 2, "CONFIG SET maxmemory 1");
     for (size_t i = 0; i < 2; i++) {
         redlock_client *client = connect_client(f);
 
@@ -326,10 +326,10 @@ int main(void) {
         ON_LACK("without_zadd_waiting_is_polling", "-zadd", "+zadd"),
         ON_LACK("without_zrem_waiting_is_polling", "-zrem", "+zrem"),
         ON_LACK("without_zrange_waiting_is_polling", "-zrange", "+zrange"),
-        ON_FIVE_MASTERS(places_are_taken_again_after_a_restart),
-        ON_CUT("places_outlive_the_connections", "CLIENT KILL TYPE normal SKIPME yes"),
-        ON_CUT("places_outlive_the_subscriptions", "CLIENT KILL TYPE pubsub"),
-        ON_FIVE_MASTERS(a_place_is_given_up_as_a_debt),
+        ON_FIVE_MASTERS(entries_are_taken_again_after_a_restart),
+        ON_CUT("entries_outlive_the_connections", "CLIENT KILL TYPE normal SKIPME yes"),
+        ON_CUT("entries_outlive_the_subscriptions", "CLIENT KILL TYPE pubsub"),
+        ON_FIVE_MASTERS(an_entry_is_given_up_as_a_debt),
         ON_FIVE_MASTERS(at_full_masters_waiting_is_polling),
         ON_FIVE_MASTERS(full_masters_pass_the_key_on),
         ON_FIVE_MASTERS(the_masters_with_room_are_enough),

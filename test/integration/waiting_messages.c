@@ -45,7 +45,7 @@ static void with_such_messages_all_are_served(void **state) {
     assert_true((courier_lost(courier) > 0) == (post->lost_percent > 0));
     wait_line_over(f, KEY);
     if (post->lost_percent == 0) {
-        wait_released(f, KEY); /* no claim was left to end by itself */
+        wait_released(f, KEY); /* no reservation was left to end by itself */
     }
 }
 
@@ -138,7 +138,7 @@ static void wait_tickets_past(struct fixture *f) {
 }
 
 /* The messages arrive when the masters have taken the key back and given it to the next in line. */
-static void messages_that_come_after_the_claim_do_not_count(void **state) {
+static void messages_that_come_after_the_reservation_do_not_count(void **state) {
     struct fixture *f = *state;
     struct courier *courier = courier_create(f);
     redlock_client *slow = courier_client(f, courier, REDLOCK_GUARDS_ON);
@@ -168,8 +168,8 @@ static void messages_that_come_after_the_claim_do_not_count(void **state) {
     wait_line_over(f, KEY);
 }
 
-/* ------------------------------------------------------------------------------ messages to nobody
- */
+/* ------------------------------------------------------------------------------ messages to
+ * nobody */
 
 #define GIFTS 3000
 #define BACK_MAX 1024 /* lock/pushes.c: as many in a second */
@@ -236,7 +236,7 @@ int main(void) {
                 .guards = REDLOCK_GUARDS_ON, .turns = 30),
         ON_FIVE_MASTERS(a_tenth_that_is_lost_costs_few_polls),
         ON_FIVE_MASTERS(a_copy_does_not_give_away_a_lock_that_was_handed_over),
-        ON_FIVE_MASTERS(messages_that_come_after_the_claim_do_not_count),
+        ON_FIVE_MASTERS(messages_that_come_after_the_reservation_do_not_count),
         ON_FIVE_MASTERS(keys_pushed_to_nobody_go_back_in_bounded_numbers),
     };
 

@@ -22,7 +22,7 @@
 
 #define KEY "pool:7"
 #define FIVE 5
-#define CLAIM_MS 1000
+#define RESERVATION_MS 1000
 
 /* Returns a request with a watchdog that waits in line for ever. */
 static redlock_request permit_request(uint32_t permits) {
@@ -141,7 +141,7 @@ static void as_many_are_served_as_are_released(void **state) {
     wait_all_over(f, 3);
 }
 
-static void a_place_is_given_up(void **state) {
+static void an_entry_is_given_up(void **state) {
     struct fixture *f = *state;
     redlock_request request = permit_request(1);
     redlock_lock *lock = hold_permit(f, 1);
@@ -200,7 +200,7 @@ struct size {
 };
 
 /* Of each client, twice as many as there are permits stand in line at the nodes. */
-static size_t places_of(const struct size *size) {
+static size_t entries_of(const struct size *size) {
     size_t waiters = size->waiters / CLIENTS;
 
     return CLIENTS * (waiters < 2 * size->permits ? waiters : 2 * size->permits);
@@ -237,7 +237,7 @@ static void all_are_served_and_never_more_at_once_than_permits(void **state) {
         call->then = on_in;
         call->then_arg = &crowd;
     }
-    wait_for_permits(f, (long long)places_of(size));
+    wait_for_permits(f, (long long)entries_of(size));
     size_t before = scripts_at(f, 0);
     let_all_go(f, held, size->permits);
     run_until(f, are_served, &crowd, "all have held a permit");
@@ -295,7 +295,7 @@ static void one_that_polls_does_not_starve(void **state) {
 
 /*
  * The permit is left to anybody, but those in line keep their order. The first asks again in 100
- * ms, for it has waited long; the other one's client listens by then, so that it has a place.
+ * ms, for it has waited long; the other one's client listens by then, so that it has an entry.
  */
 static void who_comes_later_does_not_overtake(void **state) {
     struct fixture *f = *state;
@@ -324,7 +324,7 @@ static bool has_ended(void *arg) {
     return call->ended > 0;
 }
 
-/* No message comes: the waiter asks again within a claim. */
+/* No message comes: the waiter asks again within a reservation. */
 static void a_lost_message_costs_a_poll(void **state) {
     struct fixture *f = *state;
     struct courier *courier = courier_create(f);
@@ -336,7 +336,7 @@ static void a_lost_message_costs_a_poll(void **state) {
     struct call *call = begin_acquire(f, client, &request);
     wait_for_permits(f, 1);
     assert_int_equal(let_go(f, held[0]), REDLOCK_OK);
-    pass_until(f, client, 0, CLAIM_MS / 4, has_ended, call, "the waiter has asked again");
+    pass_until(f, client, 0, RESERVATION_MS / 4, has_ended, call, "the waiter has asked again");
     assert_ended(call, REDLOCK_OK);
     assert_int_equal(courier_lost(courier), FIVE);
     let_all_go(f, (redlock_lock *[]){held[1], call->lock}, 2);
@@ -384,8 +384,9 @@ static int run_mortal(size_t member, void *memory, char **uris, size_t count) {
     return EXIT_FAILURE;
 }
 
-/* Nobody listens to the channel of a dead waiter; a stopped one has the permit kept for a claim. */
-static void one_that_dies_or_hangs_delays_the_next_by_a_claim(void **state) {
+/* Nobody listens to the channel of a dead waiter; a stopped one has the permit kept for a
+ * reservation. */
+static void one_that_dies_or_hangs_delays_the_next_by_a_reservation(void **state) {
     struct fixture *f = *state;
     const bool *hangs = f->row;
     redlock_request request = permit_request(1);
@@ -405,7 +406,8 @@ static void one_that_dies_or_hangs_delays_the_next_by_a_claim(void **state) {
         crew_kill(crew, 0);
     }
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    pass_until(f, client, 0, CLAIM_MS / 4, has_ended, next, "the next in line has the permit");
+    pass_until(f, client, 0, RESERVATION_MS / 4, has_ended, next,
+               "the next in line has the permit");
     assert_ended(next, REDLOCK_OK);
     if (*hangs) {
         crew_kill(crew, 0);
@@ -426,7 +428,7 @@ static void a_permit_that_stays_is_waited_for(void **state) {
     struct call *call = begin_acquire(f, client, &request);
     wait_for_permits(f, 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    pass_until(f, client, 0, CLAIM_MS / 4, has_ended, call, "the permit has come free");
+    pass_until(f, client, 0, RESERVATION_MS / 4, has_ended, call, "the permit has come free");
     assert_ended(call, REDLOCK_OK);
     assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
     wait_all_over(f, 1);
@@ -463,8 +465,8 @@ static struct call *begin_poor(struct fixture *f, redlock_request *request, stru
     return call;
 }
 
-/* A place that its owner could not give up would be told of a permit time and again. */
-static void without_all_rights_there_is_no_place(void **state) {
+/* An entry that its owner could not give up would be told of a permit time and again. */
+static void without_all_rights_there_is_no_entry(void **state) {
     struct fixture *f = *state;
     redlock_request request = permit_request(1);
     redlock_lock *lock = hold_permit(f, 1);
@@ -494,7 +496,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(they_are_served_in_the_order_of_their_requests),
         ON_FIVE_MASTERS(as_many_are_served_as_are_released),
-        ON_FIVE_MASTERS(a_place_is_given_up),
+        ON_FIVE_MASTERS(an_entry_is_given_up),
         ON_SIZE("sixteen_for_four", 16, 4, false),
         ON_SIZE("many_for_four", MOST, 4, false),
         ON_SIZE("many_for_eight_fenced", MOST, 8, true),
@@ -505,17 +507,17 @@ int main(int argc, char **argv) {
         ON_FIVE_MASTERS(who_comes_later_does_not_overtake),
         ON_FIVE_MASTERS(a_lost_message_costs_a_poll),
         ON_FIVE_MASTERS(one_that_does_not_wait_does_not_overtake),
-        ON_ROW("a_dead_waiter_delays_nobody", one_that_dies_or_hangs_delays_the_next_by_a_claim,
-               five_masters, &no),
-        ON_ROW("a_stopped_waiter_delays_by_a_claim",
-               one_that_dies_or_hangs_delays_the_next_by_a_claim, five_masters, &yes),
+        ON_ROW("a_dead_waiter_delays_nobody",
+               one_that_dies_or_hangs_delays_the_next_by_a_reservation, five_masters, &no),
+        ON_ROW("a_stopped_waiter_delays_by_a_reservation",
+               one_that_dies_or_hangs_delays_the_next_by_a_reservation, five_masters, &yes),
         ON_FIVE_MASTERS(a_permit_that_stays_is_waited_for),
         ON_ROW("without_channels_it_polls", without_the_rights_it_polls, five_masters,
                &no_channels),
-        ON_ROW("without_places_it_polls", without_the_rights_it_polls, five_masters, &no_sets),
-        ON_ROW("without_zadd_there_is_no_place", without_all_rights_there_is_no_place, five_masters,
+        ON_ROW("without_entries_it_polls", without_the_rights_it_polls, five_masters, &no_sets),
+        ON_ROW("without_zadd_there_is_no_entry", without_all_rights_there_is_no_entry, five_masters,
                &no_sets),
-        ON_ROW("without_zrem_there_is_no_place", without_all_rights_there_is_no_place, five_masters,
+        ON_ROW("without_zrem_there_is_no_entry", without_all_rights_there_is_no_entry, five_masters,
                &no_removal),
         ON_ROW("without_the_flag_it_polls", without_the_rights_it_polls, five_masters, &no_flag),
     };

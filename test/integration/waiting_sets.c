@@ -47,7 +47,7 @@ static void wait_all_over(struct fixture *f) {
     }
 }
 
-/* ------------------------------------------------------------------------------------- places */
+/* ------------------------------------------------------------------------------------- entries */
 
 /* The waiter stands in line for the key that is held, and leaves the other one free. */
 static void it_waits_for_the_key_that_is_held(void **state) {
@@ -99,8 +99,8 @@ static void it_moves_to_the_key_that_is_still_held(void **state) {
 
 #define WAITERS 4
 
-/* In the order of their requests, plain and fenced, each with a larger fence than the one before.
- */
+/* In the order of their requests, plain and fenced, each with a larger fence than the one
+ * before. */
 static void waiters_for_the_same_keys_are_served_in_order(void **state) {
     struct fixture *f = *state;
     struct call *calls[WAITERS];
@@ -149,7 +149,7 @@ static void of_two_that_overlap_the_first_is_served(void **state) {
     wait_all_over(f);
 }
 
-static void who_cancels_leaves_no_place(void **state) {
+static void who_cancels_leaves_no_entry(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_for(ab, 2);
     redlock_lock *a = hold_everywhere(f, connect_client(f), "a");
@@ -468,7 +468,7 @@ int main(int argc, char **argv) {
         ON_FIVE_MASTERS(it_moves_to_the_key_that_is_still_held),
         ON_FIVE_MASTERS(waiters_for_the_same_keys_are_served_in_order),
         ON_FIVE_MASTERS(of_two_that_overlap_the_first_is_served),
-        ON_FIVE_MASTERS(who_cancels_leaves_no_place),
+        ON_FIVE_MASTERS(who_cancels_leaves_no_entry),
         ON_FIVE_MASTERS(a_key_is_kept_for_one_that_has_waited_long),
         ON_FIVE_MASTERS(names_are_any_bytes),
         ON_FIVE_MASTERS(as_many_keys_as_there_may_be),

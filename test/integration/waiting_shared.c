@@ -159,7 +159,7 @@ static void readers_behind_a_writer_that_leaves_come_in(void **state) {
     wait_released(f, KEY);
 }
 
-static void a_reader_that_cancels_leaves_no_place(void **state) {
+static void a_reader_that_cancels_leaves_no_entry(void **state) {
     struct fixture *f = *state;
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct call *reader = stand_in_line_as(f, REDLOCK_READER, 0);
@@ -171,7 +171,7 @@ static void a_reader_that_cancels_leaves_no_place(void **state) {
     wait_line_over(f, KEY);
 }
 
-/* Puts a place of nobody before all others: of a form, on a channel. */
+/* Puts an entry of nobody before all others: of a form, on a channel. */
 static void put_first(struct fixture *f, size_t master, char form, const char *channel) {
     char ghost[160];
 
@@ -290,7 +290,7 @@ static void without_rights_they_poll(void **state) {
 
 /*
  * A reader whose user may not count readers could neither keep its share nor give it back: it gets
- * none, and no place, but is refused at once, and delays nobody.
+ * none, and no entry, but is refused at once, and delays nobody.
  */
 static void a_reader_that_may_not_count_delays_nobody(void **state) {
     struct fixture *f = *state;
@@ -462,7 +462,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_writer_in_line_is_not_passed),
         ON_FIVE_MASTERS(readers_that_may_come_in_do_not_wait),
         ON_FIVE_MASTERS(readers_behind_a_writer_that_leaves_come_in),
-        ON_FIVE_MASTERS(a_reader_that_cancels_leaves_no_place),
+        ON_FIVE_MASTERS(a_reader_that_cancels_leaves_no_entry),
         ON_FIVE_MASTERS(a_dead_writer_keeps_no_readers_out),
         ON_FIVE_MASTERS(a_dead_writer_is_found_out_though_others_listen_by_patterns),
         ON_FIVE_MASTERS(nor_does_one_at_a_quorum),

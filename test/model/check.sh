@@ -28,13 +28,13 @@ suite extensions_restarts holds       TTL=2 QUEUE=2 RENEWALS LOSSES RESTARTS AMN
 suite broken_connections  holds       TTL=2 QUEUE=2 STRANDING LOSSES NOT_CLEANED
 suite raising             holds       TTL=3 QUEUE=3 FENCED
 suite fences              holds       FENCES
-suite line                holds       IN_LINE TTL=3 CLAIM=2 QUEUE=2 DEATHS
-suite line_claims         holds       IN_LINE TTL=3 CLAIM=3 QUEUE=2
-suite line_losses         holds       IN_LINE TTL=2 CLAIM=2 QUEUE=2 CANCELS DEATHS LOSSES
-suite line_slow_node      holds       IN_LINE TTL=2 CLAIM=2 QUEUE=2 FREE=2
-suite served              holds       IN_LINE TTL=3 CLAIM=3 QUEUE=3 LIVE SERVED
-suite served_by_two       holds       IN_LINE TTL=3 CLAIM=3 QUEUE=3 LIVE SERVED ONE_DOWN LOSSES DEATHS CHANNELS
-suite line_in_order       holds       IN_LINE TTL=3 CLAIM=3 QUEUE=3 LIVE ONE_DOWN LOSSES DEATHS CHANNELS
+suite line                holds       IN_LINE TTL=3 RESERVATION=2 QUEUE=2 DEATHS
+suite line_reservations   holds       IN_LINE TTL=3 RESERVATION=3 QUEUE=2
+suite line_losses         holds       IN_LINE TTL=2 RESERVATION=2 QUEUE=2 CANCELS DEATHS LOSSES
+suite line_slow_node      holds       IN_LINE TTL=2 RESERVATION=2 QUEUE=2 FREE=2
+suite served              holds       IN_LINE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED
+suite served_by_two       holds       IN_LINE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED ONE_DOWN LOSSES DEATHS CHANNELS
+suite line_in_order       holds       IN_LINE TTL=3 RESERVATION=3 QUEUE=3 LIVE ONE_DOWN LOSSES DEATHS CHANNELS
 
 suite probe_holder_1      unseen      TTL=3 QUEUE=2 CLIENTS=3 PROBE=HOLDER_1 NAMED
 suite probe_holder_2      unseen      TTL=3 QUEUE=2 CLIENTS=3 PROBE=HOLDER_2 NAMED
@@ -47,12 +47,12 @@ suite probe_expired       unseen      TTL=3 QUEUE=2 PROBE=EXPIRED
 suite probe_next_holder   unseen      TTL=3 QUEUE=2 PROBE=NEXT_HOLDER
 suite probe_extended      unseen      TTL=3 QUEUE=2 RENEWALS PROBE=EXTENDED
 suite probe_top_up        unseen      TTL=3 QUEUE=2 RENEWALS PROBE=TOP_UP
-suite probe_loss_told     unseen      TTL=3 QUEUE=2 RENEWALS AMNESIA PROBE=LOSS_TOLD
+suite probe_loss_reported unseen      TTL=3 QUEUE=2 RENEWALS AMNESIA PROBE=LOSS_REPORTED
 suite probe_raised        unseen      TTL=3 QUEUE=3 FENCED PROBE=RAISED
 suite probe_out           unseen      TTL=3 QUEUE=2 AMNESIA_DELAYED PROBE=OUT_WHILE_HELD
 suite probe_out_twice     unseen      TTL=3 QUEUE=2 AMNESIA_DELAYED PROBE=OUT_TWICE
 
-suite probe_fence_at_once      unseen FENCES ONCE PROBE=TOLD_AT_ONCE
+suite probe_fence_at_once      unseen FENCES ONCE PROBE=REPORTED_AT_ONCE
 suite probe_fence_raised       unseen FENCES ONCE PROBE=RAISED
 suite probe_fence_raised_again unseen FENCES ONCE PROBE=RAISED_AGAIN
 suite probe_fence_of_the_next  unseen FENCES ONCE PROBE=NEXT_FENCE
@@ -92,12 +92,12 @@ suite mutant_further_counts fences_differ FENCES ONCE MUTANT_FURTHER_COUNTS
 
 suite mutant_line_same_token    exclusive IN_LINE TTL=2 QUEUE=2 MUTANT_SAME_TOKEN ONLY_EXCLUSIVE
 suite mutant_stale_push_counts  exclusive IN_LINE TTL=2 QUEUE=2 MUTANT_STALE_PUSH_COUNTS ONLY_EXCLUSIVE
-suite mutant_claim_from_receipt exclusive IN_LINE TTL=2 QUEUE=2 MUTANT_CLAIM_FROM_RECEIPT ONLY_EXCLUSIVE
+suite mutant_reservation_from_receipt exclusive IN_LINE TTL=2 QUEUE=2 MUTANT_RESERVATION_FROM_RECEIPT ONLY_EXCLUSIVE
 suite mutant_lower_bound        exclusive IN_LINE TTL=2 QUEUE=2 MUTANT_LOWER_BOUND ONLY_EXCLUSIVE
 suite mutant_longest_grant      exclusive IN_LINE TTL=3 QUEUE=2 MUTANT_LONGEST_GRANT ONLY_EXCLUSIVE
-suite mutant_no_settle          served    IN_LINE TTL=3 CLAIM=3 QUEUE=3 LIVE SERVED ONE_DOWN MUTANT_NO_SETTLE
-suite mutant_late_settle        served    IN_LINE TTL=2 CLAIM=2 QUEUE=3 LIVE SERVED ONE_DOWN
-suite mutant_no_poll            served    IN_LINE TTL=3 CLAIM=3 QUEUE=3 LIVE SERVED ONE_DOWN LOSSES MUTANT_NO_POLL
+suite mutant_no_requeue         served    IN_LINE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED ONE_DOWN MUTANT_NO_REQUEUE
+suite mutant_late_requeue       served    IN_LINE TTL=2 RESERVATION=2 QUEUE=3 LIVE SERVED ONE_DOWN
+suite mutant_no_poll            served    IN_LINE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED ONE_DOWN LOSSES MUTANT_NO_POLL
 
 suite pause               exclusive   TTL=2 QUEUE=2 PAUSES NAMED
 suite amnesia             exclusive   TTL=2 QUEUE=2 AMNESIA ONLY_EXCLUSIVE NAMED
@@ -110,7 +110,7 @@ large late_tries_deep     holds       TTL=3 QUEUE=3 TOKENS=2 LOSSES
 large three_clients_deep  holds       TTL=3 QUEUE=2 CLIENTS=3 LOSSES
 large raising_deep        holds       TTL=3 QUEUE=3 FENCED LOSSES
 large stale_push          exclusive   IN_LINE TTL=2 QUEUE=2 MUTANT_SAME_TOKEN ONLY_EXCLUSIVE NAMED
-large served_by_three     holds       IN_LINE TTL=3 CLAIM=3 QUEUE=3 LIVE SERVED DEATHS
+large served_by_three     holds       IN_LINE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED DEATHS
 large further_counts      fences_differ FENCES ONCE MUTANT_FURTHER_COUNTS NAMED
 END
 }

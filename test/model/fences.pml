@@ -46,15 +46,15 @@ byte wires[CLIENTS * NODES];
 #define wire(c, n) wires[(c)*NODES + (n)]
 
 /* All numbers of the world, as ranks; 0: none. */
-#define TOLD NODES
-#define FENCE (TOLD + CLIENTS * NODES)
+#define ANSWERS NODES
+#define FENCE (ANSWERS + CLIENTS * NODES)
 #define WATCHED (FENCE + CLIENTS)
 #define NUMBERS (WATCHED + 1)
 
 byte number[NUMBERS];
 
 #define counter(n) number[n]
-#define told(c, n) number[TOLD + (c)*NODES + (n)] /* by a node that did it, in the latest round */
+#define answer(c, n) number[ANSWERS + (c)*NODES + (n)] /* by a node, in the latest round */
 #define fence(c) number[FENCE + (c)]              /* what the client raises to */
 #define watched number[WATCHED]                   /* the fence of any one acquisition so far */
 
@@ -74,7 +74,7 @@ bool fences_differ = true;
 bool unseen = true;
 
 /* Each of these must be reachable, or what holds would hold of a world in which nothing happens. */
-#define TOLD_AT_ONCE (state[0] == HELD && wire(0, 0) == SET) /* no command to raise behind it */
+#define REPORTED_AT_ONCE (state[0] == HELD && wire(0, 0) == SET) /* no command to raise behind it */
 #define RAISED (state[0] == HELD && fence(0) != 0)
 #define RAISED_AGAIN again
 #define NEXT_FENCE (state[0] == HELD && after[0])
@@ -136,9 +136,9 @@ inline send_all(c, what) {
 
 /* Nobody looks any more at the answers of the client's round. */
 inline close_round(c) {
-    told(c, 0) = 0;
-    told(c, 1) = 0;
-    told(c, 2) = 0
+    answer(c, 0) = 0;
+    answer(c, 1) = 0;
+    answer(c, 2) = 0
 }
 
 /* What is left of the client's last try: the key vanishes, and commands are lost. */
@@ -163,21 +163,21 @@ inline start(c) {
  * is the fence; else the larger one is raised to, and asked for anew.
  */
 #if defined(MUTANT_NO_RAISE)
-#define fence_of(c, a, b) larger(told(c, a), told(c, b))
+#define fence_of(c, a, b) larger(answer(c, a), answer(c, b))
 #define agree(c, a, b) true
 #elif defined(MUTANT_NOT_LARGEST)
-#define fence_of(c, a, b) smaller(told(c, a), told(c, b))
+#define fence_of(c, a, b) smaller(answer(c, a), answer(c, b))
 #define agree(c, a, b) true
 #elif defined(MUTANT_FURTHER_COUNTS)
-#define fence_of(c, a, b) (state[c] == RAISING -> fence(c) : larger(told(c, a), told(c, b)))
-#define agree(c, a, b) (state[c] == RAISING || told(c, a) == told(c, b))
+#define fence_of(c, a, b) (state[c] == RAISING -> fence(c) : larger(answer(c, a), answer(c, b)))
+#define agree(c, a, b) (state[c] == RAISING || answer(c, a) == answer(c, b))
 #else
-#define fence_of(c, a, b) larger(told(c, a), told(c, b))
-#define agree(c, a, b) (told(c, a) == told(c, b))
+#define fence_of(c, a, b) larger(answer(c, a), answer(c, b))
+#define agree(c, a, b) (answer(c, a) == answer(c, b))
 #endif
 
 #define is_acquiring(c) (state[c] == TRYING || state[c] == RAISING)
-#define looks(c, a, b) (is_acquiring(c) && told(c, a) != 0 && told(c, b) != 0)
+#define looks(c, a, b) (is_acquiring(c) && answer(c, a) != 0 && answer(c, b) != 0)
 
 inline hold(c, a, b) {
     v = fence_of(c, a, b);
@@ -232,7 +232,7 @@ inline note_taken(c, n) {
     if
     :: fresh != 0 ->
         counter(n) = fresh;
-        told(c, n) = (state[c] == TRYING -> fresh : 0);
+        answer(c, n) = (state[c] == TRYING -> fresh : 0);
         printf("node %c executes SET NX of client %d: done\n", 'A' + n, c + 1)
     :: else -> printf("node %c executes SET NX of client %d: no\n", 'A' + n, c + 1)
     fi
@@ -255,7 +255,7 @@ inline raise_counter(c, n) {
     if
     :: may_raise(c, n) ->
         counter(n) = raised(c, n);
-        told(c, n) = (state[c] == RAISING -> counter(n) : 0);
+        answer(c, n) = (state[c] == RAISING -> counter(n) : 0);
         printf("node %c raises for client %d: done\n", 'A' + n, c + 1)
     :: else -> printf("node %c raises for client %d: no\n", 'A' + n, c + 1)
     fi
@@ -307,16 +307,16 @@ inline put_nodes_in_order(a, b) {
     compare(counter(a), counter(b));
     compare(wire(0, a), wire(0, b));
     compare(wire(1, a), wire(1, b));
-    compare(told(0, a), told(0, b));
-    compare(told(1, a), told(1, b));
+    compare(answer(0, a), answer(0, b));
+    compare(answer(1, a), answer(1, b));
     if
     :: j == 2 ->
         swap(owner[a], owner[b]);
         swap(counter(a), counter(b));
         swap(wire(0, a), wire(0, b));
         swap(wire(1, a), wire(1, b));
-        swap(told(0, a), told(0, b));
-        swap(told(1, a), told(1, b))
+        swap(answer(0, a), answer(0, b));
+        swap(answer(1, a), answer(1, b))
     :: else
     fi
 }
@@ -324,7 +324,7 @@ inline put_nodes_in_order(a, b) {
 inline swap_clients_at(n) {
     owner[n] = (owner[n] == 0 -> 0 : CLIENTS + 1 - owner[n]);
     swap(wire(0, n), wire(1, n));
-    swap(told(0, n), told(1, n))
+    swap(answer(0, n), answer(1, n))
 }
 
 inline put_clients_in_order() {

@@ -193,7 +193,7 @@ inline check_cleaned() {
 #define EXTENDED (state[0] == HELD && left[0] > 0 && count(0, GRANTED) == NODES)
 #define RAISED (state[1] == RAISING && yes(1) && worth[1] > 0)
 #define TOP_UP (kind_of(wire(0, 0, 0)) == SET && ttl_of(wire(0, 0, 0)) < TTL)
-#define LOSS_TOLD (state[0] == RENEWING && left[0] > 0 && gone(0))
+#define LOSS_REPORTED (state[0] == RENEWING && left[0] > 0 && gone(0))
 #define OUT_WHILE_HELD (out[0] > 0 && left[0] > 0)
 #define OUT_TWICE (out[0] > 0 && out[1] > 0 && left[0] > 0)
 #define owns(c, n) (mine[c] != 0 && token[n] == mine[c])

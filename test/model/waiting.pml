@@ -20,8 +20,8 @@
 #ifndef TTL
 #define TTL 3 /* ticks that a node keeps a key that was asked for */
 #endif
-#ifndef CLAIM
-#define CLAIM 2 /* ticks that a node keeps a key that it passed on */
+#ifndef RESERVATION
+#define RESERVATION 2 /* ticks that a node keeps a key that it passed on */
 #endif
 #ifndef QUEUE
 #define QUEUE 3 /* commands under way on one wire */
@@ -39,9 +39,9 @@
 #define VALIDITY (TTL - DRIFT)
 
 #ifdef MUTANT_LOWER_BOUND
-#define PUSHED CLAIM
+#define PUSHED RESERVATION
 #else
-#define PUSHED (CLAIM - DRIFT) /* ticks that a push is worth when it is sent */
+#define PUSHED (RESERVATION - DRIFT) /* ticks that a push is worth when it is sent */
 #endif
 
 /* ---- tokens: of each client its current one, and one that it has given up ---- */
@@ -180,7 +180,7 @@ inline check_kept() {
 #define YIELDED (state[0] == WAITING && has_old(0) && granted(0) > 0)
 #define NEXT_HOLDER (state[0] == HELD && left[0] == 0 && left[1] > 0)
 #define SPLIT (calm && is_split(0) && is_split(1))
-#define PASSED_TO_OLD (calm && life[0] == CLAIM && owns_old(0, 0) && state[0] == WAITING)
+#define PASSED_TO_OLD (calm && life[0] == RESERVATION && owns_old(0, 0) && state[0] == WAITING)
 #define SERVED_BY_YIELD (pushed(0) >= QUORUM && state[1] == WAITING && remembers[1])
 
 /* ---- the wires ---- */
@@ -286,7 +286,7 @@ inline close_round(c) {
 inline pass_to_heir(n) {
     k = owner_of(heir);
     token[n] = heir;
-    life[n] = CLAIM - early;
+    life[n] = RESERVATION - early;
     if
     :: age_of(heir) == CURRENT && state[k] == WAITING -> push(k, n) = 1 + PUSHED
     :: else
@@ -491,7 +491,7 @@ inline lose_push(c, n) {
 
 #define less_one_worth(x) x = (x > 2 -> x - 1 : (x > 0 -> WORTHLESS : 0))
 
-#ifdef MUTANT_CLAIM_FROM_RECEIPT
+#ifdef MUTANT_RESERVATION_FROM_RECEIPT
 #define age_push(x) skip
 #else
 #define age_push(x) less_one_worth(x)
@@ -810,7 +810,7 @@ inline check() {
 #define MAY_POLL true
 #endif
 
-#ifdef MUTANT_NO_SETTLE
+#ifdef MUTANT_NO_REQUEUE
 #define yields(c) false
 #else
 #define yields(c) (may_ask(c) && state[c] == WAITING && is_split(c) && !remembers[c] && IN_TIME(c))

@@ -9,8 +9,8 @@ static void be_born(void *owner);
 
 /* ---- the list of nodes ---- */
 
-static void name_node(struct app *app, unsigned place, unsigned server, bool has_name) {
-    snprintf(app->uris[place], sizeof(app->uris[place]), "redis://%s%s:%u/%u%s",
+static void name_node(struct app *app, unsigned index, unsigned server, bool has_name) {
+    snprintf(app->uris[index], sizeof(app->uris[index]), "redis://%s%s:%u/%u%s",
              app->plan->has_password ? "me:secret@" : "", has_name ? "node1" : "10.0.0.1",
              SIM_FIRST_PORT + server, app->plan->db,
              app->plan->durable >> server & 1 ? "?durable=yes" : "");
@@ -325,7 +325,7 @@ void app_pause(struct app *app, uint64_t until) {
 static void enter(struct worker *worker) {
     struct app *app = worker->app;
     struct world *world = app_world(app);
-    if (app->phase == PHASE_SETTLE) {
+    if (app->phase == PHASE_QUIESCE) {
         worker_act_within(worker, 20);
     } else if (app->phase == PHASE_LAST) {
         alarm_set(&worker->alarm,

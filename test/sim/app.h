@@ -59,10 +59,10 @@ struct app_lists {
 
 /* The phase of a run. */
 enum phase {
-    PHASE_FAULTS, /* faults of any kind */
-    PHASE_SETTLE, /* no new requests; held locks are released */
-    PHASE_LAST,   /* no faults; all workers ask for each key once */
-    PHASE_END     /* all clients are closed */
+    PHASE_FAULTS,  /* faults of any kind */
+    PHASE_QUIESCE, /* no new requests; held locks are released */
+    PHASE_LAST,    /* no faults; all workers ask for each key once */
+    PHASE_END      /* all clients are closed */
 };
 
 struct app {
@@ -119,7 +119,7 @@ void app_enter(struct app *app, enum phase phase);
 bool app_has_finished(const struct app *app);
 
 /*
- * PHASE_SETTLE, at the end: checks that no request waits for a node, and that no node is owed a
+ * PHASE_QUIESCE, at the end: checks that no request waits for a node, and that no node is owed a
  * release.
  */
 void app_check_idle(struct app *app);

@@ -1,4 +1,4 @@
-/* Waiters: their places, and whom a key or a permit that comes free is given to, and told of. */
+/* Waiters: their entries, and whom a key or a permit that comes free is given to, and told of. */
 #include "cases.h"
 
 #define C "cccccccccccccccccccccccccccccccccccccccc"
@@ -18,7 +18,7 @@
     { "SET", key, token, "PX", LONG }
 #define QUEUE(channel, token, form, ticket)                                                        \
     { "EVAL", QUEUE_TEXT, "1", "k", channel, token, LONG, LONG, form, LONGER, ticket }
-/* A waiter with a claim of 100 ms: it counts as hung 400 ms after it was told to ask. */
+/* A waiter with a reservation of 100 ms: it counts as hung 400 ms after it was told to ask. */
 #define QUEUE_BRIEFLY(channel, token, form, ticket)                                                \
     { "EVAL", QUEUE_TEXT, "1", "k", channel, token, LONG, "100", form, LONGER, ticket }
 #define PASS(key, form)                                                                            \
@@ -56,11 +56,11 @@
     { "EVAL", PERMIT_END_TEXT, "1", key, token, ticket }
 #define IN_LINE(key)                                                                               \
     { "ZCOUNT", key "::queue", "-inf", "+inf" }
-#define PLACE(key, token, channel, form)                                                           \
+#define ENTRY(key, token, channel, form)                                                           \
     { "ZSCORE", key "::queue", token " " channel " " LONG " " form " " LONGER }
 #define PERMITS_IN_LINE                                                                            \
     { "ZCOUNT", "k::permits", "-inf", "+inf" }
-#define PERMIT_PLACE(token, permits)                                                               \
+#define PERMIT_ENTRY(token, permits)                                                               \
     { "ZSCORE", "k::permits", token " " HEARD " " LONG " 0 " permits }
 
 const struct test_case queue_cases[] = {
@@ -77,13 +77,13 @@ const struct test_case queue_cases[] = {
       QUEUE(HEARD, A, "0", SECOND),
       QUEUE(HEARD, B, "0", FIRST),
       QUEUE(HEARD, A, "0", SECOND),
-      PLACE("k", A, HEARD, "0"),
-      PLACE("k", B, HEARD, "0"),
+      ENTRY("k", A, HEARD, "0"),
+      ENTRY("k", B, HEARD, "0"),
       IN_LINE("k"),
       {"GET", "redlock:waiting"}}},
     {"queue: a new channel is a new place",
      {HELD("k", C), QUEUE(UNHEARD, A, "0", FIRST), QUEUE(HEARD, A, "0", FIRST),
-      PLACE("k", A, HEARD, "0"), IN_LINE("k")}},
+      ENTRY("k", A, HEARD, "0"), IN_LINE("k")}},
     {"queue: a release gives the key to the first in line, and the last one frees the key",
      {{"SET", "k::fence", FIRST}, /* no ticket is a hint for so large a counter */
       HELD("k", C),
@@ -466,8 +466,8 @@ const struct test_case queue_cases[] = {
       {"SET", "k:1", D, "PX", LONGER},
       QUEUE_PERMIT("k:1", HEARD, A, SECOND, "2"),
       QUEUE_PERMIT("k:0", HEARD, B, FIRST, "2"),
-      PERMIT_PLACE(A_IN_LINE, "2"),
-      PERMIT_PLACE(B_IN_LINE, "2"),
+      PERMIT_ENTRY(A_IN_LINE, "2"),
+      PERMIT_ENTRY(B_IN_LINE, "2"),
       PERMIT("k:1", B, "0", "2")}},
     {"queue permit: one that comes free is told of, and kept for the first",
      {HELD("k:0", C),
@@ -534,7 +534,7 @@ const struct test_case queue_cases[] = {
       QUEUE_PERMIT("k:0", HEARD, B, SECOND, "1"),
       PERMIT_END("k:0", A, FIRST),
       PERMITS_IN_LINE,
-      PERMIT_PLACE(B_IN_LINE, "1"),
+      PERMIT_ENTRY(B_IN_LINE, "1"),
       {"GET", "k:0"}}},
     {"permit end: one that was kept for who leaves is offered to the next",
      {HELD("k:0", C), QUEUE_PERMIT("k:0", HEARD, A, FIRST, "1"),

@@ -56,7 +56,7 @@ struct stage {
 
 static struct stage *stage; /* of the world that runs */
 
-#define CLAIM(condition, ...)                                                                      \
+#define REQUIRE(condition, ...)                                                                    \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
             violate(&stage->world, INVARIANT_CALLBACKS, __VA_ARGS__);                              \
@@ -86,11 +86,11 @@ static bool is_subscribed_at_node(const char *name) {
 static void on_ready(struct channel *channel) {
     const char *name = channel_name(channel);
     TRACE(&stage->world, "ready: %s", name);
-    CLAIM(!stage->is_ready, "on_ready twice");
-    CLAIM(channel->is_wanted, "on_ready though nobody wants the channel");
-    CLAIM(is_subscribed_at_node(name), "on_ready without a subscription");
+    REQUIRE(!stage->is_ready, "on_ready twice");
+    REQUIRE(channel->is_wanted, "on_ready though nobody wants the channel");
+    REQUIRE(is_subscribed_at_node(name), "on_ready without a subscription");
     for (unsigned i = 0; i < stage->name_count; i++) {
-        CLAIM(strcmp(stage->names[i], name) != 0, "a name comes twice: %s", name);
+        REQUIRE(strcmp(stage->names[i], name) != 0, "a name comes twice: %s", name);
     }
     stage->is_ready = true;
     if (stage->name_count < NAMES_MAX) {
@@ -100,16 +100,17 @@ static void on_ready(struct channel *channel) {
 
 static void on_broken(struct channel *channel) {
     TRACE(&stage->world, "broken: %s", channel_why(channel));
-    CLAIM(stage->is_ready, "on_broken without on_ready");
-    CLAIM(!channel_is_ready(channel), "on_broken of a ready channel");
+    REQUIRE(stage->is_ready, "on_broken without on_ready");
+    REQUIRE(!channel_is_ready(channel), "on_broken of a ready channel");
     stage->is_ready = false;
 }
 
 /* The messages are the names that they were published to. */
 static void on_message(struct channel *channel, const char *text, size_t length) {
-    CLAIM(stage->is_ready && channel_is_ready(channel), "a message to a channel that is not ready");
-    CLAIM(length == strlen(text) && strcmp(text, name_now()) == 0,
-          "a message to another name: %s, not %s", text, name_now());
+    REQUIRE(stage->is_ready && channel_is_ready(channel),
+            "a message to a channel that is not ready");
+    REQUIRE(length == strlen(text) && strcmp(text, name_now()) == 0,
+            "a message to another name: %s, not %s", text, name_now());
     stage->messages++;
 }
 
@@ -219,7 +220,7 @@ static void die(void) {
         uplink_finish(&stage->commands);
         context_finish(&stage->context);
         running = NULL;
-        CLAIM(stage->process.block_count == 0, "%zu blocks are left", stage->process.block_count);
+        REQUIRE(stage->process.block_count == 0, "%zu blocks are left", stage->process.block_count);
     }
     network_bury(&stage->network, &stage->process);
     process_finish(&stage->process);
@@ -337,12 +338,12 @@ static void heal(void) {
 static void be_alive(void) {
     uint64_t messages;
     pass(CHANNEL_REFUSED_NANOS / MS + 4 * STALL_MS + 4000);
-    CLAIM(stage->is_ready, "not ready: %s", channel_why(&stage->channel));
+    REQUIRE(stage->is_ready, "not ready: %s", channel_why(&stage->channel));
     messages = stage->messages;
     unsigned names = stage->name_count;
     pass(5000);
-    CLAIM(stage->messages > messages, "no messages arrive");
-    CLAIM(stage->name_count == names, "a ready channel breaks without a fault");
+    REQUIRE(stage->messages > messages, "no messages arrive");
+    REQUIRE(stage->name_count == names, "a ready channel breaks without a fault");
 }
 
 static void be_unwanted(void) {
@@ -350,8 +351,8 @@ static void be_unwanted(void) {
     channel_want(&stage->channel, false);
     running = NULL;
     pass(2000);
-    CLAIM(stage->channel.uplink.conn == NULL, "a connection is left");
-    CLAIM(!channel_is_ready(&stage->channel), "still ready");
+    REQUIRE(stage->channel.uplink.conn == NULL, "a connection is left");
+    REQUIRE(!channel_is_ready(&stage->channel), "still ready");
 }
 
 /* Returns whether nothing was violated. */

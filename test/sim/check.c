@@ -1,5 +1,5 @@
 /*
- * Checks tokens, the claims of locks, and the news told to applications. The commands on the wire
+ * Checks tokens, the validity of locks, and the news told to applications. The commands on the wire
  * are checked by check_sent.c, check_effects.c and check_promises.c.
  */
 #include "checker.h"
@@ -35,8 +35,8 @@ void check_finish(struct checker *checker) {
 
 /* ---- tokens ---- */
 
-/* The first of the digits that are a token's number: behind those that name a place. */
-#define NUMBER_AT PLACE_LENGTH
+/* The first of the digits that are a token's number: behind those that name an entry. */
+#define NUMBER_AT ENTRY_ID_LENGTH
 
 /* Returns the token of the try before, of the same request, which stands in `text`, or NULL. */
 static const struct token *try_before(const struct checker *checker,
@@ -121,13 +121,13 @@ struct hold *check_hold_of(const struct checker *checker, uint32_t token) {
     return NULL;
 }
 
-uint64_t check_claimed_end(const redlock_lock *lock) {
+uint64_t check_reported_end(const redlock_lock *lock) {
     return lock->lease.state == LEASE_HELD || lock->lease.state == LEASE_RENEWING
                ? lock->lease.holding.validity_end
                : 0;
 }
 
-/* ---- what locks claim ---- */
+/* ---- what locks report ---- */
 
 bool check_is_listed(uint32_t list, unsigned server) {
     return list >> server & 1;
@@ -265,7 +265,7 @@ static void begin_validity(struct hold *hold) {
 }
 
 static void look_at(struct checker *checker, struct hold *hold) {
-    uint64_t end = check_claimed_end(hold->lock);
+    uint64_t end = check_reported_end(hold->lock);
     if (end != hold->end) {
         if (end != 0 && hold->is_over && !checker->clocks_jump) {
             violate(checker->world, INVARIANT_REVIVAL,
@@ -399,7 +399,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
         token->acquired_at = checker->world->now;
         check_replicas(checker, hold);
     }
-    hold->end = check_claimed_end(lock);
+    hold->end = check_reported_end(lock);
     if (hold->end <= now || hold->end - now <= min_validity) {
         violate(checker->world, INVARIANT_QUORUM,
                 "process %u was told that it has key %u, but its validity is %" PRIu64
@@ -451,7 +451,7 @@ static void compare_fence(struct checker *checker, const struct hold *hold, unsi
     const struct fences *fences = &checker->fences[key];
     for (size_t i = 0; i < fences->count; i++) {
         const struct fence *other = &fences->list[i];
-        bool is_stale = other->told_at < began_at && other->number > number;
+        bool is_stale = other->reported_at < began_at && other->number > number;
         if (is_stale || other->number == number) {
             violate(checker->world, INVARIANT_FENCE,
                     "process %u has the fence %" PRIu64 " of key %u, %s %" PRIu64
@@ -594,10 +594,10 @@ static void check_left_readers(struct checker *checker, struct master *master, u
 }
 
 /*
- * Checks that a place is not left because nobody gave it up. A server that was asked to, and
+ * Checks that an entry is not left because nobody gave it up. A server that was asked to, and
  * refused, is asked again only for as long as it may have the key: a grant is then given back.
  */
-static void check_left_place(const struct checker *checker, const struct master *master,
+static void check_left_entry(const struct checker *checker, const struct master *master,
                              unsigned key, const char *text, size_t length) {
     uint32_t number = check_token_of(checker, text, length);
     bool was_asked = number != NO_TOKEN && checker->tokens[number].released_on[master->index] != 0;
@@ -615,7 +615,7 @@ static void check_leftover(struct checker *checker, struct master *master, unsig
     } else if (found != NULL && found->type == STORE_STRING) {
         check_left_token(checker, master, key, found->value, found->value_length);
     }
-    check_places(checker, master, key, check_left_place);
+    check_entries(checker, master, key, check_left_entry);
 }
 
 void check_leftovers(struct checker *checker) {

@@ -1,8 +1,8 @@
 /*
  * The invariants. The simulator tells the checker which commands are sent, what servers did, which
  * answers were delivered, and what an application was told; the checker compares all this with the
- * claims of locks. Of the library it reads a lock's token and the end of its validity, and nothing
- * else.
+ * validity of locks. Of the library it reads a lock's token and the end of its validity, and
+ * nothing else.
  */
 #ifndef REDLOCK_SIM_CHECK_H
 #define REDLOCK_SIM_CHECK_H
@@ -46,7 +46,7 @@ LIST_HEAD(hold_list, hold);
 
 /* A fence, and the instant at which an application was told it. */
 struct fence {
-    uint64_t number, told_at;
+    uint64_t number, reported_at;
 };
 
 /* All fences of a key. */
@@ -104,18 +104,18 @@ struct token {
     uint64_t first_sent;          /* instant of the first send, by the process's clock */
     int64_t ticket;               /* its request's ticket; 0: none was sent */
     bool is_redrawn;              /* whether the request has got another ticket once */
-    bool is_placed;               /* whether a place was asked for under the token */
+    bool is_queued;               /* whether an entry was asked for under the token */
     uint32_t asked[CHANNELS_MAX]; /* marks of the latest channels that were sent with it */
     unsigned asked_count;
     uint64_t acquired_at; /* true instant of the news that it is acquired */
     unsigned handovers;   /* number of requests that it was handed over to */
     bool is_between;      /* whether the latest of them is to be told of that yet */
-    bool is_reader;     /* whether the token belongs to a reader, and stands in lists of readers */
-    bool is_acquired;   /* whether its application was told that it has the lock */
-    bool is_over;       /* whether the request failed, or the lock was released */
-    bool is_to_be_told; /* whether its client is closed, and its holder was not told so yet */
-    uint64_t failed;    /* refused allocations of its process when the token was made */
-    unsigned moves;     /* changes of the process's lists when the token was made */
+    bool is_reader;   /* whether the token belongs to a reader, and stands in lists of readers */
+    bool is_acquired; /* whether its application was told that it has the lock */
+    bool is_over;     /* whether the request failed, or the lock was released */
+    bool is_notification_due; /* whether its client is closed, and its holder was not told so yet */
+    uint64_t failed;          /* refused allocations of its process when the token was made */
+    unsigned moves;           /* changes of the process's lists when the token was made */
     /* True time until which each node certainly keeps the key for the token. */
     uint64_t keeps_until[SERVERS_MAX][KEYS_MAX];
     /* Expiry of the key at each node, and the command that set it. */
@@ -156,20 +156,20 @@ struct passes {
         unsigned heard; /* number of subscribers */
     } list[PASSES_MAX];
     unsigned count;
-    bool is_mixed;       /* whether the command gives places to several waiters as well */
+    bool is_mixed;       /* whether the command gives entries to several waiters as well */
     bool is_joint;       /* whether the command is about several keys */
     uint64_t counted_by; /* number of the command that counted subscribers last, and its server */
     unsigned counted_at, counted; /* number of times that it did: of entries that it has handled */
     bool has_found_deaf;          /* whether it has met a waiter that does not listen */
     uint32_t taker; /* token that the command has given the key, if it asks for one place */
-    uint32_t told[KEYS_MAX]; /* token whose client was told when the key will be free */
+    uint32_t notified[KEYS_MAX]; /* token whose client was told when the key will be free */
 };
 
 /* The waiters that servers have told of permits lately. */
-#define TOLD_MAX 256
-struct told {
+#define OFFERS_MAX 256
+struct offer {
     unsigned server;
-    char place[20]; /* the first digits of their tokens */
+    char entry_id[20]; /* the first digits of their tokens */
 };
 
 /* Grants of a server to a process that its replicas have yet to confirm. */
@@ -194,7 +194,7 @@ enum waiting_line {
 
 /* Numbers that show that requests wait in line at all. */
 struct waiting {
-    uint64_t placed[WAITING_LINES]; /* answers that gave a place, or confirmed one */
+    uint64_t queued[WAITING_LINES]; /* answers that gave an entry, or confirmed one */
     uint64_t pushed;                /* keys that a push gave to a client, at its arrival */
     uint64_t taken; /* acquisitions by pushes, confirmed or not, as the library's own round says */
 };
@@ -269,8 +269,8 @@ struct checker {
     uint32_t wait_replicas; /* number of replicas that have to confirm a grant; 0: none */
     struct silence silences[SERVERS_MAX][KEYS_MAX];
     struct passes passes;
-    struct told told[TOLD_MAX];
-    unsigned told_count; /* number of those told so far */
+    struct offer offers[OFFERS_MAX];
+    unsigned offer_count; /* number of those told so far */
     struct unconfirmed unconfirmed[PROCESSES_MAX][SERVERS_MAX];
     struct stay stays[STAYS_MAX];
     unsigned stay_count; /* number of stays so far */
@@ -386,10 +386,10 @@ void check_delays(const struct hold *hold, uint64_t lock_delay_ms);
 
 /*
  * Notes that a hold's client is being closed: on_lost must come before the release is sent.
- * check_told notes that on_lost came.
+ * check_notified notes that on_lost came.
  */
 void check_closed(const struct hold *hold);
-void check_told(struct event_base *process, const redlock_lock *lock);
+void check_notified(struct event_base *process, const redlock_lock *lock);
 
 /* Notes a question about a key; about `fence`, if it is a question about a fence. */
 void check_asks(struct look *look, struct event_base *process, unsigned key, uint64_t fence);

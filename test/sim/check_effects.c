@@ -1,8 +1,8 @@
-/* Checks the effects of commands at servers: who has a key, and until when, and who gets it next.
- */
+/* Checks the effects of commands at servers: who has a key, and until when, and who gets it
+ * next. */
 #include "check_load.h"
 #include "checker.h"
-#include "claims.h"
+#include "parsed_call.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -111,29 +111,29 @@ bool check_note_effect(struct checker *checker, struct master *master, const str
     return true;
 }
 
-static void note_claim(const struct link *link, const struct claim *claim, bool is_kept,
-                       struct effect *effects, unsigned *count) {
+static void note_parsed_call(const struct link *link, const struct parsed_call *call, bool is_kept,
+                             struct effect *effects, unsigned *count) {
     struct checker *checker = checker_of(link->network->world);
-    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
-    for (unsigned i = 0; i < claim->count && number != NO_TOKEN; i++) {
+    uint32_t number = check_token_of(checker, call->value->text, call->value->length);
+    for (unsigned i = 0; i < call->count && number != NO_TOKEN; i++) {
         struct effect *effect = &effects[*count];
-        *count += check_note_effect(checker, &link->server->master, &claim->names[i], number,
+        *count += check_note_effect(checker, &link->server->master, &call->names[i], number,
                                     link->conn == NULL, effect);
         effect->was_kept |= is_kept;
     }
 }
 
 /* Notes that a key is its token's no more: a call may release it, and pass it on to another one. */
-static void note_released(const struct link *link, const struct claim *claim) {
+static void note_released(const struct link *link, const struct parsed_call *call) {
     struct checker *checker = checker_of(link->network->world);
     struct master *master = &link->server->master;
-    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
-    unsigned index = check_key_of(checker, &claim->names[0]);
+    uint32_t number = check_token_of(checker, call->value->text, call->value->length);
+    unsigned index = check_key_of(checker, &call->names[0]);
     int64_t expires_ms;
     if (number == NO_TOKEN || index == checker->key_count) {
         return;
     }
-    const struct store_key *key = master_find(master, claim->names[0].text, claim->names[0].length);
+    const struct store_key *key = master_find(master, call->names[0].text, call->names[0].length);
     if (!has_it(checker, master, number, key, &expires_ms)) {
         checker->tokens[number].keeps_until[master->index][index] = 0;
     }
@@ -144,14 +144,14 @@ static void note_released(const struct link *link, const struct claim *claim) {
  * to somebody untold, where nobody asks for it in the same call.
  */
 static void check_passed_on(const struct link *link, const struct form *form,
-                            const struct claim *claim) {
+                            const struct parsed_call *call) {
     struct checker *checker = checker_of(link->network->world);
-    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
-    unsigned key = check_key_of(checker, &claim->names[0]);
+    uint32_t number = check_token_of(checker, call->value->text, call->value->length);
+    unsigned key = check_key_of(checker, &call->names[0]);
     if (number != NO_TOKEN && key < checker->key_count) {
         check_freed(checker, &link->server->master, number, key);
         check_announced(checker, &link->server->master, number, key);
-        if (!claims_is_queue(form)) {
+        if (!parsed_call_is_queue(form)) {
             check_given(checker, &link->server->master, number, key);
         }
     }
@@ -166,17 +166,17 @@ static void check_head(const struct link *link, const struct word *name) {
     }
 }
 
-/* Notes whether a call asks for several places, and whether it is about several keys. */
+/* Notes whether a call asks for several entries, and whether it is about several keys. */
 static void note_extent(struct passes *passes, const struct words *words, const struct form *form) {
-    struct claim_place at = claims_first(words, form);
+    struct call_position at = parsed_call_first(words, form);
     const struct word *first = &words->word[at.key];
-    struct claim claim;
+    struct parsed_call call;
     unsigned askers = 0;
     passes->is_joint = false;
-    while (claims_next(words, form, &at, &claim)) {
-        askers += claims_is_queue(form) && !claim.releases;
-        passes->is_joint |= claim.count > 1 || claim.names->length != first->length ||
-                            memcmp(claim.names->text, first->text, first->length) != 0;
+    while (parsed_call_next(words, form, &at, &call)) {
+        askers += parsed_call_is_queue(form) && !call.releases;
+        passes->is_joint |= call.count > 1 || call.names->length != first->length ||
+                            memcmp(call.names->text, first->text, first->length) != 0;
     }
     passes->is_mixed = askers > 1;
 }
@@ -186,82 +186,83 @@ static void check_permit_ends(const struct link *link, const struct words *words
                               const struct form *form) {
     struct checker *checker = checker_of(link->network->world);
     struct master *master = &link->server->master;
-    struct claim_place at = claims_first(words, form);
-    struct claim claim;
-    while (claims_next(words, form, &at, &claim)) {
-        uint32_t number = check_token_of(checker, claim.value->text, claim.value->length);
-        unsigned key = check_key_of(checker, &claim.names[0]);
+    struct call_position at = parsed_call_first(words, form);
+    struct parsed_call call;
+    while (parsed_call_next(words, form, &at, &call)) {
+        uint32_t number = check_token_of(checker, call.value->text, call.value->length);
+        unsigned key = check_key_of(checker, &call.names[0]);
         if (number != NO_TOKEN && key < checker->key_count) {
             check_permit_freed(checker, master, number, key);
         }
-        if (!word_is(claim.ttl, "0")) { /* the ticket */
-            check_permit_left(checker, master, claim.value, claim.ttl);
+        if (!word_is(call.ttl, "0")) { /* the ticket */
+            check_permit_left(checker, master, call.value, call.ttl);
         }
-        note_released(link, &claim);
+        note_released(link, &call);
     }
 }
 
-/* Returns whether a claim gives up a place. */
-static bool leaves(const struct form *form, const struct claim *claim) {
+/* Returns whether a parsed call gives up an entry. */
+static bool leaves(const struct form *form, const struct parsed_call *call) {
     return form->script == SCRIPT_LEAVE || form->script == SCRIPT_SHARE_LEAVE ||
-           (form->script == SCRIPT_QUEUE && claim->releases);
+           (form->script == SCRIPT_QUEUE && call->releases);
 }
 
-/* Checks a claim that gives up a place, as far as the server has not refused to. */
-static void check_leave(const struct link *link, const struct form *form, const struct claim *claim,
-                        bool is_done) {
-    note_released(link, claim);
+/* Checks a parsed call that gives up an entry, as far as the server has not refused to. */
+static void check_leave(const struct link *link, const struct form *form,
+                        const struct parsed_call *call, bool is_done) {
+    note_released(link, call);
     if (is_done) {
-        check_left(checker_of(link->network->world), &link->server->master, claim->value,
-                   &claim->names[0]);
+        check_left(checker_of(link->network->world), &link->server->master, call->value,
+                   &call->names[0]);
     }
     if (is_done && form->script != SCRIPT_SHARE_LEAVE) {
-        check_head(link, &claim->names[0]);
+        check_head(link, &call->names[0]);
     }
 }
 
-/* Checks the claims of a call that may pass keys on, before its effects are noted. */
+/* Checks the parsed calls of a call that may pass keys on, before its effects are noted. */
 static void check_passing(const struct link *link, const struct words *words,
                           const struct form *form, const struct reply *reply) {
     if (form->script == SCRIPT_PERMIT_END && reply->type != REPLY_ERROR) {
         check_permit_ends(link, words, form);
     }
     bool is_done = reply->type != REPLY_ERROR;
-    struct claim_place at = claims_first(words, form);
-    struct claim claim;
-    while (form->script != SCRIPT_PERMIT_END && is_done && claims_next(words, form, &at, &claim)) {
-        if (claim.releases) {
-            check_passed_on(link, form, &claim);
+    struct call_position at = parsed_call_first(words, form);
+    struct parsed_call call;
+    while (form->script != SCRIPT_PERMIT_END && is_done &&
+           parsed_call_next(words, form, &at, &call)) {
+        if (call.releases) {
+            check_passed_on(link, form, &call);
         }
     }
-    at = claims_first(words, form);
-    while (claims_next(words, form, &at, &claim)) {
-        if (leaves(form, &claim)) {
-            check_leave(link, form, &claim, is_done);
+    at = parsed_call_first(words, form);
+    while (parsed_call_next(words, form, &at, &call)) {
+        if (leaves(form, &call)) {
+            check_leave(link, form, &call, is_done);
         }
     }
     note_extent(&checker_of(link->network->world)->passes, words, form);
 }
 
-/* Counts the places in an answer, "h<ms>q<waiters ahead>". */
-static void count_places(struct checker *checker, enum script script, const struct reply *reply) {
+/* Counts the entries in an answer, "h<ms>q<waiters ahead>". */
+static void count_entries(struct checker *checker, enum script script, const struct reply *reply) {
     static const enum waiting_line lines[SCRIPT_COUNT] = {[SCRIPT_QUEUE_SET] = WAITING_SEVERAL,
                                                           [SCRIPT_SHARE_QUEUE] = WAITING_READERS,
                                                           [SCRIPT_QUEUE_PERMIT] = WAITING_PERMITS};
     for (size_t i = 0; reply->type == REPLY_STRING && i < reply->length; i++) {
-        checker->waiting.placed[lines[script]] += reply->text[i] == 'q';
+        checker->waiting.queued[lines[script]] += reply->text[i] == 'q';
     }
 }
 
-/* Checks what a call that asked for a place has done: told those who release, and kept the order.
- */
-static void check_queued(const struct link *link, const struct claim *claim,
+/* Checks what a call that asked for an entry has done: told those who release, and kept the
+ * order. */
+static void check_queued(const struct link *link, const struct parsed_call *call,
                          const struct effect *effects, unsigned count) {
     struct checker *checker = checker_of(link->network->world);
     struct master *master = &link->server->master;
-    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
-    for (unsigned i = 0; i < claim->count && claim->asks_for_place; i++) {
-        unsigned key = check_key_of(checker, &claim->names[i]);
+    uint32_t number = check_token_of(checker, call->value->text, call->value->length);
+    for (unsigned i = 0; i < call->count && call->asks_for_entry; i++) {
+        unsigned key = check_key_of(checker, &call->names[i]);
         if (key < checker->key_count) {
             check_flag(checker, master, key);
             check_asks_again(checker, master, number, key);
@@ -277,34 +278,36 @@ static void check_queued(const struct link *link, const struct claim *claim,
 
 /* Checks what a call has done that took a permit for a waiter, or for another request. */
 static void check_permit_call(const struct link *link, const struct words *words,
-                              const struct claim *claim, const struct effect *effects,
+                              const struct parsed_call *call, const struct effect *effects,
                               unsigned count) {
     struct checker *checker = checker_of(link->network->world);
     struct master *master = &link->server->master;
-    unsigned key = check_key_of(checker, &claim->names[0]);
-    if (claim->asks_for_place && key < checker->key_count) {
+    unsigned key = check_key_of(checker, &call->names[0]);
+    if (call->asks_for_entry && key < checker->key_count) {
         check_flag(checker, master, key);
     }
     if (count > 0 && effects[0].is_new && word_is(&words->word[2], "1")) {
-        check_permit_turn(checker, master, effects[0].token, claim->value->text,
-                          claim->ticket != NULL);
+        check_permit_turn(checker, master, effects[0].token, call->value->text,
+                          call->ticket != NULL);
     }
 }
 
-static void note_claims(const struct link *link, const struct words *words, const struct form *form,
-                        bool was_refused, struct effect *effects, unsigned *count) {
-    struct claim_place at = claims_first(words, form);
-    struct claim claim;
-    while (claims_next(words, form, &at, &claim)) {
+static void note_parsed_calls(const struct link *link, const struct words *words,
+                              const struct form *form, bool was_refused, struct effect *effects,
+                              unsigned *count) {
+    struct call_position at = parsed_call_first(words, form);
+    struct parsed_call call;
+    while (parsed_call_next(words, form, &at, &call)) {
         unsigned before = *count;
-        note_claim(link, &claim, script_takes(form->script) || form->is_reader, effects, count);
+        note_parsed_call(link, &call, script_takes(form->script) || form->is_reader, effects,
+                         count);
         if (was_refused) {
             continue;
         }
         if (form->script == SCRIPT_QUEUE_PERMIT || form->script == SCRIPT_PERMIT) {
-            check_permit_call(link, words, &claim, &effects[before], *count - before);
-        } else if (claim.ticket != NULL && !claim.releases) {
-            check_queued(link, &claim, &effects[before], *count - before);
+            check_permit_call(link, words, &call, &effects[before], *count - before);
+        } else if (call.ticket != NULL && !call.releases) {
+            check_queued(link, &call, &effects[before], *count - before);
         }
     }
 }
@@ -313,7 +316,7 @@ static struct effect *effects_of(const struct link *link, const struct words *wo
                                  const struct reply *reply, unsigned *count) {
     struct checker *checker = checker_of(link->network->world);
     bool is_set = word_is(&words->word[0], "SET") && words->count >= 3;
-    const struct form *form = is_set ? NULL : claims_form_of(words);
+    const struct form *form = is_set ? NULL : parsed_call_form(words);
     *count = 0;
     if (checker->load != NULL) {
         return check_load_effects(checker->load, link, words, count);
@@ -329,15 +332,16 @@ static struct effect *effects_of(const struct link *link, const struct words *wo
         abort();
     }
     if (is_set) {
-        note_claim(link,
-                   &(struct claim){.names = &words->word[1], .count = 1, .value = &words->word[2]},
-                   false, effects, count);
+        note_parsed_call(
+            link,
+            &(struct parsed_call){.names = &words->word[1], .count = 1, .value = &words->word[2]},
+            false, effects, count);
     } else {
-        if (claims_is_queue(form)) {
-            count_places(checker, form->script, reply);
+        if (parsed_call_is_queue(form)) {
+            count_entries(checker, form->script, reply);
         }
         check_passing(link, words, form, reply);
-        note_claims(link, words, form, reply->type == REPLY_ERROR, effects, count);
+        note_parsed_calls(link, words, form, reply->type == REPLY_ERROR, effects, count);
     }
     if (checker->has_readers) {
         check_readers(checker);

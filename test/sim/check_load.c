@@ -102,7 +102,7 @@ static void check_spread(const struct crowd *crowd) {
     const struct load_world *load = crowd->load;
     double most = 3 * renewals_a_tenth(load) + 20;
     for (unsigned i = 0; i < load->plan.nodes; i++) {
-        if (crowd->sent_to[i] > most && crowd->settled_at <= crowd->tenth * TENTH) {
+        if (crowd->sent_to[i] > most && crowd->steady_from <= crowd->tenth * TENTH) {
             violate(
                 crowd->process.world, INVARIANT_STORM,
                 "process %u sent node %u %u renewals in a tenth of a second, and %.0f are usual",
@@ -129,9 +129,9 @@ static bool catches_up(const struct crowd *crowd) {
 static double most_in_a_second(const struct crowd *crowd) {
     const struct load_world *load = crowd->load;
     double usual = renewals_a_tenth(load) * TENTHS * load->plan.nodes;
-    bool is_settled = crowd->settled_at + TENTHS * TENTH <= crowd->tenth * TENTH;
+    bool is_steady = crowd->steady_from + TENTHS * TENTH <= crowd->tenth * TENTH;
     double at_once = catches_up(crowd) ? (double)load->plan.locks * load->plan.nodes : 0;
-    return (is_settled ? usual * 1.5 : usual * 2 + at_once) + 50 * load->plan.nodes;
+    return (is_steady ? usual * 1.5 : usual * 2 + at_once) + 50 * load->plan.nodes;
 }
 
 static void check_rate(const struct crowd *crowd) {
@@ -162,8 +162,8 @@ static void pass_time(struct crowd *crowd) {
 
 void check_load_disturbed(struct load_world *load, struct crowd *crowd, uint64_t until) {
     uint64_t interval = load->plan.ttl_ms * MS / 3;
-    uint64_t settled_at = until + 2 * interval + 2 * TENTH;
-    crowd->settled_at = crowd->settled_at > settled_at ? crowd->settled_at : settled_at;
+    uint64_t steady_from = until + 2 * interval + 2 * TENTH;
+    crowd->steady_from = crowd->steady_from > steady_from ? crowd->steady_from : steady_from;
 }
 
 /* Returns the maximum number of renewals of a lock that fail in a row while its validity lasts. */
@@ -298,7 +298,7 @@ void check_load_process(struct event_base *process, bool was_disturbed) {
     const struct load_world *load = process->world->checker->load;
     const struct crowd *crowd = &load->crowds[process->index];
     const struct load_plan *plan = &load->plan;
-    bool is_calm = crowd->settled_at <= process->world->now;
+    bool is_calm = crowd->steady_from <= process->world->now;
     size_t each = is_calm ? MEMORY_OF_LOCK : 2 * MEMORY_OF_LOCK;
     size_t most = MEMORY_BASE + (plan->locks + plan->contenders) * each;
     uint64_t took = process->work * process->cost;

@@ -17,13 +17,13 @@ static struct token *token_of(const redlock_lock *lock, struct checker *checker)
 }
 
 void check_closed(const struct hold *hold) {
-    checker_of(hold->process->world)->tokens[hold->token].is_to_be_told = true;
+    checker_of(hold->process->world)->tokens[hold->token].is_notification_due = true;
 }
 
-void check_told(struct event_base *process, const redlock_lock *lock) {
+void check_notified(struct event_base *process, const redlock_lock *lock) {
     struct token *token = token_of(lock, checker_of(process->world));
     if (token != NULL) {
-        token->is_to_be_told = false;
+        token->is_notification_due = false;
     }
 }
 

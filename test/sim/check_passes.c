@@ -11,14 +11,14 @@ void check_passes_clear(struct passes *passes) {
     passes->count = 0;
     passes->is_mixed = passes->is_joint = passes->has_found_deaf = false;
     passes->taker = NO_TOKEN;
-    memset(passes->told, 0xff, sizeof(passes->told)); /* NO_TOKEN */
+    memset(passes->notified, 0xff, sizeof(passes->notified)); /* NO_TOKEN */
 }
 
 /* Notes that a waiter was told when the key will be free. */
-static void note_told(struct checker *checker, const struct push *push, unsigned heard) {
+static void note_notified(struct checker *checker, const struct push *push, unsigned heard) {
     unsigned key = check_key_of(checker, &(struct word){push->key, push->key_length});
     if (heard > 0 && key < checker->key_count) {
-        checker->passes.told[key] = check_token_of(checker, push->token, 40);
+        checker->passes.notified[key] = check_token_of(checker, push->token, 40);
     }
 }
 
@@ -44,14 +44,14 @@ void check_published(struct world *world, const struct master *master, const str
         return;
     }
     if (push.expires_ms == 0) {
-        check_permit_told(checker, master, &push);
-        note_told(checker, &push, heard);
+        check_permit_offered(checker, master, &push);
+        note_notified(checker, &push, heard);
         return;
     }
     if (heard == 0 && passes->count >= PASSES_MAX / 2) {
         return; /* so many dead waiters */
     }
-    check_claim(checker, &push);
+    check_reservation(checker, &push);
     do {
         note_published(checker, &push, heard);
     } while (push_next_key(&push));

@@ -21,29 +21,29 @@ static const struct store_key *line_of(const struct checker *checker, struct mas
     return line != NULL && line->type == STORE_SET ? line : NULL;
 }
 
-static bool is_place(const struct member *member) {
+static bool is_entry(const struct member *member) {
     return member->length > TOKEN_LENGTH;
 }
 
 static bool is_of(const struct member *member, const char *token) {
-    return is_place(member) && memcmp(member->name, token, PLACE_LENGTH) == 0;
+    return is_entry(member) && memcmp(member->name, token, ENTRY_ID_LENGTH) == 0;
 }
 
-void check_permit_told(struct checker *checker, const struct master *master,
-                       const struct push *push) {
-    struct told *told = &checker->told[checker->told_count++ % TOLD_MAX];
-    told->server = master->index;
-    memcpy(told->place, push->token, sizeof(told->place));
+void check_permit_offered(struct checker *checker, const struct master *master,
+                          const struct push *push) {
+    struct offer *offer = &checker->offers[checker->offer_count++ % OFFERS_MAX];
+    offer->server = master->index;
+    memcpy(offer->entry_id, push->token, sizeof(offer->entry_id));
 }
 
 /* Returns whether the server has told the waiter of a permit, as far as that is remembered. */
-static bool was_told(const struct checker *checker, const struct master *master,
-                     const char *token) {
+static bool was_offered(const struct checker *checker, const struct master *master,
+                        const char *token) {
     bool is_found = false;
-    for (unsigned i = 0; i < TOLD_MAX && i < checker->told_count; i++) {
-        const struct told *told = &checker->told[i];
-        is_found |=
-            told->server == master->index && memcmp(told->place, token, sizeof(told->place)) == 0;
+    for (unsigned i = 0; i < OFFERS_MAX && i < checker->offer_count; i++) {
+        const struct offer *offer = &checker->offers[i];
+        is_found |= offer->server == master->index &&
+                    memcmp(offer->entry_id, token, sizeof(offer->entry_id)) == 0;
     }
     return is_found;
 }
@@ -62,10 +62,10 @@ static const struct member *first_of(const struct checker *checker, const struct
                                      const struct store_key *line) {
     const struct member *first = NULL;
     for (unsigned i = 0; line != NULL && i < line->set.count; i++) {
-        const struct member *place = &line->set.list[i];
-        if (place->score > 0 && is_place(place) && (first == NULL || place->score < first->score) &&
-            check_listener_of(checker, master, place) != NULL) {
-            first = place;
+        const struct member *entry = &line->set.list[i];
+        if (entry->score > 0 && is_entry(entry) && (first == NULL || entry->score < first->score) &&
+            check_listener_of(checker, master, entry) != NULL) {
+            first = entry;
         }
     }
     return first;
@@ -79,7 +79,7 @@ void check_permit_turn(struct checker *checker, struct master *master, uint32_t 
     bool is_before = first != NULL && (!is_in_line || first->score < token->ticket);
     bool is_flagged = master_find(master, WAITING_KEY, strlen(WAITING_KEY)) != NULL;
     if (is_before && (is_in_line || is_flagged) && !is_open(line) && !is_of(first, value) &&
-        !was_told(checker, master, value)) {
+        !was_offered(checker, master, value)) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u gives a permit to token %" PRIu32 ", while another one stands before it",
                 master->index, number);
@@ -94,12 +94,12 @@ void check_permit_freed(struct checker *checker, struct master *master, uint32_t
     bool had_it = !checker->server_clocks_jump && /* the key may have expired */
                   token->keeps_until[master->index][key] > checker->world->now;
     bool is_flagged = master_find(master, WAITING_KEY, strlen(WAITING_KEY)) != NULL;
-    bool is_anybody_told = is_open(line);
+    bool is_anybody_offered = is_open(line);
     for (unsigned i = 0; line != NULL && i < line->set.count; i++) {
-        is_anybody_told |= line->set.list[i].score < 0;
+        is_anybody_offered |= line->set.list[i].score < 0;
     }
     if (had_it && master_find(master, name, strlen(name)) == NULL && is_flagged &&
-        !is_anybody_told && first_of(checker, master, line) != NULL) {
+        !is_anybody_offered && first_of(checker, master, line) != NULL) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u frees the permit of token %" PRIu32 ", and tells nobody in line",
                 master->index, number);
@@ -111,8 +111,8 @@ void check_permit_left(struct checker *checker, struct master *master, const str
     const struct store_key *line = line_of(checker, master);
     bool is_returned = word_is(ticket, "1");
     for (unsigned i = 0; line != NULL && i < line->set.count; i++) {
-        const struct member *place = &line->set.list[i];
-        if (is_of(place, value->text) && (place->score < 0 || !is_returned)) {
+        const struct member *entry = &line->set.list[i];
+        if (is_of(entry, value->text) && (entry->score < 0 || !is_returned)) {
             violate(checker->world, INVARIANT_EXPIRY,
                     "node %u still has a place in line for a waiter that has left", master->index);
         }

@@ -3,8 +3,8 @@
  *
  * A server gives a key to the first in its queue whose client listens, and leaves no key free while
  * such a waiter stands there; a request keeps the ticket of its first try. From these follows that
- * a request with a place at a quorum is served before each request that is made later: a quorum of
- * grants for the latter would need a server that has a place for the former. (Requests that do not
+ * a request with an entry at a quorum is served before each request that is made later: a quorum of
+ * grants for the latter would need a server that has an entry for the former. (Requests that do not
  * stand in line take a free key. A request for several keys stands in line for one of them, that
  * somebody had, and may be overtaken at the others.) Inside a client only those are served out of
  * turn who were waiting when the client acquired the lock.
@@ -27,8 +27,8 @@ void check_ticket(struct checker *checker, uint32_t number, const struct word *t
     word_number(text, &ticket);
     /* A request without a reading of the servers' clocks has a better ticket for a later try. */
     bool is_new = token->ticket != 0 && token->ticket != ticket;
-    bool may_be_new = !token->is_placed && !token->is_redrawn;
-    token->is_placed = true;
+    bool may_be_new = !token->is_queued && !token->is_redrawn;
+    token->is_queued = true;
     token->is_redrawn |= is_new;
     if (token->ticket == 0 || may_be_new) {
         token->ticket = (int64_t)ticket;
@@ -57,7 +57,7 @@ bool check_has_asked(const struct token *token, uint32_t mark) {
     return has_asked;
 }
 
-void check_asks_for_place(struct checker *checker, uint32_t number, const struct word *channel) {
+void check_asks_for_entry(struct checker *checker, uint32_t number, const struct word *channel) {
     struct token *token = &checker->tokens[number];
     uint32_t mark = check_channel_mark(channel->text, channel->length);
     if (!check_has_asked(token, mark)) {
@@ -96,13 +96,13 @@ static const struct store_key *queue_of(const struct checker *checker, struct ma
 }
 
 const struct link *check_listener_of(const struct checker *checker, const struct master *master,
-                                     const struct member *place) {
-    const char *blank = memchr(place->name, ' ', place->length);
+                                     const struct member *entry) {
+    const char *blank = memchr(entry->name, ' ', entry->length);
     const struct link *link;
     if (blank == NULL) {
         return NULL;
     }
-    size_t left = place->length - (size_t)(blank + 1 - place->name);
+    size_t left = entry->length - (size_t)(blank + 1 - entry->name);
     const char *end = memchr(blank + 1, ' ', left);
     const struct word channel = {blank + 1, end != NULL ? (size_t)(end - blank - 1) : left};
     TAILQ_FOREACH(link, &checker->network->links, all_link) {
@@ -114,9 +114,9 @@ const struct link *check_listener_of(const struct checker *checker, const struct
     return NULL;
 }
 
-/* Returns whether a place is before that of a ticket and a value. */
-static bool is_before(const struct member *place, int64_t ticket, const char *value) {
-    return place->score < ticket || (place->score == ticket && memcmp(place->name, value, 40) < 0);
+/* Returns whether an entry is before that of a ticket and a value. */
+static bool is_before(const struct member *entry, int64_t ticket, const char *value) {
+    return entry->score < ticket || (entry->score == ticket && memcmp(entry->name, value, 40) < 0);
 }
 
 /* Returns the first place in a key's queue whose client listens; NULL when there is none. */
@@ -125,20 +125,20 @@ static const struct member *first_of(const struct checker *checker, struct maste
     const struct store_key *queue = queue_of(checker, master, key);
     const struct member *first = NULL;
     for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
-        const struct member *place = &queue->set.list[i];
-        if (place->score > 0 && (first == NULL || is_before(place, first->score, first->name)) &&
-            check_listener_of(checker, master, place) != NULL) {
-            first = place;
+        const struct member *entry = &queue->set.list[i];
+        if (entry->score > 0 && (first == NULL || is_before(entry, first->score, first->name)) &&
+            check_listener_of(checker, master, entry) != NULL) {
+            first = entry;
         }
     }
     return first;
 }
 
-/* Returns whether a place is that of a waiter for several keys: "... <form> <idle> <names>". */
-static bool is_of_several(const struct member *place) {
+/* Returns whether an entry is that of a waiter for several keys: "... <form> <idle> <names>". */
+static bool is_of_several(const struct member *entry) {
     unsigned blanks = 0;
-    for (size_t i = 0; i < place->length; i++) {
-        blanks += place->name[i] == ' ';
+    for (size_t i = 0; i < entry->length; i++) {
+        blanks += entry->name[i] == ' ';
     }
     return blanks == 5;
 }
@@ -183,16 +183,16 @@ static bool is_open(const struct checker *checker, struct master *master, unsign
     const struct store_key *queue = queue_of(checker, master, key);
     bool is_found = false;
     for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
-        const struct member *place = &queue->set.list[i];
-        is_found |= place->length > 5 && memcmp(place->name, "open ", 5) == 0;
+        const struct member *entry = &queue->set.list[i];
+        is_found |= entry->length > 5 && memcmp(entry->name, "open ", 5) == 0;
     }
     return is_found;
 }
 
-/* Returns whether a place, "<value> <channel> <claim> <form> <idle>", is a reader's. */
-static bool is_of_reader(const struct member *place) {
-    const char *end = place->name + place->length;
-    const char *blank = place->name;
+/* Returns whether an entry, "<value> <channel> <reservation> <form> <idle>", is a reader's. */
+static bool is_of_reader(const struct member *entry) {
+    const char *end = entry->name + entry->length;
+    const char *blank = entry->name;
     for (unsigned i = 0; i < 3 && blank != NULL; i++) {
         blank = memchr(blank, ' ', (size_t)(end - blank));
         blank += blank != NULL;
@@ -206,10 +206,10 @@ static const struct member *head_of(const struct checker *checker, struct master
     const struct store_key *queue = queue_of(checker, master, key);
     const struct member *head = NULL;
     for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
-        const struct member *place = &queue->set.list[i];
-        bool is_first = head == NULL || place->score < head->score ||
-                        (place->score == head->score && memcmp(place->name, head->name, 40) < 0);
-        head = place->score > 0 && is_first ? place : head;
+        const struct member *entry = &queue->set.list[i];
+        bool is_first = head == NULL || entry->score < head->score ||
+                        (entry->score == head->score && memcmp(entry->name, head->name, 40) < 0);
+        head = entry->score > 0 && is_first ? entry : head;
     }
     return head;
 }
@@ -226,11 +226,11 @@ bool check_is_awaited(const struct checker *checker, struct master *master, unsi
            !is_open(checker, master, key);
 }
 
-/* Returns the claim of a place, "<value> <channel> <claim> ...", in ns. */
-static uint64_t claim_of(const struct member *place) {
+/* Returns the reservation of an entry, "<value> <channel> <reservation> ...", in ns. */
+static uint64_t reservation_of(const struct member *entry) {
     char text[256];
     unsigned long long ms = 0;
-    snprintf(text, sizeof(text), "%.*s", (int)place->length, place->name);
+    snprintf(text, sizeof(text), "%.*s", (int)entry->length, entry->name);
     sscanf(text, "%*s %*s %llu", &ms);
     return ms * MS;
 }
@@ -252,10 +252,10 @@ void check_kept_out(struct checker *checker, struct master *master, unsigned key
     uint64_t now = checker->world->now;
     /* A call that stops at its bound, among dead waiters, keeps readers out and notifies nobody. It
        has overwritten the note of the waiter that was notified before the dead ones came. */
-    bool is_told = first != NULL && head_of(checker, master, key) == first;
-    if (number == NO_TOKEN || silence->token != number || !is_told) {
-        *silence = (struct silence){.token = is_told ? number : NO_TOKEN, .since = now};
-    } else if (now - silence->since > 5 * claim_of(first) + 500 * MS &&
+    bool is_notified = first != NULL && head_of(checker, master, key) == first;
+    if (number == NO_TOKEN || silence->token != number || !is_notified) {
+        *silence = (struct silence){.token = is_notified ? number : NO_TOKEN, .since = now};
+    } else if (now - silence->since > 5 * reservation_of(first) + 500 * MS &&
                !checker->server_clocks_jump) {
         violate(checker->world, INVARIANT_LIVENESS,
                 "node %u keeps readers of key %u out for token %" PRIu32
@@ -314,7 +314,7 @@ void check_announced(struct checker *checker, struct master *master, uint32_t nu
     const struct member *first = first_of(checker, master, key);
     uint32_t waiter = first != NULL ? check_token_of(checker, first->name, 40) : NO_TOKEN;
     if (first != NULL && is_flagged(master) && !is_open(checker, master, key) &&
-        checker->passes.told[key] != waiter) {
+        checker->passes.notified[key] != waiter) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u leaves key %u for a while, and does not tell token %" PRIu32
                 ", which is first in line",
@@ -328,9 +328,9 @@ void check_left(struct checker *checker, struct master *master, const struct wor
     const struct store_key *queue =
         key < checker->key_count ? queue_of(checker, master, key) : NULL;
     for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
-        const struct member *place = &queue->set.list[i];
-        if (place->length > value->length && place->name[value->length] == ' ' &&
-            memcmp(place->name, value->text, value->length) == 0) {
+        const struct member *entry = &queue->set.list[i];
+        if (entry->length > value->length && entry->name[value->length] == ' ' &&
+            memcmp(entry->name, value->text, value->length) == 0) {
             violate(checker->world, INVARIANT_EXPIRY,
                     "node %u still has a place for token %" PRIu32 ", which has left",
                     master->index, check_token_of(checker, value->text, value->length));
@@ -338,14 +338,14 @@ void check_left(struct checker *checker, struct master *master, const struct wor
     }
 }
 
-void check_places(const struct checker *checker, struct master *master, unsigned key,
-                  check_place *check) {
+void check_entries(const struct checker *checker, struct master *master, unsigned key,
+                   check_entry *check) {
     const struct store_key *queue = queue_of(checker, master, key);
     for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
-        const struct member *place = &queue->set.list[i];
-        const struct link *listener = check_listener_of(checker, master, place);
+        const struct member *entry = &queue->set.list[i];
+        const struct link *listener = check_listener_of(checker, master, entry);
         if (listener != NULL && listener->conn != NULL) {
-            check(checker, master, key, place->name, 40);
+            check(checker, master, key, entry->name, 40);
         }
     }
 }
@@ -376,9 +376,9 @@ void check_beat(struct checker *checker, const struct event_base *process, unsig
 
 /* ---- pushes ---- */
 
-void check_claim(struct checker *checker, const struct push *push) {
+void check_reservation(struct checker *checker, const struct push *push) {
     uint64_t until_us = push->expires_ms * 1000;
-    if (until_us > push->time_us + OPTIONS_CLAIM_MS * 1000) {
+    if (until_us > push->time_us + OPTIONS_RESERVATION_MS * 1000) {
         violate(checker->world, INVARIANT_EXPIRY,
                 "a key that is passed on is kept for %" PRIu64 " us: longer than a claim",
                 until_us - push->time_us);

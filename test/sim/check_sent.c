@@ -1,7 +1,7 @@
 /* Checks the commands that a client sends: their order, keys, tokens and TTLs, and the beats. */
 #include "check_load.h"
 #include "checker.h"
-#include "claims.h"
+#include "parsed_call.h"
 
 #include <inttypes.h>
 
@@ -20,11 +20,11 @@ static void check_order(struct checker *checker, const struct link *link, unsign
     }
 }
 
-/* Returns a mask of the claim's keys; 0 when one of them is unknown. */
-static uint32_t keys_of(const struct checker *checker, const struct claim *claim) {
+/* Returns a mask of the parsed call's keys; 0 when one of them is unknown. */
+static uint32_t keys_of(const struct checker *checker, const struct parsed_call *call) {
     uint32_t keys = 0;
-    for (unsigned i = 0; i < claim->count; i++) {
-        unsigned key = check_key_of(checker, &claim->names[i]);
+    for (unsigned i = 0; i < call->count; i++) {
+        unsigned key = check_key_of(checker, &call->names[i]);
         if (key == checker->key_count) {
             return 0;
         }
@@ -45,11 +45,12 @@ static void check_asked(const struct checker *checker, const struct event_base *
     }
 }
 
-static void take_sent(struct checker *checker, const struct link *link, const struct claim *claim) {
+static void take_sent(struct checker *checker, const struct link *link,
+                      const struct parsed_call *call) {
     struct world *world = checker->world;
     struct event_base *process = link->process;
-    uint32_t number = check_token_of(checker, claim->value->text, claim->value->length);
-    uint32_t keys = keys_of(checker, claim);
+    uint32_t number = check_token_of(checker, call->value->text, call->value->length);
+    uint32_t keys = keys_of(checker, call);
     uint64_t now = tempo_read(&process->clock, world->now);
     if (number == NO_TOKEN || keys == 0) {
         violate(world, INVARIANT_TOKENS, "process %u sent a SET with a token or key of nobody",
@@ -57,11 +58,11 @@ static void take_sent(struct checker *checker, const struct link *link, const st
         return;
     }
     struct token *token = &checker->tokens[number];
-    token->is_reader = claim->is_reader;
+    token->is_reader = call->is_reader;
     TRACE(world, "process %u sends SET keys %" PRIx32 " token %" PRIu32, process->index, keys,
           number);
-    /* A place may be asked for before the key's release, which then passes the key on. */
-    for (uint32_t rest = claim->asks_for_place ? 0 : keys; rest != 0; rest &= rest - 1) {
+    /* An entry may be asked for before the key's release, which then passes the key on. */
+    for (uint32_t rest = call->asks_for_entry ? 0 : keys; rest != 0; rest &= rest - 1) {
         check_order(checker, link, (unsigned)__builtin_ctz(rest));
     }
     bool was_sent = token->set_on[link->server->master.index] != 0;
@@ -73,46 +74,46 @@ static void take_sent(struct checker *checker, const struct link *link, const st
     }
     if (token->keys != keys || token->process != process) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another key", number);
-    } else if (token->first_sent != now && !token->is_acquired && was_sent && !claim->may_repeat) {
+    } else if (token->first_sent != now && !token->is_acquired && was_sent && !call->may_repeat) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another try", number);
     } else if (token->is_over) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used after its end", number);
     }
-    if (claim->asks_for_place) {
-        check_ticket(checker, number, claim->ticket);
+    if (call->asks_for_entry) {
+        check_ticket(checker, number, call->ticket);
     }
     const struct hold *hold = check_hold_of(checker, number);
     if (token->is_acquired && !token->is_between &&
-        (hold == NULL || check_claimed_end(hold->lock) == 0)) {
+        (hold == NULL || check_reported_end(hold->lock) == 0)) {
         violate(world, INVARIANT_REVIVAL, "process %u tops up key %u, which it has lost",
                 process->index, token->key);
     }
-    check_asked(checker, process, token, claim->ttl);
+    check_asked(checker, process, token, call->ttl);
 }
 
 static void set_sent(struct checker *checker, const struct link *link, const struct words *words) {
     static const struct word none = {"", 0};
-    struct claim claim = {
+    struct parsed_call call = {
         .names = &words->word[1], .count = 1, .value = &words->word[2], .ttl = &none};
     for (unsigned i = 3; i + 1 < words->count; i++) {
-        claim.ttl = word_is(&words->word[i], "PX") ? &words->word[i + 1] : claim.ttl;
+        call.ttl = word_is(&words->word[i], "PX") ? &words->word[i + 1] : call.ttl;
     }
-    take_sent(checker, link, &claim);
+    take_sent(checker, link, &call);
 }
 
 /* Notes the releases of a call. */
 static void releases_sent(struct checker *checker, const struct link *link,
                           const struct words *words, const struct form *form) {
-    struct claim_place at = claims_first(words, form);
-    struct claim claim;
-    while (claims_next(words, form, &at, &claim)) {
-        uint32_t number = check_token_of(checker, claim.value->text, claim.value->length);
-        if (!claim.releases || number == NO_TOKEN) {
+    struct call_position at = parsed_call_first(words, form);
+    struct parsed_call call;
+    while (parsed_call_next(words, form, &at, &call)) {
+        uint32_t number = check_token_of(checker, call.value->text, call.value->length);
+        if (!call.releases || number == NO_TOKEN) {
             continue;
         }
         struct token *token = &checker->tokens[number];
         token->released_on[link->server->master.index] = link->number;
-        if (token->is_to_be_told && token->life == link->process->life) {
+        if (token->is_notification_due && token->life == link->process->life) {
             violate(checker->world, INVARIANT_LOSS,
                     "process %u releases key %u before its holder was told of the close (token "
                     "%" PRIu32 ")",
@@ -123,26 +124,26 @@ static void releases_sent(struct checker *checker, const struct link *link,
 
 static void takes_sent(struct checker *checker, const struct link *link, const struct words *words,
                        const struct form *form) {
-    struct claim_place at = claims_first(words, form);
-    struct claim claim;
-    if (claims_is_queue(form)) {
+    struct call_position at = parsed_call_first(words, form);
+    struct parsed_call call;
+    if (parsed_call_is_queue(form)) {
         check_channel(checker, link, &words->word[at.key_end]);
     }
     releases_sent(checker, link, words, form);
-    while (claims_next(words, form, &at, &claim)) {
-        if (claim.releases) {
+    while (parsed_call_next(words, form, &at, &call)) {
+        if (call.releases) {
             continue;
         }
-        take_sent(checker, link, &claim);
-        uint32_t number = check_token_of(checker, claim.value->text, claim.value->length);
-        if (claim.asks_for_place && number != NO_TOKEN) {
-            check_asks_for_place(checker, number, &words->word[at.key_end]);
+        take_sent(checker, link, &call);
+        uint32_t number = check_token_of(checker, call.value->text, call.value->length);
+        if (call.asks_for_entry && number != NO_TOKEN) {
+            check_asks_for_entry(checker, number, &words->word[at.key_end]);
         }
     }
 }
 
-/* Checks that all keys of a token are released if one is: others would wait for the rest in vain.
- */
+/* Checks that all keys of a token are released if one is: others would wait for the rest in
+ * vain. */
 static void check_whole(const struct checker *checker, const struct link *link, uint32_t number,
                         uint32_t released) {
     if (number != NO_TOKEN && (checker->tokens[number].keys & ~released) != 0) {
@@ -156,17 +157,17 @@ static void check_whole(const struct checker *checker, const struct link *link, 
 /* The keys of a token stand side by side in a call. */
 static void check_whole_releases(const struct checker *checker, const struct link *link,
                                  const struct words *words, const struct form *form) {
-    struct claim_place at = claims_first(words, form);
-    struct claim claim;
+    struct call_position at = parsed_call_first(words, form);
+    struct parsed_call call;
     uint32_t last = NO_TOKEN, released = 0;
-    while (claims_next(words, form, &at, &claim)) {
-        uint32_t number = check_token_of(checker, claim.value->text, claim.value->length);
+    while (parsed_call_next(words, form, &at, &call)) {
+        uint32_t number = check_token_of(checker, call.value->text, call.value->length);
         if (number != last) {
             check_whole(checker, link, last, released);
             released = 0;
         }
         last = number;
-        released |= keys_of(checker, &claim);
+        released |= keys_of(checker, &call);
     }
     check_whole(checker, link, last, released);
 }
@@ -214,7 +215,7 @@ static void check_goes_on(const struct checker *checker, struct link *link,
 }
 
 bool check_is_beat(const struct words *words) {
-    return claims_calls(words, SCRIPT_BEAT);
+    return parsed_call_is_of(words, SCRIPT_BEAT);
 }
 
 void check_sent(struct link *link, const char *data, size_t length) {
@@ -229,14 +230,14 @@ void check_sent(struct link *link, const char *data, size_t length) {
                 link->process->index);
         return;
     }
-    const struct form *form = claims_form_of(&words);
+    const struct form *form = parsed_call_form(&words);
     check_beaten(checker, link, &words);
     check_goes_on(checker, link, form);
     if (word_is(&words.word[0], "SET")) {
         set_sent(checker, link, &words);
     } else if (form != NULL && script_takes(form->script)) {
         takes_sent(checker, link, &words, form);
-    } else if (form != NULL && claims_is_release(form->script)) {
+    } else if (form != NULL && parsed_call_is_release(form->script)) {
         releases_sent(checker, link, &words, form);
         check_whole_releases(checker, link, &words, form);
     }

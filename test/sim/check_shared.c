@@ -1,6 +1,6 @@
 /* Checks keys that readers share: the list of readers, and the note of a writer that waits. */
 #include "checker.h"
-#include "claims.h"
+#include "parsed_call.h"
 
 #include "wire/command.h"
 #include "wire/fence.h"

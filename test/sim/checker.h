@@ -23,10 +23,10 @@ unsigned check_key_of(const struct checker *checker, const struct word *name);
 struct hold *check_hold_of(const struct checker *checker, uint32_t token);
 
 /*
- * Returns the end of the validity that a lock claims, by its process's clock; 0 when it claims
- * none.
+ * Returns the end of the validity that a lock reservations, by its process's clock; 0 when it
+ * reservations none.
  */
-uint64_t check_claimed_end(const redlock_lock *lock);
+uint64_t check_reported_end(const redlock_lock *lock);
 
 /*
  * Returns the true time until which the server certainly keeps the key for the token; for a reader,
@@ -77,16 +77,16 @@ void check_readers(struct checker *checker);
 void check_ttl(struct checker *checker, const struct master *master, uint32_t number,
                int64_t expires_ms);
 
-/* Checks that a client has heard its channel, a probe, before it asks for a place. */
+/* Checks that a client has heard its channel, a probe, before it asks for an entry. */
 void check_channel(struct checker *checker, const struct link *link, const struct word *channel);
 
-/* Checks that all places that a request asks for have one ticket. */
+/* Checks that all entries that a request asks for have one ticket. */
 void check_ticket(struct checker *checker, uint32_t number, const struct word *text);
 
 /* Checks that nobody who listens was before the token in line, which the server gave the key to. */
 void check_turn(struct checker *checker, struct master *master, uint32_t number, unsigned key);
 
-/* Checks that a server that gives places has the flag that tells so; an eviction may take it. */
+/* Checks that a server that gives entries has the flag that tells so; an eviction may take it. */
 void check_flag(struct checker *checker, struct master *master, unsigned key);
 
 /*
@@ -101,7 +101,7 @@ void check_asks_again(struct checker *checker, struct master *master, uint32_t n
 
 /*
  * Checks that a server keeps readers out for the first in line only while that one asks: it is told
- * to, and loses its place behind four claims.
+ * to, and loses its entry behind four reservations.
  */
 void check_kept_out(struct checker *checker, struct master *master, unsigned key);
 
@@ -111,16 +111,16 @@ void check_let_in(struct checker *checker, struct master *master, unsigned key);
 /* Returns whether anybody who listens stands in line for a key that is not left to others. */
 bool check_is_awaited(const struct checker *checker, struct master *master, unsigned key);
 /*
- * Returns the connection on which the client of a place, "<value> <channel> ...", is subscribed to
+ * Returns the connection on which the client of an entry, "<value> <channel> ...", is subscribed to
  * its channel, as far as the server knows; NULL when there is none.
  */
 const struct link *check_listener_of(const struct checker *checker, const struct master *master,
-                                     const struct member *place);
+                                     const struct member *entry);
 
 /* Notes that a server tells a waiter of a permit. */
 struct push;
-void check_permit_told(struct checker *checker, const struct master *master,
-                       const struct push *push);
+void check_permit_offered(struct checker *checker, const struct master *master,
+                          const struct push *push);
 
 /* Checks that a permit is not given to a token, of this value, before its turn in the line. */
 void check_permit_turn(struct checker *checker, struct master *master, uint32_t number,
@@ -151,10 +151,10 @@ void check_left(struct checker *checker, struct master *master, const struct wor
                 const struct word *name);
 
 /* Has each place in a key's queue checked whose client listens, by its token's text. */
-typedef void check_place(const struct checker *checker, const struct master *master, unsigned key,
+typedef void check_entry(const struct checker *checker, const struct master *master, unsigned key,
                          const char *text, size_t length);
-void check_places(const struct checker *checker, struct master *master, unsigned key,
-                  check_place *check);
+void check_entries(const struct checker *checker, struct master *master, unsigned key,
+                   check_entry *check);
 
 /* Returns the most by which two clocks drift apart in a time. */
 int64_t check_drifted(const struct checker *checker, uint64_t passed);
@@ -173,14 +173,14 @@ int64_t check_proven_ahead(const struct checker *checker, const struct event_bas
 /* Returns a number that stands for the name of a channel; never 0. */
 uint32_t check_channel_mark(const char *name, size_t length);
 
-/* Returns whether a place was asked for under the token on a channel, by its mark. */
+/* Returns whether an entry was asked for under the token on a channel, by its mark. */
 bool check_has_asked(const struct token *token, uint32_t mark);
 
-/* Notes that a place is asked for on a channel. */
-void check_asks_for_place(struct checker *checker, uint32_t number, const struct word *channel);
+/* Notes that an entry is asked for on a channel. */
+void check_asks_for_entry(struct checker *checker, uint32_t number, const struct word *channel);
 
 /* Checks for how long a key is passed on. */
-void check_claim(struct checker *checker, const struct push *push);
+void check_reservation(struct checker *checker, const struct push *push);
 
 /* Checks that a key that a token has released is not another's now that was not told so. */
 void check_given(const struct checker *checker, struct master *master, uint32_t number,

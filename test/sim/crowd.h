@@ -72,7 +72,7 @@ struct crowd {
     uint64_t tenth;                /* number of the current tenth */
     unsigned sent[TENTHS];         /* renewals to all servers, for each tenth */
     unsigned sent_to[SERVERS_MAX]; /* renewals to each server in the current tenth */
-    uint64_t settled_at;           /* renewals must be spread from then on */
+    uint64_t steady_from;          /* renewals must be spread from then on */
 };
 
 void crowd_init(struct crowd *crowd, struct load_world *load, unsigned index);

@@ -19,7 +19,7 @@ void line_watch_init(struct line_watch *watch) {
     memset(watch, 0xff, sizeof(*watch)); /* NO_TOKEN */
 }
 
-/* ---- places ---- */
+/* ---- entries ---- */
 
 static bool is_waiting(const redlock_lock *lock) {
     return lock != NULL && lock->lease.state == LEASE_QUEUED && lock->flight != NULL &&

@@ -1,6 +1,6 @@
 /*
- * Looks, now and then, whether requests that wait in line have a place wherever they can have one:
- * a client asks a node for places as soon as the node's messages arrive, also after a restart.
+ * Looks, now and then, whether requests that wait in line have an entry wherever they can have one:
+ * a client asks a node for entries as soon as the node's messages arrive, also after a restart.
  */
 #ifndef REDLOCK_SIM_LINE_WATCH_H
 #define REDLOCK_SIM_LINE_WATCH_H
@@ -10,7 +10,7 @@
 /* Time between two looks. */
 #define LINE_WATCH_MS 50
 
-/* A node that a worker's request has not asked for a place on the node's channel. */
+/* A node that a worker's request has not asked for an entry on the node's channel. */
 struct unasked {
     uint32_t token; /* NO_TOKEN: no such node was seen by the last look */
     uint32_t channel;

@@ -118,7 +118,7 @@ void worker_look_within(struct worker *worker, uint64_t ms) {
 static void on_alarm(void *owner) {
     struct worker *worker = owner;
     struct app *app = worker->app;
-    if (app->client == NULL || app->is_closing || app->phase == PHASE_SETTLE) {
+    if (app->client == NULL || app->is_closing || app->phase == PHASE_QUIESCE) {
         return;
     }
     worker_look(worker);

@@ -172,7 +172,7 @@ static void add(struct totals *totals, const struct run_result *result) {
     totals->looks += result->looks;
     totals->excused += result->excused;
     for (unsigned i = 0; i < WAITING_LINES; i++) {
-        totals->waiting.placed[i] += result->waiting.placed[i];
+        totals->waiting.queued[i] += result->waiting.queued[i];
     }
     totals->waiting.pushed += result->waiting.pushed;
     totals->waiting.taken += result->waiting.taken;
@@ -227,12 +227,12 @@ static bool complain_unless(uint64_t count, const char *what) {
 }
 
 /*
- * Tells whether requests waited in line: in worlds where masters refuse all places, or clients
+ * Tells whether requests waited in line: in worlds where masters refuse all entries, or clients
  * count no push, waiting is polling, and no invariant is violated. A run that ended early may be
  * too short.
  */
 static bool have_waited(const struct options *options, const struct totals *totals) {
-    static const char *const places[WAITING_LINES] = {
+    static const char *const entries[WAITING_LINES] = {
         [WAITING_FOR_KEY] = "place in line for a key",
         [WAITING_SEVERAL] = "place in line for several keys",
         [WAITING_READERS] = "place in line for a share",
@@ -243,7 +243,7 @@ static bool have_waited(const struct options *options, const struct totals *tota
         return true;
     }
     for (unsigned i = 0; i < WAITING_LINES; i++) {
-        good = complain_unless(totals->waiting.placed[i], places[i]) && good;
+        good = complain_unless(totals->waiting.queued[i], entries[i]) && good;
     }
     good = complain_unless(totals->waiting.pushed, "key pushed to its waiter") && good;
     return complain_unless(totals->waiting.taken, "lock taken by pushes") && good;

@@ -48,7 +48,7 @@ static uint32_t next_of(const struct mover *mover) {
 /*
  * Sets the lists of a client that starts in this stage: those of one of the two neighbouring steps.
  */
-static void tell_newborn(struct mover *mover, struct app *app) {
+static void report_newborn(struct mover *mover, struct app *app) {
     uint32_t list = mover->lists[mover->list];
     bool early = mover->stage != STAGE_REST && chance(mover, 500);
     switch (mover->stage) {
@@ -73,7 +73,7 @@ static void enter(struct mover *mover, enum mover_stage stage) {
     mover->stage = stage;
     for (unsigned i = 0; i < mover->plan->processes; i++) {
         app_forget_step(&mover->apps[i]);
-        tell_newborn(mover, &mover->apps[i]);
+        report_newborn(mover, &mover->apps[i]);
     }
 }
 

@@ -295,7 +295,7 @@ static void pause_process(struct nemesis *nemesis) {
     }
 }
 
-/* Has the first process hang for so long that a server takes its places. */
+/* Has the first process hang for so long that a server takes its entries. */
 static void hang_process(struct nemesis *nemesis) {
     struct app *app = &nemesis->apps[0];
     uint64_t until = nemesis->world->now + 5000 * MS;

@@ -8,7 +8,7 @@
 #include "network.h"
 
 #include "check.h"
-#include "claims.h"
+#include "parsed_call.h"
 #include "words.h"
 
 #include <inttypes.h>
@@ -94,7 +94,7 @@ static uint64_t lateness_of(const struct link *link, const struct message *messa
         return 0;
     }
     while ((length = words_read(&words, message->bytes + at, message->length - at)) > 0) {
-        if (claims_is_top_up(&words)) {
+        if (parsed_call_is_top_up(&words)) {
             return network->on_top_up(network->top_up_owner, link);
         }
         at += length;
@@ -119,7 +119,7 @@ static void stream_send(struct link *link, struct stream *stream, struct message
     at = at > stream->last_at ? at : stream->last_at;
     stream->last_at = message->at = at;
     STAILQ_INSERT_TAIL(&stream->messages, message, link);
-    if (stream->arrival.place == 0) {
+    if (stream->arrival.position == 0) {
         stream_next(world, stream);
     }
 }

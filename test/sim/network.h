@@ -1,6 +1,6 @@
 /*
  * The simulated network between processes and servers: connections that keep their order, and the
- * faults of networks. A server is a master with a place in the network.
+ * faults of networks. A server is a master with an entry in the network.
  */
 #ifndef REDLOCK_SIM_NETWORK_H
 #define REDLOCK_SIM_NETWORK_H

@@ -71,7 +71,7 @@ static void *reallocate(void *memory, size_t size, void *context) {
 
 static void wake_soon(struct event_base *process) {
     struct world *world = process->world;
-    if (!process->is_paused && !process->is_running && process->wake.place == 0) {
+    if (!process->is_paused && !process->is_running && process->wake.position == 0) {
         uint64_t late = process->lateness > 0 ? rng_below(&world->rng, process->lateness) : 0;
         task_schedule(world, &process->wake, world->now + LEAST_LATENESS + late);
     }
@@ -254,14 +254,14 @@ void alarm_init(struct alarm *alarm, struct event_base *process, void (*run)(voi
 }
 
 void alarm_set(struct alarm *alarm, uint64_t at) {
-    if (alarm->due.place == 0) {
+    if (alarm->due.position == 0) {
         LIST_INSERT_HEAD(&alarm->process->alarms, alarm, link);
     }
     task_schedule(alarm->process->world, &alarm->due, at);
 }
 
 void alarm_clear(struct alarm *alarm) {
-    if (alarm->due.place != 0) {
+    if (alarm->due.position != 0) {
         LIST_REMOVE(alarm, link);
         task_cancel(alarm->process->world, &alarm->due);
     }

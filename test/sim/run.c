@@ -120,17 +120,17 @@ static uint64_t outage_ms(const struct run *run) {
  * Returns the time to notice dead connections, to make new ones, and to pay all releases owed to
  * nodes.
  */
-static uint64_t settling_ms(const struct run *run) {
+static uint64_t quiesce_ms(const struct run *run) {
     const redlock_options *options = &run->plan.options;
     return outage_ms(run) + run->nemesis.set_back / MS + 3 * options->stall_timeout_ms +
            4 * options->reconnect_delay_max_ms + 2000;
 }
 
-static void settle(struct run *run) {
+static void quiesce(struct run *run) {
     nemesis_heal(&run->nemesis);
     mover_rest(&run->mover);
-    enter(run, PHASE_SETTLE);
-    pass(run, settling_ms(run));
+    enter(run, PHASE_QUIESCE);
+    pass(run, quiesce_ms(run));
     check_leftovers(&run->checker);
     for (unsigned i = 0; i < run->plan.processes; i++) {
         app_check_idle(&run->apps[i]);
@@ -148,8 +148,8 @@ static bool has_finished(const struct run *run) {
 
 /*
  * Runs until all workers have had their locks, or `until`. In a line the next acquisition follows
- * within a bound on the one before: nobody is forgotten while the key is free. A place of a client
- * that died without a word costs a claim.
+ * within a bound on the one before: nobody is forgotten while the key is free. An entry of a client
+ * that died without a word costs a reservation.
  */
 static void be_served(struct run *run, uint64_t until, uint64_t gap_ms) {
     const struct checker *checker = &run->checker;
@@ -247,7 +247,7 @@ void run_seed(uint64_t seed, const struct demand *demand, FILE *trace, struct ru
     uint64_t began_at = run.world.now;
     run_until(&run, began_at + run.plan.duration);
     if (!run.world.violated) {
-        settle(&run);
+        quiesce(&run);
     }
     if (!run.world.violated) {
         be_alive(&run);

@@ -186,7 +186,7 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     if (!record_arrive(record, "on_lost", status)) {
         return;
     }
-    check_told(&app->process, lock);
+    check_notified(&app->process, lock);
     if (status == REDLOCK_ECLOSED) {
         worker_be_rash(worker);
         return;
@@ -242,9 +242,9 @@ static void draw_keys(struct worker *worker) {
     bool is_last = app->phase == PHASE_LAST;
     unsigned *keys = worker->keys;
     for (unsigned i = 0; i < plan->keys; i++) {
-        unsigned place = (unsigned)app_draw(app, i + 1);
-        keys[i] = keys[place];
-        keys[place] = i;
+        unsigned index = (unsigned)app_draw(app, i + 1);
+        keys[i] = keys[index];
+        keys[index] = i;
     }
     worker->key_count = 1;
     if (plan->has_sets && (is_last || app_chance(app, 600))) {
@@ -407,7 +407,7 @@ static void release(struct worker *worker) {
     }
     TRACE(app_world(app), "process %u worker %u: release", app->process.index, worker->index);
     check_over(&app->process, worker->lock);
-    check_told(&app->process, worker->lock);
+    check_notified(&app->process, worker->lock);
     if (worker->losses->is_open && worker->is_held) {
         check_not_lost(&worker->hold);
         check_stays(&worker->hold, worker->min_hold_ms);

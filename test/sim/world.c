@@ -22,32 +22,32 @@ static bool is_before(const struct task *a, const struct task *b) {
     return a->at < b->at || (a->at == b->at && a->order < b->order);
 }
 
-static void put(struct world *world, struct task *task, size_t place) {
-    world->heap[place] = task;
-    task->place = place;
+static void put(struct world *world, struct task *task, size_t position) {
+    world->heap[position] = task;
+    task->position = position;
 }
 
-static void sift_up(struct world *world, struct task *task, size_t place) {
-    while (place > 1 && is_before(task, world->heap[place / 2])) {
-        put(world, world->heap[place / 2], place);
-        place /= 2;
+static void sift_up(struct world *world, struct task *task, size_t position) {
+    while (position > 1 && is_before(task, world->heap[position / 2])) {
+        put(world, world->heap[position / 2], position);
+        position /= 2;
     }
-    put(world, task, place);
+    put(world, task, position);
 }
 
-static void sift_down(struct world *world, struct task *task, size_t place) {
+static void sift_down(struct world *world, struct task *task, size_t position) {
     for (;;) {
-        size_t child = 2 * place;
+        size_t child = 2 * position;
         if (child < world->tasks && is_before(world->heap[child + 1], world->heap[child])) {
             child++;
         }
         if (child > world->tasks || !is_before(world->heap[child], task)) {
             break;
         }
-        put(world, world->heap[child], place);
-        place = child;
+        put(world, world->heap[child], position);
+        position = child;
     }
-    put(world, task, place);
+    put(world, task, position);
 }
 
 static void make_room(struct world *world) {
@@ -61,15 +61,15 @@ static void make_room(struct world *world) {
 }
 
 void task_cancel(struct world *world, struct task *task) {
-    size_t place = task->place;
-    if (place == 0) {
+    size_t position = task->position;
+    if (position == 0) {
         return;
     }
     struct task *last = world->heap[world->tasks--];
-    task->place = 0;
+    task->position = 0;
     if (last != task) {
-        sift_up(world, last, place);
-        sift_down(world, last, last->place);
+        sift_up(world, last, position);
+        sift_down(world, last, last->position);
     }
 }
 

@@ -23,7 +23,7 @@ struct task {
     uint64_t at;
     uint64_t
         order; /* order of scheduling: of tasks for one instant, the first scheduled runs first */
-    size_t place; /* place in the heap, counted from 1; 0: not scheduled */
+    size_t position; /* place in the heap, counted from 1; 0: not scheduled */
 };
 
 /* The invariants that the simulator checks; README.md describes them by number. */

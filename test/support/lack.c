@@ -9,7 +9,7 @@ void change_rights(struct fixture *f, const char *rules) {
     char command[320];
 
     snprintf(command, sizeof(command), "ACL SETUSER " POOR " %s", rules);
-    tell(f, 0, masters_count(f->masters), command);
+    send_to(f, 0, masters_count(f->masters), command);
 }
 
 redlock_client *connect_without(struct fixture *f, const char *rules) {

@@ -31,7 +31,7 @@ redlock_request waiting_request_of(const char *key, redlock_mode mode, uint32_t 
 }
 
 void put_ghosts(struct fixture *f, const char *key, size_t count, char form, const char *channel,
-                unsigned claim_ms) {
+                unsigned reservation_ms) {
     const char *script = "for i = 1, ARGV[1] do redis.call('zadd', KEYS[1], i, "
                          "string.format('%040d %s %s %s 0', i, ARGV[2], ARGV[3], ARGV[4])) end "
                          "return redis.call('zcard', KEYS[1])";
@@ -39,8 +39,8 @@ void put_ghosts(struct fixture *f, const char *key, size_t count, char form, con
 
     for (size_t i = 0; i < masters_count(f->masters); i++) {
         assert_int_in_range(masters_query_integer(f->masters, i, "EVAL %s 1 %s::queue %d %s %d %s",
-                                                  script, key, (int)count, channel, (int)claim_ms,
-                                                  name),
+                                                  script, key, (int)count, channel,
+                                                  (int)reservation_ms, name),
                             count, count + 10);
     }
 }

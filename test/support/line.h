@@ -46,7 +46,7 @@ void take_turns(struct fixture *f, redlock_lock *lock, struct call *const *calls
 /* Runs the loop until no waiter and no holder is left at any master. */
 void wait_line_over(struct fixture *f, const char *key);
 
-/* Returns the number of waiters in the key's queue at a master: of the places, whose scores are
+/* Returns the number of waiters in the key's queue at a master: of the entries, whose scores are
  * tickets. */
 long long line_length(struct fixture *f, size_t master, const char *key);
 
@@ -58,10 +58,10 @@ long long expiry_at(struct fixture *f, size_t master, const char *key);
 
 /*
  * Has each master's queue of the key begin with waiters that are nobody's: of a form, on a channel,
- * with a claim in ms.
+ * with a reservation in ms.
  */
 void put_ghosts(struct fixture *f, const char *key, size_t count, char form, const char *channel,
-                unsigned claim_ms);
+                unsigned reservation_ms);
 
 /* Has somebody subscribe at all masters by a command, until the end of the test. */
 void eavesdrop(struct fixture *f, const char *command);

@@ -97,7 +97,7 @@ void rival_frees(struct fixture *f, size_t from, size_t to, const char *key) {
     }
 }
 
-void tell(struct fixture *f, size_t from, size_t to, const char *command) {
+void send_to(struct fixture *f, size_t from, size_t to, const char *command) {
     for (size_t i = from; i < to; i++) {
         expect_ok(masters_query(f->masters, i, command), command);
     }

@@ -55,6 +55,6 @@ void freeze_masters(struct fixture *f, size_t from, size_t to);
 void thaw_masters(struct fixture *f, size_t from, size_t to);
 
 /* Sends a command without arguments to masters `from` to `to - 1`; asserts that none refuses. */
-void tell(struct fixture *f, size_t from, size_t to, const char *command);
+void send_to(struct fixture *f, size_t from, size_t to, const char *command);
 
 #endif

@@ -83,8 +83,8 @@ static void append_member(lua_State *state, const struct member *member) {
 }
 
 /*
- * Pushes the result of ZRANGE key first last WITHSCORES: of places 0 to `last` the members and
- * their scores, of places -1 to -1 those of the largest score.
+ * Pushes the result of ZRANGE key first last WITHSCORES: of entries 0 to `last` the members and
+ * their scores, of entries -1 to -1 those of the largest score.
  */
 static void push_range(lua_State *state) {
     size_t length;

@@ -77,11 +77,11 @@ struct store_key *store_nth(const struct store *store, unsigned number) {
 }
 
 void store_remove(struct store *store, struct store_key *key) {
-    struct store_key **place = bucket_of(store, key->hash);
-    while (*place != key) {
-        place = &(*place)->next;
+    struct store_key **link = bucket_of(store, key->hash);
+    while (*link != key) {
+        link = &(*link)->next;
     }
-    *place = key->next;
+    *link = key->next;
     store->key_count--;
     free_key(key);
 }
@@ -120,13 +120,13 @@ struct store_key *store_add(struct store *store, const struct word *name) {
 
 void store_forget(struct store *store, bool (*keeps)(const struct store_key *key)) {
     for (unsigned i = 0; i < store->bucket_count; i++) {
-        struct store_key **place = &store->buckets[i];
+        struct store_key **link = &store->buckets[i];
         struct store_key *key;
-        while ((key = *place) != NULL) {
+        while ((key = *link) != NULL) {
             if (keeps != NULL && keeps(key)) {
-                place = &key->next;
+                link = &key->next;
             } else {
-                *place = key->next;
+                *link = key->next;
                 store->key_count--;
                 free_key(key);
             }

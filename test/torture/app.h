@@ -17,7 +17,7 @@ redlock_request app_request(const char *key);
 /* Makes a request. Returns NULL when it was refused. */
 struct hold *app_acquire(struct app *app, const redlock_request *request);
 
-/* Acquires without a place for the handle, which is known from on_acquired on. */
+/* Acquires without an entry for the handle, which is known from on_acquired on. */
 struct hold *app_acquire_blindly(struct app *app, const redlock_request *request);
 
 redlock_status app_change_nodes(struct app *app, const char *const *uris, size_t count);

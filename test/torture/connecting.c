@@ -94,7 +94,7 @@ static void cut_and_connected_again(struct app *app) {
     }
 }
 
-static void told_when_it_is_ready(struct app *app) {
+static void reported_when_it_is_ready(struct app *app) {
     if (!app_open(app)) {
         return;
     }
@@ -165,14 +165,14 @@ static void stalled_and_dropped(struct app *app) {
 }
 
 static const struct scenario scenarios[] = {
-    ON_SOCKETS(create_and_close),        ON_SOCKETS(connect_and_close),
-    AT(NUMBER, connect_by_number),       AT(NAME, connect_by_name),
-    ON_SOCKETS(lookup_unanswered),       ON_SOCKETS(close_during_the_lookup),
-    AT(LOGIN, log_in_and_select),        AT(LOGIN, login_refused),
-    ON_SOCKETS(no_name_and_few_words),   ON_SOCKETS(two_clients),
-    ON_SOCKETS(cut_and_connected_again), ON_SOCKETS(cut_in_a_round),
-    ON_SOCKETS(cut_in_the_handshake),    ON_SOCKETS(stalled_and_dropped),
-    AT(LOGIN, told_when_it_is_ready),
+    ON_SOCKETS(create_and_close),         ON_SOCKETS(connect_and_close),
+    AT(NUMBER, connect_by_number),        AT(NAME, connect_by_name),
+    ON_SOCKETS(lookup_unanswered),        ON_SOCKETS(close_during_the_lookup),
+    AT(LOGIN, log_in_and_select),         AT(LOGIN, login_refused),
+    ON_SOCKETS(no_name_and_few_words),    ON_SOCKETS(two_clients),
+    ON_SOCKETS(cut_and_connected_again),  ON_SOCKETS(cut_in_a_round),
+    ON_SOCKETS(cut_in_the_handshake),     ON_SOCKETS(stalled_and_dropped),
+    AT(LOGIN, reported_when_it_is_ready),
 };
 
 const struct theme theme_connecting = THEME(scenarios);

@@ -1,4 +1,4 @@
-/* The library's traces in a master's store: locks, and places in queues. */
+/* The library's traces in a master's store: locks, and entries in queues. */
 #ifndef REDLOCK_TORTURE_LEFT_H
 #define REDLOCK_TORTURE_LEFT_H
 
@@ -12,7 +12,7 @@
  */
 bool left_is_held(const struct store *store, const struct store_key *key);
 
-/* Returns the number of places in the key's queue. */
+/* Returns the number of entries in the key's queue. */
 unsigned left_in_line(struct store *store, const char *key);
 
 #endif

@@ -75,13 +75,13 @@ static void say_how(const struct scenario *scenario, enum fault fault, int statu
 /* Runs a case. Returns whether it passed. */
 static bool run_case(const struct scenario *scenario, enum fault fault, unsigned index) {
     int status = sweep_apart(scenario, fault, false);
-    unsigned places = progress->places;
+    unsigned sites = progress->sites;
     if (has_leaked(status)) { /* sweep again, to find the run */
         status = sweep_apart(scenario, fault, true);
     }
     bool passed = WIFEXITED(status) && WEXITSTATUS(status) == SWEEP_PASSED;
     printf("%s %u - %s: %s, %u places\n", passed ? "ok" : "not ok", index, scenario->name,
-           fault_name(fault), places);
+           fault_name(fault), sites);
     if (!passed) {
         say_how(scenario, fault, status);
     }

@@ -195,7 +195,7 @@ static unsigned subscribers(const void *owner, const struct word *channel) {
 }
 
 /* Tells of a key that was changed by hand, where some key is watched. */
-static void tell_change(struct master *master, const char *key) {
+static void notify_change(struct master *master, const char *key) {
     struct link *link;
     LIST_FOREACH(link, &master->links, link) {
         link->is_mute |= master->manner == MANNER_MUTE;
@@ -454,14 +454,14 @@ void masters_forget(unsigned mask, const char *key) {
         if (found != NULL) {
             store_remove(&master->store, found);
         }
-        tell_change(master, key);
+        notify_change(master, key);
     }
 }
 
 void masters_occupy(unsigned mask, const char *key, unsigned ttl_ms) {
     FOR_EACH(master, mask) {
         store_put(&master->store, key, ANOTHER, ttl_ms);
-        tell_change(master, key);
+        notify_change(master, key);
     }
 }
 
@@ -475,7 +475,7 @@ void masters_give_up(unsigned mask, const char *key) {
                                          {ANOTHER, strlen(ANOTHER)}}};
     FOR_EACH(master, mask) {
         store_run(&master->store, &words);
-        tell_change(master, key);
+        notify_change(master, key);
     }
 }
 

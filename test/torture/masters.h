@@ -69,7 +69,7 @@ unsigned masters_having(const char *key);
  */
 unsigned masters_having_any(void);
 
-/* Returns the number of places in the key's queues, at all masters together. */
+/* Returns the number of entries in the key's queues, at all masters together. */
 unsigned masters_in_line(const char *key);
 
 /* Returns how often the library has been sent a message, other than its probes, since the reset. */

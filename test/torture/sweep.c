@@ -9,7 +9,7 @@
 #define PATIENCE_SECONDS 30
 
 /* A number of requests that no scenario reaches. */
-#define PLACES_MAX 20000
+#define SITES_MAX 20000
 
 const struct form sweep_forms[] = {{.count = 1}, {.count = 3}, {1, .closes_at_once = true}};
 const unsigned sweep_form_count = sizeof(sweep_forms) / sizeof(sweep_forms[0]);
@@ -138,9 +138,9 @@ enum sweep_result sweep_all(const struct scenario *scenario, enum fault fault,
         progress->form = form;
         for (unsigned n = 1; was_made; n++) {
             progress->n = n;
-            CHECK(n < PLACES_MAX);
+            CHECK(n < SITES_MAX);
             was_made = sweep_run(scenario, fault, &sweep_forms[form], n);
-            progress->places += form == 0 && was_made;
+            progress->sites += form == 0 && was_made;
             if (looks_each_time && __lsan_do_recoverable_leak_check()) {
                 return SWEEP_LEAKED;
             }

@@ -22,7 +22,7 @@ extern const unsigned sweep_form_count;
 /* The progress of a sweep, in memory that the parent sees. */
 struct progress {
     unsigned form, n;
-    unsigned places; /* number of requests that failed, each once, in the first form */
+    unsigned sites; /* number of requests that failed, each once, in the first form */
 };
 
 enum sweep_result {

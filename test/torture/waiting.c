@@ -5,8 +5,8 @@
 /* A time longer than a run. */
 #define LONG_MS 50000
 
-/* A day and a half ahead of the masters' clocks: above any hint, and within the bound of counters.
- */
+/* A day and a half ahead of the masters' clocks: above any hint, and within the bound of
+ * counters. */
 #define FAR (world_now() / 1000 + UINT64_C(129600000000))
 
 /* ---- steps ---- */
@@ -29,8 +29,8 @@ static bool are_in_line(const void *arg) {
 
 /* Turns until all masters have so many in line; after a failure for a while only. */
 static void wait_in_line(unsigned waiters) {
-    unsigned places = waiters * MASTERS_COUNT;
-    world_wait(are_in_line, &places, "all masters have them in line");
+    unsigned entries = waiters * MASTERS_COUNT;
+    world_wait(are_in_line, &entries, "all masters have them in line");
     if (faults_struck() > 0) {
         world_pass_ms(20);
     }
@@ -56,7 +56,7 @@ static struct hold *begin_in_line(struct app *app, const redlock_request *reques
     return hold;
 }
 
-/* Lets go of a lock that is held, and checks that nobody has the key then, or a place. */
+/* Lets go of a lock that is held, and checks that nobody has the key then, or an entry. */
 static void end_held(struct hold *hold) {
     await_held(hold);
     let_go(hold);
@@ -87,7 +87,7 @@ static void pushed_and_renewed(struct app *app) {
     masters_give_up(MASTERS_ALL, KEY);
     if (hold != NULL) {
         await_held(hold);
-        world_pass_ms(2000); /* longer than the claim */
+        world_pass_ms(2000); /* longer than the reservation */
         EXPECT(hold->stage == HOLD_HELD);
         end_held(hold);
     }
@@ -442,7 +442,7 @@ static void canceled_in_the_gate(struct app *app) {
 }
 
 /* Until the next one is told, its request is one that may be canceled, and no lock to release. */
-static void canceled_before_it_is_told(struct app *app) {
+static void canceled_before_it_is_reported(struct app *app) {
     redlock_request request = patient_request();
     struct hold *holds[LINE];
     if (begin_line(app, &request, holds)) {
@@ -515,7 +515,7 @@ static const struct scenario scenarios[] = {
     ON_SOCKETS(handed_over_in_vain),
     ON_SOCKETS(in_line_behind_the_gate),
     ON_SOCKETS(canceled_in_the_gate),
-    ON_SOCKETS(canceled_before_it_is_told),
+    ON_SOCKETS(canceled_before_it_is_reported),
     ON_SOCKETS(closed_while_it_is_handed_over),
     ON_SOCKETS(lost_before_it_is_handed_over),
 };

@@ -397,7 +397,7 @@ static void locks_are_viewed(void **state) {
         .lock_acquired = {.key = "k", .status = REDLOCK_EHELD, .tries = 3, .waited = 5}};
     const struct event decided = {
         .kind = EVENT_round_decided,
-        .round_decided = {.key = "k", .round = ROUND_SETTLE, .verdict = ROUND_GONE}};
+        .round_decided = {.key = "k", .round = ROUND_DIAGNOSE, .verdict = ROUND_GONE}};
     struct event_view view;
     (void)state;
 

@@ -31,7 +31,7 @@ static void check(const struct row *row) {
     assert_string_equal(memory, row->sentence);
 }
 
-static void test_nodes_that_say_the_same_are_told_together(void **state) {
+static void test_nodes_that_say_the_same_are_reported_together(void **state) {
     (void)state;
     const struct row row = {not_acquired,
                             5,
@@ -47,7 +47,7 @@ static void test_nodes_that_say_the_same_are_told_together(void **state) {
     check(&row);
 }
 
-static void test_nodes_that_differ_in_detail_are_told_apart(void **state) {
+static void test_nodes_that_differ_in_detail_are_distinguished(void **state) {
     (void)state;
     const struct row row = {not_acquired,
                             3,
@@ -101,7 +101,7 @@ static void test_what_each_vote_is_called(void **state) {
     check(&open);
 }
 
-static void test_late_grants_and_ruined_counters_are_told(void **state) {
+static void test_late_grants_and_ruined_counters_are_reported(void **state) {
     (void)state;
     struct row row = {not_acquired,
                       3,
@@ -122,15 +122,15 @@ static void test_how_often_it_was_tried(void **state) {
                              {{A, REDLOCK_VOTE_GRANTED, 0, ""}},
                              "acquired after 1 try in 0 ms, 1 of 1 nodes are needed; 1 granted (" A
                              ")"};
-    const struct row untold = {{.what = "released", .took_ms = 9},
-                               1,
-                               {{A, REDLOCK_VOTE_GRANTED, 0, ""}},
-                               "released, 1 of 1 nodes are needed; 1 granted (" A ")"};
+    const struct row unreported = {{.what = "released", .took_ms = 9},
+                                   1,
+                                   {{A, REDLOCK_VOTE_GRANTED, 0, ""}},
+                                   "released, 1 of 1 nodes are needed; 1 granted (" A ")"};
     check(&once);
-    check(&untold);
+    check(&unreported);
 }
 
-static void test_two_lists_are_told(void **state) {
+static void test_two_lists_are_reported(void **state) {
     (void)state;
     const struct row row = {
         {.what = "not renewed", .nodes = 1, .next_nodes = 2},
@@ -161,12 +161,12 @@ static void test_a_sentence_that_does_not_fit_is_cut(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodes_that_say_the_same_are_told_together),
-        cmocka_unit_test(test_nodes_that_differ_in_detail_are_told_apart),
+        cmocka_unit_test(test_nodes_that_say_the_same_are_reported_together),
+        cmocka_unit_test(test_nodes_that_differ_in_detail_are_distinguished),
         cmocka_unit_test(test_what_each_vote_is_called),
-        cmocka_unit_test(test_late_grants_and_ruined_counters_are_told),
+        cmocka_unit_test(test_late_grants_and_ruined_counters_are_reported),
         cmocka_unit_test(test_how_often_it_was_tried),
-        cmocka_unit_test(test_two_lists_are_told),
+        cmocka_unit_test(test_two_lists_are_reported),
         cmocka_unit_test(test_a_sentence_that_does_not_fit_is_cut),
     };
     return cmocka_run_group_tests_name("explain", tests, NULL, NULL);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static void assert_acquired(const struct rig *rig, redlock_status status) {
-    assert_int_equal(rig->update.news, LEASE_ACQUIRED);
+    assert_int_equal(rig->update.notifications, LEASE_ACQUIRED);
     assert_int_equal(rig->update.acquired, status);
     assert_state(rig, status == REDLOCK_OK ? LEASE_HELD : LEASE_OVER);
 }
@@ -23,7 +23,7 @@ static void test_a_quorum_in_time_is_a_lock(void **state) {
     struct lease_terms terms = rig_terms();
     rig_start(&rig, &terms, 1);
     assert_sent(&rig, ROUND_ACQUIRE);
-    assert_int_equal(rig.update.news, 0);
+    assert_int_equal(rig.update.notifications, 0);
     assert_int_equal(rig.lease.wake_at, T0 + MS(50));
     rig_pass(&rig, MS(4));
     rig_votes(&rig, "GG");
@@ -48,7 +48,7 @@ static void test_a_quorum_that_came_too_late_is_none(void **state) {
         {MS(9898) - 1, 0, true},        {MS(9898), 0, false},        {MS(20000), 0, false},
         {MS(8898) - 1, MS(1000), true}, {MS(8898), MS(1000), false}, /* more than min_validity is
                                                                         required, not just as much
-                                                                      */
+                                                                        */
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct rig rig;
@@ -62,14 +62,14 @@ static void test_a_quorum_that_came_too_late_is_none(void **state) {
     }
 }
 
-static void test_a_late_quorum_beside_deniers_is_settled(void **state) {
+static void test_a_late_quorum_beside_deniers_is_diagnosed(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = rig_terms();
     rig_start(&rig, &terms, 1);
     rig_pass(&rig, MS(9900));
     rig_votes(&rig, "GGDG");
-    assert_state(&rig, LEASE_SETTLING);
+    assert_state(&rig, LEASE_DIAGNOSING);
     assert_int_equal(rig.update.undo, 0); /* the settling round is the release */
     rig_votes(&rig, "  M");
     assert_acquired(&rig, REDLOCK_EEXPIRED);
@@ -101,7 +101,7 @@ static void test_a_failed_try_is_undone_where_it_may_be(void **state) {
         uint32_t undo;
     } rows[] = {
         {"UUU  ", REDLOCK_ENOQUORUM, 0x18}, /* undone at once, also at the nodes that did not answer
-                                             */
+                                               */
         {"UUUGG", REDLOCK_ENOQUORUM, 0x18}, {"EEE  ", REDLOCK_ENOQUORUM, 0x1f},
         {"BBB G", REDLOCK_ENOQUORUM, 0x1f}, {"GGEBU", REDLOCK_ENOQUORUM, 0x0f},
         {"GUEUU", REDLOCK_ENOQUORUM, 0x05}, {"UUUUU", REDLOCK_ENOQUORUM, 0},
@@ -119,7 +119,7 @@ static void test_a_failed_try_is_undone_where_it_may_be(void **state) {
 }
 
 /* After the last try, nodes that denied are asked what they hold. */
-static void test_a_last_failure_with_deniers_is_settled(void **state) {
+static void test_a_last_failure_with_deniers_is_diagnosed(void **state) {
     (void)state;
     static const struct {
         const char *votes;
@@ -139,8 +139,8 @@ static void test_a_last_failure_with_deniers_is_settled(void **state) {
         rig_start(&rig, &terms, 1);
         rig_pass(&rig, MS(7));
         rig_votes(&rig, rows[i].votes);
-        assert_state(&rig, LEASE_SETTLING);
-        assert_sent(&rig, ROUND_SETTLE);
+        assert_state(&rig, LEASE_DIAGNOSING);
+        assert_sent(&rig, ROUND_DIAGNOSE);
         assert_int_equal(rig.update.undo, 0);
         assert_int_equal(rig.update.awaited, rows[i].deniers);
         assert_int_equal(rig.lease.may_hold, rows[i].may_hold);
@@ -160,20 +160,20 @@ static void test_late_grants_are_no_failures(void **state) {
         struct lease_terms terms = rig_terms();
         rig_start(&rig, &terms, 1);
         rig_votes(&rig, votes[i]);
-        assert_state(&rig, LEASE_SETTLING);
+        assert_state(&rig, LEASE_DIAGNOSING);
         rig_votes(&rig, "DDDDD");
         assert_acquired(&rig, REDLOCK_EHELD);
     }
 }
 
-static void test_settling_ends_at_its_deadline(void **state) {
+static void test_diagnosing_ends_at_its_deadline(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = rig_terms();
     rig_start(&rig, &terms, 1);
     rig_votes(&rig, "DDD");
     rig_votes(&rig, "DD");
-    assert_state(&rig, LEASE_SETTLING);
+    assert_state(&rig, LEASE_DIAGNOSING);
     rig_wake_on_time(&rig);
     assert_int_equal(rig.now, T0 + MS(50));
     assert_acquired(&rig, REDLOCK_EHELD);
@@ -203,7 +203,7 @@ static void test_a_timer_that_is_early_does_nothing(void **state) {
         rig_wake(&rig);
         assert_state(&rig, before);
         assert_nothing_sent(&rig);
-        assert_int_equal(rig.update.news, 0);
+        assert_int_equal(rig.update.notifications, 0);
         assert_int_equal(rig.round.verdict, i == 0 ? ROUND_OPEN : ROUND_NO);
         rig_votes(&rig, "UUU");
     }
@@ -234,7 +234,7 @@ static void test_a_retry_comes_after_a_random_delay(void **state) {
             rig_votes(&rig, "DDG");
             rig_votes(&rig, "   D");
             assert_state(&rig, LEASE_BACKOFF);
-            assert_int_equal(rig.update.news, 0);
+            assert_int_equal(rig.update.notifications, 0);
             uint64_t delay = rig.lease.wake_at - rig.now;
             assert_int_in_range(delay, MS(1), bounds[i]);
             small[i] = small[i] || delay < bounds[i] / 2;
@@ -264,7 +264,7 @@ static void test_each_try_is_undone_before_the_next(void **state) {
     assert_int_equal(rig.update.undo, 0x0b);
     rig_wake_on_time(&rig);
     rig_votes(&rig, "DDDDD");
-    assert_state(&rig, LEASE_SETTLING);
+    assert_state(&rig, LEASE_DIAGNOSING);
 }
 
 /* A wrong password does not mend by itself: no retry follows, nor a hop. */
@@ -447,7 +447,7 @@ static void test_the_wait_is_outlasted_by_two_node_timeouts_at_most(void **state
     rig_votes(&rig, "DD");
     rig_wake_on_time(&rig);
     assert_int_equal(rig.now, T0 + MS(50));
-    assert_state(&rig, LEASE_SETTLING);
+    assert_state(&rig, LEASE_DIAGNOSING);
     rig_wake_on_time(&rig);
     assert_int_equal(rig.now, T0 + MS(100));
     assert_acquired(&rig, REDLOCK_ENOQUORUM);
@@ -486,7 +486,7 @@ static const struct {
 } pending[] = {
     {LEASE_ACQUIRING, 0x0d}, /* also where the answer is still to come */
     {LEASE_BACKOFF, 0},      /* undone when the try failed */
-    {LEASE_SETTLING, 0},     /* its round is the release */
+    {LEASE_DIAGNOSING, 0},   /* its round is the release */
 };
 
 static void test_cancel(void **state) {
@@ -499,13 +499,13 @@ static void test_cancel(void **state) {
         assert_int_equal(rig.update.undo, pending[i].undo);
         assert_false(rig.update.send);
         assert_int_equal(rig_cancel(&rig), REDLOCK_EINVAL);
-        assert_int_equal(rig.update.news, 0);
+        assert_int_equal(rig.update.notifications, 0);
         rig_votes(&rig, "   G"); /* too late to count */
         assert_state(&rig, LEASE_OVER);
     }
 }
 
-static void test_cancel_of_a_yes_that_was_not_told_yet(void **state) {
+static void test_cancel_of_a_yes_that_was_not_reported_yet(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = rig_terms();
@@ -530,10 +530,10 @@ static void test_cancel_of_a_try_that_was_never_sent(void **state) {
 }
 
 /* The settling round, which was to release the try's grants, could not be sent. */
-static void test_cancel_of_an_unsent_settling_round(void **state) {
+static void test_cancel_of_an_unsent_diagnosing_round(void **state) {
     (void)state;
     struct rig rig;
-    begin_in(&rig, LEASE_SETTLING);
+    begin_in(&rig, LEASE_DIAGNOSING);
     rig.round.kind = ROUND_ACQUIRE; /* the latest that was sent */
     assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
     assert_acquired(&rig, REDLOCK_ECANCELED);
@@ -550,7 +550,7 @@ static void test_close(void **state) {
         assert_int_equal(rig.update.undo, pending[i].undo);
         assert_false(rig.update.send);
         rig_close(&rig);
-        assert_int_equal(rig.update.news, 0);
+        assert_int_equal(rig.update.notifications, 0);
         assert_nothing_sent(&rig);
     }
 }
@@ -561,7 +561,7 @@ static void test_without_memory(void **state) {
     begin_in(&rig, LEASE_ACQUIRING);
     rig_out_of_memory(&rig);
     assert_acquired(&rig, REDLOCK_ENOMEM);
-    begin_in(&rig, LEASE_SETTLING);
+    begin_in(&rig, LEASE_DIAGNOSING);
     rig_out_of_memory(&rig);
     assert_acquired(&rig, REDLOCK_EHELD);
     assert_int_equal(rig.update.undo, 0x01); /* the nodes of the settling round */
@@ -589,7 +589,7 @@ static void test_votes_that_come_late_change_why_a_try_failed(void **state) {
     lease_reconsider(&rig.lease, &rig.round); /* this try has not failed */
     assert_int_equal(rig.lease.failure, REDLOCK_EHELD);
     struct round tried = rig.round;
-    begin_in(&rig, LEASE_SETTLING);
+    begin_in(&rig, LEASE_DIAGNOSING);
     assert_int_equal(rig.lease.failure, REDLOCK_EHELD);
     lease_reconsider(&rig.lease, &tried); /* which nobody has denied yet */
     assert_int_equal(rig.lease.failure, REDLOCK_ENOQUORUM);
@@ -715,7 +715,7 @@ static void test_a_fence_that_cannot_be_raised_is_no_lock(void **state) {
         begin_raising(&rig);
         rig_votes(&rig, rows[i].votes);
         uint32_t undone = rig.update.undo;
-        if (rig.lease.state == LEASE_SETTLING) {
+        if (rig.lease.state == LEASE_DIAGNOSING) {
             assert_int_equal(rig.lease.may_hold, 0x1f); /* the nodes that its release is sent to */
             rig_wake_on_time(&rig);
         } else {
@@ -922,12 +922,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_quorum_in_time_is_a_lock),
         cmocka_unit_test(test_a_quorum_that_came_too_late_is_none),
-        cmocka_unit_test(test_a_late_quorum_beside_deniers_is_settled),
+        cmocka_unit_test(test_a_late_quorum_beside_deniers_is_diagnosed),
         cmocka_unit_test(test_nobody_waits_for_a_quorum_that_would_be_of_no_use),
         cmocka_unit_test(test_a_failed_try_is_undone_where_it_may_be),
-        cmocka_unit_test(test_a_last_failure_with_deniers_is_settled),
+        cmocka_unit_test(test_a_last_failure_with_deniers_is_diagnosed),
         cmocka_unit_test(test_late_grants_are_no_failures),
-        cmocka_unit_test(test_settling_ends_at_its_deadline),
+        cmocka_unit_test(test_diagnosing_ends_at_its_deadline),
         cmocka_unit_test(test_silence_ends_at_the_deadline),
         cmocka_unit_test(test_a_timer_that_is_early_does_nothing),
         cmocka_unit_test(test_without_a_round_the_deadline_decides_nothing),
@@ -945,9 +945,9 @@ int main(void) {
         cmocka_unit_test(test_the_wait_is_outlasted_by_two_node_timeouts_at_most),
         cmocka_unit_test(test_a_wait_without_end),
         cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_cancel_of_a_yes_that_was_not_told_yet),
+        cmocka_unit_test(test_cancel_of_a_yes_that_was_not_reported_yet),
         cmocka_unit_test(test_cancel_of_a_try_that_was_never_sent),
-        cmocka_unit_test(test_cancel_of_an_unsent_settling_round),
+        cmocka_unit_test(test_cancel_of_an_unsent_diagnosing_round),
         cmocka_unit_test(test_close),
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_votes_that_come_late_change_why_a_try_failed),

@@ -35,14 +35,14 @@ static void assert_releasing(const struct rig *rig) {
 
 static void assert_released(const struct rig *rig, redlock_status status) {
     assert_state(rig, LEASE_OVER);
-    assert_int_equal(rig->update.news, LEASE_RELEASED);
+    assert_int_equal(rig->update.notifications, LEASE_RELEASED);
     assert_int_equal(rig->update.released, status);
     assert_nothing_sent(rig);
 }
 
 /* ---- releases ---- */
 
-static void test_a_release_tells_whether_the_lock_was_ours_to_the_end(void **state) {
+static void test_a_release_reports_whether_the_lock_was_ours_to_the_end(void **state) {
     (void)state;
     static const struct {
         const char *votes;
@@ -59,7 +59,7 @@ static void test_a_release_tells_whether_the_lock_was_ours_to_the_end(void **sta
             hold_in(&rig, releasable[from]);
             assert_int_equal(rig_release(&rig), REDLOCK_OK);
             assert_releasing(&rig);
-            assert_int_equal(rig.update.news, 0);
+            assert_int_equal(rig.update.notifications, 0);
             rig_votes(&rig, rows[i].votes);
             assert_released(&rig, rows[i].status);
         }
@@ -94,7 +94,7 @@ static void test_a_release_ends_an_extension(void **state) {
     rig_extend(&rig, MS(10000));
     assert_int_equal(rig_release(&rig), REDLOCK_OK);
     assert_releasing(&rig);
-    assert_int_equal(rig.update.news, LEASE_EXTENDED);
+    assert_int_equal(rig.update.notifications, LEASE_EXTENDED);
     assert_int_equal(rig.update.extended, REDLOCK_ECANCELED);
     rig_votes(&rig, "GGG");
     assert_released(&rig, REDLOCK_OK);
@@ -110,7 +110,7 @@ static void test_after_a_release_the_handle_does_nothing_more(void **state) {
         assert_int_equal(rig_extend(&rig, MS(10000)), REDLOCK_EINVAL);
         assert_int_equal(rig_cancel(&rig), REDLOCK_EINVAL);
         rig_close(&rig); /* the round under way ends with its own result */
-        assert_int_equal(rig.update.news, 0);
+        assert_int_equal(rig.update.notifications, 0);
         assert_nothing_sent(&rig);
         assert_state(&rig, states[i]);
     }
@@ -135,7 +135,7 @@ static void test_what_is_over_stays_over(void **state) {
     rig_wake(&rig);
     assert_state(&rig, LEASE_OVER);
     lease_decided(&rig.lease, &rig.round, rig.now, &rig.update);
-    assert_int_equal(rig.update.news, 0);
+    assert_int_equal(rig.update.notifications, 0);
     assert_nothing_sent(&rig);
     hold_in(&rig, LEASE_LOST);
     rig.now = NANOS_NEVER - 1;
@@ -146,7 +146,7 @@ static void test_what_is_over_stays_over(void **state) {
 
 /* ---- close ---- */
 
-static void test_close_releases_what_is_held_and_tells_its_holder(void **state) {
+static void test_close_releases_what_is_held_and_reports_its_holder(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(releasable); i++) {
         struct rig rig;
@@ -154,9 +154,9 @@ static void test_close_releases_what_is_held_and_tells_its_holder(void **state) 
         rig_close(&rig);
         assert_releasing(&rig);
         if (releasable[i] == LEASE_LOST) {
-            assert_int_equal(rig.update.news, 0); /* the application was told already */
+            assert_int_equal(rig.update.notifications, 0); /* the application was told already */
         } else {
-            assert_int_equal(rig.update.news, LEASE_LOSS);
+            assert_int_equal(rig.update.notifications, LEASE_LOSS);
             assert_int_equal(rig.update.loss, REDLOCK_ECLOSED);
         }
         rig_votes(&rig, "GGG");
@@ -171,7 +171,7 @@ static void test_close_ends_an_extension(void **state) {
     rig_extend(&rig, MS(10000));
     rig_close(&rig);
     assert_releasing(&rig);
-    assert_int_equal(rig.update.news, LEASE_LOSS | LEASE_EXTENDED);
+    assert_int_equal(rig.update.notifications, LEASE_LOSS | LEASE_EXTENDED);
     assert_int_equal(rig.update.loss, REDLOCK_ECLOSED);
     assert_int_equal(rig.update.extended, REDLOCK_ECLOSED);
 }
@@ -187,7 +187,7 @@ static void test_a_renewal_without_memory_is_tried_again(void **state) {
     assert_true(rig.is_unsent);
     rig_out_of_memory(&rig);
     assert_state(&rig, LEASE_HELD);
-    assert_int_equal(rig.update.news, 0);
+    assert_int_equal(rig.update.notifications, 0);
     uint64_t left = rig.lease.holding.lost_at - rig.now;
     assert_int_in_range(rig.lease.wake_at - rig.now, left / 8 * 3, left / 2);
     rig.without_memory = false;
@@ -202,7 +202,7 @@ static void test_an_extension_without_memory(void **state) {
     hold_in(&rig, LEASE_HELD);
     rig_extend(&rig, MS(10000));
     rig_out_of_memory(&rig);
-    assert_int_equal(rig.update.news, LEASE_EXTENDED);
+    assert_int_equal(rig.update.notifications, LEASE_EXTENDED);
     assert_int_equal(rig.update.extended, REDLOCK_ENOMEM);
     assert_state(&rig, LEASE_HELD);
     assert_int_equal(rig.lease.holding.validity_end, T0 + MS(9898));
@@ -239,20 +239,20 @@ static void test_a_lease_that_sends_nothing_needs_no_memory(void **state) {
         hold_in(&rig, states[i]);
         rig_out_of_memory(&rig);
         assert_state(&rig, states[i]);
-        assert_int_equal(rig.update.news, 0);
+        assert_int_equal(rig.update.notifications, 0);
         assert_nothing_sent(&rig);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_release_tells_whether_the_lock_was_ours_to_the_end),
+        cmocka_unit_test(test_a_release_reports_whether_the_lock_was_ours_to_the_end),
         cmocka_unit_test(test_a_release_that_nobody_answers_ends_at_its_deadline),
         cmocka_unit_test(test_a_release_ends_an_extension),
         cmocka_unit_test(test_after_a_release_the_handle_does_nothing_more),
         cmocka_unit_test(test_what_is_held_cannot_be_canceled),
         cmocka_unit_test(test_what_is_over_stays_over),
-        cmocka_unit_test(test_close_releases_what_is_held_and_tells_its_holder),
+        cmocka_unit_test(test_close_releases_what_is_held_and_reports_its_holder),
         cmocka_unit_test(test_close_ends_an_extension),
         cmocka_unit_test(test_a_renewal_without_memory_is_tried_again),
         cmocka_unit_test(test_an_extension_without_memory),

@@ -17,14 +17,14 @@ static struct lease_terms watched(void) {
 
 static void assert_lost(const struct rig *rig, redlock_status status) {
     assert_state(rig, LEASE_LOST);
-    assert_true(rig->update.news & LEASE_LOSS);
+    assert_true(rig->update.notifications & LEASE_LOSS);
     assert_int_equal(rig->update.loss, status);
     assert_nothing_sent(rig);
     assert_int_equal(lease_validity(&rig->lease, rig->now), 0);
 }
 
 static void assert_extended(const struct rig *rig, redlock_status status) {
-    assert_true(rig->update.news & LEASE_EXTENDED);
+    assert_true(rig->update.notifications & LEASE_EXTENDED);
     assert_int_equal(rig->update.extended, status);
 }
 
@@ -136,13 +136,13 @@ static void test_a_watchdog_renews_every_third_of_the_ttl(void **state) {
         rig_wake_on_time(&rig);
         assert_state(&rig, LEASE_RENEWING);
         assert_sent(&rig, ROUND_RENEW);
-        assert_int_equal(rig.update.news, 0);
+        assert_int_equal(rig.update.notifications, 0);
         assert_int_equal(rig.lease.wake_at, rig.now + (rig.lease.holding.lost_at - rig.now) / 2);
         begun = rig.now;
         rig_pass(&rig, MS(9));
         rig_votes(&rig, "GGG");
         assert_state(&rig, LEASE_HELD);
-        assert_int_equal(rig.update.news, 0); /* no news for the application */
+        assert_int_equal(rig.update.notifications, 0); /* no news for the application */
         assert_int_equal(lease_validity(&rig.lease, rig.now), MS(9898 - 9));
     }
 }
@@ -175,10 +175,10 @@ static void test_a_timer_that_is_early_renews_nothing(void **state) {
 /*
  * The grain of a loop's clock must not make the news of the loss late: it comes up to 10 ms before.
  */
-static void test_the_loss_is_told_before_the_validity_ends(void **state) {
+static void test_the_loss_is_reported_before_the_validity_ends(void **state) {
     (void)state;
     static const struct {
-        uint64_t ttl, took, end, told;
+        uint64_t ttl, took, end, reported;
     } rows[] = {
         {MS(10000), 0, MS(9898), MS(9888)},        {MS(10000), MS(9818), MS(9898), MS(9888)},
         {MS(10000), MS(9858), MS(9898), MS(9893)}, /* an eighth of what was left */
@@ -193,7 +193,7 @@ static void test_the_loss_is_told_before_the_validity_ends(void **state) {
         rig_pass(&rig, rows[i].took);
         rig_votes(&rig, "GGG");
         assert_int_equal(rig.lease.holding.validity_end, T0 + rows[i].end);
-        assert_int_equal(rig.lease.wake_at, T0 + rows[i].told);
+        assert_int_equal(rig.lease.wake_at, T0 + rows[i].reported);
         rig.now = rig.lease.wake_at - 1;
         rig_wake(&rig);
         assert_state(&rig, LEASE_HELD);
@@ -539,7 +539,7 @@ static void test_a_lock_that_a_quorum_lost_is_lost_at_once(void **state) {
         rig_wake_on_time(&rig);
         rig_votes(&rig, votes[i]);
         assert_lost(&rig, REDLOCK_ELOST);
-        assert_int_equal(rig.update.news, LEASE_LOSS);
+        assert_int_equal(rig.update.notifications, LEASE_LOSS);
     }
 }
 
@@ -718,7 +718,7 @@ static void test_an_extension_counts_from_its_call(void **state) {
     rig_pass(&rig, MS(5));
     rig_votes(&rig, "GGG");
     assert_extended(&rig, REDLOCK_OK);
-    assert_int_equal(rig.update.news, LEASE_EXTENDED);
+    assert_int_equal(rig.update.notifications, LEASE_EXTENDED);
     assert_state(&rig, LEASE_HELD);
     assert_int_equal(rig.lease.holding.validity_end, T0 + MS(3000) + MS(19798));
     assert_int_equal(rig.lease.longest_ttl, MS(20000));
@@ -938,7 +938,7 @@ static void test_an_acquisition_that_all_were_asked_for_tops_up_nothing(void **s
  * The acquisition is told first: sending takes time, in which the validity that is told would
  * shrink.
  */
-static void test_an_acquisition_is_told_before_nodes_are_topped_up(void **state) {
+static void test_an_acquisition_is_reported_before_nodes_are_topped_up(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = watched();
@@ -1130,7 +1130,7 @@ static void test_why_not_by_two_lists(void **state) {
         struct lease_terms terms = rig_terms();
         rig_start_at(&rig, &terms, both_lists, 1);
         rig_votes(&rig, rows[i].votes);
-        if (rig.lease.state == LEASE_SETTLING) {
+        if (rig.lease.state == LEASE_DIAGNOSING) {
             rig_wake_on_time(&rig);
         }
         assert_state(&rig, LEASE_OVER);
@@ -1149,7 +1149,7 @@ int main(void) {
         cmocka_unit_test(test_a_renewal_that_was_not_sent_has_no_round_to_expire),
         cmocka_unit_test(test_without_a_watchdog_nothing_is_renewed),
         cmocka_unit_test(test_a_timer_that_is_early_renews_nothing),
-        cmocka_unit_test(test_the_loss_is_told_before_the_validity_ends),
+        cmocka_unit_test(test_the_loss_is_reported_before_the_validity_ends),
         cmocka_unit_test(test_locks_that_were_acquired_together_are_renewed_apart),
         cmocka_unit_test(test_a_busy_loop_leaves_locks_apart),
         cmocka_unit_test(test_a_failed_renewal_is_tried_again),
@@ -1187,7 +1187,7 @@ int main(void) {
         cmocka_unit_test(test_nodes_without_the_key_are_topped_up_after_a_success),
         cmocka_unit_test(test_late_votes_top_up_each_node_once),
         cmocka_unit_test(test_an_acquisition_that_all_were_asked_for_tops_up_nothing),
-        cmocka_unit_test(test_an_acquisition_is_told_before_nodes_are_topped_up),
+        cmocka_unit_test(test_an_acquisition_is_reported_before_nodes_are_topped_up),
         cmocka_unit_test(test_nothing_is_topped_up_after_a_failure_or_the_end),
         cmocka_unit_test(test_an_extension_tops_up_for_what_it_asked),
         cmocka_unit_test(test_nodes_that_join_get_the_key),

@@ -1,4 +1,4 @@
-/* Tests a lease that waits in line: places, pushes, polls, yields, and what is handed over. */
+/* Tests a lease that waits in line: entries, pushes, polls, yields, and what is handed over. */
 #include "base/nanos.h"
 #include "core/handover.h"
 #include "core/line.h"
@@ -11,17 +11,17 @@
 static struct lease_terms line_terms(void) {
     struct lease_terms terms = rig_terms();
     terms.queues = true;
-    terms.claim = MS(1000);
+    terms.reservation = MS(1000);
     terms.retries = UINT32_MAX;
     terms.retry_delay = terms.retry_delay_max = MS(200);
     return terms;
 }
 
-/* Has all five nodes deny, with a place behind `ahead` others. */
-static void place(struct rig *rig, uint32_t ahead) {
+/* Has all five nodes deny, with an entry behind `ahead` others. */
+static void mark_queued(struct rig *rig, uint32_t ahead) {
     rig_pass(rig, MS(2));
     for (uint32_t node = 0; node < 5; node++) {
-        round_note_place(&rig->round, node, ahead);
+        round_mark_queued(&rig->round, node, ahead);
         round_vote(&rig->round, node, REDLOCK_VOTE_DENIED, 5000);
     }
     rig_late_votes(rig);
@@ -29,15 +29,15 @@ static void place(struct rig *rig, uint32_t ahead) {
     assert_nothing_sent(rig);
 }
 
-/* Starts a lease whose five nodes have all denied, with a place behind `ahead` others. */
+/* Starts a lease whose five nodes have all denied, with an entry behind `ahead` others. */
 static void start_queued(struct rig *rig, const struct lease_terms *terms, uint32_t ahead) {
     rig_start(rig, terms, 1);
     assert_sent(rig, ROUND_QUEUE);
-    place(rig, ahead);
+    mark_queued(rig, ahead);
 }
 
 static void assert_acquired(const struct rig *rig, redlock_status status) {
-    assert_int_equal(rig->update.news, LEASE_ACQUIRED);
+    assert_int_equal(rig->update.notifications, LEASE_ACQUIRED);
     assert_int_equal(rig->update.acquired, status);
 }
 
@@ -82,7 +82,7 @@ static void test_a_push_that_was_not_needed_is_no_matter(void **state) {
     assert_int_equal(lease_validity(&rig.lease, T0), MS(9898));
 }
 
-static void test_pushes_that_are_trusted_are_told_at_once(void **state) {
+static void test_pushes_that_are_trusted_are_notified_at_once(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = line_terms();
@@ -127,7 +127,7 @@ static void test_counters_that_differ_are_raised(void **state) {
     assert_int_equal(rig.lease.fence, 8);
 }
 
-/* ---- places ---- */
+/* ---- entries ---- */
 
 static void test_a_quorum_that_can_neither_grant_nor_queue_is_a_no(void **state) {
     (void)state;
@@ -136,7 +136,7 @@ static void test_a_quorum_that_can_neither_grant_nor_queue_is_a_no(void **state)
     rig_start(&rig, &terms, 1);
     rig_votes(&rig, "DUEU");
     assert_state(&rig, LEASE_BACKOFF);
-    assert_int_equal(rig.update.undo, 0x15); /* the keys and places of all that were reached */
+    assert_int_equal(rig.update.undo, 0x15); /* the keys and entries of all that were reached */
 }
 
 static void test_silent_nodes_are_not_waited_for(void **state) {
@@ -145,7 +145,7 @@ static void test_silent_nodes_are_not_waited_for(void **state) {
     struct lease_terms terms = line_terms();
     rig_start(&rig, &terms, 1);
     for (uint32_t node = 0; node < 3; node++) {
-        round_note_place(&rig.round, node, 0);
+        round_mark_queued(&rig.round, node, 0);
     }
     rig_votes(&rig, "DD");
     assert_state(&rig, LEASE_ACQUIRING);
@@ -164,7 +164,7 @@ static void test_silent_nodes_are_late_in_line_too(void **state) {
     struct lease_terms terms = line_terms();
     rig_start(&rig, &terms, 1);
     for (uint32_t node = 0; node < 3; node++) {
-        round_note_place(&rig.round, node, 0);
+        round_mark_queued(&rig.round, node, 0);
         round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
     }
     rig_late_votes(&rig);
@@ -174,8 +174,9 @@ static void test_silent_nodes_are_late_in_line_too(void **state) {
     assert_nothing_sent(&rig);
     assert_state(&rig, LEASE_QUEUED);
     assert_int_equal(round_voters(&rig.round, REDLOCK_VOTE_TIMEOUT), 0x18);
-    assert_int_in_range(rig.lease.wake_at - T0, terms.claim, 2 * terms.claim); /* the poll */
-    rig_vote(&rig, 3, REDLOCK_VOTE_GRANTED); /* too late for the deadline, not for the place */
+    assert_int_in_range(rig.lease.wake_at - T0, terms.reservation,
+                        2 * terms.reservation); /* the poll */
+    rig_vote(&rig, 3, REDLOCK_VOTE_GRANTED);    /* too late for the deadline, not for the place */
     rig_push(&rig, 0, rig.now + MS(900));
     rig_push(&rig, 1, rig.now + MS(900));
     assert_state(&rig, LEASE_RAISING);
@@ -190,7 +191,7 @@ static void test_a_grant_of_a_near_node_waits_for_the_others(void **state) {
     rig_vote(&rig, 0, REDLOCK_VOTE_GRANTED);
     rig_pass(&rig, MS(20));
     for (uint32_t node = 1; node < 5; node++) {
-        round_note_place(&rig.round, node, 0);
+        round_mark_queued(&rig.round, node, 0);
         round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
     }
     rig_late_votes(&rig);
@@ -204,7 +205,7 @@ static void test_a_poll_comes_when_the_holder_has_expired(void **state) {
     struct lease_terms terms = line_terms();
     rig_start(&rig, &terms, 1);
     for (uint32_t node = 0; node < 5; node++) {
-        round_note_place(&rig.round, node, 0);
+        round_mark_queued(&rig.round, node, 0);
         round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 100 * (node + 1));
     }
     rig_late_votes(&rig);
@@ -216,7 +217,7 @@ static void test_a_poll_comes_when_the_holder_has_expired(void **state) {
     assert_int_equal(rig.lease.tries, 1);
 }
 
-/* The holder frees its keys one by one: the place is asked for when a quorum is free. */
+/* The holder frees its keys one by one: the entry is asked for when a quorum is free. */
 static void test_hints_of_a_quorum_bring_the_poll_forward(void **state) {
     (void)state;
     struct rig rig;
@@ -239,7 +240,7 @@ static void test_grants_count_with_hints(void **state) {
     struct rig rig;
     struct lease_terms terms = line_terms();
     rig_start(&rig, &terms, 1);
-    place(&rig, 0);
+    mark_queued(&rig, 0);
     rig_pass(&rig, MS(11));
     rig_push(&rig, 0, rig.now + MS(900));
     rig_push(&rig, 1, rig.now + MS(900));
@@ -283,7 +284,7 @@ static void test_a_hint_during_a_poll_has_the_key_looked_at(void **state) {
     rig_hint_of(&rig, 1);
     assert_state(&rig, LEASE_ACQUIRING);
     assert_int_equal(rig.round.changed, 1 << 1);
-    place(&rig, 0);
+    mark_queued(&rig, 0);
     assert_int_equal(rig.round.changed, 0);
     assert_int_equal(rig.lease.wake_at, rig.lease.asked_at + MS(20)); /* the pauses double */
     rig_wake_on_time(&rig);
@@ -308,7 +309,7 @@ static void test_hints_without_end_in_line_are_followed_seldom(void **state) {
         rig_hint_of(&rig, 0);
         rig_hint_of(&rig, 1);
         assert_sent(&rig, ROUND_QUEUE);
-        place(&rig, 0);
+        mark_queued(&rig, 0);
         pause = nanos_min(2 * pause, MS(250));
     }
     rig_wake_on_time(&rig);
@@ -333,7 +334,7 @@ static void test_who_stands_further_back_polls_less(void **state) {
 
 /*
  * In a line that moves all have asked at its back. If it stops, since the next one hangs, one of
- * them asks soon after its claim, though most ask much later.
+ * them asks soon after its reservation, though most ask much later.
  */
 static void test_a_line_that_stops_is_looked_at_soon(void **state) {
     (void)state;
@@ -344,7 +345,7 @@ static void test_a_line_that_stops_is_looked_at_soon(void **state) {
             struct rig rig;
             struct lease_terms terms = line_terms();
             rig_start(&rig, &terms, seed * UINT64_C(0x9e3779b97f4a7c15));
-            place(&rig, lengths[i] - 1);
+            mark_queued(&rig, lengths[i] - 1);
             uint64_t delay = rig.lease.trying.poll_at - rig.now;
             first = nanos_min(first, delay);
             sum += delay;
@@ -394,12 +395,12 @@ static void test_so_is_one_whose_message_overtakes_the_answer(void **state) {
         round_note_open(&rig.round, node, 7);
     }
     round_note_open(&rig.round, 3, 9000); /* for longer than the holder has the key */
-    place(&rig, 0);
+    mark_queued(&rig, 0);
     assert_int_in_range(rig.lease.wake_at - rig.now, MS(8), MS(9));
 }
 
-/* Without places no push comes: the polls follow each other as retries do. */
-static void test_without_places_polls_are_retries(void **state) {
+/* Without entries no push comes: the polls follow each other as retries do. */
+static void test_without_entries_polls_are_retries(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = line_terms();
@@ -427,7 +428,7 @@ static void test_a_queue_that_begins_anew_is_joined_at_once(void **state) {
 /* ---- yields ---- */
 
 /* The time that nodes take to answer counts, not the time in line. */
-static void test_a_split_vote_is_given_up_for_a_new_place(void **state) {
+static void test_a_split_vote_is_given_up_for_a_new_entry(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = line_terms();
@@ -445,11 +446,11 @@ static void test_a_split_vote_is_given_up_for_a_new_place(void **state) {
         assert_int_equal(rig.lease.tries, i + 2);
         rig_pass(&rig, MS(2));
         for (uint32_t node = 0; node < 5; node++) {
-            round_note_place(&rig.round, node, 0);
+            round_mark_queued(&rig.round, node, 0);
             round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
         }
         rig_late_votes(&rig);
-        delay = nanos_min(2 * delay, terms.claim / 4);
+        delay = nanos_min(2 * delay, terms.reservation / 4);
     }
 }
 
@@ -458,10 +459,10 @@ static void test_without_answers_a_split_vote_takes_longer(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = line_terms();
-    terms.claim = MS(5000);
+    terms.reservation = MS(5000);
     rig_start(&rig, &terms, 1);
     for (uint32_t node = 0; node < 2; node++) {
-        round_note_place(&rig.round, node, 0);
+        round_mark_queued(&rig.round, node, 0);
         round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
     }
     rig_late_votes(&rig);
@@ -483,12 +484,12 @@ static void test_a_wait_ends(void **state) {
     start_queued(&rig, &terms, 0);
     assert_int_equal(rig.lease.wake_at, T0 + MS(500));
     rig_wake_on_time(&rig);
-    assert_sent(&rig, ROUND_SETTLE);
+    assert_sent(&rig, ROUND_DIAGNOSE);
     rig_votes(&rig, "DDDDD");
     assert_acquired(&rig, REDLOCK_EHELD);
 }
 
-/* Nodes that cannot be reached then are owed the release: they may have the key, or a place. */
+/* Nodes that cannot be reached then are owed the release: they may have the key, or an entry. */
 static void test_the_end_of_a_wait_is_owed_to_all(void **state) {
     (void)state;
     struct rig rig;
@@ -496,11 +497,11 @@ static void test_the_end_of_a_wait_is_owed_to_all(void **state) {
     terms.wait = MS(500);
     start_queued(&rig, &terms, 0);
     rig_wake_on_time(&rig);
-    assert_sent(&rig, ROUND_SETTLE);
+    assert_sent(&rig, ROUND_DIAGNOSE);
     assert_int_equal(rig.lease.may_hold, 0x1f);
 }
 
-static void test_canceling_gives_up_all_places(void **state) {
+static void test_canceling_gives_up_all_entries(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = line_terms();
@@ -523,7 +524,7 @@ static void test_a_push_that_comes_behind_a_cancel_is_nothing(void **state) {
     assert_nothing_sent(&rig);
 }
 
-static void test_without_memory_to_ask_again_places_are_given_up(void **state) {
+static void test_without_memory_to_ask_again_entries_are_given_up(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = line_terms();
@@ -562,7 +563,7 @@ static void test_who_waits_for_another_asks_nobody(void **state) {
     terms.wait = MS(500);
     wait_for_another(&lease, &terms);
     lease_woken(&lease, NULL, T0 + MS(499), &update);
-    assert_int_equal(update.news, 0);
+    assert_int_equal(update.notifications, 0);
     lease_requeue(&lease, NULL, T0, &update);
     assert_false(update.send);
     lease_woken(&lease, NULL, T0 + MS(500), &update);
@@ -594,9 +595,9 @@ static void test_a_lock_is_handed_over_with_its_validity(void **state) {
     uint64_t end = rig.lease.holding.validity_end;
     uint64_t wake_at = rig.lease.wake_at;
     handover_move(&rig.lease, &to, rig.now, &ended, &begun);
-    assert_int_equal(ended.news, LEASE_RELEASED);
+    assert_int_equal(ended.notifications, LEASE_RELEASED);
     assert_int_equal(ended.released, REDLOCK_OK);
-    assert_int_equal(begun.news, LEASE_ACQUIRED);
+    assert_int_equal(begun.notifications, LEASE_ACQUIRED);
     assert_int_equal(begun.acquired, REDLOCK_OK);
     assert_int_equal(rig.lease.state, LEASE_OVER);
     assert_int_equal(lease_validity(&rig.lease, rig.now), 0);
@@ -654,10 +655,10 @@ static void hand_over_aloud(struct rig *rig, struct lease *to, struct lease_upda
     assert_true(handover_is_possible(&rig->lease, to, rig->now));
     assert_false(handover_is_silent(&rig->lease, to, rig->now));
     handover_move(&rig->lease, to, rig->now, &ended, begun);
-    assert_int_equal(ended.news, LEASE_RELEASED);
+    assert_int_equal(ended.notifications, LEASE_RELEASED);
     assert_int_equal(ended.released, REDLOCK_OK);
     assert_int_equal(rig->lease.state, LEASE_OVER);
-    assert_int_equal(begun->news, 0);
+    assert_int_equal(begun->notifications, 0);
     assert_true(begun->send);
     assert_int_equal(begun->round, ROUND_RAISE);
     assert_int_equal(to->state, LEASE_RAISING);
@@ -779,7 +780,7 @@ int main(void) {
         cmocka_unit_test(test_a_free_key_is_had_at_once),
         cmocka_unit_test(test_pushes_are_confirmed_first),
         cmocka_unit_test(test_a_push_that_was_not_needed_is_no_matter),
-        cmocka_unit_test(test_pushes_that_are_trusted_are_told_at_once),
+        cmocka_unit_test(test_pushes_that_are_trusted_are_notified_at_once),
         cmocka_unit_test(test_pushes_that_leave_too_little_are_confirmed),
         cmocka_unit_test(test_counters_that_differ_are_raised),
         cmocka_unit_test(test_a_quorum_that_can_neither_grant_nor_queue_is_a_no),
@@ -797,15 +798,15 @@ int main(void) {
         cmocka_unit_test(test_hints_without_end_in_line_are_followed_seldom),
         cmocka_unit_test(test_a_key_that_is_left_to_anybody_is_asked_for_afterwards),
         cmocka_unit_test(test_so_is_one_whose_message_overtakes_the_answer),
-        cmocka_unit_test(test_without_places_polls_are_retries),
+        cmocka_unit_test(test_without_entries_polls_are_retries),
         cmocka_unit_test(test_a_queue_that_begins_anew_is_joined_at_once),
-        cmocka_unit_test(test_a_split_vote_is_given_up_for_a_new_place),
+        cmocka_unit_test(test_a_split_vote_is_given_up_for_a_new_entry),
         cmocka_unit_test(test_without_answers_a_split_vote_takes_longer),
         cmocka_unit_test(test_a_wait_ends),
         cmocka_unit_test(test_the_end_of_a_wait_is_owed_to_all),
-        cmocka_unit_test(test_canceling_gives_up_all_places),
+        cmocka_unit_test(test_canceling_gives_up_all_entries),
         cmocka_unit_test(test_a_push_that_comes_behind_a_cancel_is_nothing),
-        cmocka_unit_test(test_without_memory_to_ask_again_places_are_given_up),
+        cmocka_unit_test(test_without_memory_to_ask_again_entries_are_given_up),
         cmocka_unit_test(test_a_late_timer_is_no_poll),
         cmocka_unit_test(test_who_waits_for_another_asks_nobody),
         cmocka_unit_test(test_a_lock_is_handed_over_with_its_validity),

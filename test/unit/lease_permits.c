@@ -77,7 +77,7 @@ static void test_another_that_is_free_is_tried_at_once(void **state) {
     assert_state(&rig, LEASE_ACQUIRING);
     assert_sent(&rig, ROUND_ACQUIRE);
     assert_int_equal(rig.update.undo, 0x0a); /* where the permit that was tried may be held */
-    assert_int_equal(rig.update.news, 0);
+    assert_int_equal(rig.update.notifications, 0);
     assert_int_equal(rig.lease.permit, next);
     assert_int_equal(rig.round.start, T0 + MS(7));
     assert_int_equal(rig.lease.wake_at, T0 + MS(57));
@@ -96,8 +96,8 @@ static void test_none_that_is_free_is_the_end(void **state) {
     rig_start(&rig, &terms, 1);
     deny_but_for_another(&rig);
     rig_votes(&rig, "DDD");
-    assert_state(&rig, LEASE_SETTLING);
-    assert_sent(&rig, ROUND_SETTLE);
+    assert_state(&rig, LEASE_DIAGNOSING);
+    assert_sent(&rig, ROUND_DIAGNOSE);
     rig_votes(&rig, "DDDDD");
     assert_state(&rig, LEASE_OVER);
     assert_int_equal(rig.update.acquired, REDLOCK_EHELD);
@@ -117,7 +117,7 @@ static void test_after_some_in_a_row_there_is_a_pause(void **state) {
             assert_int_equal(rig.lease.permit, permit);
         }
         uint32_t permit = deny_but_for_another(&rig);
-        assert_state(&rig, pause == 0 ? LEASE_BACKOFF : LEASE_SETTLING);
+        assert_state(&rig, pause == 0 ? LEASE_BACKOFF : LEASE_DIAGNOSING);
         assert_int_equal(rig.lease.permit, permit); /* the free permit is the next one to try */
         if (pause == 0) {
             assert_true(rig.lease.wake_at > rig.now && rig.lease.wake_at <= rig.now + MS(200));
@@ -139,7 +139,7 @@ static void test_what_comes_at_once_uses_up_no_retry(void **state) {
         deny_but_for_another(&rig);
         assert_state(&rig, LEASE_ACQUIRING);
         rig_votes(&rig, "DDD"); /* no other permit is free now */
-        assert_state(&rig, i < 2 ? LEASE_BACKOFF : LEASE_SETTLING);
+        assert_state(&rig, i < 2 ? LEASE_BACKOFF : LEASE_DIAGNOSING);
         if (i < 2) { /* the bound doubles with each retry, and with nothing else */
             assert_true(rig.lease.wake_at <= rig.now + MS(200 << i));
             rig_wake_on_time(&rig);
@@ -160,7 +160,7 @@ static void test_no_try_begins_after_the_end_of_the_wait(void **state) {
     assert_state(&rig, LEASE_ACQUIRING);
     rig_pass(&rig, 1);
     deny_but_for_another(&rig);
-    assert_state(&rig, LEASE_SETTLING);
+    assert_state(&rig, LEASE_DIAGNOSING);
 }
 
 /* The try was too slow: another permit would not help. */
@@ -172,7 +172,7 @@ static void test_a_quorum_that_came_too_late_is_not_left_for_another(void **stat
     rig_pass(&rig, MS(9900));
     rig_says_free(&rig, 5, another(&rig));
     rig_votes(&rig, "DGGG");
-    assert_state(&rig, LEASE_SETTLING);
+    assert_state(&rig, LEASE_DIAGNOSING);
     rig_votes(&rig, "D");
     assert_int_equal(rig.update.acquired, REDLOCK_EEXPIRED);
 }
@@ -224,39 +224,39 @@ static void test_without_memory_to_go_on(void **state) {
 static struct lease_terms waiting_terms(void) {
     struct lease_terms terms = permit_terms();
     terms.queues = true;
-    terms.claim = MS(1000);
+    terms.reservation = MS(1000);
     terms.retries = UINT32_MAX;
     terms.retry_delay = terms.retry_delay_max = MS(200);
     return terms;
 }
 
-/* Has all nodes from `from` on deny the permit, with a place. */
-static void deny_with_places(struct rig *rig, uint32_t from) {
+/* Has all nodes from `from` on deny the permit, with an entry. */
+static void deny_with_entries(struct rig *rig, uint32_t from) {
     for (uint32_t node = from; node < 5; node++) {
-        round_note_place(&rig->round, node, 0);
+        round_mark_queued(&rig->round, node, 0);
         round_vote(&rig->round, node, REDLOCK_VOTE_DENIED, 5000);
     }
     rig_late_votes(rig);
 }
 
-/* Starts a lease that all nodes have given places. */
+/* Starts a lease that all nodes have given entries. */
 static void start_waiting(struct rig *rig) {
     struct lease_terms terms = waiting_terms();
     rig_start(rig, &terms, 1);
     assert_sent(rig, ROUND_QUEUE);
     rig_pass(rig, MS(2));
-    deny_with_places(rig, 0);
+    deny_with_entries(rig, 0);
     assert_state(rig, LEASE_QUEUED);
     assert_nothing_sent(rig);
 }
 
-/* Starts a lease that has a permit of two nodes, and places of the others. Returns the permit. */
+/* Starts a lease that has a permit of two nodes, and entries of the others. Returns the permit. */
 static uint32_t start_with_two_grants(struct rig *rig) {
     struct lease_terms terms = waiting_terms();
     rig_start(rig, &terms, 1);
     uint32_t permit = rig->lease.permit;
     rig_votes(rig, "GG");
-    deny_with_places(rig, 2);
+    deny_with_entries(rig, 2);
     assert_state(rig, LEASE_QUEUED);
     return permit;
 }
@@ -265,39 +265,39 @@ static void assert_asks_for(const struct rig *rig, uint32_t permit) {
     assert_sent(rig, ROUND_QUEUE);
     assert_state(rig, LEASE_ACQUIRING);
     assert_int_equal(rig->lease.permit, permit);
-    assert_true(rig->update.keeps_place);
+    assert_true(rig->update.keeps_entry);
     assert_false(rig->update.keeps_token);
 }
 
-/* No node has granted anything: there is nothing to undo, and the places stay. */
-static void test_one_that_a_quorum_tells_of_is_asked_for(void **state) {
+/* No node has granted anything: there is nothing to undo, and the entries stay. */
+static void test_one_that_a_quorum_offers_is_asked_for(void **state) {
     (void)state;
     struct rig rig;
     start_waiting(&rig);
     uint32_t permit = another(&rig);
     rig_pass(&rig, MS(300));
-    rig_tells(&rig, 0, permit);
-    rig_tells(&rig, 4, permit);
+    rig_offers(&rig, 0, permit);
+    rig_offers(&rig, 4, permit);
     assert_nothing_sent(&rig);
-    rig_tells(&rig, 2, permit);
+    rig_offers(&rig, 2, permit);
     assert_asks_for(&rig, permit);
     assert_int_equal(rig.update.undo, 0);
-    assert_int_equal(rig.lease.trying.may_place, 0x1f);
+    assert_int_equal(rig.lease.trying.may_queue, 0x1f);
     rig_votes(&rig, "GGG");
     assert_state(&rig, LEASE_HELD);
-    assert_int_equal(rig.lease.may_hold, 0x1f); /* the places are given up with the permit */
+    assert_int_equal(rig.lease.may_hold, 0x1f); /* the entries are given up with the permit */
     assert_int_equal(lease_validity(&rig.lease, rig.now), MS(9898));
 }
 
 /* Each node reserves a permit for the waiter, whichever it tells of. */
-static void test_the_one_that_most_tell_of_is_asked_for(void **state) {
+static void test_the_one_that_most_offer_is_asked_for(void **state) {
     (void)state;
     struct rig rig;
     start_waiting(&rig);
     uint32_t permit = another(&rig);
-    rig_tells(&rig, 0, (permit + 1) % PERMITS);
-    rig_tells(&rig, 1, permit);
-    rig_tells(&rig, 2, permit);
+    rig_offers(&rig, 0, (permit + 1) % PERMITS);
+    rig_offers(&rig, 1, permit);
+    rig_offers(&rig, 2, permit);
     assert_asks_for(&rig, permit);
 }
 
@@ -306,7 +306,7 @@ static void test_the_one_that_was_tried_is_asked_for_under_its_token(void **stat
     struct rig rig;
     start_waiting(&rig);
     for (uint32_t node = 0; node < 3; node++) {
-        rig_tells(&rig, node, rig.lease.permit);
+        rig_offers(&rig, node, rig.lease.permit);
     }
     assert_sent(&rig, ROUND_QUEUE);
     assert_true(rig.update.keeps_token);
@@ -314,11 +314,11 @@ static void test_the_one_that_was_tried_is_asked_for_under_its_token(void **stat
 }
 
 /* The nodes that tell have any permit for the waiter: none that was granted is given up. */
-static void test_grants_are_kept_where_the_rest_tells(void **state) {
+static void test_grants_are_kept_where_the_rest_offers(void **state) {
     (void)state;
     struct rig rig;
     uint32_t permit = start_with_two_grants(&rig);
-    rig_tells(&rig, 3, another(&rig));
+    rig_offers(&rig, 3, another(&rig));
     assert_sent(&rig, ROUND_QUEUE);
     assert_true(rig.update.keeps_token);
     assert_int_equal(rig.lease.permit, permit);
@@ -332,13 +332,13 @@ static void test_grants_are_kept_where_the_rest_tells(void **state) {
  * Messages were lost: after two round trips and 1 ms, or somewhat earlier, the waiter asks all the
  * same. When, is drawn: who goes on in step with another one meets it again at the next permit.
  */
-static void test_one_that_few_tell_of_is_asked_for_later(void **state) {
+static void test_one_that_few_offer_is_asked_for_later(void **state) {
     (void)state;
     struct rig rig;
     start_waiting(&rig);
     uint32_t permit = another(&rig);
     uint32_t tries = rig.lease.tries;
-    rig_tells(&rig, 1, permit);
+    rig_offers(&rig, 1, permit);
     assert_nothing_sent(&rig);
     assert_true(rig.lease.wake_at > rig.now + MS(5) / 2 && rig.lease.wake_at < rig.now + MS(5));
     rig_wake_on_time(&rig);
@@ -347,7 +347,7 @@ static void test_one_that_few_tell_of_is_asked_for_later(void **state) {
     assert_int_equal(rig.lease.hops, 1);
 }
 
-/* A split vote: what was granted is given up where it was, and the place stays. */
+/* A split vote: what was granted is given up where it was, and the entry stays. */
 static void test_grants_of_a_minority_are_given_up(void **state) {
     (void)state;
     struct rig rig;
@@ -368,7 +368,7 @@ static void test_what_answers_say_is_free_is_asked_for(void **state) {
     for (unsigned i = 0; i <= HOPS_MAX; i++) {
         uint32_t permit = another(&rig);
         rig_says_free(&rig, 5, permit);
-        deny_with_places(&rig, 0);
+        deny_with_entries(&rig, 0);
         if (i < HOPS_MAX) {
             assert_asks_for(&rig, permit);
         }
@@ -378,7 +378,7 @@ static void test_what_answers_say_is_free_is_asked_for(void **state) {
     assert_sent(&rig, ROUND_QUEUE);
     assert_true(rig.update.keeps_token);
     rig_says_free(&rig, 5, another(&rig));
-    deny_with_places(&rig, 0);
+    deny_with_entries(&rig, 0);
     assert_state(&rig, LEASE_ACQUIRING);
 }
 
@@ -415,7 +415,7 @@ static void test_messages_without_answers_count_after_the_deadline(void **state)
     rig_start(&rig, &terms, 1);
     uint32_t permit = another(&rig);
     for (uint32_t node = 0; node < 3; node++) {
-        rig_tells(&rig, node, permit);
+        rig_offers(&rig, node, permit);
         assert_nothing_sent(&rig);
     }
     rig_wake_on_time(&rig);
@@ -430,20 +430,20 @@ static void test_after_the_wait_none_is_asked_for(void **state) {
     rig_start(&rig, &terms, 1);
     rig_pass(&rig, MS(2));
     rig_says_free(&rig, 5, another(&rig));
-    deny_with_places(&rig, 0);
+    deny_with_entries(&rig, 0);
     assert_nothing_sent(&rig);
     rig_wake(&rig);
-    assert_state(&rig, LEASE_SETTLING);
+    assert_state(&rig, LEASE_DIAGNOSING);
     assert_int_equal(rig.lease.may_hold, 0x1f);
 }
 
-static void test_without_memory_to_ask_the_place_is_given_up(void **state) {
+static void test_without_memory_to_ask_the_entry_is_given_up(void **state) {
     (void)state;
     struct rig rig;
     start_waiting(&rig);
     rig.without_memory = true;
     for (uint32_t node = 0; node < 3; node++) {
-        rig_tells(&rig, node, another(&rig));
+        rig_offers(&rig, node, another(&rig));
     }
     rig_out_of_memory(&rig);
     assert_state(&rig, LEASE_OVER);
@@ -465,18 +465,18 @@ int main(void) {
         cmocka_unit_test(test_a_fence_that_cannot_be_raised_leaves_the_permit),
         cmocka_unit_test(test_canceled_while_it_goes_on),
         cmocka_unit_test(test_without_memory_to_go_on),
-        cmocka_unit_test(test_one_that_a_quorum_tells_of_is_asked_for),
-        cmocka_unit_test(test_the_one_that_most_tell_of_is_asked_for),
+        cmocka_unit_test(test_one_that_a_quorum_offers_is_asked_for),
+        cmocka_unit_test(test_the_one_that_most_offer_is_asked_for),
         cmocka_unit_test(test_the_one_that_was_tried_is_asked_for_under_its_token),
-        cmocka_unit_test(test_grants_are_kept_where_the_rest_tells),
-        cmocka_unit_test(test_one_that_few_tell_of_is_asked_for_later),
+        cmocka_unit_test(test_grants_are_kept_where_the_rest_offers),
+        cmocka_unit_test(test_one_that_few_offer_is_asked_for_later),
         cmocka_unit_test(test_grants_of_a_minority_are_given_up),
         cmocka_unit_test(test_what_answers_say_is_free_is_asked_for),
         cmocka_unit_test(test_silent_nodes_do_not_keep_from_another),
         cmocka_unit_test(test_silent_nodes_that_may_grant_are_waited_for),
         cmocka_unit_test(test_messages_without_answers_count_after_the_deadline),
         cmocka_unit_test(test_after_the_wait_none_is_asked_for),
-        cmocka_unit_test(test_without_memory_to_ask_the_place_is_given_up),
+        cmocka_unit_test(test_without_memory_to_ask_the_entry_is_given_up),
     };
     return cmocka_run_group_tests_name("lease_permits", tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static struct lease_terms random_terms(struct dice *dice) {
     terms.min_validity = one_in(dice, 3) ? below(dice, terms.ttl / 8) : 0;
     terms.permits = one_in(dice, 4) ? 1 + (uint32_t)below(dice, 5) : 0;
     terms.queues = terms.permits == 0 && one_in(dice, 3);
-    terms.claim = terms.queues ? nanos_min(terms.ttl, MS(1000)) : 0;
+    terms.reservation = terms.queues ? nanos_min(terms.ttl, MS(1000)) : 0;
     terms.trusts_pushes = terms.queues && one_in(dice, 2);
     terms.watches = terms.watchdog && one_in(dice, 2);
     return terms;
@@ -97,7 +97,7 @@ static void cast_a_vote(struct dice *dice, struct rig *rig) {
         permits_note(&rig->permits, node, (uint32_t)below(dice, rig->permits.count));
     }
     if (rig->round.kind == ROUND_QUEUE && one_in(dice, 2)) {
-        round_note_place(&rig->round, node, (uint32_t)below(dice, 3));
+        round_mark_queued(&rig->round, node, (uint32_t)below(dice, 3));
         rig_vote(rig, node, REDLOCK_VOTE_DENIED);
         return;
     }
@@ -105,11 +105,11 @@ static void cast_a_vote(struct dice *dice, struct rig *rig) {
              one_in(dice, 5) ? votes[below(dice, COUNT_OF(votes))] : REDLOCK_VOTE_GRANTED);
 }
 
-/* Pushes a grant, usually for a whole claim. */
+/* Pushes a grant, usually for a whole reservation. */
 static void push(struct dice *dice, struct rig *rig) {
-    uint64_t claim = rig->lease.terms->claim;
+    uint64_t reservation = rig->lease.terms->reservation;
     rig->counter = 1 + below(dice, 3);
-    rig_push(rig, (uint32_t)below(dice, 12), rig->now + (one_in(dice, 8) ? 0 : claim));
+    rig_push(rig, (uint32_t)below(dice, 12), rig->now + (one_in(dice, 8) ? 0 : reservation));
 }
 
 static void call(struct dice *dice, struct rig *rig) {
@@ -170,7 +170,7 @@ static void bring_to_its_end(struct rig *rig) {
     assert_int_equal(rig->extended, rig->extensions);
 }
 
-static int tell_seed(void **state) {
+static int print_seed(void **state) {
     const uint64_t *seed = *state;
     if (*seed <= SEEDS) {
         print_error("it was the life of seed %u\n", (unsigned)*seed);
@@ -205,7 +205,7 @@ static void test_random_lives(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_random_lives, tell_seed),
+        cmocka_unit_test_teardown(test_random_lives, print_seed),
     };
     return cmocka_run_group_tests_name("lease_random", tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static void add(struct load *load, unsigned count, size_t length) {
     }
 }
 
-static void remove_without_news(struct load *load, unsigned count, size_t length) {
+static void remove_without_report(struct load *load, unsigned count, size_t length) {
     for (unsigned i = 0; i < count; i++) {
         assert_false(load_remove(load, &BOUNDS, length));
     }
@@ -33,7 +33,7 @@ static void test_each_bound_holds(void **state) {
 }
 
 /* Commands that take locks leave room for held locks; the client's own questions need none. */
-static void test_each_claim_has_its_share(void **state) {
+static void test_each_class_has_its_share(void **state) {
     (void)state;
     struct load load = {0};
 
@@ -54,18 +54,18 @@ static void test_each_claim_has_its_share(void **state) {
     assert_true(load_has_room(&load, &BOUNDS, LOAD_HELD, 300));
 }
 
-static void test_room_is_told_at_half_and_once(void **state) {
+static void test_room_is_reported_at_half_and_once(void **state) {
     (void)state;
     struct load load = {0};
 
     add(&load, 16, 1);
     assert_false(load_has_room(&load, &BOUNDS, LOAD_HELD, 1));
-    remove_without_news(&load, 7, 1);
+    remove_without_report(&load, 7, 1);
     assert_true(load_remove(&load, &BOUNDS, 1));
-    remove_without_news(&load, 8, 1);
+    remove_without_report(&load, 8, 1);
 }
 
-static void test_room_is_told_when_there_are_few_bytes_too(void **state) {
+static void test_room_is_reported_when_there_are_few_bytes_too(void **state) {
     (void)state;
     struct load load = {0};
 
@@ -73,17 +73,17 @@ static void test_room_is_told_when_there_are_few_bytes_too(void **state) {
     add(&load, 1, 200);
     add(&load, 1, 600);
     assert_false(load_has_room(&load, &BOUNDS, LOAD_HELD, 200));
-    remove_without_news(&load, 1, 100);
-    remove_without_news(&load, 1, 200);
+    remove_without_report(&load, 1, 100);
+    remove_without_report(&load, 1, 200);
     assert_true(load_remove(&load, &BOUNDS, 600));
 }
 
-static void test_who_was_not_refused_is_not_told(void **state) {
+static void test_room_is_not_reported_without_a_refusal(void **state) {
     (void)state;
     struct load load = {0};
 
     add(&load, 16, 1);
-    remove_without_news(&load, 16, 1);
+    remove_without_report(&load, 16, 1);
 }
 
 /* No end of a command under way could make room. */
@@ -93,16 +93,16 @@ static void test_what_never_fits_waits_for_nothing(void **state) {
 
     assert_false(load_has_room(&load, &BOUNDS, LOAD_HELD, 1001));
     add(&load, 1, 1);
-    remove_without_news(&load, 1, 1);
+    remove_without_report(&load, 1, 1);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_bound_holds),
-        cmocka_unit_test(test_each_claim_has_its_share),
-        cmocka_unit_test(test_room_is_told_at_half_and_once),
-        cmocka_unit_test(test_room_is_told_when_there_are_few_bytes_too),
-        cmocka_unit_test(test_who_was_not_refused_is_not_told),
+        cmocka_unit_test(test_each_class_has_its_share),
+        cmocka_unit_test(test_room_is_reported_at_half_and_once),
+        cmocka_unit_test(test_room_is_reported_when_there_are_few_bytes_too),
+        cmocka_unit_test(test_room_is_not_reported_without_a_refusal),
         cmocka_unit_test(test_what_never_fits_waits_for_nothing),
     };
 

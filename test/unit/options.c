@@ -761,8 +761,9 @@ static bool trusts_pushes(const redlock_options *options, const redlock_request 
     return options_terms(options, request).trusts_pushes;
 }
 
-/* A key that was pushed stands for a claim only, whatever min_hold_ms or lock_delay_ms say. */
-static void test_who_may_be_told_of_pushes_at_once(void **state) {
+/* A key that was pushed stands for a reservation only, whatever min_hold_ms or lock_delay_ms
+ * say. */
+static void test_who_may_trust_pushes(void **state) {
     (void)state;
     redlock_options options = usual_options();
     redlock_request request = usual_request();
@@ -836,7 +837,7 @@ int main(void) {
         cmocka_unit_test(test_how_long_to_go_on_trying),
         cmocka_unit_test(test_the_terms_are_what_was_asked_for),
         cmocka_unit_test(test_the_handover),
-        cmocka_unit_test(test_who_may_be_told_of_pushes_at_once),
+        cmocka_unit_test(test_who_may_trust_pushes),
         cmocka_unit_test(test_who_stands_in_line),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);

@@ -26,11 +26,13 @@ struct lease_terms rig_terms(void) {
 /* Allowed changes of state, as in core/lease.h; an event may also leave the state as it is. */
 static const unsigned arrows[] = {
     [LEASE_STARTING] = TO(ACQUIRING) | TO(QUEUED) | TO(OVER),
-    [LEASE_ACQUIRING] = TO(HELD) | TO(RAISING) | TO(QUEUED) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
-    [LEASE_QUEUED] = TO(ACQUIRING) | TO(HELD) | TO(RAISING) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
-    [LEASE_RAISING] = TO(HELD) | TO(BACKOFF) | TO(SETTLING) | TO(OVER),
+    [LEASE_ACQUIRING] =
+        TO(HELD) | TO(RAISING) | TO(QUEUED) | TO(BACKOFF) | TO(DIAGNOSING) | TO(OVER),
+    [LEASE_QUEUED] =
+        TO(ACQUIRING) | TO(HELD) | TO(RAISING) | TO(BACKOFF) | TO(DIAGNOSING) | TO(OVER),
+    [LEASE_RAISING] = TO(HELD) | TO(BACKOFF) | TO(DIAGNOSING) | TO(OVER),
     [LEASE_BACKOFF] = TO(ACQUIRING) | TO(OVER),
-    [LEASE_SETTLING] = TO(OVER),
+    [LEASE_DIAGNOSING] = TO(OVER),
     [LEASE_HELD] = TO(RENEWING) | TO(LOST) | TO(RELEASING),
     [LEASE_RENEWING] = TO(HELD) | TO(LOST) | TO(RELEASING),
     [LEASE_LOST] = TO(RELEASING),
@@ -44,7 +46,7 @@ static bool is_held(enum lease_state state) {
 
 static bool is_acquiring(enum lease_state state) {
     return state == LEASE_STARTING || state == LEASE_ACQUIRING || state == LEASE_RAISING ||
-           state == LEASE_BACKOFF || state == LEASE_SETTLING || state == LEASE_QUEUED;
+           state == LEASE_BACKOFF || state == LEASE_DIAGNOSING || state == LEASE_QUEUED;
 }
 
 static void check_timer(const struct lease *lease) {
@@ -66,12 +68,12 @@ static void check_validity(const struct rig *rig) {
     }
 }
 
-static void count_news(struct rig *rig) {
-    unsigned news = rig->update.news;
-    rig->acquired += (news & LEASE_ACQUIRED) != 0;
-    rig->extended += (news & LEASE_EXTENDED) != 0;
-    rig->losses += (news & LEASE_LOSS) != 0;
-    rig->released += (news & LEASE_RELEASED) != 0;
+static void count_notifications(struct rig *rig) {
+    unsigned notifications = rig->update.notifications;
+    rig->acquired += (notifications & LEASE_ACQUIRED) != 0;
+    rig->extended += (notifications & LEASE_EXTENDED) != 0;
+    rig->losses += (notifications & LEASE_LOSS) != 0;
+    rig->released += (notifications & LEASE_RELEASED) != 0;
     assert_int_equal(rig->acquired, is_acquiring(rig->lease.state) ? 0 : 1);
     assert_int_equal(rig->extended + rig->lease.extending, rig->extensions);
     assert_true(rig->losses <= 1);
@@ -114,7 +116,7 @@ static bool is_state_of(enum round_kind kind, enum lease_state state) {
     case ROUND_RELEASE:
         return state == LEASE_RELEASING;
     default:
-        return state == LEASE_SETTLING;
+        return state == LEASE_DIAGNOSING;
     }
 }
 
@@ -124,12 +126,13 @@ static void carry_out(struct rig *rig, enum lease_state before) {
     enum lease_state after = rig->lease.state;
     assert_true(before == after || (arrows[before] & 1u << after) != 0);
     assert_true(update->undo == 0 || before == LEASE_ACQUIRING || before == LEASE_RAISING ||
-                before == LEASE_SETTLING || before == LEASE_QUEUED);
-    count_news(rig);
+                before == LEASE_DIAGNOSING || before == LEASE_QUEUED);
+    count_notifications(rig);
     check_timer(&rig->lease);
     check_validity(rig);
     check_top_up(rig, &rig->round);
-    assert_true(!update->top_up_later || (update->top_up == 0 && update->news == LEASE_ACQUIRED));
+    assert_true(!update->top_up_later ||
+                (update->top_up == 0 && update->notifications == LEASE_ACQUIRED));
     if (!update->send) {
         return;
     }
@@ -190,11 +193,11 @@ static void note_end(struct rig *rig) {
     rig->best_end = nanos_max(rig->best_end, end);
 }
 
-static void tell_verdict(struct rig *rig) {
+static void report_verdict(struct rig *rig) {
     enum lease_state before = rig->lease.state;
     const struct round *round = &rig->round;
     if (round->verdict == ROUND_YES &&
-        (round->kind != ROUND_RELEASE && round->kind != ROUND_SETTLE)) {
+        (round->kind != ROUND_RELEASE && round->kind != ROUND_DIAGNOSE)) {
         note_end(rig);
     }
     lease_decided(&rig->lease, round, rig->now, &rig->update);
@@ -225,7 +228,7 @@ void rig_push(struct rig *rig, uint32_t node, uint64_t until) {
     }
     if (round_push(&rig->round, node, rig->counter, until)) {
         rig->best_end = nanos_max(rig->best_end, round_certain_until(&rig->round, NANOS_NEVER));
-        tell_verdict(rig);
+        report_verdict(rig);
     } else {
         lease_late_votes(&rig->lease, &rig->round, rig->now, &rig->update);
         carry_out(rig, before);
@@ -234,7 +237,7 @@ void rig_push(struct rig *rig, uint32_t node, uint64_t until) {
 
 void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote) {
     if (cast(rig, node, vote)) {
-        tell_verdict(rig);
+        report_verdict(rig);
     } else if ((round_was_kept(&rig->round) && vote == REDLOCK_VOTE_MISSING) ||
                round_was_granted_late(&rig->round)) {
         rig_late_votes(rig);
@@ -254,7 +257,7 @@ void rig_votes(struct rig *rig, const char *votes) {
         }
     }
     if (decided) {
-        tell_verdict(rig);
+        report_verdict(rig);
     } else if (late || rig->round.kind == ROUND_QUEUE) {
         rig_late_votes(rig);
     }
@@ -266,8 +269,8 @@ void rig_says_free(struct rig *rig, uint32_t nodes, uint32_t permit) {
     }
 }
 
-void rig_tells(struct rig *rig, uint32_t node, uint32_t permit) {
-    permits_tell(&rig->permits, node, permit);
+void rig_offers(struct rig *rig, uint32_t node, uint32_t permit) {
+    permits_add_offer(&rig->permits, node, permit);
     rig_late_votes(rig);
 }
 
@@ -341,7 +344,7 @@ void rig_close(struct rig *rig) {
 
 void rig_renew_at_the_end(struct rig *rig) {
     struct lease *lease = &rig->lease;
-    uint64_t last = nanos_add(lease->told_at, lease->terms->max_hold);
+    uint64_t last = nanos_add(lease->completed_at, lease->terms->max_hold);
     lease->holding.phase = rig->round.start + renewal_interval(lease->ttl);
     if (lease->terms->watchdog) {
         lease->renews = lease->holding.phase <= last;

@@ -68,7 +68,7 @@ void rig_late_votes(struct rig *rig);
 void rig_says_free(struct rig *rig, uint32_t nodes, uint32_t permit);
 
 /* Has a node tell the waiter of a permit that has come free there. */
-void rig_tells(struct rig *rig, uint32_t node, uint32_t permit);
+void rig_offers(struct rig *rig, uint32_t node, uint32_t permit);
 
 /* Fires the timer: now, or at the instant that the lease wanted. */
 void rig_wake(struct rig *rig);

@@ -262,8 +262,8 @@ static void test_a_node_that_is_not_asked_has_no_vote(void **state) {
     assert_false(round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0));
     assert_int_equal(round_voters(&round, REDLOCK_VOTE_GRANTED), 0);
     assert_int_equal(round_possible_holders(&round), 0x0d);
-    struct round settling = begin_at(ROUND_SETTLE, (struct quorum_lists){0x05, 0}, 0x0a);
-    assert_int_equal(settling.verdict, ROUND_YES); /* none of the awaited nodes is in the round */
+    struct round diagnosing = begin_at(ROUND_DIAGNOSE, (struct quorum_lists){0x05, 0}, 0x0a);
+    assert_int_equal(diagnosing.verdict, ROUND_YES); /* none of the awaited nodes is in the round */
 }
 
 static void test_every_sequence_of_votes_to_acquire(void **state) {
@@ -339,7 +339,7 @@ static void test_a_fence_beyond_the_limit_is_the_smallest(void **state) {
     assert_int_equal(round_fence(&round), 10);
 }
 
-static void test_what_was_beyond_is_told(void **state) {
+static void test_what_was_beyond_is_reported(void **state) {
     (void)state;
     struct round round = begin(ROUND_RAISE, 3, 0);
     assert_int_equal(round_fence_beyond(&round), 0);
@@ -475,12 +475,12 @@ static void test_late_grants_may_be_a_quorum(void **state) {
 static void test_the_deadline_decides_rounds(void **state) {
     (void)state;
     for (uint32_t nodes = 1; nodes <= REDLOCK_MAX_NODES; nodes++) {
-        for (int kind = ROUND_ACQUIRE; kind <= ROUND_SETTLE; kind++) {
+        for (int kind = ROUND_ACQUIRE; kind <= ROUND_DIAGNOSE; kind++) {
             struct round round = begin((enum round_kind)kind, nodes, 1);
             round_expire(&round);
-            assert_int_equal(round.verdict, kind == ROUND_SETTLE  ? ROUND_YES
-                                            : kind == ROUND_QUEUE ? ROUND_OPEN
-                                                                  : ROUND_NO);
+            assert_int_equal(round.verdict, kind == ROUND_DIAGNOSE ? ROUND_YES
+                                            : kind == ROUND_QUEUE  ? ROUND_OPEN
+                                                                   : ROUND_NO);
             round_expire(&round); /* a second time, without effect */
             assert_int_equal(round_voters(&round, REDLOCK_VOTE_TIMEOUT), first(nodes));
         }
@@ -501,7 +501,7 @@ static void test_a_timeout_is_no_proof_of_loss(void **state) {
 /*
  * Votes for the silent nodes in each order; the round is over exactly when all awaited votes came.
  */
-static void settle_in_every_order(const struct round *round, uint32_t awaited) {
+static void decide_in_every_order(const struct round *round, uint32_t awaited) {
     for (uint32_t node = 0; node < round->tallies[0].size; node++) {
         if ((round->silent & 1u << node) == 0) {
             continue;
@@ -512,17 +512,17 @@ static void settle_in_every_order(const struct round *round, uint32_t awaited) {
         bool is_over = (after.silent & awaited) == 0;
         assert_int_equal(after.verdict, is_over ? ROUND_YES : ROUND_OPEN);
         assert_int_equal(decided, is_over && round->verdict == ROUND_OPEN);
-        settle_in_every_order(&after, awaited);
+        decide_in_every_order(&after, awaited);
     }
 }
 
-static void test_settling_waits_for_the_awaited(void **state) {
+static void test_diagnosing_waits_for_the_awaited(void **state) {
     (void)state;
     for (uint32_t nodes = 1; nodes <= 5; nodes++) {
         for (uint32_t awaited = 0; awaited <= first(nodes); awaited++) {
-            struct round round = begin(ROUND_SETTLE, nodes, awaited);
+            struct round round = begin(ROUND_DIAGNOSE, nodes, awaited);
             assert_int_equal(round.verdict, awaited == 0 ? ROUND_YES : ROUND_OPEN);
-            settle_in_every_order(&round, awaited);
+            decide_in_every_order(&round, awaited);
         }
     }
 }
@@ -580,7 +580,7 @@ static void test_pushes(void **state) {
     (void)state;
     struct round round = begin(ROUND_QUEUE, 3, 0);
     for (uint32_t node = 0; node < 3; node++) {
-        round_note_place(&round, node, 0);
+        round_mark_queued(&round, node, 0);
         assert_false(round_vote(&round, node, REDLOCK_VOTE_DENIED, 100));
     }
     assert_false(round_awaits_push(&round, 3)); /* not asked */
@@ -695,7 +695,7 @@ static void test_a_pushed_grant_may_be_void(void **state) {
     (void)state;
     struct round round = begin(ROUND_QUEUE, 3, 0);
     for (uint32_t i = 0; i < 3; i++) {
-        round_note_place(&round, i, 1);
+        round_mark_queued(&round, i, 1);
         round_vote(&round, i, REDLOCK_VOTE_DENIED, 1000);
     }
     assert_false(round_push(&round, 2, 0, START + MS(100)));
@@ -739,7 +739,7 @@ int main(void) {
         cmocka_unit_test(test_every_sequence_of_votes_to_renew),
         cmocka_unit_test(test_the_fence_is_the_largest_that_was_granted),
         cmocka_unit_test(test_a_fence_beyond_the_limit_is_the_smallest),
-        cmocka_unit_test(test_what_was_beyond_is_told),
+        cmocka_unit_test(test_what_was_beyond_is_reported),
         cmocka_unit_test(test_a_quorum_agrees_on_a_fence),
         cmocka_unit_test(test_a_fence_of_two_lists),
         cmocka_unit_test(test_every_sequence_of_votes_to_release),
@@ -754,7 +754,7 @@ int main(void) {
         cmocka_unit_test(test_late_grants_may_be_a_quorum),
         cmocka_unit_test(test_the_deadline_decides_rounds),
         cmocka_unit_test(test_a_timeout_is_no_proof_of_loss),
-        cmocka_unit_test(test_settling_waits_for_the_awaited),
+        cmocka_unit_test(test_diagnosing_waits_for_the_awaited),
         cmocka_unit_test(test_who_voted_what),
         cmocka_unit_test(test_deniers_and_possible_holders),
         cmocka_unit_test(test_pushes),

@@ -102,14 +102,15 @@ static void test_how_many_readers_a_quorum_has(void **state) {
 
 #define LINES 5
 
-/* Gives each node its places: of each digit a waiter with the digit as its ticket and its owner. */
-static struct survey lined_up(const char *const places[LINES]) {
-    static struct survey_places room[LINES];
+/* Gives each node its entries: of each digit a waiter with the digit as its ticket and its
+ * owner. */
+static struct survey lined_up(const char *const entries[LINES]) {
+    static struct survey_entries room[LINES];
     struct survey survey = survey_of("aaaaa");
     memset(room, 0, sizeof(room));
-    survey.places = room;
+    survey.entries = room;
     for (size_t i = 0; i < LINES; i++) {
-        for (const char *p = places[i]; *p != '\0'; p++) {
+        for (const char *p = entries[i]; *p != '\0'; p++) {
             char value[48];
             int length = snprintf(value, sizeof(value), "%.40s/%c", B, *p);
             survey_note_waiter(&room[i], (uint64_t)(*p - '0'), value, (size_t)length);
@@ -122,14 +123,14 @@ static struct survey lined_up(const char *const places[LINES]) {
 static void test_who_stands_in_line(void **state) {
     (void)state;
     static const struct {
-        const char *places[LINES];
+        const char *entries[LINES];
         uint32_t length;
         const char *owners;
     } rows[] = {
         {{"", "", "", "", ""}, 0, ""},
         {{"123", "123", "123", "123", "123"}, 3, "123"},
-        {{"13", "123", "23", "123", "12"}, 3, "123"}, /* no quorum has three places */
-        {{"1", "1", "2", "2", "3"}, 1, ""},           /* nobody has a place at a quorum */
+        {{"13", "123", "23", "123", "12"}, 3, "123"}, /* no quorum has three entries */
+        {{"1", "1", "2", "2", "3"}, 1, ""},           /* nobody has an entry at a quorum */
         {{"9", "12", "12", "12", ""}, 2, "12"},
         {{"12", "12", "12", "", ""}, 2, "12"},
         {{"12", "12", "", "", ""}, 0, ""},
@@ -139,7 +140,7 @@ static void test_who_stands_in_line(void **state) {
         {{"02345678", "12345678", "12345678", "01234567", "01234567"}, 8, "01234567"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct survey survey = lined_up(rows[i].places);
+        struct survey survey = lined_up(rows[i].entries);
         struct survey_line line;
         survey_line_up(&survey, &line);
         assert_int_equal(line.owner_count, strlen(rows[i].owners));
@@ -151,12 +152,12 @@ static void test_who_stands_in_line(void **state) {
     }
 }
 
-/* Nodes count all places, and name the first. */
+/* Nodes count all entries, and name the first. */
 static void test_a_line_is_longer_than_its_owners(void **state) {
     (void)state;
-    static const char *const places[LINES] = {"12", "12", "12", "12", "12"};
+    static const char *const entries[LINES] = {"12", "12", "12", "12", "12"};
     static const uint32_t lengths[LINES] = {30, 20, 50, 40, 10};
-    struct survey survey = lined_up(places);
+    struct survey survey = lined_up(entries);
     struct survey_line line;
     for (size_t i = 0; i < LINES; i++) {
         survey.answers[i].queue_length = lengths[i];
@@ -167,13 +168,13 @@ static void test_a_line_is_longer_than_its_owners(void **state) {
 }
 
 /* Requests of one ticket are ordered by their values, as nodes do; the owner is cleaned. */
-static void test_places_of_one_ticket(void **state) {
+static void test_entries_of_one_ticket(void **state) {
     (void)state;
     static const char *const values[] = {A "\x1b", B, B "/bob"};
-    struct survey_places room[3] = {{0}};
+    struct survey_entries room[3] = {{0}};
     struct survey survey = survey_of("fff");
     struct survey_line line;
-    survey.places = room;
+    survey.entries = room;
     for (size_t node = 0; node < 3; node++) {
         for (size_t i = 0; i < 3; i++) {
             const char *value = values[(node + i) % 3];
@@ -287,7 +288,7 @@ int main(void) {
         cmocka_unit_test(test_how_many_readers_a_quorum_has),
         cmocka_unit_test(test_who_stands_in_line),
         cmocka_unit_test(test_a_line_is_longer_than_its_owners),
-        cmocka_unit_test(test_places_of_one_ticket),
+        cmocka_unit_test(test_entries_of_one_ticket),
         cmocka_unit_test(test_whether_a_fence_is_the_newest),
         cmocka_unit_test(test_a_fence_is_looked_for_in_both_lists),
         cmocka_unit_test(test_owners),

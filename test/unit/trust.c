@@ -235,7 +235,7 @@ static void test_another_run_proves_its_memory_anew(void **state) {
     assert_true(trust_look(&trust, START + S(20)).until > START + MAX_TTL);
 }
 
-static void test_the_longest_fault_is_told(void **state) {
+static void test_the_longest_fault_is_reported(void **state) {
     (void)state;
     struct trust trust = begin(&usual);
     trust_server(&trust, "run-1", 11, START);
@@ -342,7 +342,7 @@ static bool pass(struct trust *trust, uint64_t passed, int64_t went_us, uint64_t
     return trust_beat(trust, &beat);
 }
 
-static void test_a_jump_is_told_with_its_figures(void **state) {
+static void test_a_jump_is_reported_with_its_figures(void **state) {
     (void)state;
     struct trust trust = sound(&usual);
     assert_false(pass(&trust, S(1), 6000000, 0));
@@ -396,7 +396,7 @@ static void test_a_rate_beyond_drift_adds_up(void **state) {
 }
 
 /* Without beats the clock is known as the server has told it, and no key is said to stand by it. */
-static void test_the_time_is_told_without_beats(void **state) {
+static void test_the_time_is_reported_without_beats(void **state) {
     (void)state;
     struct trust_terms terms = usual;
     terms.guards = REDLOCK_GUARDS_OFF;
@@ -558,7 +558,7 @@ static void test_without_guards_nothing_is_noted_as_lost(void **state) {
     assert_int_equal(trust.lost_at, 0);
 }
 
-static void test_a_beat_tells_the_lineage_or_does_not(void **state) {
+static void test_a_beat_reports_the_lineage_or_does_not(void **state) {
     (void)state;
     struct trust trust = begin(&usual);
     struct trust_beat beat = beat_at(START);
@@ -690,7 +690,7 @@ static void test_the_latest_time_of_the_nodes_clock_counts(void **state) {
     assert_int_equal(stands_until(&trust, now, 1000, now), now + MS(968));
 }
 
-static void test_drift_shortens_a_claim_and_ages_the_clock(void **state) {
+static void test_drift_shortens_a_reservation_and_ages_the_clock(void **state) {
     (void)state;
     struct trust_terms terms = usual;
     terms.drift = DRIFT;
@@ -743,18 +743,18 @@ int main(void) {
         cmocka_unit_test(test_a_memory_is_as_old_as_its_marker),
         cmocka_unit_test(test_a_memory_that_is_old_enough_stays_so),
         cmocka_unit_test(test_another_run_proves_its_memory_anew),
-        cmocka_unit_test(test_the_longest_fault_is_told),
+        cmocka_unit_test(test_the_longest_fault_is_reported),
         cmocka_unit_test(test_a_durable_node_may_be_young),
         cmocka_unit_test(test_a_replica_never_counts),
         cmocka_unit_test(test_a_twin_never_counts),
         cmocka_unit_test(test_guards_may_be_off),
         cmocka_unit_test(test_who_refuses_to_answer_is_not_trusted),
         cmocka_unit_test(test_what_is_forbidden_may_be_waived),
-        cmocka_unit_test(test_a_jump_is_told_with_its_figures),
+        cmocka_unit_test(test_a_jump_is_reported_with_its_figures),
         cmocka_unit_test(test_what_drift_and_grain_allow_is_no_jump),
         cmocka_unit_test(test_a_rate_beyond_drift_adds_up),
         cmocka_unit_test(test_readings_narrow_each_other),
-        cmocka_unit_test(test_the_time_is_told_without_beats),
+        cmocka_unit_test(test_the_time_is_reported_without_beats),
         cmocka_unit_test(test_a_clock_outlives_the_run),
         cmocka_unit_test(test_a_durable_node_has_a_clock_too),
         cmocka_unit_test(test_an_answer_ages_from_when_it_was_asked_for),
@@ -762,13 +762,13 @@ int main(void) {
         cmocka_unit_test(test_without_beats_nothing_ages),
         cmocka_unit_test(test_a_loss_is_noted_at_the_time_it_is_learned),
         cmocka_unit_test(test_without_guards_nothing_is_noted_as_lost),
-        cmocka_unit_test(test_a_beat_tells_the_lineage_or_does_not),
+        cmocka_unit_test(test_a_beat_reports_the_lineage_or_does_not),
         cmocka_unit_test(test_another_lineage_is_suspicious_where_nobody_looked),
         cmocka_unit_test(test_a_durable_node_loses_nothing),
         cmocka_unit_test(test_every_fault_has_words),
         cmocka_unit_test(test_a_pushed_key_stands_by_the_nodes_clock),
         cmocka_unit_test(test_the_latest_time_of_the_nodes_clock_counts),
-        cmocka_unit_test(test_drift_shortens_a_claim_and_ages_the_clock),
+        cmocka_unit_test(test_drift_shortens_a_reservation_and_ages_the_clock),
         cmocka_unit_test(test_a_push_of_a_clock_that_jumped_counts_for_nothing),
         cmocka_unit_test(test_the_nodes_time_is_the_middle_of_what_is_known),
     };

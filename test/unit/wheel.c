@@ -120,7 +120,7 @@ static void entries_are_due_at_their_instants(void **state) {
 }
 
 /* Follows wheel_next, as a timer does: it takes few steps to the instant, and none is beyond it. */
-static void the_wheel_tells_when_to_look(void **state) {
+static void the_wheel_says_when_to_look(void **state) {
     static struct model model;
     (void)state;
 
@@ -317,7 +317,7 @@ static void slots_are_filed_in_their_order(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_are_due_at_their_instants),
-        cmocka_unit_test(the_wheel_tells_when_to_look),
+        cmocka_unit_test(the_wheel_says_when_to_look),
         cmocka_unit_test(what_was_due_first_comes_first),
         cmocka_unit_test(a_crowd_at_one_instant_comes_at_once),
         cmocka_unit_test(a_large_slot_is_filed_in_slices),

@@ -298,7 +298,7 @@ static void test_shared_locks(void **state) {
                                      .fence = 123,
                                      .idle_ms = 7,
                                      .is_fenced = true,
-                                     .claim_ms = 1000,
+                                     .reservation_ms = 1000,
                                      .form = '1',
                                      .ticket = 99,
                                      .named = 8};
@@ -369,7 +369,7 @@ static void test_what_scripts_do(void **state) {
         assert_int_equal(script_infos[i].has_channel, i == SCRIPT_QUEUE || i == SCRIPT_QUEUE_SET ||
                                                           i == SCRIPT_SHARE_QUEUE ||
                                                           i == SCRIPT_QUEUE_PERMIT);
-        assert_int_equal(script_infos[i].tells_free,
+        assert_int_equal(script_infos[i].reports_free,
                          i == SCRIPT_PERMIT || i == SCRIPT_QUEUE_PERMIT);
         assert_int_equal(script_infos[i].stays, i == SCRIPT_STAY);
     }
@@ -506,11 +506,11 @@ static struct reply reply_of(enum reply_type type, const char *text) {
     return (struct reply){.type = type, .text = text, .length = text != NULL ? strlen(text) : 0};
 }
 
-static void test_a_place_in_line_is_read(void **state) {
+static void test_an_entry_in_line_is_read(void **state) {
     (void)state;
     static const struct {
         const char *text;
-        bool is_read, has_place, lacks_right;
+        bool is_read, has_entry, lacks_right;
         uint32_t ahead;
         bool is_foreign;
     } rows[] = {
@@ -534,7 +534,7 @@ static void test_a_place_in_line_is_read(void **state) {
         struct reply reply = reply_of(REPLY_STRING, rows[i].text);
         assert_int_equal(reply_to_script(&reply, SCRIPT_QUEUE, &outcome, 1), rows[i].is_read);
         if (rows[i].is_read) {
-            assert_int_equal(outcome.has_place, rows[i].has_place);
+            assert_int_equal(outcome.has_entry, rows[i].has_entry);
             assert_int_equal(outcome.lacks_right, rows[i].lacks_right);
             assert_int_equal(outcome.ahead, rows[i].ahead);
             assert_int_equal(outcome.is_foreign, rows[i].is_foreign);
@@ -574,16 +574,17 @@ static void test_tokens_are_packed(void **state) {
     static const char *const tokens[] = {TOKEN, OTHER_TOKEN};
     (void)state;
     for (size_t i = 0; i < COUNT_OF(tokens); i++) {
-        char place[TOKEN_LENGTH + 1] = TOKEN;
+        char entry_id[TOKEN_LENGTH + 1] = TOKEN;
         unsigned char packed[TOKEN_BYTES], other[TOKEN_BYTES];
         char digits[TOKEN_LENGTH + 1];
         token_pack(packed, tokens[i]);
         token_unpack(digits, packed);
         assert_string_equal(digits, tokens[i]);
-        memset(place, '0', sizeof(place) - 1);
-        memcpy(place, tokens[i], PLACE_LENGTH);
-        token_pack(other, place);
-        assert_memory_equal(packed, other, PLACE_BYTES); /* the first digits are the first bytes */
+        memset(entry_id, '0', sizeof(entry_id) - 1);
+        memcpy(entry_id, tokens[i], ENTRY_ID_LENGTH);
+        token_pack(other, entry_id);
+        assert_memory_equal(packed, other,
+                            ENTRY_ID_BYTES); /* the first digits are the first bytes */
         assert_memory_not_equal(packed, other, TOKEN_BYTES);
     }
 }
@@ -990,7 +991,7 @@ static void test_answers_of_inspections(void **state) {
 #define LABEL "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define EIGHT "1 a 2 b 3 c 4 d 5 e 6 f 7 g 8 h "
 
-/* The places in line come before the value of the holder, which may contain anything. */
+/* The entries in line come before the value of the holder, which may contain anything. */
 static void test_lines_of_inspections(void **state) {
     (void)state;
     static const struct {
@@ -1205,7 +1206,7 @@ int main(void) {
         WITH_BUFFERS(test_permits),
         WITH_BUFFERS(test_shared_locks),
         cmocka_unit_test(test_what_scripts_do),
-        cmocka_unit_test(test_a_place_in_line_is_read),
+        cmocka_unit_test(test_an_entry_in_line_is_read),
         cmocka_unit_test(test_an_unfinished_item_is_read),
         cmocka_unit_test(test_pushes_are_read),
         cmocka_unit_test(test_pushes_of_several_keys_are_read),

@@ -6,13 +6,13 @@
 -- answer:    "<state> <ttl> <counter> <readers> <waiters> <named> <ticket> <waiter> ... <value>": f
 --            free, h held, p without expiry, t no string, c whose counter is none, whatever the
 --            key is; TTL in ms; 0 where there is no counter;
---            readers whose share has not expired; places in line, and of each that is named the
---            ticket and the value. No places where the caller has no right to the queue. Of the
+--            readers whose share has not expired; entries in line, and of each that is named the
+--            ticket and the value. No entries where the caller has no right to the queue. Of the
 --            value, which may be any client's, the first 4096 bytes: a reply has room for 8192.
 --@needs counters
 
--- Returns the number of places in line, and the first waiters: none whose value is longer than a
--- token, a '/' and an owner. A member with a score below 1 is no place (parts/passing.lua).
+-- Returns the number of entries in line, and the first waiters: none whose value is longer than a
+-- token, a '/' and an owner. A member with a score below 1 is no entry (parts/passing.lua).
 local function line(most)
   local queue = KEYS[1] .. '@QUEUE_SUFFIX@'
   local length = most > 0 and redis.pcall('zcount', queue, 1, '+inf') or 0

@@ -1,16 +1,16 @@
 -- QUEUE takes each key for a waiter, if the key is free and nobody stands in line before the
--- waiter. Otherwise it gives the waiter a place in the key's queue, and the key, if free, to the
+-- waiter. Otherwise it gives the waiter an entry in the key's queue, and the key, if free, to the
 -- first in line. Asked again under the same value, QUEUE changes nothing but an earlier expiry of a
--- key that the waiter has by now. Without a channel no place is given; a writer that meets readers
+-- key that the waiter has by now. Without a channel no entry is given; a writer that meets readers
 -- then leaves a note, as WRITE does.
 --
 -- Behind that, QUEUE gives back the keys of items whose form is '-': as LEAVE, with the ticket, or,
 -- with the ticket 0, as RELEASE. The waiter of a client that releases a key stands in line by then.
 --
 -- keys:      key
--- arguments: for all: the channel or ''; then value, TTL in ms, claim in ms, form of the entry,
---            TTL of the counter in ms or 0, ticket
--- answer:    y, h<ms>, p, t or c for each key; y<n> if fenced; h<ms>q<waiters ahead> with a place,
+-- arguments: for all: the channel or ''; then value, TTL in ms, reservation in ms, form of the
+--            entry, TTL of the counter in ms or 0, ticket
+-- answer:    y, h<ms>, p, t or c for each key; y<n> if fenced; h<ms>q<waiters ahead> with an entry,
 --            h<ms>q0w to the first in line where the holder is of another make, h<ms>x where the
 --            caller has no right to the queue; with a '+' where PASS is to go on
 --@needs items counters queue releases
@@ -20,19 +20,19 @@ local function is_writer(form)
   return form == 'w' or form == 'x'
 end
 
--- Leaves a note for readers that hold the key, on behalf of a writer without a place, whose next
--- try comes within a claim. A place makes the writer's note needless.
-local function leave_note(key, value, token, claim, has_place)
+-- Leaves a note for readers that hold the key, on behalf of a writer without an entry, whose next
+-- try comes within a reservation. An entry makes the writer's note needless.
+local function leave_note(key, value, token, claim, has_entry)
   local note = key .. '@WRITER_SUFFIX@'
-  if has_place and redis.pcall('get', note) == token then redis.pcall('del', note) end
-  if has_place or value ~= '@REDLOCK_SHARED_VALUE@' then return end
+  if has_entry and redis.pcall('get', note) == token then redis.pcall('del', note) end
+  if has_entry or value ~= '@REDLOCK_SHARED_VALUE@' then return end
   local left = redis.pcall('pttl', note)
   if type(left) == 'number' and left < tonumber(claim) then
     redis.pcall('set', note, token, 'PX', claim)
   end
 end
 
--- Takes the key, or a place. Returns the item.
+-- Takes the key, or an entry. Returns the item.
 local function queue(key, token, ttl, claim, form, idle, ticket)
   local entry = table.concat({token, my_channel, claim, form, idle}, ' ')
   local value, fenced = redis.pcall('get', key), is_fenced(form)
@@ -43,14 +43,14 @@ local function queue(key, token, ttl, claim, form, idle, ticket)
     return granted(key, fenced, idle, 0, 0)
   end
   local is_alone = not value and redis.pcall('exists', queue_of(key)) ~= 1
-  local behind = is_alone and '' or take_place(key, token, ticket, entry)
+  local behind = is_alone and '' or make_entry(key, token, ticket, entry)
   local others = value or not is_alone and pass(key, '', entry)
   if type(others) == 'number' then return 'h' .. string.format('%.0f', others) .. behind end
   if others then
     if is_writer(form) then
       leave_note(key, value, token, claim, string.sub(behind, 1, 1) == 'q')
     end
-    return with_place(otherwise(key, value or ''), behind, value)
+    return with_entry(otherwise(key, value or ''), behind, value)
   end
   redis.call('set', key, token, 'PX', ttl)
   if not is_alone then remove(key, entry) end

@@ -1,22 +1,23 @@
 -- QUEUE_PERMIT takes a permit as PERMIT does, for a waiter, if the permit is free and so many are
--- that those who stand before the waiter can have one too. Otherwise it gives the waiter a place in
+-- that those who stand before the waiter can have one too. Otherwise it gives the waiter an entry in
 -- the line of the semaphore, and tells those before it of permits that are free. Asked again under
 -- the same value, QUEUE_PERMIT changes nothing but an earlier expiry of a permit that the waiter
--- has by now. Without a channel no place is given.
+-- has by now. Without a channel no entry is given.
 --
 -- keys:      key
--- arguments: for all: the channel or ''; then value, TTL in ms, claim in ms, '1' if fenced, TTL of
---            the counter in ms or 0, ticket, number of permits
+-- arguments: for all: the channel or ''; then value, TTL in ms, reservation in ms, '1' if fenced,
+--            TTL of the counter in ms or 0, ticket, number of permits
 -- answer:    y for each key, y<n> if fenced; otherwise h<ms until a permit expires>, p, t or c, then
 --            f<map> if the waiter may have another permit; behind h<ms>, too: q<waiters ahead> with
---            a place, x where the caller has no right to the line; with a '+' where PASS is to go on
+--            an entry, x where the caller has no right to the line; with a '+' where PASS is to go
+-- on
 --@needs items counters queue permits
 
--- Gives the waiter a place, unless it has one, if the caller has the rights for that: also those to
+-- Gives the waiter an entry, unless it has one, if the caller has the rights for that: also those to
 -- look at the line and to leave it. Returns what an answer of h says of the place.
-local function place(line, entry, value, ticket)
-  for _, told in ipairs((front_of(line))) do
-    if told == entry then return 'q0' end
+local function enter(line, entry, value, ticket)
+  for _, sent in ipairs((front_of(line))) do
+    if sent == entry then return 'q0' end
   end
   if my_channel == '' then return '' end
   local err = refusal_of(line) or redis.pcall('zrange', line, 0, 0, 'withscores').err
@@ -50,7 +51,7 @@ for i, key in ipairs(KEYS) do
     answer[i] = granted(key, fenced, idle, 0, 0)
   else
     local is_alone = not value and redis.pcall('exists', line) ~= 1
-    local behind = is_alone and '' or place(line, entry, token, ticket)
+    local behind = is_alone and '' or enter(line, entry, token, ticket)
     local mine = string.sub(behind, 1, 1) == 'q' and entry or nil
     if is_counted and not value and
         (is_alone or offer(line, (look(key, permits)), mine)) then

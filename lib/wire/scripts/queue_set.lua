@@ -1,13 +1,13 @@
 -- QUEUE_SET takes all keys of each lock for a waiter, if they are free and nobody stands in line for
--- any of them before the waiter. Otherwise it takes none, and gives the waiter a place in the queue
+-- any of them before the waiter. Otherwise it takes none, and gives the waiter an entry in the queue
 -- of the first key that is in the way, and in no other; and keys that are free, to the first in
 -- line. Asked again under the same value, QUEUE_SET changes nothing but an earlier expiry of keys
--- that the waiter has by now. Without a channel no place is given. Fenced locks count as by TAKE.
+-- that the waiter has by now. Without a channel no entry is given. Fenced locks count as by TAKE.
 --
 -- keys:      all keys of a lock; then all of its counters, if fenced
--- arguments: for all: the channel or ''; then value, TTL in ms, number of keys, claim in ms, form of
---            the entry, TTL of the counters in ms or 0, ticket
--- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced; h<ms>q<waiters ahead> with a place,
+-- arguments: for all: the channel or ''; then value, TTL in ms, number of keys, reservation in ms,
+--            form of the entry, TTL of the counters in ms or 0, ticket
+-- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced; h<ms>q<waiters ahead> with an entry,
 --            h<ms>x where the caller has no right to the queue; with a '+' where PASS is to go on
 --@needs items queue passing
 
@@ -43,9 +43,9 @@ local function stand(key, token, ticket, entry)
   local value = redis.pcall('get', key)
   if not value and redis.pcall('exists', queue_of(key)) ~= 1 then return nil end
   if value == token then return nil end
-  local behind = take_place(key, token, ticket, entry)
+  local behind = make_entry(key, token, ticket, entry)
   local others = pass(key, '', entry)
-  if others == true then return with_place(otherwise(key, redis.pcall('get', key)), behind) end
+  if others == true then return with_entry(otherwise(key, redis.pcall('get', key)), behind) end
   if others then return 'h' .. string.format('%.0f', others) .. behind end
   redis.call('del', key)
   return nil
@@ -106,8 +106,8 @@ while k <= #KEYS do
     item = take(keys, token, ttl, form, idle, 0, 0)
   elseif refusal then
     local is_held = first and string.sub(refusal, 1, 1) == 'h'
-    local behind = is_held and take_place(first, token, ticket, entry) or ''
-    item = with_place(refusal, behind, first and redis.pcall('get', first))
+    local behind = is_held and make_entry(first, token, ticket, entry) or ''
+    item = with_entry(refusal, behind, first and redis.pcall('get', first))
     leave_others(keys, token, ticket, is_held and first)
   else
     item = queue(keys, token, ttl, form, idle, ticket, entry)

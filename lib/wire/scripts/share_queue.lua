@@ -1,12 +1,12 @@
 -- SHARE_QUEUE lets a reader in as SHARE does, where nobody stands in line before the reader.
--- Otherwise it gives the reader a place in the key's queue, and the key to those who may have it
+-- Otherwise it gives the reader an entry in the key's queue, and the key to those who may have it
 -- before. Asked again under the same value, SHARE_QUEUE changes nothing but an earlier expiry of a
 -- share that the reader has by now; and it takes a writer out whose client does not listen, and who
--- keeps readers out. Without a channel no place is given.
+-- keeps readers out. Without a channel no entry is given.
 --
 -- keys:      key, readers, writer (the note)
 -- arguments: as of QUEUE
--- answer:    y, h<ms>, p or t for each key; h<ms>q<waiters ahead> with a place, h<ms>x where the
+-- answer:    y, h<ms>, p or t for each key; h<ms>q<waiters ahead> with an entry, h<ms>x where the
 --            caller has no right to the queue; h<ms> of the note where the note refuses;
 --            with a '+' where PASS is to go on
 --@needs items readers queue passing
@@ -19,9 +19,9 @@ local function is_kept_out(key, readers, mine)
   return not is_shared(key, redis.pcall('get', key), readers, now)
 end
 
--- Tells whether the reader has a place already, under this value or the one before: where some
+-- Tells whether the reader has an entry already, under this value or the one before: where some
 -- servers let it in and others do not, it asks anew before it has asked twice under one value.
-local function has_place(key, ticket)
+local function has_entry(key, ticket)
   return #redis.pcall('zrange', queue_of(key), ticket, ticket, 'byscore') > 0
 end
 
@@ -30,16 +30,16 @@ local function enter(key, value, readers, reader, ttl, ticket, entry)
   local left = noted_ms(key)
   local is_alone = left < 0 and redis.pcall('exists', queue_of(key)) ~= 1
   if not is_alone then
-    local was_placed = has_place(key, ticket)
-    local behind = take_place(key, reader, ticket, entry)
+    local was_queued = has_entry(key, ticket)
+    local behind = make_entry(key, reader, ticket, entry)
     if left >= 0 then return 'h' .. text(left) .. behind end
-    if value and was_placed and first_of(key) ~= entry then
+    if value and was_queued and first_of(key) ~= entry then
       announce(key, time[1] * 1000000 + time[2], redis.call('pttl', key))
     end
     local others = pass(key, value or '', entry)
     if type(others) == 'number' then return 'h' .. text(others) .. behind end
     if others and is_kept_out(key, readers, entry) then
-      return with_place(otherwise(key, ''), behind)
+      return with_entry(otherwise(key, ''), behind)
     end
     remove(key, entry)
     value = others
@@ -56,8 +56,8 @@ for i = 1, #KEYS / 3 do
   local value = redis.pcall('get', key)
   readers_in(readers, now) -- fails where the caller could neither keep a share nor give it back
   if value and not is_shared(key, value, readers, now) then
-    local behind = take_place(key, reader, ticket, entry)
-    answer[i] = with_place(otherwise(key, value), behind, value)
+    local behind = make_entry(key, reader, ticket, entry)
+    answer[i] = with_entry(otherwise(key, value), behind, value)
   elseif value and listed(readers, reader) > 0 then
     flag()
     answer[i] = list(key, readers, reader, ttl)

@@ -67,7 +67,7 @@ static struct conn_request *take_pending(struct conn *conn) {
 }
 
 static struct load *load_of(struct conn *conn, const struct conn_request *request) {
-    return request->claim == LOAD_OWN ? &conn->own_load : &conn->load;
+    return request->load_class == LOAD_OWN ? &conn->own_load : &conn->load;
 }
 
 /* True when there is plenty of room again. */
@@ -290,7 +290,8 @@ static bool send(struct conn *conn, struct conn_request *request, const char *da
 bool conn_send(struct conn *conn, struct conn_request *request, const char *data, size_t length) {
     struct load *load = load_of(conn, request);
     bool has_ended = conn->is_closing || conn->is_subscribed;
-    return !has_ended && load_has_room(load, &conn->net->bounds, request->claim, request->length) &&
+    return !has_ended &&
+           load_has_room(load, &conn->net->bounds, request->load_class, request->length) &&
            send(conn, request, data, length);
 }
 

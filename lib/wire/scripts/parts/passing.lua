@@ -19,8 +19,8 @@ end
 
 -- Makes and returns admit and dismiss, which most calls are spared the making of.
 local function letting_in()
-  -- Has a key expire at `till`, by the server's clock, or later. Returns false where the caller has no
-  -- right to.
+  -- Has a key expire at `till`, by the server's clock, or later. Returns false where the caller has
+  -- no right to.
   local function stand_till(key, till, instant)
     local left = redis.pcall('pttl', key)
     if type(left) ~= 'number' then return false end
@@ -28,8 +28,8 @@ local function letting_in()
   end
 
   -- Lists a reader until `till`. Readers share the key already, or it may hold anything. Returns 1;
-  -- false where the reader is listed already, since its client has topped the share up; nil where the
-  -- server or the caller's rights refuse.
+  -- false where the reader is listed already, since its client has topped the share up; nil where
+  -- the server or the caller's rights refuse.
   local function admit(key, reader, till, instant, shared)
     local readers, at = key .. '@READERS_SUFFIX@', text(till)
     if not shared then
@@ -78,8 +78,8 @@ local function noted_ms(key)
   return type(left) == 'number' and left or -1
 end
 
--- Takes the waiter out of the queue of the key, which may hold anything, and gives it the key. Returns
--- whether it has the key now, or 'refused' where the server or the caller's rights refuse.
+-- Takes the waiter out of the queue of the key, which may hold anything, and gives it the key.
+-- Returns whether it has the key now, or 'refused' where the server or the caller's rights refuse.
 local function serve(key, entry, ticket, clock, shared)
   if not remove(key, entry) then return 'refused' end
   local value, channel, claim, form, idle = parts_of(entry)
@@ -111,7 +111,7 @@ end
 -- of a note, or kept for a waiter, or until the rest of the queue may have been gone through
 -- (may_handle), or false if there is no waiter, or `mine` is the first. If not
 -- true, the key may hold anything, and the caller deletes it. A waiter whose client does not listen
--- loses its place. The first write takes the waiter out of the queue: a caller without the right to
+-- loses its entry. The first write takes the waiter out of the queue: a caller without the right to
 -- has changed nothing, and a server that is full refuses none of the writes behind that one. Where
 -- the caller has no right to publish, the waiter goes back to its place.
 local function pass(key, caller, mine)

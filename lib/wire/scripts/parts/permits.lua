@@ -7,8 +7,8 @@
 -- zeros.
 -- A server gives no permit to a waiter by itself: of two that come free at about the same time
 -- servers would give different ones to the same waiter. It tells the waiter which permit has come
--- free, and reserves one for it, whichever it asks for, for the time of a claim: the score of an
--- entry that was told is -<ms>, the end of the claim by the server's clock.
+-- free, and reserves one for it, whichever it asks for, for the time of a reservation: the score of
+-- an entry that was told is -<ms>, the end of the reservation by the server's clock.
 --@needs items queue
 local seconds, micros = unpack(redis.call('time'))
 local clock = seconds * 1000000 + micros
@@ -20,8 +20,8 @@ end
 
 -- Returns the entry of a waiter, from the value of one of its tries.
 local function entry_of(value, caller_channel, claim, permits)
-  local place = string.sub(value, 1, 20) .. string.rep('0', 20) .. string.sub(value, 41)
-  return table.concat({place, caller_channel, claim, '0', permits}, ' ')
+  local ident = string.sub(value, 1, 20) .. string.rep('0', 20) .. string.sub(value, 41)
+  return table.concat({ident, caller_channel, claim, '0', permits}, ' ')
 end
 
 -- Returns the keys of the permits that are free; 'f' and their map, hexadecimal digits of four
@@ -53,7 +53,7 @@ local function look(key, permits)
 end
 
 -- Returns the list of the entries that were told, and whether permits are left to anybody now. Told
--- waiters that have not asked within their claim lose their places.
+-- waiters that have not asked within their reservation lose their entries.
 local function front_of(line)
   for _, entry in ipairs(redis.pcall('zrange', line, text(-now_ms), -1, 'byscore')) do
     redis.pcall('zrem', line, entry)
@@ -71,11 +71,11 @@ local function waiting(line, count)
 end
 
 -- Tells a waiter of a permit, and reserves one for it. Returns whether it heard; nil where the
--- caller has no right to tell. A waiter whose client does not listen loses its place.
+-- caller has no right to tell. A waiter whose client does not listen loses its entry.
 local function promise(line, entry, key)
   local value, channel_of, claim = parts_of(entry)
   local heard = 0
-  if value then heard = tell(key, value, channel_of, clock, 0) end
+  if value then heard = send(key, value, channel_of, clock, 0) end
   if not heard then return nil end
   local done = heard == 0 and redis.pcall('zrem', line, entry) or
     redis.pcall('zadd', line, text(-now_ms - (claim or 0)), entry)
@@ -85,8 +85,8 @@ end
 
 -- Returns whether an entry is one of the first `room` that wait, of a line whose permits are left to
 -- anybody: the member that says so stands between them and those who were told.
-local function is_near(line, told, room, mine)
-  for _, entry in ipairs(redis.pcall('zrange', line, told + 1, told + room)) do
+local function is_near(line, sent, room, mine)
+  for _, entry in ipairs(redis.pcall('zrange', line, sent + 1, sent + room)) do
     if entry == mine then return true end
   end
   return false
@@ -94,13 +94,14 @@ end
 
 -- Tells the first that wait, until each of the free permits is reserved, or up to the caller's
 -- entry (nil: the caller does not stand in line). Returns whether the caller may have one: in line
--- nobody is overtaken, also while permits are left to anybody, or at the bound of the call's entries.
+-- nobody is overtaken, also while permits are left to anybody, or at the bound of the call's
+-- entries.
 local function offer(line, free, mine)
-  local told, is_open = front_of(line)
-  for _, entry in ipairs(told) do
+  local sent, is_open = front_of(line)
+  for _, entry in ipairs(sent) do
     if entry == mine then return true end
   end
-  local count = #told
+  local count = #sent
   if is_open and count < #free then
     return not mine or is_near(line, count, #free - count, mine)
   end
@@ -121,17 +122,17 @@ local function open_line(line, caller, entry, ticket)
   if (tonumber(string.sub(caller, 39, 40), 16) or 255) > 1 then return false end
   local value, channel_of = parts_of(entry)
   local ms = math.max(1, math.min(100, math.floor((clock - ticket) / 32000)))
-  if not value or (tell(line, value, channel_of, clock, ms) or 0) == 0 then return false end
+  if not value or (send(line, value, channel_of, clock, ms) or 0) == 0 then return false end
   return type(redis.pcall('zadd', line, 0, 'open ' .. text(now_ms + ms))) == 'number'
 end
 
 -- Tells the first that waits and listens of a permit that has just come free.
 local function pass_on(line, key, caller)
-  local told, is_open = front_of(line)
-  local entry, ticket = waiting(line, #told)
+  local sent, is_open = front_of(line)
+  local entry, ticket = waiting(line, #sent)
   if is_open or not entry or open_line(line, caller, entry, ticket) then return end
   while entry and may_handle() and promise(line, entry, key) == false do
-    entry = waiting(line, #told)
+    entry = waiting(line, #sent)
   end
 end
 
@@ -141,16 +142,16 @@ local function offer_all(line, key)
   if permits then offer(line, (look(key, permits)), nil) end
 end
 
--- Takes the places of a waiter out of the line, but for the entry `but`: a waiter whose connection
+-- Takes the entries of a waiter out of the line, but for the entry `but`: a waiter whose connection
 -- is new has a new channel, and with that another entry. Returns whether a permit was reserved for
 -- one of them. What says that permits are left to anybody goes with the last place.
 local function leave_line(line, value, ticket, but)
-  local was_told = false
+  local was_sent = false
   local function drop(least, most)
     for _, entry in ipairs(redis.pcall('zrange', line, least, most, 'byscore')) do
       if string.sub(entry, 1, 20) == string.sub(value, 1, 20) and entry ~= but then
         redis.pcall('zrem', line, entry)
-        was_told = was_told or least ~= ticket
+        was_sent = was_sent or least ~= ticket
       end
     end
   end
@@ -158,5 +159,5 @@ local function leave_line(line, value, ticket, but)
   drop(ticket, ticket)
   local rest = redis.pcall('zrange', line, 0, 1, 'withscores')
   if #rest == 2 and rest[2] == '0' then redis.pcall('zrem', line, rest[1]) end
-  return was_told
+  return was_sent
 end

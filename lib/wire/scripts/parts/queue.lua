@@ -1,18 +1,18 @@
--- Defines the queues of waiters, what waiters are told, and their places: may_handle, more, queue_of,
--- parts_of, open_ms, remove, first_of, digits, is_deaf, push, tell, announce; leave; my_channel, flag,
--- lacks_right, refusal_of, take_place, with_place.
+-- Defines the queues of waiters, what waiters are told, and their entries: may_handle, more,
+-- queue_of, parts_of, open_ms, remove, first_of, digits, is_deaf, push, send, announce; leave;
+-- my_channel, flag, lacks_right, refusal_of, make_entry, with_entry.
 --
 -- The sorted set "<key>@QUEUE_SUFFIX@" has a member for each waiter, its entry: "<value> <channel>
--- <claim> <form> <idle>", with its ticket as the score. The channel is the one that the waiter's
--- client subscribes to at this server; the claim is the time in ms for which a key that is pushed
--- is kept; the form is 0 for a lock, 1 for a fenced one, r for a reader, w for a writer, x for a
--- fenced writer, s for a lock of several keys, f for a fenced one of several; then the TTL of the
--- counter in ms or 0; of several keys also a blank, and their names (parts/several.lua). The ticket
--- is also the least fence.
+-- <reservation> <form> <idle>", with its ticket as the score. The channel is the one that the
+-- waiter's client subscribes to at this server; the reservation is the time in ms for which a key
+-- that is pushed is kept; the form is 0 for a lock, 1 for a fenced one, r for a reader, w for a
+-- writer, x for a fenced writer, s for a lock of several keys, f for a fenced one of several; then
+-- the TTL of the counter in ms or 0; of several keys also a blank, and their names
+-- (parts/several.lua). The ticket is also the least fence.
 -- Values come first, so that all servers have waiters with the same ticket in the same order.
 -- The flag @WAITING_KEY@ stands while any key may have a queue, so that who releases need not look.
 --
--- A member with the score 0 is no place: "open <ms>" (parts/passing.lua), or "told <ms> <value>",
+-- A member with the score 0 is no entry: "open <ms>" (parts/passing.lua), or "told <ms> <value>",
 -- the time until which the first in line is to ask again (announce).
 
 -- A server does nothing else while a call runs. So a call handles a bounded number of entries, for
@@ -38,14 +38,15 @@ local function queue_of(key)
   return key .. '@QUEUE_SUFFIX@'
 end
 
--- Returns the parts of an entry: value, channel, claim, form, idle, names; nil for what is no entry of
--- ours: a claim has 5 digits at most, so that no entry, however written, keeps a key for long.
+-- Returns the parts of an entry: value, channel, reservation, form, idle, names; nil for what is no
+-- entry of ours: a reservation has 5 digits at most, so that no entry, however written, keeps a key
+-- for long.
 local function parts_of(entry)
   return string.match(entry, '^(%S+) (%S+) (%d%d?%d?%d?%d?) ([01rwxsf]) (%d+) ?(.*)$')
 end
 
 -- Returns the ms for which a member leaves the key to anybody (parts/passing.lua), 0 if they are too
--- many; for a place a number below 0. Times are rounded: they may be longer by 1 ms.
+-- many; for an entry a number below 0. Times are rounded: they may be longer by 1 ms.
 local function open_ms(member, instant)
   local left = (tonumber(string.match(member, '^open (%d+)$')) or 0) - instant
   return left <= @OPEN_MAX@ + 1 and left or 0
@@ -89,18 +90,18 @@ local function push(key, value, channel, expiry, clock, number, names)
 end
 
 -- Sends as push(), with the expiry 0, to a waiter that may not listen: 0 have heard it then.
-local function tell(key, value, channel, clock, number)
+local function send(key, value, channel, clock, number)
   if is_deaf(channel) then return 0 end
   return push(key, value, channel, 0, clock, number)
 end
 
--- Returns whether the first in line was told to ask again, and has not for @SILENT_CLAIMS@ claims: its
--- process hangs, for a client that was told so asks within a claim and a sixteenth (core/line.c).
--- Otherwise notes, in place of `told`, that it is told now; also where the note is further ahead than
--- one of now, because the clock was set back.
+-- Returns whether the first in line was told to ask again, and has not for @SILENT_RESERVATIONS@
+-- reservations: its process hangs, for a client that was told so asks within a reservation and a
+-- sixteenth (core/line.c). Otherwise notes, in place of `told`, that it is told now; also where the
+-- note is further ahead than one of now, because the clock was set back.
 local function is_overdue(key, told, value, claim, clock)
   local till, who = string.match(told or '', '^told (%d+) (%S+)$')
-  local most = clock / 1000 + @SILENT_CLAIMS@ * claim
+  local most = clock / 1000 + @SILENT_RESERVATIONS@ * claim
   if who == value and tonumber(till) <= most + 1 then return tonumber(till) <= clock / 1000 end
   if told then remove(key, told) end
   local due = string.format('told %.0f %s', most, value)
@@ -110,7 +111,7 @@ end
 
 -- Tells the first waiter to ask again after some ms: by a message with an expiry of 0, and the time
 -- as the number. Returns whether it heard; false while the key is left to anybody. Waiters whose
--- clients do not listen, or do not ask again, lose their places. At the bound of the call's entries
+-- clients do not listen, or do not ask again, lose their entries. At the bound of the call's entries
 -- somebody who listens may still be in line: that counts as heard.
 local function announce(key, clock, ms)
   local entry, _, told = first_of(key)
@@ -119,7 +120,7 @@ local function announce(key, clock, ms)
     local value, channel, claim = parts_of(entry)
     local heard = 0
     if value and not is_overdue(key, told, value, claim, clock) then
-      heard = tell(key, value, channel, clock, ms)
+      heard = send(key, value, channel, clock, ms)
     end
     if heard ~= 0 then return heard and true end
     if not remove(key, entry) then return false end
@@ -128,10 +129,10 @@ local function announce(key, clock, ms)
   return false
 end
 
--- Takes those entries out of the key's queue that are of the waiter, but for the entry `but`: a waiter
--- whose connection is new has a new channel, and with that another entry. Returns whether there was
--- one.
-local function drop_places(key, value, entries, but)
+-- Takes those entries out of the key's queue that are of the waiter, but for the entry `but`: a
+-- waiter whose connection is new has a new channel, and with that another entry. Returns whether
+-- there was one.
+local function cut_entries(key, value, entries, but)
   local removed
   for _, entry in ipairs(entries) do
     local is_mine = string.sub(entry, 1, #value + 1) == value .. ' '
@@ -140,17 +141,17 @@ local function drop_places(key, value, entries, but)
   return removed
 end
 
--- Takes the places of a waiter out of the key's queue. Members that are no place go with the last
--- one. Returns whether there was a place.
+-- Takes the entries of a waiter out of the key's queue. Members that are no entry go with the last
+-- one. Returns whether there was an entry.
 local function leave(key, value, ticket)
   local queue = queue_of(key)
-  local removed = drop_places(key, value, redis.pcall('zrange', queue, ticket, ticket, 'byscore'))
+  local removed = cut_entries(key, value, redis.pcall('zrange', queue, ticket, ticket, 'byscore'))
   local rest = removed and redis.pcall('zrange', queue, 0, 2, 'withscores') or {}
   for i = 1, rest[#rest] == '0' and #rest or 0, 2 do remove(key, rest[i]) end
   return removed
 end
 
--- The channel of the caller's client, or '': the first argument of scripts that take places.
+-- The channel of the caller's client, or '': the first argument of scripts that take entries.
 local my_channel = ARGV[1]
 local flagged = my_channel == ''
 
@@ -184,10 +185,10 @@ local function has_asked(key, token)
   if told and string.match(told, '^told %d+ (%S+)$') == token then remove(key, told) end
 end
 
--- Gives the waiter a place, if the caller has the rights for that: also those to look at the queue
--- and to leave it. Returns what an answer of h says of the place: those of smaller tickets are ahead,
--- but not "open <ms>", and not a token of the waiter's own that it is about to give up.
-local function take_place(key, token, ticket, entry)
+-- Gives the waiter an entry, if the caller has the rights for that: also those to look at the queue
+-- and to leave it. Returns what an answer of h says of the place: those of smaller tickets are
+-- ahead, but not "open <ms>", and not a token of the waiter's own that it is about to give up.
+local function make_entry(key, token, ticket, entry)
   local queue = queue_of(key)
   if my_channel == '' then return '' end
   local err = refusal_of(queue)
@@ -198,7 +199,7 @@ local function take_place(key, token, ticket, entry)
   if err then return lacks_right(err) and 'x' or '' end
   redis.call('pexpire', queue, '@QUEUE_LIFE@')
   flag()
-  drop_places(key, token, before, entry)
+  cut_entries(key, token, before, entry)
   local ahead = redis.pcall('zcount', queue, 1, '(' .. ticket)
   if ahead == 0 then has_asked(key, token) end
   return 'q' .. string.format('%.0f', type(ahead) == 'number' and ahead or 0)
@@ -212,9 +213,9 @@ local function watched(value, behind)
   return behind == 'q0' and value and not is_ours and 'w' or ''
 end
 
--- Returns the item of a key that is another's, with what take_place() says of the waiter's place; of a
--- value that is not ours (nil: not known) also that the key is to be watched.
-local function with_place(item, behind, value)
+-- Returns the item of a key that is another's, with what make_entry() says of the waiter's place;
+-- of a value that is not ours (nil: not known) also that the key is to be watched.
+local function with_entry(item, behind, value)
   if string.sub(item, 1, 1) ~= 'h' then return item end
   return item .. behind .. watched(value, behind)
 end

@@ -1,6 +1,6 @@
--- Defines what readers and writers share: needs_count, readers_in, is_shared, now (ms, by the server's
--- clock), listed, settle, list, finish, write. The list of a key's readers is the sorted set
--- "<key>@READERS_SUFFIX@", with their expiries as scores.
+-- Defines what readers and writers share: needs_count, readers_in, is_shared, now (ms, by the
+-- server's clock), listed, expire, list, finish, write. The list of a key's readers is the sorted
+-- set "<key>@READERS_SUFFIX@", with their expiries as scores.
 --@needs items counters
 
 -- A script that sets needs_count fails where the caller has no right to count readers: for others a
@@ -35,7 +35,7 @@ end
 -- Drops expired readers, and has key and list expire with the last of the rest. Returns whether
 -- there is any. A reader that expires in this millisecond keeps the key until the millisecond is
 -- over: PEXPIREAT would delete the key now.
-local function settle(key, readers)
+local function expire(key, readers)
   redis.call('zremrangebyscore', readers, '-inf', text(now - 1))
   local last = tonumber(redis.call('zrange', readers, -1, -1, 'withscores')[2])
   if last then
@@ -46,8 +46,8 @@ local function settle(key, readers)
   return last
 end
 
--- Lists the reader for `ttl` ms, or for longer if listed for longer; as the first reader of a key that
--- is free, if is_first. Returns the item.
+-- Lists the reader for `ttl` ms, or for longer if listed for longer; as the first reader of a key
+-- that is free, if is_first. Returns the item.
 -- Expired readers are dropped first: after a write that takes no memory, a server that is out of
 -- memory permits ZADD. The key is set last: where the caller lacks a right to the list, the script
 -- ends before, and leaves no key that nobody could release. A list without its key is no share.
@@ -58,7 +58,7 @@ local function list(key, readers, reader, ttl, is_first)
   if till > listed(readers, reader) then
     redis.call('zadd', readers, text(till), reader)
   end
-  settle(key, readers)
+  expire(key, readers)
   if is_first then redis.call('set', key, '@REDLOCK_SHARED_VALUE@', 'PX', ttl) end
   return 'y'
 end
@@ -70,7 +70,7 @@ local function finish(key, readers, reader, pass)
   if not is_shared(key, value, readers, now) then return otherwise(key, value) end
   if listed(readers, reader) == 0 then return 'm' end
   redis.call('zrem', readers, reader)
-  if not settle(key, readers) and not (pass and pass(key, reader) == true) then
+  if not expire(key, readers) and not (pass and pass(key, reader) == true) then
     redis.call('del', key, readers)
   end
   return 'y'

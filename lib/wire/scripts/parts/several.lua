@@ -59,8 +59,8 @@ local function several()
   end
 
   -- Returns the order in which a call is to pass keys on, as their indexes, where every `step`th
-  -- argument is a value: of the keys of one lock that first whose first waiter has waited longest. It
-  -- may wait for several of these keys.
+  -- argument is a value: of the keys of one lock that first whose first waiter has waited longest.
+  -- It may wait for several of these keys.
   local function longest_first(step)
     local order, tickets = {}, {}
     local function value_of(i) return ARGV[step * (i - 1) + 1] end
@@ -77,9 +77,9 @@ local function several()
     return order
   end
 
-  -- Returns the first of a waiter's keys that is in the way, and nil; or nil and true where the caller
-  -- may not look. Not in the way are `key`, and those that are free, or are being released with it,
-  -- unless somebody is before the waiter in line for them.
+  -- Returns the first of a waiter's keys that is in the way, and nil; or nil and true where the
+  -- caller may not look. Not in the way are `key`, and those that are free, or are being released
+  -- with it, unless somebody is before the waiter in line for them.
   local function obstacle(keys, key, caller, entry, ticket)
     for _, other in ipairs(keys) do
       local value = other ~= key and redis.pcall('get', other)
@@ -93,8 +93,8 @@ local function several()
     end
   end
 
-  -- Returns the number that the counters of all keys are to have: 0 if not fenced, false where one is
-  -- no counter, or nil where the caller may not read one.
+  -- Returns the number that the counters of all keys are to have: 0 if not fenced, false where one
+  -- is no counter, or nil where the caller may not read one.
   local function number_of(keys, form, ticket)
     local count = form == 'f' and hinted(0, ticket) or 0
     for _, key in ipairs(form == 'f' and keys or {}) do
@@ -116,8 +116,8 @@ local function several()
     end
   end
 
-  -- Sets all keys to a value, to expire at `till`. Returns for each whether it had the value `caller`,
-  -- or nothing where the server refuses one.
+  -- Sets all keys to a value, to expire at `till`. Returns for each whether it had the value
+  -- `caller`, or nothing where the server refuses one.
   local function set_all(keys, key, caller, value, claim, till)
     local released = {}
     for i, other in ipairs(keys) do
@@ -129,10 +129,10 @@ local function several()
     return released
   end
 
-  -- Moves a waiter from the queue of a key to that of the key that is in its way. If a value is being
-  -- released, and the waiter has waited long, keeps the key free for the waiter, for 1/32 of
-  -- the time that it has waited, a claim at the most. Returns that time in ms, 'next' for the next
-  -- in line, or false where the caller has no right to.
+  -- Moves a waiter from the queue of a key to that of the key that is in its way. If a value is
+  -- being released, and the waiter has waited long, keeps the key free for the waiter, for 1/32 of
+  -- the time that it has waited, a reservation at the most. Returns that time in ms, 'next' for the
+  -- next in line, or false where the caller has no right to.
   local function move(key, caller, entry, ticket, to, claim, clock)
     local queue = queue_of(to)
     if type(redis.pcall('zadd', queue, ticket, entry)) ~= 'number' then return false end
@@ -145,9 +145,9 @@ local function several()
     return remove(key, entry) and 'next'
   end
 
-  -- Offers a key that is free, or was the caller's, to a waiter for several that is the first in line
-  -- for it: gives and pushes all of its keys, or moves it. Returns true if it has the keys now; or
-  -- as move() does.
+  -- Offers a key that is free, or was the caller's, to a waiter for several that is the first in
+  -- line for it: gives and pushes all of its keys, or moves it. Returns true if it has the keys
+  -- now; or as move() does.
   local function offer(key, caller, entry, ticket, clock)
     local value, channel, claim, form, idle, names = parts_of(entry)
     if is_deaf(channel) then return remove(key, entry) and 'next' end

@@ -1,39 +1,39 @@
 /*
- * The happy path: news_note collects the news of updates; news_tell takes them off the lock, one
- * after the other, emits the event of each and calls the application. A piece of news is off the
- * lock before its callback is called, so that it is told once.
+ * The happy path: notifications_add collects the news of updates; notifications_deliver takes them
+ * off the lock, one after the other, emits the event of each and calls the application. A
+ * notification is off the lock before its callback is called, so that it is told once.
  *
  * A callback may release or extend the lock, or close the client, which notes further news. An
  * extension that ends so is told before the end of the lock, in the next turn. A failed
- * acquisition, or a release, is the last piece of news of its handle.
+ * acquisition, or a release, is the last notification of its handle.
  */
-#include "lock/news.h"
+#include "lock/notifications.h"
 
 #include "base/nanos.h"
 #include "io/clock.h"
 
-void news_note(redlock_lock *lock, const struct lease_update *update) {
-    lock->news |= (uint8_t)update->news;
-    if (update->news & LEASE_ACQUIRED) {
+void notifications_add(redlock_lock *lock, const struct lease_update *update) {
+    lock->notifications |= (uint8_t)update->notifications;
+    if (update->notifications & LEASE_ACQUIRED) {
         lock->done = (int8_t)update->acquired;
     }
-    if (update->news & LEASE_EXTENDED) {
+    if (update->notifications & LEASE_EXTENDED) {
         lock->done = (int8_t)update->extended;
     }
-    if (update->news & LEASE_LOSS) {
+    if (update->notifications & LEASE_LOSS) {
         lock->ended = (int8_t)update->loss;
         counts_end(&lock->locks->counts.lost, update->loss);
     }
-    if (update->news & LEASE_RELEASED) {
+    if (update->notifications & LEASE_RELEASED) {
         lock->ended = (int8_t)update->released;
     }
     locks_ready(lock);
 }
 
-/* Takes one piece of news off a lock. Returns whether it was due. */
-static bool take(redlock_lock *lock, enum lease_news news) {
-    bool is_due = lock->news & news;
-    lock->news &= (uint8_t)~news;
+/* Takes one notification off a lock. Returns whether it was due. */
+static bool take(redlock_lock *lock, enum lease_notification notification) {
+    bool is_due = lock->notifications & notification;
+    lock->notifications &= (uint8_t)~notification;
     return is_due;
 }
 
@@ -47,7 +47,7 @@ static void call_back(redlock_lock *lock, struct lock_callback *callback, redloc
 }
 
 /* Emits an event of which the application is told right after. */
-#define EMIT_TOLD(lock, name, ...)                                                                 \
+#define EMIT_NOTIFICATION(lock, name, ...)                                                         \
     EMIT(&(lock)->locks->context->events, name, .request = (lock)->request,                        \
          .key = (lock)->key->bytes, __VA_ARGS__)
 
@@ -59,42 +59,42 @@ static redlock_status fresh_extension(const redlock_lock *lock) {
     return is_over ? REDLOCK_EEXPIRED : (redlock_status)lock->done;
 }
 
-void news_tell_release(redlock_lock *lock, redlock_status status) {
-    if (!lock->is_told) {
-        lock->is_told = true;
+void notifications_deliver_release(redlock_lock *lock, redlock_status status) {
+    if (!lock->is_notified) {
+        lock->is_notified = true;
         counts_end(&lock->locks->counts.released, status);
-        EMIT_TOLD(lock, lock_released, .status = status);
+        EMIT_NOTIFICATION(lock, lock_released, .status = status);
     }
     call_back(lock, &lock->on_ended, status);
 }
 
-bool news_tell(redlock_lock *lock) {
+bool notifications_deliver(redlock_lock *lock) {
     if (take(lock, LEASE_EXTENDED)) {
         redlock_status status = fresh_extension(lock);
         counts_end(&lock->locks->counts.extended, status);
-        EMIT_TOLD(lock, lock_extended, .status = status);
+        EMIT_NOTIFICATION(lock, lock_extended, .status = status);
         call_back(lock, &lock->on_done, status);
     }
     if (take(lock, LEASE_ACQUIRED)) {
         const struct lease *lease = &lock->lease;
         redlock_status status = (redlock_status)lock->done;
         counts_acquired(&lock->locks->counts, lease, status, lock->has_waited);
-        EMIT_TOLD(lock, lock_acquired, .status = status, .tries = lease->tries,
-                  .waited = nanos_sub(lease->told_at, lease->begun_at));
+        EMIT_NOTIFICATION(lock, lock_acquired, .status = status, .tries = lease->tries,
+                          .waited = nanos_sub(lease->completed_at, lease->begun_at));
         call_back(lock, &lock->on_done, status);
         if (status != REDLOCK_OK) {
             return true;
         }
     }
-    if (lock->news & LEASE_EXTENDED) {
+    if (lock->notifications & LEASE_EXTENDED) {
         return false; /* a callback extended and closed: the end of that is told first */
     }
     if (take(lock, LEASE_LOSS)) {
-        EMIT_TOLD(lock, lock_lost, .status = (redlock_status)lock->ended);
+        EMIT_NOTIFICATION(lock, lock_lost, .status = (redlock_status)lock->ended);
         call_back(lock, &lock->on_ended, (redlock_status)lock->ended);
     }
     if (take(lock, LEASE_RELEASED)) {
-        news_tell_release(lock, (redlock_status)lock->ended);
+        notifications_deliver_release(lock, (redlock_status)lock->ended);
         return true;
     }
     return false;

@@ -1,7 +1,7 @@
-#include "claims.h"
+#include "parsed_call.h"
 
 /* The texts are long: they are compared only where there is one. */
-bool claims_calls(const struct words *words, enum script script) {
+bool parsed_call_is_of(const struct words *words, enum script script) {
     if (words->count <= 3) {
         return false;
     }
@@ -10,7 +10,7 @@ bool claims_calls(const struct words *words, enum script script) {
                : word_is(&words->word[0], "EVAL") && word_is(&words->word[1], script_text(script));
 }
 
-const struct form *claims_form_of(const struct words *words) {
+const struct form *parsed_call_form(const struct words *words) {
     static const struct form forms[] = {
         {SCRIPT_RELEASE, 1, 1, false, 0},      {SCRIPT_RENEW, 1, 2, false, 0},
         {SCRIPT_STAY, 1, 2, false, 0},         {SCRIPT_PERMIT, 1, 5, false, 0},
@@ -24,22 +24,22 @@ const struct form *claims_form_of(const struct words *words) {
         {SCRIPT_PASS, 1, 1, false, 0},
     };
     for (unsigned i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        if (claims_calls(words, forms[i].script)) {
+        if (parsed_call_is_of(words, forms[i].script)) {
             return &forms[i];
         }
     }
     return NULL;
 }
 
-bool claims_is_queue(const struct form *form) {
+bool parsed_call_is_queue(const struct form *form) {
     return form->leading > 0;
 }
 
-struct claim_place claims_first(const struct words *words, const struct form *form) {
+struct call_position parsed_call_first(const struct words *words, const struct form *form) {
     long long keys = 0;
     word_number(&words->word[2], &keys);
     unsigned end = 3 + (unsigned)keys;
-    return (struct claim_place){.key = 3, .argument = end + form->leading, .key_end = end};
+    return (struct call_position){.key = 3, .argument = end + form->leading, .key_end = end};
 }
 
 /* Returns whether the lock of a call that tells the number of keys has counters behind its keys. */
@@ -47,18 +47,18 @@ static bool has_counters(const struct form *form, const struct word *arguments) 
     return form->script == SCRIPT_TAKE ? word_is(&arguments[3], "1") : word_is(&arguments[4], "f");
 }
 
-/* Returns the ticket of a lock in a call that asks for places. */
+/* Returns the ticket of a lock in a call that asks for entries. */
 static const struct word *ticket_of(const struct form *form, const struct word *arguments) {
     return &arguments[form->script == SCRIPT_QUEUE_SET ? 6 : 5];
 }
 
-bool claims_is_top_up(const struct words *words) {
-    const struct form *form = claims_form_of(words);
+bool parsed_call_is_top_up(const struct words *words) {
+    const struct form *form = parsed_call_form(words);
     return form != NULL && form->script == SCRIPT_TAKE &&
-           word_is(&words->word[claims_first(words, form).argument + 5], "0");
+           word_is(&words->word[parsed_call_first(words, form).argument + 5], "0");
 }
 
-bool claims_is_release(enum script script) {
+bool parsed_call_is_release(enum script script) {
     return script == SCRIPT_RELEASE || script == SCRIPT_LEAVE || script == SCRIPT_STAY ||
            script == SCRIPT_SHARE_END || script == SCRIPT_SHARE_LEAVE ||
            script == SCRIPT_PERMIT_END;
@@ -70,25 +70,25 @@ static bool is_carried(const struct form *form, const struct word *arguments) {
 }
 
 /* SCRIPT_TAKE and SCRIPT_QUEUE_SET tell how many keys a lock has, and whether it has counters. */
-bool claims_next(const struct words *words, const struct form *form, struct claim_place *at,
-                 struct claim *claim) {
+bool parsed_call_next(const struct words *words, const struct form *form, struct call_position *at,
+                      struct parsed_call *call) {
     const struct word *arguments = &words->word[at->argument];
     long long count = 1;
     if (at->key >= at->key_end || at->argument + form->arguments > words->count ||
         (form->keys == 0 && !word_number(&arguments[2], &count))) {
         return false;
     }
-    *claim =
-        (struct claim){.names = &words->word[at->key],
-                       .count = (unsigned)count,
-                       .value = &arguments[0],
-                       .ttl = &arguments[1],
-                       .ticket = claims_is_queue(form) ? ticket_of(form, arguments) : NULL,
-                       .is_reader = form->is_reader,
-                       .releases = claims_is_release(form->script) || is_carried(form, arguments),
-                       .asks_for_place = claims_is_queue(form) && !is_carried(form, arguments) &&
-                                         words->word[at->key_end].length > 0,
-                       .may_repeat = true};
+    *call = (struct parsed_call){
+        .names = &words->word[at->key],
+        .count = (unsigned)count,
+        .value = &arguments[0],
+        .ttl = &arguments[1],
+        .ticket = parsed_call_is_queue(form) ? ticket_of(form, arguments) : NULL,
+        .is_reader = form->is_reader,
+        .releases = parsed_call_is_release(form->script) || is_carried(form, arguments),
+        .asks_for_entry = parsed_call_is_queue(form) && !is_carried(form, arguments) &&
+                          words->word[at->key_end].length > 0,
+        .may_repeat = true};
     unsigned names = form->keys == 0 && has_counters(form, arguments) ? 2 : 1;
     at->key += form->keys != 0 ? form->keys : (unsigned)count * names;
     at->argument += form->arguments;

@@ -1,9 +1,9 @@
 /*
  * The commands of a client that are about locks, taken to pieces: the part of a SET, or of a script
- * call, that is about one lock, is a claim.
+ * call, that is about one lock, is a parsed call.
  */
-#ifndef REDLOCK_SIM_CLAIMS_H
-#define REDLOCK_SIM_CLAIMS_H
+#ifndef REDLOCK_SIM_PARSED_CALL_H
+#define REDLOCK_SIM_PARSED_CALL_H
 
 #include "words.h"
 
@@ -21,42 +21,42 @@ struct form {
     unsigned leading; /* number of arguments before those of the locks */
 };
 
-struct claim {
+struct parsed_call {
     const struct word *names; /* its keys */
     unsigned count;
     const struct word *value, *ttl;
     const struct word *ticket; /* NULL: none */
     bool is_reader;
     bool releases; /* whether the call gives the keys back */
-    bool asks_for_place;
+    bool asks_for_entry;
     bool may_repeat; /* whether the call was refused, and may be repeated */
 };
 
-/* The place of the next lock in a call: EVALSHA sha count key... argument... */
-struct claim_place {
+/* The position of the next lock in a call: EVALSHA sha count key... argument... */
+struct call_position {
     unsigned key, argument, key_end;
 };
 
 /* Returns whether the command calls the script, by its SHA-1 or with its text. */
-bool claims_calls(const struct words *words, enum script script);
+bool parsed_call_is_of(const struct words *words, enum script script);
 
 /* Returns the form of a call of one of the locks' scripts; NULL for any other command. */
-const struct form *claims_form_of(const struct words *words);
+const struct form *parsed_call_form(const struct words *words);
 
 /* Returns whether the command is SCRIPT_TAKE for a lock that is held. */
-bool claims_is_top_up(const struct words *words);
+bool parsed_call_is_top_up(const struct words *words);
 
-/* Returns whether the script takes keys for a waiter, or gives a place in line. */
-bool claims_is_queue(const struct form *form);
+/* Returns whether the script takes keys for a waiter, or gives an entry in line. */
+bool parsed_call_is_queue(const struct form *form);
 
 /* Returns whether calls of the script give keys back. */
-bool claims_is_release(enum script script);
+bool parsed_call_is_release(enum script script);
 
-/* Returns the place of the first lock in a call. */
-struct claim_place claims_first(const struct words *words, const struct form *form);
+/* Returns the position of the first lock in a call. */
+struct call_position parsed_call_first(const struct words *words, const struct form *form);
 
-/* Reads the next lock's claim. Returns false when there is none left. */
-bool claims_next(const struct words *words, const struct form *form, struct claim_place *at,
-                 struct claim *claim);
+/* Reads the next lock's part. Returns false when there is none left. */
+bool parsed_call_next(const struct words *words, const struct form *form, struct call_position *at,
+                      struct parsed_call *call);
 
 #endif
