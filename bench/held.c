@@ -13,10 +13,10 @@
 #include "clock.h"
 #include "histogram.h"
 #include "load.h"
+#include "loop_lag.h"
 #include "masters.h"
 #include "naming.h"
 #include "progress.h"
-#include "pulse.h"
 #include "tally.h"
 
 #include <event2/event.h>
@@ -42,7 +42,7 @@ struct held {
     bool given_up; /* whether there is no result to report */
     struct event *phase_timer;
     struct event *busy_timer;
-    struct pulse *pulse;
+    struct loop_lag *lag;
     struct outage *outage; /* NULL: none asked for */
 
     size_t asked; /* number of acquisitions begun */
@@ -103,21 +103,21 @@ static double renewals_per_s(const struct held *held) {
 }
 
 static void note_lateness(const struct held *held) {
-    const struct histogram *lateness = pulse_lateness(held->pulse);
+    const struct histogram *lateness = loop_lag_lateness(held->lag);
     struct held_result *result = held->result;
 
     result->late_p50_ms = (double)histogram_quantile(lateness, 0.50) / 1e6;
     result->late_p99_ms = (double)histogram_quantile(lateness, 0.99) / 1e6;
     result->late_max_ms = (double)lateness->max / 1e6;
-    result->late_work_ms = (double)pulse_work_ns(held->pulse) / 1e6;
-    result->busy_late_ms = (double)pulse_forgiven_ns(held->pulse) / 1e6;
+    result->late_work_ms = (double)loop_lag_work_ns(held->lag) / 1e6;
+    result->busy_late_ms = (double)loop_lag_excluded_ns(held->lag) / 1e6;
 }
 
 static void end_holding(struct held *held) {
     struct clock_mark now = clock_mark();
     struct held_result *result = held->result;
 
-    pulse_stop(held->pulse);
+    loop_lag_stop(held->lag);
     now.cpu_us -= held->busy_us;
     result->duration_s = clock_seconds(held->began, now);
     result->client_cores = clock_cores(held->began, now);
@@ -144,7 +144,7 @@ static void on_busy(evutil_socket_t fd, short what, void *arg) {
     while (clock_now_ns() < until_ns) {
     }
     held->busy_us = clock_cpu_us() - before.cpu_us;
-    pulse_forgive(held->pulse);
+    loop_lag_exclude(held->lag);
 }
 
 static void begin_holding(struct held *held) {
@@ -155,7 +155,7 @@ static void begin_holding(struct held *held) {
         held->renewals_before[i] = tally_renewals(settings->masters, i);
     }
     enter(held, HOLDING);
-    pulse_start(held->pulse);
+    loop_lag_start(held->lag);
     if (settings->busy_ms > 0) {
         clock_arm(held->busy_timer, settings->duration_s / 3);
     }
@@ -321,7 +321,7 @@ static struct outage *create_outage(const struct held *held) {
         .stop = settings->stop,
         .after_s = third_s,
         .span_s = third_s < ttl_s ? third_s : ttl_s,
-        .pulse = held->pulse,
+        .lag = held->lag,
     };
 
     return outage_create(held->base, &outage);
@@ -330,7 +330,7 @@ static struct outage *create_outage(const struct held *held) {
 static bool set_up(struct held *held) {
     held->phase_timer = clock_timer(held->base, on_phase_timer, held);
     held->busy_timer = clock_timer(held->base, on_busy, held);
-    held->pulse = pulse_create(held->base);
+    held->lag = loop_lag_create(held->base);
     if (held->settings->stop > 0) {
         held->outage = create_outage(held);
     }
@@ -348,7 +348,7 @@ int held_run(struct event_base *base, const struct held_settings *settings,
         outcome = run(&held);
     }
     outage_destroy(held.outage);
-    pulse_destroy(held.pulse);
+    loop_lag_destroy(held.lag);
     event_free(held.busy_timer);
     event_free(held.phase_timer);
     return outcome;

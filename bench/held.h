@@ -38,10 +38,10 @@ struct held_result {
     double renewals_per_s;
     double client_cores; /* cores used within duration_s, without the application's busy loop */
     double rss_mb;       /* resident memory at the end of the time held */
-    double late_p50_ms;  /* lateness of a timer of the application: see pulse.h */
+    double late_p50_ms;  /* lateness of a timer of the application: see loop_lag.h */
     double late_p99_ms;
     double late_max_ms;
-    double late_work_ms; /* maximum CPU time of the client behind a late tick: see pulse_work_ns */
+    double late_work_ms; /* maximum CPU time before a late tick: loop_lag_work_ns */
     double busy_late_ms; /* maximum lateness of that timer that the benchmark itself caused */
     struct outage_result outage; /* result of the outage, if masters were stopped */
 };

@@ -6,9 +6,9 @@
 #include "outage.h"
 
 #include "clock.h"
+#include "loop_lag.h"
 #include "masters.h"
 #include "memory.h"
-#include "pulse.h"
 #include "tally.h"
 
 #include <event2/event.h>
@@ -68,7 +68,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg) {
     case OVER:
         break;
     }
-    pulse_forgive(outage->settings.pulse);
+    loop_lag_exclude(outage->settings.lag);
 }
 
 struct outage *outage_create(struct event_base *base, const struct outage_settings *settings) {

@@ -11,14 +11,14 @@
 struct event_base;
 struct masters;
 struct outage;
-struct pulse;
+struct loop_lag;
 
 struct outage_settings {
     struct masters *masters;
-    size_t stop;         /* number of masters to stop: the first ones */
-    double after_s;      /* time from the start to the stop */
-    double span_s;       /* length of each span, at most after_s */
-    struct pulse *pulse; /* forgiven for the time that stopping takes */
+    size_t stop;          /* number of masters to stop: the first ones */
+    double after_s;       /* time from the start to the stop */
+    double span_s;        /* length of each span, at most after_s */
+    struct loop_lag *lag; /* excluded for the time that stopping takes */
 };
 
 struct outage_result {

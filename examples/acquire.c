@@ -13,7 +13,7 @@
 struct job {
     redlock_client *client;
     redlock_lock *lock;
-    struct event *patience; /* tells every few seconds what the request waits for */
+    struct event *reminder; /* tells every few seconds what the request waits for */
     struct event *work;     /* timer, in place of the work that needs the lock */
     int exit_code;
 };
@@ -61,7 +61,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct timeval three_seconds = {.tv_sec = 3};
     struct job *job = arg;
 
-    event_del(job->patience);
+    event_del(job->reminder);
     if (status != REDLOCK_OK) {
         give_up(job, redlock_explain(lock));
         return;
@@ -104,7 +104,7 @@ static void start(struct job *job, struct event_base *base, int argc, char **arg
         give_up(job, redlock_client_error(job->client));
         return;
     }
-    event_add(job->patience, &three_seconds); /* without the timer, the program waits in silence */
+    event_add(job->reminder, &three_seconds); /* without the timer, the program waits in silence */
 }
 
 int main(int argc, char **argv) {
@@ -120,7 +120,7 @@ int main(int argc, char **argv) {
     if ((config = event_config_new()) == NULL ||
         event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) != 0 ||
         (base = event_base_new_with_config(config)) == NULL ||
-        (job.patience = event_new(base, -1, EV_PERSIST, on_still_waiting, &job)) == NULL ||
+        (job.reminder = event_new(base, -1, EV_PERSIST, on_still_waiting, &job)) == NULL ||
         (job.work = evtimer_new(base, on_work_done, &job)) == NULL) {
         fputs("cannot make an event loop\n", stderr);
         return EXIT_FAILURE;
@@ -130,7 +130,7 @@ int main(int argc, char **argv) {
     if (event_base_dispatch(base) < 0) {
         job.exit_code = EXIT_FAILURE;
     }
-    event_free(job.patience);
+    event_free(job.reminder);
     event_free(job.work);
     event_base_free(base);
     return job.exit_code;

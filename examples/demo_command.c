@@ -86,7 +86,7 @@ static bool is_held(struct stage *stage) {
 static bool lose_the_lock(struct stage *stage) {
     pid_t pid = start("redlock run --ttl 4s demo -- sh -c \"trap '' TERM; "
                       "while :; do sleep 0.1; done\"");
-    bool was_held = stage_run_until(stage, is_held, STAGE_PATIENCE_MS);
+    bool was_held = stage_run_until(stage, is_held, STAGE_TIMEOUT_MS);
     int code;
 
     masters_stop_range(stage->masters, 0, STAGE_QUORUM);

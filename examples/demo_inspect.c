@@ -36,7 +36,7 @@ static redlock_status wait_for_answer(struct stage *stage, redlock_status accept
         say("%s", redlock_client_error(stage->programs[SECOND].client));
         return accepted;
     }
-    return stage_run_until(stage, is_over, STAGE_PATIENCE_MS) ? question.status : REDLOCK_ESYSTEM;
+    return stage_run_until(stage, is_over, STAGE_TIMEOUT_MS) ? question.status : REDLOCK_ESYSTEM;
 }
 
 /* ---------------------------------------------------------------------------------- inspections */
@@ -86,12 +86,12 @@ static void ask(struct stage *stage, size_t program) {
     redlock_request request = stage_request(KEY);
 
     request.fenced = true;
-    request.wait_ms = STAGE_PATIENCE_MS;
+    request.wait_ms = STAGE_TIMEOUT_MS;
     stage_ask(stage, program, &request);
 }
 
 static bool look_at_nobody(struct stage *stage) {
-    return check(stage_run_until(stage, stage_is_connected, STAGE_PATIENCE_MS),
+    return check(stage_run_until(stage, stage_is_connected, STAGE_TIMEOUT_MS),
                  "two programs are connected to five masters") &&
            check(inspect(stage) == REDLOCK_OK && !question.held, "nobody holds \"" KEY "\"");
 }
@@ -141,7 +141,7 @@ static bool all_hold(struct stage *stage) {
 static bool do_without_some(struct stage *stage) {
     uint64_t fence = redlock_fence(stage->programs[SECOND].lock);
 
-    if (!check(stage_run_until(stage, all_hold, STAGE_PATIENCE_MS),
+    if (!check(stage_run_until(stage, all_hold, STAGE_TIMEOUT_MS),
                "each master holds it for \"second\"")) {
         return false;
     }

@@ -75,5 +75,5 @@ bool look_all_answer(struct stage *stage, const char *command, const char *expec
     struct expectation expectation = {.command = command, .answer = expected};
 
     stage->subject = &expectation;
-    return stage_run_until(stage, is_met, STAGE_PATIENCE_MS);
+    return stage_run_until(stage, is_met, STAGE_TIMEOUT_MS);
 }

@@ -24,7 +24,7 @@ static const char *permit_of(struct stage *stage, size_t program) {
 }
 
 static bool takes_one(struct stage *stage, size_t program, const char *statement) {
-    ask(stage, program, STAGE_PATIENCE_MS);
+    ask(stage, program, STAGE_TIMEOUT_MS);
     if (!stage_ends(stage, program, REDLOCK_OK, statement)) {
         return false;
     }
@@ -39,7 +39,7 @@ static bool have_one_each(struct stage *stage) {
 }
 
 static bool let_in(struct stage *stage) {
-    return check(stage_run_until(stage, stage_is_connected, STAGE_PATIENCE_MS),
+    return check(stage_run_until(stage, stage_is_connected, STAGE_TIMEOUT_MS),
                  "four programs are connected to five masters") &&
            takes_one(stage, FIRST, "the first one has a permit:") &&
            takes_one(stage, SECOND, "the second one has a permit:") &&
@@ -81,8 +81,8 @@ static bool wait_for_one(struct stage *stage) {
     char freed[64];
 
     snprintf(freed, sizeof(freed), "%s", permit_of(stage, SECOND));
-    ask(stage, FOURTH, STAGE_PATIENCE_MS);
-    if (!check(stage_run_until(stage, fourth_was_denied, STAGE_PATIENCE_MS),
+    ask(stage, FOURTH, STAGE_TIMEOUT_MS);
+    if (!check(stage_run_until(stage, fourth_was_denied, STAGE_TIMEOUT_MS),
                "the fourth asks again, and waits") ||
         !stage_releases(stage, SECOND,
                         "the second one had its permit to the end, and returns it") ||

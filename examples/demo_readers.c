@@ -30,7 +30,7 @@ static bool is_refused(struct stage *stage, size_t program, const char *statemen
 }
 
 static bool share(struct stage *stage) {
-    return check(stage_run_until(stage, stage_is_connected, STAGE_PATIENCE_MS),
+    return check(stage_run_until(stage, stage_is_connected, STAGE_TIMEOUT_MS),
                  "three readers and a writer are connected to five masters") &&
            acquires(stage, FIRST, "the first reader has " KEY) &&
            acquires(stage, SECOND, "the second one has it, too") &&
@@ -42,7 +42,7 @@ static bool share(struct stage *stage) {
 }
 
 static bool have_the_writer_wait(struct stage *stage) {
-    ask(stage, WRITER, STAGE_PATIENCE_MS);
+    ask(stage, WRITER, STAGE_TIMEOUT_MS);
     if (!check(look_all_answer(stage, "EXISTS " NOTE, "1"), "it has left a note at each master") ||
         !is_refused(stage, THIRD, "a third reader is not let in:")) {
         return false;

@@ -77,15 +77,15 @@ static bool follow(struct stage *stage) {
             return check(false, "they are told to follow the masters");
         }
     }
-    return check(stage_run_until(stage, are_followed, STAGE_PATIENCE_MS),
+    return check(stage_run_until(stage, are_followed, STAGE_TIMEOUT_MS),
                  "each master has a replica") &&
-           check(stage_run_until(stage, stage_is_connected, STAGE_PATIENCE_MS),
+           check(stage_run_until(stage, stage_is_connected, STAGE_TIMEOUT_MS),
                  "a program is connected to the masters");
 }
 
 static bool confirm(struct stage *stage) {
     say("The program asks for \"%s\"; a master's grant is to count when its replica has it.", KEY);
-    ask(stage, STAGE_PATIENCE_MS);
+    ask(stage, STAGE_TIMEOUT_MS);
     return stage_ends(stage, FIRST, REDLOCK_OK, "it has the lock") &&
            check(replicated() >= STAGE_QUORUM,
                  "and a quorum of the replicas has the key already") &&
@@ -95,7 +95,7 @@ static bool confirm(struct stage *stage) {
 static bool bear_a_minority(struct stage *stage) {
     masters_stop_range(replicas, 0, 2);
     say("The replicas of two masters are stopped (SIGSTOP).");
-    ask(stage, STAGE_PATIENCE_MS);
+    ask(stage, STAGE_TIMEOUT_MS);
     return stage_ends(stage, FIRST, REDLOCK_OK, "the program has the lock all the same") &&
            stage_releases(stage, FIRST, "it has released it");
 }
@@ -103,7 +103,7 @@ static bool bear_a_minority(struct stage *stage) {
 static bool refuse(struct stage *stage) {
     masters_stop_range(replicas, 2, 3);
     say("That of a third one is stopped, too.");
-    if (!stage_run_until(stage, is_idle, STAGE_PATIENCE_MS)) {
+    if (!stage_run_until(stage, is_idle, STAGE_TIMEOUT_MS)) {
         return check(false, "all masters have answered what they were asked before");
     }
     ask(stage, 0);
@@ -119,7 +119,7 @@ static bool refuse(struct stage *stage) {
 static bool go_on(struct stage *stage) {
     masters_continue_range(replicas, 0, 3);
     say("All replicas go on (SIGCONT).");
-    ask(stage, STAGE_PATIENCE_MS);
+    ask(stage, STAGE_TIMEOUT_MS);
     return stage_ends(stage, FIRST, REDLOCK_OK, "the program has the lock") &&
            check(replicated() >= STAGE_QUORUM, "and a quorum of the replicas has the key") &&
            stage_releases(stage, FIRST, "it has released it");

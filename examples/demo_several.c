@@ -77,14 +77,14 @@ static uint64_t count_changes(struct stage *stage) {
 /* ------------------------------------------------------------------------------------ the steps */
 
 static bool take_both(struct stage *stage) {
-    if (!check(stage_run_until(stage, stage_is_connected, STAGE_PATIENCE_MS),
+    if (!check(stage_run_until(stage, stage_is_connected, STAGE_TIMEOUT_MS),
                "two programs are connected to five masters")) {
         return false;
     }
     say("The first program asks for %s and %s.", A, B);
-    ask(stage, FIRST, A, B, STAGE_PATIENCE_MS);
+    ask(stage, FIRST, A, B, STAGE_TIMEOUT_MS);
     return stage_ends(stage, FIRST, REDLOCK_OK, "it has both, in one lock, by one callback") &&
-           check(stage_run_until(stage, all_hold_both, STAGE_PATIENCE_MS),
+           check(stage_run_until(stage, all_hold_both, STAGE_TIMEOUT_MS),
                  "each master holds both, with the same token");
 }
 
@@ -119,9 +119,9 @@ static bool any_has_both(struct stage *stage) {
 static bool meet(struct stage *stage) {
     size_t winner;
 
-    ask(stage, FIRST, A, B, STAGE_PATIENCE_MS);
-    ask(stage, SECOND, B, A, STAGE_PATIENCE_MS);
-    if (!stage_run_until(stage, any_has_both, STAGE_PATIENCE_MS) ||
+    ask(stage, FIRST, A, B, STAGE_TIMEOUT_MS);
+    ask(stage, SECOND, B, A, STAGE_TIMEOUT_MS);
+    if (!stage_run_until(stage, any_has_both, STAGE_TIMEOUT_MS) ||
         (stage->programs[FIRST].answered && stage->programs[SECOND].answered)) {
         return false;
     }

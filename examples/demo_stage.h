@@ -18,7 +18,7 @@ struct masters;
 #define STAGE_PROGRAMS 4
 
 /* Time limit for requests that wait for each other, and for effects at the masters. */
-#define STAGE_PATIENCE_MS 30000
+#define STAGE_TIMEOUT_MS 30000
 
 /* The programs' numbers. */
 enum { FIRST, SECOND, THIRD, FOURTH };

@@ -23,7 +23,7 @@ static uint64_t ms_since(uint64_t began_ns) {
 }
 
 static bool is_connected(struct stage *stage) {
-    return check(stage_run_until(stage, stage_is_connected, STAGE_PATIENCE_MS),
+    return check(stage_run_until(stage, stage_is_connected, STAGE_TIMEOUT_MS),
                  "two programs are connected to five masters");
 }
 
@@ -43,7 +43,7 @@ static bool is_refused(struct stage *stage, size_t program, const char *key,
 static bool waits_for(struct stage *stage, size_t program, const char *key, const char *statement) {
     redlock_request request = stage_request(key);
 
-    request.wait_ms = STAGE_PATIENCE_MS;
+    request.wait_ms = STAGE_TIMEOUT_MS;
     stage_ask(stage, program, &request);
     return stage_ends(stage, program, REDLOCK_OK, statement);
 }

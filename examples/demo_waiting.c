@@ -61,7 +61,7 @@ static bool is_seen(struct stage *stage) {
 static bool sees(struct stage *stage, char *text) {
     sight = (struct sight){.is_under_way = false};
     stage->subject = text;
-    return check(stage_run_until(stage, is_seen, STAGE_PATIENCE_MS), text);
+    return check(stage_run_until(stage, is_seen, STAGE_TIMEOUT_MS), text);
 }
 
 /* ----------------------------------------------------------------------------------- the
@@ -94,7 +94,7 @@ static bool comes_next(struct stage *stage, size_t number, const char *statement
 
 /* ------------------------------------------------------------------------------------ the steps */
 
-static bool stand_in_line(struct stage *stage) {
+static bool join_queue(struct stage *stage) {
     char first[] = "held by first; in line: nobody";
     char second[] = "held by first; in line: second";
     char third[] = "held by first; in line: second, third";
@@ -131,7 +131,7 @@ static bool wake_it_up(struct stage *stage) {
            check(actor_ends_well(stage, &waiters[SECOND]), "and ends");
 }
 
-static bool stop_one_in_line(struct stage *stage) {
+static bool stop_one_in_queue(struct stage *stage) {
     char fourth[] = "held by third; in line: fourth";
     char fifth[] = "held by third; in line: fourth, fifth";
     char next[] = "held by fifth; in line: nobody";
@@ -160,11 +160,11 @@ static bool leave(struct stage *stage) {
 }
 
 static const struct step steps[] = {
-    {"A line", stand_in_line},
+    {"A line", join_queue},
     {"The holder is killed", kill_the_holder},
     {"The next one is stopped when it has the lock", stop_the_next},
     {"It is continued, and told", wake_it_up},
-    {"One is stopped in line", stop_one_in_line},
+    {"One is stopped in line", stop_one_in_queue},
     {"It is continued, and waits again", leave},
 };
 

@@ -26,7 +26,7 @@
 #include "node/members.h"
 #include "node/node.h"
 #include "ready.h"
-#include "round/payment.h"
+#include "round/retry.h"
 #include "round/send.h"
 #include "stats.h"
 
@@ -44,9 +44,9 @@ struct redlock_client {
     struct locks locks;
     struct inspections inspections;
     struct ready ready;
-    struct timer pulse;    /* fires once a second */
-    struct timer farewell; /* fires when a closing client stops waiting for replies */
-    uint64_t pulsed_at;
+    struct timer heartbeat;      /* fires once a second */
+    struct timer close_deadline; /* fires when a closing client stops waiting for replies */
+    uint64_t heartbeat_at;
     struct close_listener listener;
 };
 
@@ -56,8 +56,8 @@ static void client_free(redlock_client *client) {
     struct context *context = &client->context;
     redlock_allocator allocator = context->allocator;
     members_finish(&client->members);
-    timer_finish(&client->pulse);
-    timer_finish(&client->farewell);
+    timer_finish(&client->heartbeat);
+    timer_finish(&client->close_deadline);
     ready_finish(&client->ready);
     locks_finish(&client->locks);
     rounds_finish(&client->rounds);
@@ -66,21 +66,21 @@ static void client_free(redlock_client *client) {
 }
 
 /* Ends all commands under way without an answer, which ends the locks that wait for them. */
-static void on_farewell(void *arg) {
+static void on_close_deadline(void *arg) {
     redlock_client *client = arg;
     members_stop(&client->members);
     context_wake(&client->context);
 }
 
-/* Returns whether no debt is being paid, and no reply is to come. */
+/* Returns whether no release is being retried, and no reply is to come. */
 static bool is_drained(const redlock_client *client) {
     uint32_t rest = members_all(&client->members);
     const struct node *node;
-    bool is_owed = false;
+    bool is_releasing = false;
     while ((node = members_take(&client->members, &rest)) != NULL) {
-        is_owed |= node_is_being_paid(node);
+        is_releasing |= node_is_releasing(node);
     }
-    return !is_owed && client->rounds.flights.out == 0 && client->inspections.out == 0;
+    return !is_releasing && client->rounds.flights.out == 0 && client->inspections.out == 0;
 }
 
 /* Returns whether the client is closing and has nothing left to wait for. */
@@ -89,7 +89,7 @@ static bool may_end(const redlock_client *client) {
         !TAILQ_EMPTY(&client->inspections.all) || ready_has_any(&client->ready)) {
         return false;
     }
-    return client->farewell.at == NANOS_NEVER || is_drained(client);
+    return client->close_deadline.at == NANOS_NEVER || is_drained(client);
 }
 
 /* Counts releases not confirmed, one for each node and lock; those keys stay until their TTL. */
@@ -130,7 +130,7 @@ static void begin_to_close(redlock_client *client, const struct close_listener *
     uint64_t timeout = nanos_from_ms(client->context.options.close_timeout_ms);
     client->context.is_closing = true;
     client->listener = *listener;
-    timer_set(&client->farewell, nanos_add(clock_now(), timeout)); /* failed: no waiting */
+    timer_set(&client->close_deadline, nanos_add(clock_now(), timeout)); /* failed: no waiting */
     context_wake(&client->context);
 }
 
@@ -170,37 +170,37 @@ static void on_turn(void *arg) {
     }
 }
 
-/* ---- the pulse ---- */
+/* ---- the heartbeat ---- */
 
 /*
- * The lateness of a pulse that shows that the loop was away. While the system is suspended the
- * loop's clock stands still, and its timers are late by as much; the pulse is late by its period at
- * the most, and then has all locks look at the clock.
+ * The lateness of a heartbeat that shows that the loop was away. While the system is suspended the
+ * loop's clock stands still, and its timers are late by as much; the heartbeat is late by its
+ * period at the most, and then has all locks look at the clock.
  */
 #define LATE (100 * NANOS_PER_MS)
 
-static void set_pulse(redlock_client *client, uint64_t now) {
-    if (!timer_set(&client->pulse, nanos_add(now, GUARD_BEAT_NANOS))) {
-        timer_soon(&client->pulse);
+static void set_heartbeat(redlock_client *client, uint64_t now) {
+    if (!timer_set(&client->heartbeat, nanos_add(now, GUARD_BEAT_NANOS))) {
+        timer_soon(&client->heartbeat);
     }
 }
 
-static void on_pulse(void *arg) {
+static void on_heartbeat(void *arg) {
     redlock_client *client = arg;
     struct context *context = &client->context;
     uint64_t now = clock_now();
-    bool was_away = now - client->pulsed_at >= GUARD_BEAT_NANOS + LATE;
-    client->pulsed_at = now;
+    bool was_away = now - client->heartbeat_at >= GUARD_BEAT_NANOS + LATE;
+    client->heartbeat_at = now;
     if (context->is_closing) {
         return;
     }
     if (was_away) {
         turn_wake(&client->locks);
     }
-    members_beat(&client->members, now, GUARD_BEAT_NANOS / 2); /* pulses are not exact */
+    members_beat(&client->members, now, GUARD_BEAT_NANOS / 2); /* heartbeats are not exact */
     members_probe(&client->members, now);
     context_wake(context);
-    set_pulse(client, now);
+    set_heartbeat(client, now);
 }
 
 /* ---- events of the nodes ---- */
@@ -225,7 +225,7 @@ static void on_sound(void *arg) {
     redlock_client *client = arg;
     ready_look(&client->ready);
     if (members_have_quorum(&client->members)) {
-        turn_hurry(&client->locks);
+        turn_renew_now(&client->locks);
     }
 }
 
@@ -239,14 +239,14 @@ static void on_known(void *arg) {
     turn_start(&client->locks);
 }
 
-static void on_debts_due(void *arg, struct node *node) {
+static void on_releases_due(void *arg, struct node *node) {
     redlock_client *client = arg;
-    payment_send(&client->rounds, node);
+    retry_send(&client->rounds, node);
 }
 
 static void on_listening(void *arg) {
     redlock_client *client = arg;
-    turn_requeue(&client->locks);
+    turn_ask_again(&client->locks);
 }
 
 static void on_push(void *arg, struct node *node, const char *text, size_t length) {
@@ -264,7 +264,7 @@ static const struct members_listener members_listener = {
     .on_sound = on_sound,
     .on_attempt = on_attempt,
     .on_known = on_known,
-    .on_debts_due = on_debts_due,
+    .on_releases_due = on_releases_due,
     .on_listening = on_listening,
     .on_push = on_push,
     .on_change = on_change,
@@ -284,8 +284,9 @@ static redlock_status client_init(redlock_client *client, struct event_base *bas
     if (status != REDLOCK_OK) {
         return status;
     }
-    if (!has_locks || !has_ready || !timer_init(&client->pulse, &context->loop, on_pulse, client) ||
-        !timer_init(&client->farewell, &context->loop, on_farewell, client)) {
+    if (!has_locks || !has_ready ||
+        !timer_init(&client->heartbeat, &context->loop, on_heartbeat, client) ||
+        !timer_init(&client->close_deadline, &context->loop, on_close_deadline, client)) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
     return members_create(&client->members, options->nodes, (uint32_t)options->node_count, error);
@@ -319,8 +320,8 @@ redlock_status redlock_client_create(struct event_base *base, const redlock_opti
         return status;
     }
     members_start(&client->members);
-    client->pulsed_at = clock_now();
-    set_pulse(client, client->pulsed_at);
+    client->heartbeat_at = clock_now();
+    set_heartbeat(client, client->heartbeat_at);
     *handle = client;
     return error_set(error, REDLOCK_OK, "%s", redlock_strerror(REDLOCK_OK));
 }
@@ -375,7 +376,7 @@ static redlock_node_info info_of(const struct members *members, struct node *nod
         .reason = node->uplink.reason,
         .commands = uplink_commands(&node->uplink),
         .bytes = uplink_bytes(&node->uplink),
-        .release_debts = node->debts.count,
+        .release_debts = node->pending.count,
         .disconnected = node->uplink.disconnected,
         .trusted = view.fault == TRUST_NO_FAULT,
         .distrust = guard_why(&node->guard),

@@ -143,14 +143,14 @@ static bool is_about_acquisition(const redlock_lock *lock) {
 }
 
 /*
- * Returns for how long the last round waited. For an acquisition that is the patience of a try,
+ * Returns for how long the last round waited. For an acquisition that is the timeout of a try,
  * also behind a DIAGNOSE: the node timeout, but no longer than a grant would have been valid.
  */
-static uint64_t patience_ms(const redlock_lock *lock) {
+static uint64_t timeout_ms(const redlock_lock *lock) {
     const struct lease_terms *terms = lock->lease.terms;
     uint64_t validity = validity_end(0, lock->lease.ttl, terms->drift);
     return nanos_to_ms(is_about_acquisition(lock) ? nanos_min(terms->node_timeout, validity)
-                       : lock_round(lock) != NULL ? lock_round(lock)->patience
+                       : lock_round(lock) != NULL ? lock_round(lock)->timeout
                                                   : 0);
 }
 
@@ -191,7 +191,7 @@ const char *redlock_explain(const redlock_lock *lock) {
         .took_ms = nanos_to_ms(nanos_sub(ended_at, lease->begun_at)),
         .is_open = lock_round(lock) != NULL && lock_round(lock)->verdict == ROUND_OPEN &&
                    lease->state != LEASE_OVER,
-        .node_timeout_ms = patience_ms(lock),
+        .node_timeout_ms = timeout_ms(lock),
     };
     explain_write(&text, &subject, reports, count);
     return locks->explanation;

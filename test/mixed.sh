@@ -207,7 +207,7 @@ owners() {
 }
 
 # One, two, one: in this order.
-line_of() { # OPTION...
+queue_of() { # OPTION...
     hold first "$one" "$@" "$key" &&
         want second "$two" "$@" "$key" &&
         in_line "$one" "$key" 1 &&
@@ -220,19 +220,19 @@ line_of() { # OPTION...
 }
 
 line() {
-    line_of
+    queue_of
 }
 
-line_of_writers() {
-    line_of --writer
+queue_of_writers() {
+    queue_of --writer
 }
 
 line_with_fences() {
-    line_of --fence
+    queue_of --fence
 }
 
 # A release hands the key to all readers that follow each other.
-readers_in_line() {
+readers_in_queue() {
     hold first "$one" --writer "$key" &&
         want second "$two" --shared "$key" &&
         in_line "$one" "$key" 1 &&
@@ -279,8 +279,8 @@ check 'permits' permits
 check 'a key that stays' stays
 check 'the name of the holder' owners
 check 'in line' line
-check 'writers in line' line_of_writers
+check 'writers in line' queue_of_writers
 check 'in line, with fences' line_with_fences
-check 'readers in line' readers_in_line
+check 'readers in line' readers_in_queue
 tap_end
 [ "$tap_failed" -eq 0 ]

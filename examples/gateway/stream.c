@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 /* Bytes that a page may be behind. */
-#define BEHIND_MAX (1 << 20)
+#define BACKLOG_MAX (1 << 20)
 
 static void drop(struct stream *stream) {
     TAILQ_REMOVE(&stream->streams->list, stream, link);
@@ -44,7 +44,7 @@ static void report(struct stream *stream, struct evbuffer *event) {
     struct connection *connection = stream->connection;
     struct evbuffer *copy;
 
-    if (evbuffer_get_length(bufferevent_get_output(connection->bufferevent)) > BEHIND_MAX) {
+    if (evbuffer_get_length(bufferevent_get_output(connection->bufferevent)) > BACKLOG_MAX) {
         connection_drop(connection);
         return;
     }

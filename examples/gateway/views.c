@@ -92,7 +92,7 @@ static json_t *holds_of(const struct gateway *gateway, const char *key) {
     return here;
 }
 
-static json_t *line_of(const redlock_view *view) {
+static json_t *queue_of(const redlock_view *view) {
     json_t *owners = json_array();
 
     for (size_t i = 0; i < view->queue_owner_count; i++) {
@@ -106,5 +106,5 @@ json_t *view_json(const struct gateway *gateway, const char *key, const redlock_
                      view->held, "owner", answer_text(view->owner), "ttl_ms",
                      (json_int_t)view->ttl_ms, "fence", fence_json(view->fence), "readers",
                      (int)view->readers, "queue_length", (int)view->queue_length, "queue_owners",
-                     line_of(view), "nodes", view_nodes(view), "here", holds_of(gateway, key));
+                     queue_of(view), "nodes", view_nodes(view), "here", holds_of(gateway, key));
 }

@@ -46,7 +46,7 @@ void answer_prepare(redisContext *context) {
 
 /* ---- the time ---- */
 
-static uint64_t patience_of(const redisContext *context) {
+static uint64_t timeout_of(const redisContext *context) {
     struct timeval time = {0};
     socklen_t size = sizeof(time);
 
@@ -113,7 +113,7 @@ static bool send_all(redisContext *context) {
 }
 
 static redisReply *read_answer(redisContext *context) {
-    uint64_t limit_ms = talk_now_ms() + patience_of(context);
+    uint64_t limit_ms = talk_now_ms() + timeout_of(context);
     void *reply = NULL;
     size_t length = 0;
 

@@ -13,7 +13,7 @@ struct checkup {
     struct direct_uri uri;
     const char *prefix;          /* for keys to try rights on */
     uint64_t max_ttl_ms;         /* time after a start in which a node does not count */
-    uint64_t timeout_ms;         /* patience with a silent node */
+    uint64_t timeout_ms;         /* time to wait for a silent node */
     uint64_t round_trip_us;      /* the shortest of some; 0: not reached */
     int64_t clock_offset_us;     /* clock of the server less ours */
     bool has_odd_marker;         /* whether the marker was something else */

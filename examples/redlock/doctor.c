@@ -61,7 +61,7 @@ static void begin_with_node(struct doctor *doctor, size_t index) {
     *checkup = (struct checkup){
         .prefix = doctor->asker.prefix != NULL ? doctor->asker.prefix : PREFIX,
         .max_ttl_ms = doctor->asker.nodes.max_ttl_ms,
-        .timeout_ms = doctor->asker.nodes.patience_ms,
+        .timeout_ms = doctor->asker.nodes.direct_timeout_ms,
     };
     direct_read_uri(&checkup->uri, doctor->asker.nodes.uris[index]);
     checkup_begin(checkup);

@@ -53,14 +53,14 @@ static int64_t count_keys(const redisReply *info) {
     return keys;
 }
 
-static void look(struct candidate *candidate, const char *text, uint64_t patience_ms) {
+static void look(struct candidate *candidate, const char *text, uint64_t timeout_ms) {
     struct direct_uri uri;
     redisReply *info;
     int64_t keys;
     char role[32] = "";
 
     direct_read_uri(&uri, text);
-    candidate->context = direct_connect(&uri, patience_ms, candidate->why, sizeof(candidate->why));
+    candidate->context = direct_connect(&uri, timeout_ms, candidate->why, sizeof(candidate->why));
     if (candidate->context == NULL) {
         return;
     }
@@ -163,7 +163,7 @@ int nodes_main(int argc, char **argv) {
         struct candidate *candidate = &candidates[i];
 
         candidate->name = asker.nodes.names[i];
-        look(candidate, asker.nodes.uris[i], asker.nodes.patience_ms);
+        look(candidate, asker.nodes.uris[i], asker.nodes.direct_timeout_ms);
         if (candidate->why[0] == '\0') {
             mark(candidate);
         }

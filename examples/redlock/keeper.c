@@ -59,7 +59,7 @@ struct keeper {
     enum phase phase;
     uint64_t began_ms;
     uint64_t waiting_ms;   /* instant at which the request was made */
-    uint64_t patience_ms;  /* rest of --wait as of then */
+    uint64_t wait_left_ms; /* rest of --wait as of then */
     uint64_t deadline_ms;  /* last one that the front was told */
     uint64_t kill_at_ms;   /* instant of SIGKILL, for processes that ignore SIGTERM; 0: none */
     bool stops_on_request; /* whether the front has passed on SIGTSTP last */
@@ -337,7 +337,7 @@ static void acquire(struct keeper *keeper) {
     redlock_request request;
 
     job_request(keeper->job, &request);
-    request.wait_ms = keeper->patience_ms;
+    request.wait_ms = keeper->wait_left_ms;
     request.on_lost = on_lost;
     request.on_lost_arg = keeper;
     keeper->phase = PHASE_WAITING;
@@ -359,7 +359,7 @@ static void pause_waiting(struct keeper *keeper) {
         report_leave_waiting(&keeper->report);
         redlock_cancel(keeper->lock);
         keeper->lock = NULL;
-        keeper->patience_ms -= waited_ms < keeper->patience_ms ? waited_ms : keeper->patience_ms;
+        keeper->wait_left_ms -= waited_ms < keeper->wait_left_ms ? waited_ms : keeper->wait_left_ms;
     }
     event_del(keeper->tick);
     keeper->phase = PHASE_PAUSED;
@@ -494,7 +494,7 @@ void keeper_main(const struct job *job, int front, talk_deadline *deadline) {
                             .front = front,
                             .reported = deadline,
                             .began_ms = talk_now_ms(),
-                            .patience_ms = job->wait_ms};
+                            .wait_left_ms = job->wait_ms};
 
     if (family_adopt() != 0) {
         tool_refused("/proc or prctl");

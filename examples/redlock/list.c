@@ -299,7 +299,8 @@ static void connect_to(struct list *list, size_t node) {
     char why[WHY_SIZE];
 
     direct_read_uri(&uri, list->asker.nodes.uris[node]);
-    list->contexts[node] = direct_connect(&uri, list->asker.nodes.patience_ms, why, sizeof(why));
+    list->contexts[node] =
+        direct_connect(&uri, list->asker.nodes.direct_timeout_ms, why, sizeof(why));
     if (list->contexts[node] == NULL) {
         fail(list, node, why);
     }

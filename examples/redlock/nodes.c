@@ -12,14 +12,15 @@
 
 /* Patience for a command that people start: a node may be far away, or busy. */
 #define NODE_TIMEOUT_MS 250
-#define PATIENCE_MS 1000
+#define DIRECT_TIMEOUT_MS 1000
 #define CLOSE_TIMEOUT_MS 1000
 #define MAX_TTL_MS 30000
 #define SEPARATORS ", \t\n"
 
 void nodes_init(struct nodes *nodes) {
-    *nodes = (struct nodes){
-        .max_ttl_ms = MAX_TTL_MS, .node_timeout_ms = NODE_TIMEOUT_MS, .patience_ms = PATIENCE_MS};
+    *nodes = (struct nodes){.max_ttl_ms = MAX_TTL_MS,
+                            .node_timeout_ms = NODE_TIMEOUT_MS,
+                            .direct_timeout_ms = DIRECT_TIMEOUT_MS};
 }
 
 static bool begins_uri(const char *text) {
@@ -79,7 +80,7 @@ bool nodes_take(struct nodes *nodes, int option) {
         return true;
     case NODES_NODE_TIMEOUT:
         nodes->node_timeout_ms = duration_of_option("--node-timeout", optarg);
-        nodes->patience_ms = nodes->node_timeout_ms;
+        nodes->direct_timeout_ms = nodes->node_timeout_ms;
         return true;
     default:
         return false;

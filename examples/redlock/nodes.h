@@ -19,7 +19,7 @@ struct nodes {
     size_t count;
     uint64_t max_ttl_ms; /* options of the client */
     uint64_t node_timeout_ms;
-    uint64_t patience_ms; /* with an answer to a direct question */
+    uint64_t direct_timeout_ms; /* with an answer to a direct question */
 };
 
 /* The options of commands that talk to nodes, as nodes_take() takes them. */

@@ -8,7 +8,7 @@
 #include "core/validity.h"
 
 /* Returns the instant at which a round sent now leaves too little validity. */
-static uint64_t useless_at(const struct lease *lease, uint64_t now) {
+static uint64_t usable_until(const struct lease *lease, uint64_t now) {
     const struct lease_terms *terms = lease->terms;
     return nanos_sub(validity_end(now, lease->ttl, terms->drift), terms->min_validity);
 }
@@ -19,7 +19,7 @@ void acquire_ask(struct lease *lease, uint64_t now, struct lease_update *update)
     lease->trying.poll_at = NANOS_NEVER;
     /* A quorum that comes after the validity is over would be of no use: do not wait for it. */
     lease_send(lease, lease->terms->queues ? ROUND_QUEUE : ROUND_ACQUIRE, now,
-               useless_at(lease, now), update);
+               usable_until(lease, now), update);
 }
 
 void acquire_try(struct lease *lease, uint64_t now, struct lease_update *update) {
@@ -105,7 +105,7 @@ void acquire_again(struct lease *lease, uint64_t now, struct lease_update *updat
     if (now >= lease->trying.give_up_at) {
         acquire_fail(lease, lease->failure, now, update);
     } else {
-        lease->trying.yields = 0;
+        lease->trying.requeues = 0;
         acquire_try(lease, now, update);
     }
 }
@@ -118,7 +118,7 @@ static void raise_fence(struct lease *lease, uint64_t now, uint64_t until,
 }
 
 void acquire_confirm(struct lease *lease, uint64_t now, struct lease_update *update) {
-    raise_fence(lease, now, useless_at(lease, now), update);
+    raise_fence(lease, now, usable_until(lease, now), update);
 }
 
 /* Takes a quorum of which some were pushed, whose nodes keep the key for a reservation. */
@@ -152,7 +152,7 @@ void acquire_decided(struct lease *lease, const struct round *round, uint64_t no
     } else if (round->verdict != ROUND_YES || !lease_leaves_validity(lease, end, now)) {
         try_failed(lease, round, now, update);
     } else if (lease->terms->fenced && !round_agrees(round, lease->fence)) {
-        raise_fence(lease, now, round->useless_at, update);
+        raise_fence(lease, now, round->usable_until, update);
     } else {
         hold_begin(lease, round, end, now, update);
     }
@@ -174,15 +174,15 @@ void acquire_raise_decided(struct lease *lease, const struct round *round, uint6
     uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
     bool is_further = round->verdict == ROUND_YES && !round_agrees(round, lease->fence);
     uint64_t beyond = round->verdict == ROUND_NO ? round_fence_beyond(round) : 0;
-    if (beyond > lease->fence && now < round->useless_at) {
+    if (beyond > lease->fence && now < round->usable_until) {
         lease->fence = beyond;
-        raise_fence(lease, now, round->useless_at, update);
+        raise_fence(lease, now, round->usable_until, update);
     } else if (round->verdict != ROUND_YES || !lease_leaves_validity(lease, end, now) ||
-               (is_further && now >= round->useless_at)) {
+               (is_further && now >= round->usable_until)) {
         try_failed(lease, round, now, update);
     } else if (is_further) {
         lease->fence = round_fence(round);
-        raise_fence(lease, now, round->useless_at, update);
+        raise_fence(lease, now, round->usable_until, update);
     } else {
         hold_begin(lease, round, end, now, update);
     }

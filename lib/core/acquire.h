@@ -1,7 +1,7 @@
 /*
  * An acquisition: tries, until one is granted or none follows. In states ACQUIRING, RAISING,
  * BACKOFF and DIAGNOSING; a try that succeeds hands the lease over to core/hold.h. A try that asks
- * for an entry in line goes on in core/line.h as long as its round is open.
+ * for an entry in the queue goes on in core/queue.h as long as its round is open.
  *
  * A try is granted when a quorum has granted it and a fresh reading of the clock leaves enough
  * validity. A fenced lock also needs the counters of a quorum to agree; otherwise a quorum is first

@@ -27,7 +27,7 @@ static void move_validity(const struct lease *from, struct lease *to, uint64_t n
     to->completed_at = now;
     to->was_acquired = true;
     to->holding = from->holding;
-    to->holding.hurried = 0;
+    to->holding.early_renewals = 0;
     to->asked_at = from->asked_at;
     if (from->state == LEASE_HELD) { /* renewals that max_hold has ended begin anew, at once */
         hold_renew_at(to, from->renews ? from->wake_at : now);

@@ -1,8 +1,8 @@
 /*
- * Hints that the key may have changed at a node, for a lease that waits in line, or whose key is
- * watched: the lease asks all nodes at once instead of at its next poll or renewal. A hint decides
- * nothing. Where hints follow each other the pauses between two such rounds double, up to a bound,
- * so that no server can keep a client busy by hints.
+ * Hints that the key may have changed at a node, for a lease that waits in the queue, or whose key
+ * is watched: the lease asks all nodes at once instead of at its next poll or renewal. A hint
+ * decides nothing. Where hints follow each other the pauses between two such rounds double, up to a
+ * bound, so that no server can keep a client busy by hints.
  *
  * A hint that comes in such a pause is followed when the pause is over. A holder asks all nodes
  * then; a waiter has the key looked at again, since it may long be another's by then: the next hint

@@ -37,7 +37,7 @@ static uint64_t plan_renewal(const struct lease *lease, uint64_t at) {
 static void round_was_yes(struct lease *lease, const struct round *round, uint64_t end,
                           uint64_t now) {
     lease->is_unrenewed = false;
-    lease->holding.hurried = 0;
+    lease->holding.early_renewals = 0;
     set_validity(lease, end, now);
     rest(lease, plan_renewal(lease, renewal_next(lease->holding.phase, lease->ttl, round->start)));
 }
@@ -164,9 +164,9 @@ static bool wait_on(struct lease *lease, const struct round *round, uint64_t now
         !round_needs_silent(round)) {
         return false;
     }
-    uint64_t left = nanos_sub(round->useless_at, now);
+    uint64_t left = nanos_sub(round->usable_until, now);
     lease->is_unrenewed = true;
-    lease->wake_at = left > 2 * LOSS_MARGIN ? nanos_add(now, left / 2) : round->useless_at;
+    lease->wake_at = left > 2 * LOSS_MARGIN ? nanos_add(now, left / 2) : round->usable_until;
     return true;
 }
 
@@ -188,19 +188,19 @@ bool hold_woken(struct lease *lease, const struct round *round, uint64_t now,
  * that it still waits for: these may be slow, and would be asked once more for each node that comes
  * up.
  */
-static bool may_hurry(const struct lease *lease, const struct round *round, uint32_t up,
-                      uint64_t now) {
+static bool may_renew_now(const struct lease *lease, const struct round *round, uint32_t up,
+                          uint64_t now) {
     bool is_stuck = lease_is_watchdog_renewing(lease) && round->verdict == ROUND_OPEN &&
                     round_is_completed_by(round, up);
     return lease->is_unrenewed && (lease->state == LEASE_HELD || is_stuck) &&
-           lease->holding.hurried < (uint32_t)__builtin_popcount(lease->members) &&
+           lease->holding.early_renewals < (uint32_t)__builtin_popcount(lease->members) &&
            now < lease->holding.lost_at;
 }
 
-void hold_hurry(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
-                struct lease_update *update) {
-    if (may_hurry(lease, round, up, now)) {
-        lease->holding.hurried++;
+void hold_renew_now(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
+                    struct lease_update *update) {
+    if (may_renew_now(lease, round, up, now)) {
+        lease->holding.early_renewals++;
         renew_unless_too_late(lease, now, update);
     }
 }

@@ -43,10 +43,11 @@ void hold_end_extension(struct lease *lease, redlock_status status, struct lease
 /* Goes on in HELD after a renewal that failed or could not be sent, and plans the next one. */
 void hold_renewal_failed(struct lease *lease, uint64_t now);
 
-/* Carry out lease_hurry, lease_late_votes and lease_move; without effect unless the lock is held.
+/* Carry out lease_renew_now, lease_late_votes and lease_move; without effect unless the lock is
+ * held.
  */
-void hold_hurry(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
-                struct lease_update *update);
+void hold_renew_now(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
+                    struct lease_update *update);
 void hold_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update);
 void hold_top_up_joining(struct lease *lease, uint32_t joining, uint64_t now,

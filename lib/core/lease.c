@@ -13,7 +13,7 @@
 
 #include "core/acquire.h"
 #include "core/hold.h"
-#include "core/line.h"
+#include "core/queue.h"
 #include "core/tries.h"
 
 /* The first look is due when the nodes had the time of a round, unless the end comes first. */
@@ -51,11 +51,11 @@ void lease_wait(struct lease *lease) {
     lease->wake_at = lease->trying.give_up_at;
 }
 
-void lease_contend(struct lease *lease, uint64_t now, struct lease_update *update) {
+void lease_lead(struct lease *lease, uint64_t now, struct lease_update *update) {
     *update = (struct lease_update){0};
     if (lease->state == LEASE_QUEUED) { /* else it has ended meanwhile */
         acquire_begin(lease, now, update);
-        update->contends = true;
+        update->before_release = true;
     }
 }
 
@@ -123,15 +123,15 @@ void lease_decided(struct lease *lease, const struct round *round, uint64_t now,
 
 void lease_sent(struct lease *lease, struct round *round, uint64_t now) {
     if (lease_awaits_round(lease)) {
-        round->patience = lease_await(lease, now, round->useless_at);
+        round->timeout = lease_await(lease, now, round->usable_until);
     }
 }
 
 void lease_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update) {
     *update = (struct lease_update){0};
-    if (line_is_waiting(lease, round)) {
-        line_votes(lease, round, now, update);
+    if (queue_is_waiting(lease, round)) {
+        queue_votes(lease, round, now, update);
     } else {
         hold_late_votes(lease, round, now, update);
     }
@@ -156,7 +156,7 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
         return;
     }
     if (lease->state == LEASE_QUEUED) {
-        line_woken(lease, round, now, update);
+        queue_woken(lease, round, now, update);
         return;
     }
     bool is_done = lease_is_held(lease) ? hold_woken(lease, round, now, update) : round == NULL;
@@ -164,8 +164,8 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
         return;
     }
     round_expire(round);
-    if (line_is_waiting(lease, round)) {
-        line_expired(lease, round, now, update);
+    if (queue_is_waiting(lease, round)) {
+        queue_expired(lease, round, now, update);
     } else {
         dispatch_verdict(lease, round, now, update);
     }
@@ -195,25 +195,25 @@ void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update 
     }
 }
 
-void lease_hurry(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
-                 struct lease_update *update) {
+void lease_renew_now(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
+                     struct lease_update *update) {
     *update = (struct lease_update){0};
-    hold_hurry(lease, round, up, now, update);
+    hold_renew_now(lease, round, up, now, update);
 }
 
-void lease_requeue(struct lease *lease, const struct round *round, uint64_t now,
-                   struct lease_update *update) {
+void lease_ask_again(struct lease *lease, const struct round *round, uint64_t now,
+                     struct lease_update *update) {
     *update = (struct lease_update){0};
-    if (line_is_waiting(lease, round)) {
-        line_ask_again(lease, round, now, update);
+    if (queue_is_waiting(lease, round)) {
+        queue_ask_again(lease, round, now, update);
     }
 }
 
 void lease_hint(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update) {
     *update = (struct lease_update){0};
-    if (line_is_waiting(lease, round)) {
-        line_hint(lease, round, now, update);
+    if (queue_is_waiting(lease, round)) {
+        queue_hint(lease, round, now, update);
     } else {
         hold_hint(lease);
     }

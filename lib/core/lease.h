@@ -5,9 +5,9 @@
  * also the round's deadline. The lease never reads a clock, sends nothing and allocates nothing;
  * the lock (lib/lock/lock.c) carries out the update that each event returns.
  *
- * core/lease_state.h draws the states. core/acquire.h decides until the lock is held, core/line.h
- * while it waits in line for that, core/hold.h while it is held; this module takes the events, and
- * ends a lease.
+ * core/lease_state.h draws the states. core/acquire.h decides until the lock is held, core/queue.h
+ * while it waits in the queue for that, core/hold.h while it is held; this module takes the events,
+ * and ends a lease.
  */
 #ifndef REDLOCK_CORE_LEASE_H
 #define REDLOCK_CORE_LEASE_H
@@ -41,12 +41,12 @@ void lease_begin(struct lease *lease, uint64_t now, struct lease_update *update)
 
 /*
  * Begins to wait for another request of the client, which hands its lock over (core/handover.h), or
- * until lease_contend; asks no node.
+ * until lease_lead; asks no node.
  */
 void lease_wait(struct lease *lease);
 
 /* Begins to acquire, after lease_wait, unless the lease has ended since. */
-void lease_contend(struct lease *lease, uint64_t now, struct lease_update *update);
+void lease_lead(struct lease *lease, uint64_t now, struct lease_update *update);
 
 /*
  * Asks other nodes from now on. Those that are new get the key of a lock that is held, so that the
@@ -79,15 +79,15 @@ void lease_late_votes(struct lease *lease, const struct round *round, uint64_t n
  * `up` the mask of the nodes that take commands.
  * Between two renewals that succeed this happens at most as often as there are nodes.
  */
-void lease_hurry(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
-                 struct lease_update *update);
+void lease_renew_now(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
+                     struct lease_update *update);
 
 /*
- * Asks again for the entry of a lease that waits in line, `round` being its latest round: the queue
- * of a node may have begun anew.
+ * Asks again for the entry of a lease that waits in the queue, `round` being its latest round: the
+ * queue of a node may have begun anew.
  */
-void lease_requeue(struct lease *lease, const struct round *round, uint64_t now,
-                   struct lease_update *update);
+void lease_ask_again(struct lease *lease, const struct round *round, uint64_t now,
+                     struct lease_update *update);
 
 /*
  * Takes a hint that the key may have changed at the nodes of `round->changed`: all nodes are asked

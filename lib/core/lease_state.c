@@ -26,22 +26,23 @@ const char *lease_state_name(enum lease_state state) {
 }
 
 /* A renewal is in less of a hurry than an acquisition; an application waits for its extension. */
-static uint64_t patience(const struct lease *lease, uint64_t now, uint64_t useless_at) {
-    return lease_is_watchdog_renewing(lease) ? nanos_sub(useless_at, now) / 2
+static uint64_t timeout_of(const struct lease *lease, uint64_t now, uint64_t usable_until) {
+    return lease_is_watchdog_renewing(lease) ? nanos_sub(usable_until, now) / 2
                                              : lease->terms->node_timeout;
 }
 
-uint64_t lease_await(struct lease *lease, uint64_t now, uint64_t useless_at) {
-    uint64_t allowed = nanos_min(patience(lease, now, useless_at), nanos_sub(useless_at, now));
+uint64_t lease_await(struct lease *lease, uint64_t now, uint64_t usable_until) {
+    uint64_t allowed =
+        nanos_min(timeout_of(lease, now, usable_until), nanos_sub(usable_until, now));
     lease->wake_at = nanos_add(now, allowed);
     return allowed;
 }
 
-void lease_send(struct lease *lease, enum round_kind kind, uint64_t now, uint64_t useless_at,
+void lease_send(struct lease *lease, enum round_kind kind, uint64_t now, uint64_t usable_until,
                 struct lease_update *update) {
     update->send = true;
     update->round = kind;
     update->ttl = lease->ttl;
-    update->useless_at = useless_at;
-    update->patience = lease_await(lease, now, useless_at);
+    update->usable_until = usable_until;
+    update->timeout = lease_await(lease, now, usable_until);
 }

@@ -23,7 +23,7 @@
  *              -> LOST        the validity ends
  *              -> RELEASING   released, or closed
  *   RENEWING   -> HELD        the round has ended
- *              -> RENEWING    an extension or a hurried renewal supersedes the round
+ *              -> RENEWING    an extension or an early renewal supersedes the round
  *              -> LOST        the key is gone, or the validity ends
  *              -> RELEASING   released, or closed
  *   LOST       -> RELEASING   released, or closed
@@ -88,7 +88,7 @@ struct lease_trying {
                             STARTING: at which the first try begins, whatever is known */
     uint64_t poll_at;    /* the instant at which the entry is asked for again */
     uint32_t may_queue;  /* mask: nodes that may have an entry from earlier tries for permits */
-    uint32_t yields;     /* entries given up for new ones, since the last try that was not */
+    uint32_t requeues;   /* entries given up for new ones, since the last try that was not */
     uint32_t hops_left;  /* hops allowed before the next pause */
     uint32_t trip_us;    /* the time until a quorum had answered the last ask, or the deadline */
 };
@@ -100,7 +100,7 @@ struct lease_holding {
     uint64_t phase;        /* one of the instants at which the lock renews (core/renewal.h) */
     uint64_t stay_until;   /* the end of the time in which a release leaves the key; 0: none */
     uint32_t topped_up;    /* mask: nodes topped up since the last round was sent */
-    uint32_t hurried;      /* hurried renewals since the last one that succeeded */
+    uint32_t early_renewals; /* early renewals since the last one that succeeded */
 };
 
 /*
@@ -171,13 +171,13 @@ static inline bool lease_leaves_validity(const struct lease *lease, uint64_t end
 
 /*
  * Sends a round, for `update->ttl`, and sets its deadline, `wake_at`. The round is of no use from
- * `useless_at` on.
+ * `usable_until` on.
  */
-void lease_send(struct lease *lease, enum round_kind kind, uint64_t now, uint64_t useless_at,
+void lease_send(struct lease *lease, enum round_kind kind, uint64_t now, uint64_t usable_until,
                 struct lease_update *update);
 
-/* Sets the deadline of a round of no use from `useless_at` on. Returns the time allowed to it. */
-uint64_t lease_await(struct lease *lease, uint64_t now, uint64_t useless_at);
+/* Sets the deadline of a round of no use from `usable_until` on. Returns the time allowed to it. */
+uint64_t lease_await(struct lease *lease, uint64_t now, uint64_t usable_until);
 
 const char *lease_state_name(enum lease_state state);
 

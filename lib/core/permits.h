@@ -4,8 +4,8 @@
  * holders; this module only helps to find a permit that is free.
  *
  * A node that cannot grant the permit asked for tells which permits are free there. After a try
- * that failed, the permit that is free at most nodes comes next. Nodes tell those who wait in line
- * of a permit that has come free, and reserve one for them (scripts/parts/permits.lua).
+ * that failed, the permit that is free at most nodes comes next. Nodes tell those who wait in the
+ * queue of a permit that has come free, and reserve one for them (scripts/parts/permits.lua).
  */
 #ifndef REDLOCK_CORE_PERMITS_H
 #define REDLOCK_CORE_PERMITS_H

@@ -116,7 +116,7 @@ static bool may_vote(const struct round *round, uint32_t node) {
  * Decides an open QUEUE by all votes: they change. A node with an entry may still grant, and so may
  * one that is slow: with thousands in line all nodes are, and asking anew would make it worse.
  */
-static bool decide_in_line(struct round *round) {
+static bool decide_in_queue(struct round *round) {
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
     uint32_t waiting = round->silent | round_voters(round, REDLOCK_VOTE_DENIED) |
                        round_voters(round, REDLOCK_VOTE_TIMEOUT);
@@ -140,16 +140,16 @@ static uint32_t ttl_of_vote(const struct round *round, uint32_t node, uint32_t o
 
 /* Records the vote of a node that may vote. */
 static bool record(struct round *round, uint32_t node, redlock_vote vote) {
-    bool is_in_line = round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN;
-    bool is_late = vote == REDLOCK_VOTE_GRANTED && !(round->silent >> node & 1) && !is_in_line;
+    bool is_in_queue = round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN;
+    bool is_late = vote == REDLOCK_VOTE_GRANTED && !(round->silent >> node & 1) && !is_in_queue;
     round->silent &= ~(UINT32_C(1) << node);
     round->changed &= ~(UINT32_C(1) << node);
     round->votes[node] = (uint8_t)(is_late ? REDLOCK_VOTE_LATE : vote);
     if (round->verdict != ROUND_OPEN) {
         return false;
     }
-    if (is_in_line) {
-        return decide_in_line(round);
+    if (is_in_queue) {
+        return decide_in_queue(round);
     }
     count(round, node, vote);
     round->verdict = (uint8_t)decide(round);
@@ -191,7 +191,7 @@ bool round_push(struct round *round, uint32_t node, uint64_t fence, uint64_t unt
     *answer_of(round, node) = (struct round_answer){
         .fence = fence,
         .stands_ms = (uint32_t)nanos_min(nanos_to_ms(nanos_sub(until, round->start)), UINT32_MAX)};
-    return decide_in_line(round);
+    return decide_in_queue(round);
 }
 
 bool round_void(struct round *round, uint32_t node) {
@@ -202,7 +202,7 @@ bool round_void(struct round *round, uint32_t node) {
         return false;
     }
     if (round->kind == ROUND_QUEUE) {
-        return decide_in_line(round);
+        return decide_in_queue(round);
     }
     for (unsigned i = 0; i < round->tally_count; i++) {
         struct tally *tally = &round->tallies[i];

@@ -63,8 +63,8 @@ struct round {
     uint32_t ahead;                   /* QUEUE: the most waiters ahead at a member */
     uint64_t start;                   /* a clock reading from before the first byte was queued */
     uint64_t ttl;
-    uint64_t useless_at;          /* the lease's: the instant from which the round is of no use */
-    uint64_t patience;            /* the lease's: the time allowed to the round */
+    uint64_t usable_until;        /* the lease's: the instant from which the round is of no use */
+    uint64_t timeout;             /* the lease's: the time allowed to the round */
     uint32_t awaited;             /* mask: the members that DIAGNOSE waits for */
     uint32_t queued;              /* mask: QUEUE: members that have an entry for the waiter */
     uint32_t pushed;              /* mask: QUEUE: members that granted by a push */

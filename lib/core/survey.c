@@ -149,8 +149,8 @@ static uint32_t count_naming(const struct survey *survey, uint32_t list,
 }
 
 /* Returns the next waiter behind `last` (NULL: the first) that a quorum of the list names. */
-static const struct survey_waiter *next_in_line(const struct survey *survey, uint32_t list,
-                                                const struct survey_waiter *last) {
+static const struct survey_waiter *next_in_queue(const struct survey *survey, uint32_t list,
+                                                 const struct survey_waiter *last) {
     const struct survey_waiter *next = NULL;
     for (uint32_t rest = list; rest != 0; rest &= rest - 1) {
         const struct survey_entries *entries = &survey->entries[__builtin_ctz(rest)];
@@ -166,17 +166,17 @@ static const struct survey_waiter *next_in_line(const struct survey *survey, uin
     return next;
 }
 
-void survey_line_up(const struct survey *survey, struct survey_line *line) {
+void survey_waiters(const struct survey *survey, struct survey_queue *queue) {
     uint32_t list = survey->lists.now;
     const struct survey_waiter *waiter = NULL;
     uint64_t length = reached(survey, list, quorum_of(count(list)), queue_length_of);
-    line->owner_count = 0;
-    while (line->owner_count < REDLOCK_MAX_QUEUE_OWNERS &&
-           (waiter = next_in_line(survey, list, waiter)) != NULL) {
-        write_owner(line->owners[line->owner_count++], waiter->value, waiter->length);
+    queue->owner_count = 0;
+    while (queue->owner_count < REDLOCK_MAX_QUEUE_OWNERS &&
+           (waiter = next_in_queue(survey, list, waiter)) != NULL) {
+        write_owner(queue->owners[queue->owner_count++], waiter->value, waiter->length);
     }
     /* Each of three may be named by another two of three nodes that have two entries each. */
-    line->length = length > line->owner_count ? (uint32_t)length : line->owner_count;
+    queue->length = length > queue->owner_count ? (uint32_t)length : queue->owner_count;
 }
 
 /* ---- fences ---- */

@@ -34,7 +34,7 @@ enum survey_state {
     SURVEY_NO_LOCK /* a key without expiry, or one that is no string */
 };
 
-/* The first in line at a node. */
+/* The first in the queue at a node. */
 struct survey_entries {
     uint32_t count;
     struct survey_waiter waiters[REDLOCK_MAX_QUEUE_OWNERS];
@@ -48,7 +48,7 @@ struct survey_answer {
     uint64_t ttl_ms;                  /* HELD */
     uint64_t fence;                   /* the counter; 0: none */
     uint32_t readers;                 /* HELD: the number of readers that share the key */
-    uint32_t queue_length;            /* the number of entries in line */
+    uint32_t queue_length;            /* the number of entries in the queue */
 };
 
 struct survey {
@@ -69,17 +69,17 @@ struct survey_verdict {
 /* Decides who holds the key, by the list alone. */
 struct survey_verdict survey_decide(const struct survey *survey);
 
-struct survey_line {
+struct survey_queue {
     uint32_t length; /* the largest number of entries that a quorum has; at least `owner_count` */
     uint32_t owner_count;
     char owners[REDLOCK_MAX_QUEUE_OWNERS][SURVEY_OWNER_MAX + 1]; /* as text; "": none */
 };
 
 /*
- * Tells who stands in line, by the list alone: the waiters that a quorum names, each once, by their
- * tickets. `survey->entries` must be there.
+ * Tells who stands in the queue, by the list alone: the waiters that a quorum names, each once, by
+ * their tickets. `survey->entries` must be there.
  */
-void survey_line_up(const struct survey *survey, struct survey_line *line);
+void survey_waiters(const struct survey *survey, struct survey_queue *queue);
 
 /*
  * Compares a fence with the counters. Returns REDLOCK_OK if no holder was told a larger fence,

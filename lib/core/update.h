@@ -1,7 +1,7 @@
 /*
  * The update that one event of a lease leads to: the next actions of the lock, which carries
  * them out in this order: top up, undo, send, set the timer, tell. But a QUEUE is sent before the
- * undoing of the token that it replaces: a key that is given up goes to the first in line.
+ * undoing of the token that it replaces: a key that is given up goes to the first in the queue.
  */
 #ifndef REDLOCK_CORE_UPDATE_H
 #define REDLOCK_CORE_UPDATE_H
@@ -27,11 +27,11 @@ struct lease_update {
     enum round_kind round; /* ACQUIRE and QUEUE take a fresh token, for the lease's permit */
     bool keeps_token;      /* of QUEUE: asks again under the token that has an entry */
     bool keeps_entry;      /* of QUEUE for a permit: the entry stays, under a fresh token */
-    bool contends;         /* of QUEUE: a release lets the lease contend; goes before it */
+    bool before_release;   /* of QUEUE: goes before a release, which lets the lease lead */
     uint32_t awaited;      /* of DIAGNOSE */
     uint64_t ttl;          /* of the round */
-    uint64_t useless_at;   /* of the round: the instant from which it is of no use */
-    uint64_t patience;     /* of the round: the time allowed to it */
+    uint64_t usable_until; /* of the round: the instant from which it is of no use */
+    uint64_t timeout;      /* of the round: the time allowed to it */
 
     uint32_t top_up;     /* mask: nodes at which to SET NX the current token */
     uint64_t top_up_ttl; /* the expiry of those keys */

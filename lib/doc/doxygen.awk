@@ -44,11 +44,11 @@ is_block {
     next
 }
 
-is_behind {
+is_after {
     if (/\*\/ *$/) {
         sub(/ *\*\/ *$/, "")
         print escaped($0) " */"
-        is_behind = 0
+        is_after = 0
     } else {
         print escaped($0)
     }
@@ -83,7 +83,7 @@ is_behind {
         print code "/**<" escaped(text) " */"
     } else {
         print code "/**<" escaped(text)
-        is_behind = 1
+        is_after = 1
     }
     next
 }

@@ -172,7 +172,7 @@ static void ask(struct inspection *inspection, struct node *node) {
     }
 }
 
-/* Returns an inspection, with room for the entries in line if the callback is `on_view`. */
+/* Returns an inspection, with room for the entries in the queue if the callback is `on_view`. */
 static struct inspection *allocate(const struct inspections *inspections,
                                    const struct inspection_listener *listener) {
     bool names_waiters = listener->on_view != NULL;
@@ -284,7 +284,7 @@ static redlock_status unless_closing(const struct inspection *inspection, redloc
 
 static void report_view(const struct inspection *inspection) {
     struct survey_verdict verdict = survey_decide(&inspection->survey);
-    struct survey_line line;
+    struct survey_queue queue;
     const char *owners[REDLOCK_MAX_QUEUE_OWNERS];
     redlock_node_view views[REDLOCK_MAX_NODES];
     struct node *nodes[REDLOCK_MAX_NODES];
@@ -292,9 +292,9 @@ static void report_view(const struct inspection *inspection) {
     for (uint32_t i = 0; i < count; i++) {
         views[i] = view_of(inspection, nodes[i]);
     }
-    survey_line_up(&inspection->survey, &line);
-    for (uint32_t i = 0; i < line.owner_count; i++) {
-        owners[i] = line.owners[i];
+    survey_waiters(&inspection->survey, &queue);
+    for (uint32_t i = 0; i < queue.owner_count; i++) {
+        owners[i] = queue.owners[i];
     }
     redlock_view view = {
         .held = verdict.is_held,
@@ -304,9 +304,9 @@ static void report_view(const struct inspection *inspection) {
         .nodes = views,
         .node_count = count,
         .readers = verdict.readers,
-        .queue_length = line.length,
+        .queue_length = queue.length,
         .queue_owners = owners,
-        .queue_owner_count = line.owner_count,
+        .queue_owner_count = queue.owner_count,
     };
     redlock_status status = verdict.is_certain ? REDLOCK_OK : REDLOCK_ENOQUORUM;
     inspection->listener.on_view(unless_closing(inspection, status), &view,

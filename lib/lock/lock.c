@@ -15,7 +15,7 @@
 
 #include "base/nanos.h"
 #include "core/handover.h"
-#include "core/line.h"
+#include "core/queue.h"
 #include "io/clock.h"
 #include "lock/notifications.h"
 #include "lock/outbox.h"
@@ -24,7 +24,7 @@
 
 /* ---- carrying out ---- */
 
-static void follow_in_line(redlock_lock *lock, enum lease_state before, uint64_t now);
+static void update_cohort(redlock_lock *lock, enum lease_state before, uint64_t now);
 
 void lock_set_alarm(redlock_lock *lock) {
     alarms_set(&lock->locks->alarms, &lock->alarm, lock->lease.wake_at);
@@ -89,7 +89,7 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
         send(lock, update, now);
     }
     if (outbox_entry_ticket(lock) != 0 && lock->wait->name != NULL && stays(lock, update, now)) {
-        outbox_leave_line(lock, now);
+        outbox_leave_queue(lock, now);
     }
     if (update->top_up_later) {
         locks_raise(lock, LOCK_LATE_VOTE); /* news come before a late vote is dealt with */
@@ -105,47 +105,47 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
     if (update->notifications != 0) {
         notifications_add(lock, update);
     }
-    if (lock->wait != NULL && lock->wait->line != NULL) {
-        follow_in_line(lock, before, now);
+    if (lock->wait != NULL && lock->wait->cohort != NULL) {
+        update_cohort(lock, before, now);
     }
     context_wake(lock->locks->context);
 }
 
-/* ---- lines ---- */
+/* ---- cohorts ---- */
 
-/* Has the first of a line contend for the key, in the turn of the release, if any, that lets it. */
-static void contend(redlock_lock *lock, uint64_t now) {
+/* Has the leader of a cohort ask for the key, in the turn of the release, if any, that lets it. */
+static void lead(redlock_lock *lock, uint64_t now) {
     struct lease_update update;
     enum lease_state before = lock->lease.state;
-    lease_contend(&lock->lease, now, &update);
-    update.contends &= lines_can_hand_over(lock);
+    lease_lead(&lock->lease, now, &update);
+    update.before_release &= cohorts_can_hand_over(lock);
     lock_carry_out(lock, &update, before, now);
 }
 
-/* Tells the line of a lock what has become of it. */
-static void follow_in_line(redlock_lock *lock, enum lease_state before, uint64_t now) {
+/* Updates the cohort of a lock after an event. */
+static void update_cohort(redlock_lock *lock, enum lease_state before, uint64_t now) {
     enum lease_state state = lock->lease.state;
     if (lease_is_held(&lock->lease) && before <= LEASE_DIAGNOSING) {
-        redlock_lock *next = lines_acquired(lock);
+        redlock_lock *next = cohorts_acquired(lock);
         if (next != NULL) {
-            locks_raise(next, LOCK_CONTENDING); /* behind the news, which are fresh now */
+            locks_raise(next, LOCK_LEADING); /* behind the news, which are fresh now */
         }
     } else if (state == LEASE_LOST || state == LEASE_RELEASING || state == LEASE_OVER) {
-        redlock_lock *next = lines_leave(lock);
+        redlock_lock *next = cohorts_leave(lock);
         if (next != NULL && !lock->locks->context->is_closing) {
-            contend(next, now);
+            lead(next, now);
         }
     }
 }
 
 /*
- * Asks the nodes for the key, or waits in line behind other requests of this client. `before` is
- * the state that the last event named.
+ * Asks the nodes for the key, or waits in its cohort after other requests of this client. `before`
+ * is the state that the last event named.
  */
 static void start(redlock_lock *lock, enum lease_state before, uint64_t now) {
     struct locks *locks = lock->locks;
     struct lease_update update = {0};
-    if (!lock->lease.terms->queues || lines_join(&locks->lines, lock)) {
+    if (!lock->lease.terms->queues || cohorts_join(&locks->cohorts, lock)) {
         lease_begin(&lock->lease, now, &update);
         lock_carry_out(lock, &update, before, now);
     } else {
@@ -223,9 +223,9 @@ static void hand_over_round(redlock_lock *from, redlock_lock *to) {
     from->events &= (uint16_t)~of_round;
 }
 
-/* Returns the next in the line of a lock that is fit to be handed over now, or NULL. */
+/* Returns the next in the cohort of a lock that is fit to be handed over now, or NULL. */
 static redlock_lock *next_of(const redlock_lock *lock, uint64_t now) {
-    redlock_lock *next = lines_next(lock);
+    redlock_lock *next = cohorts_next(lock);
     return next != NULL && handover_is_possible(&lock->lease, &next->lease, now) ? next : NULL;
 }
 
@@ -252,7 +252,7 @@ static void hand_over(redlock_lock *lock, redlock_lock *next, uint64_t now) {
     struct lease_update ended, begun;
     enum lease_state before = lock->lease.state;
     lock->locks->counts.handovers++;
-    lines_hand_over(lock);
+    cohorts_hand_over(lock);
     hand_over_token(lock, next);
     handover_move(&lock->lease, &next->lease, now, &ended, &begun);
     if (lease_is_held(&next->lease)) {
@@ -354,14 +354,14 @@ static void on_woken(redlock_lock *lock, struct lease_update *update) {
 
 /*
  * Has nodes watch the key: all of them while the lock is held, if the request says so; for the
- * first in line those at which a client of another make holds the key.
+ * first in the queue those at which a foreign client holds the key.
  */
 static void watch(redlock_lock *lock) {
     const struct lease *lease = &lock->lease;
     struct flight *flight = lock->flight;
     uint32_t nodes = lease_is_held(lease) && lease->terms->watches ? lease->members : 0;
     if (flight != NULL && flight->unwatched != 0) {
-        nodes |= line_is_waiting(lease, &flight->round) ? flight->unwatched : 0;
+        nodes |= queue_is_waiting(lease, &flight->round) ? flight->unwatched : 0;
         flight->unwatched = 0;
     }
     watches_look(&lock->locks->watches, lock, nodes & members_all(lock->locks->members));
@@ -386,18 +386,18 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
         watch(lock);
         return;
     }
-    if (event == LOCK_CONTENDING) {
-        contend(lock, clock_now());
+    if (event == LOCK_LEADING) {
+        lead(lock, clock_now());
         return;
     }
     const struct round *round = lock_round(lock);
     uint64_t now = clock_now();
     if (event == LOCK_DECIDED) {
         lease_decided(&lock->lease, round, now, &update);
-    } else if (event == LOCK_HURRIED) {
-        lease_hurry(&lock->lease, round, members_up(lock->locks->members), now, &update);
-    } else if (event == LOCK_REQUEUED) {
-        lease_requeue(&lock->lease, round, now, &update);
+    } else if (event == LOCK_RENEW_NOW) {
+        lease_renew_now(&lock->lease, round, members_up(lock->locks->members), now, &update);
+    } else if (event == LOCK_ASK_AGAIN) {
+        lease_ask_again(&lock->lease, round, now, &update);
     } else if (event == LOCK_HINTED) {
         lease_hint(&lock->lease, round, now, &update);
     } else if (event == LOCK_LATE_VOTE) {
@@ -414,8 +414,8 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
 /* Deals with events until there is news, which is told first: a yes, while it is fresh. */
 static void handle_events(redlock_lock *lock) {
     static const enum lock_event order[] = {
-        LOCK_NO_MEMORY, LOCK_DECIDED, LOCK_WOKEN,     LOCK_LATE_VOTE,  LOCK_HURRIED,
-        LOCK_REQUEUED,  LOCK_HINTED,  LOCK_UNWATCHED, LOCK_CONTENDING, LOCK_STARTED};
+        LOCK_NO_MEMORY, LOCK_DECIDED, LOCK_WOKEN,     LOCK_LATE_VOTE, LOCK_RENEW_NOW,
+        LOCK_ASK_AGAIN, LOCK_HINTED,  LOCK_UNWATCHED, LOCK_LEADING,   LOCK_STARTED};
     const unsigned count = sizeof(order) / sizeof(order[0]);
     for (unsigned i = 0; i < count && lock->events != 0 && lock->notifications == 0; i++) {
         if (lock->events & order[i]) {

@@ -11,12 +11,13 @@
 void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum lease_state before,
                     uint64_t now);
 
-/* Begins the lease of a new lock: it asks the nodes, or waits in line behind others of ours. */
+/* Begins the lease of a new lock: it asks the nodes, or waits in its cohort after others of ours.
+ */
 void lock_begin(redlock_lock *lock, uint64_t now);
 
 /*
- * Has the lock's next turn hand it over to the next in its line, or else release it. Returns false
- * if nobody is next, or the lock is not fit for that.
+ * Has the lock's next turn hand it over to the next of its cohort, or else release it. Returns
+ * false if nobody is next, or the lock is not fit for that.
  */
 bool lock_part(redlock_lock *lock, uint64_t now);
 

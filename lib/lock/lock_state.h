@@ -22,12 +22,12 @@ enum lock_event {
     LOCK_WOKEN = 2,
     LOCK_LATE_VOTE = 4,
     LOCK_NO_MEMORY = 8,
-    LOCK_HURRIED = 16,     /* a node has come up */
-    LOCK_REQUEUED = 32,    /* the queue of a node may have begun anew */
-    LOCK_HINTED = 64,      /* the key may have changed at a node */
-    LOCK_UNWATCHED = 128,  /* nodes are to watch the key, from now on or again */
-    LOCK_CONTENDING = 256, /* the lock has become a contender of its line */
-    LOCK_STARTED = 512     /* the first try may begin */
+    LOCK_RENEW_NOW = 16,  /* a node has come up */
+    LOCK_ASK_AGAIN = 32,  /* the queue of a node may have begun anew */
+    LOCK_HINTED = 64,     /* the key may have changed at a node */
+    LOCK_UNWATCHED = 128, /* nodes are to watch the key, from now on or again */
+    LOCK_LEADING = 256,   /* the lock has become a leader of its cohort */
+    LOCK_STARTED = 512    /* the first try may begin */
 };
 
 struct lock_callback {
@@ -56,19 +56,19 @@ enum lock_list {
     LOCK_LISTS
 };
 
-/* The part of a lock that stands in line, asks for a permit, or has its key watched. */
+/* The part of a lock that stands in the queue, asks for a permit, or has its key watched. */
 struct lock_wait {
     struct key *name;      /* the semaphore's; NULL: the lock is no permit */
     struct watch *watch;   /* of the first of the keys that nodes watch, or NULL */
-    struct line *line;     /* the line that the lock is in, or NULL */
-    uint64_t ticket;       /* the request's, for an entry in line; 0: none drawn yet */
+    struct cohort *cohort; /* the cohort that the lock is in, or NULL */
+    uint64_t ticket;       /* the request's, for an entry in the queue; 0: none drawn yet */
     uint64_t entry_ticket; /* the ticket under which the token has entries; 0: it has none */
-    TAILQ_ENTRY(redlock_lock) line_link;
+    TAILQ_ENTRY(redlock_lock) cohort_link;
     LIST_ENTRY(redlock_lock) waiter_link;
     uint32_t permit;    /* the number of the permit whose key the lock's is */
     bool is_waiter;     /* the lock is in locks->waiters */
-    bool is_gated;      /* the lock is behind the gate of its line */
-    bool is_contending; /* the lock is one of the contenders of its line */
+    bool has_handoff;   /* the holder is to hand the lock over to this one */
+    bool is_leader;     /* the lock is a leader of its cohort */
     bool may_be_queued; /* an ask for an entry under the token may have been heard */
     bool is_makeshift;  /* the ticket is by our own wall clock */
 };

@@ -194,7 +194,7 @@ bool locks_init(struct locks *locks, struct context *context, struct members *me
     STAILQ_INIT(&locks->sent);
     waiters_init(&locks->waiters, &context->allocator);
     watches_init(&locks->watches, &context->allocator, members, &watches_listener);
-    lines_init(&locks->lines, context);
+    cohorts_init(&locks->cohorts, context);
     terms_init(&locks->terms, &context->allocator);
     locks->latest.terms = NULL;
     return alarms_init(&locks->alarms, &context->loop, instant, on_alarm);
@@ -228,7 +228,7 @@ void locks_finish(struct locks *locks) {
     alarms_finish(&locks->alarms);
     waiters_finish(&locks->waiters);
     watches_finish(&locks->watches);
-    lines_finish(&locks->lines);
+    cohorts_finish(&locks->cohorts);
     if (locks->latest.terms != NULL) {
         terms_drop(&locks->terms, locks->latest.terms);
     }

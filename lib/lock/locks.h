@@ -7,9 +7,9 @@
 
 #include "base/pool.h"
 #include "lock/alarms.h"
+#include "lock/cohorts.h"
 #include "lock/counts.h"
 #include "lock/latest.h"
-#include "lock/lines.h"
 #include "lock/lock_state.h"
 #include "lock/waiters.h"
 #include "lock/watches.h"
@@ -51,7 +51,7 @@ struct locks {
     struct alarms alarms;
     struct waiters waiters;
     struct watches watches;
-    struct lines lines;
+    struct cohorts cohorts;
     struct terms_table terms;
     struct latest latest;
     struct locks_back back[REDLOCK_MAX_NODES];

@@ -1,7 +1,7 @@
 #include "lock/outbox.h"
 
 #include "base/nanos.h"
-#include "core/line.h"
+#include "core/queue.h"
 #include "io/clock.h"
 #include "io/random.h"
 #include "wire/fence.h"
@@ -16,7 +16,7 @@
  */
 static bool is_of_use(const struct round *round, redlock_vote vote) {
     if (round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN) {
-        return line_heeds(round, vote);
+        return queue_heeds(round, vote);
     }
     return vote == REDLOCK_VOTE_MISSING
                ? round_was_kept(round)
@@ -106,9 +106,9 @@ static void plan_try(const redlock_lock *lock, const struct lease_update *update
     if (plan->round == ROUND_QUEUE) {
         plan->reservation = terms->reservation;
         plan->ticket = lock->wait->ticket;
-        plan->order = update->undo != 0  ? FLIGHT_AT_ONCE
-                      : update->contends ? FLIGHT_AHEAD
-                                         : FLIGHT_BEHIND;
+        plan->order = update->undo != 0        ? FLIGHT_AT_ONCE
+                      : update->before_release ? FLIGHT_BEFORE_RELEASES
+                                               : FLIGHT_AFTER_RELEASES;
     } else if (terms->fenced) {
         plan->fence = members_fence_hint(lock->locks->members, plan->now);
     }
@@ -242,8 +242,8 @@ bool outbox_begin_round(redlock_lock *lock, const struct lease_update *update, u
     if (flight == NULL) {
         return false;
     }
-    flight->round.useless_at = update->useless_at;
-    flight->round.patience = update->patience;
+    flight->round.usable_until = update->usable_until;
+    flight->round.timeout = update->timeout;
     if (update->keeps_token) {
         lock->flight->is_void = true; /* the call of this turn, if any, need not be sent */
     }
@@ -265,16 +265,16 @@ void outbox_top_up(redlock_lock *lock, const struct lease_update *update, uint64
 
 void outbox_undo(redlock_lock *lock, struct key *key, const char *token, uint64_t entry_ticket,
                  uint32_t nodes, uint64_t now) {
-    const struct owed owed = {.kind = lock_kind(lock),
-                              .request = lock->request,
-                              .key = key,
-                              .token = token,
-                              .ticket = entry_ticket,
-                              .until = nanos_add(now, lock->lease.longest_ttl)};
-    round_send_release(lock->locks->rounds, FLIGHT_UNATTENDED, &owed, nodes, now);
+    const struct release release = {.kind = lock_kind(lock),
+                                    .request = lock->request,
+                                    .key = key,
+                                    .token = token,
+                                    .ticket = entry_ticket,
+                                    .until = nanos_add(now, lock->lease.longest_ttl)};
+    round_send_release(lock->locks->rounds, FLIGHT_UNATTENDED, &release, nodes, now);
 }
 
-void outbox_leave_line(redlock_lock *lock, uint64_t now) {
+void outbox_leave_queue(redlock_lock *lock, uint64_t now) {
     char token[TOKEN_LENGTH + 1];
     token_unpack(token, lock->token);
     memset(token + ENTRY_ID_LENGTH, '0', TOKEN_LENGTH - ENTRY_ID_LENGTH);

@@ -14,8 +14,8 @@
 struct key;
 
 /*
- * Draws the ticket of a request that waits in line, once: the masters' time at which it was made.
- * Without a reading of their clocks our own serves, until a try that finds one.
+ * Draws the ticket of a request that waits in the queue, once: the masters' time at which it was
+ * made. Without a reading of their clocks our own serves, until a try that finds one.
  */
 void outbox_draw_ticket(redlock_lock *lock);
 
@@ -33,9 +33,9 @@ void outbox_undo(redlock_lock *lock, struct key *key, const char *token, uint64_
                  uint32_t nodes, uint64_t now);
 
 /* Gives up the entry of a permit that stays at the nodes, where the place may be left. */
-void outbox_leave_line(redlock_lock *lock, uint64_t now);
+void outbox_leave_queue(redlock_lock *lock, uint64_t now);
 
-/* Returns the ticket under which the lock's token has entries in line; 0: it has none. */
+/* Returns the ticket under which the lock's token has entries in the queue; 0: it has none. */
 uint64_t outbox_entry_ticket(const redlock_lock *lock);
 
 /*

@@ -50,12 +50,12 @@ static void give_back(struct locks *locks, const struct node *node, const struct
     memcpy(token, push->token, TOKEN_LENGTH);
     token[TOKEN_LENGTH] = '\0';
     unsigned features = ticket != 0 ? KIND_PERMIT : push->is_share ? KIND_READER : 0;
-    const struct owed owed = {.kind = kind_of(features),
-                              .key = key,
-                              .token = token,
-                              .ticket = ticket,
-                              .until = nanos_add(now, nanos_from_ms(OPTIONS_RESERVATION_MS))};
-    round_send_release(locks->rounds, FLIGHT_UNATTENDED, &owed, node_bit(node), now);
+    const struct release release = {.kind = kind_of(features),
+                                    .key = key,
+                                    .token = token,
+                                    .ticket = ticket,
+                                    .until = nanos_add(now, nanos_from_ms(OPTIONS_RESERVATION_MS))};
+    round_send_release(locks->rounds, FLIGHT_UNATTENDED, &release, node_bit(node), now);
     context_wake(locks->context);
     key_drop(key);
 }

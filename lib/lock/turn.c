@@ -5,7 +5,7 @@
  *
  * A closing client closes its locks in slices, too. An event that concerns many locks at once is
  * passed on to each of them: a loop that was away (turn_wake), a node that counts again
- * (turn_hurry), nodes that are known now (turn_start), a change of the nodes (turn_move).
+ * (turn_renew_now), nodes that are known now (turn_start), a change of the nodes (turn_move).
  */
 #include "lock/turn.h"
 
@@ -80,16 +80,16 @@ void turn_wake(struct locks *locks) {
     locks_visit_all(locks, wake);
 }
 
-static void hurry(redlock_lock *lock) {
+static void renew_now(redlock_lock *lock) {
     if (lock->lease.is_unrenewed) {
-        locks_raise(lock, LOCK_HURRIED);
+        locks_raise(lock, LOCK_RENEW_NOW);
     }
 }
 
-void turn_hurry(struct locks *locks) {
-    locks_visit(locks, LOCK_UNRENEWED, hurry);
-    locks_visit(locks, LOCK_READY, hurry);
-    locks_visit(locks, LOCK_DUE, hurry);
+void turn_renew_now(struct locks *locks) {
+    locks_visit(locks, LOCK_UNRENEWED, renew_now);
+    locks_visit(locks, LOCK_READY, renew_now);
+    locks_visit(locks, LOCK_DUE, renew_now);
 }
 
 static void start(redlock_lock *lock) {
@@ -100,12 +100,12 @@ void turn_start(struct locks *locks) {
     locks_visit(locks, LOCK_STARTING, start);
 }
 
-void turn_requeue(struct locks *locks) {
+void turn_ask_again(struct locks *locks) {
     struct waiters *waiters = &locks->waiters;
     for (unsigned i = 0; i < waiters->list_count; i++) {
         redlock_lock *lock;
         LIST_FOREACH(lock, &waiters->lists[i], wait->waiter_link) {
-            locks_raise(lock, LOCK_REQUEUED);
+            locks_raise(lock, LOCK_ASK_AGAIN);
         }
     }
     watches_lapsed(&locks->watches);

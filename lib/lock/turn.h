@@ -23,13 +23,14 @@ void turn_sent(struct locks *locks);
 void turn_wake(struct locks *locks);
 
 /* Renews the locks that could not be renewed, in the next turn: a node counts again. */
-void turn_hurry(struct locks *locks);
+void turn_renew_now(struct locks *locks);
 
 /* Has the locks whose first try is held back look whether it may begin now. */
 void turn_start(struct locks *locks);
 
-/* Has the locks that wait in line ask for their entries again: a server can push from now on. */
-void turn_requeue(struct locks *locks);
+/* Has the locks that wait in the queue ask for their entries again: a server can push from now on.
+ */
+void turn_ask_again(struct locks *locks);
 
 /* Tells all locks that the nodes of the client have changed. */
 void turn_move(struct locks *locks);

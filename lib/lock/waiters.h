@@ -1,6 +1,6 @@
 /*
  * The locks of a client whose token nodes may push a grant to, by token: all that asked for an
- * entry in line, until the token is given up.
+ * entry in the queue, until the token is given up.
  */
 #ifndef REDLOCK_LOCK_WAITERS_H
 #define REDLOCK_LOCK_WAITERS_H

@@ -1,6 +1,6 @@
 /*
  * The keys that nodes watch for a client (node/tracking.h): of locks whose requests say so while
- * they are held, and of the first in line where the holder is of another make.
+ * they are held, and of the first in the queue where the holder is foreign.
  */
 #ifndef REDLOCK_LOCK_WATCHES_H
 #define REDLOCK_LOCK_WATCHES_H

@@ -26,7 +26,7 @@
 #define CHANNEL_DIGITS 20
 #define CHANNEL_NAME_SIZE (8 + CHANNEL_DIGITS + 1)
 
-/* The time between two probes, if the client's pulse has that period. */
+/* The time between two probes, if the client's heartbeat has that period. */
 #define CHANNEL_BEAT_NANOS (1000 * NANOS_PER_MS)
 
 /* The time after which a server that refused is asked again. */

@@ -287,9 +287,9 @@ void members_wait_no_longer(struct members *members) {
     members->are_known = true;
 }
 
-static void on_debts_due(void *arg, struct node *node) {
+static void on_releases_due(void *arg, struct node *node) {
     const struct members *members = arg;
-    members->listener->on_debts_due(members->listener_arg, node);
+    members->listener->on_releases_due(members->listener_arg, node);
 }
 
 static void on_listening(void *arg) {
@@ -312,7 +312,7 @@ static const struct node_listener node_listener = {
     .on_up = on_up,
     .on_sound = on_sound,
     .on_attempt = on_attempt,
-    .on_debts_due = on_debts_due,
+    .on_releases_due = on_releases_due,
     .on_listening = on_listening,
     .on_push = on_push,
     .on_change = on_change,
@@ -434,13 +434,13 @@ void members_finish(struct members *members) {
 }
 
 /*
- * Stops a node that has left the lists, and drops its debts. Its commands under way end without an
- * answer. It is kept until the turn ends: functions on the stack may refer to it, and the texts of
- * reports.
+ * Stops a node that has left the lists, and drops its pending releases. Its commands under way end
+ * without an answer. It is kept until the turn ends: functions on the stack may refer to it, and
+ * the texts of reports.
  */
 static void leave(struct members *members, struct node *node) {
     node_stop(node, "it is in no list any more");
-    node_forgive(node);
+    node_drop_releases(node);
     members->nodes[node->index] = NULL;
     SLIST_INSERT_HEAD(&members->left, node, left_link);
     find_twins_of(members, node);

@@ -35,7 +35,7 @@ struct members_listener {
     /* The nodes have become known (members->are_known). */
     void (*on_known)(void *arg);
     /* A node has room for releases that are owed to it (node_room). */
-    void (*on_debts_due)(void *arg, struct node *node);
+    void (*on_releases_due)(void *arg, struct node *node);
     /* A server can push from now on: the places that it gave before are void. */
     void (*on_listening)(void *arg);
     /* A server pushed a message: `length` bytes and a NUL, valid during the call. */

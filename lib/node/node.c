@@ -1,12 +1,13 @@
 /*
  * The happy path: the uplink comes up, goes down and makes room; the guard learns the identity of
- * the server. The node turns these events into payments of debts, and passes the others on to its
- * owner. Debts are due when the node comes UP, and when the queue that refused a release has room.
- * Then the owner sends as many as fit (node_room) and reports each outcome (node_paid); behind the
- * last one the rest is due.
+ * the server. The node turns these events into retries of releases, and passes the others on to its
+ * owner. Pending releases are due when the node comes UP, and when the queue that refused a release
+ * has room. Then the owner sends as many as fit (node_room) and reports each outcome
+ * (node_retried); behind the last one the rest is due.
  *
- * Failures: after an error, or without any room, the payday is set: debts are tried again after
- * reconnect_delay_max. A release that cannot be remembered is counted, and left to the key's TTL.
+ * Failures: after an error, or without any room, the retry timer is set: pending releases are tried
+ * again after reconnect_delay_max. A release that cannot be remembered is counted, and left to the
+ * key's TTL.
  */
 #include "node/node.h"
 
@@ -16,34 +17,35 @@
 #include "core/round.h"
 #include "io/clock.h"
 
-static void on_payday(void *arg);
+static void on_retry_timer(void *arg);
 
 static struct context *context_of(const struct node *node) {
     return node->uplink.context;
 }
 
-/* ---- debts ---- */
+/* ---- pending releases ---- */
 
-static void pay_later(struct node *node, uint64_t now) {
+static void retry_later(struct node *node, uint64_t now) {
     uint64_t delay = nanos_from_ms(context_of(node)->options.reconnect_delay_max_ms);
-    if (!timer_set(&node->payday, nanos_add(now, delay))) {
-        timer_soon(&node->payday);
+    if (!timer_set(&node->retry_timer, nanos_add(now, delay))) {
+        timer_soon(&node->retry_timer);
     }
 }
 
-/* Pays as many debts as there is room for; the rest follows behind them, or at the payday. */
-static void pay(struct node *node) {
-    timer_clear(&node->payday);
-    node->listener->on_debts_due(node->listener_arg, node);
-    if (node->payments == 0 && node->debts.count > 0 && node->payday.at == NANOS_NEVER) {
-        pay_later(node, clock_now());
+/* Sends as many pending releases as there is room for; the rest follows behind them, or when the
+ * timer fires. */
+static void retry_releases(struct node *node) {
+    timer_clear(&node->retry_timer);
+    node->listener->on_releases_due(node->listener_arg, node);
+    if (node->retries == 0 && node->pending.count > 0 && node->retry_timer.at == NANOS_NEVER) {
+        retry_later(node, clock_now());
     }
 }
 
-static void on_payday(void *arg) {
+static void on_retry_timer(void *arg) {
     struct node *node = arg;
     if (node_is_up(node)) {
-        pay(node);
+        retry_releases(node);
     }
 }
 
@@ -59,19 +61,19 @@ static void report_given_up(struct node *node, uint64_t now) {
     EMIT(&context_of(node)->events, debts_dropped, .node = node_name(node), .releases = given_up);
 }
 
-void node_owe(struct node *node, const struct owed *owed) {
+void node_defer_release(struct node *node, const struct release *release) {
     uint64_t now = clock_now();
-    if (owed->until <= now) {
+    if (release->until <= now) {
         return;
     }
-    if (!debts_add(&node->debts, owed, now)) {
-        node_give_up(node, owed->until);
+    if (!pending_releases_add(&node->pending, release, now)) {
+        node_give_up(node, release->until);
         report_given_up(node, now);
         return;
     }
-    node->owed++;
-    if (node_is_up(node) && node->payday.at == NANOS_NEVER) {
-        pay_later(node, now);
+    node->undelivered++;
+    if (node_is_up(node) && node->retry_timer.at == NANOS_NEVER) {
+        retry_later(node, now);
     }
 }
 
@@ -81,8 +83,8 @@ void node_give_up(struct node *node, uint64_t until) {
 }
 
 uint64_t node_unreleased(struct node *node, uint64_t now) {
-    debts_drop_expired(&node->debts, now);
-    return node->debts.count + (now < node->unreleased_until ? node->unreleased : 0);
+    pending_releases_drop_expired(&node->pending, now);
+    return node->pending.count + (now < node->unreleased_until ? node->unreleased : 0);
 }
 
 struct node_room node_room(const struct node *node) {
@@ -96,28 +98,30 @@ struct node_room node_room(const struct node *node) {
     };
 }
 
-/* Pays the rest behind a success. A failure has set the payday, for which the rest waits. */
-void node_paid(struct node *node, redlock_vote vote) {
-    bool is_last = --node->payments == 0;
-    node->paid += !round_vote_leaves_undone(vote);
-    if (!is_last || node->debts.count == 0 || !node_is_up(node) || node->payday.at != NANOS_NEVER) {
+/* Sends the rest after a success. A failure has set the retry timer, for which the rest waits. */
+void node_retried(struct node *node, redlock_vote vote) {
+    bool is_last = --node->retries == 0;
+    node->redelivered += !round_vote_leaves_undone(vote);
+    if (!is_last || node->pending.count == 0 || !node_is_up(node) ||
+        node->retry_timer.at != NANOS_NEVER) {
         return;
     }
     if (round_vote_leaves_undone(vote)) {
-        pay_later(node, clock_now());
+        retry_later(node, clock_now());
     } else {
-        pay(node);
+        retry_releases(node);
     }
 }
 
-bool node_is_being_paid(const struct node *node) {
-    return node_is_up(node) && node->debts.count > 0 &&
-           (node->payments > 0 || uplink_commands(&node->uplink) > 0);
+bool node_is_releasing(const struct node *node) {
+    return node_is_up(node) && node->pending.count > 0 &&
+           (node->retries > 0 || uplink_commands(&node->uplink) > 0);
 }
 
-void node_forgive(struct node *node) {
-    debts_finish(&node->debts);
-    debts_init(&node->debts, &context_of(node)->allocator, context_of(node)->options.max_bytes);
+void node_drop_releases(struct node *node) {
+    pending_releases_finish(&node->pending);
+    pending_releases_init(&node->pending, &context_of(node)->allocator,
+                          context_of(node)->options.max_bytes);
 }
 
 /* ---- the uplink ---- */
@@ -134,7 +138,7 @@ static void on_up(struct uplink *uplink) {
     node->complaints = 0;
     node->connections++;
     channel_command_up(&node->channel);
-    pay(node);
+    retry_releases(node);
     node->listener->on_up(node->listener_arg);
 }
 
@@ -143,19 +147,19 @@ static void on_down(struct uplink *uplink, uint64_t now) {
     EMIT(&uplink->context->events, node_down, .node = uplink->name, .reason = uplink->reason,
          .retry_in = uplink_retries_in(uplink, now), .is_repeated = uplink_fails_again(uplink));
     channel_command_down(&node->channel);
-    timer_clear(&node->payday);
-    debts_drop_expired(&node->debts, now);
+    timer_clear(&node->retry_timer);
+    pending_releases_drop_expired(&node->pending, now);
     if (uplink->context->is_closing) {
         context_wake(uplink->context); /* the client may have waited for this node */
     }
     node->listener->on_attempt(node->listener_arg);
 }
 
-/* Pays debts: a command that was refused for want of room may have become one. */
+/* Sends pending releases: a command that was refused for want of room may have become one. */
 static void on_room(struct uplink *uplink) {
     struct node *node = node_of(uplink);
-    if (node_is_up(node) && node->debts.count > 0) {
-        pay(node);
+    if (node_is_up(node) && node->pending.count > 0) {
+        retry_releases(node);
     }
 }
 
@@ -241,13 +245,13 @@ redlock_status node_init(struct node *node, struct context *context,
                          const struct node_listener *listener, void *arg, uint32_t position,
                          const char *text, redlock_error *error) {
     *node = (struct node){.index = position, .listener = listener, .listener_arg = arg};
-    debts_init(&node->debts, &context->allocator, context->options.max_bytes);
+    pending_releases_init(&node->pending, &context->allocator, context->options.max_bytes);
     redlock_status status = uplink_init(&node->uplink, context, &uplink_listener,
                                         HANDSHAKE_FOR_COMMANDS, position, text, error);
     if (status != REDLOCK_OK) {
         return status;
     }
-    if (!timer_init(&node->payday, &context->loop, on_payday, node)) {
+    if (!timer_init(&node->retry_timer, &context->loop, on_retry_timer, node)) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
     guard_init(&node->guard, &node->uplink, on_identity, on_sound);
@@ -262,12 +266,12 @@ void node_start(struct node *node) {
 void node_stop(struct node *node, const char *why) {
     channel_stop(&node->channel, why);
     uplink_stop(&node->uplink, why);
-    timer_clear(&node->payday); /* a NULL reply may have set the timer */
+    timer_clear(&node->retry_timer); /* a NULL reply may have set the timer */
 }
 
 void node_finish(struct node *node) {
-    debts_finish(&node->debts);
-    timer_finish(&node->payday);
+    pending_releases_finish(&node->pending);
+    timer_finish(&node->retry_timer);
     channel_finish(&node->channel);
     uplink_finish(&node->uplink);
 }

@@ -8,8 +8,8 @@
 #include "io/net.h"
 #include "node/channel.h"
 #include "node/context.h"
-#include "node/debt.h"
 #include "node/guard.h"
+#include "node/pending_releases.h"
 #include "node/uplink.h"
 
 #include <redlock.h>
@@ -31,7 +31,7 @@ struct node_listener {
     /* An attempt to connect has begun, at one of the addresses, or failed. */
     void (*on_attempt)(void *arg);
     /* The node has room for releases that are owed to it (node_room). */
-    void (*on_debts_due)(void *arg, struct node *node);
+    void (*on_releases_due)(void *arg, struct node *node);
     /* The node's server can push from now on: entries that it gave before are void. */
     void (*on_listening)(void *arg);
     /* The node's server pushed a message: `length` bytes and a NUL, valid during the call. */
@@ -51,11 +51,11 @@ struct node {
     SLIST_ENTRY(node) left_link;
 
     struct guard guard;
-    struct channel channel; /* for what the server pushes, once somebody waits in line */
+    struct channel channel; /* for what the server pushes, once somebody waits in the queue */
 
-    struct debts debts;
-    struct timer payday; /* the next payment of debts, unless room comes earlier */
-    uint32_t payments;   /* number of owed releases that are under way */
+    struct pending_releases pending;
+    struct timer retry_timer; /* the next retry of pending releases, unless room comes earlier */
+    uint32_t retries;         /* number of pending releases that are under way */
     uint64_t unreleased; /* number of releases given up, whose keys are left to their TTL ... */
     uint64_t unreleased_until;       /* ... the last of which ends then */
     uint64_t unreleased_reported;    /* number of those that the log told, and ... */
@@ -67,8 +67,8 @@ struct node {
     uint64_t votes[REDLOCK_VOTE_LATE + 1]; /* by redlock_vote */
     uint64_t connections;                  /* number of connections that came up */
     uint64_t forbidden;                    /* number of answers that name a missing right */
-    uint64_t owed;                         /* number of debts so far, and ... */
-    uint64_t paid;                         /* ... of those that were answered */
+    uint64_t undelivered;                  /* number of releases that failed so far, and ... */
+    uint64_t redelivered;                  /* ... of those that were answered */
 };
 
 /*
@@ -86,7 +86,7 @@ void node_start(struct node *node);
 /* Drops the connection, for good, with `why` as the reason: uplink_stop. */
 void node_stop(struct node *node, const char *why);
 
-/* Frees a node's parts, after node_stop or node_init; debts are dropped. */
+/* Frees a node's parts, after node_stop or node_init; pending releases are dropped. */
 void node_finish(struct node *node);
 
 /* Returns the node of an uplink, which is the owner of a reply. */
@@ -146,7 +146,7 @@ static inline const char *node_channel(const struct node *node) {
 void node_complain(struct node *node, const struct reply *reply);
 
 /* Remembers a release that did not reach the node, to be sent again until the key has expired. */
-void node_owe(struct node *node, const struct owed *owed);
+void node_defer_release(struct node *node, const struct release *release);
 
 /* Counts a release that is not sent again: its key is left to the TTL, which ends at `until`. */
 void node_give_up(struct node *node, uint64_t until);
@@ -164,12 +164,13 @@ struct node_room {
 struct node_room node_room(const struct node *node);
 
 /* Notes the outcome of a release that was owed; behind the last one the rest becomes due. */
-void node_paid(struct node *node, redlock_vote vote);
+void node_retried(struct node *node, redlock_vote vote);
 
-/* Returns whether an UP node's debts are under way, or wait for room behind other commands. */
-bool node_is_being_paid(const struct node *node);
+/* Returns whether an UP node's pending releases are under way, or wait for room behind other
+ * commands. */
+bool node_is_releasing(const struct node *node);
 
-/* Drops all debts, unpaid. */
-void node_forgive(struct node *node);
+/* Drops all pending releases, unsent. */
+void node_drop_releases(struct node *node);
 
 #endif

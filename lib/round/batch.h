@@ -32,10 +32,12 @@ struct batch_listener {
 
 /* The place of a call among those of its turn. */
 enum batch_order {
-    BATCH_AHEAD,  /* asks for entries, ahead of the release of the key, or in one call with it */
-    BATCH_FIRST,  /* releases and renews */
-    BATCH_BEHIND, /* asks for entries, behind the release of the key, or in one call with it */
-    BATCH_LAST,   /* takes keys */
+    BATCH_BEFORE_RELEASES, /* asks for entries, ahead of the release of the key, or in one call with
+                              it */
+    BATCH_FIRST,           /* releases and renews */
+    BATCH_AFTER_RELEASES, /* asks for entries, behind the release of the key, or in one call with it
+                           */
+    BATCH_LAST,           /* takes keys */
     BATCH_ORDERS
 };
 

@@ -74,7 +74,7 @@ static bool can_push(const struct members *members) {
 
 /*
  * Returns the place of a flight's call in the turn. Where a key is released in the turn in which it
- * is asked for, others are likely to stand in line, and one call can do for both.
+ * is asked for, others are likely to stand in the queue, and one call can do for both.
  */
 static enum batch_order order_of(const struct batches *batches, enum script script,
                                  const struct flight_plan *plan) {
@@ -82,11 +82,11 @@ static enum batch_order order_of(const struct batches *batches, enum script scri
     if (!script_takes(script)) {
         return BATCH_FIRST;
     }
-    if (plan->order == FLIGHT_AHEAD && can_push(members)) {
-        return BATCH_AHEAD;
+    if (plan->order == FLIGHT_BEFORE_RELEASES && can_push(members)) {
+        return BATCH_BEFORE_RELEASES;
     }
     bool is_released = script == SCRIPT_QUEUE && batches_may_hold(batches, plan->key);
-    return is_released && can_push(members) ? BATCH_BEHIND : BATCH_LAST;
+    return is_released && can_push(members) ? BATCH_AFTER_RELEASES : BATCH_LAST;
 }
 
 /* Returns the open batch for a flight, a new one if there is none; NULL when out of memory. */
@@ -138,7 +138,7 @@ void batches_add(struct batches *batches, enum script script, uint32_t nodes,
     const struct members *members = batches->shared.members;
     enum batch_order order = order_of(batches, script, &flight->plan);
     uint32_t first = nodes & members_all(members), last = 0;
-    if (order == BATCH_AHEAD || order == BATCH_BEHIND) {
+    if (order == BATCH_BEFORE_RELEASES || order == BATCH_AFTER_RELEASES) {
         /* A node without a channel gives no queue entry, so before the release it can only deny. */
         last = first & ~members_pushing(members);
         first &= ~last;
@@ -204,8 +204,8 @@ void batches_send(struct batches *batches) {
     memset(batches->keys, 0, sizeof(batches->keys));
     struct batch_list lists[BATCH_ORDERS];
     sort(&batches->full, lists);
-    carry_releases(batches, &lists[BATCH_AHEAD], &lists[BATCH_FIRST]);
-    carry_releases(batches, &lists[BATCH_BEHIND], &lists[BATCH_FIRST]);
+    carry_releases(batches, &lists[BATCH_BEFORE_RELEASES], &lists[BATCH_FIRST]);
+    carry_releases(batches, &lists[BATCH_AFTER_RELEASES], &lists[BATCH_FIRST]);
     for (unsigned order = 0; order < BATCH_ORDERS; order++) {
         send_all(&lists[order]); /* a key released in this turn can be taken in it */
     }

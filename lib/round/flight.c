@@ -4,8 +4,8 @@
  *
  * A grant counts only while the node is trusted, and, where replicas are asked for, once they have
  * confirmed it. It is void if the node turns out to have lost keys before the decision. A release
- * that did not reach a node that may hold the key becomes a debt of the node. Votes behind the
- * verdict are counted, too: they tell where the key may be.
+ * that did not reach a node that may hold the key becomes a pending release of the node. Votes
+ * behind the verdict are counted, too: they tell where the key may be.
  */
 #include "round/flight.h"
 
@@ -157,22 +157,22 @@ const char *flight_detail(const struct flight *flight, uint32_t node) {
 }
 
 /* Remembers a failed release. A closing client gives up one that the server refuses. */
-static void owe(const struct flight *flight, struct node *node, redlock_vote vote) {
+static void defer_release(const struct flight *flight, struct node *node, redlock_vote vote) {
     const struct flight_plan *plan = &flight->plan;
     if (flight->flights->context->is_closing && vote == REDLOCK_VOTE_ERROR) {
         node_give_up(node, plan->keep_until);
         return;
     }
-    node_owe(node, &(struct owed){.request = plan->request,
-                                  .kind = plan->kind,
-                                  .key = plan->key,
-                                  .token = flight->token,
-                                  .ticket = plan->ticket,
-                                  .until = plan->keep_until,
-                                  .stay_until = plan->stay_until});
+    node_defer_release(node, &(struct release){.request = plan->request,
+                                               .kind = plan->kind,
+                                               .key = plan->key,
+                                               .token = flight->token,
+                                               .ticket = plan->ticket,
+                                               .until = plan->keep_until,
+                                               .stay_until = plan->stay_until});
 }
 
-/* Notes an entry in line; the DENIED that tells of it follows. */
+/* Notes an entry in the queue; the DENIED that tells of it follows. */
 static void mark_queued(struct flight *flight, struct node *node,
                         const struct reply_outcome *outcome) {
     if (outcome->has_entry) {
@@ -253,7 +253,7 @@ static __attribute__((noinline)) void cast_other(struct flight *flight, struct n
     }
     if (round_vote_leaves_undone(outcome->vote) && flight_is_release(flight) &&
         (flight->plan.may_hold & node_bit(node))) {
-        owe(flight, node, outcome->vote);
+        defer_release(flight, node, outcome->vote);
     }
     notify_owner(flight, decided, outcome->vote);
 }

@@ -51,8 +51,9 @@ struct flight_listener {
 
 /* The instant at which a QUEUE is sent. */
 enum flight_order {
-    FLIGHT_BEHIND, /* behind the releases of the turn */
-    FLIGHT_AHEAD, /* ahead of the releases, one of which lets it contend; nodes push the key then */
+    FLIGHT_AFTER_RELEASES,  /* behind the releases of the turn */
+    FLIGHT_BEFORE_RELEASES, /* ahead of the releases, one of which lets it lead; nodes push the key
+                               then */
     FLIGHT_AT_ONCE /* before the turn ends, and before the release of the token that it replaces */
 };
 
@@ -75,12 +76,12 @@ struct flight_plan {
     uint64_t intent_ms;      /* ACQUIRE by a writer: the time for which readers make room */
     uint64_t fence;          /* fenced: the least value that counters are raised to */
     uint64_t reservation;    /* QUEUE: the time for which a node keeps a key that it pushed */
-    uint64_t ticket;         /* QUEUE, and releases of a token that may have an entry in line: the
-                                smallest comes first; 0: no entry */
-    uint32_t awaited;        /* DIAGNOSE: mask of the nodes whose answers are waited for */
-    uint32_t may_hold;       /* releases: mask of the nodes that may hold the key for us */
-    uint64_t keep_until;     /* releases: the instant at which the key has expired at every node */
-    uint64_t stay_until;     /* releases: the instant up to which the key stays; 0: none */
+    uint64_t ticket;     /* QUEUE, and releases of a token that may have an entry in the queue: the
+                            smallest comes first; 0: no entry */
+    uint32_t awaited;    /* DIAGNOSE: mask of the nodes whose answers are waited for */
+    uint32_t may_hold;   /* releases: mask of the nodes that may hold the key for us */
+    uint64_t keep_until; /* releases: the instant at which the key has expired at every node */
+    uint64_t stay_until; /* releases: the instant up to which the key stays; 0: none */
 };
 
 /* In the order of use: a vote touches the first 128 bytes, unless its answer says more. */
@@ -97,8 +98,8 @@ struct flight {
     bool is_void;        /* the try was given up: a command not sent yet is left out */
     uint8_t pool;        /* of flights->pools */
     uint32_t asked;      /* mask: nodes whose replicas were asked */
-    uint32_t foreign;    /* mask: QUEUE: nodes to watch: first in line behind another make */
-    uint32_t unwatched;  /* mask: of those, the ones that are to be asked to */
+    uint32_t foreign; /* mask: QUEUE: nodes to watch: first in the queue behind a foreign client */
+    uint32_t unwatched; /* mask: of those, the ones that are to be asked to */
     struct flight_detail *details;
     struct flight *tried;           /* DIAGNOSE: the failed try that it explains; or NULL */
     STAILQ_ENTRY(flight) sent_link; /* of the owner's list of rounds to be written */

@@ -5,8 +5,8 @@
  * end of the turn; only a top-up goes out at once, alone.
  *
  * Failures: without memory for a flight nothing is sent. A node that cannot be sent the command
- * votes UNREACHABLE at once; a release that does not reach a node becomes a debt of the node
- * (flight.c), as does one for which there was no flight.
+ * votes UNREACHABLE at once; a release that does not reach a node becomes a pending release of the
+ * node (flight.c), as does one for which there was no flight.
  */
 #include "round/send.h"
 
@@ -76,31 +76,32 @@ bool round_send_unattended(struct rounds *rounds, const struct flight_plan *plan
 }
 
 /* Has nodes, a mask, remember a release, which there was no memory to send. */
-static void owe(const struct rounds *rounds, const struct owed *owed, uint32_t nodes) {
+static void defer_to_nodes(const struct rounds *rounds, const struct release *release,
+                           uint32_t nodes) {
     const struct members *members = rounds->flights.members;
     uint32_t rest = nodes & members_all(members);
     struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
-        node_owe(node, owed);
+        node_defer_release(node, release);
     }
 }
 
 bool round_send_release(struct rounds *rounds, struct flight_listener listener,
-                        const struct owed *owed, uint32_t nodes, uint64_t now) {
+                        const struct release *release, uint32_t nodes, uint64_t now) {
     const struct flight_plan plan = {.round = ROUND_DIAGNOSE,
-                                     .request = owed->request,
-                                     .kind = owed->kind,
-                                     .key = owed->key,
-                                     .token = owed->token,
-                                     .ticket = owed->ticket,
+                                     .request = release->request,
+                                     .kind = release->kind,
+                                     .key = release->key,
+                                     .token = release->token,
+                                     .ticket = release->ticket,
                                      .now = now,
                                      .nodes = nodes,
                                      .may_hold = nodes,
-                                     .keep_until = owed->until,
-                                     .stay_until = owed->stay_until};
+                                     .keep_until = release->until,
+                                     .stay_until = release->stay_until};
     struct flight *flight = round_plan(rounds, listener, &plan);
     if (flight == NULL) {
-        owe(rounds, owed, nodes);
+        defer_to_nodes(rounds, release, nodes);
         return false;
     }
     round_send(rounds, flight);

@@ -39,18 +39,18 @@ bool round_send_unattended(struct rounds *rounds, const struct flight_plan *plan
 
 /*
  * Returns the script that releases a key: before `stay_until` (0: never) one that leaves the key
- * there; with a ticket one that gives up an entry in line as well.
+ * there; with a ticket one that gives up an entry in the queue as well.
  */
 enum script round_release_script(const struct kind *kind, uint64_t ticket, uint64_t stay_until,
                                  uint64_t now);
 
 /*
  * Plans and sends the release of a token at `nodes`. A release that does not get through becomes a
- * debt of the node, until the key has expired. Returns false when out of memory: then it is a debt
- * of all of them.
+ * pending release of the node, until the key has expired. Returns false when out of memory: then it
+ * is a pending release of all of them.
  */
 bool round_send_release(struct rounds *rounds, struct flight_listener listener,
-                        const struct owed *owed, uint32_t nodes, uint64_t now);
+                        const struct release *release, uint32_t nodes, uint64_t now);
 
 /* Sends the calls that were collected in this turn. */
 static inline void rounds_send(struct rounds *rounds) {

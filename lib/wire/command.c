@@ -109,13 +109,13 @@ static void bulk_value(struct bytes *out, const char *token, const char *owner) 
 void command_set(struct bytes *out, const char *key, size_t key_length, const char *token,
                  const char *owner, uint64_t ttl_ms) {
     static const char before[] = "*6\r\n$3\r\nSET\r\n";
-    static const char behind[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
+    static const char after[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
     char digits[DECIMAL_MAX];
     size_t owner_length = strlen(owner);
     size_t value_length = TOKEN_LENGTH + (owner_length > 0 ? 1 + owner_length : 0);
     char *start =
         bytes_reserve(out, sizeof(before) + BULK_MAX(key_length) + BULK_MAX(value_length) +
-                               sizeof(behind) + BULK_MAX(DECIMAL_MAX));
+                               sizeof(after) + BULK_MAX(DECIMAL_MAX));
     if (start == NULL) {
         return;
     }
@@ -128,7 +128,7 @@ void command_set(struct bytes *out, const char *key, size_t key_length, const ch
         end = put(end, owner, owner_length);
     }
     end = put(end, "\r\n", 2);
-    end = put(end, behind, sizeof(behind) - 1);
+    end = put(end, after, sizeof(after) - 1);
     end = put_bulk(end, digits, (size_t)(decimal(digits, ttl_ms) - digits));
     out->length += (size_t)(end - start);
 }

@@ -58,7 +58,7 @@ struct script_lock {
     uint64_t idle_ms;        /* a counter's life without use; 0: for ever */
     uint64_t reservation_ms; /* of a waiter: the time for which a key that was pushed is kept */
     char form;               /* of a waiter: the form of its entry (scripts/parts/queue.lua) */
-    uint64_t ticket;         /* of a waiter: its place in line, the smallest first */
+    uint64_t ticket;         /* of a waiter: its place in the queue, the smallest first */
     uint32_t named; /* SCRIPT_INSPECT: the number of waiters to name; 0: no look at the queue */
 };
 

@@ -23,11 +23,11 @@ struct kind {
     unsigned features;
     char form;           /* of the entries in queues (scripts/parts/queue.lua); 0: none */
     enum script take;    /* by a new acquisition; SCRIPT_NONE: the command SET */
-    enum script queue;   /* by one that waits in line; SCRIPT_NONE: the kind has no queue */
+    enum script queue;   /* by one that waits in the queue; SCRIPT_NONE: the kind has no queue */
     enum script top_up;  /* at a node that lacks the key of a lock that is held; or SCRIPT_NONE */
     enum script keep;    /* renews */
     enum script release; /* deletes, or passes on */
-    enum script leave;   /* releases, and gives up the place in line */
+    enum script leave;   /* releases, and gives up the place in the queue */
     enum script stay;    /* gives the key back, but leaves it there for a time */
 };
 

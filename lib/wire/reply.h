@@ -66,9 +66,9 @@ struct reply_outcome {
     uint32_t free_length;  /* in digits; 0: no map */
     bool is_access_denied; /* ERROR, UNTRUSTED: the server refuses the client, or a right */
     bool lacks_right;      /* DENIED of a QUEUE: the user has no right to the queue */
-    bool has_entry;        /* DENIED of a QUEUE: the waiter has an entry in line ... */
+    bool has_entry;        /* DENIED of a QUEUE: the waiter has an entry in the queue ... */
     uint32_t ahead;        /* ... behind so many waiters */
-    bool is_foreign;       /* ... the first, behind a holder of another make */
+    bool is_foreign;       /* ... the first, behind a foreign holder */
     bool is_unfinished;    /* the call stopped at a bound: SCRIPT_PASS is to go on with the key */
 };
 
@@ -119,8 +119,8 @@ struct reply_view {
     uint64_t ttl_ms;       /* HELD */
     uint64_t fence;        /* the counter; 0: none */
     uint32_t readers;      /* the number of readers that share the key */
-    uint32_t queue_length; /* the number of entries in line */
-    uint32_t named;        /* the number of `waiters`, the first in line */
+    uint32_t queue_length; /* the number of entries in the queue */
+    uint32_t named;        /* the number of `waiters`, the first in the queue */
     struct reply_waiter waiters[REDLOCK_MAX_QUEUE_OWNERS];
     const char *value; /* `length` bytes, valid only while the reply is delivered */
     size_t length;

@@ -20,8 +20,8 @@
  *              first permit
  *     h<ms>q<n>, h<ms>f<map>q<n>
  *              held, and the caller has an entry in the key's queue behind n others
- *     h<ms>q0w held by a client of another make, which tells nobody of its release: the caller, the
- *              first in line, is to watch the key
+ *     h<ms>q0w held by a foreign client, which tells nobody of its release: the caller, the
+ *              first in the queue, is to watch the key
  * A '+' behind an item says that the call has stopped at ENTRIES_MAX entries of queues, with more
  * to come in the queue of this key: PASS is to go on, at once.
  *
@@ -63,8 +63,8 @@ enum script {
 
 /*
  * Suffixes of a key's name: the key of its counter, if fenced; of the list of its readers and of
- * the note of a writer that waits, if shared; of the queue of those who wait in line; and, of a
- * semaphore's name, of the line for its permits. (Scripts name them by these macros.)
+ * the note of a writer that waits, if shared; of the queue of those who wait in the queue; and, of
+ * a semaphore's name, of the line for its permits. (Scripts name them by these macros.)
  */
 #define COUNTER_SUFFIX "::fence"
 #define READERS_SUFFIX "::readers"

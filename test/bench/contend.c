@@ -6,7 +6,7 @@
 
 #include "folder.h"
 #include "masters.h"
-#include "patience.h"
+#include "poll_timeout.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -227,25 +227,25 @@ static void find_children(pid_t parent, struct children *children) {
 
 /* Starts the long run, and waits until its masters and processes are there. */
 static pid_t start_long_run(struct children *children) {
-    struct patience patience = {0};
+    struct poll_timeout timeout = {0};
     pid_t bench = bench_start(LONG_RUN);
 
     for (find_children(bench, children); children->count < CHILDREN;
          find_children(bench, children)) {
         assert_int_equal(waitpid(bench, NULL, WNOHANG), 0);
-        assert_true(patience_lasts(&patience, LIMIT_MS));
+        assert_true(poll_timeout_wait(&timeout, LIMIT_MS));
     }
     return bench;
 }
 
 /* Waits for the end of a process. Processes that it has left become children of this one. */
 static int wait_for(pid_t pid) {
-    struct patience patience = {0};
+    struct poll_timeout timeout = {0};
     int status;
     pid_t ended;
 
     while ((ended = waitpid(pid, &status, WNOHANG)) == 0) {
-        if (!patience_lasts(&patience, LIMIT_MS)) {
+        if (!poll_timeout_wait(&timeout, LIMIT_MS)) {
             fail_msg("process %ld does not end", (long)pid);
         }
     }

@@ -233,8 +233,8 @@ static uint64_t draw_ttl_ms(struct worker *worker) {
     return draw(worker, 2) == 0 ? max_ttl_ms : max_ttl_ms - draw(worker, max_ttl_ms / 2);
 }
 
-/* Has most requests wait in line, and the others poll, or try once. */
-static void set_patience(struct worker *worker, redlock_request *request) {
+/* Has most requests wait in the queue, and the others poll, or try once. */
+static void set_wait(struct worker *worker, redlock_request *request) {
     switch (draw(worker, 8)) {
     case 0:
         break;
@@ -262,7 +262,7 @@ static void acquire(struct worker *worker) {
     snprintf(key, sizeof(key), "chaos:%u", worker->key);
     request.key = key;
     request.ttl_ms = worker->ttl_ms;
-    set_patience(worker, &request);
+    set_wait(worker, &request);
     request.watchdog = watchdog;
     request.fenced = draw(worker, 4) == 0;
     request.on_lost = on_lost;

@@ -2,7 +2,7 @@
 #include "chance.h"
 #include "checker.h"
 #include "options.h"
-#include "patience.h"
+#include "poll_timeout.h"
 #include "report.h"
 #include "stage.h"
 #include "storm.h"
@@ -21,9 +21,9 @@ static void on_interrupt(int signal_number) {
 }
 
 static const char *rage(struct storm *storm, struct stage *stage) {
-    struct patience patience = {0};
+    struct poll_timeout timeout = {0};
 
-    while (interrupted == 0 && patience_lasts(&patience, stage->options->seconds * 1000)) {
+    while (interrupted == 0 && poll_timeout_wait(&timeout, stage->options->seconds * 1000)) {
         if (!stage_is_alive(stage)) {
             return "a process ended that must not end";
         }
@@ -36,7 +36,7 @@ static const char *rage(struct storm *storm, struct stage *stage) {
 
 /* Checks that each client gets locks again once all is healed. Returns NULL, or a failure. */
 static const char *calm_down(struct stage *stage) {
-    struct patience patience = {0};
+    struct poll_timeout timeout = {0};
 
     for (uint32_t i = 0; i < stage->options->clients; i++) {
         unsigned long long before = atomic_load(&stage->board->acquired[i]);
@@ -45,7 +45,7 @@ static const char *calm_down(struct stage *stage) {
             if (!stage_is_alive(stage)) {
                 return "a process ended that must not end";
             }
-            if (!patience_lasts(&patience, CALM_LIMIT_MS)) {
+            if (!poll_timeout_wait(&timeout, CALM_LIMIT_MS)) {
                 return "a client gets no lock any more, though all is healed";
             }
         }

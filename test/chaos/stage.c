@@ -3,7 +3,7 @@
 #include "chance.h"
 #include "client.h"
 #include "nemesis.h"
-#include "patience.h"
+#include "poll_timeout.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -231,7 +231,7 @@ bool stage_is_alive(struct stage *stage) {
     return true;
 }
 
-static int end_client(struct stage *stage, uint32_t client, struct patience *patience) {
+static int end_client(struct stage *stage, uint32_t client, struct poll_timeout *timeout) {
     pid_t pid = stage->clients[client].pid;
     int status = 0;
 
@@ -239,7 +239,7 @@ static int end_client(struct stage *stage, uint32_t client, struct patience *pat
         return 0;
     }
     while (waitpid(pid, &status, WNOHANG) != pid) {
-        if (!patience_lasts(patience, END_LIMIT_MS)) {
+        if (!poll_timeout_wait(timeout, END_LIMIT_MS)) {
             fprintf(stderr, "redlock-chaos: client %u does not end\n", client);
             stage_kill_client(stage, client);
             return -1;
@@ -250,7 +250,7 @@ static int end_client(struct stage *stage, uint32_t client, struct patience *pat
 }
 
 int stage_end_clients(struct stage *stage) {
-    struct patience patience = {0};
+    struct poll_timeout timeout = {0};
     int outcome = 0;
 
     for (uint32_t i = 0; i < stage->options->clients; i++) {
@@ -259,7 +259,7 @@ int stage_end_clients(struct stage *stage) {
         }
     }
     for (uint32_t i = 0; i < stage->options->clients; i++) {
-        if (end_client(stage, i, &patience) != 0) {
+        if (end_client(stage, i, &timeout) != 0) {
             outcome = -1;
         }
     }

@@ -5,7 +5,7 @@
 #include "storm.h"
 
 #include "chance.h"
-#include "patience.h"
+#include "poll_timeout.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -331,11 +331,11 @@ int storm_turn(struct storm *storm) {
 
 /* Waits until the time of a fault is over: it ends by the longest TTL. */
 static void outlast(const struct fault *fault) {
-    struct patience patience = {0};
+    struct poll_timeout timeout = {0};
     uint64_t now_ns = boottime_ns();
     uint64_t left_ms = fault->heal_ns > now_ns ? (fault->heal_ns - now_ns) / NS_PER_MS + 1 : 0;
 
-    while (patience_lasts(&patience, left_ms)) {
+    while (poll_timeout_wait(&timeout, left_ms)) {
     }
 }
 

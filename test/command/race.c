@@ -113,7 +113,7 @@ static void a_plain_client_takes_part(void **state) {
                                        "--",      "sh",  "-c",     EXCLUSIVE, NULL};
     struct rig *rig = *state;
     pid_t pids[CONTENDERS];
-    struct patience patience = {0};
+    struct poll_timeout timeout = {0};
 
     start_contenders(rig, pids, argv);
     for (size_t done = 0; done < PLAIN_RUNS;) {
@@ -122,7 +122,7 @@ static void a_plain_client_takes_part(void **state) {
             done++;
         }
         release_plainly(rig);
-        rig_wait_a_moment(&patience, "the plain client has had its turns");
+        rig_wait_a_moment(&timeout, "the plain client has had its turns");
     }
     wait_for_all(rig, pids);
     assert_false(rig_has_said(rig, "overlap"));

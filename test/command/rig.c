@@ -28,8 +28,8 @@ uint64_t rig_wall_ms(void) {
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-void rig_wait_a_moment(struct patience *patience, const char *condition) {
-    if (!patience_lasts(patience, RIG_LIMIT_MS)) {
+void rig_wait_a_moment(struct poll_timeout *timeout, const char *condition) {
+    if (!poll_timeout_wait(timeout, RIG_LIMIT_MS)) {
         fail_msg("within a minute it did not become true: %s", condition);
     }
 }
@@ -145,7 +145,7 @@ pid_t rig_child_of(pid_t pid) {
     int child = 0;
 
     snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", (long)pid, (long)pid);
-    for (struct patience patience = {0}; child == 0; rig_wait_a_moment(&patience, path)) {
+    for (struct poll_timeout timeout = {0}; child == 0; rig_wait_a_moment(&timeout, path)) {
         FILE *file = fopen(path, "re");
 
         if (file != NULL) {

@@ -6,7 +6,7 @@
 
 #include "folder.h"
 #include "masters.h"
-#include "patience.h"
+#include "poll_timeout.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,11 +72,11 @@ pid_t rig_child_of(pid_t pid);
 uint64_t rig_wall_ms(void);
 
 /* Pauses between two looks at a condition; fails the test at the limit. */
-void rig_wait_a_moment(struct patience *patience, const char *condition);
+void rig_wait_a_moment(struct poll_timeout *timeout, const char *condition);
 
 #define RIG_WAIT_UNTIL(condition)                                                                  \
-    for (struct patience rig_patience = {0}; !(condition);                                         \
-         rig_wait_a_moment(&rig_patience, #condition)) {                                           \
+    for (struct poll_timeout rig_timeout = {0}; !(condition);                                      \
+         rig_wait_a_moment(&rig_timeout, #condition)) {                                            \
     }
 
 #endif

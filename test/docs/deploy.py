@@ -22,7 +22,7 @@ import time
 
 from walk import free_port
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 MAX_TTL_S = 30  # REDLOCK_OPTIONS_INIT
 count = 0
 failed = False
@@ -219,7 +219,7 @@ def try_server(redlock, port, master):
         )
         if "its user has all rights" in told.stdout and told.returncode == 0:
             break
-        if time.monotonic() - begun > PATIENCE_S or master.poll() is not None:
+        if time.monotonic() - begun > TIMEOUT_S or master.poll() is not None:
             report("the user has all rights", (told.stdout + told.stderr).splitlines())
             return
         time.sleep(0.05)

@@ -304,11 +304,11 @@ static bool use_replicas(struct run *run) {
     return live(run, &request);
 }
 
-/* ------------------------------------------------------------------------ waiting in line */
+/* ------------------------------------------------------------------------ waiting in the queue */
 
 /*
  * Lets the masters' holder of the key be somebody who does not release it. Where a right is missing
- * the key expires, because the request may never stand in line.
+ * the key expires, because the request may never stand in the queue.
  */
 static void take_by_hand(struct run *run) {
     for (size_t i = 0; i < NODES; i++) {
@@ -360,7 +360,7 @@ static bool is_listener_counted(struct run *run) {
  * Runs both loops until the request of `run` has a place at all nodes. Returns false when the
  * request ends before, because the key has expired.
  */
-static bool stands_in_line(struct run *run, struct run *other) {
+static bool is_queued_after(struct run *run, struct run *other) {
     struct timeval tick = {.tv_usec = 10000};
 
     while (!run->is_over && count_nodes(run, "ZCARD " QUEUE, 1) < NODES) {
@@ -380,7 +380,7 @@ static redlock_request patient_request(void) {
     return request;
 }
 
-/* Begins to wait behind a holder; whether the request stands in line until it has the lock. */
+/* Begins to wait behind a holder; whether the request stands in the queue until it has the lock. */
 static bool wait_for_somebody(struct run *run, struct run *other) {
     redlock_request request = patient_request();
 
@@ -388,10 +388,10 @@ static bool wait_for_somebody(struct run *run, struct run *other) {
     if (redlock_acquire(run->client, &request, on_end, run, NULL) != REDLOCK_OK) {
         return false;
     }
-    bool is_in_line = stands_in_line(run, other) && count_executed(run, "zcount") == NODES &&
-                      count_nodes(run, "EXISTS redlock:waiting", 1) == NODES;
+    bool is_in_queue = is_queued_after(run, other) && count_executed(run, "zcount") == NODES &&
+                       count_nodes(run, "EXISTS redlock:waiting", 1) == NODES;
     expire_by_hand(run);
-    return ends_well(run, REDLOCK_OK) && release(run) && is_in_line;
+    return ends_well(run, REDLOCK_OK) && release(run) && is_in_queue;
 }
 
 /*
@@ -405,7 +405,7 @@ static bool pass_on(struct run *run, struct run *other) {
     at_once.wait_ms = 0;
     if (!acquire(run, run->client, &at_once) ||
         redlock_acquire(other->client, &request, on_end, other, NULL) != REDLOCK_OK ||
-        !stands_in_line(other, run) || !release(run)) {
+        !is_queued_after(other, run) || !release(run)) {
         return false;
     }
     return is_listener_counted(run) && count_nodes(run, "EXISTS " KEY, 1) > NODES / 2 &&

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 
-PATIENCE_S = 500  # for all blocks together
+TIMEOUT_S = 500  # for all blocks together
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -177,9 +177,9 @@ def run(steps, copy, env, work):
             start_new_session=True,
         )
         try:
-            shell.wait(PATIENCE_S)
+            shell.wait(TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            out.write(f"\nnot at its end after {PATIENCE_S} s\n".encode())
+            out.write(f"\nnot at its end after {TIMEOUT_S} s\n".encode())
     with open(log, encoding="utf-8", errors="replace") as file:
         return file.read().split(f"\n{mark}\n")
 

@@ -49,7 +49,7 @@ def a_connection_has_its_lock_until_it_ends():
     until(lambda: masters.has("k") == 0, "the key is free")
 
 
-def a_client_that_breaks_while_it_waits_leaves_the_line():
+def a_client_that_breaks_while_it_waits_leaves_the_queue():
     masters = Masters()
     server = Server("bufferevent", masters)
     first = Client(server)
@@ -143,7 +143,7 @@ def mistakes_are_reported():
 if __name__ == "__main__":
     run(
         a_connection_has_its_lock_until_it_ends,
-        a_client_that_breaks_while_it_waits_leaves_the_line,
+        a_client_that_breaks_while_it_waits_leaves_the_queue,
         a_lock_that_is_lost_closes_the_connection,
         lines_that_are_no_key_close_the_connection,
         a_client_that_says_more_loses_the_lock,

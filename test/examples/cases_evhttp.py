@@ -7,14 +7,14 @@ import time
 
 from program import refuses
 from server import Server
-from stand import PATIENCE_S, Masters, run, until
+from stand import TIMEOUT_S, Masters, run, until
 
 WORK_S = 0.05
 
 
 def ask(server, path="/reports/7"):
     """Returns the status of the answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT_S)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
@@ -56,9 +56,9 @@ def one_report_is_made_once_at_a_time_on_two_servers():
     until(lambda: masters.has("/reports/7") == 0, "the key is free")
 
 
-def requests_behind_the_end_are_refused():
+def requests_after_the_end_are_refused():
     server = Server("evhttp", Masters())
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT_S)
     connection.request("GET", "/reports/7")
     assert connection.getresponse().read() == b""
     server.signal(signal.SIGTERM)
@@ -136,7 +136,7 @@ def mistakes_are_reported():
 if __name__ == "__main__":
     run(
         one_report_is_made_once_at_a_time_on_two_servers,
-        requests_behind_the_end_are_refused,
+        requests_after_the_end_are_refused,
         reports_do_not_wait_for_each_other,
         clients_that_go_away_harm_nobody,
         paths_that_are_no_key_are_refused,

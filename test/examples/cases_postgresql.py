@@ -113,7 +113,7 @@ def has_blocked(database):
     return lambda: watcher.ask("SELECT count(*) FROM pg_locks WHERE NOT granted;") != ["0"]
 
 
-def an_old_fence_is_refused_behind_a_transaction_that_is_not_committed():
+def an_old_fence_is_refused_after_a_transaction_that_is_not_committed():
     database = Database()
     is_blocked = has_blocked(database)
     for level, answer in (
@@ -142,5 +142,5 @@ if __name__ == "__main__":
     run(
         a_holder_reads_and_writes,
         an_old_fence_is_refused,
-        an_old_fence_is_refused_behind_a_transaction_that_is_not_committed,
+        an_old_fence_is_refused_after_a_transaction_that_is_not_committed,
     )

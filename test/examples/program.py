@@ -5,7 +5,7 @@ import signal
 import subprocess
 import tempfile
 
-from stand import PATIENCE_S, adopt, start
+from stand import TIMEOUT_S, adopt, start
 
 FOLDER = os.path.join(os.environ["BUILD"], "examples", "cases")
 
@@ -45,7 +45,7 @@ class Program:
 
     def wait(self, *codes):
         """Waits for its end, with one of the codes, and neither a leak nor misbehaviour found."""
-        ended = self.process.wait(PATIENCE_S)
+        ended = self.process.wait(TIMEOUT_S)
         said = self.said()
         assert ended in codes, f"ended with {ended}: {said}"
         assert "runtime error" not in said and "Sanitizer" not in said, said

@@ -4,7 +4,7 @@ import errno
 import socket
 
 from program import Program
-from stand import PATIENCE_S, until
+from stand import TIMEOUT_S, until
 
 
 class Server(Program):
@@ -25,4 +25,4 @@ class Server(Program):
         return True
 
     def dial(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=TIMEOUT_S)

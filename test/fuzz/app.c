@@ -130,7 +130,7 @@ static void check_holds(const struct app *app) {
     }
 }
 
-/* Waits for the end: of releases by node_timeout, of the payment of debts by close_timeout. */
+/* Waits for the end: of releases by node_timeout, of the retry of releases by close_timeout. */
 static void wait_for_the_end(struct app *app, uint64_t node_timeout_ms) {
     uint64_t step = nanos_from_ms(nanos_max(node_timeout_ms, app->options.close_timeout_ms));
     for (unsigned i = 0; i < 16 && !app->is_closed; i++) {

@@ -377,7 +377,8 @@ static bool answer_about_queues(struct link *link, const struct command *command
     return queueing.locks > 0;
 }
 
-/* Answers INSPECT: a key that is held, or free, and those in line, some of them at all peers. */
+/* Answers INSPECT: a key that is held, or free, and those in the queue, some of them at all peers.
+ */
 static bool answer_about_holder(struct link *link, const struct command *command,
                                 const char *item) {
     char text[400];

@@ -41,7 +41,7 @@ void peers_publish(unsigned peer, const char *text, size_t length);
 
 #define PEERS_TOKEN_SIZE 41
 
-/* The newest request that asked a peer for a place in line; "" where none has. */
+/* The newest request that asked a peer for a place in the queue; "" where none has. */
 struct peers_waiter {
     char token[PEERS_TOKEN_SIZE];
     char names[80]; /* of its keys, as a message has them */

@@ -61,7 +61,7 @@ class Browser:
             method=method,
         )
         try:
-            with urllib.request.urlopen(request, timeout=rig.PATIENCE_S) as answer:
+            with urllib.request.urlopen(request, timeout=rig.TIMEOUT_S) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{path}: {error.read().decode()}") from error

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 
-from stand import PATIENCE_S, Masters, adopt, run, skip, start, until  # noqa: F401
+from stand import TIMEOUT_S, Masters, adopt, run, skip, start, until  # noqa: F401
 
 LONG_MS = 3000000  # of locks whose end is not tested
 
@@ -53,11 +53,11 @@ class Gateway:
                 connection.close()
 
     def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S)
 
     def dial(self, text=b""):
         """Connects, sends bytes, and returns the socket."""
-        client = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
+        client = socket.create_connection(("127.0.0.1", self.port), timeout=TIMEOUT_S)
         client.sendall(text)
         return client
 
@@ -88,7 +88,7 @@ class Gateway:
         self.wait(code)
 
     def wait(self, code=0):
-        ended = self.process.wait(PATIENCE_S)
+        ended = self.process.wait(TIMEOUT_S)
         said = self.said()
         assert ended == code, f"ended with {ended}: {said}"
         assert "runtime error" not in said and "Sanitizer" not in said, said

@@ -332,7 +332,7 @@ static void silence_ends_it(void **state) {
 }
 
 /* A loop that was away has not read what may have arrived. */
-static void a_late_pulse_judges_nothing(void **state) {
+static void a_late_heartbeat_judges_nothing(void **state) {
     struct fixture *f = *state;
     struct proxy *proxy = proxy_create(f, 0);
     struct channel_rig *rig = rig_on(f, masters_uri(f->masters, 0), proxy_uri(proxy));
@@ -879,7 +879,7 @@ int main(void) {
         ON_ONE_MASTER(probes_go_on),
         ON_TWO_MASTERS(two_servers_are_no_channel),
         ON_ONE_MASTER(silence_ends_it),
-        ON_ONE_MASTER(a_late_pulse_judges_nothing),
+        ON_ONE_MASTER(a_late_heartbeat_judges_nothing),
         ON_ONE_MASTER(a_late_answer_ends_nothing),
         ON_ONE_MASTER(a_restarted_server_gets_a_new_name),
         ON_ONE_MASTER(either_connection_may_end),

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ON_CONNECT = 1, INSTEAD = 2, BEHIND = 4, WHEN_READY = 8, AFTER = BEHIND | WHEN_READY };
+enum { ON_CONNECT = 1, INSTEAD = 2, APPENDED = 4, WHEN_READY = 8, AFTER = APPENDED | WHEN_READY };
 
 /* In its bytes, "{c}" stands for the name of the channel, and "{m}" for the beginning of a
  * message. */
@@ -256,7 +256,7 @@ static void subscribe(struct peer_link *link, const struct command *command) {
         peer_say(link, "*3\r\n" SUBSCRIBE);
         say_bulk(link, server.channel);
         peer_say(link, ":1\r\n");
-        if (is_to_play(BEHIND)) {
+        if (is_to_play(APPENDED)) {
             play(link);
         }
     }
@@ -390,8 +390,8 @@ static void a_bad_confirmation_is_survived(void **state) {
     survive_all(*state, INSTEAD);
 }
 
-static void a_bad_word_behind_the_confirmation_is_survived(void **state) {
-    survive_all(*state, BEHIND);
+static void a_bad_word_after_the_confirmation_is_survived(void **state) {
+    survive_all(*state, APPENDED);
 }
 
 static void a_bad_message_is_survived(void **state) {
@@ -717,8 +717,8 @@ static void a_subscription_without_an_answer_is_noticed(void **state) {
 
 /* ------------------------------------------------------------------------------------ signals */
 
-static void hang_up_behind_the_handshake(struct peer_link *link, const struct command *command,
-                                         void *arg) {
+static void hang_up_after_the_handshake(struct peer_link *link, const struct command *command,
+                                        void *arg) {
     char text[16];
 
     command_text(command, 2, text, sizeof(text));
@@ -731,7 +731,7 @@ static void hang_up_behind_the_handshake(struct peer_link *link, const struct co
 /* A closed Unix socket makes the write of SUBSCRIBE fail: no SIGPIPE may reach the host. */
 static void a_write_to_a_closed_connection_raises_no_signal(void **state) {
     struct fixture *f = *state;
-    struct peer *peer = peer_create_unix(f, hang_up_behind_the_handshake, NULL);
+    struct peer *peer = peer_create_unix(f, hang_up_after_the_handshake, NULL);
     struct channel_rig *rig = rig_at(f, peer);
     struct sigaction disposition;
     sigset_t before;
@@ -761,7 +761,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         ON_NO_MASTERS(a_bad_first_word_is_survived),
         ON_NO_MASTERS(a_bad_confirmation_is_survived),
-        ON_NO_MASTERS(a_bad_word_behind_the_confirmation_is_survived),
+        ON_NO_MASTERS(a_bad_word_after_the_confirmation_is_survived),
         ON_NO_MASTERS(a_bad_message_is_survived),
         ON_NO_MASTERS(all_may_come_byte_by_byte),
         ON_NO_MASTERS(a_silent_server_is_dropped),

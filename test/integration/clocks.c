@@ -4,9 +4,9 @@
  */
 #include "clocks.h"
 #include "harness.h"
-#include "line.h"
 #include "look.h"
 #include "proxy.h"
+#include "wait_queue.h"
 #include "watchdog.h"
 
 #include <stdlib.h>
@@ -193,7 +193,7 @@ static void an_acquisition_does_not_outlive_a_suspension(void **state) {
     assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
 }
 
-/* A client whose clock is wrong stands in line where it would with a right one. */
+/* A client whose clock is wrong stands in the queue where it would with a right one. */
 static void entries_are_by_the_clocks_of_the_masters(void **state) {
     static const time_t errors[] = {HOUR, -HOUR};
     struct fixture *f = *state;
@@ -209,7 +209,7 @@ static void entries_are_by_the_clocks_of_the_masters(void **state) {
         /* Half of the requests are made before any master has told its clock. */
         redlock_client *client = k == 0 ? create_client(f, &options) : connect_with(f, &options);
         calls[k] = begin_acquire(f, client, &request);
-        wait_in_line(f, KEY, (long long)k + 1);
+        wait_in_queue(f, KEY, (long long)k + 1);
         for (size_t i = 0; i < FIVE; i++) {
             char *score = masters_query(f->masters, i, "EVAL %s 1 " KEY "::queue",
                                         "return redis.call('zrange', KEYS[1], -1, -1, "
@@ -226,9 +226,9 @@ static void entries_are_by_the_clocks_of_the_masters(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* Without guards, too, entries in line are in the order of requests by the clocks of the
+/* Without guards, too, entries in the queue are in the order of requests by the clocks of the
  * masters. */
-static void the_wall_clock_does_not_rule_the_line_without_guards(void **state) {
+static void the_wall_clock_does_not_rule_the_queue_without_guards(void **state) {
     struct fixture *f = *state;
     redlock_options options =
         patient_options(f, masters_uris(f->masters), masters_count(f->masters));
@@ -243,17 +243,17 @@ static void the_wall_clock_does_not_rule_the_line_without_guards(void **state) {
 
         set_wall_clock(ahead[i]);
         calls[i] = begin_acquire(f, client, &request);
-        wait_in_line(f, KEY, (long long)i + 1);
+        wait_in_queue(f, KEY, (long long)i + 1);
     }
     set_wall_clock(0);
     take_turns(f, lock, calls, 3);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_wall_clock_may_jump, set_clocks, finish),
-        cmocka_unit_test_setup_teardown(the_wall_clock_does_not_rule_the_line_without_guards,
+        cmocka_unit_test_setup_teardown(the_wall_clock_does_not_rule_the_queue_without_guards,
                                         set_clocks, finish),
         cmocka_unit_test_setup_teardown(a_wall_clock_centuries_ahead_ruins_no_fence, set_clocks,
                                         finish),

@@ -3,9 +3,9 @@
  */
 #include "clocks.h"
 #include "harness.h"
-#include "line.h"
 #include "look.h"
 #include "peer.h"
+#include "wait_queue.h"
 #include "watchdog.h"
 
 #include <stdio.h>
@@ -476,7 +476,7 @@ static void a_release_without_the_time_deletes_the_key(void **state) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     request.wait_ms = LONG_TTL_MS;
     struct call *next = begin_acquire(f, connect_client(f), &request);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     assert_int_equal(await(f, begin_release(f, lock)), REDLOCK_OK);
     assert_int_equal(await(f, next), REDLOCK_OK);
     assert_int_equal(await(f, begin_release(f, next->lock)), REDLOCK_OK);

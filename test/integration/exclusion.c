@@ -98,7 +98,7 @@ static void a_key_is_free_for_the_next_when_its_release_is_reported(void **state
     }
 }
 
-static void one_client_may_ask_again_right_behind_its_release(void **state) {
+static void one_client_may_ask_again_right_after_its_release(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
@@ -384,7 +384,7 @@ static void uris_for(struct fixture *f, const char *login, unsigned db, char tex
  * Requests queue behind the first handshake. Where a server refuses SELECT, it carries out the
  * SETs behind it all the same, in database 0.
  */
-static void a_grant_behind_a_refused_select_does_not_count(void **state) {
+static void a_grant_after_a_refused_select_does_not_count(void **state) {
     struct fixture *f = *state;
     static char narrow[5][128], wide[5][128];
     const char *narrows[5], *wides[5];
@@ -422,7 +422,7 @@ int main(void) {
         ON_FIVE_MASTERS(two_requests_at_once_never_both_win),
         ON_FIVE_MASTERS(a_lock_that_is_not_renewed_expires),
         ON_FIVE_MASTERS(a_key_is_free_for_the_next_when_its_release_is_reported),
-        ON_FIVE_MASTERS(one_client_may_ask_again_right_behind_its_release),
+        ON_FIVE_MASTERS(one_client_may_ask_again_right_after_its_release),
         ON_FIVE_MASTERS(a_key_may_be_any_bytes),
         ON_FIVE_MASTERS(keys_do_not_disturb_each_other),
         ON_FIVE_MASTERS(another_ones_key_is_not_released),
@@ -438,7 +438,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_key_of_another_type_is_named),
         ON_FIVE_MASTERS(a_key_without_expiry_is_named),
         ON_FIVE_MASTERS(a_key_that_became_a_list_is_lost),
-        ON_FIVE_MASTERS(a_grant_behind_a_refused_select_does_not_count),
+        ON_FIVE_MASTERS(a_grant_after_a_refused_select_does_not_count),
         ON_FIVE_MASTERS(a_database_that_does_not_exist_grants_nothing),
     };
 

@@ -157,7 +157,7 @@ static void nodes_that_come_back_serve_again(void **state) {
 struct stall {
     struct cycles cycles;
     redlock_options options;
-    size_t most_debts;
+    size_t most_pending;
     size_t most_bytes;
 };
 
@@ -169,8 +169,8 @@ static void look_at_stalled_node(struct cycles *cycles) {
     assert_true(info.commands <= stall->options.max_commands + 1);
     assert_true(info.bytes <= stall->options.max_bytes);
     stall->most_bytes = info.bytes > stall->most_bytes ? info.bytes : stall->most_bytes;
-    if (info.release_debts > stall->most_debts) {
-        stall->most_debts = info.release_debts;
+    if (info.release_debts > stall->most_pending) {
+        stall->most_pending = info.release_debts;
     }
 }
 
@@ -198,7 +198,8 @@ static struct stall *new_stall(struct fixture *f) {
 #define LOCKS_OF_CALL 32
 #define MEMORY_OF_LOCK 1024
 
-/* Far more cycles than the bounds let wait: the debts of a hung node must not pile up. */
+/* Far more cycles than the bounds let wait: the pending releases of a hung node must not pile up.
+ */
 static void a_stopped_node_costs_bounded_memory(void **state) {
     struct fixture *f = *state;
     struct stall *stall = new_stall(f);
@@ -219,12 +220,12 @@ static void a_stopped_node_costs_bounded_memory(void **state) {
         cycles_run(&stall->cycles, f, client, LOCKS_OF_CALL, count / 8);
     }
     wait_logged(f, "stall");
-    assert_true(stall->most_debts <= 2 * stall->options.max_commands);
+    assert_true(stall->most_pending <= 2 * stall->options.max_commands);
     assert_int_in_range(gauge_mark(&f->gauge), before, most);
 
     thaw(f, 2);
     wait_connected(f, client, FIVE);
-    wait_no_debts(f, client, 2);
+    wait_releases_done(f, client, 2);
     cycles_run(&stall->cycles, f, client, 32, 1000);
 }
 
@@ -295,19 +296,19 @@ static void a_full_queue_is_named(void **state) {
     thaw(f, 0);
     wait_answered(f, client, 0);
     assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
-    wait_no_debts(f, client, 0);
+    wait_releases_done(f, client, 0);
     wait_released(f, KEY);
 }
 
 /* A key left at a node whose queue was full would deny the next holder there. */
-static void what_a_full_queue_put_off_is_paid_when_there_is_room(void **state) {
+static void what_a_full_queue_put_off_is_retried_when_there_is_room(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
     redlock_lock *locks[32];
     char names[32][16];
 
     options.max_commands = 16;
-    options.reconnect_delay_max_ms = 600000; /* debts after errors are paid in ten minutes */
+    options.reconnect_delay_max_ms = 600000; /* failed releases are retried in ten minutes */
     redlock_client *client = connect_with(f, &options);
     freeze(f, 0);
     for (size_t i = 0; i < 32; i++) {
@@ -319,7 +320,7 @@ static void what_a_full_queue_put_off_is_paid_when_there_is_room(void **state) {
     }
     assert_int_in_range(node_info(client, 0).release_debts, 1, 16);
     thaw(f, 0);
-    wait_no_debts(f, client, 0);
+    wait_releases_done(f, client, 0);
     for (size_t i = 0; i < 32; i++) {
         wait_released(f, names[i]);
     }
@@ -416,8 +417,8 @@ static void answer_by_mood(struct peer_link *link, const struct command *command
     }
 }
 
-/* A planned payment of debts must not put off the check for a stall. */
-static void a_silent_node_that_is_owed_releases_is_dropped(void **state) {
+/* A planned retry of releases must not put off the check for a stall. */
+static void a_silent_node_with_pending_releases_is_dropped(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, answer_by_mood, NULL);
     const char *uri = peer_uri(peer);
@@ -448,7 +449,7 @@ static void a_silent_node_that_is_owed_releases_is_dropped(void **state) {
     wait_disconnected(f, client, 0, 1);
 }
 
-/* Releases beyond a small max_bytes become debts, and are paid. */
+/* Releases beyond a small max_bytes become pending, and are retried. */
 static void a_small_max_bytes_puts_releases_off_but_loses_none(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), 5);
@@ -475,20 +476,20 @@ static void a_small_max_bytes_puts_releases_off_but_loses_none(void **state) {
 }
 
 /* The keys in the order in which the peer is told to release them. */
-struct payments {
+struct retries {
     size_t next;  /* number of the key that should come next */
     size_t stray; /* number of other keys that came */
 };
 
-static void note_payments(struct peer_link *link, const struct command *command, void *arg) {
-    struct payments *payments = arg;
+static void note_retries(struct peer_link *link, const struct command *command, void *arg) {
+    struct retries *retries = arg;
     char key[32];
 
     for (size_t i = 0; i < command_keys(command); i++) {
         command_text(command, 3 + i, key, sizeof(key));
         size_t number = strtoul(key + strlen("orders:"), NULL, 10);
-        payments->stray += number != payments->next;
-        payments->next = number + 1;
+        retries->stray += number != retries->next;
+        retries->next = number + 1;
     }
     peer_answer_well(link, command, NULL);
 }
@@ -515,25 +516,26 @@ static void hold_many(struct fixture *f, redlock_client *client, redlock_lock **
     }
 }
 
-/* More than twice the debts that a full queue of sixteen calls for 64 locks each takes. */
-#define DEBTS_LEAST ((size_t)4000)
+/* More than twice the pending releases that a full queue of sixteen calls for 64 locks each takes.
+ */
+#define RELEASES_LEAST ((size_t)4000)
 
-/* Far more debts than max_commands lets pay at once: each is taken once, the oldest first. */
-static void many_debts_are_paid_in_order_and_without_detours(void **state) {
+/* Far more releases than max_commands lets retry at once: each is taken once, the oldest first. */
+static void many_releases_are_retried_in_order_and_without_detours(void **state) {
     struct fixture *f = *state;
-    struct payments payments = {0};
-    struct peer *peer = peer_create(f, note_payments, &payments);
+    struct retries retries = {0};
+    struct peer *peer = peer_create(f, note_retries, &retries);
     const char *uri = peer_uri(peer);
     redlock_options options = patient_options(f, &uri, 1);
     size_t count = cycles_here(16000) / TOGETHER * TOGETHER;
-    count = count > DEBTS_LEAST ? count : DEBTS_LEAST;
+    count = count > RELEASES_LEAST ? count : RELEASES_LEAST;
     redlock_lock **locks = calloc(count, sizeof(redlock_lock *));
     struct call *last = NULL;
 
     assert_non_null(locks);
     at_finish(f, free, locks);
     options.max_commands = 16;
-    options.reconnect_delay_max_ms = 600000; /* no timer pays the debts */
+    options.reconnect_delay_max_ms = 600000; /* no timer retries the releases */
     options.log_level = REDLOCK_LOG_INFO;
     redlock_client *client = connect_with(f, &options);
     hold_many(f, client, locks, count);
@@ -543,10 +545,10 @@ static void many_debts_are_paid_in_order_and_without_detours(void **state) {
     }
     await(f, last);
     assert_true(node_info(client, 0).release_debts > count / 2);
-    wait_no_debts(f, client, 0);
+    wait_releases_done(f, client, 0);
     wait_answered(f, client, 0);
-    assert_int_equal(payments.next, count);
-    assert_int_equal(payments.stray, 0);
+    assert_int_equal(retries.next, count);
+    assert_int_equal(retries.stray, 0);
     assert_int_in_range(f->gauge.calls - allocations, 1, 5 * count);
 }
 
@@ -587,13 +589,13 @@ int main(void) {
         ON_FIVE_MASTERS(a_stopped_node_delays_no_decision),
         ON_FIVE_MASTERS(a_stopped_node_delays_no_refusal),
         ON_FIVE_MASTERS(a_full_queue_is_named),
-        ON_FIVE_MASTERS(what_a_full_queue_put_off_is_paid_when_there_is_room),
+        ON_FIVE_MASTERS(what_a_full_queue_put_off_is_retried_when_there_is_room),
         ON_FIVE_MASTERS(three_stopped_nodes_time_out),
         ON_FIVE_MASTERS(a_node_that_accepts_and_stalls_costs_no_decision),
         ON_FIVE_MASTERS(a_program_that_starts_slowly_finds_its_nodes),
-        ON_NO_MASTERS(a_silent_node_that_is_owed_releases_is_dropped),
+        ON_NO_MASTERS(a_silent_node_with_pending_releases_is_dropped),
         ON_FIVE_MASTERS(a_small_max_bytes_puts_releases_off_but_loses_none),
-        ON_NO_MASTERS(many_debts_are_paid_in_order_and_without_detours),
+        ON_NO_MASTERS(many_releases_are_retried_in_order_and_without_detours),
         ON_NO_MASTERS(a_server_that_has_answered_is_not_suspected_of_tls),
     };
 

@@ -5,9 +5,9 @@
 #include "clocks.h"
 #include "cycles.h"
 #include "harness.h"
-#include "line.h"
 #include "look.h"
 #include "proxy.h"
+#include "wait_queue.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -365,7 +365,7 @@ static void an_empty_node_is_topped_up_with_the_fence(void **state) {
  * A late top-up finds a key that another holder has had, and released. The lock that is topped up
  * is then handed over inside its client: its new fence is not the one of that other holder.
  */
-static void a_late_top_up_counts_behind_another_holder(void **state) {
+static void a_late_top_up_counts_after_another_holder(void **state) {
     struct fixture *f = *state;
     struct proxy *proxies[3];
     const char *uris[3];
@@ -457,7 +457,7 @@ static redlock_client *connect_without_counters(struct fixture *f) {
 }
 
 /* A refused counter is no ruined one: the error is the server's, and waiting ends at once. */
-static void the_right_to_a_counter_is_missed_in_line_at_once(void **state) {
+static void the_right_to_a_counter_is_missed_in_queue_at_once(void **state) {
     struct fixture *f = *state;
     static const char *const two[] = {KEY, "orders:43"};
     redlock_client *client = connect_without_counters(f);
@@ -492,7 +492,7 @@ static void a_release_without_the_right_to_a_counter_succeeds(void **state) {
 
     request.wait_ms = REDLOCK_FOREVER;
     struct call *call = begin_acquire(f, connect_client(f), &request);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     assert_int_equal(await(f, call), REDLOCK_OK);
     assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
@@ -604,11 +604,11 @@ int main(void) {
         ON_FIVE_MASTERS(counters_of_a_quorum_within_the_margin_are_accepted),
         ON_FIVE_MASTERS(counters_that_are_lost_begin_above_their_past),
         ON_FIVE_MASTERS(an_empty_node_is_topped_up_with_the_fence),
-        cmocka_unit_test_setup_teardown(a_late_top_up_counts_behind_another_holder, three_masters,
+        cmocka_unit_test_setup_teardown(a_late_top_up_counts_after_another_holder, three_masters,
                                         finish),
         ON_FIVE_MASTERS(scripts_that_were_forgotten_cost_nothing),
         ON_FIVE_MASTERS(a_forbidden_key_does_not_hinder_others),
-        ON_FIVE_MASTERS(the_right_to_a_counter_is_missed_in_line_at_once),
+        ON_FIVE_MASTERS(the_right_to_a_counter_is_missed_in_queue_at_once),
         ON_FIVE_MASTERS(a_release_without_the_right_to_a_counter_succeeds),
         ON_FIVE_MASTERS(counters_live_as_long_as_the_options_say),
         ON_FIVE_MASTERS(fences_of_contenders_grow_strictly),

@@ -7,10 +7,10 @@
 #include "fake_clock.h"
 #include "folder.h"
 #include "harness.h"
-#include "line.h"
 #include "look.h"
 #include "peer.h"
 #include "proxy.h"
+#include "wait_queue.h"
 
 #include <fcntl.h>
 #include <stdio.h>

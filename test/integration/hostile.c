@@ -370,7 +370,7 @@ static void an_error_before_any_command_is_the_reason(void **state) {
 }
 
 /* Reconnecting backs off, with delays that grow to hours here: not once in every turn. */
-static void a_node_that_hangs_up_at_once_is_not_hurried_to(void **state) {
+static void a_node_that_hangs_up_at_once_is_not_connected_to_at_once(void **state) {
     struct fixture *f = *state;
     static const struct trick the_end = {"the end", REST(""), 0, false, true};
     struct peer *peer = peer_create(f, peer_answer_well, NULL);
@@ -438,7 +438,7 @@ int main(void) {
         ON_NO_MASTERS(what_is_no_release_is_none),
         ON_NO_MASTERS(replies_may_come_byte_by_byte),
         ON_FIVE_MASTERS(an_error_before_any_command_is_the_reason),
-        ON_FIVE_MASTERS(a_node_that_hangs_up_at_once_is_not_hurried_to),
+        ON_FIVE_MASTERS(a_node_that_hangs_up_at_once_is_not_connected_to_at_once),
         ON_NO_MASTERS(a_write_to_a_closed_connection_raises_no_signal),
     };
 

@@ -55,7 +55,7 @@ static void a_lock_is_a_string_of_40_hex_digits_that_expires(void **state) {
 }
 
 /* The value is equal for plain and fenced locks, renewed, topped up and released. */
-static void an_owner_stands_behind_the_token(void **state) {
+static void an_owner_stands_after_the_token(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), 5);
     options.owner = "billing@host-7";
@@ -200,7 +200,7 @@ static void a_release_by_delex_lets_us_have_the_key(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(a_lock_is_a_string_of_40_hex_digits_that_expires),
-        ON_FIVE_MASTERS(an_owner_stands_behind_the_token),
+        ON_FIVE_MASTERS(an_owner_stands_after_the_token),
         ON_FIVE_MASTERS(each_acquisition_has_a_token_of_its_own),
         ON_FIVE_MASTERS(a_plain_client_is_refused_what_we_hold),
         ON_FIVE_MASTERS(we_are_refused_what_a_plain_client_holds),

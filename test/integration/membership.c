@@ -241,7 +241,7 @@ static void what_is_under_way_at_a_node_that_leaves_ends(void **state) {
     wait_connected(f, client, 4);
     lock = hold(f, client, KEY, MAX_TTL_MS);
     freeze(f, 0);
-    begin_release(f, lock); /* not answered, and no debt of a node that has left */
+    begin_release(f, lock); /* not answered, and no pending release of a node that has left */
     call = begin_acquire(f, client, &request);
     run_turns(f, 2); /* both commands are written */
     pass_time(MAX_TTL_MS);

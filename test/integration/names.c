@@ -285,7 +285,7 @@ static void a_request_ends_while_names_are_looked_up(void **state) {
     assert_non_null(strstr(call->why, "the name lookup was not answered"));
 }
 
-/* A crowd, half of which is canceled, the rest of which stands in line; and a change of the
+/* A crowd, half of which is canceled, the rest of which stands in the queue; and a change of the
  * nodes. */
 static void a_crowd_waits_for_names(void **state) {
     enum { CROWD = 2000 };

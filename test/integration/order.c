@@ -179,7 +179,7 @@ static void a_retry_survives_the_loss_of_a_release(void **state) {
     assert_int_equal(extend(f, call->lock, 0), REDLOCK_OK);
     assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
     wait_all_answered(f, detour.client);
-    wait_no_debts(f, detour.client, 4);
+    wait_releases_done(f, detour.client, 4);
 }
 
 /* ------------------------------------------------------------------------------ validity */
@@ -300,28 +300,28 @@ static void validity_counts_from_the_try_that_won(void **state) {
                 20000 - 5000); /* the time that the request waited */
 }
 
-struct patience {
+struct ttl_bound {
     struct fixture *f;
     long long pttl;
 };
 
 static bool has_sunk(void *arg) {
-    const struct patience *patience = arg;
+    const struct ttl_bound *bound = arg;
 
-    return least_pttl(patience->f, KEY) <= patience->pttl;
+    return least_pttl(bound->f, KEY) <= bound->pttl;
 }
 
 static void validity_counts_from_before_the_first_byte(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
     redlock_request request = request_for(KEY, 30000);
-    struct patience patience = {f, 28000};
+    struct ttl_bound bound = {f, 28000};
     struct call *call;
 
     proxies_hold_replies(detour.proxies, 0, FIVE);
     call = begin_acquire(f, detour.client, &request);
     wait_holders(f, KEY, 5);
-    run_until(f, has_sunk, &patience, "two seconds of the TTL have passed");
+    run_until(f, has_sunk, &bound, "two seconds of the TTL have passed");
     proxies_pass_replies(detour.proxies, 0, FIVE);
     await(f, call);
     assert_ended(call, REDLOCK_OK);
@@ -495,7 +495,7 @@ static void scripts_forgotten_while_a_release_is_under_way(void **state) {
     wait_released(f, KEY);
 }
 
-/* ------------------------------------------------------------------------------ release debts */
+/* --------------------------------------------------------------------------- pending releases */
 
 static void nodes_that_were_away_are_released_when_they_come_back(void **state) {
     struct fixture *f = *state;
@@ -512,8 +512,8 @@ static void nodes_that_were_away_are_released_when_they_come_back(void **state) 
     proxy_accept(detour.proxies[1]);
     proxy_accept(detour.proxies[3]);
     wait_released(f, KEY);
-    wait_no_debts(f, detour.client, 1);
-    wait_no_debts(f, detour.client, 3);
+    wait_releases_done(f, detour.client, 1);
+    wait_releases_done(f, detour.client, 3);
 }
 
 static void a_release_lost_with_its_connection_is_sent_again(void **state) {
@@ -529,10 +529,10 @@ static void a_release_lost_with_its_connection_is_sent_again(void **state) {
     proxy_cut(detour.proxies[0]);
     proxy_pass_requests(detour.proxies[0]);
     wait_released(f, KEY);
-    wait_no_debts(f, detour.client, 0);
+    wait_releases_done(f, detour.client, 0);
 }
 
-static void release_debts_end_with_the_ttl(void **state) {
+static void pending_releases_end_with_the_ttl(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
     redlock_lock *lock = hold(f, detour.client, KEY, 5000);
@@ -542,7 +542,7 @@ static void release_debts_end_with_the_ttl(void **state) {
     let_go(f, lock);
     assert_int_equal(node_info(detour.client, 2).release_debts, 1);
     wait_holders(f, KEY, 0);
-    wait_no_debts(f, detour.client, 2);
+    wait_releases_done(f, detour.client, 2);
     assert_false(node_info(detour.client, 2).connected);
 }
 
@@ -557,7 +557,7 @@ static void a_late_release_spares_the_next_holder(void **state) {
     wait_holders(f, KEY, 1);
     rival_takes(f, 0, 1, KEY, LONG_TTL_MS);
     proxy_accept(detour.proxies[0]);
-    wait_no_debts(f, detour.client, 0);
+    wait_releases_done(f, detour.client, 0);
     wait_answered(f, detour.client, 0);
     assert_string_equal(value_at(f, 0, KEY), RIVAL);
 }
@@ -578,7 +578,7 @@ static void a_release_of_the_last_time_spares_this_time(void **state) {
     wait_holders(f, KEY, 4);
     assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
     wait_holders(f, KEY, 5);
-    wait_no_debts(f, detour.client, 0);
+    wait_releases_done(f, detour.client, 0);
     assert_string_equal(value_at(f, 0, KEY), value_at(f, 1, KEY));
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_released(f, KEY);
@@ -808,7 +808,7 @@ int main(void) {
         ON_FIVE_MASTERS(scripts_forgotten_while_a_release_is_under_way),
         ON_FIVE_MASTERS(nodes_that_were_away_are_released_when_they_come_back),
         ON_FIVE_MASTERS(a_release_lost_with_its_connection_is_sent_again),
-        ON_FIVE_MASTERS(release_debts_end_with_the_ttl),
+        ON_FIVE_MASTERS(pending_releases_end_with_the_ttl),
         ON_FIVE_MASTERS(a_late_release_spares_the_next_holder),
         ON_FIVE_MASTERS(a_release_of_the_last_time_spares_this_time),
         ON_FIVE_MASTERS(a_lock_is_held_once_across_lost_connections),

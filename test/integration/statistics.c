@@ -6,9 +6,9 @@
 #include "cycles.h"
 #include "exposition.h"
 #include "harness.h"
-#include "line.h"
 #include "look.h"
 #include "rivals.h"
+#include "wait_queue.h"
 #include "watchdog.h"
 
 #include <stdio.h>
@@ -269,7 +269,7 @@ static void a_failed_renewal_is_counted(void **state) {
 }
 
 /* A silent node is a TIMEOUT; its grant afterwards is LATE. */
-static void late_votes_and_debts_are_counted(void **state) {
+static void late_votes_and_pending_releases_are_counted(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
@@ -305,7 +305,7 @@ static void waits_are_counted(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, first);
     take_turn(f, second);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
     stats = stats_of(one);
     assert_int_equal(stats.released, 2);
     assert_int_equal(sum(&stats.acquire), 1);
@@ -533,7 +533,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_request_without_a_quorum_is_counted),
         ON_FIVE_MASTERS(renewals_and_losses_are_counted),
         ON_FIVE_MASTERS(a_failed_renewal_is_counted),
-        ON_FIVE_MASTERS(late_votes_and_debts_are_counted),
+        ON_FIVE_MASTERS(late_votes_and_pending_releases_are_counted),
         ON_FIVE_MASTERS(waits_are_counted),
         ON_FIVE_MASTERS(releases_are_counted_when_reported),
         ON_FIVE_MASTERS(a_load_adds_up),

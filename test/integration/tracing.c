@@ -210,7 +210,7 @@ static void failures_are_traced(void **state) {
     assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
     masters_restart(f->masters, 1);
     wait_connected(f, client, FIVE);
-    wait_no_debts(f, client, 1);
+    wait_releases_done(f, client, 1);
     wait_all_answered(f, client);
     assert_int_equal(events_of(&tracer, 1, "lock_lost", 0), 1);
     assert_int_equal(events_of(&tracer, 1, "lock_extended", 0), 1);

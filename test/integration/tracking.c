@@ -1,13 +1,13 @@
 /*
  * Nodes tell at once that a key has changed: to holders whose requests ask for that, and to the
- * first in line where the holder is of another make.
+ * first in the queue where the holder is foreign.
  */
 #include "clocks.h"
 #include "harness.h"
 #include "lack.h"
-#include "line.h"
 #include "look.h"
 #include "peer.h"
+#include "wait_queue.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -386,7 +386,7 @@ static void who_does_not_ask_pays_nothing(void **state) {
 /* ------------------------------------------------------------------------------------- waiters */
 
 /* No poll of the waiter is due as long as its clock stands still. */
-static void a_client_of_another_make_that_leaves_wakes_the_first(void **state) {
+static void a_foreign_client_that_leaves_wakes_the_first(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_unguarded(f);
     redlock_client *other = connect_unguarded(f);
@@ -405,7 +405,7 @@ static void a_client_of_another_make_that_leaves_wakes_the_first(void **state) {
     assert_int_equal(second->ended, 0);
     assert_int_equal(let_go(f, first->lock), REDLOCK_OK);
     take_turn(f, second);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* Masters that left the key to anybody have said so in the line, before the first. */
@@ -415,7 +415,7 @@ static void so_does_one_that_got_it_when_it_was_anybodys(void **state) {
     for (size_t i = 0; i < FIVE; i++) {
         masters_query_integer(f->masters, i, "ZADD %s 0 %s", KEY "::queue", "open 1");
     }
-    a_client_of_another_make_that_leaves_wakes_the_first(state);
+    a_foreign_client_that_leaves_wakes_the_first(state);
 }
 
 /* The waiter learns of the first leaving so soon behind its ask that it waits before the next. */
@@ -507,7 +507,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_thousand_keys_are_watched_at_once),
         ON_FIVE_MASTERS(a_very_long_key_is_not_watched),
         ON_FIVE_MASTERS(who_does_not_ask_pays_nothing),
-        ON_FIVE_MASTERS(a_client_of_another_make_that_leaves_wakes_the_first),
+        ON_FIVE_MASTERS(a_foreign_client_that_leaves_wakes_the_first),
         ON_FIVE_MASTERS(so_does_one_that_got_it_when_it_was_anybodys),
         ON_FIVE_MASTERS(so_does_one_that_comes_back_at_once),
         ON_FIVE_MASTERS(a_client_of_our_make_is_not_watched),

@@ -1,12 +1,12 @@
 /*
- * Requests with wait_ms stand in line at the nodes, in the order in which they were made, and are
- * handed the lock by the release before them; inside a client without any message.
+ * Requests with wait_ms stand in the queue at the nodes, in the order in which they were made, and
+ * are handed the lock by the release before them; inside a client without any message.
  */
 #include "clocks.h"
 #include "harness.h"
-#include "line.h"
 #include "look.h"
 #include "plain.h"
+#include "wait_queue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void in_the_order_of_requests(void **state, bool fenced) {
         if (i == 0) {
             assert_int_equal(await(f, calls[0]), REDLOCK_OK);
         } else {
-            wait_in_line(f, KEY, (long long)i);
+            wait_in_queue(f, KEY, (long long)i);
         }
     }
     for (size_t i = 0; i < CLIENTS; i++) {
@@ -49,7 +49,7 @@ static void in_the_order_of_requests(void **state, bool fenced) {
         }
         assert_int_equal(let_go(f, calls[i]->lock), REDLOCK_OK);
     }
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 static void waiters_are_served_in_order(void **state) {
@@ -60,7 +60,7 @@ static void so_are_fenced_ones(void **state) {
     in_the_order_of_requests(state, true);
 }
 
-/* A key that is free goes to the first in line, not to the request that finds it free. */
+/* A key that is free goes to the first in the queue, not to the request that finds it free. */
 static void nobody_is_overtaken(void **state) {
     struct fixture *f = *state;
     redlock_client *holder = connect_client(f);
@@ -70,7 +70,7 @@ static void nobody_is_overtaken(void **state) {
     redlock_lock *lock = hold(f, holder, KEY, LONG_TTL_MS);
     struct call *one = begin_acquire(f, first, &request);
 
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     for (size_t i = 0; i < FIVE; i++) { /* as an expiry does, which tells nobody */
         assert_int_equal(masters_query_integer(f->masters, i, "DEL " KEY), 1);
     }
@@ -81,7 +81,7 @@ static void nobody_is_overtaken(void **state) {
     assert_int_equal(await(f, two), REDLOCK_OK);
     let_go(f, two->lock);
     assert_int_equal(let_go(f, lock), REDLOCK_ELOST);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* ------------------------------------------------------------------------------- those who go */
@@ -93,12 +93,12 @@ static void who_cancels_leaves_no_entry(void **state) {
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct call *call = begin_acquire(f, client, &request);
 
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
     assert_int_equal(await(f, call), REDLOCK_ECANCELED);
-    wait_in_line(f, KEY, 0);
+    wait_in_queue(f, KEY, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 static void a_client_that_closes_leaves_no_entry(void **state) {
@@ -109,13 +109,13 @@ static void a_client_that_closes_leaves_no_entry(void **state) {
     struct call *one = begin_acquire(f, client, &request);
     struct call *two = begin_acquire(f, client, &request);
 
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     close_client(f, client);
     assert_int_equal(one->status, REDLOCK_ECLOSED);
     assert_int_equal(two->status, REDLOCK_ECLOSED);
-    wait_in_line(f, KEY, 0);
+    wait_in_queue(f, KEY, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 static void a_wait_that_is_over_leaves_no_entry(void **state) {
@@ -127,15 +127,15 @@ static void a_wait_that_is_over_leaves_no_entry(void **state) {
     request.wait_ms = PATIENT_MS;
     struct call *call = begin_acquire(f, client, &request);
     struct call *behind = begin_acquire(f, client, &request);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     wait_all_answered(f, client);
     pass_time(PATIENT_MS);
     assert_int_equal(await(f, call), REDLOCK_EHELD);
     assert_int_equal(await(f, behind), REDLOCK_EHELD);
     assert_non_null(strstr(behind->why, "another request of the client is served first"));
-    wait_in_line(f, KEY, 0);
+    wait_in_queue(f, KEY, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* A waiter whose connections are gone is passed over by the release itself. */
@@ -151,10 +151,10 @@ static void a_dead_waiter_delays_nobody(void **state) {
         assert_int_equal(masters_query_integer(f->masters, i, "ZADD " QUEUE " 1 %s", entry), 1);
     }
     struct call *call = begin_acquire(f, connect_client(f), &request);
-    wait_in_line(f, KEY, 2);
+    wait_in_queue(f, KEY, 2);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, call);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* ------------------------------------------------------------------------- masters that restart */
@@ -180,13 +180,13 @@ static void a_key_for_nobody_goes_to_the_next(void **state) {
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct call *call = begin_acquire(f, connect_client(f), &request);
 
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     for (size_t i = 0; i < FIVE; i++) {
         leave_an_entry_behind(f, i);
     }
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, call);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 static void entries_outlive_connections(void **state) {
@@ -196,17 +196,17 @@ static void entries_outlive_connections(void **state) {
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct call *call = begin_acquire(f, client, &request);
 
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     for (size_t i = 0; i < FIVE; i++) {
         free(masters_query(f->masters, i, "DEL " QUEUE));
         free(masters_query(f->masters, i,
                            i % 2 == 0 ? "CLIENT KILL TYPE normal SKIPME yes"
                                       : "CLIENT KILL TYPE pubsub"));
     }
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, call);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* --------------------------------------------------------------------------- inside one client */
@@ -254,12 +254,12 @@ static void a_client_hands_over_without_a_message(void **state) {
         call->then = enter;
         call->then_arg = &crowd;
     }
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     size_t before = script_calls(f);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     run_until(f, is_served, &crowd, "all are served");
     assert_int_equal(crowd.overlaps, 0);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
     /* To each node one release of the holder, a confirmation at the most, a release; and beats. */
     assert_int_in_range(script_calls(f) - before, 2 * FIVE, 3 * FIVE + 2 * FIVE * 10);
 }
@@ -272,7 +272,7 @@ static void hold_and_wait(struct fixture *f, redlock_client *client, struct call
 
     *holder = begin_acquire(f, client, &request);
     *waiter = begin_acquire(f, client, &request);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     assert_int_equal(await(f, *holder), REDLOCK_OK);
 }
@@ -287,7 +287,7 @@ static void a_close_overtakes_a_handover(void **state) {
     begin_release(f, holder->lock);
     close_client(f, client);
     assert_ended(waiter, REDLOCK_ECLOSED);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* An application that blocks its loop behind the release hands nothing over: nodes serve the
@@ -301,7 +301,7 @@ static void a_handover_that_would_be_too_late_is_none(void **state) {
     pass_time(LONG_TTL_MS);
     assert_int_equal(await(f, release), REDLOCK_OK); /* the masters have kept the key */
     take_turn(f, waiter);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* The next request asks the nodes for a key that was lost unnoticed. */
@@ -323,7 +323,7 @@ static void a_lock_whose_key_is_lost_hands_nothing_over(void **state) {
     assert_int_equal(three->ended, 0);
     assert_int_equal(let_go(f, two->lock), REDLOCK_OK);
     take_turn(f, three);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* -------------------------------------------------------------------------------- other makes */
@@ -342,7 +342,7 @@ static void without_a_channel_waiting_is_polling(void **state) {
     wait_logged(f, "&redlock:*");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, call);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* A master's clock was set back, or somebody lied: the key is not left to anybody. */
@@ -352,7 +352,7 @@ static void an_hour_for_anybody_is_over_at_once(void **state) {
     redlock_lock *lock = hold_for_waiters(f, connect_client(f), &request);
     struct call *call = begin_acquire(f, connect_client(f), &request);
 
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     for (size_t i = 0; i < FIVE; i++) {
         char member[40];
         snprintf(member, sizeof(member), "open %lld", clock_at(f, i) + 3600000);
@@ -360,21 +360,21 @@ static void an_hour_for_anybody_is_over_at_once(void **state) {
     }
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, call);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
-/* A client of another make polls with SET NX, and deletes its key: waiters get it all the same. */
-static void clients_of_another_make_are_waited_for(void **state) {
+/* A foreign client polls with SET NX, and deletes its key: waiters get it all the same. */
+static void foreign_clients_are_waited_for(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = waiting_request(KEY);
 
     rival_takes(f, 0, FIVE, KEY, LONG_TTL_MS);
     struct call *call = begin_acquire(f, client, &request);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     rival_frees(f, 0, FIVE, KEY);
     take_turn(f, call);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* A waiter that asks again as soon as it has released, until all is over. */
@@ -409,7 +409,7 @@ static void ask(struct fixture *f, struct contender *contender) {
 }
 
 /* A queue that is never empty does not keep those out for ever who do not stand in it. */
-static void clients_of_another_make_are_served_too(void **state) {
+static void foreign_clients_are_served_too(void **state) {
     struct fixture *f = *state;
     const struct plain_options options = {.key = KEY, .ttl_ms = LONG_TTL_MS, .poll_ms = 1};
     struct contender contenders[CLIENTS];
@@ -425,7 +425,7 @@ static void clients_of_another_make_are_served_too(void **state) {
     plain_end(plain);
     is_over = true;
     wait_all_ended(f, "all waiters are served");
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 int main(void) {
@@ -445,8 +445,8 @@ int main(void) {
         ON_FIVE_MASTERS(a_lock_whose_key_is_lost_hands_nothing_over),
         ON_FIVE_MASTERS(without_a_channel_waiting_is_polling),
         ON_FIVE_MASTERS(an_hour_for_anybody_is_over_at_once),
-        ON_FIVE_MASTERS(clients_of_another_make_are_waited_for),
-        ON_FIVE_MASTERS(clients_of_another_make_are_served_too),
+        ON_FIVE_MASTERS(foreign_clients_are_waited_for),
+        ON_FIVE_MASTERS(foreign_clients_are_served_too),
     };
 
     return cmocka_run_group_tests_name("waiting", tests, NULL, NULL);

@@ -3,8 +3,8 @@
  * the turn of the release: one command carries the release and the request to each node.
  */
 #include "harness.h"
-#include "line.h"
 #include "look.h"
+#include "wait_queue.h"
 
 #define KEY "orders:42"
 #define FIVE 5
@@ -72,7 +72,7 @@ static void one_command_does_for_both(void **state) {
     }
     check_calls(f, stretch, ROUNDS - 1, 1);
     assert_int_equal(let_go(f, calls[ROUNDS - 1]->lock), REDLOCK_OK);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* Two clients that ask for the key anew whenever they release it. */
@@ -84,7 +84,7 @@ static void a_request_in_the_turn_of_the_release_goes_with_it(void **state) {
 
     for (size_t i = 0; i < 2; i++) {
         calls[i] = begin_acquire(f, clients[i], &request);
-        wait_in_line(f, KEY, (int64_t)i);
+        wait_in_queue(f, KEY, (int64_t)i);
     }
     assert_int_equal(await(f, calls[0]), REDLOCK_OK);
     struct stretch stretch = begin_stretch(f);
@@ -99,10 +99,10 @@ static void a_request_in_the_turn_of_the_release_goes_with_it(void **state) {
     assert_int_equal(let_go(f, calls[ROUNDS % 2]->lock), REDLOCK_OK);
     assert_int_equal(await(f, calls[(ROUNDS + 1) % 2]), REDLOCK_OK);
     assert_int_equal(let_go(f, calls[(ROUNDS + 1) % 2]->lock), REDLOCK_OK);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
-/* The request that is carried was made before that of another client, which stands in line. */
+/* The request that is carried was made before that of another client, which stands in the queue. */
 static void the_carried_request_keeps_its_turn(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_alone(f);
@@ -111,13 +111,13 @@ static void the_carried_request_keeps_its_turn(void **state) {
 
     hold_and_wait(f, client, &holder, &next);
     struct call *other = begin_acquire(f, connect_client(f), &request);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     assert_int_equal(let_go(f, holder->lock), REDLOCK_OK);
     assert_int_equal(await(f, next), REDLOCK_OK);
     assert_int_equal(other->ended, 0);
     assert_int_equal(let_go(f, next->lock), REDLOCK_OK);
     take_turn(f, other);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* The scripts are gone: the call is sent once more, with the release. */
@@ -129,7 +129,7 @@ static void servers_without_scripts_release_too(void **state) {
     send_to(f, 0, FIVE, "SCRIPT FLUSH");
     assert_int_equal(let_go(f, holder->lock), REDLOCK_OK);
     take_turn(f, next);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* A server that refuses the request that a release carries, for want of memory, releases all the
@@ -147,7 +147,7 @@ static void refused_requests_do_not_keep_the_release(void **state) {
     assert_int_equal(let_go(f, holder->lock), REDLOCK_ELOST);
     send_to(f, 0, FIVE, "CONFIG SET maxmemory 0");
     take_turn(f, next);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 int main(void) {

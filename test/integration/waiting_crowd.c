@@ -6,10 +6,10 @@
 #include "contest.h"
 #include "crew.h"
 #include "harness.h"
-#include "line.h"
 #include "look.h"
 #include "plain.h"
 #include "rivals.h"
+#include "wait_queue.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static void serve(struct fixture *f, redlock_lock *lock, struct row *row) {
     assert_int_equal(row->entered, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     run_until(f, is_served, row, "all are served");
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
     wait_released(f, KEY);
 }
 
@@ -99,14 +99,14 @@ static void a_thousand_of_one_client_are_served_in_order(void **state) {
     for (size_t i = cycles_here(MOST); i > 0; i--) {
         join_row(f, client, row);
     }
-    wait_in_line(f, KEY, 1); /* one for all */
+    wait_in_queue(f, KEY, 1); /* one for all */
     serve(f, lock, row);
     assert_memory_equal(row->order, row->calls, sizeof(row->order));
 }
 
 /* The number of requests of a client, and of those served before a request of another client. */
 #define OWN 10
-struct gate {
+struct bound {
     uint32_t most;
     size_t before;
 };
@@ -114,23 +114,23 @@ struct gate {
 /* The other request came second: it waits for the first one, and for those that may follow. */
 static void so_many_are_served_before_another_client(void **state) {
     struct fixture *f = *state;
-    const struct gate *gate = f->row;
-    redlock_client *client = connect_with_handoffs(f, gate->most);
+    const struct bound *bound = f->row;
+    redlock_client *client = connect_with_handoffs(f, bound->most);
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct row *row = new_row(f);
 
     join_row(f, client, row);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     join_row(f, connect_client(f), row);
-    wait_in_line(f, KEY, 2);
+    wait_in_queue(f, KEY, 2);
     for (size_t i = 1; i < OWN; i++) {
         join_row(f, client, row);
     }
     serve(f, lock, row);
-    assert_ptr_equal(row->order[gate->before], row->calls[1]);
+    assert_ptr_equal(row->order[bound->before], row->calls[1]);
     assert_ptr_equal(row->order[0], row->calls[0]);
     for (size_t i = 1; i < OWN; i++) {
-        assert_ptr_equal(row->order[i < gate->before ? i : i + 1], row->calls[i + 1]);
+        assert_ptr_equal(row->order[i < bound->before ? i : i + 1], row->calls[i + 1]);
     }
 }
 
@@ -143,7 +143,7 @@ static void clients_are_served_in_the_order_of_their_requests(void **state) {
 
     for (size_t i = 0; i < CLIENTS; i++) {
         join_row(f, connect_with_handoffs(f, 64), row);
-        wait_in_line(f, KEY, (long long)i + 1);
+        wait_in_queue(f, KEY, (long long)i + 1);
     }
     serve(f, lock, row);
     assert_memory_equal(row->order, row->calls, sizeof(row->order));
@@ -164,7 +164,7 @@ static void many_clients_have_all_of_their_turns(void **state) {
     }
     wait_rivals(f, rivals);
     assert_int_equal(rivals_intrusions(rivals), 0);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* ---------------------------------------------------------------------------------- other makes */
@@ -257,7 +257,7 @@ static void plain_clients_beside_waiters_starve_none(void **state) {
     }
     assert_int_equal(arena->intruders, 0);
     assert_int_equal(arena->inside, 0);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* The waiter asks again and again, and has the key when the plain client has given it back. */
@@ -270,7 +270,7 @@ static void a_waiter_leaves_a_plain_client_its_key(void **state) {
 
     wait_plain_turns(f, plain, 1);
     struct call *call = begin_acquire(f, client, &request);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     for (unsigned i = 0; i < 20; i++) {
         wait_all_answered(f, client);
         pass_time(500);
@@ -282,12 +282,12 @@ static void a_waiter_leaves_a_plain_client_its_key(void **state) {
     }
     plain_end(plain);
     take_turn(f, call);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 int main(int argc, char **argv) {
     static const uint32_t handoffs[] = {0, 1, 64};
-    static const struct gate gates[] = {{0, 1}, {1, 2}, {4, 5}, {64, OWN}};
+    static const struct bound bounds[] = {{0, 1}, {1, 2}, {4, 5}, {64, OWN}};
     const struct CMUnitTest tests[] = {
         ON_ROW("a_thousand_of_one_client_without_handoffs",
                a_thousand_of_one_client_are_served_in_order, five_masters, &handoffs[0]),
@@ -296,13 +296,13 @@ int main(int argc, char **argv) {
         ON_ROW("a_thousand_of_one_client", a_thousand_of_one_client_are_served_in_order,
                five_masters, &handoffs[2]),
         ON_ROW("without_handoffs_another_client_is_next", so_many_are_served_before_another_client,
-               five_masters, &gates[0]),
+               five_masters, &bounds[0]),
         ON_ROW("after_one_handoff_another_client_is_next", so_many_are_served_before_another_client,
-               five_masters, &gates[1]),
+               five_masters, &bounds[1]),
         ON_ROW("after_four_handoffs_another_client_is_next",
-               so_many_are_served_before_another_client, five_masters, &gates[2]),
+               so_many_are_served_before_another_client, five_masters, &bounds[2]),
         ON_ROW("after_all_that_wait_another_client_is_next",
-               so_many_are_served_before_another_client, five_masters, &gates[3]),
+               so_many_are_served_before_another_client, five_masters, &bounds[3]),
         ON_FIVE_MASTERS(clients_are_served_in_the_order_of_their_requests),
         ON_FIVE_MASTERS(many_clients_have_all_of_their_turns),
         ON_FIVE_MASTERS(plain_clients_beside_waiters_starve_none),

@@ -1,6 +1,7 @@
 /*
- * Processes that die or hang in line, when they are granted the lock, or while they hold it: the
- * next in line has the lock at once, when the reservation of a second is over, or when the TTL is.
+ * Processes that die or hang in the queue, when they are granted the lock, or while they hold it:
+ * the next in the queue has the lock at once, when the reservation of a second is over, or when the
+ * TTL is.
  *
  * Bounds are looked at by the clocks of the masters, and are lower ones. A process that is stopped
  * is granted a lock whose messages it never reads.
@@ -8,8 +9,8 @@
 #include "clocks.h"
 #include "crew.h"
 #include "harness.h"
-#include "line.h"
 #include "look.h"
+#include "wait_queue.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -129,9 +130,9 @@ static void one_that_was_granted_delays_the_next_by_a_reservation(void **state) 
     struct crew *crew;
 
     crew = start_mortal(f, LONG_TTL_MS);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     struct call *next = begin_acquire(f, client, &request);
-    wait_in_line(f, KEY, 2);
+    wait_in_queue(f, KEY, 2);
     stop_mortal(crew);
     for (size_t i = 0; i < FIVE; i++) {
         reserved_until[i] = clock_at(f, i) + RESERVATION_MS;
@@ -141,10 +142,10 @@ static void one_that_was_granted_delays_the_next_by_a_reservation(void **state) 
     await_next(f, client, next);
     assert_over(f, reserved_until);
     assert_int_equal(let_go(f, next->lock), REDLOCK_OK);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
-/* Nobody releases the key of a dead holder: the next in line asks when the TTL is over. */
+/* Nobody releases the key of a dead holder: the next in the queue asks when the TTL is over. */
 static void one_that_held_the_lock_delays_the_next_by_its_ttl(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -155,9 +156,9 @@ static void one_that_held_the_lock_delays_the_next_by_its_ttl(void **state) {
 
     run_until(f, holds, stage, "the process holds the lock");
     struct call *first = begin_acquire(f, client, &request);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     struct call *second = begin_acquire(f, connect_client(f), &request);
-    wait_in_line(f, KEY, 2);
+    wait_in_queue(f, KEY, 2);
     crew_kill(crew, 0);
     for (size_t i = 0; i < FIVE; i++) {
         expiries[i] = expiry_at(f, i, KEY); /* 0, if it is over already */
@@ -167,7 +168,7 @@ static void one_that_held_the_lock_delays_the_next_by_its_ttl(void **state) {
     assert_int_equal(second->ended, 0);
     assert_int_equal(let_go(f, first->lock), REDLOCK_OK);
     take_turn(f, second);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 struct subscribers {
@@ -190,7 +191,7 @@ static bool has_channels(void *arg) {
 }
 
 /* Nobody listens to the channel of a dead waiter: the release passes the key over it. */
-static void one_in_line_delays_nobody(void **state) {
+static void one_in_queue_delays_nobody(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
@@ -198,14 +199,14 @@ static void one_in_line_delays_nobody(void **state) {
     struct crew *crew;
 
     crew = start_mortal(f, LONG_TTL_MS);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     struct call *next = begin_acquire(f, connect_client(f), &request);
-    wait_in_line(f, KEY, 2);
+    wait_in_queue(f, KEY, 2);
     crew_kill(crew, 0);
     run_until(f, has_channels, &subscribers, "the masters know that one waiter is gone");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, next);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
     wait_released(f, KEY); /* no key was left to expire */
 }
 
@@ -213,18 +214,18 @@ static void one_in_line_delays_nobody(void **state) {
 #define GHOST_CLAIM_MS 99999
 
 /* A monitor that listens to all channels does not make the dead look alive. */
-static void twenty_in_line_delay_nobody_though_others_listen_by_patterns(void **state) {
+static void twenty_in_queue_delay_nobody_though_others_listen_by_patterns(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct call *next = begin_acquire(f, connect_client(f), &request);
 
     eavesdrop(f, "PSUBSCRIBE *");
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     put_ghosts(f, KEY, 20, '1', "redlock:of-the-dead", GHOST_CLAIM_MS);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, next);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
     wait_released(f, KEY);
 }
 
@@ -236,11 +237,11 @@ static void an_entry_that_claims_an_hour_is_none(void **state) {
     struct call *next = begin_acquire(f, connect_client(f), &request);
 
     eavesdrop(f, "SUBSCRIBE redlock:of-the-hung");
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     put_ghosts(f, KEY, 1, '0', "redlock:of-the-hung", 3600000);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, next);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* A client that may not ask who listens learns it by publishing, after the dead have the key. */
@@ -252,7 +253,7 @@ static void the_dead_keep_nothing_though_nobody_may_ask_who_listens(void **state
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct call *next = begin_acquire(f, connect_client(f), &request);
 
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     put_ghosts(f, KEY, 3, *form, "redlock:of-the-dead", GHOST_CLAIM_MS);
     for (size_t i = 0; i < FIVE; i++) {
         free(masters_query(f->masters, i, "ACL SETUSER default -pubsub"));
@@ -267,25 +268,25 @@ static void the_dead_keep_nothing_though_nobody_may_ask_who_listens(void **state
 
 /* A release passes the key over the first of them, and calls that follow at once over the
  * others. */
-static void ten_thousand_in_line_are_passed_over_in_short_calls(void **state) {
+static void ten_thousand_in_queue_are_passed_over_in_short_calls(void **state) {
     const size_t ghosts = 10000;
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct call *next = begin_acquire(f, connect_client(f), &request);
 
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     put_ghosts(f, KEY, ghosts, '0', "redlock:of-the-dead", GHOST_CLAIM_MS);
     size_t calls = executed(f, 0, "evalsha") + executed(f, 0, "eval");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, next);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
     calls = executed(f, 0, "evalsha") + executed(f, 0, "eval") - calls;
     assert_in_range(calls, ghosts / ENTRIES_MOST, 2 * ghosts / ENTRIES_MOST);
     wait_released(f, KEY);
 }
 
-/* Notes at each master that the first in line was told to ask until an hour from now. */
+/* Notes at each master that the first in the queue was told to ask until an hour from now. */
 static void note_notified_for_an_hour(struct fixture *f) {
     for (size_t i = 0; i < FIVE; i++) {
         char member[160];
@@ -303,7 +304,7 @@ static void note_notified_for_an_hour(struct fixture *f) {
  * A process that hangs is connected, and listens, and has the first place for a few reservations;
  * also where a note says that it has an hour, because the master's clock was set back.
  */
-static void one_that_hangs_in_line_keeps_no_reader_out(void **state) {
+static void one_that_hangs_in_queue_keeps_no_reader_out(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request_of(KEY, REDLOCK_READER, 0);
     redlock_request share = request_for(KEY, LONG_TTL_MS);
@@ -313,7 +314,7 @@ static void one_that_hangs_in_line_keeps_no_reader_out(void **state) {
     share.mode = REDLOCK_READER;
     redlock_lock *first = hold_for(f, connect_client(f), &share);
     crew = start_mortal(f, BRIEF_TTL_MS);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     stop_mortal(crew);
     if (f->row != NULL) {
         note_notified_for_an_hour(f);
@@ -342,17 +343,17 @@ int main(int argc, char **argv) {
                one_that_held_the_lock_delays_the_next_by_its_ttl, five_masters, &eagerly),
         ON_ROW("one_that_held_the_lock_costs_the_next_few_polls",
                one_that_held_the_lock_delays_the_next_by_its_ttl, five_masters, &patiently),
-        ON_FIVE_MASTERS(one_in_line_delays_nobody),
-        ON_FIVE_MASTERS(twenty_in_line_delay_nobody_though_others_listen_by_patterns),
+        ON_FIVE_MASTERS(one_in_queue_delays_nobody),
+        ON_FIVE_MASTERS(twenty_in_queue_delay_nobody_though_others_listen_by_patterns),
         ON_FIVE_MASTERS(an_entry_that_claims_an_hour_is_none),
         ON_ROW("the_dead_keep_no_key_though_nobody_may_ask_who_listens",
                the_dead_keep_nothing_though_nobody_may_ask_who_listens, five_masters, "1"),
         ON_ROW("the_dead_keep_no_share_though_nobody_may_ask_who_listens",
                the_dead_keep_nothing_though_nobody_may_ask_who_listens, five_masters, "r"),
-        ON_FIVE_MASTERS(ten_thousand_in_line_are_passed_over_in_short_calls),
-        ON_ROW("one_that_hangs_in_line_keeps_no_reader_out",
-               one_that_hangs_in_line_keeps_no_reader_out, five_masters, NULL),
-        ON_ROW("one_that_hangs_in_line_has_no_hour", one_that_hangs_in_line_keeps_no_reader_out,
+        ON_FIVE_MASTERS(ten_thousand_in_queue_are_passed_over_in_short_calls),
+        ON_ROW("one_that_hangs_in_queue_keeps_no_reader_out",
+               one_that_hangs_in_queue_keeps_no_reader_out, five_masters, NULL),
+        ON_ROW("one_that_hangs_in_queue_has_no_hour", one_that_hangs_in_queue_keeps_no_reader_out,
                five_masters, "an hour"),
     };
     int result;

@@ -1,13 +1,13 @@
 /*
- * Requests that stand in line while connections are cut, and masters restart, are full, or permit
- * no messages: all are served, one at a time.
+ * Requests that stand in the queue while connections are cut, and masters restart, are full, or
+ * permit no messages: all are served, one at a time.
  */
 #include "clocks.h"
 #include "detour.h"
 #include "harness.h"
 #include "lack.h"
-#include "line.h"
 #include "look.h"
+#include "wait_queue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void leave_at_once(struct call *call, void *arg) {
 
 #define WAITERS 3
 
-/* Begins requests of one client, which stand in line as one. */
+/* Begins requests of one client, which stand in the queue as one. */
 static void begin_waiters(struct fixture *f, redlock_client *client, struct call **calls) {
     redlock_request request = waiting_request(KEY);
 
@@ -93,14 +93,14 @@ static void without_a_right_waiting_is_polling(void **state) {
     wait_asked(f, 5);
     cut_user(f, client);
     assert_none_ended(calls);
-    wait_in_line(f, KEY, 0);
+    wait_in_queue(f, KEY, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     await_waiters(f, calls);
     for (size_t i = 0; i < FIVE; i++) {
         assert_int_equal(warnings(f, i, "no messages", lack->named), 1);
     }
     assert_int_equal(f->diary.levels[REDLOCK_LOG_ERROR], 0);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 #define ON_LACK(name, ...)                                                                         \
@@ -108,12 +108,13 @@ static void without_a_right_waiting_is_polling(void **state) {
 
 /* ------------------------------------------------------------------------- masters that restart */
 
-/* Returns whether the masters that restarted have given the key to the first, with one in line. */
-static bool has_line_again(void *arg) {
+/* Returns whether the masters that restarted have given the key to the first, with one in the
+ * queue. */
+static bool has_queue_again(void *arg) {
     struct fixture *f = arg;
 
     for (size_t i = 0; i < 2; i++) {
-        if (line_length(f, i, KEY) == 0 || expiry_at(f, i, KEY) == 0) {
+        if (waiters_at(f, i, KEY) == 0 || expiry_at(f, i, KEY) == 0) {
             return false;
         }
     }
@@ -129,18 +130,18 @@ static void entries_are_taken_again_after_a_restart(void **state) {
 
     for (size_t i = 0; i < 2; i++) {
         calls[i] = begin_acquire(f, connect_client(f), &request);
-        wait_in_line(f, KEY, (long long)i + 1);
+        wait_in_queue(f, KEY, (long long)i + 1);
     }
     for (size_t i = 0; i < 2; i++) {
         masters_kill(f->masters, i);
         masters_restart(f->masters, i);
     }
-    run_until(f, has_line_again, f, "the waiters are in line at the masters that restarted");
+    run_until(f, has_queue_again, f, "the waiters are in line at the masters that restarted");
     masters_kill(f->masters, 3);
     masters_kill(f->masters, 4);
     assert_int_equal(calls[0]->ended + calls[1]->ended, 0);
     take_turns(f, lock, calls, 2);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* ------------------------------------------------------------------------- connections that end */
@@ -191,17 +192,17 @@ static void entries_move_to_new_channels(void **state) {
     }
     run_until(f, have_changed, &channels, "the channels of before are closed");
     wait_listening(f, KEY, 0, 1);
-    wait_in_line(f, KEY, 1); /* the place of before is gone */
+    wait_in_queue(f, KEY, 1); /* the place of before is gone */
     wait_connected(f, holder, FIVE);
     take_turns(f, lock, &call, 1);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
     wait_released(f, KEY); /* no reservation was left to end by itself */
 }
 
 #define ON_CUT(name, ...)                                                                          \
     ON_ROW(name, entries_move_to_new_channels, five_masters, &((struct cut){__VA_ARGS__}))
 
-/* A node that is away when a request is canceled keeps the place until the debt is paid. */
+/* A node that is away when a request is canceled keeps the place until its release is sent. */
 static void an_entry_is_given_up_as_a_debt(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
@@ -209,18 +210,18 @@ static void an_entry_is_given_up_as_a_debt(void **state) {
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct call *call = begin_acquire(f, detour.client, &request);
 
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     go_away(f, &detour, 4);
     assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
     assert_int_equal(await(f, call), REDLOCK_ECANCELED);
     wait_all_answered(f, detour.client);
     for (size_t i = 0; i < FIVE; i++) {
-        assert_int_equal(line_length(f, i, KEY), i == 4);
+        assert_int_equal(waiters_at(f, i, KEY), i == 4);
     }
     assert_int_equal(node_info(detour.client, 4).release_debts, 1);
     proxy_accept(detour.proxies[4]);
-    wait_no_debts(f, detour.client, 4);
-    wait_in_line(f, KEY, 0);
+    wait_releases_done(f, detour.client, 4);
+    wait_in_queue(f, KEY, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_released(f, KEY);
 }
@@ -244,14 +245,14 @@ static void at_full_masters_waiting_is_polling(void **state) {
     send_to(f, 0, FIVE, "CONFIG SET maxmemory 1");
     begin_waiters(f, client, calls);
     wait_asked(f, 20);
-    wait_in_line(f, KEY, 0);
+    wait_in_queue(f, KEY, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_asked(f, 20);
     assert_none_ended(calls);
     assert_int_in_range(complaints(f), 0, FIVE);
     send_to(f, 0, FIVE, "CONFIG SET maxmemory 0");
     await_waiters(f, calls);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* Masters that are full when the holder releases pass the key on all the same: none needs room. */
@@ -262,13 +263,13 @@ static void full_masters_pass_the_key_on(void **state) {
     struct call *calls[WAITERS];
 
     begin_waiters(f, client, calls);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     send_to(f, 0, FIVE, "CONFIG SET maxmemory 1");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     await_waiters(f, calls);
     assert_int_in_range(complaints(f), 0, FIVE);
     send_to(f, 0, FIVE, "CONFIG SET maxmemory 0");
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* A minority of full masters keeps nobody waiting. */
@@ -287,14 +288,14 @@ static void the_masters_with_room_are_enough(void **state) {
         wait_listening(f, KEY, 2, (long long)i + 1);
     }
     take_turns(f, lock, calls, 2);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* ---------------------------------------------------------------------------- silent masters */
 
 /*
- * A minority that does not answer delays nobody in line: here one whose key expires is followed at
- * once, though the time that nodes have to answer is longer than any test waits.
+ * A minority that does not answer delays nobody in the queue: here one whose key expires is
+ * followed at once, though the time that nodes have to answer is longer than any test waits.
  */
 static void a_silent_minority_delays_nobody(void **state) {
     struct fixture *f = *state;
@@ -313,7 +314,7 @@ static void a_silent_minority_delays_nobody(void **state) {
     assert_int_equal(await(f, call), REDLOCK_OK);
     thaw_masters(f, 0, 2);
     assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 int main(void) {

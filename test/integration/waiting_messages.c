@@ -1,12 +1,12 @@
 /*
- * Requests that stand in line while messages are lost, doubled or late, or are for nobody: all are
- * served, one at a time.
+ * Requests that stand in the queue while messages are lost, doubled or late, or are for nobody: all
+ * are served, one at a time.
  */
 #include "courier.h"
 #include "harness.h"
-#include "line.h"
 #include "look.h"
 #include "rivals.h"
+#include "wait_queue.h"
 
 #include <stdlib.h>
 
@@ -43,7 +43,7 @@ static void with_such_messages_all_are_served(void **state) {
     assert_int_equal(rivals_intrusions(rivals), 0);
     assert_true(courier_pushes(courier) >= (size_t)post->turns * FIVE);
     assert_true((courier_lost(courier) > 0) == (post->lost_percent > 0));
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
     if (post->lost_percent == 0) {
         wait_released(f, KEY); /* no reservation was left to end by itself */
     }
@@ -83,7 +83,7 @@ static void a_tenth_that_is_lost_costs_few_polls(void **state) {
     size_t lossy = run_rivals(f, clients);
     assert_true(courier_lost(courier) > 0);
     assert_int_in_range(lossy, 1, 2 * whole);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* A copy of the message by which the client got a lock comes when another request has the lock. */
@@ -96,7 +96,7 @@ static void a_copy_does_not_give_away_a_lock_that_was_handed_over(void **state) 
     struct call *first = begin_acquire(f, client, &request);
     struct call *second = begin_acquire(f, client, &request);
 
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     courier_keep_copies(courier);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, first);
@@ -107,7 +107,7 @@ static void a_copy_does_not_give_away_a_lock_that_was_handed_over(void **state) 
     assert_int_equal(holders(f, KEY), FIVE);
     assert_int_equal(extend(f, second->lock, 0), REDLOCK_OK);
     assert_int_equal(let_go(f, second->lock), REDLOCK_OK);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
     wait_released(f, KEY);
 }
 
@@ -130,14 +130,15 @@ static bool are_tickets_past(void *arg) {
 }
 
 /*
- * Waits until requests that begin now stand behind those in line. A client that has had slow
+ * Waits until requests that begin now stand behind those in the queue. A client that has had slow
  * answers alone may take the masters' clocks for some milliseconds ahead of what they are.
  */
 static void wait_tickets_past(struct fixture *f) {
     run_until(f, are_tickets_past, f, "the tickets of those in line are of the past");
 }
 
-/* The messages arrive when the masters have taken the key back and given it to the next in line. */
+/* The messages arrive when the masters have taken the key back and given it to the next in the
+ * queue. */
 static void messages_that_come_after_the_reservation_do_not_count(void **state) {
     struct fixture *f = *state;
     struct courier *courier = courier_create(f);
@@ -146,7 +147,7 @@ static void messages_that_come_after_the_reservation_do_not_count(void **state) 
     redlock_lock *lock = hold_for_waiters(f, connect_client(f), &request);
     struct call *late = begin_acquire(f, slow, &request);
 
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     redlock_client *fast = connect_client(f);
     wait_tickets_past(f);
     struct call *next = begin_acquire(f, fast, &request);
@@ -165,7 +166,7 @@ static void messages_that_come_after_the_reservation_do_not_count(void **state) 
     assert_int_equal(late->ended, 0);
     assert_int_equal(extend(f, next->lock, 0), REDLOCK_OK);
     take_turns(f, next->lock, &late, 1);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* ------------------------------------------------------------------------------ messages to
@@ -195,7 +196,7 @@ static long long gifts_left(struct fixture *f) {
 }
 
 static bool has_waiter(void *arg) {
-    return line_length(arg, 0, KEY) == 1;
+    return waiters_at(arg, 0, KEY) == 1;
 }
 
 /*

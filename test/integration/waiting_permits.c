@@ -7,9 +7,9 @@
 #include "crew.h"
 #include "harness.h"
 #include "lack.h"
-#include "line.h"
 #include "look.h"
 #include "rivals.h"
+#include "wait_queue.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -24,7 +24,7 @@
 #define FIVE 5
 #define RESERVATION_MS 1000
 
-/* Returns a request with a watchdog that waits in line for ever. */
+/* Returns a request with a watchdog that waits in the queue for ever. */
 static redlock_request permit_request(uint32_t permits) {
     return waiting_request_of(KEY, REDLOCK_EXCLUSIVE, permits);
 }
@@ -89,7 +89,7 @@ static bool is_same(const redlock_lock *one, const redlock_lock *other) {
 
 #define WAITERS 6
 
-/* Each release serves the first in line, with the permit that was released. */
+/* Each release serves the first in the queue, with the permit that was released. */
 static void they_are_served_in_the_order_of_their_requests(void **state) {
     struct fixture *f = *state;
     redlock_request request = permit_request(2);
@@ -199,7 +199,7 @@ struct size {
     bool is_fenced;
 };
 
-/* Of each client, twice as many as there are permits stand in line at the nodes. */
+/* Of each client, twice as many as there are permits stand in the queue at the nodes. */
 static size_t entries_of(const struct size *size) {
     size_t waiters = size->waiters / CLIENTS;
 
@@ -267,7 +267,7 @@ static void one_permit_is_a_lock(void **state) {
 }
 
 /*
- * The line is never empty, and all that comes free is kept for who stands in line: but for one
+ * The line is never empty, and all that comes free is kept for who stands in the queue: but for one
  * release in 128, after which the permit is anybody's for a while.
  */
 static void one_that_polls_does_not_starve(void **state) {
@@ -294,8 +294,8 @@ static void one_that_polls_does_not_starve(void **state) {
 }
 
 /*
- * The permit is left to anybody, but those in line keep their order. The first asks again in 100
- * ms, for it has waited long; the other one's client listens by then, so that it has an entry.
+ * The permit is left to anybody, but those in the queue keep their order. The first asks again in
+ * 100 ms, for it has waited long; the other one's client listens by then, so that it has an entry.
  */
 static void who_comes_later_does_not_overtake(void **state) {
     struct fixture *f = *state;
@@ -343,7 +343,7 @@ static void a_lost_message_costs_a_poll(void **state) {
     wait_all_over(f, 2);
 }
 
-/* The permit is reserved for who stands in line, although nobody has it yet. */
+/* The permit is reserved for who stands in the queue, although nobody has it yet. */
 static void one_that_does_not_wait_does_not_overtake(void **state) {
     struct fixture *f = *state;
     struct courier *courier = courier_create(f);
@@ -416,7 +416,7 @@ static void one_that_dies_or_hangs_delays_the_next_by_a_reservation(void **state
     wait_all_over(f, 1);
 }
 
-/* Nobody releases a permit that stays: the first in line asks until it is free. */
+/* Nobody releases a permit that stays: the first in the queue asks until it is free. */
 static void a_permit_that_stays_is_waited_for(void **state) {
     struct fixture *f = *state;
     redlock_request request = permit_request(1);

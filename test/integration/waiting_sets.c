@@ -1,16 +1,16 @@
 /*
- * Requests for several keys stand in line for the key that somebody else has, get all of their keys
- * when the last of them comes free, and have none in hand meanwhile.
+ * Requests for several keys stand in the queue for the key that somebody else has, get all of their
+ * keys when the last of them comes free, and have none in hand meanwhile.
  */
 #include "clocks.h"
 #include "courier.h"
 #include "crew.h"
 #include "harness.h"
 #include "lack.h"
-#include "line.h"
 #include "look.h"
 #include "plain.h"
 #include "rivals.h"
+#include "wait_queue.h"
 
 #include <limits.h>
 #include <stdatomic.h>
@@ -43,13 +43,13 @@ static redlock_lock *hold_everywhere(struct fixture *f, redlock_client *client, 
 
 static void wait_all_over(struct fixture *f) {
     for (size_t i = 0; i < 3; i++) {
-        wait_line_over(f, abc[i]);
+        wait_queue_empty(f, abc[i]);
     }
 }
 
 /* ------------------------------------------------------------------------------------- entries */
 
-/* The waiter stands in line for the key that is held, and leaves the other one free. */
+/* The waiter stands in the queue for the key that is held, and leaves the other one free. */
 static void it_waits_for_the_key_that_is_held(void **state) {
     struct fixture *f = *state;
     const char *held = f->row;
@@ -59,8 +59,8 @@ static void it_waits_for_the_key_that_is_held(void **state) {
     redlock_client *client = connect_client(f);
     struct call *call = begin_acquire(f, client, &request);
 
-    wait_in_line(f, held, 1);
-    wait_in_line(f, other, 0);
+    wait_in_queue(f, held, 1);
+    wait_in_queue(f, other, 0);
     wait_holders(f, other, 0);
     redlock_lock *beside = hold(f, client, other, LONG_TTL_MS);
     assert_int_equal(let_go(f, beside), REDLOCK_OK);
@@ -83,11 +83,11 @@ static void it_moves_to_the_key_that_is_still_held(void **state) {
 
     request.fenced = true;
     struct call *call = begin_acquire(f, clients[2], &request);
-    wait_in_line(f, "a", 1);
-    wait_in_line(f, "b", 0);
+    wait_in_queue(f, "a", 1);
+    wait_in_queue(f, "b", 0);
     assert_int_equal(let_go(f, a), REDLOCK_OK);
-    wait_in_line(f, "b", 1);
-    wait_in_line(f, "a", 0);
+    wait_in_queue(f, "b", 1);
+    wait_in_queue(f, "a", 0);
     wait_holders(f, "a", 0);
     assert_int_equal(call->ended, 0);
     assert_int_equal(let_go(f, b), REDLOCK_OK);
@@ -113,7 +113,7 @@ static void waiters_for_the_same_keys_are_served_in_order(void **state) {
         if (i == 0) {
             assert_int_equal(await(f, calls[0]), REDLOCK_OK);
         } else {
-            wait_in_line(f, "a", (long long)i);
+            wait_in_queue(f, "a", (long long)i);
         }
     }
     for (size_t i = 0; i < WAITERS; i++) {
@@ -137,12 +137,12 @@ static void of_two_that_overlap_the_first_is_served(void **state) {
     redlock_lock *lock = hold_for_waiters(f, connect_client(f), &both);
     struct call *one = begin_acquire(f, connect_client(f), &first);
 
-    wait_in_line(f, "b", 1);
+    wait_in_queue(f, "b", 1);
     struct call *two = begin_acquire(f, connect_client(f), &second);
-    wait_in_line(f, "a", 1);
+    wait_in_queue(f, "a", 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     assert_int_equal(await(f, one), REDLOCK_OK);
-    wait_in_line(f, "c", 1);
+    wait_in_queue(f, "c", 1);
     assert_int_equal(two->ended, 0);
     assert_int_equal(let_go(f, one->lock), REDLOCK_OK);
     take_turn(f, two);
@@ -156,12 +156,12 @@ static void who_cancels_leaves_no_entry(void **state) {
     redlock_lock *b = hold_everywhere(f, connect_client(f), "b");
     struct call *call = begin_acquire(f, connect_client(f), &request);
 
-    wait_in_line(f, "a", 1);
+    wait_in_queue(f, "a", 1);
     assert_int_equal(let_go(f, a), REDLOCK_OK);
-    wait_in_line(f, "b", 1);
+    wait_in_queue(f, "b", 1);
     assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
     assert_int_equal(await(f, call), REDLOCK_ECANCELED);
-    wait_in_line(f, "b", 0);
+    wait_in_queue(f, "b", 0);
     assert_int_equal(let_go(f, b), REDLOCK_OK);
     wait_all_over(f);
 }
@@ -201,12 +201,12 @@ static void as_many_keys_as_there_may_be(void **state) {
     request.fenced = true;
     redlock_lock *lock = hold_everywhere(f, connect_client(f), "k63");
     struct call *call = begin_acquire(f, connect_client(f), &request);
-    wait_in_line(f, "k63", 1);
+    wait_in_queue(f, "k63", 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     assert_int_equal(await(f, call), REDLOCK_OK);
     wait_holders(f, "k0", FIVE);
     assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
-    wait_line_over(f, "k63");
+    wait_queue_empty(f, "k63");
     wait_released(f, "k0");
 }
 
@@ -222,13 +222,13 @@ static void names_that_are_too_long_poll(void **state) {
     size_t before = executed(f, 0, "evalsha");
 
     wait_executed(f, 0, "evalsha", before + 3);
-    wait_in_line(f, "b", 0);
+    wait_in_queue(f, "b", 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, call);
-    wait_line_over(f, "b");
+    wait_queue_empty(f, "b");
 }
 
-/* Makes the first in line for a key one that has waited for long, by the masters' clocks. */
+/* Makes the first in the queue for a key one that has waited for long, by the masters' clocks. */
 static void age_first(struct fixture *f, const char *key) {
     const char *script = "local first = redis.call('zrange', KEYS[1], 0, 0)[1] "
                          "local ticket = (redis.call('time')[1] - 100) * 1000000 "
@@ -242,7 +242,8 @@ static void age_first(struct fixture *f, const char *key) {
 
 /*
  * Both keys are released, but not at once: the first one stays free for the request that has waited
- * long, past another one in line for it. Nobody polls, since the time of all clients stands still.
+ * long, past another one in the queue for it. Nobody polls, since the time of all clients stands
+ * still.
  */
 static void a_key_is_kept_for_one_that_has_waited_long(void **state) {
     struct fixture *f = *state;
@@ -413,11 +414,11 @@ static void without_the_right_to_queues_it_polls(void **state) {
     struct call *call = begin_acquire(f, poor, &request);
     struct call *rich = begin_acquire(f, connect_client(f), &request);
 
-    wait_in_line(f, "a", 1);
+    wait_in_queue(f, "a", 1);
     size_t before = executed(f, 0, "evalsha");
     wait_executed(f, 0, "evalsha", before + 3);
     assert_int_equal(let_go(f, a), REDLOCK_OK);
-    wait_in_line(f, "b", 1);
+    wait_in_queue(f, "b", 1);
     assert_int_equal(let_go(f, b), REDLOCK_OK); /* by a user who may move nobody, but may push */
     assert_int_equal(await(f, rich), REDLOCK_OK);
     assert_int_equal(call->ended, 0);
@@ -449,11 +450,11 @@ static void one_that_dies_after_it_was_moved_delays_nobody(void **state) {
     struct crew *crew = crew_create(f, sizeof(int));
 
     crew_start(crew, 1);
-    wait_in_line(f, "a", 1);
+    wait_in_queue(f, "a", 1);
     struct call *call = begin_acquire(f, connect_client(f), &request);
-    wait_in_line(f, "a", 2);
+    wait_in_queue(f, "a", 2);
     assert_int_equal(let_go(f, a), REDLOCK_OK);
-    wait_in_line(f, "b", 2);
+    wait_in_queue(f, "b", 2);
     crew_kill(crew, 0);
     wait_listening(f, "b", 0, 1);
     assert_int_equal(let_go(f, b), REDLOCK_OK);

@@ -1,13 +1,13 @@
 /*
- * Readers and writers stand in line, in the queue of their key, with plain and fenced locks:
+ * Readers and writers stand in the queue, in the queue of their key, with plain and fenced locks:
  * consecutive readers that come first are let in together, everybody else alone.
  */
 #include "clocks.h"
 #include "harness.h"
 #include "lack.h"
-#include "line.h"
 #include "look.h"
 #include "plain.h"
+#include "wait_queue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,19 +24,20 @@ static redlock_request request_as(redlock_mode mode) {
     return waiting_request_of(KEY, mode, 0);
 }
 
-/* Begins a request of a client of its own, which is to stand in line behind `before` others. */
-static struct call *stand_in_line(struct fixture *f, const redlock_request *request,
-                                  long long before) {
+/* Begins a request of a client of its own, which is to stand in the queue behind `before` others.
+ */
+static struct call *join_queue(struct fixture *f, const redlock_request *request,
+                               long long before) {
     struct call *call = begin_acquire(f, connect_client(f), request);
 
-    wait_in_line(f, KEY, before + 1);
+    wait_in_queue(f, KEY, before + 1);
     return call;
 }
 
-static struct call *stand_in_line_as(struct fixture *f, redlock_mode mode, long long before) {
+static struct call *join_queue_as(struct fixture *f, redlock_mode mode, long long before) {
     redlock_request request = request_as(mode);
 
-    return stand_in_line(f, &request, before);
+    return join_queue(f, &request, before);
 }
 
 /* Takes a share, without waiting. */
@@ -64,11 +65,10 @@ static void the_queue_is_the_order(struct fixture *f, bool fenced) {
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
 
     writer.fenced = exclusive.fenced = fenced;
-    struct call *readers[PAIR] = {stand_in_line_as(f, REDLOCK_READER, 0),
-                                  stand_in_line_as(f, REDLOCK_READER, 1)};
-    struct call *others[OTHERS] = {stand_in_line(f, &writer, 2),
-                                   stand_in_line_as(f, REDLOCK_READER, 3),
-                                   stand_in_line(f, &exclusive, 4), stand_in_line(f, &writer, 5)};
+    struct call *readers[PAIR] = {join_queue_as(f, REDLOCK_READER, 0),
+                                  join_queue_as(f, REDLOCK_READER, 1)};
+    struct call *others[OTHERS] = {join_queue(f, &writer, 2), join_queue_as(f, REDLOCK_READER, 3),
+                                   join_queue(f, &exclusive, 4), join_queue(f, &writer, 5)};
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     let_in(f, readers[0]);
     let_in(f, readers[1]);
@@ -82,7 +82,7 @@ static void the_queue_is_the_order(struct fixture *f, bool fenced) {
         }
         let_out(f, others[i]);
     }
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
     wait_released(f, KEY);
 }
 
@@ -95,12 +95,12 @@ static void so_are_fenced_writers(void **state) {
 }
 
 /* Readers behind a writer wait beside the readers that have the key, in line or not. */
-static void a_writer_in_line_is_not_passed(void **state) {
+static void a_writer_in_queue_is_not_passed(void **state) {
     struct fixture *f = *state;
     redlock_request at_once = request_for(KEY, LONG_TTL_MS);
     redlock_lock *first = hold_share(f);
-    struct call *writer = stand_in_line_as(f, REDLOCK_WRITER, 0);
-    struct call *reader = stand_in_line_as(f, REDLOCK_READER, 1);
+    struct call *writer = join_queue_as(f, REDLOCK_WRITER, 0);
+    struct call *reader = join_queue_as(f, REDLOCK_READER, 1);
 
     at_once.mode = REDLOCK_READER;
     assert_ended(acquire(f, connect_client(f), &at_once), REDLOCK_EHELD);
@@ -115,7 +115,7 @@ static void a_writer_in_line_is_not_passed(void **state) {
     let_out(f, writer);
     let_in(f, reader);
     let_out(f, reader);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* Nobody is in line before them: they need not wait for each other. */
@@ -129,22 +129,22 @@ static void readers_that_may_come_in_do_not_wait(void **state) {
         readers[i] = begin_acquire(f, client, &request);
         let_in(f, readers[i]);
     }
-    wait_in_line(f, KEY, 0);
+    wait_in_queue(f, KEY, 0);
     for (size_t i = 0; i < PAIR; i++) {
         let_out(f, readers[i]);
     }
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* ------------------------------------------------------------------------------- those who go */
 
 /* Readers come in beside readers as soon as the writer before them has left. */
-static void readers_behind_a_writer_that_leaves_come_in(void **state) {
+static void readers_after_a_writer_that_leaves_come_in(void **state) {
     struct fixture *f = *state;
     redlock_lock *first = hold_share(f);
-    struct call *writer = stand_in_line_as(f, REDLOCK_WRITER, 0);
-    struct call *readers[PAIR] = {stand_in_line_as(f, REDLOCK_READER, 1),
-                                  stand_in_line_as(f, REDLOCK_READER, 2)};
+    struct call *writer = join_queue_as(f, REDLOCK_WRITER, 0);
+    struct call *readers[PAIR] = {join_queue_as(f, REDLOCK_READER, 1),
+                                  join_queue_as(f, REDLOCK_READER, 2)};
 
     assert_int_equal(redlock_cancel(writer->lock), REDLOCK_OK);
     assert_int_equal(await(f, writer), REDLOCK_ECANCELED);
@@ -155,20 +155,20 @@ static void readers_behind_a_writer_that_leaves_come_in(void **state) {
         let_out(f, readers[i]);
     }
     assert_int_equal(let_go(f, first), REDLOCK_OK);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
     wait_released(f, KEY);
 }
 
 static void a_reader_that_cancels_leaves_no_entry(void **state) {
     struct fixture *f = *state;
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
-    struct call *reader = stand_in_line_as(f, REDLOCK_READER, 0);
+    struct call *reader = join_queue_as(f, REDLOCK_READER, 0);
 
     assert_int_equal(redlock_cancel(reader->lock), REDLOCK_OK);
     assert_int_equal(await(f, reader), REDLOCK_ECANCELED);
-    wait_in_line(f, KEY, 0);
+    wait_in_queue(f, KEY, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* Puts an entry of nobody before all others: of a form, on a channel. */
@@ -187,14 +187,14 @@ static redlock_client *connect_listening(struct fixture *f) {
     redlock_lock *lock = hold(f, connect_client(f), other, LONG_TTL_MS);
     struct call *call = begin_acquire(f, client, &request);
 
-    wait_in_line(f, other, 1);
+    wait_in_queue(f, other, 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     let_in(f, call);
     let_out(f, call);
     return client;
 }
 
-/* Has a writer that died stand in line at the masters from `first` on, and a reader behind. */
+/* Has a writer that died stand in the queue at the masters from `first` on, and a reader behind. */
 static void meet_the_dead(struct fixture *f, size_t first) {
     redlock_request request = request_as(REDLOCK_READER);
     redlock_client *client = connect_listening(f);
@@ -209,10 +209,10 @@ static void meet_the_dead(struct fixture *f, size_t first) {
     let_out(f, reader);
     assert_int_equal(let_go(f, share), REDLOCK_OK);
     rival_frees(f, 0, FIVE, QUEUE); /* masters that the reader did not need may have the place */
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
-/* A writer that died in line keeps readers out until the next poll of one of them. */
+/* A writer that died in the queue keeps readers out until the next poll of one of them. */
 static void a_dead_writer_keeps_no_readers_out(void **state) {
     meet_the_dead(*state, 0);
 }
@@ -223,17 +223,17 @@ static void a_dead_writer_is_found_out_though_others_listen_by_patterns(void **s
     meet_the_dead(*state, 0);
 }
 
-/* Two masters let the reader in at once, so that it yields before it polls. */
+/* Two masters let the reader in at once, so that it requeues before it polls. */
 static void nor_does_one_at_a_quorum(void **state) {
     meet_the_dead(*state, 2);
 }
 
-/* The key goes past a reader that died in line, and is not shared with that one. */
+/* The key goes past a reader that died in the queue, and is not shared with that one. */
 static void a_dead_reader_is_not_let_in(void **state) {
     struct fixture *f = *state;
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
-    struct call *reader = stand_in_line_as(f, REDLOCK_READER, 0);
-    struct call *writer = stand_in_line_as(f, REDLOCK_WRITER, 1);
+    struct call *reader = join_queue_as(f, REDLOCK_READER, 0);
+    struct call *writer = join_queue_as(f, REDLOCK_WRITER, 1);
 
     for (size_t i = 0; i < FIVE; i++) {
         put_first(f, i, 'r', "redlock:of-the-dead");
@@ -243,7 +243,7 @@ static void a_dead_reader_is_not_let_in(void **state) {
     let_out(f, reader);
     let_in(f, writer);
     let_out(f, writer);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
     wait_released(f, KEY);
 }
 
@@ -251,7 +251,7 @@ static void a_dead_reader_is_not_let_in(void **state) {
 static void a_share_for_nobody_is_given_back(void **state) {
     struct fixture *f = *state;
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
-    struct call *writer = stand_in_line_as(f, REDLOCK_WRITER, 0);
+    struct call *writer = join_queue_as(f, REDLOCK_WRITER, 0);
 
     for (size_t i = 0; i < FIVE; i++) {
         char *channel = first_channel(f, i, KEY);
@@ -263,7 +263,7 @@ static void a_share_for_nobody_is_given_back(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     let_in(f, writer);
     let_out(f, writer);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
     wait_released(f, KEY);
 }
 
@@ -285,7 +285,7 @@ static void without_rights_they_poll(void **state) {
     let_out(f, alone);
     let_in(f, beside);
     let_out(f, beside);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /*
@@ -299,8 +299,8 @@ static void a_reader_that_may_not_count_delays_nobody(void **state) {
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
 
     assert_int_equal(await(f, begin_acquire(f, poor, &request)), REDLOCK_EACCESS);
-    struct call *writer = stand_in_line_as(f, REDLOCK_WRITER, 0);
-    struct call *other = stand_in_line_as(f, REDLOCK_READER, 1);
+    struct call *writer = join_queue_as(f, REDLOCK_WRITER, 0);
+    struct call *other = join_queue_as(f, REDLOCK_READER, 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     let_in(f, writer);
     let_out(f, writer);
@@ -312,7 +312,7 @@ static void a_reader_that_may_not_count_delays_nobody(void **state) {
     struct call *reader = begin_acquire(f, poor, &request);
     let_in(f, reader);
     let_out(f, reader);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 /* -------------------------------------------------------------------------------------- crowds */
@@ -333,8 +333,8 @@ static void two_hundred_readers_come_in_together(void **state) {
     for (size_t i = 0; i < CROWD; i++) {
         calls[i] = begin_acquire(f, clients[i % CROWD_CLIENTS], &request);
     }
-    wait_in_line(f, KEY, CROWD);
-    struct call *writer = stand_in_line_as(f, REDLOCK_WRITER, CROWD);
+    wait_in_queue(f, KEY, CROWD);
+    struct call *writer = join_queue_as(f, REDLOCK_WRITER, CROWD);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     for (size_t i = 0; i < CROWD; i++) {
         let_in(f, calls[i]);
@@ -345,13 +345,13 @@ static void two_hundred_readers_come_in_together(void **state) {
     }
     let_in(f, writer);
     let_out(f, writer);
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 #define VISITORS 6
 #define VISITS 12
 
-/* The inside of the lock, as its visitors and a client of another make see it. */
+/* The inside of the lock, as its visitors and a foreign client see it. */
 struct room {
     unsigned readers, others;
     unsigned intrusions;
@@ -452,16 +452,16 @@ static void all_kinds_have_their_turns(void **state) {
     for (unsigned i = 0; i < VISITORS; i++) {
         assert_int_equal(visitors[i].visits, VISITS + 1);
     }
-    wait_line_over(f, KEY);
+    wait_queue_empty(f, KEY);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_FIVE_MASTERS(readers_and_writers_are_served_in_order),
         ON_FIVE_MASTERS(so_are_fenced_writers),
-        ON_FIVE_MASTERS(a_writer_in_line_is_not_passed),
+        ON_FIVE_MASTERS(a_writer_in_queue_is_not_passed),
         ON_FIVE_MASTERS(readers_that_may_come_in_do_not_wait),
-        ON_FIVE_MASTERS(readers_behind_a_writer_that_leaves_come_in),
+        ON_FIVE_MASTERS(readers_after_a_writer_that_leaves_come_in),
         ON_FIVE_MASTERS(a_reader_that_cancels_leaves_no_entry),
         ON_FIVE_MASTERS(a_dead_writer_keeps_no_readers_out),
         ON_FIVE_MASTERS(a_dead_writer_is_found_out_though_others_listen_by_patterns),

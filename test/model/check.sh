@@ -16,7 +16,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 #
 # EXPECTED: "holds", and then the search must have been exhaustive; or the property that must be
 # violated; a probe's is "unseen". With NAMED the search is breadth first, for the shortest trace,
-# and nodes and clients keep their names. With FENCES it is fences.pml, with IN_LINE waiting.pml,
+# and nodes and clients keep their names. With FENCES it is fences.pml, with IN_QUEUE waiting.pml,
 # otherwise redlock.pml. With SERVED cycles are searched for, on which a waiter waits for ever.
 table() {
     cat <<'END'
@@ -28,13 +28,13 @@ suite extensions_restarts holds       TTL=2 QUEUE=2 RENEWALS LOSSES RESTARTS AMN
 suite broken_connections  holds       TTL=2 QUEUE=2 STRANDING LOSSES NOT_CLEANED
 suite raising             holds       TTL=3 QUEUE=3 FENCED
 suite fences              holds       FENCES
-suite line                holds       IN_LINE TTL=3 RESERVATION=2 QUEUE=2 DEATHS
-suite line_reservations   holds       IN_LINE TTL=3 RESERVATION=3 QUEUE=2
-suite line_losses         holds       IN_LINE TTL=2 RESERVATION=2 QUEUE=2 CANCELS DEATHS LOSSES
-suite line_slow_node      holds       IN_LINE TTL=2 RESERVATION=2 QUEUE=2 FREE=2
-suite served              holds       IN_LINE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED
-suite served_by_two       holds       IN_LINE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED ONE_DOWN LOSSES DEATHS CHANNELS
-suite line_in_order       holds       IN_LINE TTL=3 RESERVATION=3 QUEUE=3 LIVE ONE_DOWN LOSSES DEATHS CHANNELS
+suite queue               holds       IN_QUEUE TTL=3 RESERVATION=2 QUEUE=2 DEATHS
+suite queue_reservations  holds       IN_QUEUE TTL=3 RESERVATION=3 QUEUE=2
+suite queue_losses        holds       IN_QUEUE TTL=2 RESERVATION=2 QUEUE=2 CANCELS DEATHS LOSSES
+suite queue_slow_node     holds       IN_QUEUE TTL=2 RESERVATION=2 QUEUE=2 FREE=2
+suite served              holds       IN_QUEUE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED
+suite served_by_two       holds       IN_QUEUE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED ONE_DOWN LOSSES DEATHS CHANNELS
+suite queue_in_order      holds       IN_QUEUE TTL=3 RESERVATION=3 QUEUE=3 LIVE ONE_DOWN LOSSES DEATHS CHANNELS
 
 suite probe_holder_1      unseen      TTL=3 QUEUE=2 CLIENTS=3 PROBE=HOLDER_1 NAMED
 suite probe_holder_2      unseen      TTL=3 QUEUE=2 CLIENTS=3 PROBE=HOLDER_2 NAMED
@@ -59,16 +59,16 @@ suite probe_fence_of_the_next  unseen FENCES ONCE PROBE=NEXT_FENCE
 suite probe_fence_of_both      unseen FENCES ONCE PROBE=TWO_HOLDERS
 suite probe_fence_stale        unseen FENCES ONCE PROBE=STALE
 
-suite probe_line_holder_1        unseen IN_LINE QUEUE=2 PROBE=HOLDER_1
-suite probe_line_holder_2        unseen IN_LINE QUEUE=2 PROBE=HOLDER_2
-suite probe_line_next_holder     unseen IN_LINE QUEUE=2 PROBE=NEXT_HOLDER
-suite probe_pushed_quorum        unseen IN_LINE QUEUE=2 PROBE=PUSHED_QUORUM
-suite probe_pushed_while_held    unseen IN_LINE QUEUE=2 PROBE=PUSHED_WHILE_HELD
-suite probe_yielded              unseen IN_LINE QUEUE=2 PROBE=YIELDED
-suite probe_handed_over          unseen IN_LINE QUEUE=3 LIVE ONE_DOWN PROBE=PUSHED_QUORUM
-suite probe_split                unseen IN_LINE QUEUE=3 LIVE ONE_DOWN PROBE=SPLIT
-suite probe_passed_to_old        unseen IN_LINE QUEUE=3 LIVE ONE_DOWN PROBE=PASSED_TO_OLD
-suite probe_served_by_yield      unseen IN_LINE QUEUE=3 LIVE ONE_DOWN PROBE=SERVED_BY_YIELD
+suite probe_queue_holder_1       unseen IN_QUEUE QUEUE=2 PROBE=HOLDER_1
+suite probe_queue_holder_2       unseen IN_QUEUE QUEUE=2 PROBE=HOLDER_2
+suite probe_queue_next_holder    unseen IN_QUEUE QUEUE=2 PROBE=NEXT_HOLDER
+suite probe_pushed_quorum        unseen IN_QUEUE QUEUE=2 PROBE=PUSHED_QUORUM
+suite probe_pushed_while_held    unseen IN_QUEUE QUEUE=2 PROBE=PUSHED_WHILE_HELD
+suite probe_requeued             unseen IN_QUEUE QUEUE=2 PROBE=REQUEUED
+suite probe_handed_over          unseen IN_QUEUE QUEUE=3 LIVE ONE_DOWN PROBE=PUSHED_QUORUM
+suite probe_split                unseen IN_QUEUE QUEUE=3 LIVE ONE_DOWN PROBE=SPLIT
+suite probe_passed_to_old        unseen IN_QUEUE QUEUE=3 LIVE ONE_DOWN PROBE=PASSED_TO_OLD
+suite probe_served_by_requeue    unseen IN_QUEUE QUEUE=3 LIVE ONE_DOWN PROBE=SERVED_BY_REQUEUE
 
 suite mutant_quorum_of_one         exclusive   TTL=2 QUEUE=2 MUTANT_QUORUM_OF_ONE ONLY_EXCLUSIVE
 suite mutant_no_drift              exclusive   TTL=2 QUEUE=2 MUTANT_NO_DRIFT ONLY_EXCLUSIVE
@@ -90,14 +90,14 @@ suite mutant_raise_lowers   fences_differ FENCES ONCE MUTANT_RAISE_LOWERS
 suite mutant_hint_alone     fences_differ FENCES ONCE MUTANT_HINT_ALONE
 suite mutant_further_counts fences_differ FENCES ONCE MUTANT_FURTHER_COUNTS
 
-suite mutant_line_same_token    exclusive IN_LINE TTL=2 QUEUE=2 MUTANT_SAME_TOKEN ONLY_EXCLUSIVE
-suite mutant_stale_push_counts  exclusive IN_LINE TTL=2 QUEUE=2 MUTANT_STALE_PUSH_COUNTS ONLY_EXCLUSIVE
-suite mutant_reservation_from_receipt exclusive IN_LINE TTL=2 QUEUE=2 MUTANT_RESERVATION_FROM_RECEIPT ONLY_EXCLUSIVE
-suite mutant_lower_bound        exclusive IN_LINE TTL=2 QUEUE=2 MUTANT_LOWER_BOUND ONLY_EXCLUSIVE
-suite mutant_longest_grant      exclusive IN_LINE TTL=3 QUEUE=2 MUTANT_LONGEST_GRANT ONLY_EXCLUSIVE
-suite mutant_no_requeue         served    IN_LINE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED ONE_DOWN MUTANT_NO_REQUEUE
-suite mutant_late_requeue       served    IN_LINE TTL=2 RESERVATION=2 QUEUE=3 LIVE SERVED ONE_DOWN
-suite mutant_no_poll            served    IN_LINE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED ONE_DOWN LOSSES MUTANT_NO_POLL
+suite mutant_queue_same_token   exclusive IN_QUEUE TTL=2 QUEUE=2 MUTANT_SAME_TOKEN ONLY_EXCLUSIVE
+suite mutant_stale_push_counts  exclusive IN_QUEUE TTL=2 QUEUE=2 MUTANT_STALE_PUSH_COUNTS ONLY_EXCLUSIVE
+suite mutant_reservation_from_receipt exclusive IN_QUEUE TTL=2 QUEUE=2 MUTANT_RESERVATION_FROM_RECEIPT ONLY_EXCLUSIVE
+suite mutant_lower_bound        exclusive IN_QUEUE TTL=2 QUEUE=2 MUTANT_LOWER_BOUND ONLY_EXCLUSIVE
+suite mutant_longest_grant      exclusive IN_QUEUE TTL=3 QUEUE=2 MUTANT_LONGEST_GRANT ONLY_EXCLUSIVE
+suite mutant_no_requeue         served    IN_QUEUE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED ONE_DOWN MUTANT_NO_REQUEUE
+suite mutant_late_requeue       served    IN_QUEUE TTL=2 RESERVATION=2 QUEUE=3 LIVE SERVED ONE_DOWN
+suite mutant_no_poll            served    IN_QUEUE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED ONE_DOWN LOSSES MUTANT_NO_POLL
 
 suite pause               exclusive   TTL=2 QUEUE=2 PAUSES NAMED
 suite amnesia             exclusive   TTL=2 QUEUE=2 AMNESIA ONLY_EXCLUSIVE NAMED
@@ -109,8 +109,8 @@ large extensions_all      holds       TTL=3 QUEUE=2 RENEWALS LOSSES RESTARTS AMN
 large late_tries_deep     holds       TTL=3 QUEUE=3 TOKENS=2 LOSSES
 large three_clients_deep  holds       TTL=3 QUEUE=2 CLIENTS=3 LOSSES
 large raising_deep        holds       TTL=3 QUEUE=3 FENCED LOSSES
-large stale_push          exclusive   IN_LINE TTL=2 QUEUE=2 MUTANT_SAME_TOKEN ONLY_EXCLUSIVE NAMED
-large served_by_three     holds       IN_LINE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED DEATHS
+large stale_push          exclusive   IN_QUEUE TTL=2 QUEUE=2 MUTANT_SAME_TOKEN ONLY_EXCLUSIVE NAMED
+large served_by_three     holds       IN_QUEUE TTL=3 RESERVATION=3 QUEUE=3 LIVE SERVED DEATHS
 large further_counts      fences_differ FENCES ONCE MUTANT_FURTHER_COUNTS NAMED
 END
 }
@@ -134,7 +134,7 @@ as_options() {
 model_of() {
     case " $* " in
     *' FENCES '*) echo fences.pml ;;
-    *' IN_LINE '*) echo waiting.pml ;;
+    *' IN_QUEUE '*) echo waiting.pml ;;
     *) echo redlock.pml ;;
     esac
 }

@@ -72,7 +72,7 @@
 /* Of a node. */
 byte token[NODES]; /* the key's value; 0: there is no key */
 byte life[NODES];  /* ticks until it expires */
-byte line[NODES];  /* the tokens that wait, a mask */
+byte queue[NODES]; /* the tokens that wait, a mask */
 bit down[NODES];   /* it never answers (ONE_DOWN) */
 
 /* Of a client: one request for the one key, or the lock that came of it. */
@@ -177,11 +177,11 @@ inline check_kept() {
 #define HOLDER_2 (left[1] > 0)
 #define PUSHED_QUORUM (pushed(0) >= QUORUM || pushed(1) >= QUORUM)
 #define PUSHED_WHILE_HELD (left[0] > 0 && pushed(1) > 0)
-#define YIELDED (state[0] == WAITING && has_old(0) && granted(0) > 0)
+#define REQUEUED (state[0] == WAITING && has_old(0) && granted(0) > 0)
 #define NEXT_HOLDER (state[0] == HELD && left[0] == 0 && left[1] > 0)
 #define SPLIT (calm && is_split(0) && is_split(1))
 #define PASSED_TO_OLD (calm && life[0] == RESERVATION && owns_old(0, 0) && state[0] == WAITING)
-#define SERVED_BY_YIELD (pushed(0) >= QUORUM && state[1] == WAITING && remembers[1])
+#define SERVED_BY_REQUEUE (pushed(0) >= QUORUM && state[1] == WAITING && remembers[1])
 
 /* ---- the wires ---- */
 
@@ -262,8 +262,8 @@ inline close_round(c) {
 
 #ifdef LIVE
 /* Those in line when the node has read the command m of client c, unless it takes the key. */
-#define line_after(c, n, m)                                                                       \
-    (kind_of(m) == ASK -> line[n] | bit_of(names(c, m)) : line[n] & ~bit_of(names(c, m)))
+#define queue_after(c, n, m)                                                                      \
+    (kind_of(m) == ASK -> queue[n] | bit_of(names(c, m)) : queue[n] & ~bit_of(names(c, m)))
 
 /* The first in line has the smallest ticket; of the tokens of a client it is any. */
 #define outranks(c, d, set) (((set)&bits_of(d)) == 0 || ticket[c] <= ticket[d])
@@ -271,12 +271,12 @@ inline close_round(c) {
 #define inherits(t, set) (((set)&bit_of(t)) != 0 && is_first(owner_of(t), set))
 
 #define passes(c, n, h)                                                                           \
-    (reads(c, n) && frees(c, n, first(c, n)) && inherits(h, line_after(c, n, first(c, n))))
+    (reads(c, n) && frees(c, n, first(c, n)) && inherits(h, queue_after(c, n, first(c, n))))
 #define passes_to_none(c, n)                                                                      \
-    (reads(c, n) && !(frees(c, n, first(c, n)) && line_after(c, n, first(c, n)) != 0))
+    (reads(c, n) && !(frees(c, n, first(c, n)) && queue_after(c, n, first(c, n)) != 0))
 #else
 /* Nobody needs a place, and the key may be refused to any: that is somebody before it in line. */
-#define line_after(c, n, m) 0
+#define queue_after(c, n, m) 0
 #define passes(c, n, h)                                                                           \
     (reads(c, n) && frees(c, n, first(c, n)) && kind_of(first(c, n)) == ASK &&                    \
      names(c, first(c, n)) == h)
@@ -305,7 +305,7 @@ inline execute(c, n) {
         v = 1;
         life[n] = (life[n] > TTL - early -> life[n] : TTL - early)
     :: else ->
-        line[n] = line_after(c, n, m);
+        queue[n] = queue_after(c, n, m);
         token[n] = (kind_of(m) == LEAVE && token[n] == t -> 0 : token[n]);
         life[n] = (token[n] != 0 -> life[n] : 0);
         if
@@ -319,7 +319,7 @@ inline execute(c, n) {
             pass_to_heir(n)
         fi;
 #ifdef LIVE
-        line[n] = (heir == 0 -> line[n] : line[n] & ~bit_of(heir))
+        queue[n] = (heir == 0 -> queue[n] : queue[n] & ~bit_of(heir))
 #else
         skip
 #endif
@@ -385,8 +385,8 @@ inline ask_again(c) {
 
 inline rename_at(c, n) {
     token[n] = (token[n] == token_of(c, CURRENT) -> token_of(c, OLD) : token[n]);
-    line[n] = (line[n] & bit_of(token_of(c, CURRENT)) ->
-               line[n] & ~bits_of(c) | bit_of(token_of(c, OLD)) : line[n]);
+    queue[n] = (queue[n] & bit_of(token_of(c, CURRENT)) ->
+                queue[n] & ~bits_of(c) | bit_of(token_of(c, OLD)) : queue[n]);
 #ifdef MUTANT_STALE_PUSH_COUNTS
     stale_push(c, n) = push(c, n);
 #endif
@@ -408,7 +408,7 @@ inline rename(c) {
 }
 
 /* Gives up its grants and its place, for a place under a new token and the ticket that it has. */
-inline yield(c) {
+inline requeue(c) {
     close_round(c);
 #ifdef MUTANT_SAME_TOKEN
     send_all(c, LEAVE);
@@ -418,7 +418,7 @@ inline yield(c) {
     ask(c);
     send_all(c, LEAVE + GIVEN_UP);
 #endif
-    printf("client %d yields, token %d now\n", c + 1, token_of(c, CURRENT))
+    printf("client %d requeues, token %d now\n", c + 1, token_of(c, CURRENT))
 }
 
 /* The second largest of three: a quorum stands as long. */
@@ -450,7 +450,7 @@ inline end(c) {
 
 /* The channel to a node breaks: nobody would hear a push, so the client has no place any more. */
 inline lose_channel(c, n) {
-    line[n] = line[n] & ~bits_of(c);
+    queue[n] = queue[n] & ~bits_of(c);
     push(c, n) = 0
 }
 
@@ -553,7 +553,7 @@ inline tick() {
  * v: a mask of the tokens that the node may have, or in line, when it reads the next command.
  */
 inline tidy_wire(c, n) {
-    v = line[n] | (token[n] != 0 -> bit_of(token[n]) : 0);
+    v = queue[n] | (token[n] != 0 -> bit_of(token[n]) : 0);
     i = 0;
     j = 0;
     do
@@ -593,7 +593,7 @@ inline look_for_old(c) {
     n = 0;
     do
     :: n < NODES ->
-        v = v || token[n] == t || (line[n] & bit_of(t));
+        v = v || token[n] == t || (queue[n] & bit_of(t));
         i = 0;
         do
         :: i < QUEUE ->
@@ -673,7 +673,7 @@ inline put_nodes_in_order(a, b) {
     compare(down[a], down[b]);
     compare(token[a], token[b]);
     compare(life[a], life[b]);
-    compare(line[a], line[b]);
+    compare(queue[a], queue[b]);
     k = 0;
     do
     :: k < CLIENTS && t == 0 ->
@@ -686,7 +686,7 @@ inline put_nodes_in_order(a, b) {
         swap(down[a], down[b]);
         swap(token[a], token[b]);
         swap(life[a], life[b]);
-        swap(line[a], line[b]);
+        swap(queue[a], queue[b]);
         k = 0;
         do
         :: k < CLIENTS ->
@@ -723,8 +723,8 @@ inline put_clients_in_order(c, d) {
         :: n < NODES ->
             swap_ends(c, n, d, n);
             token[n] = (token[n] == 0 -> 0 : other(token[n], c, d));
-            v = line[n] & (bits_of(c) | bits_of(d));
-            line[n] = line[n] - v |
+            v = queue[n] & (bits_of(c) | bits_of(d));
+            queue[n] = queue[n] - v |
                       (v >> (2 * ((d) - (c)))) & bits_of(c) | (v << (2 * ((d) - (c)))) & bits_of(d);
             n++
         :: else -> break
@@ -744,8 +744,8 @@ inline put_all_in_order() {
 
 /* What a trace shows of the world after each step; costs the search nothing. */
 inline print_world() {
-    printf("    A %d (%d) %x  B %d (%d) %x  C %d (%d) %x", token[0], life[0], line[0], token[1],
-           life[1], line[1], token[2], life[2], line[2]);
+    printf("    A %d (%d) %x  B %d (%d) %x  C %d (%d) %x", token[0], life[0], queue[0], token[1],
+           life[1], queue[1], token[2], life[2], queue[2]);
     printf(" | client 1: %d", left[0]);
     printf(" | client 2: %d", left[1]);
     printf("\n")
@@ -784,7 +784,7 @@ inline check() {
 
 #define START 1
 #define ASK_AGAIN 2
-#define YIELD 3
+#define REQUEUE 3
 #define HOLD 4
 #define END 5
 #define EXECUTE 6
@@ -811,13 +811,13 @@ inline check() {
 #endif
 
 #ifdef MUTANT_NO_REQUEUE
-#define yields(c) false
+#define requeues(c) false
 #else
-#define yields(c) (may_ask(c) && state[c] == WAITING && is_split(c) && !remembers[c] && IN_TIME(c))
+#define requeues(c) (may_ask(c) && state[c] == WAITING && is_split(c) && !remembers[c] && IN_TIME(c))
 #endif
 
-/* With LIVE a client asks again, or yields, once for each tick; otherwise at any time. */
-#define asks_again(c) (may_ask(c) && state[c] == WAITING && (!yields(c) || MAY_POLL) && IN_TIME(c))
+/* With LIVE a client asks again, or requeues, once for each tick; otherwise at any time. */
+#define asks_again(c) (may_ask(c) && state[c] == WAITING && (!requeues(c) || MAY_POLL) && IN_TIME(c))
 
 /* Others than the one that is watched may give up at any time. */
 #define ends(c) (state[c] == HELD || (state[c] == WAITING && GIVES_UP(c)))
@@ -835,7 +835,7 @@ inline check() {
 #define CLIENT_ACTS(c)                                                                            \
     STEP(state[c] == IDLE && !rests[c] && may_ask(c), START, c, 0, 0, 0)                          \
     STEP(asks_again(c), ASK_AGAIN, c, 0, 0, 0)                                                    \
-    STEP(yields(c), YIELD, c, 0, 0, 0)                                                            \
+    STEP(requeues(c), REQUEUE, c, 0, 0, 0)                                                        \
     STEP(can_hold(c), HOLD, c, 0, 0, 0)                                                           \
     STEP(ends(c), END, c, 0, 0, 0)
 
@@ -872,7 +872,7 @@ inline check() {
 
 #ifdef CHANNELS
 #define CHANNEL(c, n)                                                                             \
-    STEP(!calm && ((line[n] & bits_of(c)) != 0), LOSE_CHANNEL, c, n, 0, 0)
+    STEP(!calm && ((queue[n] & bits_of(c)) != 0), LOSE_CHANNEL, c, n, 0, 0)
 #else
 #define CHANNEL(c, n)
 #endif
@@ -903,7 +903,7 @@ inline take_step() {
     if
     :: step == START -> start(who)
     :: step == ASK_AGAIN -> ask_again(who)
-    :: step == YIELD -> yield(who)
+    :: step == REQUEUE -> requeue(who)
     :: step == HOLD -> hold(who)
     :: step == END -> end(who)
     :: step == EXECUTE -> execute(who, at)

@@ -107,8 +107,8 @@ static void wait_until_expired(struct master *master, redisContext *real, const 
 static void crowd(struct master *master, redisContext *real, const char *const *step) {
     unsigned count = (unsigned)strtoul(step[2], NULL, 10);
     char queue[64], ticket[16], entry[128];
-    bool is_line = step[1][strlen(step[1]) - 1] == ':'; /* of permits */
-    snprintf(queue, sizeof(queue), is_line ? "%s:permits" : "%s" QUEUE_SUFFIX, step[1]);
+    bool is_permits = step[1][strlen(step[1]) - 1] == ':'; /* of permits */
+    snprintf(queue, sizeof(queue), is_permits ? "%s:permits" : "%s" QUEUE_SUFFIX, step[1]);
     for (unsigned i = 1; i <= count; i++) {
         snprintf(ticket, sizeof(ticket), "%u", i);
         snprintf(entry, sizeof(entry), "%040u %s " LONG " %s 1", i, step[3], step[4]);

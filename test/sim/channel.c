@@ -44,7 +44,7 @@ struct stage {
     struct context context;
     struct uplink commands;
     struct channel channel;
-    struct timer pulse;
+    struct timer heartbeat;
     bool has_failed; /* the client could not be made for want of memory */
     bool is_ready;   /* on_ready was called, and on_broken was not */
     bool has_faults;
@@ -165,14 +165,14 @@ static void on_turn(void *arg) {
     stage->context.in_turn = false;
 }
 
-static void set_pulse(uint64_t now) {
-    if (!timer_set(&stage->pulse, now + CHANNEL_BEAT_NANOS)) {
-        timer_soon(&stage->pulse);
+static void set_heartbeat(uint64_t now) {
+    if (!timer_set(&stage->heartbeat, now + CHANNEL_BEAT_NANOS)) {
+        timer_soon(&stage->heartbeat);
     }
 }
 
-/* The pulse of the client; now and then nobody waits any more. */
-static void on_pulse(void *arg) {
+/* The heartbeat of the client; now and then nobody waits any more. */
+static void on_heartbeat(void *arg) {
     uint64_t now = clock_now();
     (void)arg;
     channel_beat(&stage->channel, now);
@@ -181,7 +181,7 @@ static void on_pulse(void *arg) {
         stage->is_ready = is_wanted && stage->is_ready;
         channel_want(&stage->channel, is_wanted);
     }
-    set_pulse(now);
+    set_heartbeat(now);
 }
 
 static void be_born(void *owner) {
@@ -202,11 +202,11 @@ static void be_born(void *owner) {
                                     HANDSHAKE_FOR_COMMANDS, 0, stage->uri, &error) != REDLOCK_OK ||
                         channel_init(&stage->channel, &stage->context, &stage->commands,
                                      &channel_listener, 0, stage->uri, &error) != REDLOCK_OK ||
-                        !timer_init(&stage->pulse, &stage->context.loop, on_pulse, NULL);
+                        !timer_init(&stage->heartbeat, &stage->context.loop, on_heartbeat, NULL);
     if (!stage->has_failed) {
         uplink_start(&stage->commands);
         channel_want(&stage->channel, true);
-        set_pulse(clock_now());
+        set_heartbeat(clock_now());
     }
 }
 
@@ -215,7 +215,7 @@ static void die(void) {
         running = &stage->process;
         channel_stop(&stage->channel, "the end");
         uplink_stop(&stage->commands, "the end");
-        timer_finish(&stage->pulse);
+        timer_finish(&stage->heartbeat);
         channel_finish(&stage->channel);
         uplink_finish(&stage->commands);
         context_finish(&stage->context);

@@ -184,18 +184,18 @@ struct unconfirmed {
 };
 
 /* The lines in which requests wait. */
-enum waiting_line {
+enum waiting_queue {
     WAITING_FOR_KEY,
     WAITING_SEVERAL,
     WAITING_READERS,
     WAITING_PERMITS,
-    WAITING_LINES
+    WAITING_QUEUES
 };
 
-/* Numbers that show that requests wait in line at all. */
+/* Numbers that show that requests wait in the queue at all. */
 struct waiting {
-    uint64_t queued[WAITING_LINES]; /* answers that gave an entry, or confirmed one */
-    uint64_t pushed;                /* keys that a push gave to a client, at its arrival */
+    uint64_t queued[WAITING_QUEUES]; /* answers that gave an entry, or confirmed one */
+    uint64_t pushed;                 /* keys that a push gave to a client, at its arrival */
     uint64_t taken; /* acquisitions by pushes, confirmed or not, as the library's own round says */
 };
 
@@ -208,7 +208,7 @@ struct clock_bound {
 
 struct load_world;
 
-/* The first in line for whom a server keeps readers out, and who has not asked since. */
+/* The first in the queue for whom a server keeps readers out, and who has not asked since. */
 struct silence {
     uint32_t token; /* NO_TOKEN: none */
     uint64_t since;

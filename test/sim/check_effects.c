@@ -140,8 +140,8 @@ static void note_released(const struct link *link, const struct parsed_call *cal
 }
 
 /*
- * Checks that a key was not freed, or left there untold, while somebody stands in line; nor given
- * to somebody untold, where nobody asks for it in the same call.
+ * Checks that a key was not freed, or left there untold, while somebody stands in the queue; nor
+ * given to somebody untold, where nobody asks for it in the same call.
  */
 static void check_passed_on(const struct link *link, const struct form *form,
                             const struct parsed_call *call) {
@@ -246,11 +246,12 @@ static void check_passing(const struct link *link, const struct words *words,
 
 /* Counts the entries in an answer, "h<ms>q<waiters ahead>". */
 static void count_entries(struct checker *checker, enum script script, const struct reply *reply) {
-    static const enum waiting_line lines[SCRIPT_COUNT] = {[SCRIPT_QUEUE_SET] = WAITING_SEVERAL,
-                                                          [SCRIPT_SHARE_QUEUE] = WAITING_READERS,
-                                                          [SCRIPT_QUEUE_PERMIT] = WAITING_PERMITS};
+    static const enum waiting_queue queues[SCRIPT_COUNT] = {[SCRIPT_QUEUE_SET] = WAITING_SEVERAL,
+                                                            [SCRIPT_SHARE_QUEUE] = WAITING_READERS,
+                                                            [SCRIPT_QUEUE_PERMIT] =
+                                                                WAITING_PERMITS};
     for (size_t i = 0; reply->type == REPLY_STRING && i < reply->length; i++) {
-        checker->waiting.queued[lines[script]] += reply->text[i] == 'q';
+        checker->waiting.queued[queues[script]] += reply->text[i] == 'q';
     }
 }
 

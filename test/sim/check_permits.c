@@ -14,11 +14,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct store_key *line_of(const struct checker *checker, struct master *master) {
+static const struct store_key *permit_queue_of(const struct checker *checker,
+                                               struct master *master) {
     char name[sizeof(checker->semaphore) + sizeof(PERMITS_SUFFIX)];
     int length = snprintf(name, sizeof(name), "%s%s", checker->semaphore, PERMITS_SUFFIX);
-    const struct store_key *line = master_find(master, name, (size_t)length);
-    return line != NULL && line->type == STORE_SET ? line : NULL;
+    const struct store_key *queue = master_find(master, name, (size_t)length);
+    return queue != NULL && queue->type == STORE_SET ? queue : NULL;
 }
 
 static bool is_entry(const struct member *member) {
@@ -49,20 +50,20 @@ static bool was_offered(const struct checker *checker, const struct master *mast
 }
 
 /* Returns whether the server leaves permits to anybody for a while. */
-static bool is_open(const struct store_key *line) {
+static bool is_open(const struct store_key *queue) {
     bool is_found = false;
-    for (unsigned i = 0; line != NULL && i < line->set.count; i++) {
-        is_found |= line->set.list[i].score == 0;
+    for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
+        is_found |= queue->set.list[i].score == 0;
     }
     return is_found;
 }
 
-/* Returns the first in line who listens and was not told; NULL when there is none. */
+/* Returns the first in the queue who listens and was not told; NULL when there is none. */
 static const struct member *first_of(const struct checker *checker, const struct master *master,
-                                     const struct store_key *line) {
+                                     const struct store_key *queue) {
     const struct member *first = NULL;
-    for (unsigned i = 0; line != NULL && i < line->set.count; i++) {
-        const struct member *entry = &line->set.list[i];
+    for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
+        const struct member *entry = &queue->set.list[i];
         if (entry->score > 0 && is_entry(entry) && (first == NULL || entry->score < first->score) &&
             check_listener_of(checker, master, entry) != NULL) {
             first = entry;
@@ -72,13 +73,13 @@ static const struct member *first_of(const struct checker *checker, const struct
 }
 
 void check_permit_turn(struct checker *checker, struct master *master, uint32_t number,
-                       const char *value, bool is_in_line) {
+                       const char *value, bool is_in_queue) {
     const struct token *token = &checker->tokens[number];
-    const struct store_key *line = line_of(checker, master);
-    const struct member *first = first_of(checker, master, line);
-    bool is_before = first != NULL && (!is_in_line || first->score < token->ticket);
+    const struct store_key *queue = permit_queue_of(checker, master);
+    const struct member *first = first_of(checker, master, queue);
+    bool is_before = first != NULL && (!is_in_queue || first->score < token->ticket);
     bool is_flagged = master_find(master, WAITING_KEY, strlen(WAITING_KEY)) != NULL;
-    if (is_before && (is_in_line || is_flagged) && !is_open(line) && !is_of(first, value) &&
+    if (is_before && (is_in_queue || is_flagged) && !is_open(queue) && !is_of(first, value) &&
         !was_offered(checker, master, value)) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u gives a permit to token %" PRIu32 ", while another one stands before it",
@@ -90,16 +91,16 @@ void check_permit_freed(struct checker *checker, struct master *master, uint32_t
                         unsigned key) {
     const char *name = checker->keys[key];
     const struct token *token = &checker->tokens[number];
-    const struct store_key *line = line_of(checker, master);
+    const struct store_key *queue = permit_queue_of(checker, master);
     bool had_it = !checker->server_clocks_jump && /* the key may have expired */
                   token->keeps_until[master->index][key] > checker->world->now;
     bool is_flagged = master_find(master, WAITING_KEY, strlen(WAITING_KEY)) != NULL;
-    bool is_anybody_offered = is_open(line);
-    for (unsigned i = 0; line != NULL && i < line->set.count; i++) {
-        is_anybody_offered |= line->set.list[i].score < 0;
+    bool is_anybody_offered = is_open(queue);
+    for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
+        is_anybody_offered |= queue->set.list[i].score < 0;
     }
     if (had_it && master_find(master, name, strlen(name)) == NULL && is_flagged &&
-        !is_anybody_offered && first_of(checker, master, line) != NULL) {
+        !is_anybody_offered && first_of(checker, master, queue) != NULL) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u frees the permit of token %" PRIu32 ", and tells nobody in line",
                 master->index, number);
@@ -108,10 +109,10 @@ void check_permit_freed(struct checker *checker, struct master *master, uint32_t
 
 void check_permit_left(struct checker *checker, struct master *master, const struct word *value,
                        const struct word *ticket) {
-    const struct store_key *line = line_of(checker, master);
+    const struct store_key *queue = permit_queue_of(checker, master);
     bool is_returned = word_is(ticket, "1");
-    for (unsigned i = 0; line != NULL && i < line->set.count; i++) {
-        const struct member *entry = &line->set.list[i];
+    for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
+        const struct member *entry = &queue->set.list[i];
         if (is_of(entry, value->text) && (entry->score < 0 || !is_returned)) {
             violate(checker->world, INVARIANT_EXPIRY,
                     "node %u still has a place in line for a waiter that has left", master->index);

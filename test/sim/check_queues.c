@@ -5,9 +5,9 @@
  * such a waiter stands there; a request keeps the ticket of its first try. From these follows that
  * a request with an entry at a quorum is served before each request that is made later: a quorum of
  * grants for the latter would need a server that has an entry for the former. (Requests that do not
- * stand in line take a free key. A request for several keys stands in line for one of them, that
- * somebody had, and may be overtaken at the others.) Inside a client only those are served out of
- * turn who were waiting when the client acquired the lock.
+ * stand in the queue take a free key. A request for several keys stands in the queue for one of
+ * them, that somebody had, and may be overtaken at the others.) Inside a client only those are
+ * served out of turn who were waiting when the client acquired the lock.
  */
 #include "checker.h"
 
@@ -214,7 +214,7 @@ static const struct member *head_of(const struct checker *checker, struct master
     return head;
 }
 
-/* Returns whether the server leaves the key to others than the first in line for a while. */
+/* Returns whether the server leaves the key to others than the first in the queue for a while. */
 static bool is_left_to_others(const struct checker *checker, struct master *master, unsigned key) {
     const struct member *head = head_of(checker, master, key);
     bool is_noted = check_beside(checker, master, key, WRITER_SUFFIX) != NULL;

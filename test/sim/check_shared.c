@@ -100,7 +100,7 @@ static void check_renews_only(struct checker *checker, struct master *master, ui
 
 /*
  * Checks that a reader is let in by SHARE only if no writer waits, and beside readers only if
- * nobody stands in line.
+ * nobody stands in the queue.
  */
 static void check_room(struct checker *checker, struct master *master, uint32_t number) {
     const struct token *token = &checker->tokens[number];

@@ -90,25 +90,25 @@ void check_turn(struct checker *checker, struct master *master, uint32_t number,
 void check_flag(struct checker *checker, struct master *master, unsigned key);
 
 /*
- * Checks that nobody who listens stands in line for a key that is free after its release, which is
- * not noted with the token yet.
+ * Checks that nobody who listens stands in the queue for a key that is free after its release,
+ * which is not noted with the token yet.
  */
 void check_freed(struct checker *checker, struct master *master, uint32_t number, unsigned key);
 
-/* Notes that a waiter has asked a server for its place in line for a key. */
+/* Notes that a waiter has asked a server for its place in the queue for a key. */
 void check_asks_again(struct checker *checker, struct master *master, uint32_t number,
                       unsigned key);
 
 /*
- * Checks that a server keeps readers out for the first in line only while that one asks: it is told
- * to, and loses its entry behind four reservations.
+ * Checks that a server keeps readers out for the first in the queue only while that one asks: it is
+ * told to, and loses its entry behind four reservations.
  */
 void check_kept_out(struct checker *checker, struct master *master, unsigned key);
 
-/* Checks that no reader is first in line for a key that readers hold. */
+/* Checks that no reader is first in the queue for a key that readers hold. */
 void check_let_in(struct checker *checker, struct master *master, unsigned key);
 
-/* Returns whether anybody who listens stands in line for a key that is not left to others. */
+/* Returns whether anybody who listens stands in the queue for a key that is not left to others. */
 bool check_is_awaited(const struct checker *checker, struct master *master, unsigned key);
 /*
  * Returns the connection on which the client of an entry, "<value> <channel> ...", is subscribed to
@@ -124,20 +124,22 @@ void check_permit_offered(struct checker *checker, const struct master *master,
 
 /* Checks that a permit is not given to a token, of this value, before its turn in the line. */
 void check_permit_turn(struct checker *checker, struct master *master, uint32_t number,
-                       const char *value, bool is_in_line);
+                       const char *value, bool is_in_queue);
 
-/* Checks that somebody in line was told of a permit that a token had, if it is free now. */
+/* Checks that somebody in the queue was told of a permit that a token had, if it is free now. */
 void check_permit_freed(struct checker *checker, struct master *master, uint32_t number,
                         unsigned key);
 
 /*
  * Checks that a waiter that has left stands in no line. With the ticket 1 it gives back a permit
- * that it was told of, and may stand in line all the same: its ask may have crossed the message.
+ * that it was told of, and may stand in the queue all the same: its ask may have crossed the
+ * message.
  */
 void check_permit_left(struct checker *checker, struct master *master, const struct word *value,
                        const struct word *ticket);
 
-/* Checks that the first in line who listens is told of a key that its release has left there. */
+/* Checks that the first in the queue who listens is told of a key that its release has left there.
+ */
 void check_announced(struct checker *checker, struct master *master, uint32_t number, unsigned key);
 
 /* Returns whether the command has stopped at the bound of the entries that it may handle. */

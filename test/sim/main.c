@@ -171,7 +171,7 @@ static void add(struct totals *totals, const struct run_result *result) {
     totals->shared += result->shared;
     totals->looks += result->looks;
     totals->excused += result->excused;
-    for (unsigned i = 0; i < WAITING_LINES; i++) {
+    for (unsigned i = 0; i < WAITING_QUEUES; i++) {
         totals->waiting.queued[i] += result->waiting.queued[i];
     }
     totals->waiting.pushed += result->waiting.pushed;
@@ -227,12 +227,12 @@ static bool complain_unless(uint64_t count, const char *what) {
 }
 
 /*
- * Tells whether requests waited in line: in worlds where masters refuse all entries, or clients
- * count no push, waiting is polling, and no invariant is violated. A run that ended early may be
- * too short.
+ * Tells whether requests waited in the queue: in worlds where masters refuse all entries, or
+ * clients count no push, waiting is polling, and no invariant is violated. A run that ended early
+ * may be too short.
  */
 static bool have_waited(const struct options *options, const struct totals *totals) {
-    static const char *const entries[WAITING_LINES] = {
+    static const char *const entries[WAITING_QUEUES] = {
         [WAITING_FOR_KEY] = "place in line for a key",
         [WAITING_SEVERAL] = "place in line for several keys",
         [WAITING_READERS] = "place in line for a share",
@@ -242,7 +242,7 @@ static bool have_waited(const struct options *options, const struct totals *tota
     if (options->demand.profile == PROFILE_LOAD || totals->seeds < SEEDS_TO_WAIT) {
         return true;
     }
-    for (unsigned i = 0; i < WAITING_LINES; i++) {
+    for (unsigned i = 0; i < WAITING_QUEUES; i++) {
         good = complain_unless(totals->waiting.queued[i], entries[i]) && good;
     }
     good = complain_unless(totals->waiting.pushed, "key pushed to its waiter") && good;

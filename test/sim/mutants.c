@@ -25,7 +25,7 @@ static const struct mutant {
 #define MUTANT_COUNT (sizeof(mutants) / sizeof(mutants[0]))
 
 /* Time limit of a mutant's process, by its own alarm clock: a mutant that hangs is caught. */
-#define PATIENCE_SECONDS "120"
+#define TIMEOUT_SECONDS "120"
 
 /* Number of seeds of each profile that are run before more seeds of one of them. */
 #define SOON 100
@@ -102,7 +102,7 @@ static void run(const char *path, const char *profile, uint64_t first, uint64_t 
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         execl(path, path, "--seeds", range, "--profile", profile, "--first", "--patience",
-              PATIENCE_SECONDS, (char *)NULL);
+              TIMEOUT_SECONDS, (char *)NULL);
         _exit(127);
     }
     close(ends[1]);

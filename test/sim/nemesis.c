@@ -165,8 +165,9 @@ static void crowd_queues(struct nemesis *nemesis, struct master *master) {
     master->store.db = nemesis->plan->db;
     for (unsigned key = 0; key < checker->key_count; key++) {
         snprintf(queue, sizeof(queue), "%s" QUEUE_SUFFIX, checker->keys[key]);
-        const struct store_key *line = master_find(master, queue, strlen(queue));
-        for (unsigned i = 1; line != NULL && line->type == STORE_SET && i <= CROWD_OF_DEAD; i++) {
+        const struct store_key *waiters = master_find(master, queue, strlen(queue));
+        for (unsigned i = 1; waiters != NULL && waiters->type == STORE_SET && i <= CROWD_OF_DEAD;
+             i++) {
             snprintf(entry, sizeof(entry), "%040u redlock:dead 1000 0 0", i);
             snprintf(ticket, sizeof(ticket), "%u", i);
             run_words(master, 4, (const char *[]){"ZADD", queue, ticket, entry});
@@ -246,7 +247,7 @@ static void ruin_counter(struct nemesis *nemesis) {
     run_words(master, 3, (const char *[]){"SET", name, text});
 }
 
-/* Puts a key that is no lock, or that belongs to a client of another make. */
+/* Puts a key that is no lock, or that belongs to a foreign client. */
 static void put_foreign_key(struct nemesis *nemesis) {
     if (nemesis->plan->is_fenced && coin(nemesis)) {
         ruin_counter(nemesis);

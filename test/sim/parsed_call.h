@@ -46,7 +46,7 @@ const struct form *parsed_call_form(const struct words *words);
 /* Returns whether the command is SCRIPT_TAKE for a lock that is held. */
 bool parsed_call_is_top_up(const struct words *words);
 
-/* Returns whether the script takes keys for a waiter, or gives an entry in line. */
+/* Returns whether the script takes keys for a waiter, or gives an entry in the queue. */
 bool parsed_call_is_queue(const struct form *form);
 
 /* Returns whether calls of the script give keys back. */

@@ -172,7 +172,7 @@ static void draw_open(struct plan *plan, struct rng *rng) {
     redlock_options *options = &plan->options;
     plan->has_open = true;
     plan->has_losses = plan->has_jumps = plan->has_twin = false;
-    plan->has_sets = plan->has_readers = plan->has_line = plan->has_min_holds = false;
+    plan->has_sets = plan->has_readers = plan->has_one_queue = plan->has_min_holds = false;
     plan->durable = 0;
     plan->nodes = 3;
     plan->processes = 2;
@@ -229,11 +229,11 @@ static void draw_permits(struct plan *plan, struct rng *rng) {
  * Draws a line for one key: requests on the same terms, most of them patient, that hold their locks
  * for a few round trips, so that keys are passed on and handed over all the time.
  */
-static void draw_line(struct plan *plan, struct rng *rng) {
+static void draw_one_queue(struct plan *plan, struct rng *rng) {
     if (plan->permits > 0 || plan->has_readers || plan->has_hurry || !rng_chance(rng, 250)) {
         return;
     }
-    plan->has_line = true;
+    plan->has_one_queue = true;
     plan->has_sets = false;
     plan->keys = 1;
     plan->workers = (unsigned)rng_between(rng, 1, WORKERS_MAX);
@@ -253,7 +253,7 @@ static void draw_late_top_ups(struct plan *plan, struct rng *rng) {
     redlock_options *options = &plan->options;
     plan->cause = CAUSE_KEYS;
     plan->has_hurry = plan->is_fenced = true;
-    plan->has_sets = plan->has_readers = plan->has_line = plan->has_min_holds = false;
+    plan->has_sets = plan->has_readers = plan->has_one_queue = plan->has_min_holds = false;
     plan->nodes = 3;
     plan->processes = 2;
     plan->workers = 3;
@@ -397,7 +397,7 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     plan->has_readers = plan->permits == 0 && rng_chance(rng, 200);
     plan->has_sets &= !plan->has_readers;
     draw_handovers(plan, rng);
-    draw_line(plan, rng);
+    draw_one_queue(plan, rng);
     plan->is_reticent = rng_chance(rng, plan->has_jumps ? 800 : 500);
     plan->pattern_subscribers =
         plan->duration / MS % 4 == 0; /* of no draw: seeds keep their worlds */

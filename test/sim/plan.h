@@ -61,9 +61,9 @@ struct plan {
     bool has_twin;     /* whether the first node is in the clients' lists twice, by another name */
     bool has_long_keys, has_names;
     bool has_password;
-    bool is_fenced; /* whether all locks are fenced */
-    bool has_sets;  /* whether some locks are of several keys */
-    bool has_line;  /* whether most requests wait for one key, on the same terms */
+    bool is_fenced;     /* whether all locks are fenced */
+    bool has_sets;      /* whether some locks are of several keys */
+    bool has_one_queue; /* whether most requests wait for one key, on the same terms */
     bool has_owners;
     unsigned permits; /* number of permits of the one semaphore that all want; 0: they want locks */
     bool has_hung;    /* whether a process hangs for long, while it waits for readers */
@@ -101,7 +101,7 @@ struct plan {
 
 /* Returns how many locks each worker asks for in the last phase, one after the other. */
 static inline unsigned plan_last_turns(const struct plan *plan) {
-    return plan->has_line ? 3 : 1;
+    return plan->has_one_queue ? 3 : 1;
 }
 
 void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand);

@@ -2,11 +2,11 @@
 
 #include "app.h"
 #include "check.h"
-#include "line_watch.h"
 #include "load.h"
 #include "mover.h"
 #include "nemesis.h"
 #include "network.h"
+#include "queue_watch.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct run {
     struct app apps[PROCESSES_MAX];
     struct nemesis nemesis;
     struct mover mover;
-    struct line_watch watch;
+    struct queue_watch watch;
 };
 
 static void name_keys(struct run *run) {
@@ -78,7 +78,7 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
         run->network.servers[i].pattern_subscribers = plan->pattern_subscribers;
         master_seem_old(&run->network.servers[i].master, plan->db);
     }
-    line_watch_init(&run->watch);
+    queue_watch_init(&run->watch);
     mover_init(&run->mover, &run->world, run->apps, plan);
     nemesis_init(&run->nemesis, &run->network, run->apps, plan);
 }
@@ -93,10 +93,10 @@ static void enter(struct run *run, enum phase phase) {
 /* Runs the world until an instant, and looks at the lines meanwhile. */
 static void run_until(struct run *run, uint64_t until) {
     while (run->world.now < until && !run->world.violated) {
-        uint64_t next = run->world.now + LINE_WATCH_MS * MS;
+        uint64_t next = run->world.now + QUEUE_WATCH_MS * MS;
         world_run_until(&run->world, next < until ? next : until);
         for (unsigned i = 0; i < run->plan.processes && !run->world.violated; i++) {
-            line_watch_look(&run->watch, &run->apps[i]);
+            queue_watch_look(&run->watch, &run->apps[i]);
         }
     }
 }
@@ -159,7 +159,7 @@ static void be_served(struct run *run, uint64_t until, uint64_t gap_ms) {
         if (checker->acquired != acquired) {
             acquired = checker->acquired;
             since = run->world.now;
-        } else if (run->plan.has_line && acquired != first &&
+        } else if (run->plan.has_one_queue && acquired != first &&
                    run->world.now - since > gap_ms * MS) {
             violate(&run->world, INVARIANT_LIVENESS,
                     "without faults, nobody in line has got the lock in %" PRIu64 " ms", gap_ms);

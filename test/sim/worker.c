@@ -310,7 +310,7 @@ static void acquire(struct worker *worker) {
     redlock_request request = REDLOCK_REQUEST_INIT;
     bool is_last = app->phase == PHASE_LAST;
     bool has_lost_keys = plan->cause == CAUSE_KEYS && !is_last;
-    bool is_patient = plan->has_line || has_lost_keys || plan->has_open;
+    bool is_patient = plan->has_one_queue || has_lost_keys || plan->has_open;
     const char *names[KEYS_MAX];
     draw_keys(worker);
     name_keys(worker, &request, names);
@@ -327,7 +327,7 @@ static void acquire(struct worker *worker) {
         request.wait_ms = request.retries = 0; /* leaves keys that nodes have lost to others ... */
         request.watchdog = false;              /* ... and does not notice a loss for long */
     } else if (!is_last && plan->has_open) {
-        request.wait_ms = request.retries = 0; /* a try of those who wait in line ends soon */
+        request.wait_ms = request.retries = 0; /* a try of those who wait in the queue ends soon */
     }
     request.watchdog = app_chance(app, is_patient || plan->has_hung ? 800 : 400);
     request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;

@@ -45,7 +45,7 @@ enum invariant {
     INVARIANT_RENEWAL = 14,  /* no lock is lost that a quorum renewed in time */
     INVARIANT_WORK = 15,     /* a turn is short: an application's timers are in time */
     INVARIANT_STORM = 16,    /* renewals are few, and spread */
-    INVARIANT_ORDER = 17,    /* those who wait in line are served in their turn */
+    INVARIANT_ORDER = 17,    /* those who wait in the queue are served in their turn */
     INVARIANT_COUNT
 };
 

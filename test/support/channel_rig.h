@@ -1,7 +1,7 @@
 /*
  * A node's connection and its channel (lib/node/channel.h) by themselves, without a client: the
- * test is the client's pulse, and hears what a client would be told. For programs that are linked
- * with the library's own objects.
+ * test is the client's heartbeat, and hears what a client would be told. For programs that are
+ * linked with the library's own objects.
  */
 #ifndef REDLOCK_TEST_CHANNEL_RIG_H
 #define REDLOCK_TEST_CHANNEL_RIG_H
@@ -41,7 +41,7 @@ struct channel_rig *rig_create(struct fixture *f, const redlock_options *options
 /* Makes a rig as rig_create does, with patient options, and wants its channel. */
 struct channel_rig *rig_on(struct fixture *f, const char *commands, const char *channel);
 
-/* Lets a second pass, and the pulse fire. */
+/* Lets a second pass, and the heartbeat fire. */
 void rig_beat(struct channel_rig *rig);
 
 /* Run the loop until the channel is in the state; until it has been ready so often. */

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* The time in which a condition must come true before the test is given up. */
-#define PATIENCE_MS 60000
+#define TIMEOUT_MS 60000
 #define VALGRIND_FACTOR 10
 #define TICK_US 2000
 
@@ -54,8 +54,8 @@ static uint64_t real_ms(void) {
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static uint64_t patience_ms(void) {
-    return (uint64_t)PATIENCE_MS * (under_valgrind() ? VALGRIND_FACTOR : 1);
+static uint64_t timeout_ms(void) {
+    return (uint64_t)TIMEOUT_MS * (under_valgrind() ? VALGRIND_FACTOR : 1);
 }
 
 static void turn(struct fixture *f) {
@@ -65,7 +65,7 @@ static void turn(struct fixture *f) {
 }
 
 void run_until(struct fixture *f, bool (*condition)(void *arg), void *arg, const char *what) {
-    uint64_t limit = real_ms() + patience_ms();
+    uint64_t limit = real_ms() + timeout_ms();
 
     while (!condition(arg)) {
         if (real_ms() > limit) {
@@ -91,7 +91,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
 
 void pass_until(struct fixture *f, redlock_client *client, uint32_t silent, uint64_t step_ms,
                 bool (*condition)(void *arg), void *arg, const char *what) {
-    uint64_t limit = real_ms() + patience_ms();
+    uint64_t limit = real_ms() + timeout_ms();
 
     while (!condition(arg)) {
         if (real_ms() > limit) {
@@ -424,16 +424,16 @@ void pass_until_disconnected(struct fixture *f, redlock_client *client, size_t n
                "the node's connection has ended");
 }
 
-static bool has_no_debts(void *arg) {
+static bool has_no_pending_releases(void *arg) {
     const struct question *question = arg;
 
     return node_info(question->client, question->node).release_debts == 0;
 }
 
-void wait_no_debts(struct fixture *f, redlock_client *client, size_t node) {
+void wait_releases_done(struct fixture *f, redlock_client *client, size_t node) {
     struct question question = {client, node, 0};
 
-    run_until(f, has_no_debts, &question, "the node has no release debts");
+    run_until(f, has_no_pending_releases, &question, "the node has no release debts");
 }
 
 static bool has_answered(void *arg) {

@@ -187,7 +187,7 @@ redlock_node_info node_info(const redlock_client *client, size_t node);
 void wait_disconnected(struct fixture *f, redlock_client *client, size_t node, uint64_t times);
 
 /* Runs the loop until no release is owed to the node. */
-void wait_no_debts(struct fixture *f, redlock_client *client, size_t node);
+void wait_releases_done(struct fixture *f, redlock_client *client, size_t node);
 
 /* Runs the loop until the node has answered all commands. */
 void wait_answered(struct fixture *f, redlock_client *client, size_t node);

@@ -11,7 +11,7 @@
 #include "masters.h"
 
 #include "folder.h"
-#include "patience.h"
+#include "poll_timeout.h"
 #include "port.h"
 
 #include <arpa/inet.h>
@@ -254,7 +254,7 @@ static void print_log(const struct master *master) {
 }
 
 static int wait_until_up(struct master *master) {
-    struct patience patience = {0};
+    struct poll_timeout wait = {0};
 
     while (!answers_ping(master)) {
         if (errno == EMFILE) {
@@ -267,7 +267,7 @@ static int wait_until_up(struct master *master) {
             print_log(master);
             return -1;
         }
-        if (!patience_lasts(&patience, (uint64_t)ANSWER_TIMEOUT_S * 1000)) {
+        if (!poll_timeout_wait(&wait, (uint64_t)ANSWER_TIMEOUT_S * 1000)) {
             fprintf(stderr, "masters: the server does not answer PING; its log:\n");
             print_log(master);
             return -1;

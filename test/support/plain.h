@@ -1,5 +1,5 @@
 /*
- * Clients of another make, as people write them with redis-cli: SET NX PX at all masters, over and
+ * Foreign clients, as people write them with redis-cli: SET NX PX at all masters, over and
  * over, and compare-and-delete. Each call blocks until the masters have answered.
  */
 #ifndef REDLOCK_TEST_PLAIN_H

@@ -95,8 +95,8 @@ const struct member *set_next(const struct set *set, const struct member *last) 
     const struct member *next = NULL;
     for (unsigned i = 0; i < set->count; i++) {
         const struct member *member = &set->list[i];
-        bool is_behind = last == NULL || is_before(last, member);
-        next = is_behind && (next == NULL || is_before(member, next)) ? member : next;
+        bool is_after = last == NULL || is_before(last, member);
+        next = is_after && (next == NULL || is_before(member, next)) ? member : next;
     }
     return next;
 }

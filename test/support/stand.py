@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 
-PATIENCE_S = 120
+TIMEOUT_S = 120
 _died_with_us = ctypes.CDLL(None, use_errno=True).prctl
 _alive = []  # what has to be ended, the newest last
 
@@ -30,8 +30,8 @@ def until(condition, what):
         value = condition()
         if value:
             return value
-        if time.monotonic() - begun > PATIENCE_S:
-            raise AssertionError(f"not within {PATIENCE_S} s: {what}")
+        if time.monotonic() - begun > TIMEOUT_S:
+            raise AssertionError(f"not within {TIMEOUT_S} s: {what}")
         time.sleep(0.005)
 
 

@@ -146,14 +146,14 @@ unsigned app_connected(struct app *app) {
     return count;
 }
 
-size_t app_debts(struct app *app) {
+size_t app_pending_releases(struct app *app) {
     redlock_node_info infos[MASTERS_COUNT];
-    size_t debts = 0;
+    size_t pending = 0;
     size_t nodes = ask_nodes(app, infos);
     for (size_t i = 0; i < nodes; i++) {
-        debts += infos[i].release_debts;
+        pending += infos[i].release_debts;
     }
-    return debts;
+    return pending;
 }
 
 bool app_is_busy(const struct app *app) {

@@ -28,7 +28,7 @@ redlock_status app_abandon_nodes(struct app *app);
 unsigned app_connected(struct app *app);
 
 /* Returns the number of releases that are owed to the nodes. */
-size_t app_debts(struct app *app);
+size_t app_pending_releases(struct app *app);
 
 /* Returns whether a callback is due in any case: not for a lock merely held. */
 bool app_is_busy(const struct app *app);

@@ -136,7 +136,7 @@ static void close_with_nodes_that_do_not_answer(struct app *app) {
     }
 }
 
-static void close_with_debts(struct app *app) {
+static void close_with_pending_releases(struct app *app) {
     struct hold *hold = begin_held(app);
     if (hold != NULL) {
         masters_stop(MASTERS_ALL);
@@ -154,7 +154,7 @@ static const struct scenario scenarios[] = {
     ON_SOCKETS(close_while_extending),
     ON_SOCKETS(close_while_releasing),
     ON_SOCKETS(close_with_nodes_that_do_not_answer),
-    ON_SOCKETS(close_with_debts),
+    ON_SOCKETS(close_with_pending_releases),
     ON_SOCKETS(release_during_a_close),
     ON_SOCKETS(release_inside_the_on_lost_of_a_close),
     ON_SOCKETS(release_what_a_close_has_released),

@@ -170,30 +170,30 @@ static void scripts_forgotten(struct app *app) {
     }
 }
 
-static bool owes_nothing(const void *arg) {
-    return app_debts((struct app *)(uintptr_t)arg) == 0;
+static bool has_no_pending_release(const void *arg) {
+    return app_pending_releases((struct app *)(uintptr_t)arg) == 0;
 }
 
-static void debts_paid_later(struct app *app) {
+static void releases_retried_later(struct app *app) {
     struct hold *hold = begin_held(app);
     if (hold != NULL) {
         masters_stop(FIRST_TWO);
         let_go(hold);
-        EXPECT(hold->released == REDLOCK_ENOQUORUM && app_debts(app) == 2);
+        EXPECT(hold->released == REDLOCK_ENOQUORUM && app_pending_releases(app) == 2);
         masters_start(FIRST_TWO);
-        world_wait(owes_nothing, app, "debts are paid");
+        world_wait(has_no_pending_release, app, "debts are paid");
         wait_free(app);
     }
 }
 
-static void debts_for_an_error(struct app *app) {
+static void releases_after_an_error(struct app *app) {
     struct hold *hold = begin_held(app);
     if (hold != NULL) {
         masters_behave(FIRST, MANNER_ERROR);
         let_go(hold);
         world_pass_ms(12);
         masters_behave(FIRST, MANNER_WELL);
-        world_wait(owes_nothing, app, "debts are paid");
+        world_wait(has_no_pending_release, app, "debts are paid");
         wait_free(app);
     }
 }
@@ -278,8 +278,8 @@ static const struct scenario scenarios[] = {
     ON_SOCKETS(release_many),
     ON_SOCKETS(release_more_than_one_call_takes),
     ON_SOCKETS(scripts_forgotten),
-    ON_SOCKETS(debts_paid_later),
-    ON_SOCKETS(debts_for_an_error),
+    ON_SOCKETS(releases_retried_later),
+    ON_SOCKETS(releases_after_an_error),
     ON_SOCKETS(node_lost_in_a_release),
 };
 

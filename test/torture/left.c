@@ -27,7 +27,7 @@ bool left_is_held(const struct store *store, const struct store_key *key) {
     return key->expires_ms >= store_now_ms(store) && !may_stay(key);
 }
 
-unsigned left_in_line(struct store *store, const char *key) {
+unsigned left_waiters(struct store *store, const char *key) {
     char name[128];
     int length = snprintf(name, sizeof(name), "%s" QUEUE_SUFFIX, key);
     const struct store_key *queue = store_find(store, name, (size_t)length);

@@ -13,6 +13,6 @@
 bool left_is_held(const struct store *store, const struct store_key *key);
 
 /* Returns the number of entries in the key's queue. */
-unsigned left_in_line(struct store *store, const char *key);
+unsigned left_waiters(struct store *store, const char *key);
 
 #endif

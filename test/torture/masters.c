@@ -487,10 +487,10 @@ unsigned masters_having(const char *key) {
     return count;
 }
 
-unsigned masters_in_line(const char *key) {
+unsigned masters_queued(const char *key) {
     unsigned count = 0;
     FOR_EACH(master, MASTERS_ALL) {
-        count += left_in_line(&master->store, key);
+        count += left_waiters(&master->store, key);
     }
     return count;
 }

@@ -56,7 +56,8 @@ void masters_forget_scripts(unsigned mask);
 void masters_forget(unsigned mask, const char *key);
 void masters_count(unsigned mask, const char *key, uint64_t counter); /* sets a key's counter */
 
-/* Take the key as another client, and give it up to the first in line, as that client would. */
+/* Take the key as another client, and give it up to the first in the queue, as that client would.
+ */
 void masters_occupy(unsigned mask, const char *key, unsigned ttl_ms);
 void masters_give_up(unsigned mask, const char *key);
 
@@ -70,7 +71,7 @@ unsigned masters_having(const char *key);
 unsigned masters_having_any(void);
 
 /* Returns the number of entries in the key's queues, at all masters together. */
-unsigned masters_in_line(const char *key);
+unsigned masters_queued(const char *key);
 
 /* Returns how often the library has been sent a message, other than its probes, since the reset. */
 unsigned masters_pushed(void);

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 /* The time after which a run, which takes milliseconds, hangs inside the loop, and is ended. */
-#define PATIENCE_SECONDS 30
+#define TIMEOUT_SECONDS 30
 
 /* A number of requests that no scenario reaches. */
 #define SITES_MAX 20000
@@ -79,7 +79,7 @@ static void assert_clients_work(struct app *apps) {
 }
 
 /* Returns whether no client was closed, or told that a key is left to its TTL. */
-static bool owes_all_keys(const struct app *apps) {
+static bool must_free_all_keys(const struct app *apps) {
     bool owes = true;
     for (unsigned i = 0; i < SCENARIO_APPS; i++) {
         owes &= !apps[i].leaves_keys && !apps[i].is_closing;
@@ -89,10 +89,10 @@ static bool owes_all_keys(const struct app *apps) {
 
 /* Asserts that all keys are released long before their TTL. */
 static void assert_no_key_is_left(const struct app *apps) {
-    for (unsigned ms = 0; ms < 3000 && masters_having_any() > 0 && owes_all_keys(apps); ms++) {
+    for (unsigned ms = 0; ms < 3000 && masters_having_any() > 0 && must_free_all_keys(apps); ms++) {
         world_pass_ms(1);
     }
-    CHECK(masters_having_any() == 0 || !owes_all_keys(apps));
+    CHECK(masters_having_any() == 0 || !must_free_all_keys(apps));
 }
 
 static void assert_new_client_works(void) {
@@ -107,7 +107,7 @@ static void assert_new_client_works(void) {
 bool sweep_run(const struct scenario *scenario, enum fault fault, const struct form *form,
                unsigned n) {
     static struct app apps[SCENARIO_APPS];
-    alarm(PATIENCE_SECONDS);
+    alarm(TIMEOUT_SECONDS);
     world_begin();
     for (unsigned i = 0; i < SCENARIO_APPS; i++) {
         app_init(&apps[i], scenario->address);

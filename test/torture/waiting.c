@@ -1,4 +1,4 @@
-/* Requests that wait in line at the masters, or behind another one of their client. */
+/* Requests that wait in the queue at the masters, or behind another one of their client. */
 #include "scenarios.h"
 #include "steps.h"
 
@@ -23,14 +23,14 @@ static redlock_request patient_request(void) {
     return request;
 }
 
-static bool are_in_line(const void *arg) {
-    return masters_in_line(KEY) == *(const unsigned *)arg || faults_struck() > 0;
+static bool are_in_queue(const void *arg) {
+    return masters_queued(KEY) == *(const unsigned *)arg || faults_struck() > 0;
 }
 
 /* Turns until all masters have so many in line; after a failure for a while only. */
-static void wait_in_line(unsigned waiters) {
+static void wait_in_queue(unsigned waiters) {
     unsigned entries = waiters * MASTERS_COUNT;
-    world_wait(are_in_line, &entries, "all masters have them in line");
+    world_wait(are_in_queue, &entries, "all masters have them in line");
     if (faults_struck() > 0) {
         world_pass_ms(20);
     }
@@ -47,11 +47,11 @@ static void await_held(const struct hold *hold) {
 }
 
 /* Makes a connected client whose request is in line for KEY, which another client has. */
-static struct hold *begin_in_line(struct app *app, const redlock_request *request) {
+static struct hold *begin_in_queue(struct app *app, const redlock_request *request) {
     masters_occupy(MASTERS_ALL, KEY, LONG_MS);
     struct hold *hold = open_connected(app) ? app_acquire(app, request) : NULL;
     if (hold != NULL) {
-        wait_in_line(1);
+        wait_in_queue(1);
     }
     return hold;
 }
@@ -61,13 +61,13 @@ static void end_held(struct hold *hold) {
     await_held(hold);
     let_go(hold);
     wait_free(hold->app);
-    EXPECT(masters_in_line(KEY) == 0);
+    EXPECT(masters_queued(KEY) == 0);
 }
 
 /* ---- in line at the masters ---- */
 
 static void pushed_as(struct app *app, const redlock_request *request) {
-    struct hold *hold = begin_in_line(app, request);
+    struct hold *hold = begin_in_queue(app, request);
     masters_give_up(MASTERS_ALL, KEY);
     if (hold != NULL) {
         await_held(hold);
@@ -83,7 +83,7 @@ static void pushed(struct app *app) {
 
 static void pushed_and_renewed(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *hold = begin_in_line(app, &request);
+    struct hold *hold = begin_in_queue(app, &request);
     masters_give_up(MASTERS_ALL, KEY);
     if (hold != NULL) {
         await_held(hold);
@@ -118,7 +118,7 @@ static void pushed_by_a_client(struct app *apps) {
     struct hold *first = open_connected(&apps[0]) ? hold_for(&apps[0], &request) : NULL;
     struct hold *next = open_connected(&apps[1]) ? app_acquire(&apps[1], &request) : NULL;
     if (first != NULL && next != NULL) {
-        wait_in_line(1);
+        wait_in_queue(1);
         uint64_t fence = redlock_fence(first->lock);
         masters_count(FIRST, KEY, FAR);
         let_go(first);
@@ -133,15 +133,16 @@ static bool is_over_or_struck(const void *hold) {
     return is_over(hold) || faults_struck() > 0;
 }
 
-/* Of a writer, and who stands in line behind it; without memory either may be first. */
+/* Of a writer, and who stands in the queue behind it; without memory either may be first. */
 static bool is_one_over(const void *arg) {
     const struct hold *const *in_line = arg;
     return is_over(in_line[0]) ||
            (in_line[1] != NULL && faults_struck() > 0 && is_over(in_line[1]));
 }
 
-/* A writer and a reader stand in line behind a reader; the writer gives up, or has its turn. */
-static void written_in_line(struct app *apps, bool gives_up) {
+/* A writer and a reader stand in the queue behind a reader; the writer gives up, or has its turn.
+ */
+static void written_in_queue(struct app *apps, bool gives_up) {
     redlock_request request = patient_request();
     request.mode = REDLOCK_READER;
     struct hold *first = open_connected(&apps[0]) ? hold_for(&apps[0], &request) : NULL;
@@ -150,11 +151,11 @@ static void written_in_line(struct app *apps, bool gives_up) {
     if (first == NULL || writer == NULL) {
         return;
     }
-    wait_in_line(1);
+    wait_in_queue(1);
     request.mode = REDLOCK_READER;
     struct hold *second = app_acquire(&apps[1], &request);
     if (second != NULL) {
-        wait_in_line(2);
+        wait_in_queue(2);
     }
     if (gives_up && writer->stage == HOLD_ACQUIRING) {
         app_cancel(writer);
@@ -180,21 +181,21 @@ static void written_in_line(struct app *apps, bool gives_up) {
         let_go(second);
     }
     wait_free(&apps[1]);
-    EXPECT(masters_in_line(KEY) == 0);
+    EXPECT(masters_queued(KEY) == 0);
 }
 
-static void written_in_line_behind_a_reader(struct app *apps) {
-    written_in_line(apps, false);
+static void written_in_queue_after_a_reader(struct app *apps) {
+    written_in_queue(apps, false);
 }
 
-static void a_writer_in_line_gives_up(struct app *apps) {
-    written_in_line(apps, true);
+static void a_writer_in_queue_gives_up(struct app *apps) {
+    written_in_queue(apps, true);
 }
 
 /* One master has the key free before the others: its grant is given up for a new place. */
-static void yielded(struct app *app) {
+static void requeued(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *hold = begin_in_line(app, &request);
+    struct hold *hold = begin_in_queue(app, &request);
     masters_give_up(FIRST, KEY);
     if (hold != NULL) {
         world_pass_ms(60);
@@ -208,7 +209,7 @@ static void yielded(struct app *app) {
 /* Two masters push the key, and one of the pushes is lost. */
 static void a_push_is_lost(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *hold = begin_in_line(app, &request);
+    struct hold *hold = begin_in_queue(app, &request);
     if (hold != NULL) {
         masters_behave(FIRST, MANNER_MUTE);
         masters_give_up(FIRST_TWO, KEY);
@@ -220,9 +221,9 @@ static void a_push_is_lost(struct app *app) {
 }
 
 /* The connection over which a master would push ends, and a new one takes its place. */
-static void the_channels_break_in_line(struct app *app) {
+static void the_channels_break_in_queue(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *hold = begin_in_line(app, &request);
+    struct hold *hold = begin_in_queue(app, &request);
     masters_cut(FIRST_TWO);
     if (hold != NULL) {
         wait_connected(app);
@@ -245,9 +246,9 @@ static void no_channel_is_allowed(struct app *app) {
     }
 }
 
-static void scripts_forgotten_in_line(struct app *app) {
+static void scripts_forgotten_in_queue(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *hold = begin_in_line(app, &request);
+    struct hold *hold = begin_in_queue(app, &request);
     masters_forget_scripts(MASTERS_ALL);
     masters_give_up(MASTERS_ALL, KEY);
     if (hold != NULL) {
@@ -255,9 +256,9 @@ static void scripts_forgotten_in_line(struct app *app) {
     }
 }
 
-static void inspected_in_line(struct app *app) {
+static void inspected_in_queue(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *hold = begin_in_line(app, &request);
+    struct hold *hold = begin_in_queue(app, &request);
     if (hold != NULL) {
         app_inspect(app, KEY);
         world_pass_ms(5);
@@ -269,32 +270,32 @@ static void inspected_in_line(struct app *app) {
 
 /* ---- those who go ---- */
 
-static void waited_in_line_too_long(struct app *app) {
+static void waited_in_queue_too_long(struct app *app) {
     redlock_request request = patient_request();
     request.wait_ms = 300;
-    struct hold *hold = begin_in_line(app, &request);
+    struct hold *hold = begin_in_queue(app, &request);
     if (hold != NULL) {
         wait_idle(app);
         EXPECT(hold->acquired == REDLOCK_EHELD);
-        wait_in_line(0);
+        wait_in_queue(0);
     }
 }
 
-static void canceled_in_line(struct app *app) {
+static void canceled_in_queue(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *hold = begin_in_line(app, &request);
+    struct hold *hold = begin_in_queue(app, &request);
     if (hold != NULL && hold->stage == HOLD_ACQUIRING) {
         app_cancel(hold);
         wait_idle(app);
         EXPECT(hold->acquired == REDLOCK_ECANCELED);
-        wait_in_line(0);
+        wait_in_queue(0);
     }
 }
 
 /* Cancels before the pushes are read: the key goes back to the masters. */
 static void canceled_when_pushed(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *hold = begin_in_line(app, &request);
+    struct hold *hold = begin_in_queue(app, &request);
     masters_give_up(MASTERS_ALL, KEY);
     if (hold != NULL && hold->stage == HOLD_ACQUIRING) {
         app_cancel(hold);
@@ -304,20 +305,20 @@ static void canceled_when_pushed(struct app *app) {
     }
 }
 
-static void closed_in_line(struct app *app) {
+static void closed_in_queue(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *hold = begin_in_line(app, &request);
+    struct hold *hold = begin_in_queue(app, &request);
     if (hold != NULL) {
         app_acquire(app, &request);
         close_and_wait(app);
         EXPECT(hold->acquired == REDLOCK_ECLOSED);
-        EXPECT(masters_in_line(KEY) == 0);
+        EXPECT(masters_queued(KEY) == 0);
     }
 }
 
 static void closed_when_pushed(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *hold = begin_in_line(app, &request);
+    struct hold *hold = begin_in_queue(app, &request);
     masters_give_up(MASTERS_ALL, KEY);
     if (hold != NULL) {
         close_and_wait(app);
@@ -328,7 +329,7 @@ static void closed_when_pushed(struct app *app) {
 
 /* ---- inside a client ---- */
 
-#define LINE 3
+#define COHORT 3
 
 static void cancel_all(struct app *app) {
     for (unsigned i = 0; i < app->count; i++) {
@@ -342,9 +343,10 @@ static void cancel_all(struct app *app) {
  * Makes requests for KEY at once, and waits until the first is served. Returns false, after
  * canceling all, when a request was refused.
  */
-static bool begin_line(struct app *app, const redlock_request *request, struct hold *holds[LINE]) {
+static bool begin_cohort(struct app *app, const redlock_request *request,
+                         struct hold *holds[COHORT]) {
     bool are_made = open_connected(app);
-    for (unsigned i = 0; are_made && i < LINE; i++) {
+    for (unsigned i = 0; are_made && i < COHORT; i++) {
         holds[i] = app_acquire(app, request);
         are_made = holds[i] != NULL;
     }
@@ -367,8 +369,8 @@ static void hand_over(struct hold *from, struct hold *to) {
 
 static void handed_over(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *holds[LINE];
-    if (begin_line(app, &request, holds)) {
+    struct hold *holds[COHORT];
+    if (begin_cohort(app, &request, holds)) {
         unsigned asked = masters_asked();
         hand_over(holds[0], holds[1]);
         hand_over(holds[1], holds[2]);
@@ -379,9 +381,9 @@ static void handed_over(struct app *app) {
 
 static void handed_over_by_a_round(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *holds[LINE];
+    struct hold *holds[COHORT];
     request.fenced = true;
-    if (begin_line(app, &request, holds)) {
+    if (begin_cohort(app, &request, holds)) {
         uint64_t fence = holds[0]->stage == HOLD_HELD ? redlock_fence(holds[0]->lock) : 0;
         hand_over(holds[0], holds[1]);
         CHECK(holds[1]->stage != HOLD_HELD || redlock_fence(holds[1]->lock) > fence);
@@ -393,9 +395,9 @@ static void handed_over_by_a_round(struct app *app) {
 /* No quorum answers the round of the next one, which then tries by itself. */
 static void handed_over_in_vain(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *holds[LINE];
+    struct hold *holds[COHORT];
     request.fenced = true;
-    if (begin_line(app, &request, holds)) {
+    if (begin_cohort(app, &request, holds)) {
         masters_behave(FIRST_TWO, MANNER_MUTE);
         if (is_ours(holds[0])) {
             app_release(holds[0], true);
@@ -414,11 +416,11 @@ static bool can_push_or_struck(const void *arg) {
 }
 
 /* The gate is full: the release behind it carries the last one into line. */
-static void in_line_behind_the_gate(struct app *app) {
+static void queued_after_the_last_handoff(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *holds[LINE];
+    struct hold *holds[COHORT];
     app->options.max_local_handoffs = 1;
-    if (begin_line(app, &request, holds)) {
+    if (begin_cohort(app, &request, holds)) {
         world_wait(can_push_or_struck, NULL, "all masters can push");
         hand_over(holds[0], holds[1]);
         let_go(holds[1]);
@@ -428,10 +430,10 @@ static void in_line_behind_the_gate(struct app *app) {
     }
 }
 
-static void canceled_in_the_gate(struct app *app) {
+static void canceled_before_its_handoff(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *holds[LINE];
-    if (begin_line(app, &request, holds)) {
+    struct hold *holds[COHORT];
+    if (begin_cohort(app, &request, holds)) {
         if (holds[1]->stage == HOLD_ACQUIRING) {
             app_cancel(holds[1]);
         }
@@ -444,8 +446,8 @@ static void canceled_in_the_gate(struct app *app) {
 /* Until the next one is told, its request is one that may be canceled, and no lock to release. */
 static void canceled_before_it_is_reported(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *holds[LINE];
-    if (begin_line(app, &request, holds)) {
+    struct hold *holds[COHORT];
+    if (begin_cohort(app, &request, holds)) {
         if (is_ours(holds[0])) {
             app_release(holds[0], true);
         }
@@ -461,9 +463,9 @@ static void canceled_before_it_is_reported(struct app *app) {
 
 static void closed_while_it_is_handed_over(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *holds[LINE];
+    struct hold *holds[COHORT];
     request.fenced = true;
-    if (begin_line(app, &request, holds)) {
+    if (begin_cohort(app, &request, holds)) {
         if (is_ours(holds[0])) {
             app_release(holds[0], true);
         }
@@ -476,17 +478,17 @@ static void closed_while_it_is_handed_over(struct app *app) {
 /* The holder loses its lock, and those behind it go on by themselves. */
 static void lost_before_it_is_handed_over(struct app *app) {
     redlock_request request = patient_request();
-    struct hold *holds[LINE];
+    struct hold *holds[COHORT];
     request.watchdog = false;
     request.ttl_ms = 60;
-    if (begin_line(app, &request, holds)) {
-        for (unsigned i = 0; i < LINE; i++) {
+    if (begin_cohort(app, &request, holds)) {
+        for (unsigned i = 0; i < COHORT; i++) {
             await_held(holds[i]);
-            if (i + 1 < LINE && holds[i]->stage == HOLD_HELD) {
+            if (i + 1 < COHORT && holds[i]->stage == HOLD_HELD) {
                 wait_lost(holds[i]);
             }
         }
-        let_go(holds[LINE - 1]);
+        let_go(holds[COHORT - 1]);
     }
 }
 
@@ -497,24 +499,24 @@ static const struct scenario scenarios[] = {
     ON_SOCKETS(pushed_without_watchdog),
     ON_SOCKETS(pushed_with_a_fence),
     ON_SOCKETS(pushed_by_a_client),
-    ON_SOCKETS(written_in_line_behind_a_reader),
-    ON_SOCKETS(a_writer_in_line_gives_up),
-    ON_SOCKETS(yielded),
+    ON_SOCKETS(written_in_queue_after_a_reader),
+    ON_SOCKETS(a_writer_in_queue_gives_up),
+    ON_SOCKETS(requeued),
     ON_SOCKETS(a_push_is_lost),
-    ON_SOCKETS(the_channels_break_in_line),
+    ON_SOCKETS(the_channels_break_in_queue),
     ON_SOCKETS(no_channel_is_allowed),
-    ON_SOCKETS(scripts_forgotten_in_line),
-    ON_SOCKETS(inspected_in_line),
-    ON_SOCKETS(waited_in_line_too_long),
-    ON_SOCKETS(canceled_in_line),
+    ON_SOCKETS(scripts_forgotten_in_queue),
+    ON_SOCKETS(inspected_in_queue),
+    ON_SOCKETS(waited_in_queue_too_long),
+    ON_SOCKETS(canceled_in_queue),
     ON_SOCKETS(canceled_when_pushed),
-    ON_SOCKETS(closed_in_line),
+    ON_SOCKETS(closed_in_queue),
     ON_SOCKETS(closed_when_pushed),
     ON_SOCKETS(handed_over),
     ON_SOCKETS(handed_over_by_a_round),
     ON_SOCKETS(handed_over_in_vain),
-    ON_SOCKETS(in_line_behind_the_gate),
-    ON_SOCKETS(canceled_in_the_gate),
+    ON_SOCKETS(queued_after_the_last_handoff),
+    ON_SOCKETS(canceled_before_its_handoff),
     ON_SOCKETS(canceled_before_it_is_reported),
     ON_SOCKETS(closed_while_it_is_handed_over),
     ON_SOCKETS(lost_before_it_is_handed_over),

@@ -11,7 +11,7 @@
 #define NANOS_PER_MS UINT64_C(1000000)
 
 /* The bound of every wait, much longer than any wait after any failure. */
-#define PATIENCE_MS 20000
+#define TIMEOUT_MS 20000
 
 /* The number of turns without a question to a master after which time passes faster. */
 #define QUIET_TURNS 3
@@ -115,10 +115,10 @@ void world_turn(void) {
 }
 
 void world_wait(bool (*condition)(const void *arg), const void *arg, const char *what) {
-    uint64_t deadline = now + PATIENCE_MS * NANOS_PER_MS;
+    uint64_t deadline = now + TIMEOUT_MS * NANOS_PER_MS;
     while (!condition(arg)) {
         if (now >= deadline) {
-            check_failed("waited in vain", PATIENCE_MS, what);
+            check_failed("waited in vain", TIMEOUT_MS, what);
         }
         world_turn();
     }

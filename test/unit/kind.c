@@ -63,8 +63,8 @@ static void steps_call_scripts_that_fit(void **state) {
     }
 }
 
-/* Those who wait in line have entries of a form, which scripts tell the kind by. */
-static void kinds_in_line_have_forms_of_their_own(void **state) {
+/* Those who wait in the queue have entries of a form, which scripts tell the kind by. */
+static void kinds_in_queue_have_forms_of_their_own(void **state) {
     static const struct {
         unsigned features;
         char form;
@@ -96,7 +96,7 @@ int main(void) {
         cmocka_unit_test(each_kind_has_its_features),
         cmocka_unit_test(features_that_exclude_each_other_are_no_kind),
         cmocka_unit_test(steps_call_scripts_that_fit),
-        cmocka_unit_test(kinds_in_line_have_forms_of_their_own),
+        cmocka_unit_test(kinds_in_queue_have_forms_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

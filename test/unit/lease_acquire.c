@@ -101,7 +101,7 @@ static void test_a_failed_try_is_undone_where_it_may_be(void **state) {
         uint32_t undo;
     } rows[] = {
         {"UUU  ", REDLOCK_ENOQUORUM, 0x18}, /* undone at once, also at the nodes that did not answer
-                                               */
+                                             */
         {"UUUGG", REDLOCK_ENOQUORUM, 0x18}, {"EEE  ", REDLOCK_ENOQUORUM, 0x1f},
         {"BBB G", REDLOCK_ENOQUORUM, 0x1f}, {"GGEBU", REDLOCK_ENOQUORUM, 0x0f},
         {"GUEUU", REDLOCK_ENOQUORUM, 0x05}, {"UUUUU", REDLOCK_ENOQUORUM, 0},

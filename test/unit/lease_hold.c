@@ -114,7 +114,7 @@ static void test_without_watching_a_hint_is_nothing(void **state) {
 }
 
 /* No renewal is due any more: the lock is held to its end. */
-static void test_a_hint_behind_the_longest_hold_is_nothing(void **state) {
+static void test_a_hint_after_the_longest_hold_is_nothing(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = watched();
@@ -269,30 +269,30 @@ static void test_a_failed_renewal_is_tried_again(void **state) {
 }
 
 /* A hurried renewal asks nodes that have come back, but not for ever without success. */
-static void test_a_renewal_is_hurried_when_a_node_comes_up(void **state) {
+static void test_a_lock_is_renewed_at_once_when_a_node_comes_up(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = watched();
     rig_hold(&rig, &terms, "GGG");
-    rig_hurry(&rig); /* nothing has failed */
+    rig_renew_now(&rig); /* nothing has failed */
     assert_nothing_sent(&rig);
     rig_wake_on_time(&rig);
     rig_votes(&rig, "UUUGG");
     for (unsigned i = 0; i < 5; i++) {
-        rig_hurry(&rig);
+        rig_renew_now(&rig);
         assert_state(&rig, LEASE_RENEWING);
-        rig_hurry(&rig); /* one is under way */
+        rig_renew_now(&rig); /* one is under way */
         assert_nothing_sent(&rig);
         rig_votes(&rig, "UUUGG");
         assert_state(&rig, LEASE_HELD);
     }
-    rig_hurry(&rig);
+    rig_renew_now(&rig);
     assert_state(&rig, LEASE_HELD);
     assert_nothing_sent(&rig);
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GGG");
     assert_false(rig.lease.is_unrenewed);
-    assert_int_equal(rig.lease.holding.hurried, 0);
+    assert_int_equal(rig.lease.holding.early_renewals, 0);
 }
 
 /* Nodes answer in order: a second question would be answered no earlier than the first one. */
@@ -358,7 +358,7 @@ static void test_a_renewal_has_half_of_what_is_left(void **state) {
 }
 
 /* A node has come up whose connection broke under the renewal; other nodes are silent. */
-static void test_a_renewal_that_waits_is_hurried_too(void **state) {
+static void test_a_renewal_that_waits_is_sent_anew_too(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = watched();
@@ -367,10 +367,10 @@ static void test_a_renewal_that_waits_is_hurried_too(void **state) {
     rig_votes(&rig, "B");
     rig_wake_on_time(&rig);
     assert_state(&rig, LEASE_RENEWING);
-    rig_hurry(&rig); /* of no use with four silent nodes */
+    rig_renew_now(&rig); /* of no use with four silent nodes */
     assert_nothing_sent(&rig);
     rig_votes(&rig, " GB");
-    rig_hurry(&rig);
+    rig_renew_now(&rig);
     assert_sent(&rig, ROUND_RENEW);
     rig_votes(&rig, "GGG");
     assert_state(&rig, LEASE_HELD);
@@ -385,12 +385,12 @@ static void test_a_renewal_under_way_is_not_sent_for_each_node(void **state) {
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GUUUU");
     assert_state(&rig, LEASE_HELD);
-    rig_hurry_by(&rig, 0x7);
+    rig_renew_now_by(&rig, 0x7);
     assert_sent(&rig, ROUND_RENEW);
-    rig_votes(&rig, "G  UU"); /* slow: 1 and 2 have not answered */
-    rig_hurry_by(&rig, 0xf);  /* 0 and 3 alone are no quorum */
+    rig_votes(&rig, "G  UU");    /* slow: 1 and 2 have not answered */
+    rig_renew_now_by(&rig, 0xf); /* 0 and 3 alone are no quorum */
     assert_nothing_sent(&rig);
-    rig_hurry_by(&rig, 0x1f);
+    rig_renew_now_by(&rig, 0x1f);
     assert_sent(&rig, ROUND_RENEW);
     rig_votes(&rig, "GGG");
     assert_false(rig.lease.is_unrenewed);
@@ -411,7 +411,7 @@ static void test_a_verdict_is_not_waited_for(void **state) {
 }
 
 /* No hurry for an extension, for a round that is decided, or for a lock that is as good as lost. */
-static void test_who_is_not_hurried(void **state) {
+static void test_who_is_not_renewed_at_once(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = watched();
@@ -420,21 +420,21 @@ static void test_who_is_not_hurried(void **state) {
     rig_votes(&rig, "UUU");
     assert_true(rig.lease.is_unrenewed);
     rig_extend(&rig, MS(10000));
-    rig_hurry(&rig);
+    rig_renew_now(&rig);
     assert_nothing_sent(&rig);
     rig_votes(&rig, "UUU");
     rig_wake_on_time(&rig);
     for (uint32_t node = 0; node < 3; node++) {
         round_vote(&rig.round, node, REDLOCK_VOTE_GRANTED, 0);
     }
-    rig_hurry(&rig);
+    rig_renew_now(&rig);
     assert_nothing_sent(&rig);
     rig_wake(&rig);
     rig_hold(&rig, &terms, "GGG");
     rig_wake_on_time(&rig);
     rig_votes(&rig, "UUU");
     rig.now = rig.lease.holding.lost_at;
-    rig_hurry(&rig);
+    rig_renew_now(&rig);
     assert_nothing_sent(&rig);
 }
 
@@ -1145,7 +1145,7 @@ int main(void) {
         cmocka_unit_test(test_a_hint_finds_a_loss),
         cmocka_unit_test(test_hints_without_end_are_looked_into_seldom),
         cmocka_unit_test(test_without_watching_a_hint_is_nothing),
-        cmocka_unit_test(test_a_hint_behind_the_longest_hold_is_nothing),
+        cmocka_unit_test(test_a_hint_after_the_longest_hold_is_nothing),
         cmocka_unit_test(test_a_renewal_that_was_not_sent_has_no_round_to_expire),
         cmocka_unit_test(test_without_a_watchdog_nothing_is_renewed),
         cmocka_unit_test(test_a_timer_that_is_early_renews_nothing),
@@ -1153,9 +1153,9 @@ int main(void) {
         cmocka_unit_test(test_locks_that_were_acquired_together_are_renewed_apart),
         cmocka_unit_test(test_a_busy_loop_leaves_locks_apart),
         cmocka_unit_test(test_a_failed_renewal_is_tried_again),
-        cmocka_unit_test(test_a_renewal_is_hurried_when_a_node_comes_up),
+        cmocka_unit_test(test_a_lock_is_renewed_at_once_when_a_node_comes_up),
         cmocka_unit_test(test_a_verdict_is_not_waited_for),
-        cmocka_unit_test(test_who_is_not_hurried),
+        cmocka_unit_test(test_who_is_not_renewed_at_once),
         cmocka_unit_test(test_late_grants_that_change_nothing),
         cmocka_unit_test(test_late_grants_of_the_latest_renewal_count),
         cmocka_unit_test(test_late_grants_revive_nothing),
@@ -1163,7 +1163,7 @@ int main(void) {
         cmocka_unit_test(test_silent_nodes_are_not_asked_again),
         cmocka_unit_test(test_a_renewal_is_waited_for_to_the_end),
         cmocka_unit_test(test_a_renewal_has_half_of_what_is_left),
-        cmocka_unit_test(test_a_renewal_that_waits_is_hurried_too),
+        cmocka_unit_test(test_a_renewal_that_waits_is_sent_anew_too),
         cmocka_unit_test(test_a_renewal_under_way_is_not_sent_for_each_node),
         cmocka_unit_test(test_a_renewal_that_succeeds_at_last_saves_the_lock),
         cmocka_unit_test(test_a_lock_that_a_quorum_lost_is_lost_at_once),

@@ -359,7 +359,8 @@ static void test_grants_of_a_minority_are_given_up(void **state) {
     assert_int_equal(rig.update.undo, 0x1f);
 }
 
-/* The first in line goes on as others do; after some hops in a row the next poll comes first. */
+/* The first in the queue goes on as others do; after some hops in a row the next poll comes first.
+ */
 static void test_what_answers_say_is_free_is_asked_for(void **state) {
     (void)state;
     struct rig rig;

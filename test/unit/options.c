@@ -788,7 +788,7 @@ static void test_who_may_trust_pushes(void **state) {
 }
 
 /* Requests that say how often to try, or that wait for replicas, poll. */
-static void test_who_stands_in_line(void **state) {
+static void test_who_stands_in_queue(void **state) {
     (void)state;
     redlock_options options = usual_options();
     redlock_request request = usual_request();
@@ -838,7 +838,7 @@ int main(void) {
         cmocka_unit_test(test_the_terms_are_what_was_asked_for),
         cmocka_unit_test(test_the_handover),
         cmocka_unit_test(test_who_may_trust_pushes),
-        cmocka_unit_test(test_who_stands_in_line),
+        cmocka_unit_test(test_who_stands_in_queue),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

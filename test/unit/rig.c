@@ -142,8 +142,8 @@ static void carry_out(struct rig *rig, enum lease_state before) {
     if (!rig->without_memory) {
         round_begin(&rig->round, rig->answers, update->round, rig->lists, rig->now, update->ttl,
                     update->awaited);
-        rig->round.useless_at = update->useless_at;
-        rig->round.patience = update->patience;
+        rig->round.usable_until = update->usable_until;
+        rig->round.timeout = update->timeout;
         bool is_try = update->round == ROUND_ACQUIRE || update->round == ROUND_QUEUE;
         if (is_try && rig->lease.terms->permits > 0) {
             permits_begin(&rig->permits, rig->lease.terms->permits);
@@ -293,13 +293,13 @@ void rig_out_of_memory(struct rig *rig) {
     carry_out(rig, before);
 }
 
-void rig_hurry(struct rig *rig) {
-    rig_hurry_by(rig, UINT32_MAX);
+void rig_renew_now(struct rig *rig) {
+    rig_renew_now_by(rig, UINT32_MAX);
 }
 
-void rig_hurry_by(struct rig *rig, uint32_t up) {
+void rig_renew_now_by(struct rig *rig, uint32_t up) {
     enum lease_state before = rig->lease.state;
-    lease_hurry(&rig->lease, &rig->round, up, rig->now, &rig->update);
+    lease_renew_now(&rig->lease, &rig->round, up, rig->now, &rig->update);
     carry_out(rig, before);
 }
 

@@ -77,8 +77,8 @@ void rig_wake_on_time(struct rig *rig);
 void rig_out_of_memory(struct rig *rig);
 
 /* Tells the lease that a node has come up. */
-void rig_hurry(struct rig *rig); /* all nodes are up */
-void rig_hurry_by(struct rig *rig, uint32_t up);
+void rig_renew_now(struct rig *rig); /* all nodes are up */
+void rig_renew_now_by(struct rig *rig, uint32_t up);
 
 /* Tells the lease that the key may have changed at a node. */
 /* Hints that the key may have changed: at a node, or at nodes that were noted. */

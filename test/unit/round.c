@@ -131,7 +131,7 @@ static unsigned possible_outcomes(const struct history *history) {
 }
 
 /* Returns the verdict of a QUEUE: open as long as nodes that denied may make it a yes by a push. */
-static enum round_verdict expected_in_line(const struct history *history) {
+static enum round_verdict expected_in_queue(const struct history *history) {
     struct history best = *history;
     while (best.cast < best.nodes) {
         best.votes[best.cast++] = REDLOCK_VOTE_GRANTED;
@@ -152,7 +152,7 @@ static enum round_verdict expected_in_line(const struct history *history) {
 /* Returns the earliest verdict. An acquisition is over as soon as yes is impossible. */
 static enum round_verdict expected_verdict(const struct history *history) {
     if (history->kind == ROUND_QUEUE) {
-        return expected_in_line(history);
+        return expected_in_queue(history);
     }
     unsigned possible = possible_outcomes(history);
     bool acquires = history->kind == ROUND_ACQUIRE || history->kind == ROUND_RAISE;

@@ -100,16 +100,16 @@ static void test_how_many_readers_a_quorum_has(void **state) {
 
 /* ---- those who wait ---- */
 
-#define LINES 5
+#define QUEUES 5
 
 /* Gives each node its entries: of each digit a waiter with the digit as its ticket and its
  * owner. */
-static struct survey lined_up(const char *const entries[LINES]) {
-    static struct survey_entries room[LINES];
+static struct survey queued_up(const char *const entries[QUEUES]) {
+    static struct survey_entries room[QUEUES];
     struct survey survey = survey_of("aaaaa");
     memset(room, 0, sizeof(room));
     survey.entries = room;
-    for (size_t i = 0; i < LINES; i++) {
+    for (size_t i = 0; i < QUEUES; i++) {
         for (const char *p = entries[i]; *p != '\0'; p++) {
             char value[48];
             int length = snprintf(value, sizeof(value), "%.40s/%c", B, *p);
@@ -120,10 +120,10 @@ static struct survey lined_up(const char *const entries[LINES]) {
     return survey;
 }
 
-static void test_who_stands_in_line(void **state) {
+static void test_who_stands_in_queue(void **state) {
     (void)state;
     static const struct {
-        const char *entries[LINES];
+        const char *entries[QUEUES];
         uint32_t length;
         const char *owners;
     } rows[] = {
@@ -140,31 +140,31 @@ static void test_who_stands_in_line(void **state) {
         {{"02345678", "12345678", "12345678", "01234567", "01234567"}, 8, "01234567"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct survey survey = lined_up(rows[i].entries);
-        struct survey_line line;
-        survey_line_up(&survey, &line);
-        assert_int_equal(line.owner_count, strlen(rows[i].owners));
-        for (size_t k = 0; k < line.owner_count; k++) {
-            assert_int_equal(line.owners[k][0], rows[i].owners[k]);
-            assert_int_equal(line.owners[k][1], '\0');
+        struct survey survey = queued_up(rows[i].entries);
+        struct survey_queue queue;
+        survey_waiters(&survey, &queue);
+        assert_int_equal(queue.owner_count, strlen(rows[i].owners));
+        for (size_t k = 0; k < queue.owner_count; k++) {
+            assert_int_equal(queue.owners[k][0], rows[i].owners[k]);
+            assert_int_equal(queue.owners[k][1], '\0');
         }
-        assert_int_equal(line.length, rows[i].length);
+        assert_int_equal(queue.length, rows[i].length);
     }
 }
 
 /* Nodes count all entries, and name the first. */
-static void test_a_line_is_longer_than_its_owners(void **state) {
+static void test_a_queue_is_longer_than_its_owners(void **state) {
     (void)state;
-    static const char *const entries[LINES] = {"12", "12", "12", "12", "12"};
-    static const uint32_t lengths[LINES] = {30, 20, 50, 40, 10};
-    struct survey survey = lined_up(entries);
-    struct survey_line line;
-    for (size_t i = 0; i < LINES; i++) {
+    static const char *const entries[QUEUES] = {"12", "12", "12", "12", "12"};
+    static const uint32_t lengths[QUEUES] = {30, 20, 50, 40, 10};
+    struct survey survey = queued_up(entries);
+    struct survey_queue queue;
+    for (size_t i = 0; i < QUEUES; i++) {
         survey.answers[i].queue_length = lengths[i];
     }
-    survey_line_up(&survey, &line);
-    assert_int_equal(line.length, 30);
-    assert_int_equal(line.owner_count, 2);
+    survey_waiters(&survey, &queue);
+    assert_int_equal(queue.length, 30);
+    assert_int_equal(queue.owner_count, 2);
 }
 
 /* Requests of one ticket are ordered by their values, as nodes do; the owner is cleaned. */
@@ -173,7 +173,7 @@ static void test_entries_of_one_ticket(void **state) {
     static const char *const values[] = {A "\x1b", B, B "/bob"};
     struct survey_entries room[3] = {{0}};
     struct survey survey = survey_of("fff");
-    struct survey_line line;
+    struct survey_queue queue;
     survey.entries = room;
     for (size_t node = 0; node < 3; node++) {
         for (size_t i = 0; i < 3; i++) {
@@ -181,12 +181,12 @@ static void test_entries_of_one_ticket(void **state) {
             survey_note_waiter(&room[node], 7, value, strlen(value));
         }
     }
-    survey_line_up(&survey, &line);
-    assert_int_equal(line.owner_count, 3);
-    assert_int_equal(line.length, 3);
-    assert_string_equal(line.owners[0], "alice?");
-    assert_string_equal(line.owners[1], "");
-    assert_string_equal(line.owners[2], "bob");
+    survey_waiters(&survey, &queue);
+    assert_int_equal(queue.owner_count, 3);
+    assert_int_equal(queue.length, 3);
+    assert_string_equal(queue.owners[0], "alice?");
+    assert_string_equal(queue.owners[1], "");
+    assert_string_equal(queue.owners[2], "bob");
 }
 
 /* ---- fences ---- */
@@ -286,8 +286,8 @@ int main(void) {
         cmocka_unit_test(test_the_list_says_who_holds_it),
         cmocka_unit_test(test_the_fence_that_a_quorum_has_reached),
         cmocka_unit_test(test_how_many_readers_a_quorum_has),
-        cmocka_unit_test(test_who_stands_in_line),
-        cmocka_unit_test(test_a_line_is_longer_than_its_owners),
+        cmocka_unit_test(test_who_stands_in_queue),
+        cmocka_unit_test(test_a_queue_is_longer_than_its_owners),
         cmocka_unit_test(test_entries_of_one_ticket),
         cmocka_unit_test(test_whether_a_fence_is_the_newest),
         cmocka_unit_test(test_a_fence_is_looked_for_in_both_lists),

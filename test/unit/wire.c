@@ -170,7 +170,7 @@ static void test_a_look_at_a_key(void **state) {
                                   "$2\r\n39\r\n"));
 }
 
-static void test_the_owner_stands_behind_the_token(void **state) {
+static void test_the_owner_stands_after_the_token(void **state) {
     struct fixture *f = *state;
     command_set(&f->out, "k", 1, TOKEN, "me", 1);
     assert_bytes(&f->out, LITERAL("*6\r\n$3\r\nSET\r\n$1\r\nk\r\n" BULK_OF_MINE
@@ -506,7 +506,7 @@ static struct reply reply_of(enum reply_type type, const char *text) {
     return (struct reply){.type = type, .text = text, .length = text != NULL ? strlen(text) : 0};
 }
 
-static void test_an_entry_in_line_is_read(void **state) {
+static void test_an_entry_in_queue_is_read(void **state) {
     (void)state;
     static const struct {
         const char *text;
@@ -991,8 +991,8 @@ static void test_answers_of_inspections(void **state) {
 #define LABEL "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define EIGHT "1 a 2 b 3 c 4 d 5 e 6 f 7 g 8 h "
 
-/* The entries in line come before the value of the holder, which may contain anything. */
-static void test_lines_of_inspections(void **state) {
+/* The entries in the queue come before the value of the holder, which may contain anything. */
+static void test_queues_of_inspections(void **state) {
     (void)state;
     static const struct {
         const char *text;
@@ -1198,7 +1198,7 @@ int main(void) {
         WITH_BUFFERS(test_release_of_one_key),
         WITH_BUFFERS(test_renewal_of_three_keys),
         WITH_BUFFERS(test_a_look_at_a_key),
-        WITH_BUFFERS(test_the_owner_stands_behind_the_token),
+        WITH_BUFFERS(test_the_owner_stands_after_the_token),
         WITH_BUFFERS(test_wait),
         WITH_BUFFERS(test_fenced_locks),
         WITH_BUFFERS(test_several_keys),
@@ -1206,7 +1206,7 @@ int main(void) {
         WITH_BUFFERS(test_permits),
         WITH_BUFFERS(test_shared_locks),
         cmocka_unit_test(test_what_scripts_do),
-        cmocka_unit_test(test_an_entry_in_line_is_read),
+        cmocka_unit_test(test_an_entry_in_queue_is_read),
         cmocka_unit_test(test_an_unfinished_item_is_read),
         cmocka_unit_test(test_pushes_are_read),
         cmocka_unit_test(test_pushes_of_several_keys_are_read),
@@ -1223,7 +1223,7 @@ int main(void) {
         cmocka_unit_test(test_answers_for_several_keys),
         cmocka_unit_test(test_answers_about_permits),
         cmocka_unit_test(test_answers_of_inspections),
-        cmocka_unit_test(test_lines_of_inspections),
+        cmocka_unit_test(test_queues_of_inspections),
         cmocka_unit_test(test_an_answer_ends_where_its_length_says),
         cmocka_unit_test(test_answers_of_the_beat),
         cmocka_unit_test(test_tokens_are_packed),

@@ -13,7 +13,7 @@
 
 -- Returns the number of entries in line, and the first waiters: none whose value is longer than a
 -- token, a '/' and an owner. A member with a score below 1 is no entry (parts/passing.lua).
-local function line(most)
+local function waiters_of(most)
   local queue = KEYS[1] .. '@QUEUE_SUFFIX@'
   local length = most > 0 and redis.pcall('zcount', queue, 1, '+inf') or 0
   if most > 0 and length == 0 then
@@ -51,4 +51,4 @@ local count = count_of(KEYS[3], 0)
 if not count then what, count = 'c', 0 end
 left = math.max(left, 0)
 local numbers = string.format('%.0f %.0f %.0f ', left, count, readers)
-return what .. ' ' .. numbers .. line(tonumber(ARGV[1])) .. string.sub(value or '', 1, 4096)
+return what .. ' ' .. numbers .. waiters_of(tonumber(ARGV[1])) .. string.sub(value or '', 1, 4096)

@@ -7,14 +7,14 @@
 -- answer:    y for each key, with a '+' where PASS is to go on
 --@needs items queue releases
 
-local function permit_line()
+local function permit_queue()
   --@needs permits
-  return line_of, offer_all
+  return permit_queue_of, offer_all
 end
 
 local function pass_permits(key)
-  local line_of, offer_all = permit_line()
-  offer_all(line_of(key), key)
+  local permit_queue_of, offer_all = permit_queue()
+  offer_all(permit_queue_of(key), key)
 end
 
 local function pass_key(key)

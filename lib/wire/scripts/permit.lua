@@ -14,9 +14,9 @@ local waits = redis.pcall('exists', '@WAITING_KEY@') == 1
 
 -- Tells whether a permit is left for a caller that does not stand in line, and which may be taken.
 local function is_left(key, permits)
-  local line = line_of(key)
-  if not waits or redis.pcall('exists', line) ~= 1 then return true end
-  return offer(line, (look(key, permits)))
+  local queue = permit_queue_of(key)
+  if not waits or redis.pcall('exists', queue) ~= 1 then return true end
+  return offer(queue, (look(key, permits)))
 end
 
 for i, key in ipairs(KEYS) do

@@ -10,16 +10,16 @@
 local waits = redis.pcall('exists', '@WAITING_KEY@') == 1
 for i, key in ipairs(KEYS) do
   local token, ticket = ARGV[2 * i - 1], ARGV[2 * i]
-  local value, line = redis.pcall('get', key), line_of(key)
-  local was_sent = ticket ~= '0' and leave_line(line, token, ticket)
+  local value, queue = redis.pcall('get', key), permit_queue_of(key)
+  local was_sent = ticket ~= '0' and leave_queue(queue, token, ticket)
   if value == token then
     redis.call('del', key)
-    if waits then pass_on(line, key, token) end
+    if waits then pass_on(queue, key, token) end
     answer[i] = 'y'
   else
     answer[i] = otherwise(key, value)
   end
-  if was_sent then offer_all(line, key) end -- one was reserved for the waiter that leaves
+  if was_sent then offer_all(queue, key) end -- one was reserved for the waiter that leaves
   answer[i] = answer[i] .. more()
 end
 return table.concat(answer)

@@ -43,14 +43,14 @@ local function queue(key, token, ttl, claim, form, idle, ticket)
     return granted(key, fenced, idle, 0, 0)
   end
   local is_alone = not value and redis.pcall('exists', queue_of(key)) ~= 1
-  local behind = is_alone and '' or make_entry(key, token, ticket, entry)
+  local suffix = is_alone and '' or make_entry(key, token, ticket, entry)
   local others = value or not is_alone and pass(key, '', entry)
-  if type(others) == 'number' then return 'h' .. string.format('%.0f', others) .. behind end
+  if type(others) == 'number' then return 'h' .. string.format('%.0f', others) .. suffix end
   if others then
     if is_writer(form) then
-      leave_note(key, value, token, claim, string.sub(behind, 1, 1) == 'q')
+      leave_note(key, value, token, claim, string.sub(suffix, 1, 1) == 'q')
     end
-    return with_entry(otherwise(key, value or ''), behind, value)
+    return with_entry(otherwise(key, value or ''), suffix, value)
   end
   redis.call('set', key, token, 'PX', ttl)
   if not is_alone then remove(key, entry) end

@@ -15,51 +15,51 @@
 
 -- Gives the waiter an entry, unless it has one, if the caller has the rights for that: also those to
 -- look at the line and to leave it. Returns what an answer of h says of the place.
-local function enter(line, entry, value, ticket)
-  for _, sent in ipairs((front_of(line))) do
+local function enter(queue, entry, value, ticket)
+  for _, sent in ipairs((front_of(queue))) do
     if sent == entry then return 'q0' end
   end
   if my_channel == '' then return '' end
-  local err = refusal_of(line) or redis.pcall('zrange', line, 0, 0, 'withscores').err
-  local added = not err and redis.pcall('zadd', line, ticket, entry)
+  local err = refusal_of(queue) or redis.pcall('zrange', queue, 0, 0, 'withscores').err
+  local added = not err and redis.pcall('zadd', queue, ticket, entry)
   err = err or type(added) == 'table' and added.err
   if err then return lacks_right(err) and 'x' or '' end
-  redis.call('pexpire', line, '@QUEUE_LIFE@')
+  redis.call('pexpire', queue, '@QUEUE_LIFE@')
   flag()
-  if added == 1 then leave_line(line, value, ticket, entry) end
-  local ahead = redis.pcall('zcount', line, '-inf', '(' .. ticket)
+  if added == 1 then leave_queue(queue, value, ticket, entry) end
+  local ahead = redis.pcall('zcount', queue, '-inf', '(' .. ticket)
   return 'q' .. text(type(ahead) == 'number' and ahead or 0)
 end
 
 -- Returns the item of a permit that the waiter does not get, but perhaps another one.
-local function refused(key, what, value, line, mine, behind, permits)
+local function refused(key, what, value, queue, mine, suffix, permits)
   local free, map, soonest = look(key, permits)
-  local may = offer(line, free, mine)
+  local may = offer(queue, free, mine)
   local item = what or value and otherwise(key, value) or 'h0'
   map = may and #free > 0 and map or 'f'
   if string.sub(item, 1, 1) ~= 'h' then return item .. map end
-  return 'h' .. text(soonest or 1000) .. map .. behind
+  return 'h' .. text(soonest or 1000) .. map .. suffix
 end
 
 for i, key in ipairs(KEYS) do
   local token, ttl, claim, fence, idle, ticket, permits = unpack(ARGV, 7 * i - 5, 7 * i + 1)
-  local line, entry = line_of(key), entry_of(token, my_channel, claim, permits)
+  local queue, entry = permit_queue_of(key), entry_of(token, my_channel, claim, permits)
   local value, fenced = redis.pcall('get', key), fence == '1'
   local is_counted = not fenced or count_of(key .. '@COUNTER_SUFFIX@', 1)
   if is_counted and value == token then
     if tonumber(ttl) > redis.call('pttl', key) then redis.call('pexpire', key, ttl) end
     answer[i] = granted(key, fenced, idle, 0, 0)
   else
-    local is_alone = not value and redis.pcall('exists', line) ~= 1
-    local behind = is_alone and '' or enter(line, entry, token, ticket)
-    local mine = string.sub(behind, 1, 1) == 'q' and entry or nil
+    local is_alone = not value and redis.pcall('exists', queue) ~= 1
+    local suffix = is_alone and '' or enter(queue, entry, token, ticket)
+    local mine = string.sub(suffix, 1, 1) == 'q' and entry or nil
     if is_counted and not value and
-        (is_alone or offer(line, (look(key, permits)), mine)) then
+        (is_alone or offer(queue, (look(key, permits)), mine)) then
       redis.call('set', key, token, 'PX', ttl)
-      if mine then redis.pcall('zrem', line, entry) end
+      if mine then redis.pcall('zrem', queue, entry) end
       answer[i] = granted(key, fenced, idle, 1, tonumber(ticket))
     else
-      answer[i] = refused(key, not is_counted and 'c', value, line, mine, behind, permits)
+      answer[i] = refused(key, not is_counted and 'c', value, queue, mine, suffix, permits)
     end
   end
   answer[i] = answer[i] .. more()

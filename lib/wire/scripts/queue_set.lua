@@ -43,10 +43,10 @@ local function stand(key, token, ticket, entry)
   local value = redis.pcall('get', key)
   if not value and redis.pcall('exists', queue_of(key)) ~= 1 then return nil end
   if value == token then return nil end
-  local behind = make_entry(key, token, ticket, entry)
+  local suffix = make_entry(key, token, ticket, entry)
   local others = pass(key, '', entry)
-  if others == true then return with_entry(otherwise(key, redis.pcall('get', key)), behind) end
-  if others then return 'h' .. string.format('%.0f', others) .. behind end
+  if others == true then return with_entry(otherwise(key, redis.pcall('get', key)), suffix) end
+  if others then return 'h' .. string.format('%.0f', others) .. suffix end
   redis.call('del', key)
   return nil
 end
@@ -106,8 +106,8 @@ while k <= #KEYS do
     item = take(keys, token, ttl, form, idle, 0, 0)
   elseif refusal then
     local is_held = first and string.sub(refusal, 1, 1) == 'h'
-    local behind = is_held and make_entry(first, token, ticket, entry) or ''
-    item = with_entry(refusal, behind, first and redis.pcall('get', first))
+    local suffix = is_held and make_entry(first, token, ticket, entry) or ''
+    item = with_entry(refusal, suffix, first and redis.pcall('get', first))
     leave_others(keys, token, ticket, is_held and first)
   else
     item = queue(keys, token, ttl, form, idle, ticket, entry)

@@ -31,15 +31,15 @@ local function enter(key, value, readers, reader, ttl, ticket, entry)
   local is_alone = left < 0 and redis.pcall('exists', queue_of(key)) ~= 1
   if not is_alone then
     local was_queued = has_entry(key, ticket)
-    local behind = make_entry(key, reader, ticket, entry)
-    if left >= 0 then return 'h' .. text(left) .. behind end
+    local suffix = make_entry(key, reader, ticket, entry)
+    if left >= 0 then return 'h' .. text(left) .. suffix end
     if value and was_queued and first_of(key) ~= entry then
       announce(key, time[1] * 1000000 + time[2], redis.call('pttl', key))
     end
     local others = pass(key, value or '', entry)
-    if type(others) == 'number' then return 'h' .. text(others) .. behind end
+    if type(others) == 'number' then return 'h' .. text(others) .. suffix end
     if others and is_kept_out(key, readers, entry) then
-      return with_entry(otherwise(key, ''), behind)
+      return with_entry(otherwise(key, ''), suffix)
     end
     remove(key, entry)
     value = others
@@ -56,8 +56,8 @@ for i = 1, #KEYS / 3 do
   local value = redis.pcall('get', key)
   readers_in(readers, now) -- fails where the caller could neither keep a share nor give it back
   if value and not is_shared(key, value, readers, now) then
-    local behind = make_entry(key, reader, ticket, entry)
-    answer[i] = with_entry(otherwise(key, value), behind, value)
+    local suffix = make_entry(key, reader, ticket, entry)
+    answer[i] = with_entry(otherwise(key, value), suffix, value)
   elseif value and listed(readers, reader) > 0 then
     flag()
     answer[i] = list(key, readers, reader, ttl)

@@ -1,7 +1,7 @@
--- Defines the line for the permits of a semaphore: line_of, entry_of, look, offer, pass_on,
--- offer_all, leave_line.
+-- Defines the queue for the permits of a semaphore: permit_queue_of, entry_of, look, offer, pass_on,
+-- offer_all, leave_queue.
 --
--- The line is the sorted set "<name>@PERMITS_SUFFIX@", with an entry (parts/queue.lua) for each
+-- The queue is the sorted set "<name>@PERMITS_SUFFIX@", with an entry (parts/queue.lua) for each
 -- waiter, whichever permit it asks for: <idle> is the number of permits, and <value> that of the
 -- waiter, not of one of its tries: 20 digits, with which the tokens of all its tries begin, and
 -- zeros.
@@ -14,7 +14,7 @@ local seconds, micros = unpack(redis.call('time'))
 local clock = seconds * 1000000 + micros
 local now_ms = math.floor(clock / 1000)
 
-local function line_of(key)
+local function permit_queue_of(key)
   return string.match(key, '^(.*):') .. '@PERMITS_SUFFIX@'
 end
 
@@ -54,39 +54,39 @@ end
 
 -- Returns the list of the entries that were told, and whether permits are left to anybody now. Told
 -- waiters that have not asked within their reservation lose their entries.
-local function front_of(line)
-  for _, entry in ipairs(redis.pcall('zrange', line, text(-now_ms), -1, 'byscore')) do
-    redis.pcall('zrem', line, entry)
+local function front_of(queue)
+  for _, entry in ipairs(redis.pcall('zrange', queue, text(-now_ms), -1, 'byscore')) do
+    redis.pcall('zrem', queue, entry)
   end
-  local open = redis.pcall('zrange', line, 0, 0, 'byscore')[1]
+  local open = redis.pcall('zrange', queue, 0, 0, 'byscore')[1]
   local is_open = open and open_ms(open, now_ms) > 0
-  if open and not is_open then redis.pcall('zrem', line, open) end
-  return redis.pcall('zrange', line, '-inf', -1, 'byscore'), is_open
+  if open and not is_open then redis.pcall('zrem', queue, open) end
+  return redis.pcall('zrange', queue, '-inf', -1, 'byscore'), is_open
 end
 
 -- Returns the first entry behind `count` others, and its score.
-local function waiting(line, count)
-  local first = redis.pcall('zrange', line, 0, count, 'withscores')
+local function waiting(queue, count)
+  local first = redis.pcall('zrange', queue, 0, count, 'withscores')
   return first[2 * count + 1], first[2 * count + 2]
 end
 
 -- Tells a waiter of a permit, and reserves one for it. Returns whether it heard; nil where the
 -- caller has no right to tell. A waiter whose client does not listen loses its entry.
-local function promise(line, entry, key)
+local function promise(queue, entry, key)
   local value, channel_of, claim = parts_of(entry)
   local heard = 0
   if value then heard = send(key, value, channel_of, clock, 0) end
   if not heard then return nil end
-  local done = heard == 0 and redis.pcall('zrem', line, entry) or
-    redis.pcall('zadd', line, text(-now_ms - (claim or 0)), entry)
+  local done = heard == 0 and redis.pcall('zrem', queue, entry) or
+    redis.pcall('zadd', queue, text(-now_ms - (claim or 0)), entry)
   if type(done) ~= 'number' then return nil end
   return heard > 0
 end
 
 -- Returns whether an entry is one of the first `room` that wait, of a line whose permits are left to
 -- anybody: the member that says so stands between them and those who were told.
-local function is_near(line, sent, room, mine)
-  for _, entry in ipairs(redis.pcall('zrange', line, sent + 1, sent + room)) do
+local function is_near(queue, sent, room, mine)
+  for _, entry in ipairs(redis.pcall('zrange', queue, sent + 1, sent + room)) do
     if entry == mine then return true end
   end
   return false
@@ -96,20 +96,20 @@ end
 -- entry (nil: the caller does not stand in line). Returns whether the caller may have one: in line
 -- nobody is overtaken, also while permits are left to anybody, or at the bound of the call's
 -- entries.
-local function offer(line, free, mine)
-  local sent, is_open = front_of(line)
+local function offer(queue, free, mine)
+  local sent, is_open = front_of(queue)
   for _, entry in ipairs(sent) do
     if entry == mine then return true end
   end
   local count = #sent
   if is_open and count < #free then
-    return not mine or is_near(line, count, #free - count, mine)
+    return not mine or is_near(queue, count, #free - count, mine)
   end
   while count < #free do
-    local entry = waiting(line, count)
+    local entry = waiting(queue, count)
     if not entry or entry == mine then return true end
     if not may_handle() then return false end
-    local heard = promise(line, entry, free[count + 1])
+    local heard = promise(queue, entry, free[count + 1])
     if heard == nil then return true end
     if heard then count = count + 1 end
   end
@@ -118,46 +118,46 @@ end
 
 -- Leaves permits to anybody for a while, as one release of a key in 128 does (parts/passing.lua).
 -- Returns whether it does; the first that waits is told to ask again later.
-local function open_line(line, caller, entry, ticket)
+local function open_queue(queue, caller, entry, ticket)
   if (tonumber(string.sub(caller, 39, 40), 16) or 255) > 1 then return false end
   local value, channel_of = parts_of(entry)
   local ms = math.max(1, math.min(100, math.floor((clock - ticket) / 32000)))
-  if not value or (send(line, value, channel_of, clock, ms) or 0) == 0 then return false end
-  return type(redis.pcall('zadd', line, 0, 'open ' .. text(now_ms + ms))) == 'number'
+  if not value or (send(queue, value, channel_of, clock, ms) or 0) == 0 then return false end
+  return type(redis.pcall('zadd', queue, 0, 'open ' .. text(now_ms + ms))) == 'number'
 end
 
 -- Tells the first that waits and listens of a permit that has just come free.
-local function pass_on(line, key, caller)
-  local sent, is_open = front_of(line)
-  local entry, ticket = waiting(line, #sent)
-  if is_open or not entry or open_line(line, caller, entry, ticket) then return end
-  while entry and may_handle() and promise(line, entry, key) == false do
-    entry = waiting(line, #sent)
+local function pass_on(queue, key, caller)
+  local sent, is_open = front_of(queue)
+  local entry, ticket = waiting(queue, #sent)
+  if is_open or not entry or open_queue(queue, caller, entry, ticket) then return end
+  while entry and may_handle() and promise(queue, entry, key) == false do
+    entry = waiting(queue, #sent)
   end
 end
 
 -- Offers the permits that are free to those who still wait.
-local function offer_all(line, key)
-  local _, _, _, _, permits = parts_of(waiting(line, #front_of(line)) or '')
-  if permits then offer(line, (look(key, permits)), nil) end
+local function offer_all(queue, key)
+  local _, _, _, _, permits = parts_of(waiting(queue, #front_of(queue)) or '')
+  if permits then offer(queue, (look(key, permits)), nil) end
 end
 
 -- Takes the entries of a waiter out of the line, but for the entry `but`: a waiter whose connection
 -- is new has a new channel, and with that another entry. Returns whether a permit was reserved for
 -- one of them. What says that permits are left to anybody goes with the last place.
-local function leave_line(line, value, ticket, but)
+local function leave_queue(queue, value, ticket, but)
   local was_sent = false
   local function drop(least, most)
-    for _, entry in ipairs(redis.pcall('zrange', line, least, most, 'byscore')) do
+    for _, entry in ipairs(redis.pcall('zrange', queue, least, most, 'byscore')) do
       if string.sub(entry, 1, 20) == string.sub(value, 1, 20) and entry ~= but then
-        redis.pcall('zrem', line, entry)
+        redis.pcall('zrem', queue, entry)
         was_sent = was_sent or least ~= ticket
       end
     end
   end
   drop('-inf', -1)
   drop(ticket, ticket)
-  local rest = redis.pcall('zrange', line, 0, 1, 'withscores')
-  if #rest == 2 and rest[2] == '0' then redis.pcall('zrem', line, rest[1]) end
+  local rest = redis.pcall('zrange', queue, 0, 1, 'withscores')
+  if #rest == 2 and rest[2] == '0' then redis.pcall('zrem', queue, rest[1]) end
   return was_sent
 end

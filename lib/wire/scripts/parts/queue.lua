@@ -97,7 +97,7 @@ end
 
 -- Returns whether the first in line was told to ask again, and has not for @SILENT_RESERVATIONS@
 -- reservations: its process hangs, for a client that was told so asks within a reservation and a
--- sixteenth (core/line.c). Otherwise notes, in place of `told`, that it is told now; also where the
+-- sixteenth (core/queue.c). Otherwise notes, in place of `told`, that it is told now; also where the
 -- note is further ahead than one of now, because the clock was set back.
 local function is_overdue(key, told, value, claim, clock)
   local till, who = string.match(told or '', '^told (%d+) (%S+)$')
@@ -207,15 +207,15 @@ end
 
 -- Returns the 'w' of the first in line, whom nobody will tell that the key comes free: the value is
 -- neither a token of ours nor that of a share.
-local function watched(value, behind)
+local function watched(value, suffix)
   local hex = type(value) == 'string' and string.match(value, '^[0-9a-f]*')
   local is_ours = hex and #hex >= 40 or value == '@REDLOCK_SHARED_VALUE@'
-  return behind == 'q0' and value and not is_ours and 'w' or ''
+  return suffix == 'q0' and value and not is_ours and 'w' or ''
 end
 
 -- Returns the item of a key that is another's, with what make_entry() says of the waiter's place;
 -- of a value that is not ours (nil: not known) also that the key is to be watched.
-local function with_entry(item, behind, value)
+local function with_entry(item, suffix, value)
   if string.sub(item, 1, 1) ~= 'h' then return item end
-  return item .. behind .. watched(value, behind)
+  return item .. suffix .. watched(value, suffix)
 end

@@ -1,14 +1,15 @@
-/* Tests a lease that waits in line: entries, pushes, polls, yields, and what is handed over. */
+/* Tests a lease that waits in the queue: entries, pushes, polls, requeues, and what is handed over.
+ */
 #include "base/nanos.h"
 #include "core/handover.h"
-#include "core/line.h"
+#include "core/queue.h"
 #include "core/validity.h"
 #include "rig.h"
 #include "unit.h"
 
 #include <string.h>
 
-static struct lease_terms line_terms(void) {
+static struct lease_terms queue_terms(void) {
     struct lease_terms terms = rig_terms();
     terms.queues = true;
     terms.reservation = MS(1000);
@@ -46,7 +47,7 @@ static void assert_acquired(const struct rig *rig, redlock_status status) {
 static void test_a_free_key_is_had_at_once(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     rig_start(&rig, &terms, 1);
     rig_votes(&rig, "GGG");
     assert_acquired(&rig, REDLOCK_OK);
@@ -56,7 +57,7 @@ static void test_a_free_key_is_had_at_once(void **state) {
 static void test_pushes_are_confirmed_first(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 0);
     rig_pass(&rig, MS(100));
     rig_push(&rig, 0, rig.now + MS(1000));
@@ -74,7 +75,7 @@ static void test_pushes_are_confirmed_first(void **state) {
 static void test_a_push_that_was_not_needed_is_no_matter(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     rig_start_at(&rig, &terms, (struct quorum_lists){0x07, 0x38}, 1);
     rig_push(&rig, 0, rig.now + MS(900));
     rig_votes(&rig, " GGGG");
@@ -85,7 +86,7 @@ static void test_a_push_that_was_not_needed_is_no_matter(void **state) {
 static void test_pushes_that_are_trusted_are_notified_at_once(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     terms.watchdog = terms.trusts_pushes = true;
     start_queued(&rig, &terms, 0);
     rig_pass(&rig, MS(100));
@@ -103,7 +104,7 @@ static void test_pushes_that_are_trusted_are_notified_at_once(void **state) {
 static void test_pushes_that_leave_too_little_are_confirmed(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     terms.watchdog = terms.trusts_pushes = true;
     terms.min_validity = MS(700);
     start_queued(&rig, &terms, 0);
@@ -116,7 +117,7 @@ static void test_pushes_that_leave_too_little_are_confirmed(void **state) {
 static void test_counters_that_differ_are_raised(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     terms.watchdog = terms.trusts_pushes = terms.fenced = true;
     start_queued(&rig, &terms, 0);
     for (uint32_t node = 0; node < 3; node++) {
@@ -132,7 +133,7 @@ static void test_counters_that_differ_are_raised(void **state) {
 static void test_a_quorum_that_can_neither_grant_nor_queue_is_a_no(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     rig_start(&rig, &terms, 1);
     rig_votes(&rig, "DUEU");
     assert_state(&rig, LEASE_BACKOFF);
@@ -142,7 +143,7 @@ static void test_a_quorum_that_can_neither_grant_nor_queue_is_a_no(void **state)
 static void test_silent_nodes_are_not_waited_for(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     rig_start(&rig, &terms, 1);
     for (uint32_t node = 0; node < 3; node++) {
         round_mark_queued(&rig.round, node, 0);
@@ -158,10 +159,10 @@ static void test_silent_nodes_are_not_waited_for(void **state) {
     assert_state(&rig, LEASE_RAISING);
 }
 
-static void test_silent_nodes_are_late_in_line_too(void **state) {
+static void test_silent_nodes_are_late_in_queue_too(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     rig_start(&rig, &terms, 1);
     for (uint32_t node = 0; node < 3; node++) {
         round_mark_queued(&rig.round, node, 0);
@@ -186,7 +187,7 @@ static void test_silent_nodes_are_late_in_line_too(void **state) {
 static void test_a_grant_of_a_near_node_waits_for_the_others(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     rig_start(&rig, &terms, 1);
     rig_vote(&rig, 0, REDLOCK_VOTE_GRANTED);
     rig_pass(&rig, MS(20));
@@ -202,7 +203,7 @@ static void test_a_grant_of_a_near_node_waits_for_the_others(void **state) {
 static void test_a_poll_comes_when_the_holder_has_expired(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     rig_start(&rig, &terms, 1);
     for (uint32_t node = 0; node < 5; node++) {
         round_mark_queued(&rig.round, node, 0);
@@ -221,7 +222,7 @@ static void test_a_poll_comes_when_the_holder_has_expired(void **state) {
 static void test_hints_of_a_quorum_bring_the_poll_forward(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 0);
     uint64_t poll_at = rig.lease.wake_at;
     rig_pass(&rig, MS(11));
@@ -238,7 +239,7 @@ static void test_hints_of_a_quorum_bring_the_poll_forward(void **state) {
 static void test_grants_count_with_hints(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     rig_start(&rig, &terms, 1);
     mark_queued(&rig, 0);
     rig_pass(&rig, MS(11));
@@ -253,7 +254,7 @@ static void test_grants_count_with_hints(void **state) {
 static void test_an_early_hint_has_the_key_looked_at(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 0);
     uint64_t poll_at = rig.lease.wake_at;
     for (uint32_t node = 0; node < 5; node++) {
@@ -274,7 +275,7 @@ static void test_an_early_hint_has_the_key_looked_at(void **state) {
 static void test_a_hint_during_a_poll_has_the_key_looked_at(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 0);
     rig_pass(&rig, MS(500));
     for (uint32_t node = 0; node < 3; node++) {
@@ -293,10 +294,10 @@ static void test_a_hint_during_a_poll_has_the_key_looked_at(void **state) {
 }
 
 /* A server that hints without end is asked four times a second in the end; a poll ends that. */
-static void test_hints_without_end_in_line_are_followed_seldom(void **state) {
+static void test_hints_without_end_in_queue_are_followed_seldom(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 0);
     uint64_t pause = MS(10);
     for (unsigned i = 0; i < 20; i++) {
@@ -325,7 +326,7 @@ static void test_who_stands_further_back_polls_less(void **state) {
     } rows[] = {{0, 1000, 1063}, {8, 1000, 2063}, {1000000, 1000, 17063}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct rig rig;
-        struct lease_terms terms = line_terms();
+        struct lease_terms terms = queue_terms();
         start_queued(&rig, &terms, rows[i].ahead);
         assert_int_in_range(rig.lease.trying.poll_at - rig.now, MS(rows[i].least_ms),
                             MS(rows[i].most_ms));
@@ -336,14 +337,14 @@ static void test_who_stands_further_back_polls_less(void **state) {
  * In a line that moves all have asked at its back. If it stops, since the next one hangs, one of
  * them asks soon after its reservation, though most ask much later.
  */
-static void test_a_line_that_stops_is_looked_at_soon(void **state) {
+static void test_a_queue_that_stops_is_looked_at_soon(void **state) {
     (void)state;
     static const uint32_t lengths[] = {16, 64, 128};
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         uint64_t first = UINT64_MAX, sum = 0;
         for (uint32_t seed = 1; seed <= lengths[i]; seed++) {
             struct rig rig;
-            struct lease_terms terms = line_terms();
+            struct lease_terms terms = queue_terms();
             rig_start(&rig, &terms, seed * UINT64_C(0x9e3779b97f4a7c15));
             mark_queued(&rig, lengths[i] - 1);
             uint64_t delay = rig.lease.trying.poll_at - rig.now;
@@ -355,23 +356,24 @@ static void test_a_line_that_stops_is_looked_at_soon(void **state) {
     }
 }
 
-static void test_answers_behind_a_quorum_of_them_count(void **state) {
+static void test_answers_after_a_quorum_of_them_count(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     rig_start(&rig, &terms, 1);
-    assert_true(line_heeds(&rig.round, REDLOCK_VOTE_GRANTED));
+    assert_true(queue_heeds(&rig.round, REDLOCK_VOTE_GRANTED));
     rig_votes(&rig, "DD");
-    assert_false(line_heeds(&rig.round, REDLOCK_VOTE_DENIED));
+    assert_false(queue_heeds(&rig.round, REDLOCK_VOTE_DENIED));
     rig_vote(&rig, 2, REDLOCK_VOTE_DENIED);
-    assert_true(line_heeds(&rig.round, REDLOCK_VOTE_DENIED)); /* and when two stay silent */
+    assert_true(queue_heeds(&rig.round, REDLOCK_VOTE_DENIED)); /* and when two stay silent */
 }
 
-/* Nodes leave the key to anybody for a while: the first in line asks again when that is over. */
+/* Nodes leave the key to anybody for a while: the first in the queue asks again when that is over.
+ */
 static void test_a_key_that_is_left_to_anybody_is_asked_for_afterwards(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 9);
     assert_true(rig.lease.wake_at > nanos_add(rig.now, MS(1000)));
     for (uint32_t node = 0; node < 3; node++) {
@@ -389,7 +391,7 @@ static void test_a_key_that_is_left_to_anybody_is_asked_for_afterwards(void **st
 static void test_so_is_one_whose_message_overtakes_the_answer(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     rig_start(&rig, &terms, 1);
     for (uint32_t node = 0; node < 3; node++) {
         round_note_open(&rig.round, node, 7);
@@ -403,7 +405,7 @@ static void test_so_is_one_whose_message_overtakes_the_answer(void **state) {
 static void test_without_entries_polls_are_retries(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     rig_start(&rig, &terms, 1);
     rig_votes(&rig, "DDDDD");
     assert_state(&rig, LEASE_QUEUED);
@@ -415,23 +417,23 @@ static void test_without_entries_polls_are_retries(void **state) {
 static void test_a_queue_that_begins_anew_is_joined_at_once(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 0);
-    lease_requeue(&rig.lease, &rig.round, rig.now, &rig.update);
+    lease_ask_again(&rig.lease, &rig.round, rig.now, &rig.update);
     assert_sent(&rig, ROUND_QUEUE);
     assert_true(rig.update.keeps_token);
     rig_hold(&rig, &terms, "GGG");
-    lease_requeue(&rig.lease, &rig.round, rig.now, &rig.update);
+    lease_ask_again(&rig.lease, &rig.round, rig.now, &rig.update);
     assert_nothing_sent(&rig);
 }
 
-/* ---- yields ---- */
+/* ---- requeues ---- */
 
 /* The time that nodes take to answer counts, not the time in line. */
 static void test_a_split_vote_is_given_up_for_a_new_entry(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     uint64_t delay = MS(5); /* two round trips and 1 ms */
     start_queued(&rig, &terms, 0);
     for (unsigned i = 0; i < 10; i++) {
@@ -458,7 +460,7 @@ static void test_a_split_vote_is_given_up_for_a_new_entry(void **state) {
 static void test_without_answers_a_split_vote_takes_longer(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     terms.reservation = MS(5000);
     rig_start(&rig, &terms, 1);
     for (uint32_t node = 0; node < 2; node++) {
@@ -479,7 +481,7 @@ static void test_without_answers_a_split_vote_takes_longer(void **state) {
 static void test_a_wait_ends(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     terms.wait = MS(500);
     start_queued(&rig, &terms, 0);
     assert_int_equal(rig.lease.wake_at, T0 + MS(500));
@@ -490,10 +492,10 @@ static void test_a_wait_ends(void **state) {
 }
 
 /* Nodes that cannot be reached then are owed the release: they may have the key, or an entry. */
-static void test_the_end_of_a_wait_is_owed_to_all(void **state) {
+static void test_the_end_of_a_wait_is_pending_at_all(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     terms.wait = MS(500);
     start_queued(&rig, &terms, 0);
     rig_wake_on_time(&rig);
@@ -504,7 +506,7 @@ static void test_the_end_of_a_wait_is_owed_to_all(void **state) {
 static void test_canceling_gives_up_all_entries(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 0);
     rig_wake_on_time(&rig); /* asks again, under the same token */
     assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
@@ -512,10 +514,10 @@ static void test_canceling_gives_up_all_entries(void **state) {
     assert_acquired(&rig, REDLOCK_ECANCELED);
 }
 
-static void test_a_push_that_comes_behind_a_cancel_is_nothing(void **state) {
+static void test_a_push_that_comes_after_a_cancel_is_nothing(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 0);
     assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
     round_push(&rig.round, 0, 0, rig.now + MS(900));
@@ -527,7 +529,7 @@ static void test_a_push_that_comes_behind_a_cancel_is_nothing(void **state) {
 static void test_without_memory_to_ask_again_entries_are_given_up(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 0);
     rig.without_memory = true;
     rig_wake_on_time(&rig);
@@ -539,7 +541,7 @@ static void test_without_memory_to_ask_again_entries_are_given_up(void **state) 
 static void test_a_late_timer_is_no_poll(void **state) {
     (void)state;
     struct rig rig;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 0);
     rig_wake(&rig); /* early */
     assert_nothing_sent(&rig);
@@ -559,25 +561,25 @@ static void test_who_waits_for_another_asks_nobody(void **state) {
     (void)state;
     struct lease lease;
     struct lease_update update;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     terms.wait = MS(500);
     wait_for_another(&lease, &terms);
     lease_woken(&lease, NULL, T0 + MS(499), &update);
     assert_int_equal(update.notifications, 0);
-    lease_requeue(&lease, NULL, T0, &update);
+    lease_ask_again(&lease, NULL, T0, &update);
     assert_false(update.send);
     lease_woken(&lease, NULL, T0 + MS(500), &update);
     assert_int_equal(update.acquired, REDLOCK_EHELD);
     assert_int_equal(update.undo, 0);
     wait_for_another(&lease, &terms);
-    lease_contend(&lease, T0 + MS(1), &update);
+    lease_lead(&lease, T0 + MS(1), &update);
     assert_true(update.send);
     assert_int_equal(update.round, ROUND_QUEUE);
     wait_for_another(&lease, &terms);
     assert_int_equal(lease_cancel(&lease, NULL, T0, &update), REDLOCK_OK);
     assert_int_equal(update.acquired, REDLOCK_ECANCELED);
     assert_int_equal(update.undo, 0);
-    lease_contend(&lease, T0, &update);
+    lease_lead(&lease, T0, &update);
     assert_false(update.send);
 }
 
@@ -586,7 +588,7 @@ static void test_a_lock_is_handed_over_with_its_validity(void **state) {
     struct rig rig;
     struct lease to;
     struct lease_update ended, begun;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     terms.watchdog = true;
     rig_hold(&rig, &terms, "GGG");
     wait_for_another(&to, &terms);
@@ -613,7 +615,7 @@ static void test_renewals_begin_anew_with_the_next(void **state) {
     struct rig rig;
     struct lease to;
     struct lease_update ended, begun;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     terms.watchdog = true;
     terms.max_hold = MS(1);
     rig_hold(&rig, &terms, "GGG");
@@ -632,7 +634,7 @@ static void test_a_renewal_goes_on_with_the_next(void **state) {
     struct rig rig;
     struct lease to;
     struct lease_update ended, begun;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     terms.watchdog = terms.trusts_pushes = true;
     rig_hold(&rig, &terms, "GGG");
     rig_wake_on_time(&rig);
@@ -670,7 +672,7 @@ static void test_a_fenced_lock_is_handed_over_with_a_fence_of_its_own(void **sta
     struct rig rig;
     struct lease to;
     struct lease_update update;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     terms.fenced = true;
     rig_start(&rig, &terms, 1);
     rig.counter = 7;
@@ -697,7 +699,7 @@ static void test_a_handover_that_fails_is_undone(void **state) {
     struct rig rig;
     struct lease to;
     struct lease_update update;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     struct lease_terms longer = terms;
     longer.ttl = MS(20000);
     rig_hold(&rig, &terms, "GGG");
@@ -719,7 +721,7 @@ static void test_the_longest_hold_is_that_of_the_next(void **state) {
     struct rig rig;
     struct lease to;
     struct lease_update ended, begun;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     struct lease_terms brief = terms;
     terms.watchdog = brief.watchdog = true;
     brief.max_hold = MS(100);
@@ -735,7 +737,7 @@ static void test_not_every_lock_is_handed_over(void **state) {
     (void)state;
     struct rig rig;
     struct lease to;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     struct lease_terms impatient = terms;
     rig_hold(&rig, &terms, "GGG");
     impatient.wait = 0;
@@ -756,7 +758,7 @@ static void test_not_every_handover_is_silent(void **state) {
     (void)state;
     struct rig rig;
     struct lease to;
-    struct lease_terms terms = line_terms();
+    struct lease_terms terms = queue_terms();
     struct lease_terms other = terms;
     rig_hold(&rig, &terms, "GGG");
     wait_for_another(&to, &terms);
@@ -785,17 +787,17 @@ int main(void) {
         cmocka_unit_test(test_counters_that_differ_are_raised),
         cmocka_unit_test(test_a_quorum_that_can_neither_grant_nor_queue_is_a_no),
         cmocka_unit_test(test_silent_nodes_are_not_waited_for),
-        cmocka_unit_test(test_silent_nodes_are_late_in_line_too),
+        cmocka_unit_test(test_silent_nodes_are_late_in_queue_too),
         cmocka_unit_test(test_a_grant_of_a_near_node_waits_for_the_others),
         cmocka_unit_test(test_a_poll_comes_when_the_holder_has_expired),
         cmocka_unit_test(test_who_stands_further_back_polls_less),
-        cmocka_unit_test(test_a_line_that_stops_is_looked_at_soon),
-        cmocka_unit_test(test_answers_behind_a_quorum_of_them_count),
+        cmocka_unit_test(test_a_queue_that_stops_is_looked_at_soon),
+        cmocka_unit_test(test_answers_after_a_quorum_of_them_count),
         cmocka_unit_test(test_hints_of_a_quorum_bring_the_poll_forward),
         cmocka_unit_test(test_grants_count_with_hints),
         cmocka_unit_test(test_an_early_hint_has_the_key_looked_at),
         cmocka_unit_test(test_a_hint_during_a_poll_has_the_key_looked_at),
-        cmocka_unit_test(test_hints_without_end_in_line_are_followed_seldom),
+        cmocka_unit_test(test_hints_without_end_in_queue_are_followed_seldom),
         cmocka_unit_test(test_a_key_that_is_left_to_anybody_is_asked_for_afterwards),
         cmocka_unit_test(test_so_is_one_whose_message_overtakes_the_answer),
         cmocka_unit_test(test_without_entries_polls_are_retries),
@@ -803,9 +805,9 @@ int main(void) {
         cmocka_unit_test(test_a_split_vote_is_given_up_for_a_new_entry),
         cmocka_unit_test(test_without_answers_a_split_vote_takes_longer),
         cmocka_unit_test(test_a_wait_ends),
-        cmocka_unit_test(test_the_end_of_a_wait_is_owed_to_all),
+        cmocka_unit_test(test_the_end_of_a_wait_is_pending_at_all),
         cmocka_unit_test(test_canceling_gives_up_all_entries),
-        cmocka_unit_test(test_a_push_that_comes_behind_a_cancel_is_nothing),
+        cmocka_unit_test(test_a_push_that_comes_after_a_cancel_is_nothing),
         cmocka_unit_test(test_without_memory_to_ask_again_entries_are_given_up),
         cmocka_unit_test(test_a_late_timer_is_no_poll),
         cmocka_unit_test(test_who_waits_for_another_asks_nobody),
@@ -818,5 +820,5 @@ int main(void) {
         cmocka_unit_test(test_not_every_lock_is_handed_over),
         cmocka_unit_test(test_not_every_handover_is_silent),
     };
-    return cmocka_run_group_tests_name("lease_line", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("lease_queue", tests, NULL, NULL);
 }

@@ -2,12 +2,12 @@
  * The lines of waiters at the masters, looked at past the library. Masters that were killed or
  * frozen are passed over.
  */
-#ifndef REDLOCK_TEST_LINE_H
-#define REDLOCK_TEST_LINE_H
+#ifndef REDLOCK_TEST_WAIT_QUEUE_H
+#define REDLOCK_TEST_WAIT_QUEUE_H
 
 #include "harness.h"
 
-/* Returns a request with a long TTL and a watchdog, that waits in line for ever. */
+/* Returns a request with a long TTL and a watchdog, that waits in the queue for ever. */
 redlock_request waiting_request(const char *key);
 
 /* Returns such a request of a mode, for one of so many permits; 0: for the key itself. */
@@ -25,7 +25,7 @@ redlock_lock *hold_for_anybody(struct fixture *f, redlock_client *client,
                                const redlock_request *request);
 
 /* Runs the loop until each master has so many waiters in the key's queue. */
-void wait_in_line(struct fixture *f, const char *key, long long length);
+void wait_in_queue(struct fixture *f, const char *key, long long length);
 
 /*
  * Runs the loop until each master, from the number `from` on, has so many waiters in the key's
@@ -44,11 +44,11 @@ void take_turn(struct fixture *f, struct call *call);
 void take_turns(struct fixture *f, redlock_lock *lock, struct call *const *calls, size_t count);
 
 /* Runs the loop until no waiter and no holder is left at any master. */
-void wait_line_over(struct fixture *f, const char *key);
+void wait_queue_empty(struct fixture *f, const char *key);
 
 /* Returns the number of waiters in the key's queue at a master: of the entries, whose scores are
  * tickets. */
-long long line_length(struct fixture *f, size_t master, const char *key);
+long long waiters_at(struct fixture *f, size_t master, const char *key);
 
 /* Returns the clock of a master in ms. */
 long long clock_at(struct fixture *f, size_t master);

@@ -1,11 +1,11 @@
 /*
- * Inspection of those who wait in line for a key: how many they are, and the owners of the first,
- * where nodes differ, refuse, or answer anything.
+ * Inspection of those who wait in the queue for a key: how many they are, and the owners of the
+ * first, where nodes differ, refuse, or answer anything.
  */
 #include "harness.h"
-#include "line.h"
 #include "look.h"
 #include "peer.h"
+#include "wait_queue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct sight {
     uint32_t readers;
     uint32_t queue_length;
     char holder[80];
-    char owners[1024]; /* of those in line, each with a ';' behind it */
+    char owners[1024]; /* of those in the queue, each with a ';' behind it */
     bool answered[FIVE];
     uint32_t lengths[FIVE];
     char details[FIVE][96];
@@ -96,7 +96,7 @@ static struct call *begin_waiting(struct fixture *f, redlock_client *client) {
     return begin_acquire(f, client, &request);
 }
 
-static void those_in_line_are_reported(void **state) {
+static void those_in_queue_are_reported(void **state) {
     struct fixture *f = *state;
     static const char *const owners[] = {"billing", NULL, "web"};
     redlock_client *client = owned_client(f, "boss");
@@ -108,7 +108,7 @@ static void those_in_line_are_reported(void **state) {
         waiters[i] = owned_client(f, owners[i]);
         calls[i] = begin_waiting(f, waiters[i]);
         begin_waiting(f, waiters[i]); /* shares the place of the first request */
-        wait_in_line(f, KEY, (int64_t)i + 1);
+        wait_in_queue(f, KEY, (int64_t)i + 1);
     }
     struct sight sight = look(f, client);
     assert_int_equal(sight.status, REDLOCK_OK);
@@ -119,32 +119,32 @@ static void those_in_line_are_reported(void **state) {
         assert_int_equal(sight.lengths[i], 3);
     }
     close_client(f, waiters[1]);
-    wait_in_line(f, KEY, 2);
+    wait_in_queue(f, KEY, 2);
     assert_string_equal(look(f, client).owners, "billing;web;");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     assert_int_equal(await(f, calls[0]), REDLOCK_OK);
     assert_string_equal(look(f, client).holder, "billing");
 }
 
-/* Stands in line for the key as the request says. */
-static struct call *stand_in_line(struct fixture *f, const char *owner,
-                                  const redlock_request *request, long long before) {
+/* Stands in the queue for the key as the request says. */
+static struct call *join_queue(struct fixture *f, const char *owner, const redlock_request *request,
+                               long long before) {
     struct call *call = begin_acquire(f, owned_client(f, owner), request);
 
-    wait_in_line(f, KEY, before + 1);
+    wait_in_queue(f, KEY, before + 1);
     return call;
 }
 
 /* Readers and writers have one queue; a reader that has the key is counted, and not in line. */
-static void readers_and_writers_in_line_are_reported(void **state) {
+static void readers_and_writers_in_queue_are_reported(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request reader = waiting_request_of(KEY, REDLOCK_READER, 0);
     redlock_request writer = waiting_request_of(KEY, REDLOCK_WRITER, 0);
     redlock_lock *lock = hold_for(f, owned_client(f, "first"), &reader);
-    struct call *calls[] = {stand_in_line(f, "scribe", &writer, 0),
-                            stand_in_line(f, "second", &reader, 1),
-                            stand_in_line(f, "third", &reader, 2)};
+    struct call *calls[] = {join_queue(f, "scribe", &writer, 0),
+                            join_queue(f, "second", &reader, 1),
+                            join_queue(f, "third", &reader, 2)};
 
     struct sight sight = look(f, client);
     assert_int_equal(sight.status, REDLOCK_OK);
@@ -154,7 +154,7 @@ static void readers_and_writers_in_line_are_reported(void **state) {
     assert_string_equal(sight.owners, "scribe;second;third;");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     assert_int_equal(await(f, calls[0]), REDLOCK_OK);
-    wait_in_line(f, KEY, 2);
+    wait_in_queue(f, KEY, 2);
     sight = look(f, client);
     assert_int_equal(sight.readers, 0);
     assert_string_equal(sight.holder, "scribe");
@@ -169,7 +169,7 @@ static void readers_and_writers_in_line_are_reported(void **state) {
 }
 
 /* One that waits for several keys is told at the key that is in its way, and at no other. */
-static void sets_in_line_are_reported_where_they_wait(void **state) {
+static void sets_in_queue_are_reported_where_they_wait(void **state) {
     struct fixture *f = *state;
     static const char *const keys[] = {KEY, "other"};
     redlock_client *client = connect_client(f);
@@ -180,8 +180,7 @@ static void sets_in_line_are_reported_where_they_wait(void **state) {
     wait_holders(f, KEY, FIVE);
     request.keys = keys;
     request.key_count = 2;
-    struct call *calls[] = {stand_in_line(f, "set", &request, 0),
-                            stand_in_line(f, "next", &alone, 1)};
+    struct call *calls[] = {join_queue(f, "set", &request, 0), join_queue(f, "next", &alone, 1)};
     struct sight sight = look(f, client);
     assert_string_equal(sight.holder, "boss");
     assert_int_equal(sight.queue_length, 2);
@@ -189,7 +188,7 @@ static void sets_in_line_are_reported_where_they_wait(void **state) {
     assert_int_equal(look_at(f, client, "other").queue_length, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     assert_int_equal(await(f, calls[0]), REDLOCK_OK);
-    wait_in_line(f, KEY, 1);
+    wait_in_queue(f, KEY, 1);
     wait_holders(f, "other", FIVE);
     assert_string_equal(look_at(f, client, "other").holder, "set");
     assert_string_equal(look(f, client).owners, "next;");
@@ -225,7 +224,7 @@ static void add_entry(struct fixture *f, size_t master, const char *score, char 
 }
 
 /* A node has whom the others do not have, lacks whom the others have, or has nobody. */
-static void a_quorum_reports_who_is_in_line(void **state) {
+static void a_quorum_reports_who_is_in_queue(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
 
@@ -456,11 +455,11 @@ static void a_liar_changes_no_report(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ON_FIVE_MASTERS(those_in_line_are_reported),
-        ON_FIVE_MASTERS(readers_and_writers_in_line_are_reported),
-        ON_FIVE_MASTERS(sets_in_line_are_reported_where_they_wait),
+        ON_FIVE_MASTERS(those_in_queue_are_reported),
+        ON_FIVE_MASTERS(readers_and_writers_in_queue_are_reported),
+        ON_FIVE_MASTERS(sets_in_queue_are_reported_where_they_wait),
         ON_FIVE_MASTERS(an_empty_line_is_reported),
-        ON_FIVE_MASTERS(a_quorum_reports_who_is_in_line),
+        ON_FIVE_MASTERS(a_quorum_reports_who_is_in_queue),
         ON_FIVE_MASTERS(eight_of_a_long_line_are_reported),
         ON_FIVE_MASTERS(foreign_entries_are_harmless),
         ON_FIVE_MASTERS(a_queue_that_is_none_hides_nothing),
@@ -469,5 +468,5 @@ int main(void) {
         ON_FIVE_MASTERS(a_liar_changes_no_report),
     };
 
-    return cmocka_run_group_tests_name("inspect_line", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("inspect_queue", tests, NULL, NULL);
 }

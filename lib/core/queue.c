@@ -1,4 +1,4 @@
-#include "core/line.h"
+#include "core/queue.h"
 
 #include "core/acquire.h"
 #include "core/backoff.h"
@@ -11,7 +11,7 @@
 /* So many waiters ahead make the time between two polls longer by up to a reservation. */
 #define POLL_STRETCH 8
 
-bool line_is_waiting(const struct lease *lease, const struct round *round) {
+bool queue_is_waiting(const struct lease *lease, const struct round *round) {
     return round != NULL && round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN &&
            (lease->state == LEASE_ACQUIRING || lease->state == LEASE_QUEUED);
 }
@@ -20,7 +20,7 @@ static bool is_answered(const struct round *round) {
     return round_has_quorum(round, round->members & ~round->silent);
 }
 
-bool line_heeds(const struct round *round, redlock_vote vote) {
+bool queue_heeds(const struct round *round, redlock_vote vote) {
     return vote == REDLOCK_VOTE_GRANTED || is_answered(round);
 }
 
@@ -55,15 +55,15 @@ static uint64_t answer_time(const struct lease *lease, uint64_t now) {
 }
 
 /*
- * Two round trips and 1 ms, doubled with each yield. At most a quarter of a reservation: when all
- * others have yielded, the first in line still has what it was given before. Those who wait for
- * permits draw a part of that: two that go on to another permit in step would meet there again.
+ * Two round trips and 1 ms, doubled each time. At most a quarter of a reservation: when all
+ * others have requeued, the first in the queue still has what it was given before. Those who wait
+ * for permits draw a part of that: two that go on to another permit in step would meet there again.
  */
 static uint64_t requeue_delay(const struct lease *lease, uint64_t now) {
     uint64_t round_trip = nanos_min(answer_time(lease, now), lease->terms->node_timeout);
     uint64_t first = 2 * round_trip + NANOS_PER_MS;
     uint64_t last = nanos_max(first, lease->terms->reservation / 4);
-    uint64_t most = backoff_bound(first, last, lease->trying.yields);
+    uint64_t most = backoff_bound(first, last, lease->trying.requeues);
     return lease->terms->permits > 0 ? most / 2 + backoff_draw(lease->terms->seed, most / 2) : most;
 }
 
@@ -132,7 +132,7 @@ static bool take_turn(struct lease *lease, const struct round *round, uint64_t n
         lease->trying.hops_left = ACQUIRE_HOPS_MAX;
     }
     if (permits_is_offered(round, lease->permit)) {
-        line_ask_again(lease, round, now, update);
+        queue_ask_again(lease, round, now, update);
         return true;
     }
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
@@ -150,8 +150,8 @@ static bool take_turn(struct lease *lease, const struct round *round, uint64_t n
 
 /* ---- events ---- */
 
-void line_votes(struct lease *lease, const struct round *round, uint64_t now,
-                struct lease_update *update) {
+void queue_votes(struct lease *lease, const struct round *round, uint64_t now,
+                 struct lease_update *update) {
     if (!is_answered(round)) {
         return;
     }
@@ -168,8 +168,8 @@ void line_votes(struct lease *lease, const struct round *round, uint64_t now,
     }
 }
 
-void line_expired(struct lease *lease, const struct round *round, uint64_t now,
-                  struct lease_update *update) {
+void queue_expired(struct lease *lease, const struct round *round, uint64_t now,
+                   struct lease_update *update) {
     plan_requeue(lease, round, now);
     if (!take_turn(lease, round, now, update)) {
         enter(lease, round, now);
@@ -177,15 +177,15 @@ void line_expired(struct lease *lease, const struct round *round, uint64_t now,
 }
 
 /*
- * A holder of another make frees its keys one by one: whoever asked after the first would be denied
+ * A foreign holder frees its keys one by one: whoever asked after the first would be denied
  * by the others, and would come too late for them.
  */
 static bool may_be_free(const struct round *round) {
     return round_has_quorum(round, round->changed | round_voters(round, REDLOCK_VOTE_GRANTED));
 }
 
-void line_hint(struct lease *lease, const struct round *round, uint64_t now,
-               struct lease_update *update) {
+void queue_hint(struct lease *lease, const struct round *round, uint64_t now,
+                struct lease_update *update) {
     bool is_queued = lease->state == LEASE_QUEUED;
     if (!is_queued || now < hint_pause_end(lease)) {
         lease->is_hinted = true;
@@ -194,33 +194,33 @@ void line_hint(struct lease *lease, const struct round *round, uint64_t now,
         }
     } else if (may_be_free(round)) {
         uint16_t hints = lease->hints;
-        line_ask_again(lease, round, now, update);
+        queue_ask_again(lease, round, now, update);
         lease->hints = (uint16_t)(hints + 1);
     }
 }
 
-void line_ask_again(struct lease *lease, const struct round *round, uint64_t now,
-                    struct lease_update *update) {
+void queue_ask_again(struct lease *lease, const struct round *round, uint64_t now,
+                     struct lease_update *update) {
     note_holders(lease, round);
     acquire_ask(lease, now, update);
     update->keeps_token = true;
 }
 
 /* Gives up the grants of a split vote, and the entries, for entries under a new token. */
-static void yield(struct lease *lease, const struct round *round, uint64_t now,
-                  struct lease_update *update) {
+static void requeue(struct lease *lease, const struct round *round, uint64_t now,
+                    struct lease_update *update) {
     if (round->permits != NULL) {
-        lease->trying.yields++;
+        lease->trying.requeues++;
         change_permit(lease, round, permits_guess(round, lease->permit), now, update);
         return;
     }
     update->undo = lease->may_hold | round_possible_holders(round);
-    lease->trying.yields++;
+    lease->trying.requeues++;
     acquire_try(lease, now, update);
 }
 
-void line_woken(struct lease *lease, struct round *round, uint64_t now,
-                struct lease_update *update) {
+void queue_woken(struct lease *lease, struct round *round, uint64_t now,
+                 struct lease_update *update) {
     if (round == NULL) { /* no node was asked: another request of the client has the key */
         acquire_fail(lease, REDLOCK_EHELD, now, update);
         return;
@@ -232,10 +232,10 @@ void line_woken(struct lease *lease, struct round *round, uint64_t now,
         lease->may_hold |= round_possible_holders(round) | lease->trying.may_queue;
         acquire_give_up(lease, round, now, update);
     } else if (now >= lease->trying.requeue_at) {
-        yield(lease, round, now, update);
+        requeue(lease, round, now, update);
     } else if (now >= lease->trying.poll_at) {
         lease->trying.hops_left = ACQUIRE_HOPS_MAX;
-        line_ask_again(lease, round, now, update);
+        queue_ask_again(lease, round, now, update);
     } else {
         update->watch = now >= hint_due(lease, NANOS_NEVER);
         lease->is_hinted &= !update->watch;

@@ -1,4 +1,4 @@
-#include "line.h"
+#include "wait_queue.h"
 
 #include "look.h"
 
@@ -119,12 +119,12 @@ static bool is_at_all(void *arg) {
     return true;
 }
 
-long long line_length(struct fixture *f, size_t master, const char *key) {
+long long waiters_at(struct fixture *f, size_t master, const char *key) {
     return masters_query_integer(f->masters, master, "ZCOUNT %s::queue 1 +inf", key);
 }
 
-void wait_in_line(struct fixture *f, const char *key, long long length) {
-    struct expected expected = {f, key, line_length, 0, length};
+void wait_in_queue(struct fixture *f, const char *key, long long length) {
+    struct expected expected = {f, key, waiters_at, 0, length};
     char what[80];
 
     snprintf(what, sizeof(what), "each master has %lld in line", length);
@@ -160,8 +160,8 @@ void take_turns(struct fixture *f, redlock_lock *lock, struct call *const *calls
     }
 }
 
-void wait_line_over(struct fixture *f, const char *key) {
-    wait_in_line(f, key, 0);
+void wait_queue_empty(struct fixture *f, const char *key) {
+    wait_in_queue(f, key, 0);
     wait_holders(f, key, 0);
 }
 

@@ -1,4 +1,4 @@
-#include "line_watch.h"
+#include "queue_watch.h"
 
 #include "checker.h"
 #include "network.h"
@@ -13,9 +13,9 @@
 #include <string.h>
 
 /* Time in which a client that was not kept from running has asked. */
-#define SOON (2 * LINE_WATCH_MS * MS)
+#define SOON (2 * QUEUE_WATCH_MS * MS)
 
-void line_watch_init(struct line_watch *watch) {
+void queue_watch_init(struct queue_watch *watch) {
     memset(watch, 0xff, sizeof(*watch)); /* NO_TOKEN */
 }
 
@@ -92,7 +92,7 @@ static void look_at_clocks(const struct app *app, const redlock_lock *lock) {
     }
 }
 
-void line_watch_look(struct line_watch *watch, const struct app *app) {
+void queue_watch_look(struct queue_watch *watch, const struct app *app) {
     const struct event_base *process = &app->process;
     bool has_client = app->client != NULL && !app->is_starting && !app->is_closing;
     bool is_excused = process->is_paused || process->failed > 0 || app->checker->has_caps;

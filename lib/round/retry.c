@@ -1,0 +1,106 @@
+/*
+ * The happy path: retry_send takes pending releases from the front, and makes each a round of its
+ * own; the calls of release scripts are shared by many. Each vote is reported to the node
+ * (node_retried), which has the rest paid behind the last one. The budget keeps half of the node's
+ * room free for locks, and a turn short.
+ *
+ * Failures: a release that fails again becomes a pending release again (flight.c), and so does one
+ * without memory for its round (send.c). A first release that is longer than half of the room is
+ * sent alone, so that it does not stay in the way of the others.
+ */
+#include "round/retry.h"
+
+#include "io/clock.h"
+#include "wire/command.h"
+
+#include <string.h>
+
+/* The most calls of a batch of retries, so that a turn does not take long. */
+#define RETRY_CALLS_MAX 64
+
+/* An upper bound on the bytes of one key's release beside its names: the token, and all headers. */
+#define RELEASE_BYTES 128
+
+/* The calls and bytes that may still be sent, and the load of the last call of each script. */
+struct retry_budget {
+    uint32_t calls;
+    size_t bytes;
+    struct {
+        unsigned keys;
+        size_t bytes;
+    } last[SCRIPT_COUNT];
+};
+
+/* Begins a budget that may take half of the free room: the rest is for locks. */
+static void budget_init(struct retry_budget *budget, const struct node *node) {
+    struct node_room room = node_room(node);
+    *budget = (struct retry_budget){.calls = room.commands / 2 + room.commands % 2,
+                                    .bytes = room.bytes / 2};
+    if (budget->calls > RETRY_CALLS_MAX) {
+        budget->calls = RETRY_CALLS_MAX;
+    }
+}
+
+/* Returns an upper bound on the bytes that the release of a list of keys adds to a call. */
+static size_t length_of(const struct rounds *rounds, enum script script, const struct key *first) {
+    size_t owner = strlen(rounds->flights.context->owner);
+    size_t length = 0;
+    for (const struct key *key = first; key != NULL; key = key->next) {
+        length += script_names(script) * (size_t)key->length + RELEASE_BYTES + owner;
+    }
+    return length;
+}
+
+/* Counts a release in. Returns false if the release goes beyond the calls or bytes left. */
+static bool budget_takes(struct retry_budget *budget, const struct rounds *rounds,
+                         enum script script, const struct key *key) {
+    unsigned keys = budget->last[script].keys;
+    size_t bytes = budget->last[script].bytes;
+    size_t length = length_of(rounds, script, key);
+    bool is_new_call = keys == 0 || batches_are_full(&rounds->batches, keys, bytes);
+    if ((is_new_call && budget->calls == 0) || length > budget->bytes) {
+        return false;
+    }
+    budget->calls -= is_new_call;
+    budget->bytes -= length;
+    budget->last[script].keys = is_new_call ? key->count : keys + key->count;
+    budget->last[script].bytes = is_new_call ? length : bytes + length;
+    return true;
+}
+
+static void on_vote(void *owner, bool decided, redlock_vote vote) {
+    (void)decided;
+    node_retried(owner, vote);
+}
+
+static void retry_first(struct rounds *rounds, struct node *node, uint64_t now) {
+    const struct release *release = &STAILQ_FIRST(&node->pending.list)->release;
+    struct flight_listener listener = {.owner = node, .on_vote = on_vote};
+    node->retries++;
+    if (!round_send_release(rounds, listener, release, node_bit(node), now)) {
+        node->retries--;
+    }
+    pending_releases_drop_first(&node->pending);
+}
+
+void retry_send(struct rounds *rounds, struct node *node) {
+    uint64_t now = clock_now();
+    struct retry_budget budget;
+    bool has_room = true;
+    budget_init(&budget, node);
+    bool is_first = budget.calls > 0; /* a release longer than half of the room is sent alone */
+    while (has_room && node->pending.count > 0) {
+        const struct release *release = &STAILQ_FIRST(&node->pending.list)->release;
+        enum script script =
+            round_release_script(release->kind, release->ticket, release->stay_until, now);
+        if (release->until <= now) {
+            pending_releases_drop_first(&node->pending);
+        } else if (budget_takes(&budget, rounds, script, release->key) || is_first) {
+            retry_first(rounds, node, now);
+            is_first = false;
+        } else {
+            has_room = false;
+        }
+    }
+    context_wake(rounds->flights.context);
+}
