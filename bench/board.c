@@ -69,7 +69,7 @@ void board_wait(struct board *board, size_t contender) {
     board->contenders[contender].waiting_from_ns = clock_now_ns();
 }
 
-static void note_handoff(struct board_process *process, uint64_t took_ns) {
+static void record_handoff(struct board_process *process, uint64_t took_ns) {
     histogram_record(&process->handoff, took_ns);
     process->stall_ns = most(process->stall_ns, took_ns);
 }
@@ -91,7 +91,7 @@ void board_enter(struct board *board, size_t process, size_t contender) {
         own->served++;
         histogram_record(&counts->wait, now_ns - waiting_from_ns);
         if (is_alone && free_from_ns != 0) {
-            note_handoff(counts, now_ns - free_from_ns);
+            record_handoff(counts, now_ns - free_from_ns);
         }
     }
 }
@@ -103,7 +103,7 @@ void board_leave(struct board *board, size_t contender) {
     atomic_fetch_sub(&key->holders, 1);
 }
 
-void board_note_release(struct board *board, size_t process, uint64_t took_ns) {
+void board_record_release(struct board *board, size_t process, uint64_t took_ns) {
     if (is_measured(board, clock_now_ns())) {
         histogram_record(&board->processes[process].release, took_ns);
     }

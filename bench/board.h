@@ -73,7 +73,7 @@ struct board_totals {
 struct board *board_create(const struct board_shape *shape);
 void board_destroy(struct board *board); /* takes NULL */
 
-/* Notes that from now on all keys are waited for. */
+/* Records that from now on all keys are waited for. */
 void board_open(struct board *board);
 
 /* Sets the measured stretch, which is to come. */
@@ -84,20 +84,20 @@ size_t board_first_contender(const struct board *board, size_t process);
 
 struct board_key *board_key_of(const struct board *board, size_t contender);
 
-/* Notes that a contender begins to wait. */
+/* Records that a contender begins to wait. */
 void board_wait(struct board *board, size_t contender);
 
 /*
- * Notes that a contender of the process holds its key. Counts an error when another contender does
- * so, too.
+ * Records that a contender of the process holds its key. Counts an error when another contender
+ * does so, too.
  */
 void board_enter(struct board *board, size_t process, size_t contender);
 
-/* Notes that a contender holds its key no longer. */
+/* Records that a contender holds its key no longer. */
 void board_leave(struct board *board, size_t contender);
 
-/* Notes that a release by the process took so long. */
-void board_note_release(struct board *board, size_t process, uint64_t took_ns);
+/* Records that a release by the process took so long. */
+void board_record_release(struct board *board, size_t process, uint64_t took_ns);
 
 /* Counts an error, and keeps the text of the first one. */
 void board_fail(struct board *board, const char *error);

@@ -81,7 +81,7 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     const struct contenders *all = contender->all;
 
     if (--contender->releasing == 0) {
-        board_note_release(all->board, all->process, clock_now_ns() - contender->released_at_ns);
+        board_record_release(all->board, all->process, clock_now_ns() - contender->released_at_ns);
     }
     if (status != REDLOCK_OK) {
         board_fail(all->board, redlock_explain(lock));

@@ -102,7 +102,7 @@ static double renewals_per_s(const struct held *held) {
     return (double)renewals / (double)(count - first) / held->result->duration_s;
 }
 
-static void note_lateness(const struct held *held) {
+static void record_lateness(const struct held *held) {
     const struct histogram *lateness = loop_lag_lateness(held->lag);
     struct held_result *result = held->result;
 
@@ -124,7 +124,7 @@ static void end_holding(struct held *held) {
     result->held = held->acquired - result->lost;
     result->rss_mb = resident_mb();
     result->renewals_per_s = renewals_per_s(held);
-    note_lateness(held);
+    record_lateness(held);
     if (held->outage != NULL && !outage_result(held->outage, &result->outage)) {
         fputs("redlock-bench: the spans around the stop are not over\n", stderr);
         held->given_up = true;

@@ -69,8 +69,8 @@ field() {
     sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$log"
 }
 
-# note KIND VALUE: notes a value for the summary, and prints the run
-note() {
+# record KIND VALUE: records a value for the summary, and prints the run
+record() {
     echo "$1 $2" >>"$results"
     printf '%-6s %10s   held %s, lost %s, %.0f renewals/s, %.3f cores, %.0f MB, left %s; load %s\n' \
         "$1" "$2" "$(field held)" "$(field lost)" "$(field renewals_per_s)" \
@@ -79,7 +79,7 @@ note() {
 
 run_busy() {
     hold "$locks" "$ttl" "$busy_duration" --busy "$busy"
-    note busy "$(field lost)"
+    record busy "$(field lost)"
 }
 
 # latest: prints the maximum lateness of the last run
@@ -90,15 +90,15 @@ latest() {
 # run_quiet: runs with one lock first, to show how punctual the machine is at present
 run_quiet() {
     hold 1 "$ttl" 5
-    note alone "$(latest)"
+    record alone "$(latest)"
     hold "$locks" "$ttl" "$quiet_duration"
-    note quiet "$(latest)"
+    record quiet "$(latest)"
     echo "work $(field timer_late_work_ms | awk '{ printf "%.1f", $1 }')" >>"$results"
 }
 
 run_stop() {
     hold "$stop_locks" "$stop_ttl" "$stop_duration" --stop "$stop"
-    note stop "$(awk -v stopped="$(field client_cores_stopped)" \
+    record stop "$(awk -v stopped="$(field client_cores_stopped)" \
         -v before="$(field client_cores_before)" 'BEGIN { printf "%.2f", stopped / before }')"
 }
 

@@ -27,7 +27,7 @@ static uint64_t most(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-static void note_work(struct loop_lag *lag, uint64_t now_ns) {
+static void record_work(struct loop_lag *lag, uint64_t now_ns) {
     double cpu_us = clock_cpu_us();
 
     if (lag->due_ns < now_ns) {
@@ -43,7 +43,7 @@ static void count_due(struct loop_lag *lag, uint64_t now_ns) {
         lag->excluded_ns = most(lag->excluded_ns, now_ns - lag->excluded_due_ns);
         lag->excluded_due_ns = 0;
     }
-    note_work(lag, now_ns);
+    record_work(lag, now_ns);
     while (lag->due_ns <= now_ns) {
         histogram_record(&lag->lateness, now_ns - lag->due_ns);
         lag->due_ns += INTERVAL_NS;

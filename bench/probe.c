@@ -190,7 +190,7 @@ bool probe_watch(struct probe *probe, const struct probe_stretch *stretch, struc
            redisGetReply(probe->context, &line) == REDIS_OK) {
         reply = line;
         if (reply->type == REDIS_REPLY_STATUS) {
-            shares_note(shares, reply->str);
+            shares_record(shares, reply->str);
         }
         freeReplyObject(reply);
     }

@@ -42,7 +42,7 @@ static struct share *find_or_add(struct shares *shares, const char *name) {
 
 /* A line is: 1700000000.123456 [0 127.0.0.1:50000] "SET" "key"; of a script: ... [0 lua] "get" ...
  */
-void shares_note(struct shares *shares, const char *line) {
+void shares_record(struct shares *shares, const char *line) {
     const char *source = strchr(line, '[');
     const char *command = source != NULL ? strstr(source, "] \"") : NULL;
     char name[SHARES_NAME_SIZE];

@@ -27,8 +27,8 @@ struct shares {
     struct share list[SHARES_MAX];
 };
 
-/* Notes one line of MONITOR. A line of another form, and names beyond SHARES_MAX, are ignored. */
-void shares_note(struct shares *shares, const char *line);
+/* Records one line of MONITOR. A line of another form, and names beyond SHARES_MAX, are ignored. */
+void shares_record(struct shares *shares, const char *line);
 
 /* Returns the number of commands seen that clients sent. */
 uint64_t shares_sent(const struct shares *shares);

@@ -5,7 +5,7 @@
 #include "demos.h"
 
 #define KEY "demo:price-list"
-#define NOTE KEY "::writer"
+#define INTENT KEY "::writer"
 #define READERS KEY "::readers"
 
 enum { WRITER = FOURTH };
@@ -43,7 +43,8 @@ static bool share(struct stage *stage) {
 
 static bool have_the_writer_wait(struct stage *stage) {
     ask(stage, WRITER, STAGE_TIMEOUT_MS);
-    if (!check(look_all_answer(stage, "EXISTS " NOTE, "1"), "it has left a note at each master") ||
+    if (!check(look_all_answer(stage, "EXISTS " INTENT, "1"),
+               "it has left a note at each master") ||
         !is_refused(stage, THIRD, "a third reader is not let in:")) {
         return false;
     }

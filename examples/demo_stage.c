@@ -137,8 +137,8 @@ redlock_request stage_request(const char *key) {
     return request;
 }
 
-/* Notes a request that was made. A refused request has ended at once. */
-static void note_asked(struct program *program, redlock_status accepted) {
+/* Records a request that was made. A refused request has ended at once. */
+static void record_asked(struct program *program, redlock_status accepted) {
     if (accepted != REDLOCK_OK) {
         program->lock = NULL;
         program->answered = true;
@@ -156,8 +156,8 @@ void stage_ask(struct stage *stage, size_t number, const redlock_request *reques
     asked.on_lost_arg = program;
     program->answered = false;
     program->lost = false;
-    note_asked(program,
-               redlock_acquire(program->client, &asked, on_acquired, program, &program->lock));
+    record_asked(program,
+                 redlock_acquire(program->client, &asked, on_acquired, program, &program->lock));
 }
 
 void stage_ask_release(struct stage *stage, size_t number) {
@@ -166,7 +166,7 @@ void stage_ask_release(struct stage *stage, size_t number) {
 
     program->lock = NULL;
     program->answered = false;
-    note_asked(program, redlock_release(lock, on_released, program));
+    record_asked(program, redlock_release(lock, on_released, program));
 }
 
 static bool is_answered(struct stage *stage) {

@@ -104,7 +104,7 @@ static uint64_t count_unreleased(const struct members *members) {
     return count;
 }
 
-static void end(redlock_client *client) {
+static void end_client(redlock_client *client) {
     struct context *context = &client->context;
     const struct close_listener listener = client->listener;
     members_stop(&client->members);      /* ends the flights that are still out */
@@ -164,7 +164,7 @@ static void on_turn(void *arg) {
                     (context->is_closing &&
                      (!TAILQ_EMPTY(&client->inspections.all) || ready_has_any(&client->ready)));
     if (may_end(client)) {
-        end(client);
+        end_client(client);
     } else if (has_more && !timer_set(&context->turn, clock_now())) {
         context_wake(context);
     }
@@ -209,7 +209,7 @@ static void on_heartbeat(void *arg) {
  * If the nodes that are up make a quorum: lets requests wait for the other nodes for no longer than
  * a round takes.
  */
-static void on_up(void *arg) {
+static void on_members_up(void *arg) {
     redlock_client *client = arg;
     ready_look(&client->ready);
     if (members_have_quorum(&client->members)) {
@@ -221,7 +221,7 @@ static void on_up(void *arg) {
  * If the nodes that are up make a quorum: renews the locks that could not be renewed. Not before
  * the guard has heard the node, since a renewal that does not count is of no use.
  */
-static void on_sound(void *arg) {
+static void on_members_sound(void *arg) {
     redlock_client *client = arg;
     ready_look(&client->ready);
     if (members_have_quorum(&client->members)) {
@@ -229,7 +229,7 @@ static void on_sound(void *arg) {
     }
 }
 
-static void on_attempt(void *arg) {
+static void on_members_attempt(void *arg) {
     redlock_client *client = arg;
     ready_look(&client->ready); /* the node may refuse us */
 }
@@ -244,30 +244,30 @@ static void on_releases_due(void *arg, struct node *node) {
     retry_send(&client->rounds, node);
 }
 
-static void on_listening(void *arg) {
+static void on_members_listening(void *arg) {
     redlock_client *client = arg;
     turn_ask_again(&client->locks);
 }
 
-static void on_push(void *arg, struct node *node, const char *text, size_t length) {
+static void on_members_push(void *arg, struct node *node, const char *text, size_t length) {
     redlock_client *client = arg;
     pushes_take(&client->locks, node, text, length);
 }
 
-static void on_change(void *arg, struct node *node, const char *key, size_t length) {
+static void on_members_key_change(void *arg, struct node *node, const char *key, size_t length) {
     redlock_client *client = arg;
     watches_changed(&client->locks.watches, node_bit(node), key, length);
 }
 
 static const struct members_listener members_listener = {
-    .on_up = on_up,
-    .on_sound = on_sound,
-    .on_attempt = on_attempt,
+    .on_up = on_members_up,
+    .on_sound = on_members_sound,
+    .on_attempt = on_members_attempt,
     .on_known = on_known,
     .on_releases_due = on_releases_due,
-    .on_listening = on_listening,
-    .on_push = on_push,
-    .on_change = on_change,
+    .on_listening = on_members_listening,
+    .on_push = on_members_push,
+    .on_change = on_members_key_change,
 };
 
 /* ---- the beginning ---- */
@@ -328,7 +328,7 @@ redlock_status redlock_client_create(struct event_base *base, const redlock_opti
 
 /* ---- requests, and the state of a client ---- */
 
-static redlock_status refuse(redlock_client *client, redlock_status status, const char *why) {
+static redlock_status refuse_call(redlock_client *client, redlock_status status, const char *why) {
     return error_set(&client->context.refusal, status, "%s", why);
 }
 
@@ -344,7 +344,7 @@ static redlock_status accept(redlock_client *client, const redlock_request *requ
         return status;
     }
     if (request == NULL || on_acquired == NULL) {
-        return refuse(client, REDLOCK_EINVAL, "request and on_acquired must not be NULL");
+        return refuse_call(client, REDLOCK_EINVAL, "request and on_acquired must not be NULL");
     }
     return handle_acquire(&client->locks, request, on_acquired, arg, lock);
 }
@@ -421,13 +421,13 @@ redlock_status redlock_client_ready(redlock_client *client, uint64_t timeout_ms,
         return status;
     }
     if (on_ready == NULL) {
-        return refuse(client, REDLOCK_EINVAL, "the callback must not be NULL");
+        return refuse_call(client, REDLOCK_EINVAL, "the callback must not be NULL");
     }
     status = ready_ask(&client->ready, nanos_from_ms(timeout_ms), on_ready, arg);
     return status == REDLOCK_OK ? status
            : status == REDLOCK_EBUSY
-               ? refuse(client, status, "1024 calls of redlock_client_ready wait already")
-               : refuse(client, status, "out of memory");
+               ? refuse_call(client, status, "1024 calls of redlock_client_ready wait already")
+               : refuse_call(client, status, "out of memory");
 }
 
 /* ---- the change of nodes ---- */
@@ -479,14 +479,14 @@ static redlock_status inspect(redlock_client *client, const char *key, size_t ke
         return status;
     }
     if (listener->on_view == NULL && listener->on_fence == NULL) {
-        return refuse(client, REDLOCK_EINVAL, "the callback must not be NULL");
+        return refuse_call(client, REDLOCK_EINVAL, "the callback must not be NULL");
     }
     status = options_check_key("key", key, &key_length, &client->context.refusal);
     if (status != REDLOCK_OK) {
         return status;
     }
     status = inspections_ask(&client->inspections, key, key_length, fence, listener);
-    return status == REDLOCK_OK ? status : refuse(client, status, "out of memory");
+    return status == REDLOCK_OK ? status : refuse_call(client, status, "out of memory");
 }
 
 redlock_status redlock_inspect(redlock_client *client, const char *key, size_t key_length,

@@ -9,7 +9,8 @@
 
 #include <assert.h>
 
-static redlock_status refuse(struct context *context, redlock_status status, const char *why) {
+static redlock_status refuse_request(struct context *context, redlock_status status,
+                                     const char *why) {
     return error_set(&context->refusal, status, "%s", why);
 }
 
@@ -26,7 +27,7 @@ redlock_status handle_acquire(struct locks *locks, const redlock_request *reques
     }
     redlock_lock *lock = locks_create(locks, &checked, is_like_latest, on_acquired, arg);
     if (lock == NULL) {
-        return refuse(context, REDLOCK_ENOMEM, "out of memory");
+        return refuse_request(context, REDLOCK_ENOMEM, "out of memory");
     }
     lock->request = (uint32_t)(locks->counts.accepted++ % UINT32_MAX) + 1; /* 0: of none */
     uint64_t now = clock_now();
@@ -60,7 +61,8 @@ redlock_status redlock_cancel(redlock_lock *lock) {
     enum lease_state before = lock->lease.state;
     uint64_t now = clock_now();
     if (lease_cancel(&lock->lease, lock_round(lock), now, &update)) {
-        return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is not being acquired");
+        return refuse_request(lock->locks->context, REDLOCK_EINVAL,
+                              "the lock is not being acquired");
     }
     lock_carry_out(lock, &update, before, now);
     return REDLOCK_OK;
@@ -88,10 +90,10 @@ redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms, redlock_cb *o
     status = lock->is_let_go ? REDLOCK_EINVAL
                              : lease_extend(&lock->lease, nanos_from_ms(ttl_ms), now, &update);
     if (status != REDLOCK_OK) {
-        return refuse(context, status,
-                      status == REDLOCK_EBUSY   ? "another extension of the lock is under way"
-                      : status == REDLOCK_ELOST ? "the lock is lost"
-                                                : "the lock is not held");
+        return refuse_request(context, status,
+                              status == REDLOCK_EBUSY ? "another extension of the lock is under way"
+                              : status == REDLOCK_ELOST ? "the lock is lost"
+                                                        : "the lock is not held");
     }
     assert(
         !(lock->notifications & LEASE_ACQUIRED)); /* told in the turn of its verdict, by on_done */
@@ -110,10 +112,11 @@ redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released, void
     enum lease_state before = lock->lease.state;
     bool is_ours = lease_is_held(&lock->lease) || lock->lease.state == LEASE_LOST;
     if (lock->is_let_go) {
-        return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is released");
+        return refuse_request(lock->locks->context, REDLOCK_EINVAL, "the lock is released");
     }
     if (!is_ours && !lock_is_closed_for_holder(lock)) {
-        return refuse(lock->locks->context, REDLOCK_EINVAL, "the lock is neither held nor lost");
+        return refuse_request(lock->locks->context, REDLOCK_EINVAL,
+                              "the lock is neither held nor lost");
     }
     lock->is_let_go = true;
     lock->locks->counts.let_go += lease_is_held(&lock->lease);

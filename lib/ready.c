@@ -20,7 +20,7 @@ struct ready_wait {
     uint64_t until; /* the end of the timeout; NANOS_NEVER: none */
 };
 
-static void on_timer(void *arg) {
+static void on_wait_timer(void *arg) {
     const struct ready *ready = arg;
     ready_look(ready);
 }
@@ -30,7 +30,7 @@ bool ready_init(struct ready *ready, struct context *context, const struct membe
     ready->members = members;
     ready->count = 0;
     TAILQ_INIT(&ready->waits);
-    return timer_init(&ready->timer, &context->loop, on_timer, ready);
+    return timer_init(&ready->timer, &context->loop, on_wait_timer, ready);
 }
 
 void ready_finish(struct ready *ready) {
@@ -79,7 +79,7 @@ static bool has_ended(const struct ready *ready, const struct ready_wait *wait,
 }
 
 /* Sets the timer for the waits that are left. */
-static void set_timer(struct ready *ready) {
+static void set_wait_timer(struct ready *ready) {
     const struct ready_wait *wait;
     uint64_t at = NANOS_NEVER;
     if (!ready_has_any(ready) || ready->context->is_closing) {
@@ -121,5 +121,5 @@ void ready_turn(struct ready *ready) {
         }
         wait = next;
     }
-    set_timer(ready);
+    set_wait_timer(ready);
 }

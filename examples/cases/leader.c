@@ -31,7 +31,7 @@ static _Noreturn void give_up(const char *why) {
     exit(EXIT_FAILURE);
 }
 
-/* Notes the item that is done, in one transaction which no earlier leader passes, and begins the
+/* Records the item that is done, in one transaction which no earlier leader passes, and begins the
    next one, for which a timer stands here. */
 static void go_on(evutil_socket_t fd, short what, void *arg) {
     FILE *file = fopen(journal, "a+e");
@@ -65,7 +65,7 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     give_up(redlock_explain(lock)); /* in the middle of an item, which another will do */
 }
 
-/* Notes at once that this one leads, which shuts out all earlier leaders: one that wakes up later
+/* Records at once that this one leads, which shuts out all earlier leaders: one that wakes up later
    could else finish an item that this one has read to be undone. */
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     (void)arg;

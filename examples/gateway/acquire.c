@@ -58,7 +58,7 @@ static void on_unwritten(void *arg) {
     hold_give_back(hold);
 }
 
-/* Notes that the news has been written. */
+/* Records that the news has been written. */
 static void on_written(void *arg) {
     struct hold *hold = arg;
 

@@ -82,7 +82,7 @@ static void replace_nuls(struct evbuffer *input, size_t from) {
     }
 }
 
-/* Notes a connection of which too much was read, to be closed when evhttp does not use it. */
+/* Records a connection of which too much was read, to be closed when evhttp does not use it. */
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg) {
     struct connection *connection = arg;
 

@@ -116,7 +116,7 @@ void connection_forget(struct connection *connection);
 /* Returns whether the client has closed the connection, perhaps before the loop has noticed. */
 bool connection_is_gone(const struct connection *connection);
 
-/* Notes that the answer is on its way. To be called before evhttp_send_reply or _reply_end. */
+/* Records that the answer is on its way. To be called before evhttp_send_reply or _reply_end. */
 void connection_answer(struct connection *connection);
 
 /*

@@ -66,7 +66,7 @@ struct hold *holds_find(struct holds *holds, const char *id, const char *key, bo
  */
 void hold_drop(struct hold *hold);
 
-/* Notes that the HTTP client is about to be told the validity of the lock. */
+/* Records that the HTTP client is about to be told the validity of the lock. */
 void hold_promise(struct hold *hold);
 
 /* Releases the lock, which is acquired, and drops the hold; nobody is told. */

@@ -132,7 +132,7 @@ int family_adopt(void) {
     return prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-void family_note(pid_t child) {
+void family_record(pid_t child) {
     size_t position = children[0] == 0 ? 0 : 1;
 
     children[position] = child;

@@ -11,8 +11,8 @@
  */
 int family_adopt(void);
 
-/* Notes a child, up to two: it and its process group are signalled even if /proc fails. */
-void family_note(pid_t child);
+/* Records a child, up to two: it and its process group are signalled even if /proc fails. */
+void family_record(pid_t child);
 
 /* Sends each descendant a signal, as far as /proc tells them now. */
 void family_signal(int signal_number);

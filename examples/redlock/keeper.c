@@ -172,7 +172,7 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     }
 }
 
-static void note_deadline(struct keeper *keeper, uint64_t validity_ms) {
+static void record_deadline(struct keeper *keeper, uint64_t validity_ms) {
     uint64_t deadline_ms = talk_now_ms() + validity_ms;
 
     if (validity_ms == 0) {
@@ -221,7 +221,7 @@ static void look_at_validity(struct keeper *keeper) {
     const struct job *job = keeper->job;
     uint64_t validity_ms = validity_left(keeper);
 
-    note_deadline(keeper, redlock_validity_ms(keeper->lock));
+    record_deadline(keeper, redlock_validity_ms(keeper->lock));
     if (job->on_lost != JOB_WARN && validity_ms <= job->margin_ms) {
         stop_working(keeper, redlock_explain(keeper->lock), true);
     } else if (job->on_lost == JOB_TERM && validity_ms <= job->margin_ms + job->grace_ms) {
@@ -235,7 +235,7 @@ static void look_at_validity(struct keeper *keeper) {
 
 /* ----------------------------------------------------------------------------------- the child */
 
-static void note_end_of_child(struct keeper *keeper, int status) {
+static void record_end_of_child(struct keeper *keeper, int status) {
     keeper->child.pid = 0;
     keeper->phase = PHASE_ENDING;
     if (!keeper->is_lost && keeper->code == TOOL_OK) {
@@ -261,7 +261,7 @@ static void on_child_changes(evutil_socket_t signal_number, short what, void *ar
         } else if (WIFSTOPPED(status)) {
             talk_send(keeper->front, TALK_STOPPED, WSTOPSIG(status));
         } else {
-            note_end_of_child(keeper, status);
+            record_end_of_child(keeper, status);
         }
     }
     if (pid < 0 && errno == ECHILD && keeper->phase == PHASE_ENDING) {
@@ -293,7 +293,7 @@ static void start_child(struct keeper *keeper) {
         release(keeper);
         return;
     }
-    family_note(keeper->child.pid);
+    family_record(keeper->child.pid);
     if (tether_group(keeper->child.pid) != 0) {
         tool_say("if redlock is killed, only the command's first process ends for certain: %s",
                  strerror(errno));
@@ -319,7 +319,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     report_end_waiting(&keeper->report);
     if (status == REDLOCK_OK && keeper->phase == PHASE_WAITING) {
         keeper->lock = lock;
-        note_deadline(keeper, redlock_validity_ms(lock));
+        record_deadline(keeper, redlock_validity_ms(lock));
         report_acquired(&keeper->report, lock);
         start_child(keeper);
         if (keeper->lock != NULL) {

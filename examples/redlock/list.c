@@ -67,10 +67,10 @@ static void sort(struct list *list) {
 
     qsort(list->names, list->count, sizeof(list->names[0]), compare);
     for (size_t i = 0; i < list->count; i++) {
-        bool is_twin = kept > 0 && compare(&list->names[kept - 1], &list->names[i]) == 0;
+        bool is_duplicate = kept > 0 && compare(&list->names[kept - 1], &list->names[i]) == 0;
 
-        if (is_twin || kept == NAMES_MOST) {
-            list->is_cut = list->is_cut || !is_twin;
+        if (is_duplicate || kept == NAMES_MOST) {
+            list->is_cut = list->is_cut || !is_duplicate;
             free(list->names[i].bytes);
         } else {
             list->names[kept++] = list->names[i];
@@ -234,7 +234,7 @@ static bool take_cursor(const redisReply *page, uint64_t *cursor) {
     return end != text && *end == '\0';
 }
 
-/* Notes and tells why a node does not tell its names. Returns false. */
+/* Records and tells why a node does not tell its names. Returns false. */
 static bool fail(struct list *list, size_t node, const char *why) {
     snprintf(list->whys[node], WHY_SIZE, "%s", why[0] != '\0' ? why : DIRECT_NONSENSE);
     tool_say("list: %s: %s", list->asker.nodes.names[node], list->whys[node]);

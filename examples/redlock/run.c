@@ -226,7 +226,7 @@ static void on_talk(struct front *front) {
     while ((received = talk_receive(front->keeper, &talk)) > 0) {
         if (talk.kind == TALK_STARTED) {
             front->group = talk.number;
-            family_note(front->group);
+            family_record(front->group);
             (void)tether_group(front->group); /* the keeper tells when that fails */
             offer_terminal(front);
             talk_send(front->keeper, TALK_GO, 0);
@@ -300,7 +300,7 @@ static void start_keeper(struct front *front) {
         close(sockets[0]);
         keeper_main(front->job, sockets[1], front->reported);
     }
-    family_note(front->keeper_pid);
+    family_record(front->keeper_pid);
     close(sockets[1]);
     front->keeper = sockets[0];
 }

@@ -12,7 +12,7 @@ void pool_init(struct pool *pool, const redlock_allocator *allocator, const stru
     *pool = (struct pool){.allocator = allocator, .kind = kind, .context = context};
 }
 
-static void discard(struct pool *pool, struct pool_spare *spare) {
+static void discard_spare(struct pool *pool, struct pool_spare *spare) {
     if (pool->kind->take_down != NULL) {
         pool->kind->take_down(spare, pool->context);
     }
@@ -23,7 +23,7 @@ void pool_finish(struct pool *pool) {
     while (pool->first != NULL) {
         struct pool_spare *spare = pool->first;
         pool->first = spare->next;
-        discard(pool, spare);
+        discard_spare(pool, spare);
     }
     pool->spares = 0;
 }
@@ -49,7 +49,7 @@ void *pool_take(struct pool *pool) {
 void pool_put(struct pool *pool, void *object) {
     struct pool_spare *spare = object;
     if (pool->spares >= pool->kind->max_spares) {
-        discard(pool, spare);
+        discard_spare(pool, spare);
         return;
     }
     spare->next = pool->first;

@@ -28,7 +28,7 @@ static uint64_t tick_of(const struct wheel *wheel, const struct wheel_entry *ent
     return nanos_max(entry->filed_at >> WHEEL_TICK_BITS, wheel->tick);
 }
 
-static void put(struct wheel *wheel, struct wheel_entry *entry, uint64_t at) {
+static void insert_entry(struct wheel *wheel, struct wheel_entry *entry, uint64_t at) {
     entry->filed_at = at;
     uint64_t tick = tick_of(wheel, entry);
     unsigned level = level_of(wheel, tick);
@@ -37,7 +37,7 @@ static void put(struct wheel *wheel, struct wheel_entry *entry, uint64_t at) {
     wheel->occupied[level] |= UINT64_C(1) << slot;
 }
 
-static void take_out(struct wheel *wheel, struct wheel_entry *entry) {
+static void remove_entry(struct wheel *wheel, struct wheel_entry *entry) {
     uint64_t tick = tick_of(wheel, entry);
     unsigned level = level_of(wheel, tick);
     unsigned slot = slot_of(tick, level);
@@ -49,14 +49,14 @@ static void take_out(struct wheel *wheel, struct wheel_entry *entry) {
 
 void wheel_file(struct wheel *wheel, struct wheel_entry *entry, uint64_t at) {
     if (entry->filed_at != NANOS_NEVER) {
-        take_out(wheel, entry);
+        remove_entry(wheel, entry);
     }
-    put(wheel, entry, at);
+    insert_entry(wheel, entry, at);
 }
 
 void wheel_remove(struct wheel *wheel, struct wheel_entry *entry) {
     if (entry->filed_at != NANOS_NEVER) {
-        take_out(wheel, entry);
+        remove_entry(wheel, entry);
     }
     wheel_entry_init(entry);
 }
@@ -120,7 +120,7 @@ struct due {
     struct wheel_entry *last; /* NULL: there is none */
 };
 
-static void add(struct due *due, struct wheel_entry *entry) {
+static void add_due(struct due *due, struct wheel_entry *entry) {
     if (due->last == NULL) {
         LIST_INSERT_HEAD(due->list, entry, link);
     } else {
@@ -134,13 +134,13 @@ static void add(struct due *due, struct wheel_entry *entry) {
  * its instant, if it is set. What is due, but in a later tick than the wheel's, goes to its slot,
  * too, which is opened in its turn: other entries may be due before it.
  */
-static void take(struct wheel *wheel, struct wheel_entry *entry, uint64_t now, struct due *due) {
+static void refile(struct wheel *wheel, struct wheel_entry *entry, uint64_t now, struct due *due) {
     uint64_t at = wheel->instant(entry);
     entry->filed_at = NANOS_NEVER;
     if (at <= now && at >> WHEEL_TICK_BITS <= wheel->tick) {
-        add(due, entry);
+        add_due(due, entry);
     } else if (at != NANOS_NEVER) {
-        put(wheel, entry, at);
+        insert_entry(wheel, entry, at);
     }
 }
 
@@ -150,7 +150,7 @@ static size_t file(struct wheel *wheel, struct wheel_slot *list, uint64_t now, s
     struct wheel_entry *entry;
     while (slice > 0 && (entry = LIST_FIRST(list)) != NULL) {
         LIST_REMOVE(entry, link);
-        take(wheel, entry, now, due);
+        refile(wheel, entry, now, due);
         slice--;
     }
     return slice;

@@ -1,7 +1,7 @@
 #include "core/acquire.h"
 
 #include "core/backoff.h"
-#include "core/hint.h"
+#include "core/change.h"
 #include "core/hold.h"
 #include "core/permits.h"
 #include "core/tries.h"
@@ -15,7 +15,7 @@ static uint64_t usable_until(const struct lease *lease, uint64_t now) {
 
 void acquire_ask(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease_set_state(lease, LEASE_ACQUIRING);
-    hint_asked(lease, now, 0);
+    change_round_sent(lease, now, 0);
     lease->trying.poll_at = NANOS_NEVER;
     /* A quorum that comes after the validity is over would be of no use: do not wait for it. */
     lease_send(lease, lease->terms->queues ? ROUND_QUEUE : ROUND_ACQUIRE, now,
@@ -31,7 +31,7 @@ void acquire_try(struct lease *lease, uint64_t now, struct lease_update *update)
 
 void acquire_begin(struct lease *lease, uint64_t now, struct lease_update *update) {
     uint32_t permits = lease->terms->permits;
-    lease->trying.hops_left = ACQUIRE_HOPS_MAX;
+    lease->trying.permit_retries_left = ACQUIRE_PERMIT_RETRIES_MAX;
     if (permits > 0) {
         lease->permit = (uint8_t)(backoff_random(lease->terms->seed) % permits);
     }
@@ -49,17 +49,17 @@ void acquire_fail(struct lease *lease, redlock_status status, uint64_t now,
 }
 
 /* Goes on to another permit if the nodes know of one that is free; returns whether it did. */
-static bool hop(struct lease *lease, const struct round *round, uint64_t now,
-                struct lease_update *update) {
+static bool retry_permit(struct lease *lease, const struct round *round, uint64_t now,
+                         struct lease_update *update) {
     struct permit_choice choice = permits_choose(round, lease->permit, lease->terms->seed);
     lease->permit = (uint8_t)choice.permit;
-    if (!choice.is_promising || round->verdict == ROUND_YES || lease->trying.hops_left == 0 ||
-        now >= lease->trying.give_up_at) {
-        lease->trying.hops_left = ACQUIRE_HOPS_MAX;
+    if (!choice.is_promising || round->verdict == ROUND_YES ||
+        lease->trying.permit_retries_left == 0 || now >= lease->trying.give_up_at) {
+        lease->trying.permit_retries_left = ACQUIRE_PERMIT_RETRIES_MAX;
         return false;
     }
-    lease->hops++;
-    lease->trying.hops_left--;
+    lease->permit_retries++;
+    lease->trying.permit_retries_left--;
     update->undo = lease->may_hold;
     acquire_try(lease, now, update);
     return true;
@@ -88,7 +88,7 @@ static void try_failed(struct lease *lease, const struct round *round, uint64_t 
         acquire_give_up(lease, round, now, update);
         return;
     }
-    if (hop(lease, round, now, update)) {
+    if (retry_permit(lease, round, now, update)) {
         return;
     }
     if (tries_draw_delay(lease, now, &delay)) {

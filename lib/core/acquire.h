@@ -20,8 +20,11 @@
 #include "core/lease_state.h"
 #include "core/update.h"
 
-/* Hops in a row before a pause: otherwise requests that compete for the last permit would spin. */
-#define ACQUIRE_HOPS_MAX 4
+/*
+ * Permit retries in a row before a pause: otherwise requests that compete for the last permit would
+ * spin.
+ */
+#define ACQUIRE_PERMIT_RETRIES_MAX 4
 
 /* Sends the first try of a lease that is filled in. */
 void acquire_begin(struct lease *lease, uint64_t now, struct lease_update *update);

@@ -121,7 +121,7 @@ struct events {
     uint32_t wanted; /* by any of them */
 };
 
-/* Notes that the masks of sinks have changed. */
+/* Records that the masks of sinks have changed. */
 static inline void events_changed(struct events *events) {
     events->wanted = 0;
     for (const struct event_sink *sink = events->first; sink != NULL; sink = sink->next) {

@@ -13,8 +13,8 @@ static uint64_t hash_of(enum event_kind kind, const char *node) {
 }
 
 /* Returns the limit of a pair: its own, an idle one that becomes its own, or that of the kind. */
-static struct event_limit *find(struct event_limits *limits, enum event_kind kind, const char *node,
-                                uint64_t now) {
+static struct event_limit *find_limit(struct event_limits *limits, enum event_kind kind,
+                                      const char *node, uint64_t now) {
     const uint64_t of = hash_of(kind, node);
     struct event_limit *idle = NULL;
     for (unsigned i = 0; i < EVENT_LIMIT_NODES; i++) {
@@ -36,7 +36,7 @@ static struct event_limit *find(struct event_limits *limits, enum event_kind kin
 bool event_limits_take(struct event_limits *limits, enum event_kind kind, const char *node,
                        uint64_t now, uint64_t *left_out) {
     struct event_limit *limit =
-        node[0] == '\0' ? &limits->kinds[kind] : find(limits, kind, node, now);
+        node[0] == '\0' ? &limits->kinds[kind] : find_limit(limits, kind, node, now);
     if (nanos_sub(limit->full_at, now) > (EVENT_LIMIT_BURST - 1) * EVENT_LIMIT_STEP_NANOS) {
         limit->left_out++;
         return false;

@@ -210,12 +210,12 @@ static const redlock_log_level levels[EVENT_COUNT] = {
     [EVENT_change_abandoned] = REDLOCK_LOG_INFO, [EVENT_lock_changed] = REDLOCK_LOG_WARN,
 };
 
-static void on_event(struct event_sink *sink, const struct event *event) {
+static void log_event(struct event_sink *sink, const struct event *event) {
     writers[event->kind]((struct event_log *)sink, event);
 }
 
 void event_log_init(struct event_log *event_log, const struct log *log, uint64_t (*now)(void)) {
-    *event_log = (struct event_log){.sink = {.on_event = on_event}, .log = log, .now = now};
+    *event_log = (struct event_log){.sink = {.on_event = log_event}, .log = log, .now = now};
     for (unsigned kind = 0; kind < EVENT_COUNT; kind++) {
         if (log_wants(log, levels[kind])) {
             event_log->sink.wanted |= UINT32_C(1) << kind;

@@ -2,7 +2,8 @@
 
 #include "core/event_names.h"
 
-static void add(struct event_view *view, const char *name, const char *text, uint64_t number) {
+static void add_field(struct event_view *view, const char *name, const char *text,
+                      uint64_t number) {
     view->fields[view->event.field_count++] =
         (redlock_event_field){.name = name, .text = text, .number = number};
 }
@@ -20,39 +21,39 @@ static void add_node(struct event_view *view, const char *name, event_node node)
 }
 
 static void add_text(struct event_view *view, const char *name, event_text text) {
-    add(view, name, text, 0);
+    add_field(view, name, text, 0);
 }
 
 static void add_nanos(struct event_view *view, const char *name, event_nanos nanos) {
-    add(view, name, NULL, nanos);
+    add_field(view, name, NULL, nanos);
 }
 
 static void add_number(struct event_view *view, const char *name, event_number number) {
-    add(view, name, NULL, number);
+    add_field(view, name, NULL, number);
 }
 
 static void add_flag(struct event_view *view, const char *name, event_flag flag) {
-    add(view, name, NULL, flag);
+    add_field(view, name, NULL, flag);
 }
 
 static void add_round(struct event_view *view, const char *name, event_round round) {
-    add(view, name, event_round_name(round), 0);
+    add_field(view, name, event_round_name(round), 0);
 }
 
 static void add_verdict(struct event_view *view, const char *name, event_verdict verdict) {
-    add(view, name, event_verdict_name(verdict), 0);
+    add_field(view, name, event_verdict_name(verdict), 0);
 }
 
 static void add_vote(struct event_view *view, const char *name, event_vote vote) {
-    add(view, name, event_vote_name(vote), 0);
+    add_field(view, name, event_vote_name(vote), 0);
 }
 
 static void add_state(struct event_view *view, const char *name, event_state state) {
-    add(view, name, lease_state_name(state), 0);
+    add_field(view, name, lease_state_name(state), 0);
 }
 
 static void add_status(struct event_view *view, const char *name, event_status status) {
-    add(view, name, redlock_status_name(status), 0);
+    add_field(view, name, redlock_status_name(status), 0);
 }
 
 /* ---- one for each kind of event ---- */

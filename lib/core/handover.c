@@ -38,7 +38,7 @@ static void move_validity(const struct lease *from, struct lease *to, uint64_t n
     to->wake_at = from->wake_at;
 }
 
-static void end(struct lease *lease, struct lease_update *update) {
+static void end_lease(struct lease *lease, struct lease_update *update) {
     lease_set_state(lease, LEASE_RELEASING);
     lease_set_state(lease, LEASE_OVER);
     lease->holding.validity_end = 0;
@@ -59,5 +59,5 @@ void handover_move(struct lease *from, struct lease *to, uint64_t now, struct le
         to->fence = from->fence > 0 ? from->fence + 1 : 0;
         acquire_confirm(to, now, begun);
     }
-    end(from, ended);
+    end_lease(from, ended);
 }

@@ -1,6 +1,6 @@
 #include "core/hold.h"
 
-#include "core/hint.h"
+#include "core/change.h"
 #include "core/renewal.h"
 #include "core/validity.h"
 
@@ -11,7 +11,7 @@
 static void rest(struct lease *lease, uint64_t at) {
     lease_set_state(lease, LEASE_HELD);
     lease->renews = at != NANOS_NEVER;
-    uint64_t due = lease->renews ? hint_due(lease, at) : NANOS_NEVER;
+    uint64_t due = lease->renews ? change_due(lease, at) : NANOS_NEVER;
     lease->wake_at = nanos_min(due, lease->holding.lost_at);
 }
 
@@ -72,7 +72,7 @@ static void top_up_after(struct lease *lease, const struct round *round, uint64_
 void hold_top_up_joining(struct lease *lease, uint32_t joining, uint64_t now,
                          struct lease_update *update) {
     if (lease_is_held(lease) && now < lease->holding.lost_at) {
-        lease->holding.topped_up &= ~joining; /* their slots were other nodes' then */
+        lease->holding.topped_up &= ~joining; /* their indexes were other nodes' then */
         top_up(lease, joining, lease->holding.validity_end, now, update);
     }
 }
@@ -105,9 +105,9 @@ void hold_end_extension(struct lease *lease, redlock_status status, struct lease
     }
 }
 
-void hold_hint(struct lease *lease) {
-    lease->is_hinted = lease_is_held(lease) && lease->terms->watches;
-    if (lease->is_hinted && lease->state == LEASE_HELD) {
+void hold_key_changed(struct lease *lease) {
+    lease->may_have_changed = lease_is_held(lease) && lease->terms->watches;
+    if (lease->may_have_changed && lease->state == LEASE_HELD) {
         rest(lease, lease->renews ? lease->wake_at : NANOS_NEVER);
     }
 }
@@ -127,7 +127,7 @@ static void lose(struct lease *lease, redlock_status status, struct lease_update
 static void renew(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease_set_state(lease, LEASE_RENEWING);
     lease->holding.topped_up = 0;
-    hint_asked(lease, now, lease->is_hinted ? lease->hints + 1U : 0);
+    change_round_sent(lease, now, lease->may_have_changed ? lease->change_rounds + 1U : 0);
     lease_send(lease, ROUND_RENEW, now, lease->holding.lost_at, update);
 }
 

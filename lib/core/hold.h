@@ -35,7 +35,7 @@ bool hold_woken(struct lease *lease, const struct round *round, uint64_t now,
 void hold_extend(struct lease *lease, uint64_t ttl, uint64_t now, struct lease_update *update);
 
 /* Brings the next renewal forward, if nodes watch the key: the key may be gone at one of them. */
-void hold_hint(struct lease *lease);
+void hold_key_changed(struct lease *lease);
 
 /* Ends an extension, if one is under way, and tells its status. */
 void hold_end_extension(struct lease *lease, redlock_status status, struct lease_update *update);

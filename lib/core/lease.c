@@ -209,13 +209,13 @@ void lease_ask_again(struct lease *lease, const struct round *round, uint64_t no
     }
 }
 
-void lease_hint(struct lease *lease, const struct round *round, uint64_t now,
-                struct lease_update *update) {
+void lease_key_changed(struct lease *lease, const struct round *round, uint64_t now,
+                       struct lease_update *update) {
     *update = (struct lease_update){0};
     if (queue_is_waiting(lease, round)) {
-        queue_hint(lease, round, now, update);
+        queue_key_changed(lease, round, now, update);
     } else {
-        hold_hint(lease);
+        hold_key_changed(lease);
     }
 }
 

@@ -90,11 +90,11 @@ void lease_ask_again(struct lease *lease, const struct round *round, uint64_t no
                      struct lease_update *update);
 
 /*
- * Takes a hint that the key may have changed at the nodes of `round->changed`: all nodes are asked
- * soon (core/hint.h). `round` is the latest one, or NULL.
+ * Takes a notification that the key may have changed at the nodes of `round->changed`: all nodes
+ * are asked soon (core/change.h). `round` is the latest one, or NULL.
  */
-void lease_hint(struct lease *lease, const struct round *round, uint64_t now,
-                struct lease_update *update);
+void lease_key_changed(struct lease *lease, const struct round *round, uint64_t now,
+                       struct lease_update *update);
 
 /*
  * Reads anew from its round why the last try failed: votes may have come since. To be called before
@@ -102,10 +102,10 @@ void lease_hint(struct lease *lease, const struct round *round, uint64_t now,
  */
 void lease_reconsider(struct lease *lease, const struct round *tried);
 
-/* Notes that the round of the last update has been written: the nodes' time begins now. */
+/* Records that the round of the last update has been written: the nodes' time begins now. */
 void lease_sent(struct lease *lease, struct round *round, uint64_t now);
 
-/* Notes that there was no memory to send the round of the last update. */
+/* Records that there was no memory to send the round of the last update. */
 void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update *update);
 
 /*

@@ -6,7 +6,7 @@
  *              -> OVER        canceled
  *   ACQUIRING  -> HELD        a quorum granted the key
  *              -> RAISING     a quorum did, but the counters of a fenced lock differ
- *              -> ACQUIRING   the try failed and another permit is free: a hop
+ *              -> ACQUIRING   the try failed and another permit is free: a permit retry
  *              -> QUEUED      a quorum of the nodes has answered; some may have an entry for it
  *              -> BACKOFF     the try failed and another one will follow
  *              -> DIAGNOSING  the last try failed and nodes denied it
@@ -89,8 +89,8 @@ struct lease_trying {
     uint64_t poll_at;    /* the instant at which the entry is asked for again */
     uint32_t may_queue;  /* mask: nodes that may have an entry from earlier tries for permits */
     uint32_t requeues;   /* entries given up for new ones, since the last try that was not */
-    uint32_t hops_left;  /* hops allowed before the next pause */
-    uint32_t trip_us;    /* the time until a quorum had answered the last ask, or the deadline */
+    uint32_t permit_retries_left; /* permit retries allowed before the next pause */
+    uint32_t trip_us; /* the time until a quorum had answered the last ask, or the deadline */
 };
 
 /* The part of a lease that is held, or was. */
@@ -123,17 +123,17 @@ struct lease {
     uint32_t members;      /* mask: the nodes asked; changes with the client's list */
     uint32_t may_hold; /* mask: nodes that may hold the key, or an entry, for the current token */
     uint32_t tries;
-    uint32_t hops;  /* tries without a pause before them, each for another permit */
-    uint16_t hints; /* rounds in a row that each followed a hint */
-    uint8_t state;  /* enum lease_state */
-    uint8_t permit; /* the permit tried or held; in BACKOFF, the one tried next */
+    uint32_t permit_retries; /* tries without a pause before them, each for another permit */
+    uint16_t change_rounds;  /* rounds in a row that each followed a change notification */
+    uint8_t state;           /* enum lease_state */
+    uint8_t permit;          /* the permit tried or held; in BACKOFF, the one tried next */
     int8_t failure; /* redlock_status: the reason why the last try, or the request, failed */
     int8_t loss;    /* redlock_status: the reason why it is LOST */
     bool was_acquired : 1;
-    bool extending : 1;    /* the round of RENEWING is an extension by the application */
-    bool renews : 1;       /* a renewal is planned, at wake_at unless the loss comes first */
-    bool is_unrenewed : 1; /* the last renewal failed, or has been under way for long */
-    bool is_hinted : 1;    /* the key may have changed at a node since asked_at */
+    bool extending : 1;        /* the round of RENEWING is an extension by the application */
+    bool renews : 1;           /* a renewal is planned, at wake_at unless the loss comes first */
+    bool is_unrenewed : 1;     /* the last renewal failed, or has been under way for long */
+    bool may_have_changed : 1; /* the key may have changed at a node since asked_at */
 };
 
 /* For each state the mask of those that may follow. */

@@ -12,13 +12,13 @@ void permits_begin(struct permits *permits, uint32_t count) {
     memset(permits->free_at, 0, count * sizeof(permits->free_at[0]));
 }
 
-void permits_note(struct permits *permits, uint32_t node, uint32_t permit) {
+void permits_record(struct permits *permits, uint32_t node, uint32_t permit) {
     assert(node < REDLOCK_MAX_NODES && permit < permits->count);
     permits->free_at[permit] |= UINT32_C(1) << node;
 }
 
 void permits_add_offer(struct permits *permits, uint32_t node, uint32_t permit) {
-    permits_note(permits, node, permit);
+    permits_record(permits, node, permit);
     permits->offered |= UINT32_C(1) << node;
 }
 

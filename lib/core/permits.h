@@ -31,10 +31,10 @@ struct permit_choice {
 /* Begins a try for one of `count` permits, with none of them told to be free. */
 void permits_begin(struct permits *permits, uint32_t count);
 
-/* Notes that a permit is free at a node. */
-void permits_note(struct permits *permits, uint32_t node, uint32_t permit);
+/* Records that a permit is free at a node. */
+void permits_record(struct permits *permits, uint32_t node, uint32_t permit);
 
-/* Notes that a node tells the waiter of a permit that has come free there. */
+/* Records that a node tells the waiter of a permit that has come free there. */
 void permits_add_offer(struct permits *permits, uint32_t node, uint32_t permit);
 
 /*

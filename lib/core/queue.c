@@ -2,7 +2,7 @@
 
 #include "core/acquire.h"
 #include "core/backoff.h"
-#include "core/hint.h"
+#include "core/change.h"
 #include "core/permits.h"
 
 /* The longest time between two polls, in reservations. */
@@ -82,7 +82,7 @@ static uint64_t late_at(const struct lease *lease, const struct round *round) {
 }
 
 static void set_timer(struct lease *lease, const struct round *round) {
-    uint64_t next = nanos_min(hint_due(lease, lease->trying.poll_at), lease->trying.requeue_at);
+    uint64_t next = nanos_min(change_due(lease, lease->trying.poll_at), lease->trying.requeue_at);
     lease->wake_at = nanos_min(nanos_min(next, lease->trying.give_up_at), late_at(lease, round));
 }
 
@@ -97,10 +97,10 @@ static void enter(struct lease *lease, const struct round *round, uint64_t now) 
 /* ---- permits ---- */
 
 /*
- * Notes the nodes that may hold the key for the token. For a permit the entries, which outlast the
- * token, are noted apart.
+ * Records the nodes that may hold the key for the token. For a permit the entries, which outlast
+ * the token, are noted apart.
  */
-static void note_holders(struct lease *lease, const struct round *round) {
+static void record_holders(struct lease *lease, const struct round *round) {
     uint32_t holders = round_possible_holders(round);
     bool is_permit = round->permits != NULL;
     lease->trying.may_queue |= is_permit ? holders : 0;
@@ -110,13 +110,13 @@ static void note_holders(struct lease *lease, const struct round *round) {
 /* Gives up the grants of a permit, if any, and asks for another, or anew, in the same place. */
 static void change_permit(struct lease *lease, const struct round *round, uint32_t permit,
                           uint64_t now, struct lease_update *update) {
-    note_holders(lease, round);
+    record_holders(lease, round);
     uint32_t holders = lease->may_hold;
     uint32_t entries = lease->trying.may_queue;
     update->undo = holders;
     update->keeps_entry = true;
     lease->permit = (uint8_t)permit;
-    lease->hops++;
+    lease->permit_retries++;
     acquire_try(lease, now, update);
     lease->trying.may_queue = entries;
 }
@@ -129,7 +129,7 @@ static bool take_turn(struct lease *lease, const struct round *round, uint64_t n
         return false;
     }
     if (round_has_quorum(round, round->permits->offered)) {
-        lease->trying.hops_left = ACQUIRE_HOPS_MAX;
+        lease->trying.permit_retries_left = ACQUIRE_PERMIT_RETRIES_MAX;
     }
     if (permits_is_offered(round, lease->permit)) {
         queue_ask_again(lease, round, now, update);
@@ -140,10 +140,10 @@ static bool take_turn(struct lease *lease, const struct round *round, uint64_t n
         return false; /* nodes to answer yet may complete a quorum for this one */
     }
     struct permit_choice choice = permits_choose(round, lease->permit, lease->terms->seed);
-    if (!choice.is_promising || lease->trying.hops_left == 0) {
+    if (!choice.is_promising || lease->trying.permit_retries_left == 0) {
         return false;
     }
-    lease->trying.hops_left--;
+    lease->trying.permit_retries_left--;
     change_permit(lease, round, choice.permit, now, update);
     return true;
 }
@@ -184,24 +184,24 @@ static bool may_be_free(const struct round *round) {
     return round_has_quorum(round, round->changed | round_voters(round, REDLOCK_VOTE_GRANTED));
 }
 
-void queue_hint(struct lease *lease, const struct round *round, uint64_t now,
-                struct lease_update *update) {
+void queue_key_changed(struct lease *lease, const struct round *round, uint64_t now,
+                       struct lease_update *update) {
     bool is_queued = lease->state == LEASE_QUEUED;
-    if (!is_queued || now < hint_pause_end(lease)) {
-        lease->is_hinted = true;
+    if (!is_queued || now < change_pause_end(lease)) {
+        lease->may_have_changed = true;
         if (is_queued) {
             set_timer(lease, round);
         }
     } else if (may_be_free(round)) {
-        uint16_t hints = lease->hints;
+        uint16_t changes = lease->change_rounds;
         queue_ask_again(lease, round, now, update);
-        lease->hints = (uint16_t)(hints + 1);
+        lease->change_rounds = (uint16_t)(changes + 1);
     }
 }
 
 void queue_ask_again(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update) {
-    note_holders(lease, round);
+    record_holders(lease, round);
     acquire_ask(lease, now, update);
     update->keeps_token = true;
 }
@@ -234,11 +234,11 @@ void queue_woken(struct lease *lease, struct round *round, uint64_t now,
     } else if (now >= lease->trying.requeue_at) {
         requeue(lease, round, now, update);
     } else if (now >= lease->trying.poll_at) {
-        lease->trying.hops_left = ACQUIRE_HOPS_MAX;
+        lease->trying.permit_retries_left = ACQUIRE_PERMIT_RETRIES_MAX;
         queue_ask_again(lease, round, now, update);
     } else {
-        update->watch = now >= hint_due(lease, NANOS_NEVER);
-        lease->is_hinted &= !update->watch;
+        update->watch = now >= change_due(lease, NANOS_NEVER);
+        lease->may_have_changed &= !update->watch;
         set_timer(lease, round);
     }
 }

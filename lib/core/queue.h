@@ -50,11 +50,11 @@ void queue_woken(struct lease *lease, struct round *round, uint64_t now,
                  struct lease_update *update);
 
 /*
- * Takes a hint that the key has changed at the nodes of `round->changed`: asks for the entry again
- * when, with those, a quorum may grant it.
+ * Takes a notification that the key has changed at the nodes of `round->changed`: asks for the
+ * entry again when, with those, a quorum may grant it.
  */
-void queue_hint(struct lease *lease, const struct round *round, uint64_t now,
-                struct lease_update *update);
+void queue_key_changed(struct lease *lease, const struct round *round, uint64_t now,
+                       struct lease_update *update);
 
 /* Asks for the entry again at once: the queue of a node may have begun anew. */
 void queue_ask_again(struct lease *lease, const struct round *round, uint64_t now,

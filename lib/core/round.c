@@ -50,13 +50,13 @@ struct round_answer round_answer(const struct round *round, uint32_t node) {
 }
 
 /* Most rounds have no answers but votes. */
-static void note_ttl(struct round *round, uint32_t node, uint32_t other_ttl_ms) {
+static void record_ttl(struct round *round, uint32_t node, uint32_t other_ttl_ms) {
     if ((other_ttl_ms | round->answered) != 0) {
         answer_of(round, node)->other_ttl_ms = other_ttl_ms;
     }
 }
 
-void round_note_fence(struct round *round, uint32_t node, uint64_t fence) {
+void round_record_fence(struct round *round, uint32_t node, uint64_t fence) {
     answer_of(round, node)->fence = fence;
 }
 
@@ -95,7 +95,7 @@ static enum round_verdict decide(const struct round *round) {
 }
 
 /* Counts a node's first vote. */
-static void count(struct round *round, uint32_t node, redlock_vote vote) {
+static void count_vote(struct round *round, uint32_t node, redlock_vote vote) {
     uint32_t is_granted = vote == REDLOCK_VOTE_GRANTED;
     uint32_t is_gone = says_not_ours(vote);
     for (unsigned i = 0; i < round->tally_count; i++) {
@@ -151,7 +151,7 @@ static bool record(struct round *round, uint32_t node, redlock_vote vote) {
     if (is_in_queue) {
         return decide_in_queue(round);
     }
-    count(round, node, vote);
+    count_vote(round, node, vote);
     round->verdict = (uint8_t)decide(round);
     return round->verdict != ROUND_OPEN;
 }
@@ -161,7 +161,7 @@ bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t 
     if (!may_vote(round, node)) {
         return false;
     }
-    note_ttl(round, node, ttl_of_vote(round, node, other_ttl_ms));
+    record_ttl(round, node, ttl_of_vote(round, node, other_ttl_ms));
     return record(round, node, vote);
 }
 
@@ -177,9 +177,9 @@ bool round_awaits_push(const struct round *round, uint32_t node) {
            round->members >> node & 1 && round->votes[node] != REDLOCK_VOTE_GRANTED;
 }
 
-void round_note_open(struct round *round, uint32_t node, uint32_t open_ms) {
+void round_record_open(struct round *round, uint32_t node, uint32_t open_ms) {
     assert(round_awaits_push(round, node));
-    note_ttl(round, node, open_ms);
+    record_ttl(round, node, open_ms);
     round->ahead = 0;
 }
 

@@ -76,13 +76,13 @@ struct round {
 };
 
 /* Returns the number of answers that a round of these nodes needs room for. */
-static inline uint32_t round_slots(struct quorum_lists lists) {
+static inline uint32_t round_indexes(struct quorum_lists lists) {
     return 32 - (uint32_t)__builtin_clz(lists.now | lists.next);
 }
 
 /*
  * Begins a round of any kind at all nodes of `lists`. ROUND_DIAGNOSE waits for `awaited`, a mask;
- * the other kinds ignore it. `answers` has room for round_slots(lists). For a permit the caller
+ * the other kinds ignore it. `answers` has room for round_indexes(lists). For a permit the caller
  * sets `permits` afterwards.
  */
 void round_begin(struct round *round, struct round_answer *answers, enum round_kind kind,
@@ -96,15 +96,15 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
 bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms);
 
 /* Notes, before the vote of a node, that the node refuses the client: its login, or a right. */
-static inline void round_note_refusing(struct round *round, uint32_t node) {
+static inline void round_record_refusing(struct round *round, uint32_t node) {
     round->refusing |= UINT32_C(1) << node;
 }
 
 /* Returns what a node has answered beside its vote; all is 0 unless it was told. */
 struct round_answer round_answer(const struct round *round, uint32_t node);
 
-/* Notes the value of the lock's counter at a node, before the vote that tells of it. */
-void round_note_fence(struct round *round, uint32_t node, uint64_t fence);
+/* Records the value of the lock's counter at a node, before the vote that tells of it. */
+void round_record_fence(struct round *round, uint32_t node, uint64_t fence);
 
 /* round_vote for REDLOCK_VOTE_GRANTED, with the value of the lock's counter at the node. */
 bool round_grant(struct round *round, uint32_t node, uint64_t fence);
@@ -115,11 +115,11 @@ void round_mark_queued(struct round *round, uint32_t node, uint32_t ahead);
 /* Returns whether the round is an open QUEUE, in which the node may still grant by a push. */
 bool round_awaits_push(const struct round *round, uint32_t node);
 
-/* Notes that a node from which a push is awaited leaves the key to anybody for `open_ms`. */
-void round_note_open(struct round *round, uint32_t node, uint32_t open_ms);
+/* Records that a node from which a push is awaited leaves the key to anybody for `open_ms`. */
+void round_record_open(struct round *round, uint32_t node, uint32_t open_ms);
 
-/* Notes that the key may have changed at a node, a mask, until its next vote. */
-static inline void round_note_changed(struct round *round, uint32_t node) {
+/* Records that the key may have changed at a node, a mask, until its next vote. */
+static inline void round_record_changed(struct round *round, uint32_t node) {
     round->changed |= node & round->members;
 }
 

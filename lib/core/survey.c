@@ -15,14 +15,14 @@ static void write_owner(char owner[SURVEY_OWNER_MAX + 1], const char *bytes, siz
     }
 }
 
-void survey_note_value(struct survey_answer *answer, const char *bytes, size_t length) {
+void survey_record_value(struct survey_answer *answer, const char *bytes, size_t length) {
     answer->length = length;
     memcpy(answer->value, bytes, length < SURVEY_VALUE_MAX ? length : SURVEY_VALUE_MAX);
     write_owner(answer->owner, bytes, length);
 }
 
-void survey_note_waiter(struct survey_entries *entries, uint64_t ticket, const char *bytes,
-                        size_t length) {
+void survey_record_waiter(struct survey_entries *entries, uint64_t ticket, const char *bytes,
+                          size_t length) {
     struct survey_waiter *waiter = &entries->waiters[entries->count++];
     waiter->ticket = ticket;
     waiter->length = length < SURVEY_VALUE_MAX ? length : SURVEY_VALUE_MAX;
@@ -45,7 +45,7 @@ static uint32_t in_state(const struct survey *survey, uint32_t list, enum survey
     return mask;
 }
 
-static uint32_t count(uint32_t mask) {
+static uint32_t count_nodes(uint32_t mask) {
     return (uint32_t)__builtin_popcount(mask);
 }
 
@@ -66,7 +66,7 @@ static uint32_t leader(const struct survey *survey, uint32_t list) {
     uint32_t most = 0;
     for (uint32_t rest = in_state(survey, list, SURVEY_HELD); rest != 0; rest &= rest - 1) {
         uint32_t node = (uint32_t)__builtin_ctz(rest);
-        uint32_t size = count(fellows(survey, list, node));
+        uint32_t size = count_nodes(fellows(survey, list, node));
         best = size > most ? node : best;
         most = size > most ? size : most;
     }
@@ -106,14 +106,14 @@ static uint64_t reached(const struct survey *survey, uint32_t nodes, uint32_t ne
 
 struct survey_verdict survey_decide(const struct survey *survey) {
     uint32_t list = survey->lists.now;
-    uint32_t needed = quorum_of(count(list));
+    uint32_t needed = quorum_of(count_nodes(list));
     uint32_t node = leader(survey, list);
     uint32_t held = in_state(survey, list, SURVEY_HELD);
     uint32_t holders = held != 0 ? fellows(survey, list, node) : 0;
-    uint32_t silent = count(in_state(survey, list, SURVEY_SILENT));
-    bool is_held = count(holders) >= needed;
+    uint32_t silent = count_nodes(in_state(survey, list, SURVEY_SILENT));
+    bool is_held = count_nodes(holders) >= needed;
     return (struct survey_verdict){
-        .is_certain = is_held || count(holders) + silent < needed,
+        .is_certain = is_held || count_nodes(holders) + silent < needed,
         .is_held = is_held,
         .node = node,
         .ttl_ms = reached(survey, holders, needed, ttl_of),
@@ -158,7 +158,7 @@ static const struct survey_waiter *next_in_queue(const struct survey *survey, ui
             const struct survey_waiter *waiter = &entries->waiters[i];
             if ((last == NULL || compare(waiter, last) > 0) &&
                 (next == NULL || compare(waiter, next) < 0) &&
-                count_naming(survey, list, waiter) >= quorum_of(count(list))) {
+                count_naming(survey, list, waiter) >= quorum_of(count_nodes(list))) {
                 next = waiter;
             }
         }
@@ -169,7 +169,7 @@ static const struct survey_waiter *next_in_queue(const struct survey *survey, ui
 void survey_waiters(const struct survey *survey, struct survey_queue *queue) {
     uint32_t list = survey->lists.now;
     const struct survey_waiter *waiter = NULL;
-    uint64_t length = reached(survey, list, quorum_of(count(list)), queue_length_of);
+    uint64_t length = reached(survey, list, quorum_of(count_nodes(list)), queue_length_of);
     queue->owner_count = 0;
     while (queue->owner_count < REDLOCK_MAX_QUEUE_OWNERS &&
            (waiter = next_in_queue(survey, list, waiter)) != NULL) {
@@ -183,8 +183,8 @@ void survey_waiters(const struct survey *survey, struct survey_queue *queue) {
 
 /* Compares the fence with one list: to take the lock, a client needs a quorum of each. */
 static redlock_status check_list(const struct survey *survey, uint32_t list, uint64_t fence) {
-    uint32_t needed = quorum_of(count(list));
-    uint32_t silent = count(in_state(survey, list, SURVEY_SILENT));
+    uint32_t needed = quorum_of(count_nodes(list));
+    uint32_t silent = count_nodes(in_state(survey, list, SURVEY_SILENT));
     uint32_t beyond = 0;
     for (uint32_t rest = list; rest != 0; rest &= rest - 1) {
         beyond += survey->answers[__builtin_ctz(rest)].fence > fence;

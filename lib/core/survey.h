@@ -88,11 +88,11 @@ void survey_waiters(const struct survey *survey, struct survey_queue *queue);
  */
 redlock_status survey_check_fence(const struct survey *survey, uint64_t fence);
 
-/* Notes the value of the key at a node, and the owner in it; both are copied, and cut if long. */
-void survey_note_value(struct survey_answer *answer, const char *bytes, size_t length);
+/* Records the value of the key at a node, and the owner in it; both are copied, and cut if long. */
+void survey_record_value(struct survey_answer *answer, const char *bytes, size_t length);
 
-/* Notes the next waiter at a node, of REDLOCK_MAX_QUEUE_OWNERS at most; the value is copied. */
-void survey_note_waiter(struct survey_entries *entries, uint64_t ticket, const char *bytes,
-                        size_t length);
+/* Records the next waiter at a node, of REDLOCK_MAX_QUEUE_OWNERS at most; the value is copied. */
+void survey_record_waiter(struct survey_entries *entries, uint64_t ticket, const char *bytes,
+                          size_t length);
 
 #endif

@@ -3,10 +3,10 @@
 #include "core/backoff.h"
 #include "core/quorum.h"
 
-/* Returns the retries used: all tries but the first and the hops. */
+/* Returns the retries used: all tries but the first and the permit retries. */
 static uint32_t retries_used(const struct lease *lease) {
-    assert(lease->tries > lease->hops);
-    return lease->tries - 1 - lease->hops;
+    assert(lease->tries > lease->permit_retries);
+    return lease->tries - 1 - lease->permit_retries;
 }
 
 bool tries_may_go_on(const struct lease *lease, uint64_t now) {

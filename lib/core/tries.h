@@ -1,6 +1,7 @@
 /*
  * Tries of an acquisition: whether another one follows, after which delay, and why one failed.
- * Retries and time bound them; hops, the tries that go to another permit at once, use up no retry.
+ * Retries and time bound them; permit retries, the tries that go to another permit at once, use up
+ * no retry.
  */
 #ifndef REDLOCK_CORE_TRIES_H
 #define REDLOCK_CORE_TRIES_H

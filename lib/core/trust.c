@@ -43,8 +43,8 @@ static bool is_waived(const struct trust *trust, enum trust_fault fault) {
            (fault == TRUST_RESTARTED || fault == TRUST_UNWATCHED || fault == TRUST_FORGETFUL);
 }
 
-/* Notes at `at` that the node may have lost keys, of which the fault is the sign. */
-static void note_loss(struct trust *trust, enum trust_fault fault, uint64_t at) {
+/* Records at `at` that the node may have lost keys, of which the fault is the sign. */
+static void record_loss(struct trust *trust, enum trust_fault fault, uint64_t at) {
     if (trust->until[fault] > at && is_guarded(trust) && !is_waived(trust, fault)) {
         trust->lost_at = at;
     }
@@ -80,7 +80,7 @@ void trust_server(struct trust *trust, const char *run_id, uint64_t uptime_s, ui
         uint64_t uptime = certain_uptime(trust, uptime_s, at);
         trust->until[TRUST_RESTARTED] = nanos_add(at, nanos_sub(trust->terms.max_ttl, uptime));
         if (trust->run_id[0] != '\0') { /* it may have granted in the run before */
-            note_loss(trust, TRUST_RESTARTED, at);
+            record_loss(trust, TRUST_RESTARTED, at);
         }
         trust->last_us = 0;
         snprintf(trust->run_id, sizeof(trust->run_id), "%s", run_id);
@@ -137,7 +137,7 @@ static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
         trust->clock_moved = beyond;
         trust->clock_took = passed;
         trust->until[TRUST_CLOCK] = nanos_add(beat->received_at, trust->terms.max_ttl);
-        note_loss(trust, TRUST_CLOCK, beat->received_at);
+        record_loss(trust, TRUST_CLOCK, beat->received_at);
         take_reading(trust, low, high, beat->received_at);
         return false;
     }
@@ -150,25 +150,25 @@ static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
 }
 
 /*
- * Notes the replication id. Where the memory may be that of a replica, the script begins the marker
- * anew (beat.lua); here the marker is the one that was known.
+ * Records the replication id. Where the memory may be that of a replica, the script begins the
+ * marker anew (beat.lua); here the marker is the one that was known.
  */
-static void note_lineage(struct trust *trust, const struct trust_beat *beat, bool is_known) {
+static void record_lineage(struct trust *trust, const struct trust_beat *beat, bool is_known) {
     bool is_another =
         trust->lineage[0] != '\0' && strncmp(trust->lineage, beat->lineage, TRUST_RUN_ID_MAX) != 0;
     bool was_watched = nanos_sub(beat->received_at, trust->beaten_at) <= HARMLESS_GAP;
     if (is_another && is_known && !was_watched) {
         trust->until[TRUST_UNWATCHED] = nanos_add(beat->received_at, trust->terms.max_ttl);
-        note_loss(trust, TRUST_UNWATCHED, beat->received_at);
+        record_loss(trust, TRUST_UNWATCHED, beat->received_at);
     }
     snprintf(trust->lineage, sizeof(trust->lineage), "%s", beat->lineage);
 }
 
 /*
- * Notes when the memory of the node will be old enough. Of beats that tell of the same memory the
+ * Records when the memory of the node will be old enough. Of beats that tell of the same memory the
  * earliest instant counts: each is a proof, and drift makes later ones weaker.
  */
-static void note_memory(struct trust *trust, const struct trust_beat *beat) {
+static void record_memory(struct trust *trust, const struct trust_beat *beat) {
     uint64_t *until = &trust->until[TRUST_FORGETFUL];
     uint64_t age = by_our_clock(trust, nanos_sub(beat->age_us, 1) * NANOS_PER_US); /* cut */
     uint64_t proven = nanos_add(beat->received_at, nanos_sub(trust->terms.max_ttl, age));
@@ -176,17 +176,17 @@ static void note_memory(struct trust *trust, const struct trust_beat *beat) {
     bool is_known = trust->last_us != 0 && first_us == trust->first_us;
     *until = is_known ? nanos_min(*until, proven) : proven;
     if (trust->last_us != 0 && !is_known) {
-        note_loss(trust, TRUST_FORGETFUL, beat->received_at);
+        record_loss(trust, TRUST_FORGETFUL, beat->received_at);
     }
     trust->first_us = first_us;
     trust->last_us = beat->last_us;
     if (beat->lineage != NULL) {
-        note_lineage(trust, beat, is_known);
+        record_lineage(trust, beat, is_known);
     }
 }
 
 bool trust_beat(struct trust *trust, const struct trust_beat *beat) {
-    note_memory(trust, beat);
+    record_memory(trust, beat);
     trust->beaten_at =
         trust->is_beating ? nanos_max(trust->beaten_at, beat->sent_at) : beat->sent_at;
     trust->is_beating = true;
@@ -262,8 +262,8 @@ static uint32_t required(const struct trust *trust) {
 
 /* Returns a fault that does not end by itself, or TRUST_NO_FAULT. */
 static enum trust_fault standing_fault(const struct trust *trust) {
-    if (trust->twin != NULL) {
-        return TRUST_TWIN;
+    if (trust->original != NULL) {
+        return TRUST_DUPLICATE;
     }
     if (trust->is_replica) {
         return TRUST_REPLICA;
@@ -314,8 +314,8 @@ void trust_describe(const struct trust *trust, enum trust_fault fault, struct te
     case TRUST_REFUSED:
         text_append(text, "%s", trust->refusal);
         break;
-    case TRUST_TWIN:
-        text_append(text, "it is the same server as %s", trust->twin);
+    case TRUST_DUPLICATE:
+        text_append(text, "it is the same server as %s", trust->original);
         break;
     case TRUST_REPLICA:
         text_append(text, "it is a replica");

@@ -56,7 +56,7 @@ enum trust_fault {
     TRUST_NO_FAULT,
     TRUST_NOT_ASKED,  /* the node has not answered yet on this connection */
     TRUST_REFUSED,    /* the node refuses to answer */
-    TRUST_TWIN,       /* another node is the same server */
+    TRUST_DUPLICATE,  /* another node is the same server */
     TRUST_REPLICA,    /* the node is no master */
     TRUST_CLOCK,      /* the node's clock moved against ours */
     TRUST_RESTARTED,  /* the node was restarted */
@@ -81,7 +81,7 @@ struct trust {
     char lineage[TRUST_RUN_ID_MAX + 1]; /* the replication id of the node's memory; "": not known */
     uint64_t heard_at;                  /* the time of the last answer of this run */
     bool is_replica;
-    const char *twin;                  /* another node that is the same server; NULL: none */
+    const char *original;              /* another node that is the same server; NULL: none */
     uint32_t answered;                 /* mask of topics answered on this connection */
     uint32_t refused;                  /* mask of topics refused */
     char refusal[TRUST_REFUSAL_MAX];   /* the text of the last refusal */
@@ -142,7 +142,7 @@ void trust_refused(struct trust *trust, enum trust_topic topic, bool is_forbidde
 
 /*
  * Returns whether the node has answered on this connection, or refused to answer, TRUST_SERVER and
- * TRUST_ROLE: a replica or a twin is known by then, whatever the guards.
+ * TRUST_ROLE: a replica or a duplicate is known by then, whatever the guards.
  */
 bool trust_is_heard(const struct trust *trust);
 

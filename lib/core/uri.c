@@ -24,7 +24,7 @@ struct parser {
     redlock_error *error;
 };
 
-static redlock_status refuse(struct parser *parser, const char *why) {
+static redlock_status refuse_uri(struct parser *parser, const char *why) {
     return error_set(parser->error, REDLOCK_EINVAL, "%s: %s", parser->where, why);
 }
 
@@ -76,7 +76,7 @@ static bool number(struct parts part, uint32_t max, uint32_t *value) {
 }
 
 /* Returns the first `c` of a part, or its end. */
-static const char *find(struct parts part, char c) {
+static const char *find_char(struct parts part, char c) {
     const char *p = part.text;
     while (p < part.end && *p != c) {
         p++;
@@ -85,12 +85,12 @@ static const char *find(struct parts part, char c) {
 }
 
 static bool has(struct parts part, char c) {
-    return find(part, c) < part.end;
+    return find_char(part, c) < part.end;
 }
 
 /* Splits at the first `separator`: `part` keeps the text before it, the rest is returned. */
-static struct parts split(struct parts *part, char separator) {
-    const char *found = find(*part, separator);
+static struct parts split_at(struct parts *part, char separator) {
+    const char *found = find_char(*part, separator);
     bool is_found = found < part->end;
     struct parts rest = {is_found ? found + 1 : found, part->end, is_found};
     part->end = found;
@@ -98,24 +98,24 @@ static struct parts split(struct parts *part, char separator) {
 }
 
 static redlock_status parse_login(struct parser *parser, struct parts login, struct uri *uri) {
-    struct parts password = split(&login, ':');
+    struct parts password = split_at(&login, ':');
     if (has(password, ':')) {
-        return refuse(parser, "a ':' in a user or password must be written %3A");
+        return refuse_uri(parser, "a ':' in a user or password must be written %3A");
     }
     if (login.text != login.end && !password.present) {
-        return refuse(parser, "a user needs a password: user:password@ (or :password@ for the "
-                              "default user)");
+        return refuse_uri(parser, "a user needs a password: user:password@ (or :password@ for the "
+                                  "default user)");
     }
     if (password.text == password.end) {
-        return refuse(parser, "the password before '@' is empty");
+        return refuse_uri(parser, "the password before '@' is empty");
     }
     if (login.text != login.end) {
         uri->user = decode(parser, login);
     }
     uri->password = decode(parser, password);
     if (uri->password == NULL || (login.text != login.end && uri->user == NULL)) {
-        return refuse(parser, "a '%' in the user or password is not followed by two hex digits "
-                              "other than 00");
+        return refuse_uri(parser, "a '%' in the user or password is not followed by two hex digits "
+                                  "other than 00");
     }
     return REDLOCK_OK;
 }
@@ -143,35 +143,36 @@ static redlock_status parse_host(struct parser *parser, struct parts host, struc
     struct parts port;
     if (bracketed) {
         host.text++;
-        struct parts rest = split(&host, ']');
+        struct parts rest = split_at(&host, ']');
         if (!rest.present || (rest.text < rest.end && *rest.text != ':')) {
-            return refuse(parser, "the IPv6 address is not closed by ']'");
+            return refuse_uri(parser, "the IPv6 address is not closed by ']'");
         }
         port = (struct parts){rest.text + (rest.text < rest.end), rest.end, rest.text < rest.end};
     } else {
-        port = split(&host, ':');
+        port = split_at(&host, ':');
     }
     if (host.text == host.end) {
-        return refuse(parser, "the host is missing (an IPv6 address belongs in brackets)");
+        return refuse_uri(parser, "the host is missing (an IPv6 address belongs in brackets)");
     }
     uint32_t value = DEFAULT_PORT;
     if (port.present && (!number(port, 65535, &value) || value == 0)) {
-        return refuse(parser, "the port is not a number from 1 to 65535 (an IPv6 address belongs "
-                              "in brackets)");
+        return refuse_uri(parser,
+                          "the port is not a number from 1 to 65535 (an IPv6 address belongs "
+                          "in brackets)");
     }
     uri->port = (uint16_t)value;
     uri->host = decode(parser, host);
     if (uri->host == NULL || strlen(uri->host) > 255 ||
         !consists_of(uri->host, bracketed ? is_ipv6_char : is_name_char) ||
         (bracketed && strchr(uri->host, ':') == NULL)) {
-        return refuse(parser, "the host is not a name or address");
+        return refuse_uri(parser, "the host is not a name or address");
     }
     return REDLOCK_OK;
 }
 
 static redlock_status parse_db(struct parser *parser, struct parts db, struct uri *uri) {
     if (!number(db, DB_MAX, &uri->db)) {
-        return refuse(parser, "the database is not a number");
+        return refuse_uri(parser, "the database is not a number");
     }
     return REDLOCK_OK;
 }
@@ -183,7 +184,7 @@ static bool is_word(struct parts part, const char *word) {
 
 static redlock_status parse_durable(struct parser *parser, struct parts value, struct uri *uri) {
     if (!is_word(value, "yes") && !is_word(value, "no")) {
-        return refuse(parser, "durable is neither yes nor no");
+        return refuse_uri(parser, "durable is neither yes nor no");
     }
     uri->is_durable = is_word(value, "yes");
     return REDLOCK_OK;
@@ -192,17 +193,17 @@ static redlock_status parse_durable(struct parser *parser, struct parts value, s
 /* Parses name=value pairs with '&' between them. A socket has no other place for its db. */
 static redlock_status parse_options(struct parser *parser, struct parts options, struct uri *uri) {
     while (options.present) {
-        struct parts rest = split(&options, '&');
-        struct parts value = split(&options, '=');
+        struct parts rest = split_at(&options, '&');
+        struct parts value = split_at(&options, '=');
         redlock_status status;
         if (is_word(options, "durable")) {
             status = parse_durable(parser, value, uri);
         } else if (is_word(options, "db") && uri->path != NULL) {
             status = parse_db(parser, value, uri);
         } else {
-            return refuse(parser, uri->path != NULL
-                                      ? "the options after '?' are db=NUMBER and durable=yes"
-                                      : "the only option after '?' is durable=yes");
+            return refuse_uri(parser, uri->path != NULL
+                                          ? "the options after '?' are db=NUMBER and durable=yes"
+                                          : "the only option after '?' is durable=yes");
         }
         if (status != REDLOCK_OK) {
             return status;
@@ -215,7 +216,7 @@ static redlock_status parse_options(struct parser *parser, struct parts options,
 static redlock_status parse_tcp(struct parser *parser, struct parts authority, struct parts path,
                                 struct uri *uri) {
     struct parts *last = path.present ? &path : &authority;
-    struct parts options = split(last, '?');
+    struct parts options = split_at(last, '?');
     redlock_status status = parse_host(parser, authority, uri);
     if (status == REDLOCK_OK && path.text != path.end) {
         status = parse_db(parser, path, uri);
@@ -226,16 +227,17 @@ static redlock_status parse_tcp(struct parser *parser, struct parts authority, s
 static redlock_status parse_unix(struct parser *parser, struct parts authority, struct parts path,
                                  struct uri *uri) {
     if (authority.text != authority.end || !path.present) {
-        return refuse(parser, "a socket is written unix:///path");
+        return refuse_uri(parser, "a socket is written unix:///path");
     }
-    struct parts options = split(&path, '?');
+    struct parts options = split_at(&path, '?');
     path.text--; /* the '/' belongs to it */
     uri->path = decode(parser, path);
     if (uri->path == NULL) {
-        return refuse(parser, "a '%' in the path is not followed by two hex digits other than 00");
+        return refuse_uri(parser,
+                          "a '%' in the path is not followed by two hex digits other than 00");
     }
     if (uri->path[1] == '\0' || strlen(uri->path) > SOCKET_PATH_MAX) {
-        return refuse(parser, "the path of the socket is empty or longer than 107 bytes");
+        return refuse_uri(parser, "the path of the socket is empty or longer than 107 bytes");
     }
     return parse_options(parser, options, uri);
 }
@@ -258,24 +260,25 @@ redlock_status uri_parse(const char *text, const char *where, char *storage, str
     struct parser parser = {.where = where, .out = storage, .error = error};
     *uri = (struct uri){0};
     if (strlen(text) > URI_MAX) {
-        return refuse(&parser, "longer than 4096 bytes");
+        return refuse_uri(&parser, "longer than 4096 bytes");
     }
     if (!is_plain(text)) {
-        return refuse(&parser, "has a space, a '#' or a byte that is not printable ASCII: write it "
-                               "as %XX");
+        return refuse_uri(&parser,
+                          "has a space, a '#' or a byte that is not printable ASCII: write it "
+                          "as %XX");
     }
     uri->is_tls = begins_with(text, "rediss://");
     bool is_tcp = uri->is_tls || begins_with(text, "redis://");
     if (!is_tcp && !begins_with(text, "unix://")) {
-        return refuse(&parser, "does not begin with redis://, rediss:// or unix://");
+        return refuse_uri(&parser, "does not begin with redis://, rediss:// or unix://");
     }
     struct parts authority = {strstr(text, "://") + 3, text + strlen(text), true};
-    struct parts path = split(&authority, '/');
+    struct parts path = split_at(&authority, '/');
     struct parts login = authority;
-    struct parts host = split(&login, '@');
+    struct parts host = split_at(&login, '@');
     if (has(host, '@') || has(path, '@')) {
-        return refuse(&parser,
-                      "an '@' or '/' in a user, password or path must be written %40, %2F");
+        return refuse_uri(&parser,
+                          "an '@' or '/' in a user, password or path must be written %40, %2F");
     }
     if (host.present) {
         redlock_status status = parse_login(&parser, login, uri);

@@ -25,7 +25,7 @@ static bool arm(struct timer *timer) {
     return true;
 }
 
-static void on_event(evutil_socket_t fd, short events, void *arg) {
+static void on_libevent(evutil_socket_t fd, short events, void *arg) {
     (void)fd;
     (void)events;
     struct timer *timer = arg;
@@ -49,7 +49,7 @@ bool timer_init(struct timer *timer, const struct loop *loop, void (*on_time)(vo
     if (timer->event == NULL) {
         return false;
     }
-    event_assign(timer->event, loop->base, -1, 0, on_event, timer);
+    event_assign(timer->event, loop->base, -1, 0, on_libevent, timer);
     return true;
 }
 

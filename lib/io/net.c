@@ -96,9 +96,11 @@ static void answer_none(struct conn *conn) {
 
 /* ---- replies ---- */
 
-/* Notes the time of the first reply of one read from the socket: an answer, or a message, NULL. */
-static __attribute__((noinline)) void note_time(struct conn *conn,
-                                                const struct conn_request *request) {
+/*
+ * Records the time of the first reply of one read from the socket: an answer, or a message, NULL.
+ */
+static __attribute__((noinline)) void record_arrival(struct conn *conn,
+                                                     const struct conn_request *request) {
     conn->is_timed = true;
     conn->heard_at = clock_now();
     if (request != NULL && conn->traffic != NULL) {
@@ -106,18 +108,18 @@ static __attribute__((noinline)) void note_time(struct conn *conn,
     }
 }
 
-/* Notes that a reply has come: the answer to `request`, or a message, NULL. */
-static void note_heard(struct conn *conn, const struct conn_request *request) {
+/* Records that a reply has come: the answer to `request`, or a message, NULL. */
+static void record_heard(struct conn *conn, const struct conn_request *request) {
     conn->has_answered = true;
     if (!conn->is_timed) {
-        note_time(conn, request);
+        record_arrival(conn, request);
     }
 }
 
 static void take_reply(struct conn *conn, const redisReply *given) {
     struct conn_request *request = take_request(conn);
     bool has_room = load_remove(load_of(conn, request), &conn->net->bounds, request->length);
-    note_heard(conn, request);
+    record_heard(conn, request);
     if (has_room) {
         conn->listener->on_room(conn->owner);
     }
@@ -131,7 +133,7 @@ static void take_message(struct conn *conn, const redisReply *given) {
         conn_close(conn, given->str);
         return;
     }
-    note_heard(conn, NULL);
+    record_heard(conn, NULL);
     if (given->type == REDIS_REPLY_STRING) {
         conn->listener->on_message(conn->owner, given->str, (size_t)given->len);
     } else {
@@ -146,7 +148,7 @@ static bool is_shaking(const struct conn *conn) {
     return conn->tls != NULL && conn->is_open && !conn->tls->is_ready;
 }
 
-static void note_why(struct conn *conn, const char *why) {
+static void record_why(struct conn *conn, const char *why) {
     struct text text;
     text_init(&text, conn->why, sizeof(conn->why));
     text_append(&text, "%s%s", why, is_shaking(conn) ? " (in the TLS handshake)" : "");
@@ -180,21 +182,21 @@ static void explain_end(struct conn *conn) {
     const struct tls_session *tls = conn->tls;
     const char *why = conn->context->c.errstr;
     if (conn->reader.refusal != NULL) {
-        note_why(conn, conn->reader.refusal);
+        record_why(conn, conn->reader.refusal);
     } else if (is_answered_in_tls(conn)) {
-        note_why(conn, "it speaks TLS at this port: rediss://");
+        record_why(conn, "it speaks TLS at this port: rediss://");
     } else if (tls != NULL && tls->methods->explain(tls, conn->why, sizeof(conn->why))) {
         return;
     } else if (is_rejected(conn)) {
         snprintf(conn->why, sizeof(conn->why), "%.48s, before any answer (%s)", why,
                  suspicion(conn));
     } else {
-        note_why(conn, why);
+        record_why(conn, why);
     }
 }
 
 /* Begins the end: on_closing follows from the loop. */
-static void end(struct conn *conn) {
+static void end_conn(struct conn *conn) {
     conn->is_closing = true;
     event_active(&conn->closing, EV_TIMEOUT, 0);
 }
@@ -211,7 +213,7 @@ static void on_cleanup(void *arg) {
         TAILQ_REMOVE(&conn->net->dirty, conn, dirty_link);
         conn->is_dirty = false;
     }
-    end(conn);
+    end_conn(conn);
 }
 
 static void on_closing(evutil_socket_t fd, short events, void *arg) {
@@ -228,13 +230,13 @@ static void on_closing(evutil_socket_t fd, short events, void *arg) {
 
 void conn_close(struct conn *conn, const char *why) {
     if (!conn->is_closing) {
-        note_why(conn, why);
-        end(conn);
+        record_why(conn, why);
+        end_conn(conn);
     }
 }
 
 /* Frees a connection whose context hiredis has freed, or never had. */
-static void discard(struct conn *conn) {
+static void discard_conn(struct conn *conn) {
     bytes_finish(&conn->collected);
     requests_finish(&conn->requests);
     memory_free(conn->net->loop->allocator, conn);
@@ -253,7 +255,7 @@ void conn_destroy(struct conn *conn) {
     if (conn->tls != NULL) {
         conn->tls->methods->end(conn->tls);
     }
-    discard(conn);
+    discard_conn(conn);
 }
 
 /* ---- writing ---- */
@@ -386,7 +388,7 @@ static void read_plain(struct conn *conn) {
     conn->is_timed = false;
     if (!read_some(conn)) {
         explain_end(conn);
-        end(conn);
+        end_conn(conn);
     } else if (!conn->is_closing && c->reader->len > READER_BUFFER_MAX) {
         conn_close(conn, "sent an answer without end");
     }
@@ -401,7 +403,7 @@ static void end_shaking(struct conn *conn) {
 }
 
 /* Continues the handshake. Returns true when the server's identity has been verified. */
-static bool shake(struct conn *conn) {
+static bool continue_handshake(struct conn *conn) {
     const struct tls_methods *methods = conn->tls->methods;
     switch (methods->shake(conn->tls)) {
     case TLS_READY:
@@ -422,7 +424,7 @@ static void read_tls(struct conn *conn) {
     struct sigpipe_guard guard;
     sigpipe_block(&guard);
     conn->tls->methods->begin(conn->tls);
-    if (shake(conn)) {
+    if (continue_handshake(conn)) {
         do {
             read_plain(conn);
         } while (!conn->is_closing && conn->tls->methods->has_pending(conn->tls));
@@ -536,7 +538,7 @@ static void attach(struct conn *conn, redisAsyncContext *context) {
 }
 
 /* Allocates a connection. Returns NULL, with the reason in `error`, when out of memory. */
-static struct conn *create(struct net *net, redlock_error *error) {
+static struct conn *create_conn(struct net *net, redlock_error *error) {
     struct conn *conn = memory_zalloc(net->loop->allocator, sizeof(*conn));
     if (conn != NULL) {
         conn->net = net;
@@ -544,7 +546,7 @@ static struct conn *create(struct net *net, redlock_error *error) {
         if (requests_init(&conn->requests, net->loop->allocator)) {
             return conn;
         }
-        discard(conn);
+        discard_conn(conn);
     }
     error_set(error, REDLOCK_ENOMEM, "out of memory");
     return NULL;
@@ -561,7 +563,7 @@ static bool begin_tls(struct conn *conn, const struct conn_address *address,
 
 struct conn *conn_open(struct net *net, const struct conn_address *address,
                        const struct conn_listener *listener, void *owner, redlock_error *error) {
-    struct conn *conn = create(net, error);
+    struct conn *conn = create_conn(net, error);
     if (conn == NULL) {
         return NULL;
     }
@@ -569,12 +571,12 @@ struct conn *conn_open(struct net *net, const struct conn_address *address,
     conn->owner = owner;
     redisAsyncContext *context = begin_to_connect(address, error);
     if (context == NULL) {
-        discard(conn);
+        discard_conn(conn);
         return NULL;
     }
     if (!begin_tls(conn, address, context, error)) {
         redisAsyncFree(context);
-        discard(conn);
+        discard_conn(conn);
         return NULL;
     }
     attach(conn, context);

@@ -67,7 +67,7 @@ static void collect(uint64_t arguments[ARGUMENTS_MAX], const redlock_client *cli
 /* The macros of <sys/sdt.h> leave out the arguments of an ellipsis, which ISO C forbids. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
-static void on_event(struct event_sink *sink, const struct event *event) {
+static void fire_probe(struct event_sink *sink, const struct event *event) {
     uint64_t with[ARGUMENTS_MAX];
     collect(with, ((const struct probes *)sink)->client, event);
     switch (event->kind) {
@@ -91,6 +91,6 @@ bool probes_look(struct probes *probes) {
 }
 
 void probes_init(struct probes *probes, const redlock_client *client) {
-    *probes = (struct probes){.sink.on_event = on_event, .client = client};
+    *probes = (struct probes){.sink.on_event = fire_probe, .client = client};
     probes_look(probes);
 }

@@ -18,7 +18,7 @@ static struct reader *reader_of(const redisReadTask *task) {
     return task->privdata;
 }
 
-static void *refuse(const redisReadTask *task, const char *why) {
+static void *refuse_reply(const redisReadTask *task, const char *why) {
     reader_of(task)->refusal = why;
     return NULL;
 }
@@ -32,10 +32,10 @@ static redisReply *accept_reply(const redisReadTask *task, int type) {
     struct reader *reader = reader_of(task);
     bool is_error = type == REDIS_REPLY_ERROR;
     if (awaits_message(reader) && task->parent == NULL && !is_error) {
-        return refuse(task, "sent a message that nobody asked for");
+        return refuse_reply(task, "sent a message that nobody asked for");
     }
     if (task->parent != NULL || (reader->awaited == 0 && !is_error)) {
-        return refuse(task, "sent an answer that nobody asked for");
+        return refuse_reply(task, "sent an answer that nobody asked for");
     }
     reader->reply = (redisReply){.type = type};
     return &reader->reply;
@@ -72,7 +72,7 @@ static bool is_text(const char *expected, const char *text, size_t length) {
 #define CHANGES "__redis__:invalidate"
 
 static void *refuse_message(const redisReadTask *task) {
-    return refuse(task, "sent a message that nobody asked for");
+    return refuse_reply(task, "sent a message that nobody asked for");
 }
 
 /* Begins a message. The object never has the type of an array, which hiredis would look into. */
@@ -122,7 +122,7 @@ static bool is_channel(struct reader *reader, const char *text, size_t length) {
     return reader->is_change || is_text(reader->channel, text, length);
 }
 
-static void *add_text(const redisReadTask *task, const char *text, size_t length) {
+static void *add_text_element(const redisReadTask *task, const char *text, size_t length) {
     struct reader *reader = reader_of(task);
     const char *word = reader->is_confirmed ? "message" : "subscribe";
     bool is_key = is_inside(task);
@@ -134,13 +134,13 @@ static void *add_text(const redisReadTask *task, const char *text, size_t length
         return refuse_message(task);
     }
     if (is_content && length > READER_TEXT_MAX) {
-        return refuse(task, "sent a message that is too long");
+        return refuse_reply(task, "sent a message that is too long");
     }
     return is_content ? take_text(reader, text, length) : &reader->reply;
 }
 
 /* Adds the number of subscriptions, with which the confirmation ends. */
-static void *add_number(const redisReadTask *task, long long value) {
+static void *add_number_element(const redisReadTask *task, long long value) {
     struct reader *reader = reader_of(task);
     if (task->idx != MESSAGE_CONTENT || reader->is_confirmed) {
         return refuse_message(task);
@@ -154,14 +154,14 @@ static void *add_number(const redisReadTask *task, long long value) {
 
 static void *create_string(const redisReadTask *task, char *text, size_t length) {
     if (task->parent != NULL) {
-        return add_text(task, text, length);
+        return add_text_element(task, text, length);
     }
     if (task->type != REDIS_REPLY_STRING && task->type != REDIS_REPLY_STATUS &&
         task->type != REDIS_REPLY_ERROR) {
-        return refuse(task, "sent an answer of a type that was not asked for");
+        return refuse_reply(task, "sent an answer of a type that was not asked for");
     }
     if (length > READER_TEXT_MAX) {
-        return refuse(task, "sent an answer that is too long");
+        return refuse_reply(task, "sent an answer that is too long");
     }
     if (accept_reply(task, task->type) == NULL) {
         return NULL;
@@ -176,13 +176,14 @@ static void *create_array(const redisReadTask *task, array_size elements) {
     if (task->parent != NULL) {
         return add_change(task, elements);
     }
-    return awaits_message(reader_of(task)) ? create_message(task, elements)
-                                           : refuse(task, "sent an array that nobody asked for");
+    return awaits_message(reader_of(task))
+               ? create_message(task, elements)
+               : refuse_reply(task, "sent an array that nobody asked for");
 }
 
 static void *create_integer(const redisReadTask *task, long long value) {
     if (task->parent != NULL) {
-        return add_number(task, value);
+        return add_number_element(task, value);
     }
     redisReply *reply = accept_reply(task, REDIS_REPLY_INTEGER);
     if (reply != NULL) {
@@ -204,12 +205,12 @@ static void *create_double(const redisReadTask *task, double value, char *text, 
     (void)value;
     (void)text;
     (void)length;
-    return refuse(task, "sent a number with a fraction, which nobody asked for");
+    return refuse_reply(task, "sent a number with a fraction, which nobody asked for");
 }
 
 static void *create_bool(const redisReadTask *task, int value) {
     (void)value;
-    return refuse(task, "sent a truth value that nobody asked for");
+    return refuse_reply(task, "sent a truth value that nobody asked for");
 }
 #endif
 

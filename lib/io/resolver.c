@@ -38,7 +38,7 @@ bool resolver_is_numeric(const char *host) {
 
 /* ---- the life of a lookup ---- */
 
-static void destroy(struct lookup *lookup) {
+static void destroy_lookup(struct lookup *lookup) {
     const redlock_allocator *allocator = lookup->resolver->loop->allocator;
     timer_finish(&lookup->end);
     if (lookup->dns != NULL) {
@@ -50,7 +50,7 @@ static void destroy(struct lookup *lookup) {
 static void on_end(void *arg) {
     struct lookup *lookup = arg;
     lookup->resolver->pending--;
-    destroy(lookup);
+    destroy_lookup(lookup);
 }
 
 static struct evdns_base *make_dns(const struct loop *loop) {
@@ -65,7 +65,7 @@ static struct evdns_base *make_dns(const struct loop *loop) {
     return dns;
 }
 
-static struct lookup *create(struct resolver *resolver, resolver_cb *on_done, void *arg) {
+static struct lookup *create_lookup(struct resolver *resolver, resolver_cb *on_done, void *arg) {
     struct lookup *lookup = memory_zalloc(resolver->loop->allocator, sizeof(*lookup));
     if (lookup == NULL) {
         return NULL;
@@ -75,7 +75,7 @@ static struct lookup *create(struct resolver *resolver, resolver_cb *on_done, vo
     lookup->arg = arg;
     if (!timer_init(&lookup->end, resolver->loop, on_end, lookup) ||
         (lookup->dns = make_dns(resolver->loop)) == NULL) {
-        destroy(lookup);
+        destroy_lookup(lookup);
         return NULL;
     }
     return lookup;
@@ -127,7 +127,7 @@ static void on_answer(int result, struct evutil_addrinfo *addresses, void *arg) 
 
 struct lookup *resolver_start(struct resolver *resolver, const char *host, resolver_cb *on_done,
                               void *arg) {
-    struct lookup *lookup = create(resolver, on_done, arg);
+    struct lookup *lookup = create_lookup(resolver, on_done, arg);
     if (lookup == NULL) {
         on_done(arg, NULL, "out of memory");
         return NULL;

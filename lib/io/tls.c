@@ -50,7 +50,7 @@ static const char *reason(void) {
 }
 
 /* Returns a hint for errors that a server without TLS causes. */
-static const char *hint(unsigned long code) {
+static const char *advice_for(unsigned long code) {
     switch (ERR_GET_REASON(code)) {
     case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_PACKET_LENGTH_TOO_LONG:
@@ -85,7 +85,7 @@ static bool explain(const struct tls_session *session, char *why, size_t size) {
     if (ERR_GET_LIB(code) != ERR_LIB_SSL) {
         return false;
     }
-    snprintf(why, size, "TLS: %s%s", reason(), session->is_ready ? "" : hint(code));
+    snprintf(why, size, "TLS: %s%s", reason(), session->is_ready ? "" : advice_for(code));
     return true;
 }
 
@@ -122,7 +122,7 @@ static bool expect(SSL *ssl, const char *name) {
     return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1 || expect_name(ssl, name);
 }
 
-static void end(struct tls_session *session) {
+static void end_session(struct tls_session *session) {
     struct openssl_session *openssl = (struct openssl_session *)session;
     SSL_free(openssl->ssl);
     memory_free(&openssl->tls->allocator, openssl);
@@ -154,8 +154,8 @@ static redlock_status begin_session(struct openssl_session *openssl, redisAsyncC
     return error_set(error, REDLOCK_ESYSTEM, "%s", network_reason(context));
 }
 
-static struct tls_session *start(struct tls *tls, redisAsyncContext *context, const char *name,
-                                 redlock_error *error) {
+static struct tls_session *start_session(struct tls *tls, redisAsyncContext *context,
+                                         const char *name, redlock_error *error) {
     struct openssl_tls *openssl_tls = (struct openssl_tls *)tls;
     struct openssl_session *openssl =
         memory_zalloc(&openssl_tls->allocator, sizeof(struct openssl_session));
@@ -167,7 +167,7 @@ static struct tls_session *start(struct tls *tls, redisAsyncContext *context, co
     openssl->tls = openssl_tls;
     ERR_clear_error();
     if (begin_session(openssl, context, name, error) != REDLOCK_OK) {
-        end(&openssl->session);
+        end_session(&openssl->session);
         return NULL;
     }
     return &openssl->session;
@@ -178,7 +178,7 @@ static void begin(struct tls_session *session) {
     ERR_clear_error();
 }
 
-static enum tls_progress shake(struct tls_session *session) {
+static enum tls_progress continue_session(struct tls_session *session) {
     SSL *ssl = ssl_of(session);
     if (session->is_ready) {
         return TLS_READY;
@@ -207,7 +207,7 @@ static bool waits_to_write(const struct tls_session *session) {
 
 /* ---- what all connections share ---- */
 
-static void destroy(struct tls *tls) {
+static void destroy_tls(struct tls *tls) {
     struct openssl_tls *openssl = (struct openssl_tls *)tls;
     redlock_allocator allocator = openssl->allocator;
     SSL_CTX_free(openssl->context);
@@ -223,8 +223,8 @@ static int refuse_passphrase(char *text, int size, int is_writing, void *was_ask
     return -1;
 }
 
-static redlock_status refuse(const char *option, const char *path, const char *why,
-                             redlock_error *error) {
+static redlock_status refuse_file(const char *option, const char *path, const char *why,
+                                  redlock_error *error) {
     return error_set(error, REDLOCK_EINVAL, "%s: %s: %s", option, path, why);
 }
 
@@ -235,20 +235,20 @@ static redlock_status check_file(const char *option, const char *path, redlock_e
     char byte;
     FILE *file = fopen(path, "re");
     if (file == NULL) {
-        return refuse(option, path, strerror(errno), error);
+        return refuse_file(option, path, strerror(errno), error);
     }
     errno = 0;
     size_t got = fread(&byte, 1, 1, file);
     int cause = errno; /* set for a folder, which can be opened but not read */
     fclose(file);
     return got == 1 ? REDLOCK_OK
-                    : refuse(option, path, cause != 0 ? strerror(cause) : "is empty", error);
+                    : refuse_file(option, path, cause != 0 ? strerror(cause) : "is empty", error);
 }
 
 static redlock_status check_folder(const char *option, const char *path, redlock_error *error) {
     DIR *folder = opendir(path);
     if (folder == NULL) {
-        return refuse(option, path, strerror(errno), error);
+        return refuse_file(option, path, strerror(errno), error);
     }
     closedir(folder);
     return REDLOCK_OK;
@@ -264,12 +264,12 @@ static redlock_status load_authorities(SSL_CTX *context, const redlock_options *
     }
     if (file != NULL && (status = check_file("tls_ca_file", file, error)) == REDLOCK_OK &&
         SSL_CTX_load_verify_locations(context, file, NULL) != 1) {
-        return refuse("tls_ca_file", file, "holds no certificate in PEM form", error);
+        return refuse_file("tls_ca_file", file, "holds no certificate in PEM form", error);
     }
     if (status == REDLOCK_OK && path != NULL &&
         (status = check_folder("tls_ca_path", path, error)) == REDLOCK_OK &&
         SSL_CTX_load_verify_locations(context, NULL, path) != 1) {
-        return refuse("tls_ca_path", path, reason(), error);
+        return refuse_file("tls_ca_path", path, reason(), error);
     }
     return status;
 }
@@ -284,12 +284,13 @@ static redlock_status load_key(SSL_CTX *context, const char *option, const char 
         return REDLOCK_OK;
     }
     if (has_passphrase) {
-        return refuse(option, path, "the key is encrypted with a passphrase", error);
+        return refuse_file(option, path, "the key is encrypted with a passphrase", error);
     }
     if (ERR_GET_REASON(ERR_peek_error()) == X509_R_KEY_VALUES_MISMATCH) {
-        return refuse(option, path, "is not the key of the certificate in tls_cert_file", error);
+        return refuse_file(option, path, "is not the key of the certificate in tls_cert_file",
+                           error);
     }
-    return refuse(option, path, "holds no private key in PEM form", error);
+    return refuse_file(option, path, "holds no private key in PEM form", error);
 }
 
 static redlock_status load_identity(SSL_CTX *context, const redlock_options *options,
@@ -304,7 +305,7 @@ static redlock_status load_identity(SSL_CTX *context, const redlock_options *opt
         return status;
     }
     if (SSL_CTX_use_certificate_chain_file(context, cert) != 1) {
-        return refuse("tls_cert_file", cert, "holds no certificate in PEM form", error);
+        return refuse_file("tls_cert_file", cert, "holds no certificate in PEM form", error);
     }
     if (key == NULL) {
         return load_key(context, "tls_cert_file", cert, error);
@@ -365,7 +366,7 @@ redlock_status tls_create(const redlock_options *options, const redlock_allocato
         status = load_identity(openssl->context, options, error);
     }
     if (status != REDLOCK_OK) {
-        destroy(&openssl->tls);
+        destroy_tls(&openssl->tls);
         return status;
     }
     *tls = &openssl->tls;

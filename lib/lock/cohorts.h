@@ -45,7 +45,7 @@ void cohorts_finish(struct cohorts *cohorts);
  */
 bool cohorts_join(struct cohorts *cohorts, redlock_lock *lock);
 
-/* Notes that a leader has acquired the lock. Returns the next leader, or NULL. */
+/* Records that a leader has acquired the lock. Returns the next leader, or NULL. */
 redlock_lock *cohorts_acquired(redlock_lock *lock);
 
 /* Returns whether a lock of a cohort can be handed over: then its release serves the next leader.

@@ -3,8 +3,8 @@
  * survey (core/survey.h); when all nodes have answered, or the missing answers could not change the
  * check of a fence, or node_timeout is over, the next turn tells the application.
  *
- * Failures: an answer counts as a grant would, only from a node that is fully trusted and no twin,
- * and whose counter, if there is one, is one: what a ruined counter was cannot be known.
+ * Failures: an answer counts as a grant would, only from a node that is fully trusted and no
+ * duplicate, and whose counter, if there is one, is one: what a ruined counter was cannot be known.
  * Replies may come after the application was told: the inspection lives until the last of them.
  */
 #include "lock/inspect.h"
@@ -42,7 +42,7 @@ struct inspection {
     struct survey_entries entries[]; /* for each node; of a check of a fence, none */
 };
 
-static void drop(struct inspection *inspection) {
+static void drop_inspection(struct inspection *inspection) {
     struct inspections *inspections = inspection->inspections;
     struct context *context = inspections->context;
     if (--inspection->references > 0) {
@@ -57,7 +57,8 @@ static void drop(struct inspection *inspection) {
     }
 }
 
-static void note(struct inspection *inspection, const struct node *node, const char *text) {
+static void record_failure(struct inspection *inspection, const struct node *node,
+                           const char *text) {
     struct text detail;
     text_init(&detail, inspection->details[node->index], DETAIL_MAX);
     text_append_foreign(&detail, text, strlen(text));
@@ -75,7 +76,7 @@ static void take_view(struct inspection *inspection, struct node *node,
         [REPLY_VIEW_NO_STRING] = SURVEY_NO_LOCK,
     };
     if (view->kind == REPLY_VIEW_NO_COUNTER) {
-        note(inspection, node, COUNTER_RUINED);
+        record_failure(inspection, node, COUNTER_RUINED);
         return; /* the node stays silent */
     }
     answer->state = states[view->kind];
@@ -83,38 +84,38 @@ static void take_view(struct inspection *inspection, struct node *node,
     answer->fence = view->fence;
     answer->readers = view->readers;
     answer->queue_length = view->queue_length;
-    survey_note_value(answer, view->value, view->length);
+    survey_record_value(answer, view->value, view->length);
     for (uint32_t i = 0; i < view->named && inspection->survey.entries != NULL; i++) {
         const struct reply_waiter *waiter = &view->waiters[i];
-        survey_note_waiter(&inspection->survey.entries[node->index], waiter->ticket, waiter->value,
-                           waiter->length);
+        survey_record_waiter(&inspection->survey.entries[node->index], waiter->ticket,
+                             waiter->value, waiter->length);
     }
     if (view->kind == REPLY_VIEW_NO_EXPIRY) {
-        note(inspection, node, "the key never expires");
+        record_failure(inspection, node, "the key never expires");
     } else if (view->kind == REPLY_VIEW_NO_STRING) {
-        note(inspection, node, "the key is not a string");
+        record_failure(inspection, node, "the key is not a string");
     }
 }
 
-static void take_answer(struct inspection *inspection, struct node *node,
-                        const struct reply *reply) {
+static void take_node_answer(struct inspection *inspection, struct node *node,
+                             const struct reply *reply) {
     struct reply_view view;
     if (reply == NULL) {
-        note(inspection, node, "no answer before the connection ended");
+        record_failure(inspection, node, "no answer before the connection ended");
     } else if (reply->type == REPLY_ERROR) {
         node_complain(node, reply);
-        note(inspection, node, reply->text);
+        record_failure(inspection, node, reply->text);
     } else if (!reply_to_inspect(reply, &view)) {
-        note(inspection, node, "an answer that makes no sense");
+        record_failure(inspection, node, "an answer that makes no sense");
     } else if (guard_judge(&node->guard).fault != TRUST_NO_FAULT) {
-        note(inspection, node, guard_why(&node->guard));
+        record_failure(inspection, node, guard_why(&node->guard));
     } else {
         take_view(inspection, node, &view);
     }
 }
 
 /* Sends the call to a node, with the text if the node lacks the script; false: it was not sent. */
-static bool send_to(struct inspection *inspection, struct node *node) {
+static bool send_inspection(struct inspection *inspection, struct node *node) {
     struct context *context = inspection->inspections->context;
     struct bytes *command = &context->scratch;
     struct script_call call;
@@ -135,40 +136,40 @@ static bool send_to(struct inspection *inspection, struct node *node) {
     return true;
 }
 
-static void on_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+static void on_inspect_reply(struct conn_request *request, void *owner, const struct reply *reply) {
     struct inspection *inspection = (struct inspection *)request;
     struct node *node = node_of(owner);
     if (call_is_asked_again(&inspection->call, &node->uplink, node->index, reply) &&
-        send_to(inspection, node)) {
+        send_inspection(inspection, node)) {
         context_wake(inspection->inspections->context);
         return;
     }
     if (inspection->waiting & node_bit(node)) {
         inspection->waiting &= ~node_bit(node);
-        take_answer(inspection, node, reply);
+        take_node_answer(inspection, node, reply);
         context_wake(inspection->inspections->context);
     }
-    drop(inspection);
+    drop_inspection(inspection);
 }
 
 /* ---- asking ---- */
 
-static void on_timer(void *arg) {
+static void on_inspect_timer(void *arg) {
     struct inspection *inspection = arg;
     inspection->is_over = true;
     context_wake(inspection->inspections->context);
 }
 
-static void ask(struct inspection *inspection, struct node *node) {
-    if (node_is_twin(node)) {
-        note(inspection, node, guard_why(&node->guard));
+static void ask_node(struct inspection *inspection, struct node *node) {
+    if (node_is_duplicate(node)) {
+        record_failure(inspection, node, guard_why(&node->guard));
         return;
     }
-    if (send_to(inspection, node)) {
+    if (send_inspection(inspection, node)) {
         inspection->references++;
         inspection->waiting |= node_bit(node);
     } else {
-        note(inspection, node, uplink_why_unreachable(&node->uplink));
+        record_failure(inspection, node, uplink_why_unreachable(&node->uplink));
     }
 }
 
@@ -188,8 +189,9 @@ static struct inspection *allocate(const struct inspections *inspections,
     return inspection;
 }
 
-static struct inspection *create(struct inspections *inspections, const char *key,
-                                 size_t key_length, const struct inspection_listener *listener) {
+static struct inspection *create_inspection(struct inspections *inspections, const char *key,
+                                            size_t key_length,
+                                            const struct inspection_listener *listener) {
     struct context *context = inspections->context;
     struct inspection *inspection = allocate(inspections, listener);
     if (inspection == NULL) {
@@ -197,14 +199,14 @@ static struct inspection *create(struct inspections *inspections, const char *ke
     }
     inspection->key = key_create(&context->keys, key, key_length);
     if (inspection->key == NULL ||
-        !timer_init(&inspection->timer, &context->loop, on_timer, inspection)) {
+        !timer_init(&inspection->timer, &context->loop, on_inspect_timer, inspection)) {
         if (inspection->key != NULL) {
             key_drop(inspection->key);
         }
         memory_free(&context->allocator, inspection);
         return NULL;
     }
-    inspection->request.on_reply = on_reply;
+    inspection->request.on_reply = on_inspect_reply;
     inspection->request.length = 2 * key_length; /* an estimate, for all nodes alike */
     inspection->inspections = inspections;
     inspection->call = (struct call){.script = SCRIPT_INSPECT};
@@ -218,7 +220,7 @@ static struct inspection *create(struct inspections *inspections, const char *ke
 redlock_status inspections_ask(struct inspections *inspections, const char *key, size_t key_length,
                                uint64_t fence, const struct inspection_listener *listener) {
     struct context *context = inspections->context;
-    struct inspection *inspection = create(inspections, key, key_length, listener);
+    struct inspection *inspection = create_inspection(inspections, key, key_length, listener);
     if (inspection == NULL) {
         return REDLOCK_ENOMEM;
     }
@@ -229,7 +231,7 @@ redlock_status inspections_ask(struct inspections *inspections, const char *key,
     inspection->request.sent_at = now;
     while ((node = members_take(inspections->members, &rest)) != NULL) {
         node_beat(node, now, GUARD_BEAT_NANOS);
-        ask(inspection, node);
+        ask_node(inspection, node);
     }
     uint64_t timeout = nanos_from_ms(context->options.node_timeout_ms);
     if (!timer_set(&inspection->timer, nanos_add(now, timeout))) {
@@ -347,7 +349,7 @@ void inspections_turn(struct inspections *inspections) {
             TAILQ_REMOVE(&inspections->all, inspection, link);
             report_outcome(inspection);
             inspection->waiting = 0; /* answers that still come are not looked at */
-            drop(inspection);
+            drop_inspection(inspection);
         }
         inspection = next;
     }

@@ -33,10 +33,10 @@ static inline bool latest_is_like(const struct latest *latest, const redlock_req
            last->permits == 0 && given->mode == last->mode && given->watch_key == last->watch_key;
 }
 
-/* Notes a request with one key, its terms, and its kind. */
-static inline void latest_note(struct latest *latest, struct terms_table *table,
-                               const redlock_request *request, const struct lease_terms *terms,
-                               uint8_t kind) {
+/* Records a request with one key, its terms, and its kind. */
+static inline void latest_record(struct latest *latest, struct terms_table *table,
+                                 const redlock_request *request, const struct lease_terms *terms,
+                                 uint8_t kind) {
     const struct lease_terms *before = latest->terms;
     *latest = (struct latest){.request = *request, .terms = terms_share(terms), .kind = kind};
     if (before != NULL) {

@@ -31,8 +31,8 @@ void lock_set_alarm(redlock_lock *lock) {
 }
 
 /* Counts an update, and emits a change of state. */
-static void note_change(redlock_lock *lock, const struct lease_update *update,
-                        enum lease_state before, uint64_t now) {
+static void record_change(redlock_lock *lock, const struct lease_update *update,
+                          enum lease_state before, uint64_t now) {
     if (before != lock->lease.state) {
         if (COUNTS_STATES >> before & 1) {
             counts_end_state(&lock->locks->counts, &lock->lease, update, before, lock->flight, now);
@@ -43,7 +43,7 @@ static void note_change(redlock_lock *lock, const struct lease_update *update,
     }
 }
 
-static void send(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
+static void send_round(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
     if (update->send && !outbox_begin_round(lock, update, now)) {
         locks_raise(lock, LOCK_NO_MEMORY);
     }
@@ -63,12 +63,12 @@ static void undo_and_send(redlock_lock *lock, const struct lease_update *update,
         lock->flight->is_void = true;
     }
     if (asks_for_entry) {
-        send(lock, update, now);
+        send_round(lock, update, now);
     }
     outbox_undo(lock, key, token, entry_ticket, update->undo, now);
     key_drop(key);
     if (!asks_for_entry) {
-        send(lock, update, now);
+        send_round(lock, update, now);
     }
 }
 
@@ -79,14 +79,14 @@ static bool stays(const redlock_lock *lock, const struct lease_update *update, u
 
 void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum lease_state before,
                     uint64_t now) {
-    note_change(lock, update, before, now);
+    record_change(lock, update, before, now);
     if (update->top_up != 0) {
         outbox_top_up(lock, update, now);
     }
     if (update->undo != 0) {
         undo_and_send(lock, update, now);
     } else {
-        send(lock, update, now);
+        send_round(lock, update, now);
     }
     if (outbox_entry_ticket(lock) != 0 && lock->wait->name != NULL && stays(lock, update, now)) {
         outbox_leave_queue(lock, now);
@@ -101,7 +101,7 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
         locks_raise(lock, LOCK_UNWATCHED); /* likewise, and behind the topping up */
     }
     lock_set_alarm(lock);
-    locks_note_unrenewed(lock);
+    locks_record_unrenewed(lock);
     if (update->notifications != 0) {
         notifications_add(lock, update);
     }
@@ -142,7 +142,7 @@ static void update_cohort(redlock_lock *lock, enum lease_state before, uint64_t 
  * Asks the nodes for the key, or waits in its cohort after other requests of this client. `before`
  * is the state that the last event named.
  */
-static void start(redlock_lock *lock, enum lease_state before, uint64_t now) {
+static void start_request(redlock_lock *lock, enum lease_state before, uint64_t now) {
     struct locks *locks = lock->locks;
     struct lease_update update = {0};
     if (!lock->lease.terms->queues || cohorts_join(&locks->cohorts, lock)) {
@@ -150,7 +150,7 @@ static void start(redlock_lock *lock, enum lease_state before, uint64_t now) {
         lock_carry_out(lock, &update, before, now);
     } else {
         lease_wait(&lock->lease);
-        note_change(lock, &update, before == LEASE_STARTING ? before : LEASE_QUEUED, now);
+        record_change(lock, &update, before == LEASE_STARTING ? before : LEASE_QUEUED, now);
         members_listen(locks->members);
         outbox_draw_ticket(lock);
         lock_set_alarm(lock);
@@ -174,7 +174,7 @@ static void start_if_due(redlock_lock *lock) {
     if (has_quorum) {
         members_wait_no_longer(members);
     }
-    start(lock, LEASE_STARTING, now);
+    start_request(lock, LEASE_STARTING, now);
     if (lock->list == LOCK_STARTING) { /* else a verdict is due already */
         locks_move_home(lock);
     }
@@ -191,7 +191,7 @@ void lock_begin(redlock_lock *lock, uint64_t now) {
     lease_start(&lock->lease, terms, members,
                 nanos_from_ms(locks->context->options.stall_timeout_ms), now);
     if (locks->members->are_known) {
-        start(lock, LEASE_ACQUIRING, now);
+        start_request(lock, LEASE_ACQUIRING, now);
     } else {
         lock_set_alarm(lock);
         locks_move_home(lock);
@@ -314,8 +314,8 @@ static void reconsider(redlock_lock *lock) {
  * Counts and emits the votes of a round's deadline, and the verdict that they have decided. Kept
  * out of the events of each turn.
  */
-static __attribute__((noinline)) void note_timeouts(const redlock_lock *lock,
-                                                    const struct flight *open, uint32_t silent) {
+static __attribute__((noinline)) void record_timeouts(const redlock_lock *lock,
+                                                      const struct flight *open, uint32_t silent) {
     const struct locks *locks = lock->locks;
     const struct events *events = &locks->context->events;
     const struct round *round = &open->round;
@@ -346,7 +346,7 @@ static void on_woken(redlock_lock *lock, struct lease_update *update) {
         uint32_t silent = open != NULL ? open->round.silent : 0;
         lease_woken(&lock->lease, lock_round(lock), now, update);
         if (open != NULL) {
-            note_timeouts(lock, open, silent);
+            record_timeouts(lock, open, silent);
         }
     }
     lock_carry_out(lock, update, before, now);
@@ -356,7 +356,7 @@ static void on_woken(redlock_lock *lock, struct lease_update *update) {
  * Has nodes watch the key: all of them while the lock is held, if the request says so; for the
  * first in the queue those at which a foreign client holds the key.
  */
-static void watch(redlock_lock *lock) {
+static void watch_key(redlock_lock *lock) {
     const struct lease *lease = &lock->lease;
     struct flight *flight = lock->flight;
     uint32_t nodes = lease_is_held(lease) && lease->terms->watches ? lease->members : 0;
@@ -367,7 +367,7 @@ static void watch(redlock_lock *lock) {
     watches_look(&lock->locks->watches, lock, nodes & members_all(lock->locks->members));
 }
 
-static void on_event(redlock_lock *lock, enum lock_event event) {
+static void handle_event(redlock_lock *lock, enum lock_event event) {
     struct lease_update update;
     enum lease_state before = lock->lease.state;
     if (before == LEASE_STARTING) {
@@ -383,7 +383,7 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
         return;
     }
     if (event == LOCK_UNWATCHED) {
-        watch(lock);
+        watch_key(lock);
         return;
     }
     if (event == LOCK_LEADING) {
@@ -398,8 +398,8 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
         lease_renew_now(&lock->lease, round, members_up(lock->locks->members), now, &update);
     } else if (event == LOCK_ASK_AGAIN) {
         lease_ask_again(&lock->lease, round, now, &update);
-    } else if (event == LOCK_HINTED) {
-        lease_hint(&lock->lease, round, now, &update);
+    } else if (event == LOCK_KEY_CHANGED) {
+        lease_key_changed(&lock->lease, round, now, &update);
     } else if (event == LOCK_LATE_VOTE) {
         bool was_unrenewed = lock->lease.is_unrenewed;
         lease_late_votes(&lock->lease, round, now, &update);
@@ -414,13 +414,13 @@ static void on_event(redlock_lock *lock, enum lock_event event) {
 /* Deals with events until there is news, which is told first: a yes, while it is fresh. */
 static void handle_events(redlock_lock *lock) {
     static const enum lock_event order[] = {
-        LOCK_NO_MEMORY, LOCK_DECIDED, LOCK_WOKEN,     LOCK_LATE_VOTE, LOCK_RENEW_NOW,
-        LOCK_ASK_AGAIN, LOCK_HINTED,  LOCK_UNWATCHED, LOCK_LEADING,   LOCK_STARTED};
+        LOCK_NO_MEMORY, LOCK_DECIDED,     LOCK_WOKEN,     LOCK_LATE_VOTE, LOCK_RENEW_NOW,
+        LOCK_ASK_AGAIN, LOCK_KEY_CHANGED, LOCK_UNWATCHED, LOCK_LEADING,   LOCK_STARTED};
     const unsigned count = sizeof(order) / sizeof(order[0]);
     for (unsigned i = 0; i < count && lock->events != 0 && lock->notifications == 0; i++) {
         if (lock->events & order[i]) {
             lock->events &= (uint16_t)~order[i];
-            on_event(lock, order[i]);
+            handle_event(lock, order[i]);
         }
     }
 }
@@ -429,7 +429,7 @@ static void lock_close(redlock_lock *lock) {
     struct lease_update update = {0};
     enum lease_state before = lock->lease.state;
     uint64_t now = clock_now();
-    locks_note_closed(lock);
+    locks_record_closed(lock);
     if (before == LEASE_OVER) {
         return;
     }

@@ -22,12 +22,12 @@ enum lock_event {
     LOCK_WOKEN = 2,
     LOCK_LATE_VOTE = 4,
     LOCK_NO_MEMORY = 8,
-    LOCK_RENEW_NOW = 16,  /* a node has come up */
-    LOCK_ASK_AGAIN = 32,  /* the queue of a node may have begun anew */
-    LOCK_HINTED = 64,     /* the key may have changed at a node */
-    LOCK_UNWATCHED = 128, /* nodes are to watch the key, from now on or again */
-    LOCK_LEADING = 256,   /* the lock has become a leader of its cohort */
-    LOCK_STARTED = 512    /* the first try may begin */
+    LOCK_RENEW_NOW = 16,   /* a node has come up */
+    LOCK_ASK_AGAIN = 32,   /* the queue of a node may have begun anew */
+    LOCK_KEY_CHANGED = 64, /* the key may have changed at a node */
+    LOCK_UNWATCHED = 128,  /* nodes are to watch the key, from now on or again */
+    LOCK_LEADING = 256,    /* the lock has become a leader of its cohort */
+    LOCK_STARTED = 512     /* the first try may begin */
 };
 
 struct lock_callback {

@@ -65,7 +65,7 @@ void locks_raise(redlock_lock *lock, enum lock_event event) {
     }
 }
 
-void locks_note_closed(redlock_lock *lock) {
+void locks_record_closed(redlock_lock *lock) {
     lock->is_closed = true;
     if (!is_queued(lock)) {
         locks_move_home(lock);
@@ -99,12 +99,12 @@ void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock)) {
     }
 }
 
-void locks_note_sent(redlock_lock *lock) {
+void locks_record_sent(redlock_lock *lock) {
     struct flight *flight = flight_hold(lock->flight);
     STAILQ_INSERT_TAIL(&lock->locks->sent, flight, sent_link);
 }
 
-/* ---- the alarm, and hints ---- */
+/* ---- the alarm, and change notifications ---- */
 
 static redlock_lock *lock_of(const struct wheel_entry *alarm) {
     return (redlock_lock *)(void *)((char *)alarm - offsetof(redlock_lock, alarm));
@@ -143,29 +143,30 @@ static void on_alarm(struct wheel_entry *alarm) {
     }
 }
 
-static void on_hint(redlock_lock *lock, uint32_t node) {
+static void on_key_changed(redlock_lock *lock, uint32_t node) {
     if (lock->flight != NULL) {
-        round_note_changed(&lock->flight->round, node);
+        round_record_changed(&lock->flight->round, node);
     }
-    locks_raise(lock, LOCK_HINTED);
+    locks_raise(lock, LOCK_KEY_CHANGED);
 }
 
 static void on_lapse(redlock_lock *lock) {
     locks_raise(lock, LOCK_UNWATCHED);
 }
 
-static const struct watches_listener watches_listener = {.on_hint = on_hint, .on_lapse = on_lapse};
+static const struct watches_listener watches_listener = {.on_key_changed = on_key_changed,
+                                                         .on_lapse = on_lapse};
 
 /* ---- the pools ---- */
 
-static bool set_up(void *object, void *context) {
+static bool set_up_pooled_lock(void *object, void *context) {
     redlock_lock *lock = object;
     (void)context;
     wheel_entry_init(&lock->alarm);
     return true;
 }
 
-static void take_down(void *object, void *context) {
+static void take_down_pooled_lock(void *object, void *context) {
     redlock_lock *lock = object;
     struct locks *locks = context;
     alarms_remove(&locks->alarms, &lock->alarm);
@@ -173,8 +174,8 @@ static void take_down(void *object, void *context) {
 
 static const struct pool_kind locks_kind = {.size = sizeof(struct redlock_lock),
                                             .max_spares = 4096,
-                                            .set_up = set_up,
-                                            .take_down = take_down};
+                                            .set_up = set_up_pooled_lock,
+                                            .take_down = take_down_pooled_lock};
 
 static const struct pool_kind wait_kind = {.size = sizeof(struct lock_wait), .max_spares = 4096};
 
@@ -299,7 +300,7 @@ static bool set_terms(redlock_lock *lock, const redlock_request *request) {
     lock->kind = (uint8_t)kind_number(kind);
     lock->lease.terms = hold_terms(locks, request, kind, lock->key);
     if (lock->lease.terms != NULL && request->keys == NULL && is_short(lock->key)) {
-        latest_note(&locks->latest, &locks->terms, request, lock->lease.terms, lock->kind);
+        latest_record(&locks->latest, &locks->terms, request, lock->lease.terms, lock->kind);
     }
     return lock->lease.terms != NULL;
 }

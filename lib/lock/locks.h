@@ -92,14 +92,14 @@ void locks_unqueue(redlock_lock *lock);
 void locks_move_home(redlock_lock *lock);
 
 /* Moves a lock that has nothing to deal with by its lease's is_unrenewed. */
-static inline void locks_note_unrenewed(redlock_lock *lock) {
+static inline void locks_record_unrenewed(redlock_lock *lock) {
     if (lock->list == (lock->lease.is_unrenewed ? LOCK_RESTING : LOCK_UNRENEWED)) {
         locks_move_home(lock);
     }
 }
 
-/* Notes that a lock's round is written at the end of this turn: turn_sent starts its deadline. */
-void locks_note_sent(redlock_lock *lock);
+/* Records that a lock's round is written at the end of this turn: turn_sent starts its deadline. */
+void locks_record_sent(redlock_lock *lock);
 
 /* Returns whether a handle has not ended. */
 bool locks_have_any(const struct locks *locks);
@@ -123,7 +123,7 @@ static inline redlock_lock *locks_first_open(const struct locks *locks) {
 }
 
 /* Marks a lock as closed by its client. */
-void locks_note_closed(redlock_lock *lock);
+void locks_record_closed(redlock_lock *lock);
 
 /* Drops the lock's reference to `*flight`, if any, and takes no more of its votes. */
 static inline void locks_let_go(struct flight **flight) {

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* Notes the news of an update, of which there are some, to be told in the lock's next turn. */
+/* Records the news of an update, of which there are some, to be told in the lock's next turn. */
 void notifications_add(redlock_lock *lock, const struct lease_update *update);
 
 /*

@@ -41,7 +41,7 @@ void outbox_rest(redlock_lock *lock) {
     }
 }
 
-static void on_vote(void *owner, bool decided, redlock_vote vote) {
+static void on_flight_vote(void *owner, bool decided, redlock_vote vote) {
     redlock_lock *lock = owner;
     if (decided) {
         locks_raise(lock, LOCK_DECIDED);
@@ -110,7 +110,7 @@ static void plan_try(const redlock_lock *lock, const struct lease_update *update
                       : update->before_release ? FLIGHT_BEFORE_RELEASES
                                                : FLIGHT_AFTER_RELEASES;
     } else if (terms->fenced) {
-        plan->fence = members_fence_hint(lock->locks->members, plan->now);
+        plan->fence = members_fence_from_clock(lock->locks->members, plan->now);
     }
 }
 
@@ -151,7 +151,7 @@ void outbox_draw_ticket(redlock_lock *lock) {
     uint64_t waited_us = (now - lock->lease.begun_at) / NANOS_PER_US;
     uint64_t time_us = masters_us != 0 ? masters_us : clock_wall_us();
     wait->is_makeshift = masters_us == 0;
-    wait->ticket = fence_hint(time_us > waited_us ? time_us - waited_us : 0);
+    wait->ticket = fence_from_clock(time_us > waited_us ? time_us - waited_us : 0);
 }
 
 /* Returns whether an ask for an entry, up to the latest round, may have been heard. */
@@ -211,7 +211,7 @@ static bool prepare_try(redlock_lock *lock, const struct lease_update *update) {
 /* ---- sending ---- */
 
 /* Makes a flight the lock's latest one, and drops the events of the one before. */
-static void adopt(redlock_lock *lock, struct flight *flight) {
+static void adopt_flight(redlock_lock *lock, struct flight *flight) {
     if (flight->plan.round == ROUND_DIAGNOSE) {
         lock->flight->listener = FLIGHT_UNATTENDED;
         flight->tried = lock->flight;
@@ -220,7 +220,7 @@ static void adopt(redlock_lock *lock, struct flight *flight) {
     }
     lock->flight = flight;
     lock->events &= (uint16_t) ~(LOCK_DECIDED | LOCK_LATE_VOTE | LOCK_NO_MEMORY);
-    locks_note_sent(lock);
+    locks_record_sent(lock);
 }
 
 bool outbox_begin_round(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
@@ -238,7 +238,8 @@ bool outbox_begin_round(redlock_lock *lock, const struct lease_update *update, u
     }
     struct flight_plan plan;
     plan_update(&plan, lock, token, update, now);
-    struct flight *flight = round_plan(rounds, (struct flight_listener){on_vote, lock}, &plan);
+    struct flight *flight =
+        round_plan(rounds, (struct flight_listener){on_flight_vote, lock}, &plan);
     if (flight == NULL) {
         return false;
     }
@@ -247,7 +248,7 @@ bool outbox_begin_round(redlock_lock *lock, const struct lease_update *update, u
     if (update->keeps_token) {
         lock->flight->is_void = true; /* the call of this turn, if any, need not be sent */
     }
-    adopt(lock, flight);
+    adopt_flight(lock, flight);
     round_send(rounds, flight);
     return true;
 }

@@ -81,14 +81,14 @@ static void take_permit(struct locks *locks, struct node *node, const struct pus
     uint32_t permit;
     if (push->open_ms > 0) {
         if (lock != NULL && lock->flight != NULL) {
-            flight_note_open(lock->flight, node, push->open_ms);
+            flight_record_open(lock->flight, node, push->open_ms);
         }
     } else if (lock == NULL || is_done_with(lock, node)) {
         give_back(locks, node, push, 1); /* told entries are found without their ticket */
     } else if (lock->flight != NULL && lock->wait->name != NULL &&
                key_read_permit(lock->wait->name, push->key, push->key_length,
                                lock->lease.terms->permits, &permit)) {
-        flight_note_permit(lock->flight, node, permit);
+        flight_record_permit(lock->flight, node, permit);
     }
 }
 
@@ -110,6 +110,6 @@ void pushes_take(struct locks *locks, struct node *node, const char *text, size_
         locks->counts.pushes++;
         flight_push(flight, node, &push);
     } else if (flight != NULL) {
-        flight_note_open(flight, node, push.open_ms);
+        flight_record_open(flight, node, push.open_ms);
     }
 }

@@ -26,7 +26,8 @@ void terms_finish(struct terms_table *table) {
 }
 
 /* Returns the list of terms, by the durations that differ most often. */
-static struct terms_list *list_of(struct terms_table *table, const struct lease_terms *terms) {
+static struct terms_list *terms_list_of(struct terms_table *table,
+                                        const struct lease_terms *terms) {
     uint64_t sum = terms->ttl + terms->wait * 3 + terms->max_hold * 5;
     return &table->lists[(sum * UINT64_C(0x9e3779b97f4a7c15)) >> 58 & (TERMS_LISTS - 1)];
 }
@@ -47,7 +48,7 @@ static bool are_equal(const struct lease_terms *one, const struct lease_terms *o
 }
 
 const struct lease_terms *terms_hold(struct terms_table *table, const struct lease_terms *terms) {
-    struct terms_list *list = list_of(table, terms);
+    struct terms_list *list = terms_list_of(table, terms);
     struct terms *kept = LIST_FIRST(list);
     for (unsigned i = 0; i < SEARCH_MAX && kept != NULL; i++, kept = LIST_NEXT(kept, link)) {
         if (are_equal(&kept->terms, terms)) {

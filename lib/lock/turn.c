@@ -92,12 +92,12 @@ void turn_renew_now(struct locks *locks) {
     locks_visit(locks, LOCK_DUE, renew_now);
 }
 
-static void start(redlock_lock *lock) {
+static void start_lock(redlock_lock *lock) {
     locks_raise(lock, LOCK_STARTED);
 }
 
 void turn_start(struct locks *locks) {
-    locks_visit(locks, LOCK_STARTING, start);
+    locks_visit(locks, LOCK_STARTING, start_lock);
 }
 
 void turn_ask_again(struct locks *locks) {

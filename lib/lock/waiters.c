@@ -17,8 +17,8 @@ void waiters_finish(struct waiters *waiters) {
 }
 
 /* Returns the list for a token, of whose bits all are random. */
-static struct waiter_list *list_of(struct waiter_list *lists, unsigned count,
-                                   const unsigned char *token) {
+static struct waiter_list *waiter_list_of(struct waiter_list *lists, unsigned count,
+                                          const unsigned char *token) {
     uint64_t bits;
     memcpy(&bits, token, sizeof(bits));
     uint64_t hash = bits * UINT64_C(0x9e3779b97f4a7c15);
@@ -30,7 +30,7 @@ static void move_all(struct waiters *waiters, struct waiter_list *lists, unsigne
         redlock_lock *lock;
         while ((lock = LIST_FIRST(&waiters->lists[i])) != NULL) {
             LIST_REMOVE(lock, wait->waiter_link);
-            LIST_INSERT_HEAD(list_of(lists, count, lock->token), lock, wait->waiter_link);
+            LIST_INSERT_HEAD(waiter_list_of(lists, count, lock->token), lock, wait->waiter_link);
         }
     }
 }
@@ -56,7 +56,7 @@ bool waiters_add(struct waiters *waiters, redlock_lock *lock) {
     if (!grow(waiters)) {
         return false;
     }
-    struct waiter_list *list = list_of(waiters->lists, waiters->list_count, lock->token);
+    struct waiter_list *list = waiter_list_of(waiters->lists, waiters->list_count, lock->token);
     LIST_INSERT_HEAD(list, lock, wait->waiter_link);
     lock->wait->is_waiter = true;
     waiters->count++;
@@ -78,7 +78,8 @@ redlock_lock *waiters_find(const struct waiters *waiters, const char *token, siz
     }
     token_pack(packed, token);
     redlock_lock *lock;
-    LIST_FOREACH(lock, list_of(waiters->lists, waiters->list_count, packed), wait->waiter_link) {
+    LIST_FOREACH(lock, waiter_list_of(waiters->lists, waiters->list_count, packed),
+                 wait->waiter_link) {
         if (memcmp(lock->token, packed, length / 2) == 0) {
             return lock;
         }

@@ -1,12 +1,13 @@
 /*
  * The happy path: a watch, for each key of a lock, is sent to nodes: each answers the key's value,
  * and from then on watches the key. When a node says that a key has changed, the watches of the key
- * that are armed at the node hint at their locks, which look; a look that is done has the key
- * watched again. The answer itself is such a hint where the key is no more as the node's vote said.
+ * that are armed at the node notify their locks, which look; a look that is done has the key
+ * watched again. The answer itself is such a change notification where the key is no more as the
+ * node's vote said.
  *
  * Failures: a watch lives until its last reply, however long after its lock. While a node owes a
  * reply it is sent no other; then the watch is sent again. Messages that no armed watch waits for
- * are passed over, and a lock that was hinted at bounds the rate of its looks (core/hint.h): a
+ * are passed over, and a lock that was notified bounds the rate of its looks (core/change.h): a
  * server that sends messages without end has no more effect than that.
  */
 #include "lock/watches.h"
@@ -49,11 +50,11 @@ void watches_finish(struct watches *watches) {
     pool_finish(&watches->pool);
 }
 
-/* ---- hints ---- */
+/* ---- change notifications ---- */
 
-static void hint(struct watch *watch, uint32_t node) {
+static void report_change(struct watch *watch, uint32_t node) {
     watch->armed &= ~node;
-    watch->watches->listener->on_hint(watch->lock, node);
+    watch->watches->listener->on_key_changed(watch->lock, node);
 }
 
 static bool is_of(const struct watch *watch, const char *key, size_t length) {
@@ -61,22 +62,24 @@ static bool is_of(const struct watch *watch, const char *key, size_t length) {
            (watch->key->length == length && memcmp(watch->key->bytes, key, length) == 0);
 }
 
-static void hint_in(const struct watch_list *list, uint32_t node, const char *key, size_t length) {
+static void report_changes_in(const struct watch_list *list, uint32_t node, const char *key,
+                              size_t length) {
     struct watch *watch;
     LIST_FOREACH(watch, list, link) {
         if ((watch->armed & node) && is_of(watch, key, length)) {
-            hint(watch, node);
+            report_change(watch, node);
         }
     }
 }
 
 void watches_changed(struct watches *watches, uint32_t node, const char *key, size_t length) {
     if (key != NULL) {
-        hint_in(&watches->lists[key_hash(key, length) & (WATCHES_LISTS - 1)], node, key, length);
+        report_changes_in(&watches->lists[key_hash(key, length) & (WATCHES_LISTS - 1)], node, key,
+                          length);
         return;
     }
     for (unsigned i = 0; (watches->armed & node) && i < WATCHES_LISTS; i++) {
-        hint_in(&watches->lists[i], node, NULL, 0);
+        report_changes_in(&watches->lists[i], node, NULL, 0);
     }
     watches->armed &= ~node;
 }
@@ -92,14 +95,14 @@ void watches_lapsed(const struct watches *watches) {
 
 /* ---- sending ---- */
 
-static void put(struct watch *watch) {
+static void put_watch(struct watch *watch) {
     if (watch->lock == NULL && watch->replies == 0) {
         key_drop(watch->keys);
         pool_put(&watch->watches->pool, watch);
     }
 }
 
-static void ask(struct watch *watch, struct node *node) {
+static void ask_to_watch(struct watch *watch, struct node *node) {
     uint32_t bit = node_bit(node);
     if (watch->pending & bit) {
         watch->again |= bit;
@@ -123,7 +126,7 @@ static void on_caching(struct conn_request *request, void *owner, const struct r
     if (reply != NULL && reply->type == REPLY_ERROR) {
         tracking_refused(&node->channel.tracking, "+client|caching", reply);
     }
-    put(watch);
+    put_watch(watch);
 }
 
 /* Returns whether a key is not as the node's latest vote said, by the value that it has now. */
@@ -145,9 +148,9 @@ static void take_look(struct watch *watch, struct node *node, const struct reply
         tracking_refused(&node->channel.tracking, "+getrange", reply);
     } else if (watch->again & bit) {
         watch->again &= ~bit;
-        ask(watch, node);
+        ask_to_watch(watch, node);
     } else if (has_changed(watch, node->index, reply)) {
-        hint(watch, bit);
+        report_change(watch, bit);
     }
 }
 
@@ -162,14 +165,14 @@ static void on_look(struct conn_request *request, void *owner, const struct repl
     } else if (watch->lock != NULL) {
         take_look(watch, node, reply);
     }
-    put(watch);
+    put_watch(watch);
 }
 
 /* ---- the watches of a lock ---- */
 
 /* Creates a watch for a key of a lock, in front of `next`. Returns NULL when out of memory. */
-static struct watch *create(struct watches *watches, redlock_lock *lock, const struct key *key,
-                            struct watch *next) {
+static struct watch *create_watch(struct watches *watches, redlock_lock *lock,
+                                  const struct key *key, struct watch *next) {
     struct watch *watch = pool_take(&watches->pool);
     if (watch != NULL) {
         *watch = (struct watch){
@@ -191,7 +194,7 @@ static void create_all(struct watches *watches, redlock_lock *lock) {
         if (key->length > WAITERS_KEY_MAX) {
             continue;
         }
-        struct watch *watch = create(watches, lock, key, lock->wait->watch);
+        struct watch *watch = create_watch(watches, lock, key, lock->wait->watch);
         if (watch == NULL) {
             watches_drop(lock);
             return;
@@ -206,7 +209,7 @@ void watches_drop(redlock_lock *lock) {
         lock->wait->watch = watch->next;
         LIST_REMOVE(watch, link);
         watch->lock = NULL;
-        put(watch);
+        put_watch(watch);
     }
 }
 
@@ -223,7 +226,7 @@ void watches_look(struct watches *watches, redlock_lock *lock, uint32_t nodes) {
         uint32_t rest = nodes;
         struct node *node;
         while ((node = members_take(watches->members, &rest)) != NULL) {
-            ask(watch, node);
+            ask_to_watch(watch, node);
         }
     }
 }

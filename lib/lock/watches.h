@@ -22,7 +22,7 @@ LIST_HEAD(watch_list, watch);
 /* Callbacks to the owner of the watches, from the loop. */
 struct watches_listener {
     /* The key of a lock may have changed at a node, a mask. */
-    void (*on_hint)(redlock_lock *lock, uint32_t node);
+    void (*on_key_changed)(redlock_lock *lock, uint32_t node);
     /* A node may watch the key of a lock no more, or only from now on be able to. */
     void (*on_lapse)(redlock_lock *lock);
 };
@@ -41,7 +41,7 @@ void watches_finish(struct watches *watches);
 
 /*
  * Has `nodes`, a mask, watch the keys of a lock, as far as their channels are ready; without memory
- * they do not. Each node tells of one change; on_hint follows from the loop.
+ * they do not. Each node tells of one change; on_key_changed follows from the loop.
  */
 void watches_look(struct watches *watches, redlock_lock *lock, uint32_t nodes);
 

@@ -15,25 +15,25 @@
 
 struct call {
     enum script script;
-    uint32_t texted; /* mask: the slots of the nodes that were sent the text */
+    uint32_t texted; /* mask: the indexes of the nodes that were sent the text */
 };
 
 /*
- * Returns whether the call must be sent with the script's text to this server, whose slot is
- * `slot`, and counts the text as sent. Later calls on the connection rely on the text, so that
+ * Returns whether the call must be sent with the script's text to this server, whose index is
+ * `index`, and counts the text as sent. Later calls on the connection rely on the text, so that
  * call_not_sent must follow where the call could not be sent.
  */
-static inline bool call_takes_text(struct call *call, struct uplink *uplink, uint32_t slot) {
+static inline bool call_takes_text(struct call *call, struct uplink *uplink, uint32_t index) {
     uint32_t script = UINT32_C(1) << call->script;
     bool lacks = (uplink->lacks & script) != 0;
     uplink->lacks &= ~script;
-    call->texted |= (uint32_t)lacks << slot;
+    call->texted |= (uint32_t)lacks << index;
     return lacks;
 }
 
-/* Notes that a call could not be sent to a server; a text that the call carried is due again. */
-static inline void call_not_sent(const struct call *call, struct uplink *uplink, uint32_t slot) {
-    if (call->texted >> slot & 1) {
+/* Records that a call could not be sent to a server; a text that the call carried is due again. */
+static inline void call_not_sent(const struct call *call, struct uplink *uplink, uint32_t index) {
+    if (call->texted >> index & 1) {
         uplink->lacks |= UINT32_C(1) << call->script;
     }
 }
@@ -43,8 +43,8 @@ static inline void call_not_sent(const struct call *call, struct uplink *uplink,
  * and was not sent the text by this call. Then the text is due, and call_takes_text returns true.
  */
 static inline bool call_is_asked_again(const struct call *call, struct uplink *uplink,
-                                       uint32_t slot, const struct reply *reply) {
-    if (reply == NULL || !reply_lacks_script(reply) || (call->texted >> slot & 1)) {
+                                       uint32_t index, const struct reply *reply) {
+    if (reply == NULL || !reply_lacks_script(reply) || (call->texted >> index & 1)) {
         return false;
     }
     uplink->lacks |= UINT32_C(1) << call->script;

@@ -9,7 +9,7 @@
  * within stall_timeout_ms, the name is void: the connection is closed (ENDING), and made anew by
  * the uplink, with its delays. After a refusal, which an operator has to mend, no connection is
  * kept (REFUSED), and the server is asked again after CHANNEL_REFUSED_NANOS; the log tells the
- * refusal once. Each connection ends in on_down, which decides on the next state.
+ * refusal once. Each connection ends in on_connection_down, which decides on the next state.
  */
 #include "node/channel.h"
 
@@ -33,7 +33,7 @@
  */
 #define LATE (50 * NANOS_PER_MS)
 
-static struct context *context_of(const struct channel *channel) {
+static struct context *channel_context(const struct channel *channel) {
     return channel->uplink.context;
 }
 
@@ -47,23 +47,26 @@ static bool is_subscribed(const struct channel *channel) {
 
 /* ---- starting and ending ---- */
 
-static void start(struct channel *channel) {
+static void start_connecting(struct channel *channel) {
     uplink_stop(&channel->uplink, "not connected yet");
     channel->state = CHANNEL_CONNECTING;
     channel->retry_at = 0;
     uplink_start_soon(&channel->uplink);
 }
 
-/* Closes the connection; on_down follows from the loop. */
-static void drop(struct channel *channel, const char *why) {
+/* Closes the connection; on_connection_down follows from the loop. */
+static void drop_connection(struct channel *channel, const char *why) {
     channel->state = CHANNEL_ENDING;
     uplink_drop(&channel->uplink, why);
 }
 
-/* Ends a channel that should not run. Where a message may be under delivery, on_down follows. */
+/*
+ * Ends a channel that should not run. Where a message may be under delivery, on_connection_down
+ * follows.
+ */
 static void halt(struct channel *channel, const char *why) {
     if (channel->state == CHANNEL_SUBSCRIBING || is_subscribed(channel)) {
-        drop(channel, why);
+        drop_connection(channel, why);
     } else if (channel->state != CHANNEL_ENDING) {
         uplink_stop(&channel->uplink, why);
         channel->state = CHANNEL_OFF;
@@ -82,7 +85,7 @@ void channel_want(struct channel *channel, bool is_wanted) {
 
 void channel_command_up(struct channel *channel) {
     if (channel->state == CHANNEL_OFF && should_run(channel)) {
-        start(channel);
+        start_connecting(channel);
     }
 }
 
@@ -90,7 +93,7 @@ void channel_command_down(struct channel *channel) {
     halt(channel, "the node is not connected");
 }
 
-static void on_down(struct uplink *uplink, uint64_t now) {
+static void on_connection_down(struct uplink *uplink, uint64_t now) {
     struct channel *channel = channel_of(uplink);
     bool had_reported_ready = channel->has_reported_ready;
     channel->has_reported_ready = false;
@@ -124,8 +127,8 @@ static const char *right_for(const struct reply *reply, const char *right_to_run
  * Waits for an operator after the refusal of a command. `right_to_run` is the right for the command
  * itself.
  */
-static void refuse(struct channel *channel, const char *command, const char *right_to_run,
-                   const struct reply *reply) {
+static void await_operator(struct channel *channel, const char *command, const char *right_to_run,
+                           const struct reply *reply) {
     char why[sizeof(channel->uplink.reason)];
     bool is_forbidden = reply_lacks_right(reply);
     snprintf(why, sizeof(why), "%s is refused%s%s: %s", command,
@@ -133,11 +136,11 @@ static void refuse(struct channel *channel, const char *command, const char *rig
              is_forbidden ? right_for(reply, right_to_run) : "", reply->text);
     if (!channel->has_warned) {
         channel->has_warned = true;
-        EMIT(&context_of(channel)->events, channel_refused, .node = channel->uplink.name,
+        EMIT(&channel_context(channel)->events, channel_refused, .node = channel->uplink.name,
              .why = why);
     }
     channel->retry_at = nanos_add(clock_now(), CHANNEL_REFUSED_NANOS);
-    drop(channel, why);
+    drop_connection(channel, why);
 }
 
 void channel_lacks_queue(struct channel *channel, const char *key) {
@@ -147,7 +150,7 @@ void channel_lacks_queue(struct channel *channel, const char *key) {
         snprintf(why, sizeof(why),
                  "no place in line, the user needs +zadd, +zrange, +zrem and ~%s" QUEUE_SUFFIX,
                  key);
-        EMIT(&context_of(channel)->events, channel_refused, .node = channel->uplink.name,
+        EMIT(&channel_context(channel)->events, channel_refused, .node = channel->uplink.name,
              .why = why);
     }
 }
@@ -157,7 +160,7 @@ void channel_lacks_queue(struct channel *channel, const char *key) {
 /* Sends a probe, unless the answer to one is still due: then the answer has the next one sent. */
 static void send_probe(struct channel *channel, uint64_t now) {
     struct channel_probe *probe = &channel->probe;
-    struct bytes *scratch = &context_of(channel)->scratch;
+    struct bytes *scratch = &channel_context(channel)->scratch;
     if (probe->is_pending) {
         return;
     }
@@ -176,7 +179,7 @@ static void send_probe(struct channel *channel, uint64_t now) {
     if (!probe->is_pending) {
         call_not_sent(&probe->call, channel->commands, 0);
     }
-    context_wake(context_of(channel));
+    context_wake(channel_context(channel));
 }
 
 /* Makes the channel ready when the first probe has both been answered and come back. */
@@ -188,14 +191,15 @@ static void finish_probing(struct channel *channel) {
     channel->state = CHANNEL_READY;
     channel->has_reported_ready = true;
     channel->has_warned = false;
-    EMIT(&context_of(channel)->events, channel_up, .node = channel->uplink.name);
+    EMIT(&channel_context(channel)->events, channel_up, .node = channel->uplink.name);
     channel->listener->on_ready(channel);
 }
 
 static void on_probe_refused(struct channel *channel, const struct reply *reply) {
     bool is_script = reply_is_forbidden(reply);           /* not the command inside it */
     if (reply_classify(reply) != REPLY_ERROR_TRY_LATER) { /* else the next beat tries again */
-        refuse(channel, "PUBLISH by a script", is_script ? "+eval +evalsha" : "+publish", reply);
+        await_operator(channel, "PUBLISH by a script", is_script ? "+eval +evalsha" : "+publish",
+                       reply);
     }
 }
 
@@ -217,14 +221,15 @@ static void on_probe_reply(struct conn_request *request, void *owner, const stru
         probe->is_answered = true;
         finish_probing(channel);
     } else {
-        drop(channel, reply->type == REPLY_INTEGER ? "a probe reached nobody: is it another server?"
-                                                   : "a probe's answer makes no sense");
+        drop_connection(channel, reply->type == REPLY_INTEGER
+                                     ? "a probe reached nobody: is it another server?"
+                                     : "a probe's answer makes no sense");
     }
 }
 
 /* Drops the connection if the probe's message is overdue. A beat that is late excuses it once. */
 static void judge(struct channel *channel, uint64_t now, bool is_late) {
-    uint64_t stall_ms = context_of(channel)->options.stall_timeout_ms;
+    uint64_t stall_ms = channel_context(channel)->options.stall_timeout_ms;
     struct channel_probe *probe = &channel->probe;
     bool is_out = !probe->has_arrived && !probe->is_for_another;
     if (!is_out || nanos_sub(now, probe->request.sent_at) < nanos_from_ms(stall_ms)) {
@@ -236,7 +241,7 @@ static void judge(struct channel *channel, uint64_t now, bool is_late) {
     }
     char why[96];
     snprintf(why, sizeof(why), "stalled: a probe has not come back for %" PRIu64 " ms", stall_ms);
-    drop(channel, why);
+    drop_connection(channel, why);
 }
 
 void channel_beat(struct channel *channel, uint64_t now) {
@@ -245,7 +250,7 @@ void channel_beat(struct channel *channel, uint64_t now) {
     bool is_out = probe->is_pending || (probe->is_answered && !probe->has_arrived);
     channel->beaten_at = now;
     if (channel->state == CHANNEL_REFUSED && channel->retry_at <= now) {
-        start(channel);
+        start_connecting(channel);
     } else if (is_subscribed(channel) && is_out) {
         judge(channel, now, is_late);
     } else if (is_subscribed(channel)) {
@@ -265,9 +270,9 @@ static void on_subscribed(struct conn_request *request, void *owner, const struc
         channel->state = CHANNEL_PROBING;
         send_probe(channel, clock_now());
     } else if (reply_classify(reply) == REPLY_ERROR_TRY_LATER) {
-        drop(channel, reply->text);
+        drop_connection(channel, reply->text);
     } else {
-        refuse(channel, "SUBSCRIBE", "+subscribe", reply);
+        await_operator(channel, "SUBSCRIBE", "+subscribe", reply);
     }
 }
 
@@ -278,7 +283,7 @@ static void draw_name(struct channel *channel) {
 }
 
 /* Subscribes to a new name. Without memory the connection ends. */
-static void on_up(struct uplink *uplink) {
+static void on_connection_up(struct uplink *uplink) {
     struct channel *channel = channel_of(uplink);
     struct bytes *scratch = &uplink->context->scratch;
     draw_name(channel);
@@ -292,7 +297,7 @@ static void on_up(struct uplink *uplink) {
                                                   .length = scratch->length,
                                                   .load_class = LOAD_OWN};
     if (scratch->failed) {
-        drop(channel, "out of memory");
+        drop_connection(channel, "out of memory");
     } else {
         uplink_subscribe(uplink, &channel->subscription, channel->name, scratch->data,
                          scratch->length);
@@ -301,7 +306,7 @@ static void on_up(struct uplink *uplink) {
 }
 
 /* Takes back probes; passes on what scripts publish once they may know the name. */
-static void on_message(struct uplink *uplink, const char *text, size_t length) {
+static void on_connection_message(struct uplink *uplink, const char *text, size_t length) {
     struct channel *channel = channel_of(uplink);
     struct channel_probe *probe = &channel->probe;
     if (length >= sizeof(PROBE) - 1 && memcmp(text, PROBE, sizeof(PROBE) - 1) == 0) {
@@ -312,35 +317,35 @@ static void on_message(struct uplink *uplink, const char *text, size_t length) {
     }
 }
 
-static void on_change(struct uplink *uplink, const char *key, size_t length) {
+static void on_connection_key_change(struct uplink *uplink, const char *key, size_t length) {
     struct channel *channel = channel_of(uplink);
     if (channel->state == CHANNEL_READY && channel->tracking.state == TRACKING_ON) {
         channel->listener->on_change(channel, key, length);
     }
 }
 
-static void on_connecting(struct uplink *uplink, uint64_t now) {
+static void on_connection_connecting(struct uplink *uplink, uint64_t now) {
     (void)uplink;
     (void)now;
 }
 
-static void on_room(struct uplink *uplink) {
+static void on_connection_room(struct uplink *uplink) {
     (void)uplink; /* bounds do not concern the client's own commands */
 }
 
-static void on_refusal(struct uplink *uplink, const struct reply *reply) {
+static void on_connection_refusal(struct uplink *uplink, const struct reply *reply) {
     (void)uplink;
     (void)reply; /* the node's own connection is refused likewise, and tells */
 }
 
 static const struct uplink_listener uplink_listener = {
-    .on_connecting = on_connecting,
-    .on_up = on_up,
-    .on_down = on_down,
-    .on_room = on_room,
-    .on_refusal = on_refusal,
-    .on_message = on_message,
-    .on_change = on_change,
+    .on_connecting = on_connection_connecting,
+    .on_up = on_connection_up,
+    .on_down = on_connection_down,
+    .on_room = on_connection_room,
+    .on_refusal = on_connection_refusal,
+    .on_message = on_connection_message,
+    .on_change = on_connection_key_change,
 };
 
 /* ---- life ---- */

@@ -106,10 +106,10 @@ void channel_want(struct channel *channel, bool is_wanted);
  * then. */
 void channel_lacks_queue(struct channel *channel, const char *key);
 
-/* Notes that the node's connection takes commands. May be called from a reply on it. */
+/* Records that the node's connection takes commands. May be called from a reply on it. */
 void channel_command_up(struct channel *channel);
 
-/* Notes that the node's connection has ended: the name is void at once, on_broken follows. */
+/* Records that the node's connection has ended: the name is void at once, on_broken follows. */
 void channel_command_down(struct channel *channel);
 
 /* Sends a probe, or drops a connection on which a probe is overdue: once a second. */

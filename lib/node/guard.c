@@ -29,7 +29,7 @@ static bool has_beats(const struct guard *guard) {
     return guard->trust.terms.guards != REDLOCK_GUARDS_OFF;
 }
 
-static void on_reply(struct conn_request *request, void *owner, const struct reply *reply);
+static void on_guard_reply(struct conn_request *request, void *owner, const struct reply *reply);
 
 void guard_init(struct guard *guard, struct uplink *uplink,
                 void (*on_identity)(struct guard *guard), void (*on_sound)(struct guard *guard)) {
@@ -47,7 +47,7 @@ void guard_init(struct guard *guard, struct uplink *uplink,
     trust_init(&guard->trust, &terms);
     for (unsigned i = 0; i < GUARD_ASKED_MAX; i++) {
         struct guard_asked *asked = &guard->asked[i];
-        asked->request.on_reply = on_reply;
+        asked->request.on_reply = on_guard_reply;
         asked->request.load_class = LOAD_OWN;
         asked->guard = guard;
         asked->question = (enum guard_question)(i < GUARD_BEAT ? i : GUARD_BEAT);
@@ -117,8 +117,8 @@ void guard_look_again(struct guard *guard) {
 
 /* ---- asking ---- */
 
-static bool ask(struct guard *guard, struct guard_asked *asked, uint64_t now, unsigned count,
-                const char *const *words) {
+static bool ask_server(struct guard *guard, struct guard_asked *asked, uint64_t now, unsigned count,
+                       const char *const *words) {
     struct bytes *scratch = &guard->uplink->context->scratch;
     bytes_clear(scratch);
     command_words(scratch, count, words);
@@ -133,7 +133,7 @@ static bool ask(struct guard *guard, struct guard_asked *asked, uint64_t now, un
 static bool ask_info(struct guard *guard, enum guard_question question, const char *section,
                      uint64_t now) {
     struct guard_asked *asked = &guard->asked[question];
-    return asked->is_pending || ask(guard, asked, now, 2, (const char *[]){"INFO", section});
+    return asked->is_pending || ask_server(guard, asked, now, 2, (const char *[]){"INFO", section});
 }
 
 static bool ask_role(struct guard *guard, uint64_t now) {
@@ -165,9 +165,9 @@ static bool ask_beat(struct guard *guard, uint64_t now) {
     bool with_text = call_takes_text(&beat->call, guard->uplink, 0);
     const char *command = with_text ? "EVAL" : "EVALSHA";
     const char *script = with_text ? script_text(SCRIPT_BEAT) : script_sha(SCRIPT_BEAT);
-    if (!ask(guard, beat, now, 8,
-             (const char *[]){command, script, "1", REDLOCK_MARKER_KEY, last, first, trust->lineage,
-                              knows_run ? trust->run_id : ""})) {
+    if (!ask_server(guard, beat, now, 8,
+                    (const char *[]){command, script, "1", REDLOCK_MARKER_KEY, last, first,
+                                     trust->lineage, knows_run ? trust->run_id : ""})) {
         call_not_sent(&beat->call, guard->uplink, 0);
         return false;
     }
@@ -206,19 +206,19 @@ void guard_beat(struct guard *guard, uint64_t now) {
  * Reads a number: digits and nothing else; returns false for any other text. Redis tells a negative
  * uptime when its clock was set back after its start.
  */
-static bool read_number(const char *text, uint64_t *number) {
+static bool read_info_number(const char *text, uint64_t *number) {
     size_t length = strspn(text, "0123456789");
     *number = strtoull(text, NULL, 10); /* a number too large stays so */
     return length > 0 && text[length] == '\0';
 }
 
 /* Takes the server's clock from an answer: without beats tickets are drawn by it. */
-static void note_time(struct guard *guard, const struct guard_asked *asked,
-                      const struct reply *reply, uint64_t now) {
+static void take_server_time(struct guard *guard, const struct guard_asked *asked,
+                             const struct reply *reply, uint64_t now) {
     char text[VALUE_MAX];
     uint64_t time_us;
-    if (reply_info(reply, "server_time_usec", text, sizeof(text)) && read_number(text, &time_us) &&
-        time_us < UINT64_C(1) << 53) {
+    if (reply_info(reply, "server_time_usec", text, sizeof(text)) &&
+        read_info_number(text, &time_us) && time_us < UINT64_C(1) << 53) {
         trust_time(&guard->trust, time_us, asked->request.sent_at, now, clock_wall_ahead());
     }
 }
@@ -234,7 +234,7 @@ static void on_server(struct guard *guard, const struct reply *reply, uint64_t n
     }
     uint64_t uptime_s;
     bool is_another = strcmp(run_id, guard->trust.run_id) != 0;
-    bool is_known = read_number(uptime, &uptime_s);
+    bool is_known = read_info_number(uptime, &uptime_s);
     trust_server(&guard->trust, run_id, is_known ? uptime_s : 0, now);
     if (is_another) {
         guard->on_identity(guard);
@@ -282,8 +282,8 @@ static void on_beat(struct guard *guard, const struct guard_asked *asked, const 
     }
 }
 
-static void on_refusal(struct guard *guard, enum guard_question question, const struct reply *reply,
-                       uint64_t now) {
+static void on_question_refused(struct guard *guard, enum guard_question question,
+                                const struct reply *reply, uint64_t now) {
     static const enum trust_topic topics[GUARD_QUESTION_COUNT] = {
         [GUARD_SERVER] = TRUST_SERVER,
         [GUARD_REPLICATION] = TRUST_ROLE,
@@ -299,8 +299,8 @@ static void on_refusal(struct guard *guard, enum guard_question question, const 
 }
 
 /* Sends a beat again, with the script's text. Returns false when none was asked for, or sent. */
-static bool send_again(struct guard *guard, const struct guard_asked *asked,
-                       const struct reply *reply, uint64_t now) {
+static bool send_beat_again(struct guard *guard, const struct guard_asked *asked,
+                            const struct reply *reply, uint64_t now) {
     if (asked->question != GUARD_BEAT ||
         !call_is_asked_again(&asked->call, guard->uplink, 0, reply)) {
         return false;
@@ -309,15 +309,15 @@ static bool send_again(struct guard *guard, const struct guard_asked *asked,
     return ask_beat(guard, now);
 }
 
-static void take_answer(struct guard *guard, const struct guard_asked *asked,
-                        const struct reply *reply, uint64_t now) {
+static void take_guard_answer(struct guard *guard, const struct guard_asked *asked,
+                              const struct reply *reply, uint64_t now) {
     enum guard_question question = asked->question;
     if (question == GUARD_MEMORY) {
         on_memory(guard, reply);
     } else if (reply->type == REPLY_ERROR) {
-        on_refusal(guard, question, reply, now);
+        on_question_refused(guard, question, reply, now);
     } else if (question == GUARD_SERVER) {
-        note_time(guard, asked, reply, now);
+        take_server_time(guard, asked, reply, now);
         on_server(guard, reply, now);
     } else if (question == GUARD_REPLICATION) {
         on_replication(guard, reply, now);
@@ -326,7 +326,7 @@ static void take_answer(struct guard *guard, const struct guard_asked *asked,
     }
 }
 
-static void on_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+static void on_guard_reply(struct conn_request *request, void *owner, const struct reply *reply) {
     struct guard_asked *asked = (struct guard_asked *)request;
     struct guard *guard = asked->guard;
     (void)owner;
@@ -335,8 +335,8 @@ static void on_reply(struct conn_request *request, void *owner, const struct rep
         return;
     }
     uint64_t now = clock_now();
-    if (!send_again(guard, asked, reply, now)) {
-        take_answer(guard, asked, reply, now);
+    if (!send_beat_again(guard, asked, reply, now)) {
+        take_guard_answer(guard, asked, reply, now);
         guard_look_again(guard);
     }
 }

@@ -80,16 +80,16 @@ static inline const char *guard_identity(const struct guard *guard) {
 }
 
 /*
- * Notes that the node `name` is the same server and counts instead of this one; NULL: no node is.
+ * Records that the node `name` is the same server and counts instead of this one; NULL: no node is.
  * `name` is not copied.
  */
-static inline void guard_set_twin(struct guard *guard, const char *name) {
-    guard->trust.twin = name;
+static inline void guard_set_original(struct guard *guard, const char *name) {
+    guard->trust.original = name;
 }
 
-/* Returns the name that guard_set_twin has noted, or NULL. */
-static inline const char *guard_twin(const struct guard *guard) {
-    return guard->trust.twin;
+/* Returns the name that guard_set_original has noted, or NULL. */
+static inline const char *guard_original(const struct guard *guard) {
+    return guard->trust.original;
 }
 
 /*

@@ -1,14 +1,15 @@
 /*
- * The happy path: members_create makes a node of each URI, in slots from 0 on. members_change makes
- * nodes of the servers that are new, in free slots, and puts the next list beside the present one;
- * members_commit puts it in its place, and stops the nodes that are in no list any more.
+ * The happy path: members_create makes a node of each URI, at indexes from 0 on. members_change
+ * makes nodes of the servers that are new, at free indexes, and puts the next list beside the
+ * present one; members_commit puts it in its place, and stops the nodes that are in no list any
+ * more.
  *
  * The operator decides when a change ends. The client checks only one bound: a lock that was
  * acquired before the change is known to the present list alone for up to max_ttl.
  *
  * Two nodes may turn out to be one server. The node whose answer came first counts; the other node
- * is its twin, and its votes do not count. Votes come behind the answer that identifies the server,
- * so that two votes of one server never count.
+ * is its duplicate, and its votes do not count. Votes come behind the answer that identifies the
+ * server, so that two votes of one server never count.
  */
 #include "node/members.h"
 
@@ -32,9 +33,9 @@ void members_init(struct members *members, struct context *context,
     SLIST_INIT(&members->left);
 }
 
-static void list_add(struct node_list *list, uint32_t slot) {
-    list->mask |= UINT32_C(1) << slot;
-    list->slots[list->count++] = (uint8_t)slot;
+static void list_add(struct node_list *list, uint32_t index) {
+    list->mask |= UINT32_C(1) << index;
+    list->indexes[list->count++] = (uint8_t)index;
 }
 
 uint32_t members_in_order(const struct members *members, struct node *nodes[REDLOCK_MAX_NODES]) {
@@ -43,10 +44,10 @@ uint32_t members_in_order(const struct members *members, struct node *nodes[REDL
     uint32_t seen = 0;
     for (unsigned i = 0; i < 2; i++) {
         for (uint32_t k = 0; k < lists[i]->count; k++) {
-            uint32_t slot = lists[i]->slots[k];
-            if (!(seen >> slot & 1)) {
-                seen |= UINT32_C(1) << slot;
-                nodes[count++] = members->nodes[slot];
+            uint32_t index = lists[i]->indexes[k];
+            if (!(seen >> index & 1)) {
+                seen |= UINT32_C(1) << index;
+                nodes[count++] = members->nodes[index];
             }
         }
     }
@@ -154,14 +155,14 @@ uint64_t members_clock_us(const struct members *members, uint64_t now) {
     return (now + (uint64_t)context->masters_ahead) / NANOS_PER_US;
 }
 
-uint64_t members_fence_hint(const struct members *members, uint64_t now) {
+uint64_t members_fence_from_clock(const struct members *members, uint64_t now) {
     uint64_t clock_us = members_clock_us(members, now);
     /* This machine's clock alone may put the hint too far. */
-    return fence_hint(clock_us != 0 ? clock_us : clock_wall_us());
+    return fence_from_clock(clock_us != 0 ? clock_us : clock_wall_us());
 }
 
 uint64_t members_fence_limit(const struct members *members, uint64_t now) {
-    return members_fence_hint(members, now) + FENCE_SLACK;
+    return members_fence_from_clock(members, now) + FENCE_SLACK;
 }
 
 void members_listen(struct members *members) {
@@ -197,26 +198,28 @@ static bool is_same_server(const struct node *node, const struct node *other) {
     return identity[0] != '\0' && strcmp(guard_identity(&other->guard), identity) == 0;
 }
 
-/* Makes a node the twin of the node that is the same server and counts, or of none. */
-static void find_twin(const struct members *members, struct node *node) {
+/* Makes a node the duplicate of the node that is the same server and counts, or of none. */
+static void find_original(const struct members *members, struct node *node) {
     uint32_t rest = members_all(members);
-    const char *twin = NULL;
+    const char *original = NULL;
     const struct node *other;
     while ((other = members_take(members, &rest)) != NULL) {
-        if (other != node && !node_is_twin(other) && is_same_server(node, other)) {
-            twin = node_name(other);
+        if (other != node && !node_is_duplicate(other) && is_same_server(node, other)) {
+            original = node_name(other);
         }
     }
-    guard_set_twin(&node->guard, twin);
+    guard_set_original(&node->guard, original);
 }
 
-/* Looks anew for a twin of each twin of `node`, which has left or become another server. */
-static void find_twins_of(const struct members *members, const struct node *node) {
+/*
+ * Looks anew for the original of each duplicate of `node`, which has left or become another server.
+ */
+static void find_originals_of(const struct members *members, const struct node *node) {
     uint32_t rest = members_all(members);
     struct node *other;
     while ((other = members_take(members, &rest)) != NULL) {
-        if (guard_twin(&other->guard) == node_name(node)) {
-            find_twin(members, other);
+        if (guard_original(&other->guard) == node_name(node)) {
+            find_original(members, other);
             guard_look_again(&other->guard);
         }
     }
@@ -224,10 +227,10 @@ static void find_twins_of(const struct members *members, const struct node *node
 
 /* ---- events of the nodes ---- */
 
-static void on_identity(void *arg, struct node *node) {
+static void on_node_identity(void *arg, struct node *node) {
     struct members *members = arg;
-    find_twin(members, node);
-    find_twins_of(members, node);
+    find_original(members, node);
+    find_originals_of(members, node);
 }
 
 /* Returns whether no node is being looked up, or has addresses to go on to, for the first time. */
@@ -265,20 +268,20 @@ static void look_whether_known(struct members *members) {
     }
 }
 
-static void on_attempt(void *arg) {
+static void on_node_attempt(void *arg) {
     struct members *members = arg;
     look_whether_known(members);
     members->listener->on_attempt(members->listener_arg);
 }
 
 /* A node that is up at an address that is not its last one is known only now. */
-static void on_up(void *arg) {
+static void on_node_up(void *arg) {
     struct members *members = arg;
     look_whether_known(members);
     members->listener->on_up(members->listener_arg);
 }
 
-static void on_sound(void *arg) {
+static void on_node_sound(void *arg) {
     const struct members *members = arg;
     members->listener->on_sound(members->listener_arg);
 }
@@ -292,30 +295,30 @@ static void on_releases_due(void *arg, struct node *node) {
     members->listener->on_releases_due(members->listener_arg, node);
 }
 
-static void on_listening(void *arg) {
+static void on_node_listening(void *arg) {
     const struct members *members = arg;
     members->listener->on_listening(members->listener_arg);
 }
 
-static void on_push(void *arg, struct node *node, const char *text, size_t length) {
+static void on_node_push(void *arg, struct node *node, const char *text, size_t length) {
     const struct members *members = arg;
     members->listener->on_push(members->listener_arg, node, text, length);
 }
 
-static void on_change(void *arg, struct node *node, const char *key, size_t length) {
+static void on_node_key_change(void *arg, struct node *node, const char *key, size_t length) {
     const struct members *members = arg;
     members->listener->on_change(members->listener_arg, node, key, length);
 }
 
 static const struct node_listener node_listener = {
-    .on_identity = on_identity,
-    .on_up = on_up,
-    .on_sound = on_sound,
-    .on_attempt = on_attempt,
+    .on_identity = on_node_identity,
+    .on_up = on_node_up,
+    .on_sound = on_node_sound,
+    .on_attempt = on_node_attempt,
     .on_releases_due = on_releases_due,
-    .on_listening = on_listening,
-    .on_push = on_push,
-    .on_change = on_change,
+    .on_listening = on_node_listening,
+    .on_push = on_node_push,
+    .on_change = on_node_key_change,
 };
 
 /* ---- nodes that come ---- */
@@ -345,12 +348,12 @@ static redlock_status create_node(struct members *members, uint32_t position, co
 
 /*
  * Refuses the entry at `position` of a list in which `list` stands before it, and which names the
- * server of `slot` there already. A client with two votes of one server would deny itself.
+ * server of `index` there already. A client with two votes of one server would deny itself.
  */
-static redlock_status refuse_second(const struct node_list *list, uint32_t slot, const char *first,
+static redlock_status refuse_second(const struct node_list *list, uint32_t index, const char *first,
                                     uint32_t position, const char *second, redlock_error *error) {
     uint32_t before = 0;
-    while (list->slots[before] != slot) {
+    while (list->indexes[before] != index) {
         before++;
     }
     return error_set(error, REDLOCK_EINVAL,
@@ -390,7 +393,7 @@ redlock_status members_create(struct members *members, const char *const *uris, 
     return REDLOCK_OK;
 }
 
-static void start(struct members *members, uint32_t mask) {
+static void start_nodes(struct members *members, uint32_t mask) {
     struct node *node;
     members->are_known = false;
     while ((node = members_take(members, &mask)) != NULL) {
@@ -403,7 +406,7 @@ static void start(struct members *members, uint32_t mask) {
 }
 
 void members_start(struct members *members) {
-    start(members, members_all(members));
+    start_nodes(members, members_all(members));
 }
 
 /* ---- nodes that go ---- */
@@ -443,7 +446,7 @@ static void leave(struct members *members, struct node *node) {
     node_drop_releases(node);
     members->nodes[node->index] = NULL;
     SLIST_INSERT_HEAD(&members->left, node, left_link);
-    find_twins_of(members, node);
+    find_originals_of(members, node);
     EMIT(&members->context->events, node_left, .node = node_name(node));
 }
 
@@ -462,17 +465,18 @@ static void set_only_list(struct members *members, const struct node_list *list)
 
 /* ---- the next list ---- */
 
-/* A list that is not in force yet. Its new nodes have slots, but are not among the members. */
+/* A list that is not in force yet. Its new nodes have indexes, but are not among the members. */
 struct draft {
     struct node_list list;
-    uint32_t coming;                       /* mask: the slots of new nodes */
-    struct node *nodes[REDLOCK_MAX_NODES]; /* the new ones, by slot */
+    uint32_t coming;                       /* mask: the indexes of new nodes */
+    struct node *nodes[REDLOCK_MAX_NODES]; /* the new ones, by index */
 };
 
 static struct node *find_node(const struct members *members, const struct draft *draft,
                               const struct uri *uri) {
-    for (uint32_t slot = 0; slot < REDLOCK_MAX_NODES; slot++) {
-        struct node *node = draft->coming >> slot & 1 ? draft->nodes[slot] : members->nodes[slot];
+    for (uint32_t index = 0; index < REDLOCK_MAX_NODES; index++) {
+        struct node *node =
+            draft->coming >> index & 1 ? draft->nodes[index] : members->nodes[index];
         if (node != NULL && uri_is_same_server(&node->uplink.uri, uri)) {
             return node;
         }
@@ -480,18 +484,18 @@ static struct node *find_node(const struct members *members, const struct draft 
     return NULL;
 }
 
-static bool find_slot(struct members *members, const struct draft *draft, uint32_t *slot) {
+static bool find_index(struct members *members, const struct draft *draft, uint32_t *index) {
     uint32_t taken = members_all(members) | draft->coming;
     for (uint32_t i = 0; i < REDLOCK_MAX_NODES; i++) {
-        *slot = members->cursor++ % REDLOCK_MAX_NODES;
-        if (!(taken >> *slot & 1)) {
+        *index = members->cursor++ % REDLOCK_MAX_NODES;
+        if (!(taken >> *index & 1)) {
             return true;
         }
     }
     return false;
 }
 
-/* Adds a server that is a node already, and keeps its connection, its trust and its slot. */
+/* Adds a server that is a node already, and keeps its connection, its trust and its index. */
 static redlock_status draft_known(struct draft *draft, uint32_t position, const struct node *known,
                                   const struct node *given, redlock_error *error) {
     if (draft->list.mask >> known->index & 1) {
@@ -510,7 +514,7 @@ static redlock_status draft_known(struct draft *draft, uint32_t position, const 
 
 static redlock_status draft_new(struct members *members, struct draft *draft, struct node *node,
                                 redlock_error *error) {
-    if (!find_slot(members, draft, &node->index)) {
+    if (!find_index(members, draft, &node->index)) {
         return error_set(error, REDLOCK_EINVAL, "nodes: more than %d in both lists together",
                          REDLOCK_MAX_NODES);
     }
@@ -543,14 +547,14 @@ static void drop_draft(const struct draft *draft) {
     }
 }
 
-static void adopt(struct members *members, const struct draft *draft) {
+static void adopt_draft(struct members *members, const struct draft *draft) {
     for (uint32_t rest = draft->coming; rest != 0; rest &= rest - 1) {
-        uint32_t slot = (uint32_t)__builtin_ctz(rest);
-        members->nodes[slot] = draft->nodes[slot];
+        uint32_t index = (uint32_t)__builtin_ctz(rest);
+        members->nodes[index] = draft->nodes[index];
     }
     members->next = draft->list;
     members->changed_at = clock_now();
-    start(members, draft->coming);
+    start_nodes(members, draft->coming);
 }
 
 /* ---- a change ---- */
@@ -570,7 +574,7 @@ redlock_status members_change(struct members *members, const char *const *uris, 
         drop_draft(&draft);
         return status;
     }
-    adopt(members, &draft);
+    adopt_draft(members, &draft);
     EMIT(&members->context->events, change_begun, .nodes = members->now.count,
          .next = draft.list.count);
     return REDLOCK_OK;

@@ -1,6 +1,6 @@
 /*
- * The nodes that a client asks: its list and, during a change, the next list. Each node has a slot,
- * its bit in the masks of rounds and locks; a server in both lists is one node.
+ * The nodes that a client asks: its list and, during a change, the next list. Each node has an
+ * index, its bit in the masks of rounds and locks; a server in both lists is one node.
  */
 #ifndef REDLOCK_NODE_MEMBERS_H
 #define REDLOCK_NODE_MEMBERS_H
@@ -17,11 +17,11 @@ struct context;
 struct node;
 SLIST_HEAD(node_stack, node);
 
-/* The slots of a list, in the order of its URIs. */
+/* The indexes of a list, in the order of its URIs. */
 struct node_list {
     uint32_t mask;
     uint32_t count;
-    uint8_t slots[REDLOCK_MAX_NODES];
+    uint8_t indexes[REDLOCK_MAX_NODES];
 };
 
 /* Callbacks to the owner of the members, from the loop; `arg` is members_init's. */
@@ -51,7 +51,7 @@ struct members {
     struct context *context;
     const struct members_listener *listener;
     void *listener_arg;
-    struct node *nodes[REDLOCK_MAX_NODES]; /* by slot; NULL: free */
+    struct node *nodes[REDLOCK_MAX_NODES]; /* by index; NULL: free */
     struct node_list now;
     struct node_list next;  /* empty but during a change */
     struct node_stack left; /* stopped nodes, until members_bury */
@@ -62,7 +62,7 @@ struct members {
      * each list was not when the latest nodes began to connect; or the others have had their time.
      */
     bool are_known;
-    uint32_t cursor; /* start of the search for a free slot, so that slots are reused late */
+    uint32_t cursor; /* start of the search for a free index, so that indexes are reused late */
 };
 
 /* Begins without nodes. `arg` goes to the callbacks of the listener. */
@@ -110,7 +110,7 @@ redlock_status members_may_abandon(const struct members *members, redlock_error 
 
 /*
  * End a change that may end so. The caller has sent all commands meant for the nodes of both lists:
- * the slots of nodes that leave are free afterwards.
+ * the indexes of nodes that leave are free afterwards.
  */
 void members_commit(struct members *members);
 void members_abandon(struct members *members);
@@ -165,10 +165,10 @@ bool members_refuse(const struct members *members);
 uint64_t members_clock_us(const struct members *members, uint64_t now);
 
 /*
- * Returns the number above which a lost counter begins (fence_hint): by the masters' time, or this
- * machine's where no clock is known.
+ * Returns the number above which a lost counter begins (fence_from_clock): by the masters' time, or
+ * this machine's where no clock is known.
  */
-uint64_t members_fence_hint(const struct members *members, uint64_t now);
+uint64_t members_fence_from_clock(const struct members *members, uint64_t now);
 
 /*
  * Returns the largest number to which a fence may be raised by the word of one node: FENCE_SLACK

@@ -19,14 +19,14 @@
 
 static void on_retry_timer(void *arg);
 
-static struct context *context_of(const struct node *node) {
+static struct context *node_context(const struct node *node) {
     return node->uplink.context;
 }
 
 /* ---- pending releases ---- */
 
 static void retry_later(struct node *node, uint64_t now) {
-    uint64_t delay = nanos_from_ms(context_of(node)->options.reconnect_delay_max_ms);
+    uint64_t delay = nanos_from_ms(node_context(node)->options.reconnect_delay_max_ms);
     if (!timer_set(&node->retry_timer, nanos_add(now, delay))) {
         timer_soon(&node->retry_timer);
     }
@@ -58,7 +58,7 @@ static void report_given_up(struct node *node, uint64_t now) {
     }
     node->unreleased_reported = node->unreleased;
     node->unreleased_reported_at = now;
-    EMIT(&context_of(node)->events, debts_dropped, .node = node_name(node), .releases = given_up);
+    EMIT(&node_context(node)->events, debts_dropped, .node = node_name(node), .releases = given_up);
 }
 
 void node_defer_release(struct node *node, const struct release *release) {
@@ -88,7 +88,7 @@ uint64_t node_unreleased(struct node *node, uint64_t now) {
 }
 
 struct node_room node_room(const struct node *node) {
-    const struct load_bounds *bounds = &context_of(node)->net.bounds;
+    const struct load_bounds *bounds = &node_context(node)->net.bounds;
     uint32_t commands = uplink_commands(&node->uplink);
     size_t bytes = uplink_bytes(&node->uplink);
     bool is_open = node->uplink.conn != NULL;
@@ -120,19 +120,19 @@ bool node_is_releasing(const struct node *node) {
 
 void node_drop_releases(struct node *node) {
     pending_releases_finish(&node->pending);
-    pending_releases_init(&node->pending, &context_of(node)->allocator,
-                          context_of(node)->options.max_bytes);
+    pending_releases_init(&node->pending, &node_context(node)->allocator,
+                          node_context(node)->options.max_bytes);
 }
 
 /* ---- the uplink ---- */
 
-static void on_connecting(struct uplink *uplink, uint64_t now) {
+static void on_uplink_connecting(struct uplink *uplink, uint64_t now) {
     struct node *node = node_of(uplink);
     guard_connected(&node->guard, now);
     node->listener->on_attempt(node->listener_arg);
 }
 
-static void on_up(struct uplink *uplink) {
+static void on_uplink_up(struct uplink *uplink) {
     struct node *node = node_of(uplink);
     EMIT(&uplink->context->events, node_up, .node = uplink->name);
     node->complaints = 0;
@@ -142,7 +142,7 @@ static void on_up(struct uplink *uplink) {
     node->listener->on_up(node->listener_arg);
 }
 
-static void on_down(struct uplink *uplink, uint64_t now) {
+static void on_uplink_down(struct uplink *uplink, uint64_t now) {
     struct node *node = node_of(uplink);
     EMIT(&uplink->context->events, node_down, .node = uplink->name, .reason = uplink->reason,
          .retry_in = uplink_retries_in(uplink, now), .is_repeated = uplink_fails_again(uplink));
@@ -156,23 +156,23 @@ static void on_down(struct uplink *uplink, uint64_t now) {
 }
 
 /* Sends pending releases: a command that was refused for want of room may have become one. */
-static void on_room(struct uplink *uplink) {
+static void on_uplink_room(struct uplink *uplink) {
     struct node *node = node_of(uplink);
     if (node_is_up(node) && node->pending.count > 0) {
         retry_releases(node);
     }
 }
 
-static void on_refusal(struct uplink *uplink, const struct reply *reply) {
+static void on_uplink_refusal(struct uplink *uplink, const struct reply *reply) {
     node_complain(node_of(uplink), reply);
 }
 
 static const struct uplink_listener uplink_listener = {
-    .on_connecting = on_connecting,
-    .on_up = on_up,
-    .on_down = on_down,
-    .on_room = on_room,
-    .on_refusal = on_refusal,
+    .on_connecting = on_uplink_connecting,
+    .on_up = on_uplink_up,
+    .on_down = on_uplink_down,
+    .on_room = on_uplink_room,
+    .on_refusal = on_uplink_refusal,
 };
 
 void node_complain(struct node *node, const struct reply *reply) {
@@ -181,19 +181,19 @@ void node_complain(struct node *node, const struct reply *reply) {
     node->forbidden += reply_lacks_right(reply);
     if (!(node->complaints & bit)) {
         node->complaints |= bit;
-        EMIT(&context_of(node)->events, node_refused, .node = node_name(node), .why = reply->text,
+        EMIT(&node_context(node)->events, node_refused, .node = node_name(node), .why = reply->text,
              .is_misconfigured = reply_is_for_operators(meaning));
     }
 }
 
 /* ---- the guard ---- */
 
-static void on_identity(struct guard *guard) {
+static void on_guard_identity(struct guard *guard) {
     struct node *node = node_of(guard->uplink);
     node->listener->on_identity(node->listener_arg, node);
 }
 
-static void on_sound(struct guard *guard) {
+static void on_guard_sound(struct guard *guard) {
     const struct node *node = node_of(guard->uplink);
     node->listener->on_sound(node->listener_arg);
 }
@@ -222,12 +222,12 @@ static void on_broken(struct channel *channel) {
     (void)channel;
 }
 
-static void on_message(struct channel *channel, const char *text, size_t length) {
+static void on_channel_message(struct channel *channel, const char *text, size_t length) {
     struct node *node = node_of_channel(channel);
     node->listener->on_push(node->listener_arg, node, text, length);
 }
 
-static void on_change(struct channel *channel, const char *key, size_t length) {
+static void on_channel_key_change(struct channel *channel, const char *key, size_t length) {
     struct node *node = node_of_channel(channel);
     node->listener->on_change(node->listener_arg, node, key, length);
 }
@@ -235,8 +235,8 @@ static void on_change(struct channel *channel, const char *key, size_t length) {
 static const struct channel_listener channel_listener = {
     .on_ready = on_ready,
     .on_broken = on_broken,
-    .on_message = on_message,
-    .on_change = on_change,
+    .on_message = on_channel_message,
+    .on_change = on_channel_key_change,
 };
 
 /* ---- life ---- */
@@ -254,7 +254,7 @@ redlock_status node_init(struct node *node, struct context *context,
     if (!timer_init(&node->retry_timer, &context->loop, on_retry_timer, node)) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
-    guard_init(&node->guard, &node->uplink, on_identity, on_sound);
+    guard_init(&node->guard, &node->uplink, on_guard_identity, on_guard_sound);
     return channel_init(&node->channel, context, &node->uplink, &channel_listener, position, text,
                         error);
 }

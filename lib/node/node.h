@@ -45,7 +45,7 @@ struct node_listener {
 
 struct node {
     struct uplink uplink; /* the first member: replies have the uplink for their owner */
-    uint32_t index;       /* the node's slot: its bit in masks */
+    uint32_t index;       /* the node's index: its bit in masks */
     const struct node_listener *listener;
     void *listener_arg;
     SLIST_ENTRY(node) left_link;
@@ -72,7 +72,7 @@ struct node {
 };
 
 /*
- * Parses the URI at `position` in the application's list, which is also the node's slot until the
+ * Parses the URI at `position` in the application's list, which is also the node's index until the
  * owner sets another one. Returns a status, with a sentence in `error`; node_finish may be called
  * after a failure, too. Does not connect.
  */
@@ -133,8 +133,8 @@ static inline void node_beat(struct node *node, uint64_t now, uint64_t ago) {
 bool node_refuses(const struct node *node);
 
 /* Returns whether the server is another node, too, which counts instead of this one. */
-static inline bool node_is_twin(const struct node *node) {
-    return guard_twin(&node->guard) != NULL;
+static inline bool node_is_duplicate(const struct node *node) {
+    return guard_original(&node->guard) != NULL;
 }
 
 /* Returns the name that the node's server may push to; "": none. */
@@ -163,7 +163,7 @@ struct node_room {
 /* Returns the free room of a node; none without a connection. */
 struct node_room node_room(const struct node *node);
 
-/* Notes the outcome of a release that was owed; behind the last one the rest becomes due. */
+/* Records the outcome of a release that was owed; behind the last one the rest becomes due. */
 void node_retried(struct node *node, redlock_vote vote);
 
 /* Returns whether an UP node's pending releases are under way, or wait for room behind other

@@ -43,7 +43,7 @@ static size_t size_of(const struct release *release) {
     return size;
 }
 
-static bool has_room(const struct pending_releases *pending, size_t size) {
+static bool has_room_for(const struct pending_releases *pending, size_t size) {
     return pending->count < PENDING_RELEASES_MAX && size <= pending->max_bytes &&
            pending->bytes <= pending->max_bytes - size;
 }
@@ -51,14 +51,14 @@ static bool has_room(const struct pending_releases *pending, size_t size) {
 bool pending_releases_add(struct pending_releases *pending, const struct release *release,
                           uint64_t now) {
     size_t size = size_of(release);
-    bool is_due = pending->count >= pending->sweep_at || !has_room(pending, size);
+    bool is_due = pending->count >= pending->sweep_at || !has_room_for(pending, size);
     if (is_due && pending->first_until <= now) {
         pending_releases_drop_expired(pending, now);
         size_t twice = pending->count < SWEEP_LEAST / 2 ? SWEEP_LEAST : 2 * pending->count;
         pending->sweep_at = twice < PENDING_RELEASES_MAX ? twice : PENDING_RELEASES_MAX;
     }
     struct pending_release *item =
-        has_room(pending, size) ? memory_alloc(pending->allocator, sizeof(*item)) : NULL;
+        has_room_for(pending, size) ? memory_alloc(pending->allocator, sizeof(*item)) : NULL;
     if (item == NULL) {
         return false;
     }

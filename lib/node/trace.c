@@ -3,7 +3,7 @@
 #include "core/event_view.h"
 #include "io/clock.h"
 
-static void on_event(struct event_sink *sink, const struct event *event) {
+static void trace_event(struct event_sink *sink, const struct event *event) {
     const struct trace *trace = (const struct trace *)sink;
     struct event_view view;
     event_view_init(&view, event);
@@ -15,6 +15,6 @@ static void on_event(struct event_sink *sink, const struct event *event) {
 void trace_init(struct trace *trace, const redlock_client *client, redlock_trace_cb *take,
                 void *arg) {
     *trace = (struct trace){.client = client, .take = take, .arg = arg};
-    trace->sink.on_event = on_event;
+    trace->sink.on_event = trace_event;
     trace->sink.wanted = take != NULL ? (UINT32_C(1) << EVENT_COUNT) - 1 : 0;
 }

@@ -18,22 +18,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static struct context *context_of(const struct tracking *tracking) {
+static struct context *tracking_context(const struct tracking *tracking) {
     return tracking->commands->context;
 }
 
-static void refuse(struct tracking *tracking, const char *command, bool lacks_right,
-                   const char *why) {
+static void give_up_tracking(struct tracking *tracking, const char *command, bool lacks_right,
+                             const char *why) {
     tracking->state = TRACKING_REFUSED;
     if (!tracking->has_warned) {
         tracking->has_warned = true;
-        EMIT(&context_of(tracking)->events, tracking_refused, .node = tracking->commands->name,
-             .right = lacks_right ? command : "", .why = why);
+        EMIT(&tracking_context(tracking)->events, tracking_refused,
+             .node = tracking->commands->name, .right = lacks_right ? command : "", .why = why);
     }
 }
 
 void tracking_refused(struct tracking *tracking, const char *command, const struct reply *reply) {
-    refuse(tracking, command, reply_lacks_right(reply), reply->text);
+    give_up_tracking(tracking, command, reply_lacks_right(reply), reply->text);
 }
 
 static void on_number(struct conn_request *request, void *owner, const struct reply *reply) {
@@ -65,7 +65,7 @@ void tracking_init(struct tracking *tracking, struct uplink *commands) {
     }
 
 /* Sends the command in `scratch`, one of the client's own. */
-static bool send(struct uplink *uplink, struct conn_request *request) {
+static bool send_command(struct uplink *uplink, struct conn_request *request) {
     const struct bytes *command = &uplink->context->scratch;
     request->sent_at = clock_now();
     request->length = command->length;
@@ -77,7 +77,7 @@ static bool send_words(struct uplink *uplink, struct conn_request *request, unsi
                        const char *const *words) {
     bytes_clear(&uplink->context->scratch);
     command_words(&uplink->context->scratch, count, words);
-    return send(uplink, request);
+    return send_command(uplink, request);
 }
 
 void tracking_begin(struct tracking *tracking, struct uplink *channel) {
@@ -94,7 +94,7 @@ static bool turn_on(struct tracking *tracking) {
         return tracking->state == TRACKING_ON;
     }
     if (tracking->target == 0) {
-        refuse(tracking, "+client|id", tracking->lacks_number, "CLIENT ID");
+        give_up_tracking(tracking, "+client|id", tracking->lacks_number, "CLIENT ID");
         return false;
     }
     snprintf(target, sizeof(target), "%" PRId64, tracking->target);
@@ -117,5 +117,5 @@ unsigned tracking_watch(struct tracking *tracking, struct tracking_requests *req
     bytes_clear(scratch);
     command_look(scratch, key, length);
     context_wake(commands->context);
-    return send(commands, &requests->look) ? 2 : 1;
+    return send_command(commands, &requests->look) ? 2 : 1;
 }

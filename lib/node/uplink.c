@@ -23,7 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void on_timer(void *arg);
+static void on_uplink_timer(void *arg);
 static void connect_now(struct uplink *uplink);
 static void connect_to_next(struct uplink *uplink);
 
@@ -78,7 +78,8 @@ redlock_status uplink_init(struct uplink *uplink, struct context *context,
     }
     size_t length = strnlen(text, URI_MAX + 1);
     uplink->storage = memory_alloc(&context->allocator, length + 3);
-    if (uplink->storage == NULL || !timer_init(&uplink->timer, &context->loop, on_timer, uplink)) {
+    if (uplink->storage == NULL ||
+        !timer_init(&uplink->timer, &context->loop, on_uplink_timer, uplink)) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
     redlock_status status = uri_parse(text, where, uplink->storage, &uplink->uri, error);
@@ -142,7 +143,7 @@ static uint64_t draw_delay(struct uplink *uplink, uint64_t now) {
     return backoff_draw(&uplink->context->seed, bound);
 }
 
-static void note_reason(struct uplink *uplink, const char *why) {
+static void record_reason(struct uplink *uplink, const char *why) {
     struct text reason;
     text_init(&reason, uplink->reason, sizeof(uplink->reason));
     text_append_foreign(&reason, why, strlen(why));
@@ -155,7 +156,7 @@ static void go_down(struct uplink *uplink, const char *why) {
     uint64_t now = clock_now();
     uint64_t delay = draw_delay(uplink, now);
     uplink->disconnected++;
-    note_reason(uplink, why);
+    record_reason(uplink, why);
     set_state(uplink, UPLINK_DOWN);
     wake_at(uplink, nanos_add(now, delay));
     uplink->listener->on_down(uplink, now);
@@ -194,26 +195,26 @@ static void on_closed(void *owner, const char *why) {
     }
 }
 
-static void on_room(void *owner) {
+static void on_net_room(void *owner) {
     struct uplink *uplink = owner;
     uplink->listener->on_room(uplink);
 }
 
-static void on_message(void *owner, const char *text, size_t length) {
+static void on_net_message(void *owner, const char *text, size_t length) {
     struct uplink *uplink = owner;
     uplink->listener->on_message(uplink, text, length);
 }
 
-static void on_change(void *owner, const char *key, size_t length) {
+static void on_net_key_change(void *owner, const char *key, size_t length) {
     struct uplink *uplink = owner;
     uplink->listener->on_change(uplink, key, length);
 }
 
 static const struct conn_listener conn_listener = {
     .on_closed = on_closed,
-    .on_room = on_room,
-    .on_message = on_message,
-    .on_change = on_change,
+    .on_room = on_net_room,
+    .on_message = on_net_message,
+    .on_change = on_net_key_change,
 };
 
 static void go_up(struct uplink *uplink) {
@@ -369,7 +370,7 @@ static void check_progress(struct uplink *uplink, uint64_t now) {
     }
 }
 
-static void on_timer(void *arg) {
+static void on_uplink_timer(void *arg) {
     struct uplink *uplink = arg;
     switch (uplink->state) {
     case UPLINK_DOWN:
@@ -390,7 +391,7 @@ static void on_timer(void *arg) {
 /* ---- commands ---- */
 
 /* Has the timer look for the answer to a request that was sent. */
-static void watch(struct uplink *uplink, const struct conn_request *request) {
+static void watch_request(struct uplink *uplink, const struct conn_request *request) {
     uint64_t due = nanos_add(request->sent_at, stall_timeout(uplink));
     if (uplink->timer.at > due) {
         wake_at(uplink, due);
@@ -402,7 +403,7 @@ bool uplink_send(struct uplink *uplink, struct conn_request *request, const char
     if (!conn_send(uplink->conn, request, data, length)) {
         return false;
     }
-    watch(uplink, request);
+    watch_request(uplink, request);
     return true;
 }
 
@@ -411,7 +412,7 @@ bool uplink_subscribe(struct uplink *uplink, struct conn_request *request, const
     if (!conn_subscribe(uplink->conn, request, channel, data, length)) {
         return false;
     }
-    watch(uplink, request);
+    watch_request(uplink, request);
     return true;
 }
 

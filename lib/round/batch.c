@@ -22,24 +22,27 @@
 #include <stddef.h>
 #include <string.h>
 
-static bool set_up(void *object, void *context) {
+static bool set_up_pooled_batch(void *object, void *context) {
     struct batch *batch = object;
     const struct context *shared = context;
     script_call_init(&batch->arguments, &shared->allocator);
     return true;
 }
 
-static void take_down(void *object, void *context) {
+static void take_down_pooled_batch(void *object, void *context) {
     struct batch *batch = object;
     (void)context;
     script_call_finish(&batch->arguments);
 }
 
-static const struct pool_kind batch_kind = {
-    .size = sizeof(struct batch), .max_spares = 256, .set_up = set_up, .take_down = take_down};
+static const struct pool_kind batch_kind = {.size = sizeof(struct batch),
+                                            .max_spares = 256,
+                                            .set_up = set_up_pooled_batch,
+                                            .take_down = take_down_pooled_batch};
 
-static void on_reply(struct conn_request *request, void *owner, const struct reply *reply);
-static void on_wait_reply(struct conn_request *request, void *owner, const struct reply *reply);
+static void on_batch_reply(struct conn_request *request, void *owner, const struct reply *reply);
+static void on_batch_wait_reply(struct conn_request *request, void *owner,
+                                const struct reply *reply);
 
 void batch_shared_init(struct batch_shared *shared, struct context *context,
                        const struct members *members, struct batch_listener listener) {
@@ -55,8 +58,8 @@ struct batch *batch_create(struct batch_shared *shared, enum script script, uint
                            uint32_t replicas, enum batch_order order) {
     struct batch *batch = pool_take(&shared->pool);
     if (batch != NULL) {
-        batch->request.on_reply = on_reply;
-        batch->wait.on_reply = on_wait_reply;
+        batch->request.on_reply = on_batch_reply;
+        batch->wait.on_reply = on_batch_wait_reply;
         batch->request.load_class = batch->wait.load_class =
             script_takes(script) ? LOAD_NEW : LOAD_HELD;
         batch->shared = shared;
@@ -147,7 +150,7 @@ void batch_carry(struct batch *batch, struct batch *releases) {
  * Encodes the call with a node's channel, for scripts that take one, and behind it the WAIT, if
  * any. Returns the call's length.
  */
-static size_t encode(struct batch *batch, bool with_text, const char *channel) {
+static size_t encode_batch(struct batch *batch, bool with_text, const char *channel) {
     const struct context *context = batch->shared->context;
     struct bytes *command = &batch->shared->context->scratch;
     bytes_clear(command);
@@ -164,7 +167,7 @@ static size_t encode(struct batch *batch, bool with_text, const char *channel) {
 /*
  * Sends the encoded call, of `length` bytes, and the WAIT. Returns false if the call was not sent.
  */
-static bool send_to(struct batch *batch, struct node *node, size_t length) {
+static bool send_batch_to(struct batch *batch, struct node *node, size_t length) {
     const struct bytes *command = &batch->shared->context->scratch;
     if (command->failed || !node_send(node, &batch->request, command->data, length)) {
         call_not_sent(&batch->call, &node->uplink, node->index);
@@ -193,7 +196,7 @@ static bool read_items(const struct batch *batch, const struct reply *reply,
 }
 
 /* Returns whether a grant carries the lock's counter: releases of fenced locks do not. */
-static bool is_counted(const struct batch *batch, const struct flight *flight) {
+static bool has_counter(const struct batch *batch, const struct flight *flight) {
     return kind_is_fenced(flight->plan.kind) && script_counts(batch->call.script) &&
            !flight_is_release(flight);
 }
@@ -202,7 +205,7 @@ static bool is_counted(const struct batch *batch, const struct flight *flight) {
 static bool is_fit(const struct batch *batch, const struct flight *flight,
                    const struct reply_outcome *outcome) {
     return outcome->vote != REDLOCK_VOTE_GRANTED ||
-           is_counted(batch, flight) == (outcome->fence > 0);
+           has_counter(batch, flight) == (outcome->fence > 0);
 }
 
 /* Returns the detail of a vote, or NULL. Of an item alone only the counter can be an error. */
@@ -318,7 +321,7 @@ static struct batch *new_batch_like(const struct batch *batch, const struct node
 }
 
 /* Sends each lock that may not be concerned in a call of its own, so that only the others fail. */
-static void split(struct batch *batch, struct node *node, const struct reply *reply) {
+static void split_batch(struct batch *batch, struct node *node, const struct reply *reply) {
     bool is_forbidden = lacks_right(batch, reply);
     for (unsigned i = 0; i < batch->count; i++) {
         struct flight *flight = batch->flights[i];
@@ -350,30 +353,31 @@ static void take_again(struct batch *batch, struct node *node, const struct repl
 }
 
 /* Sends the whole call once more. Returns whether it was sent, so that the node answers again. */
-static bool send_again(struct batch *batch, struct node *node) {
+static bool send_batch_again(struct batch *batch, struct node *node) {
     bool with_text = call_takes_text(&batch->call, &node->uplink, node->index);
     context_wake(batch->shared->context);
-    return send_to(batch, node, encode(batch, with_text, node_channel(node)));
+    return send_batch_to(batch, node, encode_batch(batch, with_text, node_channel(node)));
 }
 
-static void on_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+static void on_batch_reply(struct conn_request *request, void *owner, const struct reply *reply) {
     struct batch *batch = (struct batch *)request;
     struct node *node = node_of(owner);
     bool is_asked_again = call_is_asked_again(&batch->call, &node->uplink, node->index, reply);
-    if (is_asked_again && !batch_takes(batch) && send_again(batch, node)) {
+    if (is_asked_again && !batch_takes(batch) && send_batch_again(batch, node)) {
         return;
     }
     if (is_asked_again && batch_takes(batch)) {
         take_again(batch, node, reply);
     } else if (reply != NULL && is_about_a_part(batch, reply)) {
-        split(batch, node, reply);
+        split_batch(batch, node, reply);
     } else {
         vote(batch, node, reply);
     }
     batch_drop(batch);
 }
 
-static void on_wait_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+static void on_batch_wait_reply(struct conn_request *request, void *owner,
+                                const struct reply *reply) {
     struct batch *batch = (struct batch *)(void *)((char *)request - offsetof(struct batch, wait));
     for (unsigned i = 0; i < batch->count; i++) {
         flight_confirm(batch->flights[i], node_of(owner), reply);
@@ -393,8 +397,8 @@ static void vote_unsent(struct batch *batch, struct node *node) {
     }
 }
 
-/* Notes in all flights that a node may give their waiters entries. */
-static void note_asked(struct batch *batch, bool with_channel) {
+/* Records in all flights that a node may give their waiters entries. */
+static void record_asked(struct batch *batch, bool with_channel) {
     for (unsigned i = 0; with_channel && i < batch->count; i++) {
         batch->flights[i]->asks_for_entry = true;
     }
@@ -407,15 +411,15 @@ static void note_asked(struct batch *batch, bool with_channel) {
 static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
     const struct batch_shared *shared = batch->shared;
     bool has_channel = script_infos[batch->call.script].has_channel;
-    size_t length = has_channel ? 0 : encode(batch, with_text, "");
+    size_t length = has_channel ? 0 : encode_batch(batch, with_text, "");
     struct node *node;
     while ((node = members_take(shared->members, &nodes)) != NULL) {
         if (has_channel) {
-            length = encode(batch, with_text, node_channel(node));
+            length = encode_batch(batch, with_text, node_channel(node));
         }
-        if (send_to(batch, node, length)) {
+        if (send_batch_to(batch, node, length)) {
             batch->references++;
-            note_asked(batch, has_channel && node_channel(node)[0] != '\0');
+            record_asked(batch, has_channel && node_channel(node)[0] != '\0');
         } else {
             vote_unsent(batch, node);
         }

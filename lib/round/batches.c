@@ -48,7 +48,7 @@ bool batches_may_hold(const struct batches *batches, const struct key *keys) {
     return may_hold;
 }
 
-static void note_keys(struct batches *batches, const struct key *keys) {
+static void record_keys(struct batches *batches, const struct key *keys) {
     for (const struct key *key = keys; key != NULL; key = key->next) {
         batches->keys[filter_word(key)] |= filter_bit(key);
     }
@@ -62,7 +62,7 @@ bool batches_are_full(const struct batches *batches, unsigned reads, size_t byte
     return reads >= SCRIPT_MAX_KEYS || bytes >= most;
 }
 
-static bool has_room(const struct batches *batches, const struct batch *batch) {
+static bool batch_has_room(const struct batches *batches, const struct batch *batch) {
     return !batch->arguments.keys.failed && !batch->arguments.arguments.failed &&
            !batches_are_full(batches, batch->reads, script_call_length(&batch->arguments));
 }
@@ -108,8 +108,8 @@ static struct batch *find_batch(struct batches *batches, enum script script, uin
 
 static void add_flight(struct batches *batches, struct batch *batch, struct flight *flight) {
     batch_add(batch, flight);
-    note_keys(batches, flight->plan.key);
-    if (!has_room(batches, batch)) { /* out of find_batch's sight */
+    record_keys(batches, flight->plan.key);
+    if (!batch_has_room(batches, batch)) { /* out of find_batch's sight */
         STAILQ_REMOVE(&batches->open, batch, batch, link);
         STAILQ_INSERT_TAIL(&batches->full, batch, link);
     }

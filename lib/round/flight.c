@@ -75,7 +75,7 @@ struct flight *flight_create(struct flights *flights, struct flight_listener lis
         return NULL;
     }
     struct quorum_lists lists = members_lists(flights->members);
-    uint32_t pool = (round_slots(lists) - 1) / FLIGHT_STEP;
+    uint32_t pool = (round_indexes(lists) - 1) / FLIGHT_STEP;
     struct flight *flight = pool_take(&flights->pools[pool]);
     if (flight == NULL) {
         if (permits != NULL) {
@@ -133,7 +133,7 @@ void flight_drop(struct flight *flight) {
 
 /* ---- votes ---- */
 
-static void note_detail(struct flight *flight, uint32_t node, const char *text) {
+static void record_detail(struct flight *flight, uint32_t node, const char *text) {
     struct flight_detail *detail =
         memory_alloc(&flight->flights->context->allocator, sizeof(*detail));
     if (detail == NULL) {
@@ -172,7 +172,7 @@ static void defer_release(const struct flight *flight, struct node *node, redloc
                                                .stay_until = plan->stay_until});
 }
 
-/* Notes an entry in the queue; the DENIED that tells of it follows. */
+/* Records an entry in the queue; the DENIED that tells of it follows. */
 static void mark_queued(struct flight *flight, struct node *node,
                         const struct reply_outcome *outcome) {
     if (outcome->has_entry) {
@@ -185,16 +185,16 @@ static void mark_queued(struct flight *flight, struct node *node,
     }
 }
 
-/* Notes the permits that are free at a node, if the node's grants count. */
-static void note_permits(const struct flight *flight, const struct node *node,
-                         const struct reply_outcome *outcome) {
+/* Records the permits that are free at a node, if the node's grants count. */
+static void record_permits(const struct flight *flight, const struct node *node,
+                           const struct reply_outcome *outcome) {
     struct permits *permits = flight->round.permits;
     if (outcome->free_length == 0 || guard_judge(&node->guard).fault != TRUST_NO_FAULT) {
         return;
     }
     for (uint32_t permit = 0; permit < permits->count; permit++) {
         if (reply_says_free(outcome, permit)) {
-            permits_note(permits, node->index, permit);
+            permits_record(permits, node->index, permit);
         }
     }
 }
@@ -223,7 +223,7 @@ static void notify_owner(const struct flight *flight, bool decided, redlock_vote
 }
 
 /* Counts a vote that was recorded, for the statistics of its node, and tells of it as an event. */
-static void note_vote(const struct flight *flight, struct node *node, bool decided) {
+static void record_vote(const struct flight *flight, struct node *node, bool decided) {
     redlock_vote vote = (redlock_vote)flight->round.votes[node->index];
     node->votes[vote]++;
     if (flight->flights->context->events.wanted & VOTE_EVENTS) {
@@ -234,22 +234,22 @@ static void note_vote(const struct flight *flight, struct node *node, bool decid
 /* Most votes are this one, and tell nothing else. */
 static inline void cast_grant(struct flight *flight, struct node *node, uint64_t fence) {
     bool decided = round_grant(&flight->round, node->index, fence);
-    note_vote(flight, node, decided);
+    record_vote(flight, node, decided);
     notify_owner(flight, decided, REDLOCK_VOTE_GRANTED);
 }
 
 static __attribute__((noinline)) void cast_other(struct flight *flight, struct node *node,
                                                  const struct reply_outcome *outcome,
                                                  const char *detail) {
-    note_permits(flight, node, outcome);
+    record_permits(flight, node, outcome);
     mark_queued(flight, node, outcome);
     if (outcome->is_access_denied) {
-        round_note_refusing(&flight->round, node->index);
+        round_record_refusing(&flight->round, node->index);
     }
     bool decided = round_vote(&flight->round, node->index, outcome->vote, outcome->other_ttl_ms);
-    note_vote(flight, node, decided);
+    record_vote(flight, node, decided);
     if (detail != NULL && detail[0] != '\0') {
-        note_detail(flight, node->index, detail);
+        record_detail(flight, node->index, detail);
     }
     if (round_vote_leaves_undone(outcome->vote) && flight_is_release(flight) &&
         (flight->plan.may_hold & node_bit(node))) {
@@ -290,7 +290,7 @@ static __attribute__((noinline)) void vote_beyond(struct flight *flight, struct 
     struct round *round = &flight->round;
     char detail[DETAIL_MAX];
     if (round->kind == ROUND_RAISE && fence <= round->fence_limit + FENCE_MARGIN) {
-        round_note_fence(round, node->index, fence);
+        round_record_fence(round, node->index, fence);
     }
     snprintf(detail, sizeof(detail),
              "its counter, %" PRIu64 ", is days ahead of the clocks: delete the key of the counter "
@@ -316,8 +316,8 @@ static __attribute__((noinline)) void void_lost_grants(struct flight *flight) {
     while ((node = members_take(members, &rest)) != NULL) {
         if (has_lost(flight, node)) {
             bool decided = round_void(&flight->round, node->index);
-            note_vote(flight, node, decided);
-            note_detail(flight, node->index, guard_why(&node->guard));
+            record_vote(flight, node, decided);
+            record_detail(flight, node->index, guard_why(&node->guard));
             notify_owner(flight, decided, REDLOCK_VOTE_UNTRUSTED);
         }
     }
@@ -334,8 +334,8 @@ static void review_grants(struct flight *flight) {
  * Returns whether a grant counts. Otherwise the key may stand at the node all the same. A node that
  * is just slow renews (core/trust.h).
  */
-static bool is_counted(const struct flight *flight, const struct node *node,
-                       const struct trust_view *view) {
+static bool grant_counts(const struct flight *flight, const struct node *node,
+                         const struct trust_view *view) {
     return (view->fault == TRUST_NO_FAULT && !has_lost(flight, node)) ||
            (view->fault == TRUST_STALE && flight->round.kind == ROUND_RENEW);
 }
@@ -344,7 +344,7 @@ static __attribute__((noinline)) void vote_reviewed(struct flight *flight, struc
                                                     const struct reply_outcome *outcome,
                                                     struct trust_view view) {
     review_grants(flight);
-    if (!is_counted(flight, node, &view)) {
+    if (!grant_counts(flight, node, &view)) {
         vote_untrusted(flight, node, view);
     } else if (is_beyond(flight, node, outcome->fence)) {
         vote_beyond(flight, node, outcome->fence);
@@ -371,7 +371,7 @@ static __attribute__((noinline)) void vote_unconfirmed(struct flight *flight, st
     uint32_t bit = node_bit(node);
     if (flight->asked & bit) {
         flight->unconfirmed |= bit;
-        round_note_fence(&flight->round, node->index, outcome->fence); /* counts once confirmed */
+        round_record_fence(&flight->round, node->index, outcome->fence); /* counts once confirmed */
     } else {
         cast_other(flight, node, &PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
     }
@@ -445,14 +445,14 @@ void flight_push(struct flight *flight, struct node *node, const struct push *pu
     flight_drop(flight);
 }
 
-void flight_note_open(struct flight *flight, const struct node *node, uint64_t open_ms) {
+void flight_record_open(struct flight *flight, const struct node *node, uint64_t open_ms) {
     if (round_awaits_push(&flight->round, node->index)) {
-        round_note_open(&flight->round, node->index, (uint32_t)nanos_min(open_ms, UINT32_MAX));
+        round_record_open(&flight->round, node->index, (uint32_t)nanos_min(open_ms, UINT32_MAX));
         notify_owner(flight, false, REDLOCK_VOTE_DENIED);
     }
 }
 
-void flight_note_permit(struct flight *flight, const struct node *node, uint32_t permit) {
+void flight_record_permit(struct flight *flight, const struct node *node, uint32_t permit) {
     if (flight->round.permits != NULL && round_awaits_push(&flight->round, node->index) &&
         guard_look(&node->guard).fault == TRUST_NO_FAULT) {
         permits_add_offer(flight->round.permits, node->index, permit);
@@ -513,7 +513,7 @@ uint32_t flight_prepare_take(struct flight *flight) {
     while ((node = members_take(members, &rest)) != NULL) {
         /* Answers come in order: the node's trust is current before it can grant. */
         node_beat(node, flight->round.start, GUARD_BEAT_NANOS);
-        if (node_is_twin(node)) { /* the key that we take at its twin would deny the command */
+        if (node_is_duplicate(node)) { /* our own key at its original would deny the command */
             vote_untrusted(flight, node, guard_look(&node->guard));
         } else if (flight->plan.nodes & node_bit(node)) {
             takers |= node_bit(node);

@@ -136,7 +136,7 @@ void flight_drop(struct flight *flight);
 
 /*
  * Prepares a command that takes the key: beats every member not beaten for a second, and casts the
- * votes of members that are not sent the command, which are twins and nodes outside the plan.
+ * votes of members that are not sent the command, which are duplicates and nodes outside the plan.
  * Returns the mask of the nodes to send the command to.
  */
 uint32_t flight_prepare_take(struct flight *flight);
@@ -151,7 +151,7 @@ uint32_t flight_prepare_take(struct flight *flight);
 void flight_vote(struct flight *flight, struct node *node, const struct reply_outcome *outcome,
                  const char *detail);
 
-/* Notes that a WAIT was sent behind the command: a grant of the node counts once confirmed. */
+/* Records that a WAIT was sent behind the command: a grant of the node counts once confirmed. */
 void flight_asks_replicas(struct flight *flight, const struct node *node);
 
 /*
@@ -163,11 +163,11 @@ void flight_confirm(struct flight *flight, struct node *node, const struct reply
 /* Casts a grant that the node has pushed, unless the node is not trusted. */
 void flight_push(struct flight *flight, struct node *node, const struct push *push);
 
-/* Notes that the node leaves the key to anybody for a while, and tells the owner as of a vote. */
-void flight_note_open(struct flight *flight, const struct node *node, uint64_t open_ms);
+/* Records that the node leaves the key to anybody for a while, and tells the owner as of a vote. */
+void flight_record_open(struct flight *flight, const struct node *node, uint64_t open_ms);
 
-/* Notes that the node tells of a permit that has come free, and tells the owner as of a vote. */
-void flight_note_permit(struct flight *flight, const struct node *node, uint32_t permit);
+/* Records that the node tells of a permit that has come free, and tells the owner as of a vote. */
+void flight_record_permit(struct flight *flight, const struct node *node, uint32_t permit);
 
 /* Casts the vote of a node that was sent nothing: REFUSED if it refuses the login, or
  * UNREACHABLE. */

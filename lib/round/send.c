@@ -37,7 +37,7 @@ static enum script script_of(const struct flight_plan *plan) {
     case ROUND_DIAGNOSE:
         return round_release_script(plan->kind, plan->ticket, plan->stay_until, plan->now);
     default:
-        return plan->kind->keep;
+        return plan->kind->renew;
     }
 }
 

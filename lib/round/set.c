@@ -28,7 +28,8 @@ static void on_set_reply(struct conn_request *request, void *owner, const struct
     flight_drop(flight);
 }
 
-static void on_wait_reply(struct conn_request *request, void *owner, const struct reply *reply) {
+static void on_set_wait_reply(struct conn_request *request, void *owner,
+                              const struct reply *reply) {
     struct flight *flight =
         (struct flight *)(void *)((char *)request - offsetof(struct flight, wait));
     flight_confirm(flight, node_of(owner), reply);
@@ -36,7 +37,7 @@ static void on_wait_reply(struct conn_request *request, void *owner, const struc
 }
 
 /* Encodes the SET, and behind it the WAIT, if any, into the scratch. */
-static void encode(struct flight *flight, struct bytes *command) {
+static void encode_set(struct flight *flight, struct bytes *command) {
     const struct context *context = flight->flights->context;
     const struct flight_plan *plan = &flight->plan;
     bytes_clear(command);
@@ -50,14 +51,14 @@ static void encode(struct flight *flight, struct bytes *command) {
                                             .sent_at = flight->plan.now,
                                             .length = set_length,
                                             .load_class = LOAD_NEW};
-    flight->wait = (struct conn_request){.on_reply = on_wait_reply,
+    flight->wait = (struct conn_request){.on_reply = on_set_wait_reply,
                                          .sent_at = flight->plan.now,
                                          .length = command->length - set_length,
                                          .load_class = LOAD_NEW};
 }
 
 /* Sends the encoded commands to a node. Returns false when the SET could not be sent. */
-static bool send_to(struct flight *flight, struct node *node, const struct bytes *command) {
+static bool send_set_to(struct flight *flight, struct node *node, const struct bytes *command) {
     size_t set_length = flight->request.length;
     if (command->failed || !node_send(node, &flight->request, command->data, set_length)) {
         return false;
@@ -75,9 +76,9 @@ void set_send(struct flight *flight, uint32_t nodes) {
     const struct members *members = flight->flights->members;
     struct bytes *command = &flight->flights->context->scratch;
     struct node *node;
-    encode(flight, command);
+    encode_set(flight, command);
     while ((node = members_take(members, &nodes)) != NULL) {
-        if (send_to(flight, node, command)) {
+        if (send_set_to(flight, node, command)) {
             continue;
         }
         if (command->failed) {

@@ -34,7 +34,7 @@ static char *decimal(char *out, uint64_t value) {
 }
 
 /* Writes `length` bytes at `out` and returns the end. */
-static inline char *put(char *out, const char *data, size_t length) {
+static inline char *put_bytes(char *out, const char *data, size_t length) {
     memcpy(out, data, length);
     return out + length;
 }
@@ -62,10 +62,10 @@ static void bulk_joined(struct bytes *out, struct script_name one, struct script
     char *start = bytes_reserve(out, BULK_MAX(length));
     if (start != NULL) {
         char *end = put_header(start, '$', length);
-        end = put(end, one.bytes, one.length);
-        end = put(end, two.bytes, two.length);
-        end = put(end, three.bytes, three.length);
-        end = put(end, "\r\n", 2);
+        end = put_bytes(end, one.bytes, one.length);
+        end = put_bytes(end, two.bytes, two.length);
+        end = put_bytes(end, three.bytes, three.length);
+        end = put_bytes(end, "\r\n", 2);
         out->length += (size_t)(end - start);
     }
 }
@@ -73,8 +73,8 @@ static void bulk_joined(struct bytes *out, struct script_name one, struct script
 /* Writes "$length\r\n", the bytes, and "\r\n" at `out` and returns the end. */
 static inline char *put_bulk(char *out, const char *data, size_t length) {
     out = put_header(out, '$', length);
-    out = put(out, data, length);
-    return put(out, "\r\n", 2);
+    out = put_bytes(out, data, length);
+    return put_bytes(out, "\r\n", 2);
 }
 
 static void bulk(struct bytes *out, const char *data, size_t length) {
@@ -119,16 +119,16 @@ void command_set(struct bytes *out, const char *key, size_t key_length, const ch
     if (start == NULL) {
         return;
     }
-    char *end = put(start, before, sizeof(before) - 1);
+    char *end = put_bytes(start, before, sizeof(before) - 1);
     end = put_bulk(end, key, key_length);
     end = put_header(end, '$', value_length);
-    end = put(end, token, TOKEN_LENGTH);
+    end = put_bytes(end, token, TOKEN_LENGTH);
     if (owner_length > 0) {
         *end++ = '/';
-        end = put(end, owner, owner_length);
+        end = put_bytes(end, owner, owner_length);
     }
-    end = put(end, "\r\n", 2);
-    end = put(end, after, sizeof(after) - 1);
+    end = put_bytes(end, "\r\n", 2);
+    end = put_bytes(end, after, sizeof(after) - 1);
     end = put_bulk(end, digits, (size_t)(decimal(digits, ttl_ms) - digits));
     out->length += (size_t)(end - start);
 }
@@ -179,7 +179,7 @@ static void add_key(struct script_call *call, const struct script_name *name, co
     call->key_count++;
 }
 
-static void add_number(struct script_call *call, uint64_t number) {
+static void add_number_argument(struct script_call *call, uint64_t number) {
     bulk_number(&call->arguments, number);
     call->argument_count++;
 }
@@ -191,41 +191,41 @@ static void add_argument(struct script_call *call, char what, const struct scrip
         call->argument_count++;
         break;
     case 't':
-        add_number(call, lock->ttl_ms);
+        add_number_argument(call, lock->ttl_ms);
         break;
     case 'k':
-        add_number(call, lock->name_count);
+        add_number_argument(call, lock->name_count);
         break;
     case 'e':
         bulk(&call->arguments, &lock->form, 1);
         call->argument_count++;
         break;
     case 'x':
-        add_number(call, lock->is_fenced);
+        add_number_argument(call, lock->is_fenced);
         break;
     case 'p':
-        add_number(call, lock->permits);
+        add_number_argument(call, lock->permits);
         break;
     case 's':
-        add_number(call, lock->step);
+        add_number_argument(call, lock->step);
         break;
     case 'n':
-        add_number(call, lock->intent_ms);
+        add_number_argument(call, lock->intent_ms);
         break;
     case 'f':
-        add_number(call, lock->fence);
+        add_number_argument(call, lock->fence);
         break;
     case 'c':
-        add_number(call, lock->reservation_ms);
+        add_number_argument(call, lock->reservation_ms);
         break;
     case 'q':
-        add_number(call, lock->ticket);
+        add_number_argument(call, lock->ticket);
         break;
     case 'l':
-        add_number(call, lock->named);
+        add_number_argument(call, lock->named);
         break;
     default:
-        add_number(call, lock->idle_ms);
+        add_number_argument(call, lock->idle_ms);
         break;
     }
 }

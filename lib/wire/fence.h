@@ -8,7 +8,7 @@
 #define FENCE_MAX ((UINT64_C(1) << 53) - 1)
 
 /* The largest hint: a trillion acquisitions can come after it. */
-#define FENCE_HINT_MAX (FENCE_MAX + 1 - (UINT64_C(1) << 40))
+#define FENCE_FROM_CLOCK_MAX (FENCE_MAX + 1 - (UINT64_C(1) << 40))
 
 /*
  * Counters follow the clock: a hint is the time in microseconds, and a key is not acquired a
@@ -16,7 +16,7 @@
  * lie. Nobody is raised by the word of one node to more than FENCE_SLACK ahead of the clocks that a
  * minority of the nodes cannot set, and an answer further ahead by FENCE_MARGIN does not count at
  * all. Clients know the clocks more or less well: the margin keeps what one client has raised from
- * being beyond the bound of another one. Scripts take a hint up to HINT_AHEAD ahead of their
+ * being beyond the bound of another one. Scripts take a hint up to FENCE_AHEAD ahead of their
  * server's clock (scripts/parts/counters.lua).
  */
 #define FENCE_DAY UINT64_C(86400000000)
@@ -25,11 +25,11 @@
 
 /*
  * Returns the hint that lets lost counters begin above their past: the client's wall clock in
- * microseconds, from 1 (a fence of 0 stands for none) to FENCE_HINT_MAX. Unbounded, the clock of
- * one machine that is centuries ahead would use up a key's numbers for everybody.
+ * microseconds, from 1 (a fence of 0 stands for none) to FENCE_FROM_CLOCK_MAX. Unbounded, the clock
+ * of one machine that is centuries ahead would use up a key's numbers for everybody.
  */
-static inline uint64_t fence_hint(uint64_t wall_us) {
-    return wall_us == 0 ? 1 : wall_us < FENCE_HINT_MAX ? wall_us : FENCE_HINT_MAX;
+static inline uint64_t fence_from_clock(uint64_t wall_us) {
+    return wall_us == 0 ? 1 : wall_us < FENCE_FROM_CLOCK_MAX ? wall_us : FENCE_FROM_CLOCK_MAX;
 }
 
 #endif

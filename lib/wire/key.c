@@ -67,8 +67,8 @@ uint32_t key_hash(const char *bytes, size_t length) {
 }
 
 /* Returns a key whose name is the two parts, one behind the other. */
-static struct key *create(struct keys *keys, const char *bytes, size_t first_length,
-                          const char *rest, size_t rest_length) {
+static struct key *create_key(struct keys *keys, const char *bytes, size_t first_length,
+                              const char *rest, size_t rest_length) {
     size_t length = first_length + rest_length;
     struct pool *pool = pool_of(keys, length);
     struct key *key =
@@ -91,13 +91,13 @@ static struct key *create(struct keys *keys, const char *bytes, size_t first_len
 }
 
 struct key *key_create(struct keys *keys, const char *bytes, size_t length) {
-    return create(keys, bytes, length, "", 0);
+    return create_key(keys, bytes, length, "", 0);
 }
 
 struct key *key_create_permit(struct keys *keys, const struct key *name, uint32_t permit) {
     char suffix[12];
     int length = snprintf(suffix, sizeof(suffix), ":%" PRIu32, permit);
-    return create(keys, name->bytes, name->length, suffix, (size_t)length);
+    return create_key(keys, name->bytes, name->length, suffix, (size_t)length);
 }
 
 bool key_read_permit(const struct key *name, const char *bytes, size_t length, uint32_t count,

@@ -56,7 +56,7 @@ bool key_append(struct key *first, const char *bytes, size_t length);
 /* Fills in the names of all keys of a list; returns their number. */
 unsigned key_names(const struct key *first, struct script_name names[REDLOCK_MAX_KEYS]);
 
-/* Returns the length of the names in a push of all keys (scripts/parts/several.lua), or of one. */
+/* Returns the length of the names in a push of all keys (scripts/parts/key_sets.lua), or of one. */
 size_t key_pushed_length(const struct key *first);
 
 /* Returns whether two lists have the same keys in the same order. */

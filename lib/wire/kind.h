@@ -25,7 +25,7 @@ struct kind {
     enum script take;    /* by a new acquisition; SCRIPT_NONE: the command SET */
     enum script queue;   /* by one that waits in the queue; SCRIPT_NONE: the kind has no queue */
     enum script top_up;  /* at a node that lacks the key of a lock that is held; or SCRIPT_NONE */
-    enum script keep;    /* renews */
+    enum script renew;   /* renews */
     enum script release; /* deletes, or passes on */
     enum script leave;   /* releases, and gives up the place in the queue */
     enum script stay;    /* gives the key back, but leaves it there for a time */

@@ -7,7 +7,7 @@
 #define SHARE_NUMBER 1
 
 /* Reads a number and the blank behind it. */
-static bool read_number(const char **p, const char *end, uint64_t *number) {
+static bool read_push_number(const char **p, const char *end, uint64_t *number) {
     const char *start = *p;
     *number = 0;
     for (; *p < end && **p >= '0' && **p <= '9' && *p - start < DIGITS_MAX; ++*p) {
@@ -62,8 +62,9 @@ static bool read_names(const char *text, const char *end, struct push *push) {
 bool push_read(const char *text, size_t length, struct push *push) {
     const char *p = text;
     const char *end = text + length;
-    if (!read_number(&p, end, &push->expires_ms) || !read_number(&p, end, &push->time_us) ||
-        !read_number(&p, end, &push->fence) || end - p < TOKEN_LENGTH + 2 || !is_token(p)) {
+    if (!read_push_number(&p, end, &push->expires_ms) ||
+        !read_push_number(&p, end, &push->time_us) || !read_push_number(&p, end, &push->fence) ||
+        end - p < TOKEN_LENGTH + 2 || !is_token(p)) {
         return false;
     }
     bool is_given = push->expires_ms > 0;

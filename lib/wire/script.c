@@ -8,14 +8,14 @@ const struct script_info script_infos[SCRIPT_COUNT] = {
     [SCRIPT_PROBE] = {.keys = "", .arguments = ""},
     [SCRIPT_TAKE] =
         {.keys = "", .arguments = "vtkxfsi", .by_lock = true, .takes = true, .counts = true},
-    [SCRIPT_KEEP] = {.keys = "c", .arguments = "vtfi", .counts = true},
+    [SCRIPT_RENEW_FENCED] = {.keys = "c", .arguments = "vtfi", .counts = true},
     [SCRIPT_STAY] = {.keys = "", .arguments = "vt", .stays = true},
     [SCRIPT_INSPECT] = {.keys = "rc", .arguments = "l"},
     [SCRIPT_PERMIT] =
         {.keys = "", .arguments = "vtfip", .takes = true, .counts = true, .reports_free = true},
     [SCRIPT_SHARE] = {.keys = "rw", .arguments = "vts", .takes = true},
-    [SCRIPT_SHARE_KEEP] = {.keys = "r", .arguments = "vt"},
-    [SCRIPT_SHARE_END] = {.keys = "r", .arguments = "v"},
+    [SCRIPT_SHARE_RENEW] = {.keys = "r", .arguments = "vt"},
+    [SCRIPT_SHARE_RELEASE] = {.keys = "r", .arguments = "v"},
     [SCRIPT_WRITE] = {.keys = "rw", .arguments = "vtn", .takes = true},
     [SCRIPT_QUEUE] =
         {.keys = "", .arguments = "vtceiq", .has_channel = true, .takes = true, .counts = true},
@@ -37,7 +37,7 @@ const struct script_info script_infos[SCRIPT_COUNT] = {
                              .takes = true,
                              .counts = true,
                              .reports_free = true},
-    [SCRIPT_PERMIT_END] = {.keys = "", .arguments = "vq"},
+    [SCRIPT_PERMIT_RELEASE] = {.keys = "", .arguments = "vq"},
     [SCRIPT_PASS] = {.keys = "", .arguments = "e"},
     [SCRIPT_WRITE_FENCED] = {.keys = "rwc", .arguments = "vtnfi", .takes = true, .counts = true},
 };

@@ -35,36 +35,36 @@
 #include <string.h>
 
 enum script {
-    SCRIPT_RELEASE,      /* deletes keys */
-    SCRIPT_RENEW,        /* raises the expiry of keys without a counter */
-    SCRIPT_BEAT,         /* reads the server's clock, and keeps the marker */
-    SCRIPT_PROBE,        /* publishes a message on a channel */
-    SCRIPT_TAKE,         /* takes all keys of a lock or none, and raises their counters */
-    SCRIPT_KEEP,         /* raises the expiry of a key, and its counter */
-    SCRIPT_STAY,         /* releases keys, but leaves them there for a while */
-    SCRIPT_INSPECT,      /* tells who holds a key, and who waits for it */
-    SCRIPT_PERMIT,       /* takes a permit, or tells which are free */
-    SCRIPT_SHARE,        /* takes the share of a reader */
-    SCRIPT_SHARE_KEEP,   /* raises the expiry of a share */
-    SCRIPT_SHARE_END,    /* ends a share */
-    SCRIPT_WRITE,        /* takes a key for a writer, or leaves a note where readers hold the key */
-    SCRIPT_WRITE_FENCED, /* as WRITE, and raises the key's counter */
-    SCRIPT_QUEUE,        /* takes a key, or an entry in its queue */
-    SCRIPT_QUEUE_SET,    /* takes all keys of a lock, or an entry in the queue of one */
-    SCRIPT_LEAVE,        /* gives up a key, or an entry in its queue */
-    SCRIPT_SHARE_QUEUE,  /* takes the share of a reader, or an entry in the key's queue */
-    SCRIPT_SHARE_LEAVE,  /* gives up a share, or an entry in the key's queue */
-    SCRIPT_QUEUE_PERMIT, /* takes a permit, or an entry in the line of its semaphore */
-    SCRIPT_PERMIT_END,   /* gives up a permit, or an entry in the line of its semaphore */
-    SCRIPT_PASS,         /* goes on with the passing on of keys */
+    SCRIPT_RELEASE,       /* deletes keys */
+    SCRIPT_RENEW,         /* raises the expiry of keys without a counter */
+    SCRIPT_BEAT,          /* reads the server's clock, and keeps the marker */
+    SCRIPT_PROBE,         /* publishes a message on a channel */
+    SCRIPT_TAKE,          /* takes all keys of a lock or none, and raises their counters */
+    SCRIPT_RENEW_FENCED,  /* raises the expiry of a key, and its counter */
+    SCRIPT_STAY,          /* releases keys, but leaves them there for a while */
+    SCRIPT_INSPECT,       /* tells who holds a key, and who waits for it */
+    SCRIPT_PERMIT,        /* takes a permit, or tells which are free */
+    SCRIPT_SHARE,         /* takes the share of a reader */
+    SCRIPT_SHARE_RENEW,   /* raises the expiry of a share */
+    SCRIPT_SHARE_RELEASE, /* ends a share */
+    SCRIPT_WRITE, /* takes a key for a writer, or leaves its intent where readers hold the key */
+    SCRIPT_WRITE_FENCED,   /* as WRITE, and raises the key's counter */
+    SCRIPT_QUEUE,          /* takes a key, or an entry in its queue */
+    SCRIPT_QUEUE_SET,      /* takes all keys of a lock, or an entry in the queue of one */
+    SCRIPT_LEAVE,          /* gives up a key, or an entry in its queue */
+    SCRIPT_SHARE_QUEUE,    /* takes the share of a reader, or an entry in the key's queue */
+    SCRIPT_SHARE_LEAVE,    /* gives up a share, or an entry in the key's queue */
+    SCRIPT_QUEUE_PERMIT,   /* takes a permit, or an entry in the line of its semaphore */
+    SCRIPT_PERMIT_RELEASE, /* gives up a permit, or an entry in the line of its semaphore */
+    SCRIPT_PASS,           /* goes on with the passing on of keys */
     SCRIPT_COUNT,
     SCRIPT_NONE = SCRIPT_COUNT /* no script, but the command SET */
 };
 
 /*
  * Suffixes of a key's name: the key of its counter, if fenced; of the list of its readers and of
- * the note of a writer that waits, if shared; of the queue of those who wait in the queue; and, of
- * a semaphore's name, of the line for its permits. (Scripts name them by these macros.)
+ * the intent of a writer that waits, if shared; of the queue of those who wait in the queue; and,
+ * of a semaphore's name, of the line for its permits. (Scripts name them by these macros.)
  */
 #define COUNTER_SUFFIX "::fence"
 #define READERS_SUFFIX "::readers"
@@ -81,7 +81,7 @@ enum script {
 #define QUEUE_LIFE "60000"
 
 /* The most by which a hint may be ahead of a server's clock, in us: a day (wire/fence.h). */
-#define HINT_AHEAD "86400000000"
+#define FENCE_AHEAD "86400000000"
 
 /*
  * The number of entries of queues that a call handles, for all its keys; and the number of
@@ -109,7 +109,7 @@ enum script {
 
 /* The form of a script's calls and answers, and the handling of its calls. */
 struct script_info {
-    /* names beside a lock's key: c: counter, r: readers, w: the note of a waiting writer */
+    /* names beside a lock's key: c: counter, r: readers, w: the intent of a waiting writer */
     const char *keys;
     /*
      * arguments: v: value, t: TTL, k: number of keys, x: whether fenced, s: step, n: intent,

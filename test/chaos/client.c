@@ -52,7 +52,8 @@ struct client {
     struct worker workers[WORKERS];
 };
 
-static void note_at(struct worker *worker, uint64_t at_ns, enum record_kind kind, int status) {
+static void add_record_at(struct worker *worker, uint64_t at_ns, enum record_kind kind,
+                          int status) {
     const struct record record = {
         .at_ns = at_ns,
         .until_ns = worker->until_ns,
@@ -69,8 +70,8 @@ static void note_at(struct worker *worker, uint64_t at_ns, enum record_kind kind
     }
 }
 
-static void note(struct worker *worker, enum record_kind kind, int status) {
-    note_at(worker, boottime_ns(), kind, status);
+static void add_record(struct worker *worker, enum record_kind kind, int status) {
+    add_record_at(worker, boottime_ns(), kind, status);
 }
 
 /* Reads the clock first: a pause in between must not make the validity look longer. */
@@ -87,7 +88,7 @@ static void look_for_renewals(struct worker *worker) {
     /* The rounding to whole milliseconds makes smaller differences. */
     if (until_ns > worker->until_ns + NS_PER_MS) {
         worker->until_ns = until_ns;
-        note(worker, RECORD_VALID, 0);
+        add_record(worker, RECORD_VALID, 0);
     }
 }
 
@@ -115,7 +116,7 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
 
     (void)lock;
     worker->client->pending--;
-    note(worker, RECORD_RELEASED, status);
+    add_record(worker, RECORD_RELEASED, status);
     rest(worker);
 }
 
@@ -123,7 +124,7 @@ static void let_go(struct worker *worker) {
     redlock_lock *lock = worker->lock;
 
     look_for_renewals(worker);
-    note(worker, RECORD_LETTING_GO, 0);
+    add_record(worker, RECORD_LETTING_GO, 0);
     event_del(worker->timer);
     worker->lock = NULL;
     if (redlock_release(lock, on_released, worker) == REDLOCK_OK) {
@@ -135,7 +136,7 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     struct worker *worker = arg;
 
     (void)lock;
-    note(worker, RECORD_LOST, status);
+    add_record(worker, RECORD_LOST, status);
     event_del(worker->timer);
     if (status == REDLOCK_ECLOSED) {
         worker->lock = NULL;
@@ -154,16 +155,16 @@ static void read_set(struct worker *worker) {
     uint64_t at_ns = boottime_ns();
 
     worker->read = atomic_load(newest(worker));
-    note_at(worker, at_ns, RECORD_READ, 0);
+    add_record_at(worker, at_ns, RECORD_READ, 0);
 }
 
 static void write_set(struct worker *worker) {
     if (worker->client->role->options->recheck && redlock_validity_ms(worker->lock) == 0) {
         return;
     }
-    note(worker, RECORD_ADDING, 0);
+    add_record(worker, RECORD_ADDING, 0);
     atomic_store(newest(worker), worker->hold);
-    note(worker, RECORD_ADDED, 0);
+    add_record(worker, RECORD_ADDED, 0);
 }
 
 static void on_extended(redlock_lock *lock, redlock_status status, void *arg) {
@@ -171,7 +172,7 @@ static void on_extended(redlock_lock *lock, redlock_status status, void *arg) {
 
     worker->client->pending--;
     if (worker->lock == lock && status != REDLOCK_ECANCELED) {
-        note(worker, RECORD_EXTENDED, status);
+        add_record(worker, RECORD_EXTENDED, status);
     }
 }
 
@@ -201,13 +202,13 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
 
     client->pending--;
     if (status != REDLOCK_OK) {
-        note(worker, RECORD_FAILED, status);
+        add_record(worker, RECORD_FAILED, status);
         rest(worker);
         return;
     }
     worker->lock = lock;
     worker->until_ns = valid_until_ns(worker);
-    note(worker, RECORD_ACQUIRED, 0);
+    add_record(worker, RECORD_ACQUIRED, 0);
     atomic_fetch_add(&client->role->board->acquired[client->role->index], 1);
     read_set(worker);
     worker->done_at_ns = boottime_ns() + worker->work_ms * NS_PER_MS;

@@ -280,7 +280,7 @@ static void an_ill_is_named(void **state) {
 }
 
 /* One server behind two addresses, of which either may answer first, and count. */
-static void a_twin_is_named(void **state) {
+static void a_duplicate_is_named(void **state) {
     struct rig *rig = *state;
     char list[LIST_SIZE];
 
@@ -491,7 +491,7 @@ static void a_server_without_lua_is_reported(void **state) {
 
 int main(void) {
     struct CMUnitTest tests[ILL_COUNT + OTHERS] = {
-        cmocka_unit_test_setup_teardown(a_twin_is_named, rig_set_up, rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_duplicate_is_named, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(health_is_reported, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(a_right_is_reported_once, rig_set_up, rig_tear_down),
         cmocka_unit_test_setup_teardown(a_host_is_reported_once, rig_set_up, rig_tear_down),

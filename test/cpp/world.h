@@ -6,7 +6,7 @@
 
 extern "C" {
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 }
 
 /* For objects that say whether they are empty, also. */
@@ -40,10 +40,10 @@ inline redlock::options patient(fixture *f) {
     options.reconnect_delay = milliseconds(5);
     options.reconnect_delay_max = milliseconds(40);
     options.log = [f](redlock::log_level level, std::string_view line) {
-        diary_write(static_cast<redlock_log_level>(level), line.data(), &f->diary);
+        log_capture_write(static_cast<redlock_log_level>(level), line.data(), &f->capture);
     };
     options.log_level = redlock::log_level::debug;
-    options.allocator = &f->gauge.hook;
+    options.allocator = &f->allocator.hook;
     return options;
 }
 

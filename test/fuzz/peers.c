@@ -10,9 +10,9 @@
 
 #include "check.h"
 #include "command.h"
-#include "door.h"
+#include "fake_connection.h"
 #include "io/clock.h"
-#include "seat.h"
+#include "unix_listener.h"
 #include "wire/command.h"
 #include "wire/script.h"
 
@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 /* The descriptor that leads to peer 0's socket; the others follow. Far above those in use. */
-#define DOOR 200
+#define LISTENER_FD 200
 
 #define PASSWORD_SIZE (sizeof(PEERS_PASSWORD) - 1)
 
@@ -38,11 +38,11 @@
 struct link {
     struct peer *peer;
     int socket; /* -1: no client is connected */
-    struct seat seat;
+    struct fake_connection connection;
 };
 
 struct peer {
-    struct door door;
+    struct unix_listener unix_listener;
     bool listens;
     struct link commands, messages;
     enum manner manner;             /* the manner of the answers now */
@@ -58,9 +58,9 @@ static bool got_password;
 const char *peers_uri(unsigned peer, bool with_login) {
     static char uris[2][PEERS_MAX][80];
     for (unsigned i = 0; i < PEERS_MAX; i++) {
-        snprintf(uris[0][i], sizeof(uris[0][i]), "unix:///proc/self/fd/%u", DOOR + i);
+        snprintf(uris[0][i], sizeof(uris[0][i]), "unix:///proc/self/fd/%u", LISTENER_FD + i);
         snprintf(uris[1][i], sizeof(uris[1][i]), "unix://ali:%s@/proc/self/fd/%u?db=1",
-                 PEERS_PASSWORD, DOOR + i);
+                 PEERS_PASSWORD, LISTENER_FD + i);
     }
     return uris[with_login][peer];
 }
@@ -76,12 +76,13 @@ static int new_socket(void) {
 static void make_link(struct link *link, struct peer *peer) {
     link->peer = peer;
     link->socket = -1;
-    CHECK(seat_init(&link->seat));
+    CHECK(fake_connection_init(&link->connection));
 }
 
 static void make_peers(void) {
     for (unsigned i = 0; i < PEERS_MAX; i++) {
-        CHECK(door_make(&peers[i].door, new_socket(), new_socket(), DOOR + (int)i));
+        CHECK(unix_listener_make(&peers[i].unix_listener, new_socket(), new_socket(),
+                                 LISTENER_FD + (int)i));
         peers[i].listens = true;
         make_link(&peers[i].commands, &peers[i]);
         make_link(&peers[i].messages, &peers[i]);
@@ -96,7 +97,7 @@ static void hang_up(struct link *link) {
         close(link->socket);
         link->socket = -1;
     }
-    seat_clear(&link->seat);
+    fake_connection_clear(&link->connection);
     if (link == &peer->messages) {
         peer->channel[0] = '\0';
     } else {
@@ -113,7 +114,7 @@ static void hang_up_if_ended(struct link *link) {
 
 static void take_connections(struct peer *peer) {
     int fd;
-    while ((fd = door_accept(peer->door.listener)) >= 0) {
+    while ((fd = unix_listener_accept(peer->unix_listener.socket)) >= 0) {
         hang_up_if_ended(&peer->commands);
         hang_up_if_ended(&peer->messages);
         struct link *link = peer->commands.socket < 0 ? &peer->commands : &peer->messages;
@@ -126,7 +127,7 @@ void peers_listen(unsigned index, bool listens) {
     struct peer *peer = &peers[index];
     if (peer->listens != listens) {
         peer->listens = listens;
-        CHECK(door_set(&peer->door, listens));
+        CHECK(unix_listener_set(&peer->unix_listener, listens));
     }
 }
 
@@ -164,8 +165,8 @@ void peers_cut_messages(unsigned index) {
 /* ---- answers ---- */
 
 static void say(struct link *link, const char *bytes, size_t length) {
-    if (length <= OUTBOX_SIZE - seat_unsent(&link->seat)) {
-        seat_say(&link->seat, bytes, length);
+    if (length <= OUTBOX_SIZE - fake_connection_unsent(&link->connection)) {
+        fake_connection_say(&link->connection, bytes, length);
     }
 }
 
@@ -199,11 +200,12 @@ void peers_say_to_channel(unsigned index, const char *bytes, size_t length) {
 
 void peers_publish(unsigned index, const char *text, size_t length) {
     struct peer *peer = &peers[index];
-    struct seat *seat = &peer->messages.seat;
-    if (peer->channel[0] != '\0' && length + 128 <= OUTBOX_SIZE - seat_unsent(seat)) {
-        seat_say_text(seat, "*3\r\n$7\r\nmessage\r\n");
-        seat_say_bulk(seat, peer->channel, strlen(peer->channel));
-        seat_say_bulk(seat, text, length);
+    struct fake_connection *connection = &peer->messages.connection;
+    if (peer->channel[0] != '\0' &&
+        length + 128 <= OUTBOX_SIZE - fake_connection_unsent(connection)) {
+        fake_connection_say_text(connection, "*3\r\n$7\r\nmessage\r\n");
+        fake_connection_say_bulk(connection, peer->channel, strlen(peer->channel));
+        fake_connection_say_bulk(connection, text, length);
     }
 }
 
@@ -238,8 +240,8 @@ static void say_items(struct link *link, const char *item, size_t count) {
     for (unsigned i = 0; i < count && i < 64; i++) {
         strcat(text, item);
     }
-    if (strlen(text) + 32 <= OUTBOX_SIZE - seat_unsent(&link->seat)) {
-        seat_say_bulk(&link->seat, text, strlen(text));
+    if (strlen(text) + 32 <= OUTBOX_SIZE - fake_connection_unsent(&link->connection)) {
+        fake_connection_say_bulk(&link->connection, text, strlen(text));
     }
 }
 
@@ -332,9 +334,9 @@ static size_t queue_argument(const struct command *command, const struct queuein
     return 3 + command_keys(command) + 1 + queueing->arguments * lock;
 }
 
-/* Notes the last waiter of a call, to which the input may push a key, or the last two of
+/* Records the last waiter of a call, to which the input may push a key, or the last two of
  * several. */
-static void note_waiter(struct peer *peer, const struct command *command) {
+static void record_waiter(struct peer *peer, const struct command *command) {
     size_t keys = command_keys(command);
     struct queueing queueing = queueing_of(command);
     struct peers_waiter *waiter = &peer->waiter;
@@ -464,7 +466,7 @@ static bool answer(const struct command *command, void *arg) {
     struct link *link = arg;
     enum manner manner = link->peer->manner;
     bool is_sound = manner == MANNER_YES || manner == MANNER_HELD;
-    note_waiter(link->peer, command);
+    record_waiter(link->peer, command);
     if (manner == MANNER_UNKNOWN) {
         say_unknown(link, command);
     } else if (!is_sound ||
@@ -477,9 +479,9 @@ static bool answer(const struct command *command, void *arg) {
 
 static unsigned serve(struct link *link, unsigned count) {
     if (link->socket >= 0) {
-        seat_receive(&link->seat, link->socket, INBOX_SIZE);
+        fake_connection_receive(&link->connection, link->socket, INBOX_SIZE);
     }
-    ssize_t answered = seat_serve(&link->seat, count, answer, link);
+    ssize_t answered = fake_connection_serve(&link->connection, count, answer, link);
     CHECK(answered >= 0);
     return (unsigned)answered;
 }
@@ -498,7 +500,8 @@ void peers_set_chunk(size_t chunk) {
 
 static void send_due(struct link *link) {
     if (link->socket >= 0) {
-        seat_send(&link->seat, link->socket, chunk_size > 0 ? chunk_size : SIZE_MAX);
+        fake_connection_send(&link->connection, link->socket,
+                             chunk_size > 0 ? chunk_size : SIZE_MAX);
     }
 }
 

@@ -4,7 +4,7 @@
  */
 #include "cycles.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -29,11 +29,11 @@ static redlock_client *quiet_client(struct fixture *f, uint64_t retry_delay_ms) 
 static void assert_steady(struct fixture *f, redlock_client *client,
                           void (*work)(struct fixture *f, void *arg), void *arg) {
     for (size_t i = 0; i < 50; i++) {
-        size_t before = f->gauge.calls;
+        size_t before = f->allocator.calls;
 
         work(f, arg);
         wait_all_answered(f, client);
-        if (f->gauge.calls == before) {
+        if (f->allocator.calls == before) {
             return;
         }
     }
@@ -122,10 +122,10 @@ static void tries_do_not_pile_up(void **state) {
     /* A quorum may leave two slow masters behind, each with tries that the other does not have. */
     fill_queue(f, client, 0);
     fill_queue(f, client, 1);
-    early = gauge_mark(&f->gauge);
+    early = counting_allocator_mark(&f->allocator);
     thaw_masters(f, 0, 2);
     be_refused(f, client, cycles_here(10000));
-    assert_true(gauge_mark(&f->gauge) <= early + (128 << 10));
+    assert_true(counting_allocator_mark(&f->allocator) <= early + (128 << 10));
 }
 
 /* Holds a lock on the `i`-th of many keys of 16 bytes, until nothing is under way. */
@@ -149,11 +149,11 @@ static void a_lock_at_rest_takes_320_bytes(void **state) {
     for (size_t i = 0; i < BEFORE; i++) {
         hold_at_rest(f, client, i);
     }
-    size_t bytes = f->gauge.bytes;
+    size_t bytes = f->allocator.bytes;
     for (size_t i = 0; i < LOCKS; i++) {
         hold_at_rest(f, client, BEFORE + i);
     }
-    assert_true(f->gauge.bytes - bytes <= LOCKS * (size_t)320);
+    assert_true(f->allocator.bytes - bytes <= LOCKS * (size_t)320);
 }
 
 static void assert_report(const redlock_lock *lock, const char *head) {
@@ -190,7 +190,7 @@ static void a_second_client_after_the_first_leaves_nothing(void **state) {
 
         hold(f, client, KEY, LONG_TTL_MS);
         close_client(f, client);
-        assert_int_equal(f->gauge.blocks, 0);
+        assert_int_equal(f->allocator.blocks, 0);
         wait_released(f, KEY);
     }
 }
@@ -198,7 +198,7 @@ static void a_second_client_after_the_first_leaves_nothing(void **state) {
 /* ------------------------------------------------------------------------------ out of memory */
 
 static bool is_balanced(void *arg) {
-    return ((const struct gauge *)arg)->blocks == 0;
+    return ((const struct counting_allocator *)arg)->blocks == 0;
 }
 
 static void creation_without_memory_says_so(void **state) {
@@ -210,17 +210,17 @@ static void creation_without_memory_says_so(void **state) {
     for (size_t served = 0; status != REDLOCK_OK; served++) {
         redlock_error error;
 
-        f->gauge.refuse_after = served;
+        f->allocator.refuse_after = served;
         status = redlock_client_create(f->base, &options, &client, &error);
-        f->gauge.refuse_after = SIZE_MAX;
+        f->allocator.refuse_after = SIZE_MAX;
         if (status == REDLOCK_OK) {
             redlock_client_close(client, NULL, NULL);
-            run_until(f, is_balanced, &f->gauge, "all memory is given back");
+            run_until(f, is_balanced, &f->allocator, "all memory is given back");
         } else {
             assert_int_equal(status, REDLOCK_ENOMEM);
             assert_int_equal(error.status, REDLOCK_ENOMEM);
             assert_null(client);
-            assert_int_equal(f->gauge.blocks, 0);
+            assert_int_equal(f->allocator.blocks, 0);
         }
         assert_true(served < 10000);
     }
@@ -233,14 +233,14 @@ struct outcome {
     redlock_lock *lock;
 };
 
-static void note_outcome(redlock_lock *lock, redlock_status status, void *arg) {
+static void record_outcome(redlock_lock *lock, redlock_status status, void *arg) {
     struct outcome *outcome = arg;
 
     assert_false(outcome->came);
     outcome->came = true;
     outcome->status = status;
     outcome->lock = lock;
-    outcome->f->gauge.refuse_after = SIZE_MAX;
+    outcome->f->allocator.refuse_after = SIZE_MAX;
 }
 
 static bool has_come(void *arg) {
@@ -253,15 +253,15 @@ static bool acquire_with(struct fixture *f, redlock_client *client, size_t serve
     struct outcome outcome = {.f = f};
     redlock_status status;
 
-    f->gauge.refuse_after = served;
-    status = redlock_acquire(client, &request, note_outcome, &outcome, NULL);
+    f->allocator.refuse_after = served;
+    status = redlock_acquire(client, &request, record_outcome, &outcome, NULL);
     if (status != REDLOCK_OK) {
-        f->gauge.refuse_after = SIZE_MAX;
+        f->allocator.refuse_after = SIZE_MAX;
         assert_int_equal(status, REDLOCK_ENOMEM);
         return false;
     }
     run_until(f, has_come, &outcome, "acquire ends");
-    f->gauge.refuse_after = SIZE_MAX;
+    f->allocator.refuse_after = SIZE_MAX;
     if (outcome.status == REDLOCK_OK) {
         assert_int_equal(let_go(f, outcome.lock), REDLOCK_OK);
         return true;
@@ -301,9 +301,9 @@ static void a_release_that_was_sent_reports_its_own_result(void **state) {
         snprintf(name, sizeof(name), "other:%d", i);
         hold(f, client, name, LONG_TTL_MS);
     }
-    f->gauge.refuse_after = 0;
+    f->allocator.refuse_after = 0;
     begin_extend(f, lock, 0); /* cannot be sent */
-    f->gauge.refuse_after = SIZE_MAX;
+    f->allocator.refuse_after = SIZE_MAX;
     struct call *release = begin_release(f, lock); /* can be sent */
     assert_int_equal(await(f, release), REDLOCK_OK);
     wait_released(f, "one");
@@ -316,9 +316,9 @@ static void a_cancel_releases_what_a_diagnosing_round_could_not(void **state) {
 
     rival_takes(f, 0, 3, "one", LONG_TTL_MS);
     struct call *call = begin_acquire(f, client, &request);
-    f->gauge.refuse_after = 0;
+    f->allocator.refuse_after = 0;
     wait_logged(f, "settling");
-    f->gauge.refuse_after = SIZE_MAX;
+    f->allocator.refuse_after = SIZE_MAX;
     assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
     await(f, call);
     wait_holders(f, "one", 3); /* the rival's */

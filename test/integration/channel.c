@@ -5,7 +5,7 @@
 #include "channel_rig.h"
 #include "clocks.h"
 #include "folder.h"
-#include "look.h"
+#include "master_data.h"
 #include "proxy.h"
 #if HAS_TLS
 #include "authority.h"
@@ -96,7 +96,7 @@ static void it_becomes_ready(void **state) {
     assert_int_equal(subscribed(f), 1);
     assert_int_equal(rig->messages, 0);
     wait_logged(f, "its messages arrive");
-    assert_int_equal(diary_count(&f->diary, "connected"),
+    assert_int_equal(log_capture_count(&f->capture, "connected"),
                      0); /* the node is none of the channel's */
     assert_int_equal(rig->channel.uplink.disconnected, 0);
     assert_works(rig);
@@ -209,7 +209,7 @@ static void a_message_too_long_ends_the_connection(void **state) {
     publish(rig, longer, sizeof(longer));
     wait_ready(rig, 2);
     assert_renamed(rig, name);
-    assert_true(diary_has(&f->diary, "no messages: sent a message that is too long"));
+    assert_true(log_capture_has(&f->capture, "no messages: sent a message that is too long"));
     assert_int_equal(rig->messages, 0);
     assert_works(rig);
 }
@@ -307,7 +307,7 @@ static void two_servers_are_no_channel(void **state) {
     wait_logged(f, "no messages: a probe reached nobody");
     wait_executed(f, 0, "publish", 5);
     assert_int_equal(rig->ready, 0);
-    assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 0);
+    assert_int_equal(f->capture.levels[REDLOCK_LOG_WARN], 0);
 }
 
 static void silence_ends_it(void **state) {
@@ -323,7 +323,8 @@ static void silence_ends_it(void **state) {
     rig_beat(rig);
     wait_executed(f, 0, "publish", 3);
     beat_until_broken(rig, 1);
-    assert_true(diary_has(&f->diary, "no messages: stalled: a probe has not come back for"));
+    assert_true(
+        log_capture_has(&f->capture, "no messages: stalled: a probe has not come back for"));
     proxy_pass_replies(proxy);
     wait_ready(rig, 2);
     assert_renamed(rig, name);
@@ -596,8 +597,8 @@ static void is_refused(struct fixture *f, const char *without, const char *with,
         beat_until(rig, CHANNEL_CONNECTING);
         wait_state(rig, CHANNEL_REFUSED);
     }
-    assert_int_equal(diary_count(&f->diary, line), 1);
-    assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 1);
+    assert_int_equal(log_capture_count(&f->capture, line), 1);
+    assert_int_equal(f->capture.levels[REDLOCK_LOG_WARN], 1);
     rule(f, with);
     beat_until(rig, CHANNEL_CONNECTING);
     wait_ready(rig, 1);
@@ -606,8 +607,8 @@ static void is_refused(struct fixture *f, const char *without, const char *with,
     rig_beat(rig); /* where the server lets the subscription stand */
     wait_broken(rig, 1);
     wait_state(rig, CHANNEL_REFUSED);
-    assert_int_equal(diary_count(&f->diary, line), 2);
-    assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 2);
+    assert_int_equal(log_capture_count(&f->capture, line), 2);
+    assert_int_equal(f->capture.levels[REDLOCK_LOG_WARN], 2);
     channel_want(&rig->channel, false);
     assert_int_equal(rig->channel.state, CHANNEL_OFF);
     assert_int_equal(rig->commands.disconnected, 0);
@@ -627,7 +628,7 @@ static void without_subscribe(void **state) {
     rule(f, RULES);
     beat_until(rig, CHANNEL_CONNECTING);
     wait_ready(rig, 1);
-    assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 1);
+    assert_int_equal(f->capture.levels[REDLOCK_LOG_WARN], 1);
 }
 
 static void without_publish(void **state) {
@@ -697,10 +698,10 @@ static void try_without_memory(struct channel_rig *rig, void (*take)(size_t), si
     run_until(rig->fixture, has_tried, rig, "the attempt has ended");
 }
 
-static struct gauge *gauge;
+static struct counting_allocator *allocator;
 
 static void take_from_the_library(size_t n) {
-    gauge->refuse_after = n;
+    allocator->refuse_after = n;
 }
 
 static void without_memory_it_is_tried_again(void **state) {
@@ -708,13 +709,13 @@ static void without_memory_it_is_tried_again(void **state) {
     struct channel_rig *rig = rig_ready(f);
     bool was_refused = true;
 
-    gauge = &f->gauge;
+    allocator = &f->allocator;
     for (size_t n = 0; was_refused; n++) {
         channel_want(&rig->channel, false);
         wait_state(rig, CHANNEL_OFF);
         try_without_memory(rig, take_from_the_library, n);
-        was_refused = gauge->refuse_after == 0;
-        gauge->refuse_after = SIZE_MAX;
+        was_refused = allocator->refuse_after == 0;
+        allocator->refuse_after = SIZE_MAX;
         wait_ready(rig, 1);
         assert_works(rig);
     }

@@ -379,7 +379,7 @@ static void survive_all(struct fixture *f, unsigned moment) {
             survive(rig, peer, &tricks[i], moment);
         }
     }
-    assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 0);
+    assert_int_equal(f->capture.levels[REDLOCK_LOG_WARN], 0);
 }
 
 static void a_bad_first_word_is_survived(void **state) {
@@ -448,7 +448,7 @@ static void a_refusal_is_reported_in_words(void **state) {
     peer_drop_links(peer);
     wait_state(rig, CHANNEL_REFUSED);
     assert_why(rig, "SUBSCRIBE is refused: ERR unknown command 'SUBSCRIBE'");
-    assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 1);
+    assert_int_equal(f->capture.levels[REDLOCK_LOG_WARN], 1);
     server.to_subscribe = NULL;
     beat_until(rig, CHANNEL_CONNECTING);
     wait_ready(rig, 2);
@@ -473,7 +473,7 @@ static void what_is_no_receiver_is_none(void **state) {
         server.to_probe = NULL;
         wait_ready(rig, i + 2);
     }
-    assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 0);
+    assert_int_equal(f->capture.levels[REDLOCK_LOG_WARN], 0);
 }
 
 /* A server that is busy, or loading, has refused nothing: the next beat probes again. */
@@ -497,7 +497,7 @@ static void a_busy_server_is_probed_again(void **state) {
     wait_peer_commands(f, peer, peer_commands(peer));
     run_turns(f, 5);
     beat_until(rig, CHANNEL_READY);
-    assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 0);
+    assert_int_equal(f->capture.levels[REDLOCK_LOG_WARN], 0);
 }
 
 static void scripts_may_be_lacking_for_ever(void **state) {
@@ -533,7 +533,7 @@ static void forged_probes_prove_nothing(void **state) {
     assert_string_equal(rig->last, "hello");
     assert_false(rig->channel.probe.has_arrived);
     beat_until_broken(rig, 1);
-    assert_true(diary_has(&f->diary, "stalled: a probe has not come back"));
+    assert_true(log_capture_has(&f->capture, "stalled: a probe has not come back"));
     server.to_probe = NULL;
     rig->ready = rig->broken = 0;
     wait_state(rig, CHANNEL_READY);
@@ -555,11 +555,11 @@ static void messages_without_end_keep_nobody(void **state) {
     for (size_t at = 0; at < 1000 * length; at += length) {
         memcpy(flood + at % (1000 * length), one, length);
     }
-    gauge_mark(&f->gauge);
+    counting_allocator_mark(&f->allocator);
     peer_pour(server.subscriber, flood, 1000 * length);
     wait_messages(rig, 10000);
     wait_messages(rig, 50000);
-    assert_int_equal(f->gauge.peak, f->gauge.bytes);
+    assert_int_equal(f->allocator.peak, f->allocator.bytes);
     assert_int_equal(rig->broken, 0);
     channel_want(&rig->channel, false);
     wait_state(rig, CHANNEL_OFF);

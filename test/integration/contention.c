@@ -7,7 +7,7 @@
 #include "contest.h"
 #include "crew.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 
 #include <stdatomic.h>
 

@@ -5,7 +5,7 @@
 #include "clocks.h"
 #include "detour.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "peer.h"
 #include "watchdog.h"
 
@@ -130,7 +130,7 @@ static void releases_without_room_are_reported_until_their_keys_are_gone(void **
     }
     size_t pending = node_info(client, 2).release_debts;
     assert_int_in_range(pending, 1, LONG_KEYS - 1);
-    assert_int_equal(diary_count(&f->diary, "no room to remember 1 more release"), 1);
+    assert_int_equal(log_capture_count(&f->capture, "no room to remember 1 more release"), 1);
     pass_time(LONG_TTL_MS);
     struct member *member = begin_drain(f, client);
     wait_closed(f, member);
@@ -270,11 +270,11 @@ static bool are_all_lost(void *arg) {
 }
 
 /* Returns the number of lines that the lines about losses say were left out. */
-static unsigned long left_out(const struct diary *diary) {
+static unsigned long left_out(const struct log_capture *capture) {
     unsigned long sum = 0;
 
-    for (size_t i = 0; i < diary->count && i < DIARY_LINES; i++) {
-        const char *reported = strstr(diary->lines[i], LOSS_LINE " (");
+    for (size_t i = 0; i < capture->count && i < LOG_CAPTURE_LINES; i++) {
+        const char *reported = strstr(capture->lines[i], LOSS_LINE " (");
         sum += reported != NULL ? strtoul(reported + strlen(LOSS_LINE " ("), NULL, 10) : 0;
     }
     return sum;
@@ -302,9 +302,9 @@ static void losses_of_a_crowd_do_not_flood_the_log(void **state) {
     hold_for(f, client, &request);
     pass_time(LONG_TTL_MS);
     wait_lost(f, loss);
-    size_t lines = diary_count(&f->diary, LOSS_LINE);
+    size_t lines = log_capture_count(&f->capture, LOSS_LINE);
     assert_int_in_range(lines, 21, 200); /* one more for each second that the losses take */
-    assert_int_equal(lines + left_out(&f->diary), LOST + 1);
+    assert_int_equal(lines + left_out(&f->capture), LOST + 1);
 }
 
 /* The renewals of a crowd are due, and are asked for in slices: losses do not wait behind these. */

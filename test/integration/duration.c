@@ -4,7 +4,7 @@
  */
 #include "clocks.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "watchdog.h"
 
 #include <stdio.h>
@@ -139,7 +139,7 @@ static void a_released_lock_is_renewed_no_more(void **state) {
 
 /* -------------------------------------------------------------------------------------- numbers */
 
-static void note_nothing(redlock_lock *lock, redlock_status status, void *arg) {
+static void record_nothing(redlock_lock *lock, redlock_status status, void *arg) {
     (void)lock;
     (void)status;
     (void)arg;
@@ -156,7 +156,7 @@ static void short_ttls_are_refused_or_end_well(void **state) {
 
         request.watchdog = ttl % 2 == 0;
         if (ttl <= 2) { /* nothing is left after drift */
-            assert_refused(client, redlock_acquire(client, &request, note_nothing, NULL, NULL),
+            assert_refused(client, redlock_acquire(client, &request, record_nothing, NULL, NULL),
                            REDLOCK_EINVAL, "ttl_ms");
             continue;
         }

@@ -3,7 +3,7 @@
  */
 #include "clocks.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "peer.h"
 #include "wait_queue.h"
 #include "watchdog.h"
@@ -98,7 +98,7 @@ static void a_replica_is_borne_and_named(void **state) {
     send_to(f, 0, 1, "REPLICAOF 127.0.0.1 1");
     assert_one_bad_node_is_borne(f, client, 0, "READONLY");
     wait_logged(f, "READONLY");
-    assert_true(f->diary.levels[REDLOCK_LOG_ERROR] > 0);
+    assert_true(f->capture.levels[REDLOCK_LOG_ERROR] > 0);
 }
 
 #define PASSWORD "S3cr3t-p4ssw0rd"
@@ -108,7 +108,7 @@ static int masters_with_password(void **state) {
     int result = start_fixture(state, FIVE, arguments);
 
     if (result == 0) {
-        ((struct fixture *)*state)->diary.secret = PASSWORD;
+        ((struct fixture *)*state)->capture.secret = PASSWORD;
     }
     return result;
 }
@@ -173,7 +173,7 @@ static void assert_login_fails(struct fixture *f, const char *wrong, const char 
     assert_one_bad_node_is_borne(f, client, 0, text);
     close_client(f, client);
     assert_no_access(f, log_in(f, 3, wrong), text);
-    assert_true(f->diary.levels[REDLOCK_LOG_ERROR] > 0);
+    assert_true(f->capture.levels[REDLOCK_LOG_ERROR] > 0);
 }
 
 static void a_wrong_password_is_borne_and_named(void **state) {
@@ -415,7 +415,7 @@ static void an_unknown_command_is_named_but_not_its_arguments(void **state) {
     assert_int_equal(await(f, call), REDLOCK_ENOQUORUM);
     assert_explained(call, "unknown command");
     assert_false(holds_token(call->why));
-    wait_logged(f, "unknown command"); /* the diary looks for tokens by itself */
+    wait_logged(f, "unknown command"); /* the log capture looks for tokens by itself */
 }
 
 static struct call *release_of_the_other;
@@ -445,8 +445,8 @@ static void a_user_who_may_not_load_scripts_hears_of_no_error(void **state) {
     redlock_lock *lock = hold(f, client, "quiet:1", LONG_TTL_MS);
     assert_int_equal(await(f, begin_release(f, lock)), REDLOCK_OK);
     wait_released(f, "quiet:1");
-    assert_int_equal(f->diary.levels[REDLOCK_LOG_ERROR], 0);
-    assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 0);
+    assert_int_equal(f->capture.levels[REDLOCK_LOG_ERROR], 0);
+    assert_int_equal(f->capture.levels[REDLOCK_LOG_WARN], 0);
 }
 
 /* A reader that may not use the list of readers gets no lock, and leaves no key that others see. */
@@ -535,8 +535,8 @@ static void a_user_who_may_not_read_keys_at_once_releases_them(void **state) {
     assert_int_equal(deletions(f, client), RELEASES);
     client = connect_as(f, "resetkeys ~joined:* ~redlock:marker +mget " RIGHTS);
     assert_int_equal(deletions(f, client), RELEASES);
-    assert_int_equal(f->diary.levels[REDLOCK_LOG_ERROR], 0);
-    assert_int_equal(f->diary.levels[REDLOCK_LOG_WARN], 0);
+    assert_int_equal(f->capture.levels[REDLOCK_LOG_ERROR], 0);
+    assert_int_equal(f->capture.levels[REDLOCK_LOG_WARN], 0);
 }
 
 static void let_the_other_go(struct call *call, void *arg) {

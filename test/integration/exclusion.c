@@ -3,7 +3,7 @@
  * to the other clients.
  */
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 
 #include <stdio.h>
 #include <stdlib.h>

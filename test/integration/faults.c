@@ -5,7 +5,7 @@
 #include "clocks.h"
 #include "cycles.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "peer.h"
 
 #include <stdio.h>
@@ -211,7 +211,7 @@ static void a_stopped_node_costs_bounded_memory(void **state) {
     wait_connected(f, client, FIVE);
     cycles_run(&stall->cycles, f, client, 32, 1000);
     wait_all_answered(f, client); /* with two full queues beside it there would be no quorum */
-    before = gauge_mark(&f->gauge);
+    before = counting_allocator_mark(&f->allocator);
     most = before + stall->options.max_commands * LOCKS_OF_CALL * MEMORY_OF_LOCK;
     freeze(f, 2);
     cycles_run(&stall->cycles, f, client, LOCKS_OF_CALL, count / 2);
@@ -221,7 +221,7 @@ static void a_stopped_node_costs_bounded_memory(void **state) {
     }
     wait_logged(f, "stall");
     assert_true(stall->most_pending <= 2 * stall->options.max_commands);
-    assert_int_in_range(gauge_mark(&f->gauge), before, most);
+    assert_int_in_range(counting_allocator_mark(&f->allocator), before, most);
 
     thaw(f, 2);
     wait_connected(f, client, FIVE);
@@ -481,7 +481,7 @@ struct retries {
     size_t stray; /* number of other keys that came */
 };
 
-static void note_retries(struct peer_link *link, const struct command *command, void *arg) {
+static void record_retries(struct peer_link *link, const struct command *command, void *arg) {
     struct retries *retries = arg;
     char key[32];
 
@@ -524,7 +524,7 @@ static void hold_many(struct fixture *f, redlock_client *client, redlock_lock **
 static void many_releases_are_retried_in_order_and_without_detours(void **state) {
     struct fixture *f = *state;
     struct retries retries = {0};
-    struct peer *peer = peer_create(f, note_retries, &retries);
+    struct peer *peer = peer_create(f, record_retries, &retries);
     const char *uri = peer_uri(peer);
     redlock_options options = patient_options(f, &uri, 1);
     size_t count = cycles_here(16000) / TOGETHER * TOGETHER;
@@ -539,7 +539,7 @@ static void many_releases_are_retried_in_order_and_without_detours(void **state)
     options.log_level = REDLOCK_LOG_INFO;
     redlock_client *client = connect_with(f, &options);
     hold_many(f, client, locks, count);
-    size_t allocations = f->gauge.calls;
+    size_t allocations = f->allocator.calls;
     for (size_t i = 0; i < count; i++) {
         last = begin_release(f, locks[i]);
     }
@@ -549,7 +549,7 @@ static void many_releases_are_retried_in_order_and_without_detours(void **state)
     wait_answered(f, client, 0);
     assert_int_equal(retries.next, count);
     assert_int_equal(retries.stray, 0);
-    assert_int_in_range(f->gauge.calls - allocations, 1, 5 * count);
+    assert_int_in_range(f->allocator.calls - allocations, 1, 5 * count);
 }
 
 static void turn_away(struct peer_link *link, void *arg) {

@@ -4,7 +4,7 @@
  */
 #include "crew.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -106,12 +106,14 @@ static bool has_progressed(void *arg) {
            (progress->crew != NULL && !crew_is_at_work(progress->crew));
 }
 
-/* Counts the raises, which the library logs at its lowest level; the diary takes other lines. */
+/*
+ * Counts the raises, which the library logs at its lowest level; the log capture takes other lines.
+ */
 static void count_raises(redlock_log_level level, const char *line, void *arg) {
     struct competitor *competitor = arg;
 
     if (level > REDLOCK_LOG_DEBUG) {
-        diary_write(level, line, &competitor->f->diary);
+        log_capture_write(level, line, &competitor->f->capture);
     } else if (strstr(line, "-> raising") != NULL) {
         atomic_fetch_add(&competitor->ledger->raised, 1);
     }

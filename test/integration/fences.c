@@ -5,7 +5,7 @@
 #include "clocks.h"
 #include "cycles.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "proxy.h"
 #include "wait_queue.h"
 
@@ -89,8 +89,8 @@ static void without_contention_it_takes_one_round_trip(void **state) {
     for (size_t i = 0; i < 20; i++) {
         assert_int_equal(let_go(f, hold_fenced(f, client)), REDLOCK_OK);
     }
-    assert_int_equal(diary_count(&f->diary, "acquiring -> raising"), 0);
-    assert_int_equal(diary_count(&f->diary, "acquiring -> held"), 20);
+    assert_int_equal(log_capture_count(&f->capture, "acquiring -> raising"), 0);
+    assert_int_equal(log_capture_count(&f->capture, "acquiring -> held"), 20);
 }
 
 static void a_lock_without_a_fence_has_none(void **state) {
@@ -136,7 +136,7 @@ static void the_largest_counter_is_raised_on_a_quorum(void **state) {
     redlock_lock *lock = hold_fenced(f, client);
     assert_int_equal(redlock_fence(lock), far + 1);
     assert_int_equal(agreeing(f, far + 1), 3);
-    assert_int_equal(diary_count(&f->diary, "acquiring -> raising"), 1);
+    assert_int_equal(log_capture_count(&f->capture, "acquiring -> raising"), 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 
     /* A client that acquires the key by any other quorum sees the counter. */
@@ -584,7 +584,7 @@ static void fences_of_contenders_grow_strictly(void **state) {
         assert_true(status == REDLOCK_OK || status == REDLOCK_ELOST);
         winner->call = begin_acquire(f, winner->client, &request);
     }
-    assert_true(diary_count(&f->diary, " -> raising") > 0);
+    assert_true(log_capture_count(&f->capture, " -> raising") > 0);
 }
 
 int main(void) {

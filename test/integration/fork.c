@@ -4,7 +4,7 @@
  * child, which may make clients of its own.
  */
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 
 #include <event2/event.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "fake_clock.h"
 #include "folder.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "peer.h"
 #include "proxy.h"
 #include "wait_queue.h"
@@ -214,9 +214,9 @@ static void the_first_client_of_all_waits_for_max_ttl(void **state) {
         assert_non_null(value_at(f, i, REDLOCK_MARKER_KEY));
         assert_int_equal(pttl_at(f, i, REDLOCK_MARKER_KEY), -1);
     }
-    size_t new_memories = diary_count(&f->diary, "its memory is new");
+    size_t new_memories = log_capture_count(&f->capture, "its memory is new");
     create_trusting(f, &options); /* knows the masters */
-    assert_int_equal(diary_count(&f->diary, "its memory is new"), new_memories);
+    assert_int_equal(log_capture_count(&f->capture, "its memory is new"), new_memories);
 }
 
 static void a_minority_in_quarantine_goes_unnoticed(void **state) {
@@ -466,7 +466,7 @@ static void an_eviction_policy_is_warned_of_once(void **state) {
     wait_logged(f, "maxmemory-policy is allkeys-lru");
     restart_empty(f, 0, client, NULL);
     wait_answered(f, client, 0);
-    assert_int_equal(diary_count(&f->diary, "allkeys-lru"), 1);
+    assert_int_equal(log_capture_count(&f->capture, "allkeys-lru"), 1);
 }
 
 /* ---------------------------------------------------------------------------------------- clock */
@@ -625,8 +625,8 @@ static void point_link(const char *link, const char *uri) {
     assert_int_equal(symlink(strchr(uri + strlen("unix://"), '/'), link), 0);
 }
 
-/* A twin is trusted again when another server has taken its place. */
-static void a_twin_that_is_replaced_counts(void **state) {
+/* A duplicate is trusted again when another server has taken its place. */
+static void a_duplicate_that_is_replaced_counts(void **state) {
     struct fixture *f = *state;
     char link[FOLDER_SIZE + 16];
     char uri[160];
@@ -813,7 +813,7 @@ static void a_first_replica_costs_no_trust(void **state) {
     struct fixture *f = *state;
     redlock_options options = guarded(f, masters_uris(f->masters), 2, SHORT_TTL_MS);
     redlock_client *client = create_trusting(f, &options);
-    size_t new_memories = diary_count(&f->diary, "its memory is new");
+    size_t new_memories = log_capture_count(&f->capture, "its memory is new");
 
     wait_answered(f, client, 0);
     free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
@@ -821,7 +821,7 @@ static void a_first_replica_costs_no_trust(void **state) {
     wait_executed(f, 0, "evalsha", executed(f, 0, "evalsha") + 3);
     wait_answered(f, client, 0);
     assert_string_equal(distrust(client, 0), "");
-    assert_int_equal(diary_count(&f->diary, "its memory is new"), new_memories);
+    assert_int_equal(log_capture_count(&f->capture, "its memory is new"), new_memories);
 }
 
 static int masters_with_debug(void **state) {
@@ -837,7 +837,7 @@ static int masters_with_debug(void **state) {
 static void a_reload_that_takes_back_less_than_a_second_is_not_noticed(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);
-    size_t new_memories = diary_count(&f->diary, "its memory is new");
+    size_t new_memories = log_capture_count(&f->capture, "its memory is new");
 
     wait_answered(f, client, 0);
     send_to(f, 0, 1, "SAVE"); /* from here on without a turn of the loop: no beat comes between */
@@ -847,7 +847,7 @@ static void a_reload_that_takes_back_less_than_a_second_is_not_noticed(void **st
     wait_executed(f, 0, "evalsha", executed(f, 0, "evalsha") + 3);
     wait_answered(f, client, 0);
     assert_string_equal(distrust(client, 0), "");
-    assert_int_equal(diary_count(&f->diary, "its memory is new"), new_memories);
+    assert_int_equal(log_capture_count(&f->capture, "its memory is new"), new_memories);
 }
 
 /* Another database takes the place of the client's, with a marker that was kept as long. */
@@ -1158,7 +1158,7 @@ int main(void) {
         ON_A_CLOCK(a_durable_node_that_restarts_is_asked_for_its_clock),
         ON_A_CLOCK(a_server_whose_clock_was_set_back_after_its_start_is_young),
         ON_THREE_MASTERS(one_server_that_is_two_nodes_counts_once),
-        ON_THREE_MASTERS(a_twin_that_is_replaced_counts),
+        ON_THREE_MASTERS(a_duplicate_that_is_replaced_counts),
         ON_THREE_MASTERS(a_replica_never_counts),
         ON_THREE_MASTERS(a_master_that_becomes_a_replica_is_noticed),
         ON_THREE_MASTERS(a_master_that_becomes_a_writable_replica_is_noticed),

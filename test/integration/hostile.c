@@ -6,7 +6,7 @@
  * connection at once, in answer to its first command, or in answer to locks and scripts only.
  */
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "peer.h"
 
 #include <signal.h>

@@ -4,7 +4,7 @@
  */
 #include "clocks.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 
 #include <stdio.h>
 #include <stdlib.h>

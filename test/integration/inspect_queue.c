@@ -3,7 +3,7 @@
  * first, where nodes differ, refuse, or answer anything.
  */
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "peer.h"
 #include "wait_queue.h"
 

@@ -3,7 +3,7 @@
  * understands, and both exclude each other. The test plays the other client: SET NX PX.
  */
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 
 #include <ctype.h>
 #include <stdlib.h>

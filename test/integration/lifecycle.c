@@ -4,7 +4,7 @@
  */
 #include "clocks.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "proxy.h"
 
 #include <stdio.h>
@@ -226,7 +226,7 @@ static void a_second_close_is_ignored(void **state) {
     assert_int_equal(ignored, 0);
 }
 
-static void note_nothing(redlock_lock *lock, redlock_status status, void *arg) {
+static void record_nothing(redlock_lock *lock, redlock_status status, void *arg) {
     (void)lock;
     (void)status;
     (void)arg;
@@ -242,10 +242,10 @@ static void a_closing_client_begins_nothing(void **state) {
     redlock_lock *lock = NULL;
 
     begin_close(f, client);
-    assert_refused(client, redlock_acquire(client, &request, note_nothing, NULL, &lock),
+    assert_refused(client, redlock_acquire(client, &request, record_nothing, NULL, &lock),
                    REDLOCK_ECLOSED, "clos");
     assert_null(lock);
-    assert_int_equal(redlock_extend(held, 0, note_nothing, NULL), REDLOCK_ECLOSED);
+    assert_int_equal(redlock_extend(held, 0, record_nothing, NULL), REDLOCK_ECLOSED);
     assert_int_equal(await(f, call), REDLOCK_ECLOSED);
 }
 
@@ -273,7 +273,7 @@ static void locks_are_let_go_during_a_close(void **state) {
         call = begin_release(f, held);
         assert_int_equal(redlock_cancel(asked->lock), REDLOCK_OK);
         assert_refused(client, redlock_cancel(asked->lock), REDLOCK_EINVAL, "not being acquired");
-        assert_refused(client, redlock_release(held, note_nothing, NULL), REDLOCK_EINVAL,
+        assert_refused(client, redlock_release(held, record_nothing, NULL), REDLOCK_EINVAL,
                        "released");
         wait_closed(f, member);
         assert_ended(call, REDLOCK_OK);
@@ -356,7 +356,7 @@ static void let_go_in_member(struct member *member, void *arg) {
 
     assert_string_equal(redlock_key(locks[0], NULL), KEY);
     for (size_t i = 0; i < 2; i++) {
-        assert_refused(member->client, redlock_release(locks[i], note_nothing, NULL),
+        assert_refused(member->client, redlock_release(locks[i], record_nothing, NULL),
                        REDLOCK_ECLOSED, "clos");
         assert_refused(member->client, redlock_cancel(locks[i]), REDLOCK_ECLOSED, "clos");
         assert_int_equal(redlock_validity_ms(locks[i]), 0);
@@ -584,13 +584,13 @@ struct listener {
 static void close_in_log(redlock_log_level level, const char *line, void *arg) {
     struct listener *listener = arg;
 
-    diary_write(level, line, &listener->f->diary);
+    log_capture_write(level, line, &listener->f->capture);
     if (listener->lines++ == listener->fatal && listener->client != NULL) {
         begin_close(listener->f, listener->client);
     }
 }
 
-static void note_in_call(struct call *call, void *arg) {
+static void record_in_call(struct call *call, void *arg) {
     if (call->status == REDLOCK_OK) {
         *(redlock_lock **)arg = call->lock;
     }
@@ -609,7 +609,7 @@ static bool live_until_line(struct fixture *f, size_t line) {
     listener.client = create_client(f, &options);
     if (listener.lines <= line) {
         call = begin_acquire(f, listener.client, &request);
-        call->then = note_in_call;
+        call->then = record_in_call;
         call->then_arg = &lock;
         await(f, call);
     }
@@ -846,19 +846,20 @@ static void calls_in_the_wrong_state_are_refused(void **state) {
     struct call *call = begin_acquire(f, client, &request);
     struct call *extension;
 
-    assert_refused(client, redlock_release(call->lock, note_nothing, NULL), REDLOCK_EINVAL, "held");
-    assert_refused(client, redlock_extend(call->lock, 0, note_nothing, NULL), REDLOCK_EINVAL,
+    assert_refused(client, redlock_release(call->lock, record_nothing, NULL), REDLOCK_EINVAL,
+                   "held");
+    assert_refused(client, redlock_extend(call->lock, 0, record_nothing, NULL), REDLOCK_EINVAL,
                    "held");
     assert_int_equal(redlock_validity_ms(call->lock), 0);
     assert_int_equal(await(f, call), REDLOCK_OK);
 
     assert_refused(client, redlock_cancel(call->lock), REDLOCK_EINVAL, "acquire");
-    assert_refused(client, redlock_extend(call->lock, LONG_TTL_MS + 1, note_nothing, NULL),
+    assert_refused(client, redlock_extend(call->lock, LONG_TTL_MS + 1, record_nothing, NULL),
                    REDLOCK_EINVAL, "ttl_ms");
-    assert_refused(client, redlock_extend(call->lock, 1, note_nothing, NULL), REDLOCK_EINVAL,
+    assert_refused(client, redlock_extend(call->lock, 1, record_nothing, NULL), REDLOCK_EINVAL,
                    "ttl_ms");
     extension = begin_extend(f, call->lock, 0);
-    assert_refused(client, redlock_extend(call->lock, 0, note_nothing, NULL), REDLOCK_EBUSY,
+    assert_refused(client, redlock_extend(call->lock, 0, record_nothing, NULL), REDLOCK_EBUSY,
                    "extension");
     assert_int_equal(await(f, extension), REDLOCK_OK);
     assert_int_equal(extend(f, call->lock, 0), REDLOCK_OK);

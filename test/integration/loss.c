@@ -4,7 +4,7 @@
  */
 #include "clocks.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "peer.h"
 #include "watchdog.h"
 
@@ -230,16 +230,16 @@ static void renewals_that_are_never_answered_lose_the_lock(void **state) {
 
 static char words[512];
 
-static void note_words(struct loss *loss, void *arg) {
+static void record_words(struct loss *loss, void *arg) {
     (void)arg;
     snprintf(words, sizeof(words), "%s", redlock_explain(loss->lock));
 }
 
-static void lose_and_note(struct fixture *f, redlock_request *request) {
+static void lose_and_record(struct fixture *f, redlock_request *request) {
     redlock_client *client = connect_client(f);
     struct loss *loss = watch_loss(f, request);
 
-    loss->then = note_words;
+    loss->then = record_words;
     hold_for(f, client, request);
     pass_time(request->ttl_ms);
     assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
@@ -250,12 +250,12 @@ static void an_end_is_explained(void **state) {
     struct fixture *f = *state;
     redlock_request request = request_for(KEY, TTL_MS);
 
-    lose_and_note(f, &request);
+    lose_and_record(f, &request);
     assert_non_null(strstr(words, "lost: its validity ended, and nothing renewed it"));
     request.key = "orders:43";
     request.watchdog = true;
     request.max_hold_ms = 1;
-    lose_and_note(f, &request);
+    lose_and_record(f, &request);
     assert_non_null(strstr(words, "lost: max_hold_ms was over, and its validity ended"));
 }
 
@@ -292,7 +292,7 @@ static void the_end_of_a_request_is_explained(void **state) {
     assert_explained(call, "not acquired: canceled after 1 try in ");
     assert_explained(behind, "not acquired: canceled; no node was asked");
 
-    loss->then = note_words;
+    loss->then = record_words;
     hold_for(f, closed, &held);
     call = begin_acquire(f, closed, &request);
     close_client(f, closed);

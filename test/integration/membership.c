@@ -4,7 +4,7 @@
  */
 #include "clocks.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "watchdog.h"
 
 #include <stdio.h>
@@ -318,7 +318,7 @@ static bool all_is_quiet(void *arg) {
 static size_t memory_at_rest(struct fixture *f, redlock_client *client) {
     run_turns(f, 2);
     run_until(f, all_is_quiet, client, "all nodes have answered");
-    return f->gauge.bytes;
+    return f->allocator.bytes;
 }
 
 static void nodes_that_left_leave_no_memory(void **state) {

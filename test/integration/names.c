@@ -5,7 +5,7 @@
  */
 #include "folder.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 
 #include <arpa/inet.h>
 #include <event2/dns.h>

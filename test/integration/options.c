@@ -3,7 +3,7 @@
  * must work: addresses, databases, logins, structs of other sizes.
  */
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -33,7 +33,7 @@ static void assert_options_refused(struct fixture *f, const redlock_options *opt
     }
     assert_null(strstr(error.message, PASSWORD));
     assert_int_equal(redlock_client_create(f->base, options, &client, NULL), REDLOCK_EINVAL);
-    assert_int_equal(f->gauge.blocks, 0);
+    assert_int_equal(f->allocator.blocks, 0);
 }
 
 static const struct {
@@ -267,7 +267,7 @@ static void a_mistaken_option_is_named(void **state) {
     }
 }
 
-static void note_nothing(redlock_lock *lock, redlock_status status, void *arg) {
+static void record_nothing(redlock_lock *lock, redlock_status status, void *arg) {
     (void)lock;
     (void)status;
     (void)arg;
@@ -278,7 +278,7 @@ static void assert_request_refused(redlock_client *client, const redlock_request
                                    const char *named) {
     redlock_lock *lock = (redlock_lock *)client; /* must be overwritten */
 
-    assert_refused(client, redlock_acquire(client, request, note_nothing, NULL, &lock),
+    assert_refused(client, redlock_acquire(client, request, record_nothing, NULL, &lock),
                    REDLOCK_EINVAL, named);
     assert_null(lock);
 }
@@ -291,8 +291,8 @@ static void a_mistaken_request_is_named(void **state) {
     redlock_request request = request_for(KEY, 1000);
 
     assert_string_equal(redlock_client_error(client), "");
-    assert_refused(client, redlock_acquire(client, NULL, note_nothing, NULL, NULL), REDLOCK_EINVAL,
-                   "request");
+    assert_refused(client, redlock_acquire(client, NULL, record_nothing, NULL, NULL),
+                   REDLOCK_EINVAL, "request");
     assert_refused(client, redlock_acquire(client, &request, NULL, NULL, NULL), REDLOCK_EINVAL,
                    "on_acquired");
     request.key = NULL;
@@ -390,10 +390,10 @@ static void options_of_an_older_header_get_defaults(void **state) {
     options.size = offsetof(redlock_options, log);
     options.log_level = (redlock_log_level)17; /* beyond the size: not read */
     client = connect_with(f, &options);
-    logged = f->diary.count;
+    logged = f->capture.count;
     assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
     assert_int_equal(logged, 0);
-    assert_int_equal(f->gauge.calls, 0);
+    assert_int_equal(f->allocator.calls, 0);
 }
 
 struct larger_request {
@@ -638,7 +638,7 @@ static void logins_may_be_percent_encoded(void **state) {
     free(answer);
     snprintf(text, sizeof(text), "redis://us%%3aer:%s@127.0.0.1:%d", ODD_ENCODED,
              masters_port(f->masters, 0));
-    f->diary.secret = ODD_PASSWORD;
+    f->capture.secret = ODD_PASSWORD;
     assert_int_equal(let_go(f, hold(f, connect_to(f, uris, 1), KEY, LONG_TTL_MS)), REDLOCK_OK);
 }
 

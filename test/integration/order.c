@@ -6,7 +6,7 @@
 #include "clocks.h"
 #include "detour.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "watchdog.h"
 
 #include <stdio.h>

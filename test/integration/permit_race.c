@@ -6,7 +6,7 @@
 #include "contest.h"
 #include "crew.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static size_t tries_of(const struct call *call) {
     return strtoul(after + strlen("after "), NULL, 10);
 }
 
-static void note_most(struct arena *arena, size_t inside) {
+static void record_most(struct arena *arena, size_t inside) {
     size_t most = atomic_load(&arena->most);
 
     while (inside > most && !atomic_compare_exchange_weak(&arena->most, &most, inside)) {
@@ -61,7 +61,7 @@ static void come_in(struct call *call, void *memory) {
 
     atomic_fetch_add(&arena->intruders, before >= PERMITS);
     atomic_fetch_add(&arena->doubles, atomic_fetch_add(with(arena, call), 1) != 0);
-    note_most(arena, (size_t)before + 1);
+    record_most(arena, (size_t)before + 1);
     atomic_fetch_add(&arena->by_tries[tries < 4 ? tries - 1 : 3], 1);
 }
 

@@ -5,7 +5,7 @@
 #include "clocks.h"
 #include "detour.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "peer.h"
 
 #include <stdio.h>
@@ -525,8 +525,8 @@ struct work {
     size_t most;
 };
 
-/* Notes a call's work: of five arguments for a lock the last is the number of permits. */
-static void note_work(struct peer_link *link, const struct command *command, void *arg) {
+/* Records a call's work: of five arguments for a lock the last is the number of permits. */
+static void record_work(struct peer_link *link, const struct command *command, void *arg) {
     struct work *work = arg;
     size_t keys = command_keys(command);
     char permits[24];
@@ -543,7 +543,7 @@ static void note_work(struct peer_link *link, const struct command *command, voi
 
 static struct work work_of(struct fixture *f, uint32_t permits) {
     struct work work = {0};
-    const char *uri = peer_uri(peer_create(f, note_work, &work));
+    const char *uri = peer_uri(peer_create(f, record_work, &work));
     redlock_options options = patient_options(f, &uri, 1);
     redlock_client *client = connect_with(f, &options);
     redlock_request request = permit_request(permits);

@@ -330,9 +330,9 @@ static void mistakes_are_refused(void **state) {
     assert_int_equal(redlock_client_ready(NULL, 0, on_ready, &wait), REDLOCK_EINVAL);
     assert_refused(client, redlock_client_ready(client, 0, NULL, &wait), REDLOCK_EINVAL,
                    "callback");
-    f->gauge.refuse_after = 0;
+    f->allocator.refuse_after = 0;
     redlock_status status = redlock_client_ready(client, 0, on_ready, &wait);
-    f->gauge.refuse_after = SIZE_MAX;
+    f->allocator.refuse_after = SIZE_MAX;
     assert_refused(client, status, REDLOCK_ENOMEM, "out of memory");
     run_turns(f, 3);
     assert_int_equal(wait.ended, 0);

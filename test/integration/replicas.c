@@ -1,6 +1,6 @@
 /* Masters with replicas: a grant counts when enough replicas have confirmed it. */
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Several keys in one lock: all or none at each master, and plain keys for other clients. */
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 
 #include <event2/event.h>
 

@@ -3,7 +3,7 @@
  * reader died, and that plain clients of other libraries see a key that is taken.
  */
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "watchdog.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define KEY "orders:42"
 #define READERS "orders:42::readers"
-#define NOTE "orders:42::writer"
+#define INTENT "orders:42::writer"
 #define FIVE 5
 #define TTL_MS 60000
 
@@ -116,7 +116,7 @@ static void readers_keep_out_who_wants_it_alone(void **state) {
     for (size_t i = 0; i < FIVE; i++) {
         bool has_denied = call->opinions[i].vote == REDLOCK_VOTE_DENIED;
         assert_int_in_range(call->opinions[i].ttl_ms, has_denied, TTL_MS);
-        assert_int_equal(pttl_at(f, i, NOTE), -2); /* its last try leaves no note */
+        assert_int_equal(pttl_at(f, i, INTENT), -2); /* its last try leaves no note */
     }
     assert_int_equal(let_go(f, reader), REDLOCK_OK);
     wait_holders(f, KEY, 0);
@@ -161,7 +161,7 @@ static void other_makes_are_excluded_and_exclude(void **state) {
     assert_ended(acquire_as(f, client, REDLOCK_WRITER), REDLOCK_EHELD);
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(value_at(f, i, KEY), "plain");
-        assert_int_equal(pttl_at(f, i, NOTE), -2);
+        assert_int_equal(pttl_at(f, i, INTENT), -2);
     }
 }
 
@@ -313,10 +313,10 @@ static void a_share_is_topped_up(void **state) {
     wait_holders(f, KEY, FIVE);
     assert_true(least_pttl(f, KEY) > TTL_MS);
 
-    /* A writer's note does not keep out a reader that was in before. */
+    /* A writer's intent does not keep out a reader that was in before. */
     request.wait_ms = REDLOCK_FOREVER;
     struct call *writer = begin_acquire(f, eager_client(f), &request);
-    wait_holders(f, NOTE, FIVE);
+    wait_holders(f, INTENT, FIVE);
     free(masters_query(f->masters, 0, "ZADD " READERS " 9007199254740991 other"));
     free(masters_query(f->masters, 0, "ZREMRANGEBYSCORE " READERS " -inf 9007199254740990"));
     assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
@@ -382,20 +382,20 @@ static bool readers_make_way(struct fixture *f, redlock_client *client, redlock_
     return false;
 }
 
-/* Asserts that the writer's note is gone where the writer was let in. */
-static void assert_no_notes(struct fixture *f, redlock_client *client) {
+/* Asserts that the writer's intent is gone where the writer was let in. */
+static void assert_no_intents(struct fixture *f, redlock_client *client) {
     wait_all_answered(f, client);
     for (size_t i = 0; i < FIVE; i++) {
         if (value_at(f, i, KEY) != NULL) {
-            assert_int_equal(pttl_at(f, i, NOTE), -2);
+            assert_int_equal(pttl_at(f, i, INTENT), -2);
         }
     }
 }
 
 /* Removes notes, which are left to lapse where a reader was in at the writer's last try. */
-static void remove_notes(struct fixture *f, redlock_client *client) {
+static void remove_intents(struct fixture *f, redlock_client *client) {
     wait_all_answered(f, client);
-    rival_frees(f, 0, FIVE, NOTE);
+    rival_frees(f, 0, FIVE, INTENT);
 }
 
 static void a_writer_is_not_starved(void **state) {
@@ -408,9 +408,9 @@ static void a_writer_is_not_starved(void **state) {
     wait_listed(f, 1);
     request.retries = UINT32_MAX;
     struct call *writer = begin_acquire(f, other, &request);
-    wait_holders(f, NOTE, FIVE);
+    wait_holders(f, INTENT, FIVE);
     for (size_t i = 0; i < FIVE; i++) {
-        assert_int_in_range(pttl_at(f, i, NOTE), 1, TTL_MS);
+        assert_int_in_range(pttl_at(f, i, INTENT), 1, TTL_MS);
     }
     struct call *turned_away = acquire_as(f, client, REDLOCK_READER);
     assert_ended(turned_away, REDLOCK_EHELD);
@@ -418,7 +418,7 @@ static void a_writer_is_not_starved(void **state) {
     assert_int_equal(let_go(f, first), REDLOCK_OK);
     assert_int_equal(await(f, writer), REDLOCK_OK);
     wait_all_answered(f, client);
-    assert_no_notes(f, other);
+    assert_no_intents(f, other);
     assert_int_equal(let_go(f, writer->lock), REDLOCK_OK);
 }
 
@@ -433,18 +433,18 @@ static void nor_by_readers_that_keep_coming(void **state) {
         request.retries = UINT32_MAX;
         wait_listed(f, 1);
         struct call *writer = begin_acquire(f, other, &request);
-        wait_holders(f, NOTE, FIVE);
+        wait_holders(f, INTENT, FIVE);
         assert_true(readers_make_way(f, client, first, writer));
         assert_int_equal(await(f, writer), REDLOCK_OK);
         assert_int_equal(let_go(f, writer->lock), REDLOCK_OK);
         wait_holders(f, KEY, 0);
-        remove_notes(f, other);
+        remove_intents(f, other);
         first = hold_as(f, client, REDLOCK_READER, TTL_MS);
     }
     assert_int_equal(let_go(f, first), REDLOCK_OK);
 }
 
-/* The writer's note lapses, and readers come in again. */
+/* The writer's intent lapses, and readers come in again. */
 static void a_writer_that_gives_up_is_forgotten(void **state) {
     struct fixture *f = *state;
     redlock_client *client = eager_client(f);
@@ -459,7 +459,7 @@ static void a_writer_that_gives_up_is_forgotten(void **state) {
     request.retries = 1;
     assert_ended(acquire(f, hasty, &request), REDLOCK_EHELD);
     for (size_t i = 0; i < FIVE; i++) {
-        assert_true(pttl_at(f, i, NOTE) <= 2500 + 1 + 2500);
+        assert_true(pttl_at(f, i, INTENT) <= 2500 + 1 + 2500);
     }
     request = request_as(REDLOCK_READER, TTL_MS);
     request.wait_ms = REDLOCK_FOREVER;

@@ -6,7 +6,7 @@
 #include "cycles.h"
 #include "exposition.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "rivals.h"
 #include "wait_queue.h"
 #include "watchdog.h"
@@ -158,7 +158,7 @@ static void each_end_has_its_counter(void **state) {
     assert_sound(client);
 }
 
-static void note_end(struct call *call, void *arg) {
+static void record_end(struct call *call, void *arg) {
     redlock_stats *stats = arg;
 
     *stats = stats_of(((struct member *)TAILQ_FIRST(&call->fixture->members))->client);
@@ -173,7 +173,7 @@ static void a_closing_client_counts_on(void **state) {
 
     hold(f, client, "other", LONG_TTL_MS);
     call = begin_acquire(f, client, &request);
-    call->then = note_end;
+    call->then = record_end;
     call->then_arg = &stats;
     close_client(f, client);
     assert_int_equal(call->status, REDLOCK_ECLOSED);
@@ -416,7 +416,7 @@ static void structs_of_other_sizes_are_filled_in(void **state) {
     size_t calls;
 
     assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
-    calls = f->gauge.calls;
+    calls = f->allocator.calls;
     assert_int_equal(redlock_client_stats(client, &newer.stats), REDLOCK_OK);
     assert_int_equal(newer.stats.acquired, 1);
     assert_int_equal(newer.beyond, 0);
@@ -424,7 +424,7 @@ static void structs_of_other_sizes_are_filled_in(void **state) {
     assert_int_equal(redlock_client_stats(client, (redlock_stats *)(void *)&older), REDLOCK_OK);
     assert_int_equal(older.accepted, 1);
     assert_int_equal(older.pending, 7);
-    assert_int_equal(f->gauge.calls, calls);
+    assert_int_equal(f->allocator.calls, calls);
 }
 
 static void wrong_arguments_are_refused(void **state) {
@@ -456,9 +456,9 @@ static void the_text_is_sound(void **state) {
     cycles_run(&cycles, f, client, 4, 50);
     wait_all_answered(f, client);
     at_finish(f, exposition_finish, &text);
-    calls = f->gauge.calls;
+    calls = f->allocator.calls;
     assert_int_equal(redlock_stats_write(client, exposition_add, &text), REDLOCK_OK);
-    assert_int_equal(f->gauge.calls, calls);
+    assert_int_equal(f->allocator.calls, calls);
     exposition_check(&text);
     assert_true(exposition_value(&text, "redlock_requests_accepted_total") == 50);
     assert_true(exposition_value(&text, "redlock_requests_total{outcome=\"acquired\"}") == 50);

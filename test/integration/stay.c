@@ -2,7 +2,7 @@
 #include "clocks.h"
 #include "detour.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 
 #include <string.h>
 

@@ -22,7 +22,7 @@ static void assert_options_refused(struct fixture *f, const redlock_options *opt
         fail_msg("\"%s\" is not in the error: %s", named, error.message);
     }
     assert_null(strstr(error.message, PASSWORD));
-    assert_int_equal(f->gauge.blocks, 0);
+    assert_int_equal(f->allocator.blocks, 0);
 }
 
 #if !HAS_TLS
@@ -65,7 +65,7 @@ int main(void) {
 #include "authority.h"
 #include "cycles.h"
 #include "folder.h"
-#include "look.h"
+#include "master_data.h"
 #include "peer.h"
 #include "proxy.h"
 #include "watchdog.h"
@@ -445,7 +445,7 @@ static void assert_doubted(struct fixture *f, redlock_client *client, const char
 }
 
 static void assert_doubts(struct fixture *f, const struct doubt *doubts, size_t count) {
-    f->diary.secret = PASSWORD;
+    f->capture.secret = PASSWORD;
     for (size_t i = 0; i < count; i++) {
         char text[96];
         const char *uris[] = {text};

@@ -5,7 +5,7 @@
 #include "clocks.h"
 #include "harness.h"
 #include "lines.h"
-#include "look.h"
+#include "master_data.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -50,7 +50,7 @@ static size_t events_of(struct tracer *tracer, uint64_t request, const char *nam
     return more;
 }
 
-static void note(const redlock_event *event, void *arg) {
+static void record_event(const redlock_event *event, void *arg) {
     struct tracer *tracer = arg;
 
     assert_true(tracer->client == NULL || event->client == tracer->client);
@@ -65,7 +65,7 @@ static redlock_client *traced_client(struct fixture *f, struct tracer *tracer) {
 
     *tracer = (struct tracer){.file = tmpfile()};
     assert_non_null(tracer->file);
-    options.trace = note;
+    options.trace = record_event;
     options.trace_arg = tracer;
     tracer->client = connect_with(f, &options);
     return (redlock_client *)(uintptr_t)tracer->client;

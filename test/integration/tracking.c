@@ -4,8 +4,8 @@
  */
 #include "clocks.h"
 #include "harness.h"
-#include "lack.h"
-#include "look.h"
+#include "master_data.h"
+#include "missing_rights.h"
 #include "peer.h"
 #include "wait_queue.h"
 
@@ -460,7 +460,7 @@ static void a_client_of_our_make_is_not_watched(void **state) {
 
 #define SUBJECT "no news of changed keys"
 
-struct lack {
+struct missing_right {
     const char *rules;
     const char *named;
 };
@@ -468,11 +468,11 @@ struct lack {
 /* Without the right the lock is held and waited for as ever, and the log names the right once. */
 static void a_missing_right_is_named(void **state) {
     struct fixture *f = *state;
-    const struct lack *lack = f->row;
-    redlock_client *client = connect_without(f, lack->rules);
+    const struct missing_right *missing = f->row;
+    redlock_client *client = connect_without(f, missing->rules);
     redlock_request request = watched_request(KEY);
     redlock_lock *lock = hold_for(f, client, &request);
-    wait_warnings(f, SUBJECT, lack->named);
+    wait_warnings(f, SUBJECT, missing->named);
     assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     rival_takes(f, 0, FIVE, KEY, LONG_TTL_MS);
@@ -482,12 +482,13 @@ static void a_missing_right_is_named(void **state) {
     rival_frees(f, 0, FIVE, KEY);
     take_turn(f, call);
     for (size_t i = 0; i < FIVE; i++) {
-        assert_int_equal(warnings(f, i, SUBJECT, lack->named), 1);
+        assert_int_equal(warnings(f, i, SUBJECT, missing->named), 1);
     }
 }
 
-#define LACK(name, rules, named)                                                                   \
-    ON_ROW(name, a_missing_right_is_named, five_masters, (&(const struct lack){rules, named}))
+#define MISSING_RIGHT(name, rules, named)                                                          \
+    ON_ROW(name, a_missing_right_is_named, five_masters,                                           \
+           (&(const struct missing_right){rules, named}))
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -511,10 +512,12 @@ int main(void) {
         ON_FIVE_MASTERS(so_does_one_that_got_it_when_it_was_anybodys),
         ON_FIVE_MASTERS(so_does_one_that_comes_back_at_once),
         ON_FIVE_MASTERS(a_client_of_our_make_is_not_watched),
-        LACK("without_client_id", "-client|id", "the user needs +client|id"),
-        LACK("without_client_tracking", "-client|tracking", "the user needs +client|tracking"),
-        LACK("without_client_caching", "-client|caching", "the user needs +client|caching"),
-        LACK("without_getrange", "-getrange", "the user needs +getrange"),
+        MISSING_RIGHT("without_client_id", "-client|id", "the user needs +client|id"),
+        MISSING_RIGHT("without_client_tracking", "-client|tracking",
+                      "the user needs +client|tracking"),
+        MISSING_RIGHT("without_client_caching", "-client|caching",
+                      "the user needs +client|caching"),
+        MISSING_RIGHT("without_getrange", "-getrange", "the user needs +getrange"),
     };
 
     return cmocka_run_group_tests_name("tracking", tests, NULL, NULL);

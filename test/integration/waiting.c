@@ -4,7 +4,7 @@
  */
 #include "clocks.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "plain.h"
 #include "wait_queue.h"
 

@@ -3,7 +3,7 @@
  * the turn of the release: one command carries the release and the request to each node.
  */
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "wait_queue.h"
 
 #define KEY "orders:42"

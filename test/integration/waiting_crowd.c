@@ -6,7 +6,7 @@
 #include "contest.h"
 #include "crew.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "plain.h"
 #include "rivals.h"
 #include "wait_queue.h"

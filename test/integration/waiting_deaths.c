@@ -9,7 +9,7 @@
 #include "clocks.h"
 #include "crew.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "wait_queue.h"
 
 #include <signal.h>
@@ -286,8 +286,8 @@ static void ten_thousand_in_queue_are_passed_over_in_short_calls(void **state) {
     wait_released(f, KEY);
 }
 
-/* Notes at each master that the first in the queue was told to ask until an hour from now. */
-static void note_notified_for_an_hour(struct fixture *f) {
+/* Records at each master that the first in the queue was told to ask until an hour from now. */
+static void record_notified_for_an_hour(struct fixture *f) {
     for (size_t i = 0; i < FIVE; i++) {
         char member[160];
         char *entry = masters_query(f->masters, i, "EVAL %s 1 " KEY "::queue",
@@ -317,7 +317,7 @@ static void one_that_hangs_in_queue_keeps_no_reader_out(void **state) {
     wait_in_queue(f, KEY, 1);
     stop_mortal(crew);
     if (f->row != NULL) {
-        note_notified_for_an_hour(f);
+        record_notified_for_an_hour(f);
     }
     struct call *reader = begin_acquire(f, client, &request);
     await_eagerly(f, client, reader);

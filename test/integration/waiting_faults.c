@@ -5,8 +5,8 @@
 #include "clocks.h"
 #include "detour.h"
 #include "harness.h"
-#include "lack.h"
-#include "look.h"
+#include "master_data.h"
+#include "missing_rights.h"
 #include "wait_queue.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 /* -------------------------------------------------------------------------------------- rights */
 
 /* The rights that a user lacks, and the text by which the log names the lack at each node. */
-struct lack {
+struct missing_right {
     const char *rules;
     const char *named;
 };
@@ -83,13 +83,13 @@ static void wait_asked(struct fixture *f, size_t times) {
 /* Waiters poll instead, and the log says so once for each node, also when its connection is new. */
 static void without_a_right_waiting_is_polling(void **state) {
     struct fixture *f = *state;
-    const struct lack *lack = f->row;
-    redlock_client *client = connect_without(f, lack->rules);
+    const struct missing_right *missing = f->row;
+    redlock_client *client = connect_without(f, missing->rules);
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
     struct call *calls[WAITERS];
 
     begin_waiters(f, client, calls);
-    wait_warnings(f, "no messages", lack->named);
+    wait_warnings(f, "no messages", missing->named);
     wait_asked(f, 5);
     cut_user(f, client);
     assert_none_ended(calls);
@@ -97,14 +97,15 @@ static void without_a_right_waiting_is_polling(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     await_waiters(f, calls);
     for (size_t i = 0; i < FIVE; i++) {
-        assert_int_equal(warnings(f, i, "no messages", lack->named), 1);
+        assert_int_equal(warnings(f, i, "no messages", missing->named), 1);
     }
-    assert_int_equal(f->diary.levels[REDLOCK_LOG_ERROR], 0);
+    assert_int_equal(f->capture.levels[REDLOCK_LOG_ERROR], 0);
     wait_queue_empty(f, KEY);
 }
 
-#define ON_LACK(name, ...)                                                                         \
-    ON_ROW(name, without_a_right_waiting_is_polling, five_masters, &((struct lack){__VA_ARGS__}))
+#define ON_MISSING_RIGHT(name, ...)                                                                \
+    ON_ROW(name, without_a_right_waiting_is_polling, five_masters,                                 \
+           &((struct missing_right){__VA_ARGS__}))
 
 /* ------------------------------------------------------------------------- masters that restart */
 
@@ -231,7 +232,7 @@ static void an_entry_is_given_up_as_a_debt(void **state) {
 
 /* Returns the number of warnings and errors in the log. */
 static size_t complaints(const struct fixture *f) {
-    return f->diary.levels[REDLOCK_LOG_WARN] + f->diary.levels[REDLOCK_LOG_ERROR];
+    return f->capture.levels[REDLOCK_LOG_WARN] + f->capture.levels[REDLOCK_LOG_ERROR];
 }
 
 /* Full masters keep no queue: who waits polls, and the log says so once for each node. */
@@ -319,14 +320,14 @@ static void a_silent_minority_delays_nobody(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ON_LACK("without_a_channel_waiting_is_polling", "resetchannels", "&redlock:*"),
-        ON_LACK("without_subscribe_waiting_is_polling", "-subscribe", "+subscribe"),
-        ON_LACK("without_publish_waiting_is_polling", "-publish", "+publish"),
-        ON_LACK("without_a_queue_waiting_is_polling", "resetkeys ~" KEY " ~" REDLOCK_MARKER_KEY,
-                "~" KEY "::queue"),
-        ON_LACK("without_zadd_waiting_is_polling", "-zadd", "+zadd"),
-        ON_LACK("without_zrem_waiting_is_polling", "-zrem", "+zrem"),
-        ON_LACK("without_zrange_waiting_is_polling", "-zrange", "+zrange"),
+        ON_MISSING_RIGHT("without_a_channel_waiting_is_polling", "resetchannels", "&redlock:*"),
+        ON_MISSING_RIGHT("without_subscribe_waiting_is_polling", "-subscribe", "+subscribe"),
+        ON_MISSING_RIGHT("without_publish_waiting_is_polling", "-publish", "+publish"),
+        ON_MISSING_RIGHT("without_a_queue_waiting_is_polling",
+                         "resetkeys ~" KEY " ~" REDLOCK_MARKER_KEY, "~" KEY "::queue"),
+        ON_MISSING_RIGHT("without_zadd_waiting_is_polling", "-zadd", "+zadd"),
+        ON_MISSING_RIGHT("without_zrem_waiting_is_polling", "-zrem", "+zrem"),
+        ON_MISSING_RIGHT("without_zrange_waiting_is_polling", "-zrange", "+zrange"),
         ON_FIVE_MASTERS(entries_are_taken_again_after_a_restart),
         ON_CUT("entries_outlive_the_connections", "CLIENT KILL TYPE normal SKIPME yes"),
         ON_CUT("entries_outlive_the_subscriptions", "CLIENT KILL TYPE pubsub"),

@@ -2,9 +2,9 @@
  * Requests that stand in the queue while messages are lost, doubled or late, or are for nobody: all
  * are served, one at a time.
  */
-#include "courier.h"
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
+#include "push_relay.h"
 #include "rivals.h"
 #include "wait_queue.h"
 
@@ -27,22 +27,22 @@ struct post {
 static void with_such_messages_all_are_served(void **state) {
     struct fixture *f = *state;
     const struct post *post = f->row;
-    struct courier *courier = courier_create(f);
+    struct push_relay *push_relay = push_relay_create(f);
     struct rivals_options options = {.request = waiting_request(KEY), .turns = post->turns};
 
     options.request.fenced = post->fenced;
-    courier_lose(courier, post->lost_percent);
+    push_relay_lose(push_relay, post->lost_percent);
     if (post->doubles) {
-        courier_double(courier);
+        push_relay_double(push_relay);
     }
     struct rivals *rivals = rivals_create(f, &options);
     for (unsigned i = 0; i < 6; i++) {
-        rivals_begin(rivals, courier_client(f, courier, post->guards));
+        rivals_begin(rivals, push_relay_client(f, push_relay, post->guards));
     }
     wait_rivals(f, rivals);
     assert_int_equal(rivals_intrusions(rivals), 0);
-    assert_true(courier_pushes(courier) >= (size_t)post->turns * FIVE);
-    assert_true((courier_lost(courier) > 0) == (post->lost_percent > 0));
+    assert_true(push_relay_pushes(push_relay) >= (size_t)post->turns * FIVE);
+    assert_true((push_relay_lost(push_relay) > 0) == (post->lost_percent > 0));
     wait_queue_empty(f, KEY);
     if (post->lost_percent == 0) {
         wait_released(f, KEY); /* no reservation was left to end by itself */
@@ -71,17 +71,17 @@ static size_t run_rivals(struct fixture *f, redlock_client *const *clients) {
 /* Of five pushes three are enough: few waiters have to ask for what they were not told. */
 static void a_tenth_that_is_lost_costs_few_polls(void **state) {
     struct fixture *f = *state;
-    struct courier *courier = courier_create(f);
+    struct push_relay *push_relay = push_relay_create(f);
     redlock_client *clients[POLLED_CLIENTS];
 
     for (unsigned i = 0; i < POLLED_CLIENTS; i++) {
-        clients[i] = courier_client(f, courier, REDLOCK_GUARDS_ON);
+        clients[i] = push_relay_client(f, push_relay, REDLOCK_GUARDS_ON);
     }
     run_rivals(f, clients); /* channels are ready behind that */
     size_t whole = run_rivals(f, clients);
-    courier_lose(courier, 10);
+    push_relay_lose(push_relay, 10);
     size_t lossy = run_rivals(f, clients);
-    assert_true(courier_lost(courier) > 0);
+    assert_true(push_relay_lost(push_relay) > 0);
     assert_int_in_range(lossy, 1, 2 * whole);
     wait_queue_empty(f, KEY);
 }
@@ -89,20 +89,20 @@ static void a_tenth_that_is_lost_costs_few_polls(void **state) {
 /* A copy of the message by which the client got a lock comes when another request has the lock. */
 static void a_copy_does_not_give_away_a_lock_that_was_handed_over(void **state) {
     struct fixture *f = *state;
-    struct courier *courier = courier_create(f);
-    redlock_client *client = courier_client(f, courier, REDLOCK_GUARDS_ON);
+    struct push_relay *push_relay = push_relay_create(f);
+    redlock_client *client = push_relay_client(f, push_relay, REDLOCK_GUARDS_ON);
     redlock_request request = waiting_request(KEY);
     redlock_lock *lock = hold_for_waiters(f, connect_client(f), &request);
     struct call *first = begin_acquire(f, client, &request);
     struct call *second = begin_acquire(f, client, &request);
 
     wait_in_queue(f, KEY, 1);
-    courier_keep_copies(courier);
+    push_relay_keep_copies(push_relay);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, first);
     assert_int_equal(await(f, second), REDLOCK_OK);
     wait_holders(f, KEY, FIVE);
-    courier_deliver_copies(f, courier);
+    push_relay_deliver_copies(f, push_relay);
     wait_all_answered(f, client);
     assert_int_equal(holders(f, KEY), FIVE);
     assert_int_equal(extend(f, second->lock, 0), REDLOCK_OK);
@@ -112,7 +112,7 @@ static void a_copy_does_not_give_away_a_lock_that_was_handed_over(void **state) 
 }
 
 static bool has_five_pushes(void *arg) {
-    return courier_pushes(arg) >= FIVE;
+    return push_relay_pushes(arg) >= FIVE;
 }
 
 static bool are_tickets_past(void *arg) {
@@ -141,8 +141,8 @@ static void wait_tickets_past(struct fixture *f) {
  * queue. */
 static void messages_that_come_after_the_reservation_do_not_count(void **state) {
     struct fixture *f = *state;
-    struct courier *courier = courier_create(f);
-    redlock_client *slow = courier_client(f, courier, REDLOCK_GUARDS_ON);
+    struct push_relay *push_relay = push_relay_create(f);
+    redlock_client *slow = push_relay_client(f, push_relay, REDLOCK_GUARDS_ON);
     redlock_request request = waiting_request(KEY);
     redlock_lock *lock = hold_for_waiters(f, connect_client(f), &request);
     struct call *late = begin_acquire(f, slow, &request);
@@ -153,15 +153,15 @@ static void messages_that_come_after_the_reservation_do_not_count(void **state) 
     struct call *next = begin_acquire(f, fast, &request);
     wait_listening(f, KEY, 0, 2);
     wait_all_answered(f, slow);
-    courier_hold(courier, CLIENT);
-    courier_hold(courier, SERVER);
+    push_relay_hold(push_relay, CLIENT);
+    push_relay_hold(push_relay, SERVER);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     assert_int_equal(await(f, next), REDLOCK_OK);
-    courier_pass(courier, SERVER);
-    run_until(f, has_five_pushes, courier, "each master has told of the key");
-    wait_delivered(f, courier);
+    push_relay_pass(push_relay, SERVER);
+    run_until(f, has_five_pushes, push_relay, "each master has told of the key");
+    wait_delivered(f, push_relay);
     assert_int_equal(late->ended, 0);
-    courier_pass(courier, CLIENT);
+    push_relay_pass(push_relay, CLIENT);
     wait_all_answered(f, slow);
     assert_int_equal(late->ended, 0);
     assert_int_equal(extend(f, next->lock, 0), REDLOCK_OK);

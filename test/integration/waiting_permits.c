@@ -3,11 +3,11 @@
  * in line of the permit, who asks for it; so many hold permits at once as there are, and no more.
  */
 #include "clocks.h"
-#include "courier.h"
 #include "crew.h"
 #include "harness.h"
-#include "lack.h"
-#include "look.h"
+#include "master_data.h"
+#include "missing_rights.h"
+#include "push_relay.h"
 #include "rivals.h"
 #include "wait_queue.h"
 
@@ -327,18 +327,18 @@ static bool has_ended(void *arg) {
 /* No message comes: the waiter asks again within a reservation. */
 static void a_lost_message_costs_a_poll(void **state) {
     struct fixture *f = *state;
-    struct courier *courier = courier_create(f);
+    struct push_relay *push_relay = push_relay_create(f);
     redlock_request request = permit_request(2);
     redlock_lock *held[2] = {hold_permit(f, 2), hold_permit(f, 2)};
-    redlock_client *client = courier_client(f, courier, REDLOCK_GUARDS_OFF);
+    redlock_client *client = push_relay_client(f, push_relay, REDLOCK_GUARDS_OFF);
 
-    courier_lose(courier, 100);
+    push_relay_lose(push_relay, 100);
     struct call *call = begin_acquire(f, client, &request);
     wait_for_permits(f, 1);
     assert_int_equal(let_go(f, held[0]), REDLOCK_OK);
     pass_until(f, client, 0, RESERVATION_MS / 4, has_ended, call, "the waiter has asked again");
     assert_ended(call, REDLOCK_OK);
-    assert_int_equal(courier_lost(courier), FIVE);
+    assert_int_equal(push_relay_lost(push_relay), FIVE);
     let_all_go(f, (redlock_lock *[]){held[1], call->lock}, 2);
     wait_all_over(f, 2);
 }
@@ -346,19 +346,19 @@ static void a_lost_message_costs_a_poll(void **state) {
 /* The permit is reserved for who stands in the queue, although nobody has it yet. */
 static void one_that_does_not_wait_does_not_overtake(void **state) {
     struct fixture *f = *state;
-    struct courier *courier = courier_create(f);
+    struct push_relay *push_relay = push_relay_create(f);
     redlock_request request = permit_request(1);
     redlock_request hasty = permit_request(1);
     redlock_lock *lock = hold_permit(f, 1);
-    redlock_client *client = courier_client(f, courier, REDLOCK_GUARDS_ON);
+    redlock_client *client = push_relay_client(f, push_relay, REDLOCK_GUARDS_ON);
     struct call *call = begin_acquire(f, client, &request);
 
     wait_for_permits(f, 1);
     hasty.wait_ms = 0;
-    courier_hold(courier, SERVER);
+    push_relay_hold(push_relay, SERVER);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     assert_ended(acquire(f, connect_client(f), &hasty), REDLOCK_EHELD);
-    courier_pass(courier, SERVER);
+    push_relay_pass(push_relay, SERVER);
     take_turn(f, call);
     assert_ended(acquire(f, connect_client(f), &hasty), REDLOCK_OK);
 }

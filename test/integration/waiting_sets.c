@@ -3,12 +3,12 @@
  * keys when the last of them comes free, and have none in hand meanwhile.
  */
 #include "clocks.h"
-#include "courier.h"
 #include "crew.h"
 #include "harness.h"
-#include "lack.h"
-#include "look.h"
+#include "master_data.h"
+#include "missing_rights.h"
 #include "plain.h"
+#include "push_relay.h"
 #include "rivals.h"
 #include "wait_queue.h"
 
@@ -381,27 +381,27 @@ static void plain_clients_and_sets_starve_none(void **state) {
 
 /* ------------------------------------------------------------------------------------- faults */
 
-static struct courier *courier; /* of the test that runs */
+static struct push_relay *push_relay; /* of the test that runs */
 
-static redlock_client *connect_by_courier(struct fixture *f) {
-    return courier_client(f, courier, REDLOCK_GUARDS_ON);
+static redlock_client *connect_by_push_relay(struct fixture *f) {
+    return push_relay_client(f, push_relay, REDLOCK_GUARDS_ON);
 }
 
 static void with_lost_messages_all_are_served(void **state) {
     struct fixture *f = *state;
 
-    courier = courier_create(f);
-    courier_lose(courier, 20);
-    a_round_table_serves_all(f, connect_by_courier, 3);
-    assert_true(courier_lost(courier) > 0);
+    push_relay = push_relay_create(f);
+    push_relay_lose(push_relay, 20);
+    a_round_table_serves_all(f, connect_by_push_relay, 3);
+    assert_true(push_relay_lost(push_relay) > 0);
 }
 
 static void with_doubled_messages_all_are_served(void **state) {
     struct fixture *f = *state;
 
-    courier = courier_create(f);
-    courier_double(courier);
-    a_round_table_serves_all(f, connect_by_courier, 5);
+    push_relay = push_relay_create(f);
+    push_relay_double(push_relay);
+    a_round_table_serves_all(f, connect_by_push_relay, 5);
 }
 
 /* Without the right to queues a request polls, and is in nobody's way. */

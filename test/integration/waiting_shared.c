@@ -4,8 +4,8 @@
  */
 #include "clocks.h"
 #include "harness.h"
-#include "lack.h"
-#include "look.h"
+#include "master_data.h"
+#include "missing_rights.h"
 #include "plain.h"
 #include "wait_queue.h"
 

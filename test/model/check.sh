@@ -87,7 +87,7 @@ suite mutant_no_raise       fences_grow   FENCES MUTANT_NO_RAISE
 suite mutant_not_largest    fences_grow   FENCES MUTANT_NOT_LARGEST
 suite mutant_raise_anywhere fences_differ FENCES ONCE MUTANT_RAISE_ANYWHERE
 suite mutant_raise_lowers   fences_differ FENCES ONCE MUTANT_RAISE_LOWERS
-suite mutant_hint_alone     fences_differ FENCES ONCE MUTANT_HINT_ALONE
+suite mutant_clock_alone     fences_differ FENCES ONCE MUTANT_CLOCK_ALONE
 suite mutant_further_counts fences_differ FENCES ONCE MUTANT_FURTHER_COUNTS
 
 suite mutant_queue_same_token   exclusive IN_QUEUE TTL=2 QUEUE=2 MUTANT_SAME_TOKEN ONLY_EXCLUSIVE

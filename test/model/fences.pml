@@ -208,7 +208,7 @@ inline end(c) {
 
 /* ---- a node ---- */
 
-#ifdef MUTANT_HINT_ALONE
+#ifdef MUTANT_CLOCK_ALONE
 #define FROM(n) 1
 #else
 #define FROM(n) counter(n) + 1
@@ -228,7 +228,7 @@ inline take(c, n) {
     fi
 }
 
-inline note_taken(c, n) {
+inline record_taken(c, n) {
     if
     :: fresh != 0 ->
         counter(n) = fresh;
@@ -390,7 +390,7 @@ inline check() {
         d_step { take(c, n) };                                                                    \
         select (fresh : fresh .. top);                                                            \
         skip;                                                                                     \
-        d_step { note_taken(c, n) }                                                               \
+        d_step { record_taken(c, n) }                                                               \
     :: d_step { wire(c, n) == RAISE -> raise_counter(c, n) }
 
 #define CLIENT(c)                                                                                 \

@@ -21,7 +21,7 @@ static void name_nodes(struct app *app) {
     for (unsigned i = 0; i < plan->nodes; i++) {
         name_node(app, i, i, plan->has_names && i % 2 == 0);
     }
-    if (plan->has_twin) {
+    if (plan->has_duplicate) {
         name_node(app, plan->nodes, 0, !plan->has_names);
     }
 }
@@ -34,7 +34,7 @@ static size_t list_nodes(const struct app *app, uint32_t list, const char **node
             nodes[count++] = app->uris[i];
         }
     }
-    if (app->plan->has_twin) {
+    if (app->plan->has_duplicate) {
         nodes[count++] = app->uris[app->plan->nodes];
     }
     return count;

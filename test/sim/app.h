@@ -70,7 +70,7 @@ struct app {
     const struct plan *plan;
     struct checker *checker;
     enum phase phase;
-    char uris[SERVERS_MAX + 1][64]; /* including that of the twin */
+    char uris[SERVERS_MAX + 1][64]; /* including that of the duplicate */
     struct app_lists lists, birth;
     enum app_step step; /* next step to take */
     uint32_t step_list;

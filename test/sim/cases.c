@@ -28,11 +28,11 @@ static const char *text_of(const char *word) {
                  {RENEW_TEXT, RENEW_SHA, SCRIPT_RENEW},
                  {STAY_TEXT, STAY_SHA, SCRIPT_STAY},
                  {TAKE_TEXT, TAKE_SHA, SCRIPT_TAKE},
-                 {KEEP_TEXT, KEEP_SHA, SCRIPT_KEEP},
+                 {KEEP_TEXT, KEEP_SHA, SCRIPT_RENEW_FENCED},
                  {PERMIT_TEXT, PERMIT_SHA, SCRIPT_PERMIT},
                  {SHARE_TEXT, SHARE_SHA, SCRIPT_SHARE},
-                 {SHARE_KEEP_TEXT, SHARE_KEEP_SHA, SCRIPT_SHARE_KEEP},
-                 {SHARE_END_TEXT, SHARE_END_SHA, SCRIPT_SHARE_END},
+                 {SHARE_KEEP_TEXT, SHARE_KEEP_SHA, SCRIPT_SHARE_RENEW},
+                 {SHARE_END_TEXT, SHARE_END_SHA, SCRIPT_SHARE_RELEASE},
                  {WRITE_TEXT, WRITE_SHA, SCRIPT_WRITE},
                  {WRITE_FENCED_TEXT, WRITE_FENCED_SHA, SCRIPT_WRITE_FENCED},
                  {BEAT_TEXT, BEAT_SHA, SCRIPT_BEAT},
@@ -43,7 +43,7 @@ static const char *text_of(const char *word) {
                  {SHARE_QUEUE_TEXT, SHARE_QUEUE_SHA, SCRIPT_SHARE_QUEUE},
                  {SHARE_LEAVE_TEXT, SHARE_LEAVE_SHA, SCRIPT_SHARE_LEAVE},
                  {QUEUE_PERMIT_TEXT, QUEUE_PERMIT_SHA, SCRIPT_QUEUE_PERMIT},
-                 {PERMIT_END_TEXT, PERMIT_END_SHA, SCRIPT_PERMIT_END},
+                 {PERMIT_END_TEXT, PERMIT_END_SHA, SCRIPT_PERMIT_RELEASE},
                  {PASS_TEXT, PASS_SHA, SCRIPT_PASS}};
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
         if (strcmp(word, marks[i].text) == 0) {
@@ -131,7 +131,7 @@ struct messages {
 
 static struct messages simulated_messages;
 
-static void note(struct messages *messages, const char *text, size_t length) {
+static void record_message(struct messages *messages, const char *text, size_t length) {
     if (messages->count == MESSAGES_MAX || length >= MESSAGE_SIZE) {
         fprintf(stderr, "more messages than a step may have\n");
         exit(1);
@@ -146,7 +146,7 @@ static unsigned hear(const void *owner, const struct word *channel, const struct
     if (!word_is(channel, HEARD)) {
         return 1; /* by a pattern */
     }
-    note(&simulated_messages, text->text, text->length);
+    record_message(&simulated_messages, text->text, text->length);
     return 2;
 }
 
@@ -169,7 +169,7 @@ static void listen(redisContext *listener, struct messages *messages) {
     redisReply *reply = ask_listener(listener, "PING");
     messages->count = 0;
     while (reply->type == REDIS_REPLY_ARRAY && reply->elements == 3) {
-        note(messages, reply->element[2]->str, reply->element[2]->len);
+        record_message(messages, reply->element[2]->str, reply->element[2]->len);
         freeReplyObject(reply);
         reply = NULL;
         if (redisGetReply(listener, (void **)&reply) != REDIS_OK) {

@@ -85,7 +85,7 @@ struct test_case {
     { "EVAL", PERMIT_TEXT, "1", key, token, LONG, fence, LONGER, permits }
 #define SHARE(value, ttl)                                                                          \
     { "EVAL", SHARE_TEXT, "3", "k", "k::readers", "k::writer", value, ttl, "1" }
-#define SHARE_END(value)                                                                           \
+#define SHARE_RELEASE(value)                                                                       \
     { "EVAL", SHARE_END_TEXT, "2", "k", "k::readers", value }
 #define WRITE(token, ttl, intent)                                                                  \
     { "EVAL", WRITE_TEXT, "3", "k", "k::readers", "k::writer", token, ttl, intent }

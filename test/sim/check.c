@@ -256,7 +256,7 @@ static void check_number(struct checker *checker) {
     }
 }
 
-/* Notes the begin of a validity. A lock's timer may be late by less than the margin with which
+/* Records the begin of a validity. A lock's timer may be late by less than the margin with which
    its loss is told: 10 ms, but no more than an eighth of the time left. */
 static void begin_validity(struct hold *hold) {
     const struct event_base *process = hold->process;
@@ -323,10 +323,10 @@ void check_next_list(struct event_base *process, uint32_t list) {
 /* ---- keys that stay ---- */
 
 /*
- * Notes that the keys are kept from others, for the time less the allowance for clocks. A key held
- * by grants in doubt keeps nobody out.
+ * Records that the keys are kept from others, for the time less the allowance for clocks. A key
+ * held by grants in doubt keeps nobody out.
  */
-static void note_stay(const struct hold *hold, uint64_t since, uint64_t ms) {
+static void record_stay(const struct hold *hold, uint64_t since, uint64_t ms) {
     struct checker *checker = checker_of(hold->process->world);
     uint64_t slack = (uint64_t)((double)(ms * MS) * checker->drift) + 3 * MS;
     uint64_t until = since + ms * MS - slack;
@@ -338,12 +338,12 @@ static void note_stay(const struct hold *hold, uint64_t since, uint64_t ms) {
 }
 
 void check_stays(const struct hold *hold, uint64_t min_hold_ms) {
-    note_stay(hold, hold->began, min_hold_ms);
+    record_stay(hold, hold->began, min_hold_ms);
 }
 
 void check_delays(const struct hold *hold, uint64_t lock_delay_ms) {
     if (check_is_valid(hold)) {
-        note_stay(hold, tempo_true(&hold->process->clock, hold->end), lock_delay_ms);
+        record_stay(hold, tempo_true(&hold->process->clock, hold->end), lock_delay_ms);
     }
 }
 
@@ -426,7 +426,7 @@ unsigned check_permit(struct checker *checker, const redlock_lock *lock) {
         return 0;
     }
     const struct lease *lease = &lock->lease;
-    bool is_second = lease->tries == 2 && lease->hops == 1;
+    bool is_second = lease->tries == 2 && lease->permit_retries == 1;
     checker->permits_held++;
     checker->permits_second += is_second;
     checker->permits_later += lease->tries > 1 && !is_second;
@@ -435,7 +435,7 @@ unsigned check_permit(struct checker *checker, const redlock_lock *lock) {
 
 /* ---- fences ---- */
 
-static void note_fence(struct fences *fences, uint64_t number, uint64_t now) {
+static void record_fence(struct fences *fences, uint64_t number, uint64_t now) {
     if (fences->count == fences->capacity) {
         fences->capacity = fences->capacity * 2 + 64;
         fences->list = realloc(fences->list, fences->capacity * sizeof(*fences->list));
@@ -474,7 +474,7 @@ void check_fence(const struct hold *hold, uint64_t began_at) {
         unsigned key = (unsigned)__builtin_ctz(rest);
         if (is_fenced && checker->keeps_counters) {
             compare_fence(checker, hold, key, number, began_at);
-            note_fence(&checker->fences[key], number, checker->world->now);
+            record_fence(&checker->fences[key], number, checker->world->now);
             check_gate(checker, hold, key, number);
         }
     }

@@ -223,8 +223,8 @@ struct checker {
     uint32_t next_lists[PROCESSES_MAX]; /* masks of servers: the next list, of which each process
                                            needs a quorum too; 0: none */
     unsigned moves[PROCESSES_MAX];      /* number of changes of the lists */
-    bool has_twin; /* whether one server is two nodes, and has two connections of each client */
-    bool has_caps; /* whether so few commands may be under way that releases may be put off */
+    bool has_duplicate; /* whether one server is two nodes, with two connections of each client */
+    bool has_caps;      /* whether so few commands may be under way that releases may be put off */
     double drift;
     bool keeps_assumptions;  /* whether an overlap is a violation; otherwise overlaps are counted */
     bool clocks_jump;        /* whether processes' clocks jump: validity may then come back */
@@ -302,17 +302,19 @@ void check_sent(struct link *link, const char *data, size_t length);
 struct effect *check_effects(const struct link *link, const struct words *words,
                              const struct reply *reply, unsigned *count);
 bool check_is_beat(const struct words *words);
-/* Notes a text that a server has published, in the middle of a command, to `heard` subscribers. */
+/*
+ * Records a text that a server has published, in the middle of a command, to `heard` subscribers.
+ */
 void check_published(struct world *world, const struct master *master, const struct word *text,
                      unsigned heard);
-/* Notes that a server has counted a channel's subscribers, in the middle of a command. */
+/* Records that a server has counted a channel's subscribers, in the middle of a command. */
 void check_counted(struct world *world, const struct master *master, unsigned subscribers);
-/* Notes that a message of the link's channel has arrived. */
+/* Records that a message of the link's channel has arrived. */
 void check_listens(struct event_base *process, struct link *link);
 
 /* Takes a text that was published to a process. */
 void check_pushed(struct event_base *process, unsigned server, const char *text, size_t length);
-/* Notes that a server has lost its keys, and tells its clients by its restart. */
+/* Records that a server has lost its keys, and tells its clients by its restart. */
 void check_forgotten(struct master *master);
 /*
  * Called after check_forgotten, when no client knows of the loss yet. `is_young`: the marker shows
@@ -325,27 +327,29 @@ void check_flushed(struct master *master, bool is_young);
  * before.
  */
 void check_followed(struct master *master, bool is_new);
-/* Notes that a replica is a master again, or has ended. */
+/* Records that a replica is a master again, or has ended. */
 void check_promoted(struct master *master);
-/* Notes that a server has lost these keys (a mask); no client is ever told. */
+/* Records that a server has lost these keys (a mask); no client is ever told. */
 void check_evicted(struct master *master, uint32_t keys);
-/* Notes that a server's clock was set. `is_seen`: in a restart in which clients hear the clock
+/* Records that a server's clock was set. `is_seen`: in a restart in which clients hear the clock
    before anything else. `is_young`: because of that restart, no client relies on the server
    anyway. */
 void check_clock_set(struct master *master, int64_t by, bool is_seen, bool is_young);
-/* Notes that a message has arrived at a process's socket, and was not read yet. */
+/* Records that a message has arrived at a process's socket, and was not read yet. */
 void check_arrived(const struct link *link, const struct message *message);
 void check_delivered(struct link *link, const struct answer *answer, uint64_t sent_at);
 /* Checks before and after each stretch of a process's code in which no time passes. */
 void check_process(struct event_base *process, bool was_disturbed);
-/* Notes the servers of which a client needs a quorum from now on. */
+/* Records the servers of which a client needs a quorum from now on. */
 void check_lists(struct event_base *process, uint32_t list);
-/* Notes the next servers of which it needs a quorum too; 0: none any more. */
+/* Records the next servers of which it needs a quorum too; 0: none any more. */
 void check_next_list(struct event_base *process, uint32_t list);
 
 /* ---- told by the application ---- */
 
-/* Notes REDLOCK_OK of an acquisition. `hold` is the caller's memory, and ends with check_unheld. */
+/*
+ * Records REDLOCK_OK of an acquisition. `hold` is the caller's memory, and ends with check_unheld.
+ */
 void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, uint32_t keys,
                 redlock_mode mode, uint64_t min_validity);
 /* Returns the key of the lock's permit. */
@@ -355,19 +359,19 @@ void check_fence(const struct hold *hold, uint64_t began_at);
 void check_unheld(struct hold *hold);
 /* Checks that a hold that is being released, and whose loss has not been told, is not over. */
 void check_not_lost(const struct hold *hold);
-/* Notes that the application relies on the hold without looking at its validity. */
+/* Records that the application relies on the hold without looking at its validity. */
 void check_used(struct hold *hold);
 /* Checks on_lost with REDLOCK_EEXPIRED. */
 void check_expired(const struct hold *hold);
 /* Checks REDLOCK_OK of an extension that was asked for at `asked_at`, by the process's clock. */
 void check_extended(struct hold *hold, uint64_t asked_at);
 /*
- * Notes that the request of this token has failed, or that the lock is to be released: no key may
+ * Records that the request of this token has failed, or that the lock is to be released: no key may
  * stay.
  */
 void check_over(struct event_base *process, const redlock_lock *lock);
 /*
- * Notes that a lock that was released, in spite of check_over, may become the next request's: of
+ * Records that a lock that was released, in spite of check_over, may become the next request's: of
  * the same process, under the same token.
  */
 void check_parting(struct event_base *process, const redlock_lock *lock);
@@ -385,13 +389,13 @@ void check_stays(const struct hold *hold, uint64_t min_hold_ms);
 void check_delays(const struct hold *hold, uint64_t lock_delay_ms);
 
 /*
- * Notes that a hold's client is being closed: on_lost must come before the release is sent.
+ * Records that a hold's client is being closed: on_lost must come before the release is sent.
  * check_notified notes that on_lost came.
  */
 void check_closed(const struct hold *hold);
 void check_notified(struct event_base *process, const redlock_lock *lock);
 
-/* Notes a question about a key; about `fence`, if it is a question about a fence. */
+/* Records a question about a key; about `fence`, if it is a question about a fence. */
 void check_asks(struct look *look, struct event_base *process, unsigned key, uint64_t fence);
 /* Checks REDLOCK_OK of an inspection. */
 void check_seen(const struct look *look, struct event_base *process, const redlock_view *view);

@@ -34,7 +34,7 @@ void check_forgotten(struct master *master) {
     forget(checker, master->index, (UINT32_C(1) << KEYS_MAX) - 1);
 }
 
-/* Notes a doubt. An earlier loss may stay unknown for longer than this one. */
+/* Records a doubt. An earlier loss may stay unknown for longer than this one. */
 static void doubt(struct checker *checker, unsigned server, uint32_t keys, uint64_t unseen_until,
                   uint64_t unknown_until) {
     for (; keys != 0; keys &= keys - 1) {

@@ -50,10 +50,10 @@ static bool has_it(const struct checker *checker, struct master *master, uint32_
            check_token_of(checker, key->value, key->value_length) == number;
 }
 
-/* Notes the expiry of a token's key, and its instant where a command has just set the expiry. */
-static const struct expiry *note_expiry(const struct checker *checker, struct token *token,
-                                        struct master *master, unsigned index, bool is_new,
-                                        int64_t expires_ms) {
+/* Records the expiry of a token's key, and its instant where a command has just set the expiry. */
+static const struct expiry *record_expiry(const struct checker *checker, struct token *token,
+                                          struct master *master, unsigned index, bool is_new,
+                                          int64_t expires_ms) {
     struct expiry *expiry = &token->expiries[master->index][index];
     if (is_new || expiry->at_ms != expires_ms) {
         *expiry = (struct expiry){
@@ -65,8 +65,8 @@ static const struct expiry *note_expiry(const struct checker *checker, struct to
     return expiry;
 }
 
-bool check_note_effect(struct checker *checker, struct master *master, const struct word *name,
-                       uint32_t number, bool is_late, struct effect *effect) {
+bool check_record_effect(struct checker *checker, struct master *master, const struct word *name,
+                         uint32_t number, bool is_late, struct effect *effect) {
     struct token *token = &checker->tokens[number];
     unsigned index = check_key_of(checker, name);
     const struct store_key *key = master_find(master, name->text, name->length);
@@ -95,7 +95,7 @@ bool check_note_effect(struct checker *checker, struct master *master, const str
         token->is_late[master->index] |= is_late;
     }
     token->keeps_until[master->index][index] = master_keeps_until(master, expires_ms);
-    const struct expiry *expiry = note_expiry(checker, token, master, index, is_new, expires_ms);
+    const struct expiry *expiry = record_expiry(checker, token, master, index, is_new, expires_ms);
     *effect = (struct effect){
         .token = number,
         .key = index,
@@ -111,20 +111,22 @@ bool check_note_effect(struct checker *checker, struct master *master, const str
     return true;
 }
 
-static void note_parsed_call(const struct link *link, const struct parsed_call *call, bool is_kept,
-                             struct effect *effects, unsigned *count) {
+static void record_parsed_call(const struct link *link, const struct parsed_call *call,
+                               bool is_kept, struct effect *effects, unsigned *count) {
     struct checker *checker = checker_of(link->network->world);
     uint32_t number = check_token_of(checker, call->value->text, call->value->length);
     for (unsigned i = 0; i < call->count && number != NO_TOKEN; i++) {
         struct effect *effect = &effects[*count];
-        *count += check_note_effect(checker, &link->server->master, &call->names[i], number,
-                                    link->conn == NULL, effect);
+        *count += check_record_effect(checker, &link->server->master, &call->names[i], number,
+                                      link->conn == NULL, effect);
         effect->was_kept |= is_kept;
     }
 }
 
-/* Notes that a key is its token's no more: a call may release it, and pass it on to another one. */
-static void note_released(const struct link *link, const struct parsed_call *call) {
+/*
+ * Records that a key is its token's no more: a call may release it, and pass it on to another one.
+ */
+static void record_released(const struct link *link, const struct parsed_call *call) {
     struct checker *checker = checker_of(link->network->world);
     struct master *master = &link->server->master;
     uint32_t number = check_token_of(checker, call->value->text, call->value->length);
@@ -166,8 +168,9 @@ static void check_head(const struct link *link, const struct word *name) {
     }
 }
 
-/* Notes whether a call asks for several entries, and whether it is about several keys. */
-static void note_extent(struct passes *passes, const struct words *words, const struct form *form) {
+/* Records whether a call asks for several entries, and whether it is about several keys. */
+static void record_extent(struct passes *passes, const struct words *words,
+                          const struct form *form) {
     struct call_position at = parsed_call_first(words, form);
     const struct word *first = &words->word[at.key];
     struct parsed_call call;
@@ -182,8 +185,8 @@ static void note_extent(struct passes *passes, const struct words *words, const 
 }
 
 /* Checks what a call that ends permits has done, before its effects are noted. */
-static void check_permit_ends(const struct link *link, const struct words *words,
-                              const struct form *form) {
+static void check_permit_releases(const struct link *link, const struct words *words,
+                                  const struct form *form) {
     struct checker *checker = checker_of(link->network->world);
     struct master *master = &link->server->master;
     struct call_position at = parsed_call_first(words, form);
@@ -197,7 +200,7 @@ static void check_permit_ends(const struct link *link, const struct words *words
         if (!word_is(call.ttl, "0")) { /* the ticket */
             check_permit_left(checker, master, call.value, call.ttl);
         }
-        note_released(link, &call);
+        record_released(link, &call);
     }
 }
 
@@ -210,7 +213,7 @@ static bool leaves(const struct form *form, const struct parsed_call *call) {
 /* Checks a parsed call that gives up an entry, as far as the server has not refused to. */
 static void check_leave(const struct link *link, const struct form *form,
                         const struct parsed_call *call, bool is_done) {
-    note_released(link, call);
+    record_released(link, call);
     if (is_done) {
         check_left(checker_of(link->network->world), &link->server->master, call->value,
                    &call->names[0]);
@@ -223,13 +226,13 @@ static void check_leave(const struct link *link, const struct form *form,
 /* Checks the parsed calls of a call that may pass keys on, before its effects are noted. */
 static void check_passing(const struct link *link, const struct words *words,
                           const struct form *form, const struct reply *reply) {
-    if (form->script == SCRIPT_PERMIT_END && reply->type != REPLY_ERROR) {
-        check_permit_ends(link, words, form);
+    if (form->script == SCRIPT_PERMIT_RELEASE && reply->type != REPLY_ERROR) {
+        check_permit_releases(link, words, form);
     }
     bool is_done = reply->type != REPLY_ERROR;
     struct call_position at = parsed_call_first(words, form);
     struct parsed_call call;
-    while (form->script != SCRIPT_PERMIT_END && is_done &&
+    while (form->script != SCRIPT_PERMIT_RELEASE && is_done &&
            parsed_call_next(words, form, &at, &call)) {
         if (call.releases) {
             check_passed_on(link, form, &call);
@@ -241,7 +244,7 @@ static void check_passing(const struct link *link, const struct words *words,
             check_leave(link, form, &call, is_done);
         }
     }
-    note_extent(&checker_of(link->network->world)->passes, words, form);
+    record_extent(&checker_of(link->network->world)->passes, words, form);
 }
 
 /* Counts the entries in an answer, "h<ms>q<waiters ahead>". */
@@ -293,15 +296,15 @@ static void check_permit_call(const struct link *link, const struct words *words
     }
 }
 
-static void note_parsed_calls(const struct link *link, const struct words *words,
-                              const struct form *form, bool was_refused, struct effect *effects,
-                              unsigned *count) {
+static void record_parsed_calls(const struct link *link, const struct words *words,
+                                const struct form *form, bool was_refused, struct effect *effects,
+                                unsigned *count) {
     struct call_position at = parsed_call_first(words, form);
     struct parsed_call call;
     while (parsed_call_next(words, form, &at, &call)) {
         unsigned before = *count;
-        note_parsed_call(link, &call, script_takes(form->script) || form->is_reader, effects,
-                         count);
+        record_parsed_call(link, &call, script_takes(form->script) || form->is_reader, effects,
+                           count);
         if (was_refused) {
             continue;
         }
@@ -333,7 +336,7 @@ static struct effect *effects_of(const struct link *link, const struct words *wo
         abort();
     }
     if (is_set) {
-        note_parsed_call(
+        record_parsed_call(
             link,
             &(struct parsed_call){.names = &words->word[1], .count = 1, .value = &words->word[2]},
             false, effects, count);
@@ -342,7 +345,7 @@ static struct effect *effects_of(const struct link *link, const struct words *wo
             count_entries(checker, form->script, reply);
         }
         check_passing(link, words, form, reply);
-        note_parsed_calls(link, words, form, reply->type == REPLY_ERROR, effects, count);
+        record_parsed_calls(link, words, form, reply->type == REPLY_ERROR, effects, count);
     }
     if (checker->has_readers) {
         check_readers(checker);
@@ -353,6 +356,6 @@ static struct effect *effects_of(const struct link *link, const struct words *wo
 struct effect *check_effects(const struct link *link, const struct words *words,
                              const struct reply *reply, unsigned *count) {
     struct effect *effects = effects_of(link, words, reply, count);
-    check_note_passes(checker_of(link->network->world), &link->server->master);
+    check_record_passes(checker_of(link->network->world), &link->server->master);
     return effects;
 }

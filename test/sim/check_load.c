@@ -45,8 +45,8 @@ static unsigned quorum_of(const struct load_world *load) {
 static bool is_renewal(const struct words *words) {
     return words->count > 3 && (word_is(&words->word[1], script_sha(SCRIPT_RENEW)) ||
                                 word_is(&words->word[1], script_text(SCRIPT_RENEW)) ||
-                                word_is(&words->word[1], script_sha(SCRIPT_KEEP)) ||
-                                word_is(&words->word[1], script_text(SCRIPT_KEEP)));
+                                word_is(&words->word[1], script_sha(SCRIPT_RENEW_FENCED)) ||
+                                word_is(&words->word[1], script_text(SCRIPT_RENEW_FENCED)));
 }
 
 /* The locks of a renewal: one key each, or a key and a counter. */
@@ -57,8 +57,8 @@ struct renewed {
 
 static struct renewed read_renewal(const struct words *words) {
     long long keys = 0;
-    bool is_fenced = word_is(&words->word[1], script_sha(SCRIPT_KEEP)) ||
-                     word_is(&words->word[1], script_text(SCRIPT_KEEP));
+    bool is_fenced = word_is(&words->word[1], script_sha(SCRIPT_RENEW_FENCED)) ||
+                     word_is(&words->word[1], script_text(SCRIPT_RENEW_FENCED));
     word_number(&words->word[2], &keys);
     unsigned each = is_fenced ? 2 : 1;
     return (struct renewed){.keys = &words->word[3],

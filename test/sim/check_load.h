@@ -27,7 +27,7 @@ void check_load_status(const struct crowd *crowd, const redlock_lock *lock, redl
 /* on_closed: checks that no key is left at a server that was there throughout. */
 void check_load_closed(const struct crowd *crowd);
 
-/* Notes that renewals are thrown together now, and must be spread again from `until` on. */
+/* Records that renewals are thrown together now, and must be spread again from `until` on. */
 void check_load_disturbed(struct load_world *load, struct crowd *crowd, uint64_t until);
 
 #endif

@@ -1,4 +1,4 @@
-/* Notes the keys that servers pass on to waiters, in the middle of a command that frees them. */
+/* Records the keys that servers pass on to waiters, in the middle of a command that frees them. */
 #include "checker.h"
 
 #include "wire/push.h"
@@ -14,16 +14,16 @@ void check_passes_clear(struct passes *passes) {
     memset(passes->notified, 0xff, sizeof(passes->notified)); /* NO_TOKEN */
 }
 
-/* Notes that a waiter was told when the key will be free. */
-static void note_notified(struct checker *checker, const struct push *push, unsigned heard) {
+/* Records that a waiter was told when the key will be free. */
+static void record_notified(struct checker *checker, const struct push *push, unsigned heard) {
     unsigned key = check_key_of(checker, &(struct word){push->key, push->key_length});
     if (heard > 0 && key < checker->key_count) {
         checker->passes.notified[key] = check_token_of(checker, push->token, 40);
     }
 }
 
-/* Notes that a key was published as the token's. */
-static void note_published(struct checker *checker, const struct push *push, unsigned heard) {
+/* Records that a key was published as the token's. */
+static void record_published(struct checker *checker, const struct push *push, unsigned heard) {
     struct passes *passes = &checker->passes;
     uint32_t number = check_token_of(checker, push->token, 40);
     unsigned key = check_key_of(checker, &(struct word){push->key, push->key_length});
@@ -45,7 +45,7 @@ void check_published(struct world *world, const struct master *master, const str
     }
     if (push.expires_ms == 0) {
         check_permit_offered(checker, master, &push);
-        note_notified(checker, &push, heard);
+        record_notified(checker, &push, heard);
         return;
     }
     if (heard == 0 && passes->count >= PASSES_MAX / 2) {
@@ -53,7 +53,7 @@ void check_published(struct world *world, const struct master *master, const str
     }
     check_reservation(checker, &push);
     do {
-        note_published(checker, &push, heard);
+        record_published(checker, &push, heard);
     } while (push_next_key(&push));
 }
 
@@ -90,15 +90,15 @@ static bool has_ended(const struct checker *checker, unsigned server, const stru
     return true;
 }
 
-void check_note_passes(struct checker *checker, struct master *master) {
+void check_record_passes(struct checker *checker, struct master *master) {
     struct passes *passes = &checker->passes;
     for (unsigned i = 0; i < passes->count; i++) {
         const struct pass *pass = &passes->list[i];
         const char *name = checker->keys[pass->key];
         struct token *token = &checker->tokens[pass->token];
         struct effect effect;
-        if (check_note_effect(checker, master, &(struct word){name, strlen(name)}, pass->token,
-                              has_ended(checker, master->index, token), &effect)) {
+        if (check_record_effect(checker, master, &(struct word){name, strlen(name)}, pass->token,
+                                has_ended(checker, master->index, token), &effect)) {
             token->pushed[master->index][pass->key] = (struct pushed){
                 .at = checker->world->now,
                 .until = token->keeps_until[master->index][pass->key],

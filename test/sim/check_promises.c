@@ -1,4 +1,4 @@
-/* Notes until when servers have promised keys to a process: by replies, and by messages. */
+/* Records until when servers have promised keys to a process: by replies, and by messages. */
 #include "check_load.h"
 #include "checker.h"
 
@@ -18,21 +18,21 @@ static uint64_t promise(const struct checker *checker, uint64_t sent_at, int64_t
     return sent_at + (useful > 0 ? (uint64_t)useful : 0);
 }
 
-static void note_promise(struct checker *checker, uint32_t token, unsigned key, unsigned server,
-                         uint64_t promised) {
+static void record_promise(struct checker *checker, uint32_t token, unsigned key, unsigned server,
+                           uint64_t promised) {
     uint64_t *known = &checker->tokens[token].promised[server][key];
     *known = promised > *known ? promised : *known;
 }
 
 /*
- * Notes a grant, which counts when the replicas have confirmed it; a grant beyond UNCONFIRMED_MAX
+ * Records a grant, which counts when the replicas have confirmed it; a grant beyond UNCONFIRMED_MAX
  * counts at once.
  */
-static void note_grant(struct checker *checker, const struct event_base *process, unsigned server,
-                       const struct effect *effect, uint64_t promised) {
+static void record_grant(struct checker *checker, const struct event_base *process, unsigned server,
+                         const struct effect *effect, uint64_t promised) {
     struct unconfirmed *waiting = &checker->unconfirmed[process->index][server];
     if (checker->wait_replicas == 0 || waiting->count == UNCONFIRMED_MAX) {
-        note_promise(checker, effect->token, effect->key, server, promised);
+        record_promise(checker, effect->token, effect->key, server, promised);
         return;
     }
     waiting->grants[waiting->count].token = effect->token;
@@ -44,8 +44,8 @@ static void replicas_said(struct checker *checker, const struct event_base *proc
                           unsigned server, int64_t confirmations) {
     struct unconfirmed *waiting = &checker->unconfirmed[process->index][server];
     for (unsigned i = 0; i < waiting->count && confirmations >= checker->wait_replicas; i++) {
-        note_promise(checker, waiting->grants[i].token, waiting->grants[i].key, server,
-                     waiting->grants[i].promised);
+        record_promise(checker, waiting->grants[i].token, waiting->grants[i].key, server,
+                       waiting->grants[i].promised);
     }
     waiting->count = 0;
 }
@@ -93,8 +93,8 @@ void check_delivered(struct link *link, const struct answer *answer, uint64_t se
         if (is_grant || effect->was_kept) {
             /* Set by the same try at the same server, under another name of it: from then on. */
             bool is_of_this_try = effect->set_at >= sent_at;
-            note_grant(checker, process, server, effect,
-                       promise(checker, sent_at, ttl_of(checker, effect, is_of_this_try)));
+            record_grant(checker, process, server, effect,
+                         promise(checker, sent_at, ttl_of(checker, effect, is_of_this_try)));
         }
     }
 }
@@ -117,6 +117,6 @@ void check_pushed(struct event_base *process, unsigned server, const char *text,
             .token = number, .key = key, .doubtful_until = pushed->doubtful_until};
         checker->waiting.pushed++;
         check_granted(checker, process, server, &effect, pushed->at);
-        note_promise(checker, number, key, server, tempo_read(&process->clock, pushed->until));
+        record_promise(checker, number, key, server, tempo_read(&process->clock, pushed->until));
     } while (push_next_key(&push));
 }

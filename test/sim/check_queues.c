@@ -217,8 +217,8 @@ static const struct member *head_of(const struct checker *checker, struct master
 /* Returns whether the server leaves the key to others than the first in the queue for a while. */
 static bool is_left_to_others(const struct checker *checker, struct master *master, unsigned key) {
     const struct member *head = head_of(checker, master, key);
-    bool is_noted = check_beside(checker, master, key, WRITER_SUFFIX) != NULL;
-    return is_open(checker, master, key) || (head != NULL && is_of_reader(head) && is_noted);
+    bool has_intent = check_beside(checker, master, key, WRITER_SUFFIX) != NULL;
+    return is_open(checker, master, key) || (head != NULL && is_of_reader(head) && has_intent);
 }
 
 bool check_is_awaited(const struct checker *checker, struct master *master, unsigned key) {

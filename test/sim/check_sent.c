@@ -13,7 +13,7 @@ static void check_order(struct checker *checker, const struct link *link, unsign
     const struct token *last = number != NO_TOKEN ? &checker->tokens[number] : NULL;
     if (last != NULL && last->life == process->life && last->failed == process->failed &&
         last->set_on[server] == link->number && last->released_on[server] != link->number &&
-        !checker->has_caps && !checker->has_twin) {
+        !checker->has_caps && !checker->has_duplicate) {
         violate(checker->world, INVARIANT_EXPIRY,
                 "process %u sends node %u a SET before the release of token %" PRIu32,
                 process->index, server, number);
@@ -101,7 +101,7 @@ static void set_sent(struct checker *checker, const struct link *link, const str
     take_sent(checker, link, &call);
 }
 
-/* Notes the releases of a call. */
+/* Records the releases of a call. */
 static void releases_sent(struct checker *checker, const struct link *link,
                           const struct words *words, const struct form *form) {
     struct call_position at = parsed_call_first(words, form);

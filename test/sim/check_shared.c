@@ -1,4 +1,4 @@
-/* Checks keys that readers share: the list of readers, and the note of a writer that waits. */
+/* Checks keys that readers share: the list of readers, and the intent of a writer that waits. */
 #include "checker.h"
 #include "parsed_call.h"
 
@@ -77,8 +77,8 @@ static void check_list(struct checker *checker, struct master *master, unsigned 
     }
 }
 
-static const struct store_key *find_note(const struct checker *checker, struct master *master,
-                                         unsigned key) {
+static const struct store_key *find_intent(const struct checker *checker, struct master *master,
+                                           unsigned key) {
     return check_beside(checker, master, key, WRITER_SUFFIX);
 }
 
@@ -110,41 +110,43 @@ static void check_room(struct checker *checker, struct master *master, uint32_t 
                 "node %u lets in a reader of key %u past those in line (token %" PRIu32 ")",
                 master->index, token->key, number);
     }
-    if (is_let_in(checker, master, number) && find_note(checker, master, token->key) != NULL) {
+    if (is_let_in(checker, master, number) && find_intent(checker, master, token->key) != NULL) {
         violate(checker->world, INVARIANT_LIVENESS,
                 "node %u lets in a reader of key %u while a writer waits (token %" PRIu32 ")",
                 master->index, token->key, number);
     }
 }
 
-/* Notes that a reader is kept out of a key that others share, if not by a note. */
+/* Records that a reader is kept out of a key that others share, if not by an intent. */
 static void check_refused(struct checker *checker, struct master *master, uint32_t number) {
     unsigned key = checker->tokens[number].key;
     const char *name = checker->keys[key];
     if (check_listed(checker, master, number) == 0 &&
         check_is_shared(master_find(master, name, strlen(name))) &&
-        check_alive(checker, master, key) > 0 && find_note(checker, master, key) == NULL) {
+        check_alive(checker, master, key) > 0 && find_intent(checker, master, key) == NULL) {
         check_kept_out(checker, master, key);
     } else {
         checker->silences[master->index][key].token = NO_TOKEN;
     }
 }
 
-/* Checks that a client that has the key leaves no note. */
-static void check_noteless(struct checker *checker, struct master *master, uint32_t number) {
+/* Checks that a client that has the key leaves no intent. */
+static void check_no_intent(struct checker *checker, struct master *master, uint32_t number) {
     const struct token *token = &checker->tokens[number];
     const char *name = checker->keys[token->key];
     const struct store_key *key = master_find(master, name, strlen(name));
     bool has_it = key != NULL && key->type == STORE_STRING &&
                   check_token_of(checker, key->value, key->value_length) == number;
-    if (has_it && find_note(checker, master, token->key) != NULL) {
+    if (has_it && find_intent(checker, master, token->key) != NULL) {
         violate(checker->world, INVARIANT_LIVENESS,
                 "at node %u a writer has key %u and waits for it (token %" PRIu32 ")",
                 master->index, token->key, number);
     }
 }
 
-/* Returns whether the counter of a key is used up: the node has no fence, nor a note, to give. */
+/*
+ * Returns whether the counter of a key is used up: the node has no fence, nor an intent, to give.
+ */
 static bool is_used_up(const struct checker *checker, struct master *master, unsigned key) {
     const struct store_key *counter = check_beside(checker, master, key, COUNTER_SUFFIX);
     long long count = 0;
@@ -153,25 +155,25 @@ static bool is_used_up(const struct checker *checker, struct master *master, uns
            count >= (long long)FENCE_MAX;
 }
 
-/* Checks that a writer that met readers has left a note, which lasts long enough, and lapses. */
-static void check_note(struct checker *checker, struct master *master, uint32_t number,
-                       const struct word *intent) {
+/* Checks that a writer that met readers has left an intent, which lasts long enough, and lapses. */
+static void check_intent(struct checker *checker, struct master *master, uint32_t number,
+                         const struct word *duration) {
     unsigned key = checker->tokens[number].key;
-    const struct store_key *note = find_note(checker, master, key);
+    const struct store_key *intent = find_intent(checker, master, key);
     long long intent_ms = 0;
-    word_number(intent, &intent_ms);
+    word_number(duration, &intent_ms);
     bool is_due =
         intent_ms > 0 && check_alive(checker, master, key) > 0 &&
         !is_used_up(checker, master, key) &&
         check_is_shared(master_find(master, checker->keys[key], strlen(checker->keys[key])));
-    if (is_due && (note == NULL || note->expires_ms < master_now_ms(master) + intent_ms)) {
+    if (is_due && (intent == NULL || intent->expires_ms < master_now_ms(master) + intent_ms)) {
         violate(checker->world, INVARIANT_LIVENESS,
-                "at node %u a writer of key %u has left no note (token %" PRIu32 ")", master->index,
-                key, number);
+                "at node %u a writer of key %u has left no intent (token %" PRIu32 ")",
+                master->index, key, number);
     }
-    if (note != NULL) {
-        check_ttl(checker, master, check_token_of(checker, note->value, note->value_length),
-                  note->expires_ms);
+    if (intent != NULL) {
+        check_ttl(checker, master, check_token_of(checker, intent->value, intent->value_length),
+                  intent->expires_ms);
     }
 }
 
@@ -187,12 +189,12 @@ void check_shared_call(struct checker *checker, struct master *master, const str
             continue;
         }
         if (writes) {
-            check_note(checker, master, number, &arguments[2]);
-            check_noteless(checker, master, number);
+            check_intent(checker, master, number, &arguments[2]);
+            check_no_intent(checker, master, number);
         } else if (form->is_reader && check_listed(checker, master, number) != 0) {
             check_list(checker, master, checker->tokens[number].key);
         }
-        if (form->script == SCRIPT_SHARE_KEEP) {
+        if (form->script == SCRIPT_SHARE_RENEW) {
             check_renews_only(checker, master, number);
         }
         if (form->script == SCRIPT_SHARE && word_is(&arguments[2], "1")) {

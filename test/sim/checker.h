@@ -41,7 +41,7 @@ uint64_t check_kept_until(const struct checker *checker, unsigned server, uint32
 int64_t check_listed(const struct checker *checker, struct master *master, uint32_t number);
 
 /*
- * Returns the list of a key's readers, or the note of a waiting writer, at a server; NULL when
+ * Returns the list of a key's readers, or the intent of a waiting writer, at a server; NULL when
  * there is none.
  */
 const struct store_key *check_beside(const struct checker *checker, struct master *master,
@@ -61,14 +61,14 @@ void check_shared_call(struct checker *checker, struct master *master, const str
                        const struct form *form);
 
 /*
- * Notes the effect of a command with the token on the key `name`. Returns whether the token has the
- * key now. `is_late`: the connection on which the command was sent has ended.
+ * Records the effect of a command with the token on the key `name`. Returns whether the token has
+ * the key now. `is_late`: the connection on which the command was sent has ended.
  */
-bool check_note_effect(struct checker *checker, struct master *master, const struct word *name,
-                       uint32_t number, bool is_late, struct effect *effect);
+bool check_record_effect(struct checker *checker, struct master *master, const struct word *name,
+                         uint32_t number, bool is_late, struct effect *effect);
 
-/* Notes the keys that a command has passed on, once those that it has freed are noted. */
-void check_note_passes(struct checker *checker, struct master *master);
+/* Records the keys that a command has passed on, once those that it has freed are noted. */
+void check_record_passes(struct checker *checker, struct master *master);
 
 /* Checks all readers: one command on the list may concern all of them. */
 void check_readers(struct checker *checker);
@@ -95,7 +95,7 @@ void check_flag(struct checker *checker, struct master *master, unsigned key);
  */
 void check_freed(struct checker *checker, struct master *master, uint32_t number, unsigned key);
 
-/* Notes that a waiter has asked a server for its place in the queue for a key. */
+/* Records that a waiter has asked a server for its place in the queue for a key. */
 void check_asks_again(struct checker *checker, struct master *master, uint32_t number,
                       unsigned key);
 
@@ -117,7 +117,7 @@ bool check_is_awaited(const struct checker *checker, struct master *master, unsi
 const struct link *check_listener_of(const struct checker *checker, const struct master *master,
                                      const struct member *entry);
 
-/* Notes that a server tells a waiter of a permit. */
+/* Records that a server tells a waiter of a permit. */
 struct push;
 void check_permit_offered(struct checker *checker, const struct master *master,
                           const struct push *push);
@@ -161,7 +161,7 @@ void check_entries(const struct checker *checker, struct master *master, unsigne
 /* Returns the most by which two clocks drift apart in a time. */
 int64_t check_drifted(const struct checker *checker, uint64_t passed);
 
-/* Notes a beat, "the server's clock was at time_us": it was read after the process sent it. */
+/* Records a beat, "the server's clock was at time_us": it was read after the process sent it. */
 void check_beat(struct checker *checker, const struct event_base *process, unsigned server,
                 uint64_t time_us, uint64_t sent_at);
 
@@ -178,7 +178,7 @@ uint32_t check_channel_mark(const char *name, size_t length);
 /* Returns whether an entry was asked for under the token on a channel, by its mark. */
 bool check_has_asked(const struct token *token, uint32_t mark);
 
-/* Notes that an entry is asked for on a channel. */
+/* Records that an entry is asked for on a channel. */
 void check_asks_for_entry(struct checker *checker, uint32_t number, const struct word *channel);
 
 /* Checks for how long a key is passed on. */
@@ -195,7 +195,7 @@ bool check_is_valid(const struct hold *hold);
 bool check_is_listed(uint32_t list, unsigned server);
 unsigned check_quorum_of(uint32_t list);
 
-/* Notes that the process has heard a beat that the server gave at `at`. */
+/* Records that the process has heard a beat that the server gave at `at`. */
 void check_heard(struct event_base *process, unsigned server, uint64_t at);
 
 /*
@@ -204,7 +204,7 @@ void check_heard(struct event_base *process, unsigned server, uint64_t at);
  */
 uint64_t check_doubtful_until(const struct checker *checker, unsigned server, unsigned key);
 
-/* Notes that the process was told of a grant that the server carried out at `at`. */
+/* Records that the process was told of a grant that the server carried out at `at`. */
 void check_granted(struct checker *checker, const struct event_base *process, unsigned server,
                    const struct effect *effect, uint64_t granted_at);
 

@@ -240,7 +240,7 @@ static uint32_t locks_of(const struct checker *checker, const struct store_key *
     return 0;
 }
 
-/* Evicts any key: a lock, the marker, a counter, a list of readers, a writer's note. */
+/* Evicts any key: a lock, the marker, a counter, a list of readers, a writer's intent. */
 static void evict(struct nemesis *nemesis, struct server *server) {
     struct master *master = &server->master;
     if (master->store.key_count == 0) {

@@ -226,7 +226,7 @@ static void ruin_counter(struct nemesis *nemesis) {
     const struct plan *plan = nemesis->plan;
     const struct checker *checker = nemesis->world->checker;
     unsigned few = plan->nodes - (plan->nodes / 2 + 1);
-    if (few == 0 || plan->has_changes || plan->has_twin) {
+    if (few == 0 || plan->has_changes || plan->has_duplicate) {
         return;
     }
     struct master *master = &nemesis->network->servers[draw(nemesis, few)].master;

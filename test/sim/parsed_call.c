@@ -14,13 +14,13 @@ const struct form *parsed_call_form(const struct words *words) {
     static const struct form forms[] = {
         {SCRIPT_RELEASE, 1, 1, false, 0},      {SCRIPT_RENEW, 1, 2, false, 0},
         {SCRIPT_STAY, 1, 2, false, 0},         {SCRIPT_PERMIT, 1, 5, false, 0},
-        {SCRIPT_TAKE, 0, 7, false, 0},         {SCRIPT_KEEP, 2, 4, false, 0},
-        {SCRIPT_SHARE, 3, 3, true, 0},         {SCRIPT_SHARE_KEEP, 2, 2, true, 0},
-        {SCRIPT_SHARE_END, 2, 1, true, 0},     {SCRIPT_WRITE, 3, 3, false, 0},
+        {SCRIPT_TAKE, 0, 7, false, 0},         {SCRIPT_RENEW_FENCED, 2, 4, false, 0},
+        {SCRIPT_SHARE, 3, 3, true, 0},         {SCRIPT_SHARE_RENEW, 2, 2, true, 0},
+        {SCRIPT_SHARE_RELEASE, 2, 1, true, 0}, {SCRIPT_WRITE, 3, 3, false, 0},
         {SCRIPT_WRITE_FENCED, 4, 5, false, 0}, {SCRIPT_QUEUE, 1, 6, false, 1},
         {SCRIPT_LEAVE, 1, 2, false, 0},        {SCRIPT_SHARE_QUEUE, 3, 6, true, 1},
         {SCRIPT_SHARE_LEAVE, 2, 2, true, 0},   {SCRIPT_QUEUE_SET, 0, 7, false, 1},
-        {SCRIPT_QUEUE_PERMIT, 1, 7, false, 1}, {SCRIPT_PERMIT_END, 1, 2, false, 0},
+        {SCRIPT_QUEUE_PERMIT, 1, 7, false, 1}, {SCRIPT_PERMIT_RELEASE, 1, 2, false, 0},
         {SCRIPT_PASS, 1, 1, false, 0},
     };
     for (unsigned i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
@@ -60,8 +60,8 @@ bool parsed_call_is_top_up(const struct words *words) {
 
 bool parsed_call_is_release(enum script script) {
     return script == SCRIPT_RELEASE || script == SCRIPT_LEAVE || script == SCRIPT_STAY ||
-           script == SCRIPT_SHARE_END || script == SCRIPT_SHARE_LEAVE ||
-           script == SCRIPT_PERMIT_END;
+           script == SCRIPT_SHARE_RELEASE || script == SCRIPT_SHARE_LEAVE ||
+           script == SCRIPT_PERMIT_RELEASE;
 }
 
 /* Returns whether a call of SCRIPT_QUEUE carries the release of a lock. */

@@ -141,7 +141,7 @@ static void draw_hurry(struct plan *plan, struct rng *rng) {
 static void draw_mishaps(struct plan *plan, struct rng *rng) {
     uint32_t all = (UINT32_C(1) << plan->nodes) - 1;
     plan->has_losses = plan->has_hurry || rng_chance(rng, 500);
-    plan->has_jumps = !plan->has_twin && !plan->has_changes && rng_chance(rng, 400);
+    plan->has_jumps = !plan->has_duplicate && !plan->has_changes && rng_chance(rng, 400);
     plan->has_jumps &= !plan->has_hurry;
     if (plan->has_jumps && plan->preempted_for > 1000 * MS) {
         plan->preempted_for = 1000 * MS; /* otherwise a reading of a clock may tell nothing */
@@ -160,7 +160,7 @@ static void draw_guarded(struct plan *plan, struct rng *rng) {
             draw_hurry(plan, rng);
         }
     }
-    plan->has_twin = plan->nodes > 1 && plan->nodes < 9 && rng_chance(rng, 150);
+    plan->has_duplicate = plan->nodes > 1 && plan->nodes < 9 && rng_chance(rng, 150);
 }
 
 /*
@@ -171,7 +171,7 @@ static void draw_guarded(struct plan *plan, struct rng *rng) {
 static void draw_open(struct plan *plan, struct rng *rng) {
     redlock_options *options = &plan->options;
     plan->has_open = true;
-    plan->has_losses = plan->has_jumps = plan->has_twin = false;
+    plan->has_losses = plan->has_jumps = plan->has_duplicate = false;
     plan->has_sets = plan->has_readers = plan->has_one_queue = plan->has_min_holds = false;
     plan->durable = 0;
     plan->nodes = 3;
@@ -198,7 +198,7 @@ static void draw_open(struct plan *plan, struct rng *rng) {
 static void draw_replicas(struct plan *plan, struct rng *rng) {
     draw_long_ttls(plan, rng);
     plan->has_replicas = true;
-    plan->has_losses = plan->has_jumps = plan->has_twin = plan->is_reticent = false;
+    plan->has_losses = plan->has_jumps = plan->has_duplicate = plan->is_reticent = false;
     plan->durable = 0;
     plan->nodes = 3;
     plan->processes = 3;

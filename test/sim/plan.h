@@ -55,10 +55,10 @@ struct plan {
     bool has_jumps;   /* whether nodes' clocks jump, and guards notice it */
     bool has_long_ttls;
     bool has_open; /* whether acquisitions stay open while nodes restart and other locks expire */
-    bool has_replicas; /* whether masters become replicas that take writes */
-    bool has_hurry;    /* whether every other process is in a hurry, and holds no lock for long */
-    uint32_t durable;  /* mask of the nodes that keep their data over restarts */
-    bool has_twin;     /* whether the first node is in the clients' lists twice, by another name */
+    bool has_replicas;  /* whether masters become replicas that take writes */
+    bool has_hurry;     /* whether every other process is in a hurry, and holds no lock for long */
+    uint32_t durable;   /* mask of the nodes that keep their data over restarts */
+    bool has_duplicate; /* whether the first node is in the clients' lists twice, by another name */
     bool has_long_keys, has_names;
     bool has_password;
     bool is_fenced;     /* whether all locks are fenced */

@@ -52,7 +52,7 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
     check_init(&run->checker, &run->network, plan->keys);
     run->checker.db = plan->db;
     run->checker.has_caps = plan->options.max_commands < 1000 || plan->options.max_bytes < 65536;
-    run->checker.has_twin = plan->has_twin;
+    run->checker.has_duplicate = plan->has_duplicate;
     run->checker.drift = plan->options.drift;
     run->checker.keeps_assumptions =
         plan->cause == CAUSE_NONE || plan->cause == CAUSE_PAUSES || plan->cause == CAUSE_RESTARTS;

@@ -255,10 +255,10 @@ static void draw_keys(struct worker *worker) {
 }
 
 /*
- * Notes the TTL for the checker: no node may keep the keys for longer. With a semaphore, any of the
- * permits' keys.
+ * Records the TTL for the checker: no node may keep the keys for longer. With a semaphore, any of
+ * the permits' keys.
  */
-static void note_ttl(const struct worker *worker, uint64_t ttl_ms) {
+static void remember_ttl(const struct worker *worker, uint64_t ttl_ms) {
     const struct app *app = worker->app;
     uint64_t node_ttl_ms = ttl_ms + app->plan->lock_delay_ms;
     uint32_t keys = app->plan->permits > 0 ? (UINT32_C(1) << app->plan->keys) - 1 : mask_of(worker);
@@ -344,7 +344,7 @@ static void acquire(struct worker *worker) {
     request.wait_replicas = plan->wait_replicas;
     request.on_lost = on_lost;
     request.on_lost_arg = worker->losses;
-    note_ttl(worker, request.ttl_ms);
+    remember_ttl(worker, request.ttl_ms);
     static const char *const as[] = {"", " to read", " to write"};
     TRACE(app_world(app), "process %u worker %u: acquire keys %" PRIx32 "%s for %" PRIu64 " ms",
           app->process.index, worker->index, mask_of(worker), as[request.mode], request.ttl_ms);
@@ -387,7 +387,7 @@ static void extend(struct worker *worker) {
     struct app *app = worker->app;
     uint64_t ttl = app_chance(app, 300) ? 0 : draw_ttl_ms(app);
     struct record *record = worker->extends = record_expect(worker);
-    note_ttl(worker, ttl);
+    remember_ttl(worker, ttl);
     TRACE(app_world(app), "process %u worker %u: extend by %" PRIu64, app->process.index,
           worker->index, ttl);
     app_begin_call(app);

@@ -43,7 +43,7 @@ static inline void app_end_call(struct app *app) {
 void app_close_client(struct app *app);
 
 /*
- * Notes a request that is being made. record_close ends the record when the call was refused, or
+ * Records a request that is being made. record_close ends the record when the call was refused, or
  * the callback need not come.
  */
 struct record *record_expect(struct worker *worker);

@@ -92,7 +92,7 @@ void task_cancel(struct world *world, struct task *task);
 __attribute__((format(printf, 2, 3))) void world_trace(struct world *world, const char *format,
                                                        ...);
 
-/* Notes the first violation, which ends the run. */
+/* Records the first violation, which ends the run. */
 __attribute__((format(printf, 3, 4))) void violate(struct world *world, enum invariant invariant,
                                                    const char *format, ...);
 

@@ -266,7 +266,7 @@ void assert_why(const struct channel_rig *rig, const char *text) {
     const char *why = channel_why(&rig->channel);
 
     if (strstr(why, text) == NULL) {
-        diary_show(&rig->fixture->diary);
+        log_capture_show(&rig->fixture->capture);
         fail_msg("\"%s\" is not in the reason: %s", text, why);
     }
 }

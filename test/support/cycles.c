@@ -4,7 +4,7 @@
 
 static void begin(struct cycle *cycle);
 
-static void note_failure(struct cycle *cycle, redlock_status status) {
+static void record_failure(struct cycle *cycle, redlock_status status) {
     struct cycles *cycles = cycle->owner;
 
     if (status != REDLOCK_OK) {
@@ -33,7 +33,7 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     assert_ptr_equal(lock, cycle->lock);
     cycle->releasing = false;
     cycle->owner->fixture->ended++;
-    note_failure(cycle, status);
+    record_failure(cycle, status);
     end(cycle);
 }
 
@@ -44,7 +44,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     assert_ptr_equal(lock, cycle->lock);
     cycle->acquiring = false;
     cycle->owner->fixture->ended++;
-    note_failure(cycle, status);
+    record_failure(cycle, status);
     if (status != REDLOCK_OK) {
         end(cycle);
         return;
@@ -113,7 +113,7 @@ void cycles_run(struct cycles *cycles, struct fixture *f, redlock_client *client
     cycles_start(cycles, f, client, in_flight, wanted);
     cycles_wait(cycles);
     if (cycles->failed > 0) {
-        diary_show(&f->diary);
+        log_capture_show(&f->capture);
         fail_msg("%zu cycles failed, the last with %s: %s", cycles->failed,
                  redlock_status_name(cycles->failure), cycles->why);
     }

@@ -87,7 +87,7 @@ static void begin_metric(struct checker *checker, const char *line) {
     checker->samples = 0;
 }
 
-static void note_type(struct checker *checker, const char *line) {
+static void record_type(struct checker *checker, const char *line) {
     const char *const name = checker->names[checker->count - 1];
     char typed[NAME_MAX_LENGTH];
 
@@ -120,7 +120,7 @@ static const char *end_of_labels(const char *text) {
     return text + 1;
 }
 
-static void note_series(struct checker *checker, const char *line, size_t length) {
+static void record_series(struct checker *checker, const char *line, size_t length) {
     assert_true(checker->series_count < SERIES_MAX);
     for (size_t i = 0; i < checker->series_count; i++) {
         assert_false(strncmp(checker->series[i], line, length) == 0);
@@ -165,7 +165,7 @@ static void check_sample(struct checker *checker, const char *line) {
     snprintf(name, sizeof(name), "%.*s", (int)length, line);
     end = *end == '{' ? end_of_labels(end) : end;
     assert_int_equal(*end, ' ');
-    note_series(checker, line, (size_t)(end - line) + 1);
+    record_series(checker, line, (size_t)(end - line) + 1);
     double value = strtod(end + 1, &rest);
     assert_true(rest > end + 1 && *rest == '\n' && value >= 0);
     assert_int_equal(strncmp(name, metric, strlen(metric)), 0);
@@ -188,7 +188,7 @@ void exposition_check(const struct exposition *text) {
         if (strncmp(line, "# HELP ", 7) == 0) {
             begin_metric(&checker, line);
         } else if (*line == '#') {
-            note_type(&checker, line);
+            record_type(&checker, line);
         } else {
             check_sample(&checker, line);
         }

@@ -69,7 +69,7 @@ void run_until(struct fixture *f, bool (*condition)(void *arg), void *arg, const
 
     while (!condition(arg)) {
         if (real_ms() > limit) {
-            diary_show(&f->diary);
+            log_capture_show(&f->capture);
             fail_msg("waited in vain until %s", what);
         }
         turn(f);
@@ -95,7 +95,7 @@ void pass_until(struct fixture *f, redlock_client *client, uint32_t silent, uint
 
     while (!condition(arg)) {
         if (real_ms() > limit) {
-            diary_show(&f->diary);
+            log_capture_show(&f->capture);
             fail_msg("time passed in vain until %s", what);
         }
         for (size_t i = redlock_client_nodes(client, NULL, 0); i-- > 0;) {
@@ -119,18 +119,18 @@ void wait_all_ended(struct fixture *f, const char *what) {
 }
 
 struct search {
-    const struct diary *diary;
+    const struct log_capture *capture;
     const char *text;
 };
 
 static bool is_logged(void *arg) {
     const struct search *search = arg;
 
-    return diary_has(search->diary, search->text);
+    return log_capture_has(search->capture, search->text);
 }
 
 void wait_logged(struct fixture *f, const char *text) {
-    struct search search = {&f->diary, text};
+    struct search search = {&f->capture, text};
     char what[160];
 
     snprintf(what, sizeof(what), "this was logged: %s", text);
@@ -173,15 +173,15 @@ int start_fixture_with(void **state, size_t masters, const struct masters_option
         return -1;
     }
     f->row = *state;
-    memset(f->diary.lines, ' ',
-           sizeof(f->diary.lines)); /* memory of the tests, not of the library */
+    memset(f->capture.lines, ' ',
+           sizeof(f->capture.lines)); /* memory of the tests, not of the library */
     /* The peers and proxies of the tests write to sockets that the library may have closed. */
     signal(SIGPIPE, SIG_IGN);
     TAILQ_INIT(&f->calls);
     TAILQ_INIT(&f->losses);
     TAILQ_INIT(&f->members);
     SLIST_INIT(&f->duties);
-    gauge_init(&f->gauge);
+    counting_allocator_init(&f->allocator);
     if (masters > 0) {
         f->masters = masters_start_with(masters, options);
         if (f->masters == NULL) {
@@ -290,7 +290,7 @@ int finish(void **state) {
     event_free(f->tick);
     event_base_free(f->base);
     assert_int_equal(open_descriptors(), f->descriptors);
-    assert_int_equal(f->gauge.blocks, 0);
+    assert_int_equal(f->allocator.blocks, 0);
     masters_finish(f->masters);
     free_records(f);
     free(f);
@@ -313,10 +313,10 @@ redlock_options patient_options(struct fixture *f, const char *const *nodes, siz
     options.retry_delay_max_ms = 40;
     options.reconnect_delay_ms = 5;
     options.reconnect_delay_max_ms = 40;
-    options.log = diary_write;
-    options.log_arg = &f->diary;
+    options.log = log_capture_write;
+    options.log_arg = &f->capture;
     options.log_level = REDLOCK_LOG_DEBUG;
-    options.allocator = &f->gauge.hook;
+    options.allocator = &f->allocator.hook;
     return options;
 }
 
@@ -767,7 +767,7 @@ size_t votes(const struct call *call, redlock_vote vote) {
 void assert_ended(const struct call *call, redlock_status status) {
     assert_int_equal(call->ended, 1);
     if (call->status != status) {
-        diary_show(&call->fixture->diary);
+        log_capture_show(&call->fixture->capture);
         fail_msg("%s ended with %s, not %s: %s", call->verb, redlock_status_name(call->status),
                  redlock_status_name(status), call->why);
     }

@@ -23,8 +23,8 @@
 
 #include <cmocka.h>
 
-#include "diary.h"
-#include "gauge.h"
+#include "counting_allocator.h"
+#include "log_capture.h"
 #include "masters.h"
 #include "redlock.h"
 
@@ -91,8 +91,8 @@ struct fixture {
     struct event_base *base;
     struct masters *masters; /* NULL: none */
     uint32_t frozen;         /* mask of the masters that freeze() has stopped */
-    struct gauge gauge;
-    struct diary diary;
+    struct counting_allocator allocator;
+    struct log_capture capture;
     size_t accepted; /* requests */
     size_t ended;    /* their callbacks */
     int descriptors; /* number of descriptors open when the test began */
@@ -162,7 +162,10 @@ void wait_logged(struct fixture *f, const char *text);
 
 /* ------------------------------------------------------------------------------------ clients */
 
-/* Returns options whose timeouts no slow machine reaches, and that log all levels to the diary. */
+/*
+ * Returns options whose timeouts no slow machine reaches, and that log all levels to the log
+ * capture.
+ */
 redlock_options patient_options(struct fixture *f, const char *const *nodes, size_t count);
 
 /* Makes a client with these options, and asserts that they are accepted. */

@@ -2,7 +2,7 @@
 
 #include "peer.h"
 
-#include "seat.h"
+#include "fake_connection.h"
 
 #include <arpa/inet.h>
 #include <event2/buffer.h>
@@ -21,8 +21,8 @@ struct peer_link {
     LIST_ENTRY(peer_link) entry;
     struct peer *peer;
     struct bufferevent *stream;
-    struct seat seat;   /* bytes said stay in its outbox until the stream takes them */
-    const void *poured; /* bytes to be said over and over; NULL: none */
+    struct fake_connection connection; /* what was said waits in its outbox for the stream */
+    const void *poured;                /* bytes to be said over and over; NULL: none */
     size_t poured_length;
     bool reading; /* inside the answer callback */
     bool hung_up;
@@ -49,20 +49,20 @@ static void free_link(struct peer_link *link) {
     LIST_REMOVE(link, entry);
     link->peer->open--;
     bufferevent_free(link->stream);
-    seat_finish(&link->seat);
+    fake_connection_finish(&link->connection);
     free(link);
 }
 
 /* Gives the stream the next piece. */
 static void pump(struct peer_link *link) {
     struct evbuffer *output = bufferevent_get_output(link->stream);
-    size_t waiting = seat_unsent(&link->seat);
+    size_t waiting = fake_connection_unsent(&link->connection);
 
     if (evbuffer_get_length(output) > 0) {
         return;
     }
     if (waiting > 0) {
-        evbuffer_remove_buffer(link->seat.outbox, output,
+        evbuffer_remove_buffer(link->connection.outbox, output,
                                waiting < link->peer->chunk ? waiting : link->peer->chunk);
     } else if (link->poured != NULL) {
         evbuffer_add(output, link->poured, link->poured_length);
@@ -83,10 +83,10 @@ static bool ask(const struct command *command, void *arg) {
 static void read_commands(struct peer_link *link) {
     ssize_t served = 0;
 
-    evbuffer_add_buffer(link->seat.inbox, bufferevent_get_input(link->stream));
+    evbuffer_add_buffer(link->connection.inbox, bufferevent_get_input(link->stream));
     link->reading = true;
     if (!link->hung_up) {
-        served = seat_serve(&link->seat, SIZE_MAX, ask, link);
+        served = fake_connection_serve(&link->connection, SIZE_MAX, ask, link);
     }
     link->reading = false;
     if (served < 0) {
@@ -125,7 +125,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     }
     link->peer = peer;
-    assert_true(seat_init(&link->seat));
+    assert_true(fake_connection_init(&link->connection));
     link->stream = bufferevent_socket_new(peer->fixture->base, fd, BEV_OPT_CLOSE_ON_FREE);
     assert_non_null(link->stream);
     LIST_INSERT_HEAD(&peer->links, link, entry);
@@ -263,7 +263,7 @@ static void answer_script(struct peer_link *link, const struct command *command)
 
     assert_non_null(items);
     memset(items, 'y', keys);
-    seat_say_bulk(&link->seat, items, keys);
+    fake_connection_say_bulk(&link->connection, items, keys);
     free(items);
     said(link);
 }
@@ -288,7 +288,7 @@ void peer_answer_nothing(struct peer_link *link, const struct command *command, 
 }
 
 void peer_send(struct peer_link *link, const void *bytes, size_t length) {
-    seat_say(&link->seat, bytes, length);
+    fake_connection_say(&link->connection, bytes, length);
     said(link);
 }
 

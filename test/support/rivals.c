@@ -41,7 +41,7 @@ static void on_stayed(struct call *call, void *arg) {
     leave(arg);
 }
 
-static void note_intrusions(struct rivals *all, const redlock_lock *lock) {
+static void record_intrusions(struct rivals *all, const redlock_lock *lock) {
     for (unsigned i = 0; i < all->count; i++) {
         const struct rival *other = &all->each[i];
 
@@ -58,7 +58,7 @@ static void on_acquired(struct call *call, void *arg) {
     struct rivals *all = rival->all;
 
     assert_ended(call, REDLOCK_OK);
-    note_intrusions(all, call->lock);
+    record_intrusions(all, call->lock);
     rival->lock = call->lock;
     if (all->options.on_in != NULL) {
         all->options.on_in(rival->number, rival->turn, all->options.arg);

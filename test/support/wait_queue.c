@@ -1,6 +1,6 @@
 #include "wait_queue.h"
 
-#include "look.h"
+#include "master_data.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 #include "masters.h"
 
 #include "command.h"
-#include "door.h"
+#include "fake_connection.h"
 #include "left.h"
 #include "port.h"
-#include "seat.h"
 #include "store.h"
+#include "unix_listener.h"
 #include "wire/command.h"
 #include "wire/script.h"
 #include "world.h"
@@ -39,14 +39,14 @@ struct link {
     bool is_known; /* has logged in */
     bool is_mute;  /* an answer was withheld, so that a later one would be taken for it */
     char channel[CHANNEL_MAX]; /* the name that it has subscribed to; "": none */
-    struct seat seat;
+    struct fake_connection connection;
 };
 
 struct master {
     struct sockaddr_in address;
     int reservation; /* the socket that reserves the port */
     int listener;    /* -1 while it is stopped */
-    struct door door;
+    struct unix_listener unix_listener;
     enum manner manner;
     bool watches; /* the next change of a key by hand is to be told */
     struct store store;
@@ -74,8 +74,8 @@ static int listen_at(const struct sockaddr_in *address) {
 }
 
 static void listen_on_socket(struct master *master) {
-    CHECK(door_make(&master->door, new_socket(AF_UNIX, SOCK_STREAM),
-                    new_socket(AF_UNIX, SOCK_STREAM), -1));
+    CHECK(unix_listener_make(&master->unix_listener, new_socket(AF_UNIX, SOCK_STREAM),
+                             new_socket(AF_UNIX, SOCK_STREAM), -1));
 }
 
 static void write_uris(struct master *master) {
@@ -86,7 +86,8 @@ static void write_uris(struct master *master) {
     snprintf(master->uris[ADDRESS_ASKED], size, "redis://nobody.test:%u", port);
     snprintf(master->uris[ADDRESS_LOGIN], size, "redis://ali:" MASTERS_PASSWORD "@127.0.0.1:%u/1",
              port);
-    snprintf(master->uris[ADDRESS_SOCKET], size, "unix:///proc/self/fd/%d", master->door.number);
+    snprintf(master->uris[ADDRESS_SOCKET], size, "unix:///proc/self/fd/%d",
+             master->unix_listener.number);
 }
 
 /* Makes the name server, which takes all questions and answers none. */
@@ -137,8 +138,8 @@ static void say(struct link *link, const char *text) {
     if (link->is_mute) {
         return;
     }
-    seat_say_text(&link->seat, text);
-    seat_send(&link->seat, link->fd, SIZE_MAX);
+    fake_connection_say_text(&link->connection, text);
+    fake_connection_send(&link->connection, link->fd, SIZE_MAX);
 }
 
 /* Says a message; without a text, the confirmation of a subscription. */
@@ -147,15 +148,15 @@ static void say_to_subscriber(struct link *link, const char *kind, const struct 
     if (link->is_mute) {
         return;
     }
-    seat_say_text(&link->seat, "*3\r\n");
-    seat_say_bulk(&link->seat, kind, strlen(kind));
-    seat_say_bulk(&link->seat, link->channel, strlen(link->channel));
+    fake_connection_say_text(&link->connection, "*3\r\n");
+    fake_connection_say_bulk(&link->connection, kind, strlen(kind));
+    fake_connection_say_bulk(&link->connection, link->channel, strlen(link->channel));
     if (text != NULL) {
-        seat_say_bulk(&link->seat, text->text, text->length);
+        fake_connection_say_bulk(&link->connection, text->text, text->length);
     } else {
-        seat_say_text(&link->seat, ":1\r\n");
+        fake_connection_say_text(&link->connection, ":1\r\n");
     }
-    seat_send(&link->seat, link->fd, SIZE_MAX);
+    fake_connection_send(&link->connection, link->fd, SIZE_MAX);
 }
 
 /* Takes a subscription, the last command on its connection. */
@@ -200,10 +201,10 @@ static void notify_change(struct master *master, const char *key) {
     LIST_FOREACH(link, &master->links, link) {
         link->is_mute |= master->manner == MANNER_MUTE;
         if (master->watches && link->channel[0] != '\0' && !link->is_mute) {
-            seat_say_text(&link->seat,
-                          "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n");
-            seat_say_bulk(&link->seat, key, strlen(key));
-            seat_send(&link->seat, link->fd, SIZE_MAX);
+            fake_connection_say_text(
+                &link->connection, "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n");
+            fake_connection_say_bulk(&link->connection, key, strlen(key));
+            fake_connection_send(&link->connection, link->fd, SIZE_MAX);
         }
     }
     master->watches = false;
@@ -247,7 +248,7 @@ static bool calls(const struct words *words, enum script script) {
 static unsigned count_released(const struct words *words, const struct reply *reply) {
     unsigned count = 0;
     bool is_release = calls(words, SCRIPT_RELEASE) || calls(words, SCRIPT_LEAVE) ||
-                      calls(words, SCRIPT_STAY) || calls(words, SCRIPT_SHARE_END) ||
+                      calls(words, SCRIPT_STAY) || calls(words, SCRIPT_SHARE_RELEASE) ||
                       calls(words, SCRIPT_SHARE_LEAVE);
     if (is_release && reply->type == REPLY_STRING) {
         for (size_t i = 0; i < reply->length; i++) {
@@ -331,13 +332,13 @@ static void obey(struct master *master, struct link *link, const struct command 
 static void drop_link(struct link *link) {
     LIST_REMOVE(link, link);
     close(link->fd);
-    seat_finish(&link->seat);
+    fake_connection_finish(&link->connection);
     free(link);
 }
 
 static bool accept_from(struct master *master, int listener) {
     int on = 1;
-    int fd = listener < 0 ? -1 : door_accept(listener);
+    int fd = listener < 0 ? -1 : unix_listener_accept(listener);
     if (fd < 0) {
         return false;
     }
@@ -346,13 +347,14 @@ static bool accept_from(struct master *master, int listener) {
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     link->fd = fd;
     link->master = master;
-    CHECK(seat_init(&link->seat));
+    CHECK(fake_connection_init(&link->connection));
     LIST_INSERT_HEAD(&master->links, link, link);
     return true;
 }
 
 static void accept_all(struct master *master) {
-    while (accept_from(master, master->listener) || accept_from(master, master->door.listener)) {
+    while (accept_from(master, master->listener) ||
+           accept_from(master, master->unix_listener.socket)) {
     }
 }
 
@@ -364,19 +366,19 @@ static bool answer(const struct command *command, void *arg) {
 
 /* Answers the commands of a link. Returns whether bytes had arrived. */
 static bool serve(struct link *link) {
-    ssize_t arrived = seat_receive(&link->seat, link->fd, SIZE_MAX);
+    ssize_t arrived = fake_connection_receive(&link->connection, link->fd, SIZE_MAX);
     if (arrived == 0) {
         drop_link(link);
         return true;
     }
-    CHECK(seat_serve(&link->seat, SIZE_MAX, answer, link) >= 0);
+    CHECK(fake_connection_serve(&link->connection, SIZE_MAX, answer, link) >= 0);
     return arrived > 0;
 }
 
 static bool master_turn(struct master *master) {
     struct link *link, *next;
     bool was_busy = accept_from(master, master->listener);
-    was_busy |= accept_from(master, master->door.listener);
+    was_busy |= accept_from(master, master->unix_listener.socket);
     for (link = LIST_FIRST(&master->links); link != NULL; link = next) {
         next = LIST_NEXT(link, link);
         was_busy |= master->manner != MANNER_DEAF && serve(link);
@@ -418,7 +420,7 @@ void masters_stop(unsigned mask) {
             accept_all(master);
             close(master->listener);
             master->listener = -1;
-            CHECK(door_set(&master->door, false));
+            CHECK(unix_listener_set(&master->unix_listener, false));
         }
     }
     masters_cut(mask);
@@ -428,7 +430,7 @@ void masters_start(unsigned mask) {
     FOR_EACH(master, mask) {
         if (master->listener < 0) {
             master->listener = listen_at(&master->address);
-            CHECK(door_set(&master->door, true));
+            CHECK(unix_listener_set(&master->unix_listener, true));
         }
     }
 }

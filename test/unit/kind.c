@@ -45,7 +45,7 @@ static void steps_call_scripts_that_fit(void **state) {
         }
         assert_true(kind->take == SCRIPT_NONE || script_takes(kind->take));
         assert_true(kind->top_up == SCRIPT_NONE || script_takes(kind->top_up));
-        assert_false(script_takes(kind->keep));
+        assert_false(script_takes(kind->renew));
         assert_false(script_takes(kind->release));
         assert_false(script_takes(kind->stay));
         if (kind->queue != SCRIPT_NONE) {
@@ -58,7 +58,7 @@ static void steps_call_scripts_that_fit(void **state) {
         if (kind_is_fenced(kind)) {
             assert_true(script_counts(kind->take));
             assert_true(script_counts(kind->top_up));
-            assert_true(script_counts(kind->keep));
+            assert_true(script_counts(kind->renew));
         }
     }
 }
@@ -74,8 +74,8 @@ static void kinds_in_queue_have_forms_of_their_own(void **state) {
         {KIND_FENCED, '1', SCRIPT_QUEUE, SCRIPT_LEAVE},
         {KIND_SEVERAL, 's', SCRIPT_QUEUE_SET, SCRIPT_LEAVE},
         {KIND_SEVERAL | KIND_FENCED, 'f', SCRIPT_QUEUE_SET, SCRIPT_LEAVE},
-        {KIND_PERMIT, 'p', SCRIPT_QUEUE_PERMIT, SCRIPT_PERMIT_END},
-        {KIND_PERMIT | KIND_FENCED, 'p', SCRIPT_QUEUE_PERMIT, SCRIPT_PERMIT_END},
+        {KIND_PERMIT, 'p', SCRIPT_QUEUE_PERMIT, SCRIPT_PERMIT_RELEASE},
+        {KIND_PERMIT | KIND_FENCED, 'p', SCRIPT_QUEUE_PERMIT, SCRIPT_PERMIT_RELEASE},
         {KIND_READER, 'r', SCRIPT_SHARE_QUEUE, SCRIPT_SHARE_LEAVE},
         {KIND_WRITER, 'w', SCRIPT_QUEUE, SCRIPT_LEAVE},
         {KIND_WRITER | KIND_FENCED, 'x', SCRIPT_QUEUE, SCRIPT_LEAVE},

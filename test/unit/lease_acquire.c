@@ -267,7 +267,7 @@ static void test_each_try_is_undone_before_the_next(void **state) {
     assert_state(&rig, LEASE_DIAGNOSING);
 }
 
-/* A wrong password does not mend by itself: no retry follows, nor a hop. */
+/* A wrong password does not mend by itself: no retry follows, nor a permit retry. */
 static void test_a_quorum_that_refuses_ends_the_request(void **state) {
     (void)state;
     static const struct {
@@ -729,7 +729,7 @@ static void test_a_fence_that_cannot_be_raised_is_no_lock(void **state) {
 /* Has nodes answer a RAISE by counters that are beyond the limit of the round. */
 static void answer_beyond(struct rig *rig, const uint64_t *counters) {
     for (uint32_t i = 0; i < 3; i++) {
-        round_note_fence(&rig->round, i, counters[i]);
+        round_record_fence(&rig->round, i, counters[i]);
     }
     rig_votes(rig, "EEE");
 }

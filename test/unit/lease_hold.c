@@ -49,12 +49,12 @@ static void hold_watched(struct rig *rig) {
     assert_true(rig->update.watch);
 }
 
-static void test_a_hint_is_looked_into_at_once(void **state) {
+static void test_a_change_is_looked_into_at_once(void **state) {
     (void)state;
     struct rig rig;
     hold_watched(&rig);
     rig_pass(&rig, MS(100));
-    rig_hint(&rig);
+    rig_key_changed(&rig);
     assert_nothing_sent(&rig);
     rig_wake(&rig);
     assert_sent(&rig, ROUND_RENEW);
@@ -64,52 +64,52 @@ static void test_a_hint_is_looked_into_at_once(void **state) {
     assert_int_equal(rig.topped_up, 0x18);
 }
 
-static void test_a_hint_finds_a_loss(void **state) {
+static void test_a_change_finds_a_loss(void **state) {
     (void)state;
     struct rig rig;
     hold_watched(&rig);
     rig_pass(&rig, MS(100));
-    rig_hint(&rig);
+    rig_key_changed(&rig);
     rig_wake(&rig);
     rig_votes(&rig, "DMM");
     assert_lost(&rig, REDLOCK_ELOST);
     assert_false(rig.update.watch);
-    rig_hint(&rig);
+    rig_key_changed(&rig);
     assert_nothing_sent(&rig);
 }
 
-/* A server that hints without end has the lock renewed four times a second in the end. */
-static void test_hints_without_end_are_looked_into_seldom(void **state) {
+/* A server that notifies without end has the lock renewed four times a second in the end. */
+static void test_changes_without_end_are_looked_into_seldom(void **state) {
     (void)state;
     static const uint64_t pauses_ms[] = {20, 40, 80, 160, 250, 250, 250};
     struct rig rig;
     hold_watched(&rig);
     rig_pass(&rig, MS(100));
-    rig_hint(&rig);
+    rig_key_changed(&rig);
     rig_wake(&rig);
     for (size_t i = 0; i < COUNT_OF(pauses_ms); i++) {
         uint64_t asked_at = rig.now;
         assert_sent(&rig, ROUND_RENEW);
-        rig_hint(&rig);
+        rig_key_changed(&rig);
         assert_state(&rig, LEASE_RENEWING);
         rig_votes(&rig, "GGGGG");
-        rig_hint(&rig);
+        rig_key_changed(&rig);
         assert_int_equal(rig.lease.wake_at, asked_at + MS(pauses_ms[i]));
         rig_wake_on_time(&rig);
     }
     rig_votes(&rig, "GGGGG");
     rig_wake_on_time(&rig); /* as ever */
-    assert_int_equal(rig.lease.hints, 0);
+    assert_int_equal(rig.lease.change_rounds, 0);
 }
 
-static void test_without_watching_a_hint_is_nothing(void **state) {
+static void test_without_watching_a_change_is_nothing(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = watched();
     rig_hold(&rig, &terms, "GGGGG");
     assert_false(rig.update.watch);
     uint64_t wake_at = rig.lease.wake_at;
-    rig_hint(&rig);
+    rig_key_changed(&rig);
     assert_int_equal(rig.lease.wake_at, wake_at);
 }
 
@@ -121,7 +121,7 @@ static void test_a_hint_after_the_longest_hold_is_nothing(void **state) {
     terms.watches = true;
     terms.max_hold = MS(1);
     rig_hold(&rig, &terms, "GGGGG");
-    rig_hint(&rig);
+    rig_key_changed(&rig);
     assert_int_equal(rig.lease.wake_at, rig.lease.holding.lost_at);
 }
 
@@ -1141,10 +1141,10 @@ static void test_why_not_by_two_lists(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_watchdog_renews_every_third_of_the_ttl),
-        cmocka_unit_test(test_a_hint_is_looked_into_at_once),
-        cmocka_unit_test(test_a_hint_finds_a_loss),
-        cmocka_unit_test(test_hints_without_end_are_looked_into_seldom),
-        cmocka_unit_test(test_without_watching_a_hint_is_nothing),
+        cmocka_unit_test(test_a_change_is_looked_into_at_once),
+        cmocka_unit_test(test_a_change_finds_a_loss),
+        cmocka_unit_test(test_changes_without_end_are_looked_into_seldom),
+        cmocka_unit_test(test_without_watching_a_change_is_nothing),
         cmocka_unit_test(test_a_hint_after_the_longest_hold_is_nothing),
         cmocka_unit_test(test_a_renewal_that_was_not_sent_has_no_round_to_expire),
         cmocka_unit_test(test_without_a_watchdog_nothing_is_renewed),

@@ -5,8 +5,8 @@
 
 #define PERMITS 3
 
-/* Maximum number of hops in a row; see core/lease.c. */
-#define HOPS_MAX 4
+/* Maximum number of permit retries in a row; see core/lease.c. */
+#define PERMIT_RETRIES_MAX 4
 
 static struct lease_terms permit_terms(void) {
     struct lease_terms terms = rig_terms();
@@ -61,10 +61,10 @@ static void test_one_that_is_free_is_held(void **state) {
     rig_votes(&rig, "GGG");
     assert_state(&rig, LEASE_HELD);
     assert_int_equal(rig.lease.permit, permit);
-    assert_int_equal(rig.lease.hops, 0);
+    assert_int_equal(rig.lease.permit_retries, 0);
 }
 
-/* The hop is a new try: with its own token, start and deadline. */
+/* The permit retry is a new try: with its own token, start and deadline. */
 static void test_another_that_is_free_is_tried_at_once(void **state) {
     (void)state;
     struct rig rig;
@@ -88,7 +88,7 @@ static void test_another_that_is_free_is_tried_at_once(void **state) {
     assert_int_equal(lease_validity(&rig.lease, T0 + MS(7)), MS(9898));
 }
 
-/* A request for one try: a hop would be a second one. */
+/* A request for one try: a permit retry would be a second one. */
 static void test_none_that_is_free_is_the_end(void **state) {
     (void)state;
     struct rig rig;
@@ -111,7 +111,7 @@ static void test_after_some_in_a_row_there_is_a_pause(void **state) {
     terms.retries = 1;
     rig_start(&rig, &terms, 1);
     for (unsigned pause = 0; pause < 2; pause++) {
-        for (unsigned i = 0; i < HOPS_MAX; i++) {
+        for (unsigned i = 0; i < PERMIT_RETRIES_MAX; i++) {
             uint32_t permit = deny_but_for_another(&rig);
             assert_state(&rig, LEASE_ACQUIRING);
             assert_int_equal(rig.lease.permit, permit);
@@ -125,8 +125,8 @@ static void test_after_some_in_a_row_there_is_a_pause(void **state) {
             assert_sent(&rig, ROUND_ACQUIRE);
         }
     }
-    assert_int_equal(rig.lease.tries, 2 * (1 + HOPS_MAX));
-    assert_int_equal(rig.lease.hops, 2 * HOPS_MAX);
+    assert_int_equal(rig.lease.tries, 2 * (1 + PERMIT_RETRIES_MAX));
+    assert_int_equal(rig.lease.permit_retries, 2 * PERMIT_RETRIES_MAX);
 }
 
 static void test_what_comes_at_once_uses_up_no_retry(void **state) {
@@ -344,7 +344,7 @@ static void test_one_that_few_offer_is_asked_for_later(void **state) {
     rig_wake_on_time(&rig);
     assert_asks_for(&rig, permit);
     assert_int_equal(rig.lease.tries, tries + 1);
-    assert_int_equal(rig.lease.hops, 1);
+    assert_int_equal(rig.lease.permit_retries, 1);
 }
 
 /* A split vote: what was granted is given up where it was, and the entry stays. */
@@ -359,18 +359,19 @@ static void test_grants_of_a_minority_are_given_up(void **state) {
     assert_int_equal(rig.update.undo, 0x1f);
 }
 
-/* The first in the queue goes on as others do; after some hops in a row the next poll comes first.
+/* The first in the queue goes on as others do; after some permit retries in a row the next poll
+ * comes first.
  */
 static void test_what_answers_say_is_free_is_asked_for(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = waiting_terms();
     rig_start(&rig, &terms, 1);
-    for (unsigned i = 0; i <= HOPS_MAX; i++) {
+    for (unsigned i = 0; i <= PERMIT_RETRIES_MAX; i++) {
         uint32_t permit = another(&rig);
         rig_says_free(&rig, 5, permit);
         deny_with_entries(&rig, 0);
-        if (i < HOPS_MAX) {
+        if (i < PERMIT_RETRIES_MAX) {
             assert_asks_for(&rig, permit);
         }
     }

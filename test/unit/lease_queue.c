@@ -219,24 +219,24 @@ static void test_a_poll_comes_when_the_holder_has_expired(void **state) {
 }
 
 /* The holder frees its keys one by one: the entry is asked for when a quorum is free. */
-static void test_hints_of_a_quorum_bring_the_poll_forward(void **state) {
+static void test_changes_at_a_quorum_bring_the_poll_forward(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 0);
     uint64_t poll_at = rig.lease.wake_at;
     rig_pass(&rig, MS(11));
-    rig_hint_of(&rig, 0);
-    rig_hint_of(&rig, 3);
-    rig_hint_of(&rig, 3); /* once more */
+    rig_key_changed_at(&rig, 0);
+    rig_key_changed_at(&rig, 3);
+    rig_key_changed_at(&rig, 3); /* once more */
     assert_nothing_sent(&rig);
     assert_int_equal(rig.lease.wake_at, poll_at);
-    rig_hint_of(&rig, 1);
+    rig_key_changed_at(&rig, 1);
     assert_sent(&rig, ROUND_QUEUE);
     assert_true(rig.update.keeps_token);
 }
 
-static void test_grants_count_with_hints(void **state) {
+static void test_grants_count_with_changes(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = queue_terms();
@@ -246,19 +246,22 @@ static void test_grants_count_with_hints(void **state) {
     rig_push(&rig, 0, rig.now + MS(900));
     rig_push(&rig, 1, rig.now + MS(900));
     assert_nothing_sent(&rig);
-    rig_hint_of(&rig, 4);
+    rig_key_changed_at(&rig, 4);
     assert_sent(&rig, ROUND_QUEUE);
 }
 
-/* Within 10 ms behind an ask a hint has the key looked at when they are over: it may be taken. */
-static void test_an_early_hint_has_the_key_looked_at(void **state) {
+/*
+ * Within 10 ms behind an ask a change notification has the key looked at when they are over: it may
+ * be taken.
+ */
+static void test_an_early_change_has_the_key_looked_at(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 0);
     uint64_t poll_at = rig.lease.wake_at;
     for (uint32_t node = 0; node < 5; node++) {
-        rig_hint_of(&rig, node);
+        rig_key_changed_at(&rig, node);
     }
     assert_nothing_sent(&rig);
     assert_int_equal(rig.lease.wake_at, T0 + MS(10));
@@ -267,22 +270,22 @@ static void test_an_early_hint_has_the_key_looked_at(void **state) {
     assert_nothing_sent(&rig);
     assert_true(rig.update.watch);
     assert_int_equal(rig.lease.wake_at, poll_at);
-    rig_hint_of(&rig, 2); /* the look's answer: the key is free */
+    rig_key_changed_at(&rig, 2); /* the look's answer: the key is free */
     assert_sent(&rig, ROUND_QUEUE);
 }
 
 /* An answer may be older than the change that was told before it came: the key is looked at. */
-static void test_a_hint_during_a_poll_has_the_key_looked_at(void **state) {
+static void test_a_change_during_a_poll_has_the_key_looked_at(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = queue_terms();
     start_queued(&rig, &terms, 0);
     rig_pass(&rig, MS(500));
     for (uint32_t node = 0; node < 3; node++) {
-        rig_hint_of(&rig, node);
+        rig_key_changed_at(&rig, node);
     }
     assert_sent(&rig, ROUND_QUEUE);
-    rig_hint_of(&rig, 1);
+    rig_key_changed_at(&rig, 1);
     assert_state(&rig, LEASE_ACQUIRING);
     assert_int_equal(rig.round.changed, 1 << 1);
     mark_queued(&rig, 0);
@@ -293,7 +296,7 @@ static void test_a_hint_during_a_poll_has_the_key_looked_at(void **state) {
     assert_true(rig.update.watch);
 }
 
-/* A server that hints without end is asked four times a second in the end; a poll ends that. */
+/* A server that notifies without end is asked four times a second in the end; a poll ends that. */
 static void test_hints_without_end_in_queue_are_followed_seldom(void **state) {
     (void)state;
     struct rig rig;
@@ -303,19 +306,19 @@ static void test_hints_without_end_in_queue_are_followed_seldom(void **state) {
     for (unsigned i = 0; i < 20; i++) {
         uint64_t pause_end = rig.lease.asked_at + pause;
         rig_pass(&rig, pause_end - 1 - rig.now);
-        rig_hint_of(&rig, 4);
+        rig_key_changed_at(&rig, 4);
         assert_nothing_sent(&rig);
         rig_wake_on_time(&rig);
         assert_int_equal(rig.now, pause_end);
-        rig_hint_of(&rig, 0);
-        rig_hint_of(&rig, 1);
+        rig_key_changed_at(&rig, 0);
+        rig_key_changed_at(&rig, 1);
         assert_sent(&rig, ROUND_QUEUE);
         mark_queued(&rig, 0);
         pause = nanos_min(2 * pause, MS(250));
     }
     rig_wake_on_time(&rig);
     assert_sent(&rig, ROUND_QUEUE);
-    assert_int_equal(rig.lease.hints, 0);
+    assert_int_equal(rig.lease.change_rounds, 0);
 }
 
 static void test_who_stands_further_back_polls_less(void **state) {
@@ -378,7 +381,7 @@ static void test_a_key_that_is_left_to_anybody_is_asked_for_afterwards(void **st
     assert_true(rig.lease.wake_at > nanos_add(rig.now, MS(1000)));
     for (uint32_t node = 0; node < 3; node++) {
         assert_true(round_awaits_push(&rig.round, node));
-        round_note_open(&rig.round, node, 7);
+        round_record_open(&rig.round, node, 7);
         rig_late_votes(&rig);
     }
     assert_int_in_range(rig.lease.wake_at - rig.now, MS(8), MS(9));
@@ -394,9 +397,9 @@ static void test_so_is_one_whose_message_overtakes_the_answer(void **state) {
     struct lease_terms terms = queue_terms();
     rig_start(&rig, &terms, 1);
     for (uint32_t node = 0; node < 3; node++) {
-        round_note_open(&rig.round, node, 7);
+        round_record_open(&rig.round, node, 7);
     }
-    round_note_open(&rig.round, 3, 9000); /* for longer than the holder has the key */
+    round_record_open(&rig.round, 3, 9000); /* for longer than the holder has the key */
     mark_queued(&rig, 0);
     assert_int_in_range(rig.lease.wake_at - rig.now, MS(8), MS(9));
 }
@@ -793,10 +796,10 @@ int main(void) {
         cmocka_unit_test(test_who_stands_further_back_polls_less),
         cmocka_unit_test(test_a_queue_that_stops_is_looked_at_soon),
         cmocka_unit_test(test_answers_after_a_quorum_of_them_count),
-        cmocka_unit_test(test_hints_of_a_quorum_bring_the_poll_forward),
-        cmocka_unit_test(test_grants_count_with_hints),
-        cmocka_unit_test(test_an_early_hint_has_the_key_looked_at),
-        cmocka_unit_test(test_a_hint_during_a_poll_has_the_key_looked_at),
+        cmocka_unit_test(test_changes_at_a_quorum_bring_the_poll_forward),
+        cmocka_unit_test(test_grants_count_with_changes),
+        cmocka_unit_test(test_an_early_change_has_the_key_looked_at),
+        cmocka_unit_test(test_a_change_during_a_poll_has_the_key_looked_at),
         cmocka_unit_test(test_hints_without_end_in_queue_are_followed_seldom),
         cmocka_unit_test(test_a_key_that_is_left_to_anybody_is_asked_for_afterwards),
         cmocka_unit_test(test_so_is_one_whose_message_overtakes_the_answer),

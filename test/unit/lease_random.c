@@ -94,7 +94,7 @@ static void cast_a_vote(struct dice *dice, struct rig *rig) {
     }
     rig->counter = 1 + below(dice, 3);
     if (rig->round.permits != NULL && one_in(dice, 2)) {
-        permits_note(&rig->permits, node, (uint32_t)below(dice, rig->permits.count));
+        permits_record(&rig->permits, node, (uint32_t)below(dice, rig->permits.count));
     }
     if (rig->round.kind == ROUND_QUEUE && one_in(dice, 2)) {
         round_mark_queued(&rig->round, node, (uint32_t)below(dice, 3));
@@ -145,7 +145,7 @@ static void happen(struct dice *dice, struct rig *rig) {
     } else if (one_in(dice, 4)) {
         rig_wake(rig);
     } else if (one_in(dice, 20)) {
-        rig_hint_of(rig, (uint32_t)below(dice, 5));
+        rig_key_changed_at(rig, (uint32_t)below(dice, 5));
     } else if (rig->round.kind == ROUND_QUEUE && one_in(dice, 2)) {
         push(dice, rig);
     } else {

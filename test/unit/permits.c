@@ -32,7 +32,7 @@ static void ask(struct round *round, struct permits *permits, const struct votes
         }
         for (uint32_t permit = 0; permit < count && permit < 4; permit++) {
             if (said->free_at[permit] >> i & 1) {
-                permits_note(permits, i, permit);
+                permits_record(permits, i, permit);
             }
         }
     }
@@ -119,8 +119,8 @@ static void test_a_node_that_is_not_asked_does_not_count(void **state) {
     struct permits permits;
     uint64_t seed = 1;
     ask(&round, &permits, &(struct votes){"DDD", {0, 0x01, 0, 0}, 0}, 4);
-    permits_note(&permits, 30, 1);
-    permits_note(&permits, 31, 1);
+    permits_record(&permits, 30, 1);
+    permits_record(&permits, 31, 1);
     assert_false(permits_choose(&round, TRIED, &seed).is_promising);
 }
 
@@ -150,8 +150,8 @@ static void test_the_last_of_the_most(void **state) {
     for (uint32_t i = 0; i < REDLOCK_MAX_PERMITS; i++) {
         assert_int_equal(permits.free_at[i], 0);
     }
-    permits_note(&permits, 0, REDLOCK_MAX_PERMITS - 1);
-    permits_note(&permits, 2, REDLOCK_MAX_PERMITS - 1);
+    permits_record(&permits, 0, REDLOCK_MAX_PERMITS - 1);
+    permits_record(&permits, 2, REDLOCK_MAX_PERMITS - 1);
     struct permit_choice choice = permits_choose(&round, TRIED, &seed);
     assert_int_equal(choice.permit, REDLOCK_MAX_PERMITS - 1);
     assert_true(choice.is_promising);

@@ -186,8 +186,8 @@ void rig_pass(struct rig *rig, uint64_t nanos) {
     rig->now += nanos;
 }
 
-/* Notes the end of validity that the round's nodes have promised. */
-static void note_end(struct rig *rig) {
+/* Records the end of validity that the round's nodes have promised. */
+static void record_end(struct rig *rig) {
     const struct round *round = &rig->round;
     uint64_t end = validity_end(round->start, round->ttl, rig->lease.terms->drift);
     rig->best_end = nanos_max(rig->best_end, end);
@@ -198,7 +198,7 @@ static void report_verdict(struct rig *rig) {
     const struct round *round = &rig->round;
     if (round->verdict == ROUND_YES &&
         (round->kind != ROUND_RELEASE && round->kind != ROUND_DIAGNOSE)) {
-        note_end(rig);
+        record_end(rig);
     }
     lease_decided(&rig->lease, round, rig->now, &rig->update);
     carry_out(rig, before);
@@ -207,7 +207,7 @@ static void report_verdict(struct rig *rig) {
 void rig_late_votes(struct rig *rig) {
     enum lease_state before = rig->lease.state;
     if (round_was_granted_late(&rig->round)) {
-        note_end(rig);
+        record_end(rig);
     }
     lease_late_votes(&rig->lease, &rig->round, rig->now, &rig->update);
     carry_out(rig, before);
@@ -215,7 +215,7 @@ void rig_late_votes(struct rig *rig) {
 
 static bool cast(struct rig *rig, uint32_t node, redlock_vote vote) {
     if (vote == REDLOCK_VOTE_REFUSED) {
-        round_note_refusing(&rig->round, node);
+        round_record_refusing(&rig->round, node);
     }
     return vote == REDLOCK_VOTE_GRANTED ? round_grant(&rig->round, node, rig->counter)
                                         : round_vote(&rig->round, node, vote, 0);
@@ -265,7 +265,7 @@ void rig_votes(struct rig *rig, const char *votes) {
 
 void rig_says_free(struct rig *rig, uint32_t nodes, uint32_t permit) {
     for (uint32_t i = 0; i < nodes; i++) {
-        permits_note(&rig->permits, i, permit);
+        permits_record(&rig->permits, i, permit);
     }
 }
 
@@ -303,14 +303,14 @@ void rig_renew_now_by(struct rig *rig, uint32_t up) {
     carry_out(rig, before);
 }
 
-void rig_hint_of(struct rig *rig, uint32_t node) {
-    round_note_changed(&rig->round, UINT32_C(1) << node);
-    rig_hint(rig);
+void rig_key_changed_at(struct rig *rig, uint32_t node) {
+    round_record_changed(&rig->round, UINT32_C(1) << node);
+    rig_key_changed(rig);
 }
 
-void rig_hint(struct rig *rig) {
+void rig_key_changed(struct rig *rig) {
     enum lease_state before = rig->lease.state;
-    lease_hint(&rig->lease, &rig->round, rig->now, &rig->update);
+    lease_key_changed(&rig->lease, &rig->round, rig->now, &rig->update);
     carry_out(rig, before);
 }
 

@@ -81,9 +81,9 @@ void rig_renew_now(struct rig *rig); /* all nodes are up */
 void rig_renew_now_by(struct rig *rig, uint32_t up);
 
 /* Tells the lease that the key may have changed at a node. */
-/* Hints that the key may have changed: at a node, or at nodes that were noted. */
-void rig_hint_of(struct rig *rig, uint32_t node);
-void rig_hint(struct rig *rig);
+/* Report that the key may have changed: at a node, or at nodes that were noted. */
+void rig_key_changed_at(struct rig *rig, uint32_t node);
+void rig_key_changed(struct rig *rig);
 
 redlock_status rig_cancel(struct rig *rig);
 redlock_status rig_extend(struct rig *rig, uint64_t ttl);

@@ -344,10 +344,10 @@ static void test_what_was_beyond_is_reported(void **state) {
     struct round round = begin(ROUND_RAISE, 3, 0);
     assert_int_equal(round_fence_beyond(&round), 0);
     round_grant(&round, 0, 7);
-    round_note_fence(&round, 1, 90);
+    round_record_fence(&round, 1, 90);
     round_vote(&round, 1, REDLOCK_VOTE_ERROR, 0);
     assert_int_equal(round_fence_beyond(&round), 90);
-    round_note_fence(&round, 2, 80);
+    round_record_fence(&round, 2, 80);
     round_vote(&round, 2, REDLOCK_VOTE_ERROR, 0);
     assert_int_equal(round.verdict, ROUND_NO);
     assert_int_equal(round_fence_beyond(&round), 80);
@@ -654,12 +654,12 @@ static void test_32_nodes_need_17(void **state) {
 static void test_a_fence_may_come_before_its_vote(void **state) {
     (void)state;
     struct round round = begin(ROUND_ACQUIRE, 5, 0);
-    round_note_fence(&round, 2, 7);
+    round_record_fence(&round, 2, 7);
     assert_int_equal(round_answer(&round, 2).fence, 7);
     assert_int_equal(round_fence(&round), 0);
     round_grant(&round, 2, round_answer(&round, 2).fence);
     assert_int_equal(round_fence(&round), 7);
-    round_note_fence(&round, 3, 9);
+    round_record_fence(&round, 3, 9);
     round_vote(&round, 3, REDLOCK_VOTE_UNTRUSTED, 0);
     assert_int_equal(round_fence(&round), 7);
 }

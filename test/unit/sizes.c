@@ -44,8 +44,8 @@ static void a_flight_is_sized_for_its_nodes(void **state) {
         skip();
     }
     size_t answers = FLIGHT_STEP * sizeof(struct round_answer);
-    assert_int_equal(round_slots((struct quorum_lists){0x1f, 0}), 5);
-    assert_int_equal(round_slots((struct quorum_lists){0x1f, UINT32_C(1) << 31}), 32);
+    assert_int_equal(round_indexes((struct quorum_lists){0x1f, 0}), 5);
+    assert_int_equal(round_indexes((struct quorum_lists){0x1f, UINT32_C(1) << 31}), 32);
     assert_int_in_range(sizeof(struct flight) + answers, 1, 640);
 }
 

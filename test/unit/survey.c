@@ -27,7 +27,7 @@ static struct survey survey_of(const char *letters) {
                                             : SURVEY_HELD;
         if (answer->state == SURVEY_HELD) {
             const char *value = letters[i] == 'a' ? A : B;
-            survey_note_value(answer, value, strlen(value));
+            survey_record_value(answer, value, strlen(value));
             answer->ttl_ms = 10 * (i + 1);
         }
     }
@@ -113,7 +113,7 @@ static struct survey queued_up(const char *const entries[QUEUES]) {
         for (const char *p = entries[i]; *p != '\0'; p++) {
             char value[48];
             int length = snprintf(value, sizeof(value), "%.40s/%c", B, *p);
-            survey_note_waiter(&room[i], (uint64_t)(*p - '0'), value, (size_t)length);
+            survey_record_waiter(&room[i], (uint64_t)(*p - '0'), value, (size_t)length);
             survey.answers[i].queue_length++;
         }
     }
@@ -178,7 +178,7 @@ static void test_entries_of_one_ticket(void **state) {
     for (size_t node = 0; node < 3; node++) {
         for (size_t i = 0; i < 3; i++) {
             const char *value = values[(node + i) % 3];
-            survey_note_waiter(&room[node], 7, value, strlen(value));
+            survey_record_waiter(&room[node], 7, value, strlen(value));
         }
     }
     survey_waiters(&survey, &queue);
@@ -252,7 +252,7 @@ static void test_owners(void **state) {
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct survey_answer answer;
-        survey_note_value(&answer, rows[i].value, rows[i].length);
+        survey_record_value(&answer, rows[i].value, rows[i].length);
         assert_string_equal(answer.owner, rows[i].owner);
     }
 }
@@ -274,8 +274,8 @@ static void test_values_are_compared_byte_by_byte(void **state) {
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct survey survey = survey_of("aa");
-        survey_note_value(&survey.answers[0], rows[i].values[0], rows[i].lengths[0]);
-        survey_note_value(&survey.answers[1], rows[i].values[1], rows[i].lengths[1]);
+        survey_record_value(&survey.answers[0], rows[i].values[0], rows[i].lengths[0]);
+        survey_record_value(&survey.answers[1], rows[i].values[1], rows[i].lengths[1]);
         assert_int_equal(survey_decide(&survey).is_held, rows[i].is_same);
     }
 }

@@ -277,14 +277,14 @@ static void test_a_replica_never_counts(void **state) {
     assert_young(&trust, TRUST_PROMOTED, START + S(230));
 }
 
-static void test_a_twin_never_counts(void **state) {
+static void test_a_duplicate_never_counts(void **state) {
     (void)state;
     struct trust_terms terms = usual;
     for (int guards = REDLOCK_GUARDS_ON; guards <= REDLOCK_GUARDS_OFF; guards++) {
         terms.guards = (redlock_guards)guards;
         struct trust trust = sound(&terms);
-        trust.twin = "10.0.0.1:6379";
-        assert_view(&trust, START, TRUST_TWIN, 0);
+        trust.original = "10.0.0.1:6379";
+        assert_view(&trust, START, TRUST_DUPLICATE, 0);
     }
 }
 
@@ -511,7 +511,7 @@ static void test_without_beats_nothing_ages(void **state) {
 /* ---- grants that are lost ---- */
 
 /* A loss voids what was granted before it was learned; the first answers of a node tell of none. */
-static void test_a_loss_is_noted_at_the_time_it_is_learned(void **state) {
+static void test_a_loss_is_recorded_at_the_time_it_is_learned(void **state) {
     (void)state;
     uint64_t at = START + S(100);
     struct trust trust = begin(&usual);
@@ -548,7 +548,7 @@ static void test_a_loss_is_noted_at_the_time_it_is_learned(void **state) {
     assert_int_equal(replica.lost_at, at);
 }
 
-static void test_without_guards_nothing_is_noted_as_lost(void **state) {
+static void test_without_guards_nothing_is_recorded_as_lost(void **state) {
     (void)state;
     struct trust_terms terms = usual;
     terms.guards = REDLOCK_GUARDS_OFF;
@@ -627,14 +627,14 @@ static void test_every_fault_has_words(void **state) {
     (void)state;
     struct trust trust = sound(&usual);
     assert_false(pass(&trust, S(1), 6000000, 0));
-    trust.twin = "10.0.0.1:6379";
+    trust.original = "10.0.0.1:6379";
     trust_refused(&trust, TRUST_BEAT, true, "NOPERM\r\nof any kind");
     static const char *const words[TRUST_FAULT_COUNT] = {
         [TRUST_NO_FAULT] = "",
         [TRUST_NOT_ASKED] = "it has not said yet who it is",
         [TRUST_REFUSED] = "the beat is refused (its user needs +time and the key redlock:marker): "
                           "NOPERM??of any kind",
-        [TRUST_TWIN] = "it is the same server as 10.0.0.1:6379",
+        [TRUST_DUPLICATE] = "it is the same server as 10.0.0.1:6379",
         [TRUST_REPLICA] = "it is a replica",
         [TRUST_CLOCK] = "its clock moved by 5000 ms against ours within 1000 ms, beyond what drift "
                         "allows",
@@ -746,7 +746,7 @@ int main(void) {
         cmocka_unit_test(test_the_longest_fault_is_reported),
         cmocka_unit_test(test_a_durable_node_may_be_young),
         cmocka_unit_test(test_a_replica_never_counts),
-        cmocka_unit_test(test_a_twin_never_counts),
+        cmocka_unit_test(test_a_duplicate_never_counts),
         cmocka_unit_test(test_guards_may_be_off),
         cmocka_unit_test(test_who_refuses_to_answer_is_not_trusted),
         cmocka_unit_test(test_what_is_forbidden_may_be_waived),
@@ -760,8 +760,8 @@ int main(void) {
         cmocka_unit_test(test_an_answer_ages_from_when_it_was_asked_for),
         cmocka_unit_test(test_a_clock_that_moved_outweighs_age),
         cmocka_unit_test(test_without_beats_nothing_ages),
-        cmocka_unit_test(test_a_loss_is_noted_at_the_time_it_is_learned),
-        cmocka_unit_test(test_without_guards_nothing_is_noted_as_lost),
+        cmocka_unit_test(test_a_loss_is_recorded_at_the_time_it_is_learned),
+        cmocka_unit_test(test_without_guards_nothing_is_recorded_as_lost),
         cmocka_unit_test(test_a_beat_reports_the_lineage_or_does_not),
         cmocka_unit_test(test_another_lineage_is_suspicious_where_nobody_looked),
         cmocka_unit_test(test_a_durable_node_loses_nothing),

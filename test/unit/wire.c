@@ -202,13 +202,13 @@ static void test_fenced_locks(void **state) {
     assert_bytes(&f->out, expected, (size_t)length);
     bytes_clear(&f->out);
     script_call_clear(&f->call);
-    script_call_add(&f->call, SCRIPT_KEEP, &lock);
-    command_script(&f->out, SCRIPT_KEEP, false, &f->call);
+    script_call_add(&f->call, SCRIPT_RENEW_FENCED, &lock);
+    command_script(&f->out, SCRIPT_RENEW_FENCED, false, &f->call);
     length =
         snprintf(expected, sizeof(expected),
                  "*9\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n2\r\n$3\r\na%cb\r\n"
                  "$10\r\na%cb::fence\r\n" BULK_OF_MINE "$5\r\n10000\r\n$3\r\n123\r\n$1\r\n7\r\n",
-                 script_sha(SCRIPT_KEEP), 0, 0);
+                 script_sha(SCRIPT_RENEW_FENCED), 0, 0);
     assert_bytes(&f->out, expected, (size_t)length);
 }
 
@@ -284,7 +284,7 @@ static void test_permits(void **state) {
     assert_bytes(&f->out, expected, (size_t)length);
 }
 
-/* A shared key is followed by the list of its readers and the note of a waiting writer. */
+/* A shared key is followed by the list of its readers and the intent of a waiting writer. */
 static void test_shared_locks(void **state) {
     struct fixture *f = *state;
     const struct script_name name = {"k", 1};
@@ -311,8 +311,8 @@ static void test_shared_locks(void **state) {
         const char *rest;
     } rows[] = {
         {SCRIPT_SHARE, 9, 3, KEY_AND_READERS WRITER VALUE_AND_TTL "$1\r\n1\r\n"},
-        {SCRIPT_SHARE_KEEP, 7, 2, KEY_AND_READERS VALUE_AND_TTL},
-        {SCRIPT_SHARE_END, 6, 2, KEY_AND_READERS BULK_OF_MINE},
+        {SCRIPT_SHARE_RENEW, 7, 2, KEY_AND_READERS VALUE_AND_TTL},
+        {SCRIPT_SHARE_RELEASE, 6, 2, KEY_AND_READERS BULK_OF_MINE},
         {SCRIPT_WRITE, 9, 3, KEY_AND_READERS WRITER VALUE_AND_TTL "$3\r\n456\r\n"},
         {SCRIPT_WRITE_FENCED, 12, 4,
          KEY_AND_READERS WRITER "$8\r\nk::fence\r\n" VALUE_AND_TTL
@@ -332,7 +332,7 @@ static void test_shared_locks(void **state) {
         {SCRIPT_QUEUE_PERMIT, 12, 1,
          "$1\r\nk\r\n$2\r\nch\r\n" VALUE_AND_TTL
          "$4\r\n1000\r\n$1\r\n1\r\n$1\r\n7\r\n$2\r\n99\r\n$1\r\n0\r\n"},
-        {SCRIPT_PERMIT_END, 6, 1, "$1\r\nk\r\n" BULK_OF_MINE "$2\r\n99\r\n"},
+        {SCRIPT_PERMIT_RELEASE, 6, 1, "$1\r\nk\r\n" BULK_OF_MINE "$2\r\n99\r\n"},
         {SCRIPT_PASS, 5, 1, "$1\r\nk\r\n$1\r\n1\r\n"},
     };
     f->call.channel = "ch";
@@ -356,7 +356,7 @@ static void test_what_scripts_do(void **state) {
         [SCRIPT_WRITE] = true,       [SCRIPT_WRITE_FENCED] = true, [SCRIPT_QUEUE] = true,
         [SCRIPT_SHARE_QUEUE] = true, [SCRIPT_QUEUE_SET] = true,    [SCRIPT_QUEUE_PERMIT] = true};
     static const bool counts[SCRIPT_COUNT] = {
-        [SCRIPT_TAKE] = true,         [SCRIPT_PERMIT] = true, [SCRIPT_KEEP] = true,
+        [SCRIPT_TAKE] = true,         [SCRIPT_PERMIT] = true, [SCRIPT_RENEW_FENCED] = true,
         [SCRIPT_WRITE_FENCED] = true, [SCRIPT_QUEUE] = true,  [SCRIPT_QUEUE_SET] = true,
         [SCRIPT_QUEUE_PERMIT] = true};
     static const bool is_loaded[SCRIPT_COUNT] = {[SCRIPT_RELEASE] = true, [SCRIPT_RENEW] = true};
@@ -552,7 +552,7 @@ static void test_an_unfinished_item_is_read(void **state) {
     } rows[] = {
         {"yy+", SCRIPT_RELEASE, true, {false, true}},
         {"m+y", SCRIPT_LEAVE, true, {true, false}},
-        {"h5+y+", SCRIPT_SHARE_END, true, {true, true}},
+        {"h5+y+", SCRIPT_SHARE_RELEASE, true, {true, true}},
         {"h5q7+h5q0w+", SCRIPT_QUEUE, true, {true, true}},
         {"y7+h5x+", SCRIPT_QUEUE, true, {true, true}},
         {"h5f3q7+y7", SCRIPT_QUEUE_PERMIT, true, {true, false}},
@@ -782,7 +782,7 @@ static void test_answers_with_fences(void **state) {
         struct reply reply = reply_of(REPLY_STRING, rows[i].text);
         struct reply_outcome outcome;
         assert_int_equal(
-            reply_to_script(&reply, i % 2 == 0 ? SCRIPT_TAKE : SCRIPT_KEEP, &outcome, 1),
+            reply_to_script(&reply, i % 2 == 0 ? SCRIPT_TAKE : SCRIPT_RENEW_FENCED, &outcome, 1),
             rows[i].is_good);
         if (rows[i].is_good) {
             assert_int_equal(outcome.fence, rows[i].fence);
@@ -808,7 +808,7 @@ static void test_counters_out_of_range(void **state) {
         snprintf(text, sizeof(text), "y7y%sh5", counters[i]);
         struct reply reply = reply_of(REPLY_STRING, text);
         for (unsigned k = 0; k < 3; k++) {
-            static const enum script scripts[] = {SCRIPT_TAKE, SCRIPT_KEEP, SCRIPT_PERMIT};
+            static const enum script scripts[] = {SCRIPT_TAKE, SCRIPT_RENEW_FENCED, SCRIPT_PERMIT};
             assert_true(reply_to_script(&reply, scripts[k], outcomes, 3));
             assert_int_equal(outcomes[0].vote, REDLOCK_VOTE_GRANTED);
             assert_int_equal(outcomes[0].fence, 7);
@@ -823,17 +823,17 @@ static void test_counters_out_of_range(void **state) {
 }
 
 /* However wrong a wall clock is, there is room for later fences. */
-static void test_hints(void **state) {
+static void test_fences_from_the_clock(void **state) {
     (void)state;
     static const uint64_t most = (UINT64_C(1) << 53) - (UINT64_C(1) << 40);
-    assert_int_equal(fence_hint(0), 1); /* 0 stands for no fence */
-    assert_int_equal(fence_hint(1), 1);
-    assert_int_equal(fence_hint(UINT64_C(1700000000000000)), UINT64_C(1700000000000000));
-    assert_int_equal(fence_hint(most - 1), most - 1);
-    assert_int_equal(fence_hint(most), most);
-    assert_int_equal(fence_hint(most + 1), most);
-    assert_int_equal(fence_hint(UINT64_C(10413792000000000)), most); /* in the year 2300 */
-    assert_int_equal(fence_hint(UINT64_MAX), most);
+    assert_int_equal(fence_from_clock(0), 1); /* 0 stands for no fence */
+    assert_int_equal(fence_from_clock(1), 1);
+    assert_int_equal(fence_from_clock(UINT64_C(1700000000000000)), UINT64_C(1700000000000000));
+    assert_int_equal(fence_from_clock(most - 1), most - 1);
+    assert_int_equal(fence_from_clock(most), most);
+    assert_int_equal(fence_from_clock(most + 1), most);
+    assert_int_equal(fence_from_clock(UINT64_C(10413792000000000)), most); /* in the year 2300 */
+    assert_int_equal(fence_from_clock(UINT64_MAX), most);
 }
 
 /*
@@ -857,7 +857,7 @@ static void test_answers_for_several_keys(void **state) {
     };
     struct reply fences = reply_of(REPLY_STRING, "y7y9y8");
     struct reply_outcome counted[3];
-    assert_true(reply_to_script(&fences, SCRIPT_KEEP, counted, 3));
+    assert_true(reply_to_script(&fences, SCRIPT_RENEW_FENCED, counted, 3));
     /* The fence of several keys is the largest of theirs. */
     assert_int_equal(reply_combine(counted, 3)->fence, 9);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -1219,7 +1219,7 @@ int main(void) {
         cmocka_unit_test(test_malformed_answers_of_scripts),
         cmocka_unit_test(test_answers_with_fences),
         cmocka_unit_test(test_counters_out_of_range),
-        cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_fences_from_the_clock),
         cmocka_unit_test(test_answers_for_several_keys),
         cmocka_unit_test(test_answers_about_permits),
         cmocka_unit_test(test_answers_of_inspections),

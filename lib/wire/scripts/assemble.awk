@@ -159,14 +159,14 @@ function print_file(file, scope,    i, line) {
             parent[++scopes] = scope
             print_parts(line, file, scopes)
         } else {
-            note_name(file, line, i, scope)
+            record_name(file, line, i, scope)
             print fill(line, file)
         }
     }
 }
 
 # Has no name be defined by two parts of a scope.
-function note_name(file, line, i, scope,    name) {
+function record_name(file, line, i, scope,    name) {
     if (file == script || !sub(/^local (function )?/, "", line)) {
         return
     }

@@ -12,7 +12,7 @@
 --@needs counters
 
 -- Returns the number of entries in line, and the first waiters: none whose value is longer than a
--- token, a '/' and an owner. A member with a score below 1 is no entry (parts/passing.lua).
+-- token, a '/' and an owner. A member with a score below 1 is no entry (parts/grants.lua).
 local function waiters_of(most)
   local queue = KEYS[1] .. '@QUEUE_SUFFIX@'
   local length = most > 0 and redis.pcall('zcount', queue, 1, '+inf') or 0

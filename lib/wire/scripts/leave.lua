@@ -10,9 +10,9 @@
 -- Returns the order in which the keys are passed on, as their indexes.
 local function order()
   if #KEYS == 1 then return {1} end
-  return select(2, make().several())(2)
+  return select(2, make().key_set())(2)
 end
 
 for i, key in ipairs(KEYS) do leave(key, ARGV[2 * i - 1], ARGV[2 * i]) end
-for _, i in ipairs(order()) do answer[i] = give_up(KEYS[i], ARGV[2 * i - 1]) .. more() end
+for _, i in ipairs(order()) do answer[i] = release(KEYS[i], ARGV[2 * i - 1]) .. more() end
 return table.concat(answer)

@@ -16,7 +16,7 @@ local waits = redis.pcall('exists', '@WAITING_KEY@') == 1
 local function is_left(key, permits)
   local queue = permit_queue_of(key)
   if not waits or redis.pcall('exists', queue) ~= 1 then return true end
-  return offer(queue, (look(key, permits)))
+  return offer(queue, (scan(key, permits)))
 end
 
 for i, key in ipairs(KEYS) do
@@ -28,13 +28,13 @@ for i, key in ipairs(KEYS) do
     if not value then redis.call('set', key, token, 'PX', ARGV[5 * i - 3]) end
     answer[i] = 'y'
     if fence > 0 then
-      count = hinted(count, fence)
+      count = raised(count, fence)
       raise(counter, count, ARGV[5 * i - 1])
       answer[i] = grant(count)
     end
   else
-    local free, map, soonest = look(key, permits)
-    local item = not count and 'c' or value and otherwise(key, value)
+    local free, map, soonest = scan(key, permits)
+    local item = not count and 'c' or value and not_owned(key, value)
     map = #free > 0 and is_left(key, permits) and map or 'f'
     answer[i] = (item or 'h' .. text(soonest or 1000)) .. map
   end

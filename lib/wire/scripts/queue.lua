@@ -2,7 +2,7 @@
 -- waiter. Otherwise it gives the waiter an entry in the key's queue, and the key, if free, to the
 -- first in line. Asked again under the same value, QUEUE changes nothing but an earlier expiry of a
 -- key that the waiter has by now. Without a channel no entry is given; a writer that meets readers
--- then leaves a note, as WRITE does.
+-- then leaves its intent, as WRITE does.
 --
 -- Behind that, QUEUE gives back the keys of items whose form is '-': as LEAVE, with the ticket, or,
 -- with the ticket 0, as RELEASE. The waiter of a client that releases a key stands in line by then.
@@ -20,15 +20,15 @@ local function is_writer(form)
   return form == 'w' or form == 'x'
 end
 
--- Leaves a note for readers that hold the key, on behalf of a writer without an entry, whose next
--- try comes within a reservation. An entry makes the writer's note needless.
-local function leave_note(key, value, token, claim, has_entry)
-  local note = key .. '@WRITER_SUFFIX@'
-  if has_entry and redis.pcall('get', note) == token then redis.pcall('del', note) end
+-- Leaves an intent for readers that hold the key, on behalf of a writer without an entry, whose
+-- next try comes within a reservation. An entry makes the writer's intent needless.
+local function set_intent(key, value, token, claim, has_entry)
+  local name = key .. '@WRITER_SUFFIX@'
+  if has_entry and redis.pcall('get', name) == token then redis.pcall('del', name) end
   if has_entry or value ~= '@REDLOCK_SHARED_VALUE@' then return end
-  local left = redis.pcall('pttl', note)
+  local left = redis.pcall('pttl', name)
   if type(left) == 'number' and left < tonumber(claim) then
-    redis.pcall('set', note, token, 'PX', claim)
+    redis.pcall('set', name, token, 'PX', claim)
   end
 end
 
@@ -48,9 +48,9 @@ local function queue(key, token, ttl, claim, form, idle, ticket)
   if type(others) == 'number' then return 'h' .. string.format('%.0f', others) .. suffix end
   if others then
     if is_writer(form) then
-      leave_note(key, value, token, claim, string.sub(suffix, 1, 1) == 'q')
+      set_intent(key, value, token, claim, string.sub(suffix, 1, 1) == 'q')
     end
-    return with_entry(otherwise(key, value or ''), suffix, value)
+    return with_entry(not_owned(key, value or ''), suffix, value)
   end
   redis.call('set', key, token, 'PX', ttl)
   if not is_alone then remove(key, entry) end
@@ -70,7 +70,7 @@ for i, key in ipairs(KEYS) do
   if is_release(i) then
     local token, _, _, _, _, ticket = arguments(i)
     if ticket ~= '0' then leave(key, token, ticket) end
-    answer[i] = give_up(key, token) .. more()
+    answer[i] = release(key, token) .. more()
   end
 end
 return table.concat(answer)

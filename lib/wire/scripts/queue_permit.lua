@@ -33,9 +33,9 @@ end
 
 -- Returns the item of a permit that the waiter does not get, but perhaps another one.
 local function refused(key, what, value, queue, mine, suffix, permits)
-  local free, map, soonest = look(key, permits)
+  local free, map, soonest = scan(key, permits)
   local may = offer(queue, free, mine)
-  local item = what or value and otherwise(key, value) or 'h0'
+  local item = what or value and not_owned(key, value) or 'h0'
   map = may and #free > 0 and map or 'f'
   if string.sub(item, 1, 1) ~= 'h' then return item .. map end
   return 'h' .. text(soonest or 1000) .. map .. suffix
@@ -54,7 +54,7 @@ for i, key in ipairs(KEYS) do
     local suffix = is_alone and '' or enter(queue, entry, token, ticket)
     local mine = string.sub(suffix, 1, 1) == 'q' and entry or nil
     if is_counted and not value and
-        (is_alone or offer(queue, (look(key, permits)), mine)) then
+        (is_alone or offer(queue, (scan(key, permits)), mine)) then
       redis.call('set', key, token, 'PX', ttl)
       if mine then redis.pcall('zrem', queue, entry) end
       answer[i] = granted(key, fenced, idle, 1, tonumber(ticket))

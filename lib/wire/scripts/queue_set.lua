@@ -9,11 +9,11 @@
 --            form of the entry, TTL of the counters in ms or 0, ticket
 -- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced; h<ms>q<waiters ahead> with an entry,
 --            h<ms>x where the caller has no right to the queue; with a '+' where PASS is to go on
---@needs items queue passing
+--@needs items queue grants
 
-local _, _, unmark = several()
+local _, _, unmark = key_set()
 
--- Returns the keys as entries and messages name them (parts/several.lua).
+-- Returns the keys as entries and messages name them (parts/key_sets.lua).
 local function names_of(keys)
   local names = {}
   for i, key in ipairs(keys) do names[i] = #key .. ':' .. key end
@@ -22,14 +22,14 @@ end
 
 -- Returns how many of the keys have the value; of the others that are not free the first, and the
 -- worst item.
-local function look(keys, token, form)
+local function scan(keys, token, form)
   local had, first, refusal = 0, nil, nil
   for _, key in ipairs(keys) do
     local value = redis.pcall('get', key)
     if value == token then
       had = had + 1
     elseif value then
-      first, refusal = first or key, worse(refusal, otherwise(key, value))
+      first, refusal = first or key, worse(refusal, not_owned(key, value))
     end
     local counted = not is_fenced(form) or count_of(key .. '@COUNTER_SUFFIX@', 1)
     if not counted then refusal = worse(refusal, 'c') end
@@ -39,13 +39,13 @@ end
 
 -- Has the waiter stand in line for a key, which is free if it is not the waiter's; another one that
 -- is the first in line gets the key. Returns nil if it is the waiter's turn; else the item.
-local function stand(key, token, ticket, entry)
+local function enter(key, token, ticket, entry)
   local value = redis.pcall('get', key)
   if not value and redis.pcall('exists', queue_of(key)) ~= 1 then return nil end
   if value == token then return nil end
   local suffix = make_entry(key, token, ticket, entry)
   local others = pass(key, '', entry)
-  if others == true then return with_entry(otherwise(key, redis.pcall('get', key)), suffix) end
+  if others == true then return with_entry(not_owned(key, redis.pcall('get', key)), suffix) end
   if others then return 'h' .. string.format('%.0f', others) .. suffix end
   redis.call('del', key)
   return nil
@@ -63,7 +63,7 @@ end
 
 -- Sets all keys, or raises their expiry, and their counters by `step`. Returns the item.
 local function take(keys, token, ttl, form, idle, step, least)
-  local count = is_fenced(form) and hinted(0, least) or 0
+  local count = is_fenced(form) and raised(0, least) or 0
   for _, key in ipairs(keys) do
     local left = redis.call('pttl', key)
     if left == -2 then
@@ -81,7 +81,7 @@ end
 -- Takes all keys, of which none is another's. Returns the item.
 local function queue(keys, token, ttl, form, idle, ticket, entry)
   for _, key in ipairs(keys) do
-    local item = stand(key, token, ticket, entry)
+    local item = enter(key, token, ticket, entry)
     if item then
       leave_others(keys, token, ticket, key)
       return item
@@ -99,7 +99,7 @@ while k <= #KEYS do
   local token, ttl, n, claim, form, idle, ticket = unpack(ARGV, a, a + 6)
   local keys = {unpack(KEYS, k, k + n - 1)}
   local entry = table.concat({token, my_channel, claim, form, idle, names_of(keys)}, ' ')
-  local had, first, refusal = look(keys, token, form)
+  local had, first, refusal = scan(keys, token, form)
   local item
   if had == #keys and not refusal then
     flag()

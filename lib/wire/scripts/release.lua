@@ -23,19 +23,19 @@ if are_plain(values) then
 end
 --@needs items
 
--- Returns pass, was_given, several and more, which only calls with waiters define: the definitions
+-- Returns pass, was_given, key_set and more, which only calls with waiters define: the definitions
 -- take time.
-local function passing()
-  --@needs passing
-  return pass, was_given, several, more
+local function helpers()
+  --@needs grants
+  return pass, was_given, key_set, more
 end
 
 -- A caller without the right to ask the time passes nothing on.
 local waiting = values[1] ~= false and redis.pcall('exists', '@WAITING_KEY@') == 1 and
   not redis.pcall('time').err
-local pass, was_given, several, more
-if waiting then pass, was_given, several, more = passing() end
-local order = waiting and #KEYS > 1 and select(2, several())(1)
+local pass, was_given, key_set, more
+if waiting then pass, was_given, key_set, more = helpers() end
+local order = waiting and #KEYS > 1 and select(2, key_set())(1)
 for at = 1, #KEYS do
   local i = order and order[at] or at
   local key = KEYS[i]
@@ -47,7 +47,7 @@ for at = 1, #KEYS do
     if not waiting or pass(key, value) ~= true then redis.call('del', key) end
     answer[i] = 'y'
   else
-    answer[i] = otherwise(key, value)
+    answer[i] = not_owned(key, value)
   end
   if waiting then answer[i] = answer[i] .. more() end
 end

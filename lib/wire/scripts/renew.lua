@@ -17,7 +17,7 @@ for i, key in ipairs(KEYS) do
     end
     answer[i] = 'y'
   else
-    answer[i] = otherwise(key, value)
+    answer[i] = not_owned(key, value)
   end
 end
 return table.concat(answer)

@@ -1,12 +1,12 @@
 -- SHARE takes each key for a reader, beside other readers. The key then has the value
 -- '@REDLOCK_SHARED_VALUE@', and the sorted set `readers` lists each reader's value with its expiry
 -- in ms by the server's clock; key and list expire with the last reader. A reader that is in
--- already stays in. No other is let in by a step of 1 while a writer's note stands, or beside
+-- already stays in. No other is let in by a step of 1 while a writer's intent stands, or beside
 -- readers while anybody stands in line whose client listens.
 --
--- keys:      key, readers, writer (the note)
+-- keys:      key, readers, writer (the intent)
 -- arguments: value, TTL in ms, step (1: an acquisition, 0: a top-up)
--- answer:    y, h<ms>, p or t for each key; h<ms> of the note where the note refuses
+-- answer:    y, h<ms>, p or t for each key; h<ms> of the intent where the intent refuses
 --@needs items readers queue
 needs_count = true
 
@@ -26,11 +26,11 @@ for i = 1, #KEYS / 3 do
   readers_in(readers, now) -- fails where the caller could neither keep a share nor give it back
   local left = step == '1' and redis.call('pttl', writer) or -1
   if value ~= false and not is_shared(key, value, readers, now) then
-    answer[i] = otherwise(key, value)
+    answer[i] = not_owned(key, value)
   elseif left >= 0 and not (value and listed(readers, reader) > 0) then
     answer[i] = 'h' .. text(left)
   elseif step == '1' and value and listed(readers, reader) == 0 and is_awaited(key) then
-    answer[i] = otherwise(key, value)
+    answer[i] = not_owned(key, value)
   else
     answer[i] = list(key, readers, reader, ttl, not value)
   end

@@ -1,5 +1,5 @@
 -- SHARE_LEAVE takes a reader out of the queue of each key, and ends each share of the reader as
--- SHARE_END does.
+-- SHARE_RELEASE does.
 --
 -- keys:      key, readers
 -- arguments: value, ticket

@@ -4,12 +4,12 @@
 -- share that the reader has by now; and it takes a writer out whose client does not listen, and who
 -- keeps readers out. Without a channel no entry is given.
 --
--- keys:      key, readers, writer (the note)
+-- keys:      key, readers, writer (the intent)
 -- arguments: as of QUEUE
 -- answer:    y, h<ms>, p or t for each key; h<ms>q<waiters ahead> with an entry, h<ms>x where the
---            caller has no right to the queue; h<ms> of the note where the note refuses;
+--            caller has no right to the queue; h<ms> of the intent where the intent refuses;
 --            with a '+' where PASS is to go on
---@needs items readers queue passing
+--@needs items readers queue grants
 needs_count = true
 
 -- Tells whether somebody has the key alone by now, or stands in line before the entry `mine`.
@@ -27,7 +27,7 @@ end
 
 -- Returns the item of a reader that is not listed, of a key that is free or (value) shared.
 local function enter(key, value, readers, reader, ttl, ticket, entry)
-  local left = noted_ms(key)
+  local left = write_ms(key)
   local is_alone = left < 0 and redis.pcall('exists', queue_of(key)) ~= 1
   if not is_alone then
     local was_queued = has_entry(key, ticket)
@@ -39,7 +39,7 @@ local function enter(key, value, readers, reader, ttl, ticket, entry)
     local others = pass(key, value or '', entry)
     if type(others) == 'number' then return 'h' .. text(others) .. suffix end
     if others and is_kept_out(key, readers, entry) then
-      return with_entry(otherwise(key, ''), suffix)
+      return with_entry(not_owned(key, ''), suffix)
     end
     remove(key, entry)
     value = others
@@ -57,7 +57,7 @@ for i = 1, #KEYS / 3 do
   readers_in(readers, now) -- fails where the caller could neither keep a share nor give it back
   if value and not is_shared(key, value, readers, now) then
     local suffix = make_entry(key, reader, ticket, entry)
-    answer[i] = with_entry(otherwise(key, value), suffix, value)
+    answer[i] = with_entry(not_owned(key, value), suffix, value)
   elseif value and listed(readers, reader) > 0 then
     flag()
     answer[i] = list(key, readers, reader, ttl)

@@ -18,7 +18,7 @@ for i, key in ipairs(KEYS) do
     if time then announce(key, time[1] * 1000000 + time[2], ARGV[2 * i]) end
     answer[i] = 'y'
   else
-    answer[i] = otherwise(key, value)
+    answer[i] = not_owned(key, value)
   end
 end
 return table.concat(answer)

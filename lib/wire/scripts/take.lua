@@ -15,11 +15,11 @@ local k, a = 1, 1
 while k <= #KEYS do
   local token, n, fenced = ARGV[a], tonumber(ARGV[a + 2]), ARGV[a + 3] == '1'
   local fence, is_new, refusal = tonumber(ARGV[a + 4]), ARGV[a + 5] == '1', nil
-  local count = is_new and fenced and hinted(1, fence) or fence
+  local count = is_new and fenced and raised(1, fence) or fence
   for i = k, k + n - 1 do
     local value = redis.pcall('get', KEYS[i])
     if value ~= false and value ~= token then
-      refusal = worse(refusal, otherwise(KEYS[i], value))
+      refusal = worse(refusal, not_owned(KEYS[i], value))
     end
     local counted = not fenced or count_of(KEYS[i + n], 1)
     if not counted then

@@ -1,4 +1,4 @@
--- Defines the counters of fenced locks: is_fenced, count_of, hinted, raise, grant, granted.
+-- Defines the counters of fenced locks: is_fenced, count_of, raised, raise, grant, granted.
 
 -- Tells whether waiters whose entries are of a form get a fence with the key.
 local function is_fenced(form)
@@ -20,11 +20,12 @@ local function count_of(counter, step, is_of_another)
   return count + step < 2 ^ 53 and count + step
 end
 
--- Returns the larger of a count and a hint, which is taken up to a day ahead of the server's clock:
--- the clock of one client does not put a key's numbers further. The hint of a waiter is its ticket.
-local function hinted(count, hint)
+-- Returns the larger of a count and of `from`, which is taken up to a day ahead of the server's
+-- clock: the clock of one client does not put a key's numbers further. For a waiter `from` is its
+-- ticket.
+local function raised(count, from)
   local seconds, micros = unpack(redis.call('time'))
-  return math.max(count, math.min(tonumber(hint), seconds * 1000000 + micros + @HINT_AHEAD@))
+  return math.max(count, math.min(tonumber(from), seconds * 1000000 + micros + @FENCE_AHEAD@))
 end
 
 -- Writes the counter, to expire after `idle` ms without use, or never if `idle` is '0'.
@@ -45,7 +46,7 @@ end
 -- Returns the item of a key that is the waiter's; its counter, if fenced, is to be at least `least`.
 local function granted(key, fenced, idle, step, least)
   if not fenced then return 'y' end
-  local count = hinted(count_of(key .. '@COUNTER_SUFFIX@', step), least)
+  local count = raised(count_of(key .. '@COUNTER_SUFFIX@', step), least)
   raise(key .. '@COUNTER_SUFFIX@', count, idle)
   return grant(count)
 end

@@ -1,11 +1,11 @@
--- Defines the items of answers: text, otherwise, answer (the list of the items), worse.
+-- Defines the items of answers: text, not_owned, answer (the list of the items), worse.
 
 -- Returns a whole number as digits.
 local function text(number) return string.format('%.0f', number) end
 
 -- Returns the item of a key whose value, as GET answered, is not the caller's. Throws an error of
 -- the server other than WRONGTYPE.
-local function otherwise(key, value)
+local function not_owned(key, value)
   if value == false then return 'm' end
   if type(value) == 'table' then
     if string.find(value.err, 'WRONGTYPE', 1, true) then return 't' end

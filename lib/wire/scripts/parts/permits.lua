@@ -27,7 +27,7 @@ end
 -- Returns the keys of the permits that are free; 'f' and their map, hexadecimal digits of four
 -- permits each, the first digit and its lowest bit for permit 0; and the ms until the next of the
 -- others expires, or nil.
-local function look(key, permits)
+local function scan(key, permits)
   local name, map, digit, free, soonest = string.match(key, '^.*:'), {'f'}, 0, {}, nil
   local keys = {}
   for i = 0, permits - 1 do keys[i + 1] = name .. i end
@@ -72,7 +72,7 @@ end
 
 -- Tells a waiter of a permit, and reserves one for it. Returns whether it heard; nil where the
 -- caller has no right to tell. A waiter whose client does not listen loses its entry.
-local function promise(queue, entry, key)
+local function reserve(queue, entry, key)
   local value, channel_of, claim = parts_of(entry)
   local heard = 0
   if value then heard = send(key, value, channel_of, clock, 0) end
@@ -109,14 +109,14 @@ local function offer(queue, free, mine)
     local entry = waiting(queue, count)
     if not entry or entry == mine then return true end
     if not may_handle() then return false end
-    local heard = promise(queue, entry, free[count + 1])
+    local heard = reserve(queue, entry, free[count + 1])
     if heard == nil then return true end
     if heard then count = count + 1 end
   end
   return false
 end
 
--- Leaves permits to anybody for a while, as one release of a key in 128 does (parts/passing.lua).
+-- Leaves permits to anybody for a while, as one release of a key in 128 does (parts/grants.lua).
 -- Returns whether it does; the first that waits is told to ask again later.
 local function open_queue(queue, caller, entry, ticket)
   if (tonumber(string.sub(caller, 39, 40), 16) or 255) > 1 then return false end
@@ -131,7 +131,7 @@ local function pass_on(queue, key, caller)
   local sent, is_open = front_of(queue)
   local entry, ticket = waiting(queue, #sent)
   if is_open or not entry or open_queue(queue, caller, entry, ticket) then return end
-  while entry and may_handle() and promise(queue, entry, key) == false do
+  while entry and may_handle() and reserve(queue, entry, key) == false do
     entry = waiting(queue, #sent)
   end
 end
@@ -139,7 +139,7 @@ end
 -- Offers the permits that are free to those who still wait.
 local function offer_all(queue, key)
   local _, _, _, _, permits = parts_of(waiting(queue, #front_of(queue)) or '')
-  if permits then offer(queue, (look(key, permits)), nil) end
+  if permits then offer(queue, (scan(key, permits)), nil) end
 end
 
 -- Takes the entries of a waiter out of the line, but for the entry `but`: a waiter whose connection

@@ -8,11 +8,11 @@
 -- that is pushed is kept; the form is 0 for a lock, 1 for a fenced one, r for a reader, w for a
 -- writer, x for a fenced writer, s for a lock of several keys, f for a fenced one of several; then
 -- the TTL of the counter in ms or 0; of several keys also a blank, and their names
--- (parts/several.lua). The ticket is also the least fence.
+-- (parts/key_sets.lua). The ticket is also the least fence.
 -- Values come first, so that all servers have waiters with the same ticket in the same order.
 -- The flag @WAITING_KEY@ stands while any key may have a queue, so that who releases need not look.
 --
--- A member with the score 0 is no entry: "open <ms>" (parts/passing.lua), or "told <ms> <value>",
+-- A member with the score 0 is no entry: "open <ms>" (parts/grants.lua), or "told <ms> <value>",
 -- the time until which the first in line is to ask again (announce).
 
 -- A server does nothing else while a call runs. So a call handles a bounded number of entries, for
@@ -45,7 +45,7 @@ local function parts_of(entry)
   return string.match(entry, '^(%S+) (%S+) (%d%d?%d?%d?%d?) ([01rwxsf]) (%d+) ?(.*)$')
 end
 
--- Returns the ms for which a member leaves the key to anybody (parts/passing.lua), 0 if they are too
+-- Returns the ms for which a member leaves the key to anybody (parts/grants.lua), 0 if they are too
 -- many; for an entry a number below 0. Times are rounded: they may be longer by 1 ms.
 local function open_ms(member, instant)
   local left = (tonumber(string.match(member, '^open (%d+)$')) or 0) - instant

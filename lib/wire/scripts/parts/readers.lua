@@ -67,7 +67,7 @@ end
 -- waits), or deleted. Returns the item.
 local function finish(key, readers, reader, pass)
   local value = redis.pcall('get', key)
-  if not is_shared(key, value, readers, now) then return otherwise(key, value) end
+  if not is_shared(key, value, readers, now) then return not_owned(key, value) end
   if listed(readers, reader) == 0 then return 'm' end
   redis.call('zrem', readers, reader)
   if not expire(key, readers) and not (pass and pass(key, reader) == true) then
@@ -92,7 +92,7 @@ local function write(n, m)
       if n == 3 then
         answer[i] = 'y'
       else
-        count = hinted(count, ARGV[a + 4])
+        count = raised(count, ARGV[a + 4])
         raise(KEYS[k + 4], count, ARGV[a + 5])
         answer[i] = grant(count)
       end
@@ -101,7 +101,7 @@ local function write(n, m)
       if intent > left and is_shared(key, value, readers, now) then
         redis.call('set', writer, token, 'PX', ARGV[a + 3])
       end
-      answer[i] = otherwise(key, value)
+      answer[i] = not_owned(key, value)
     end
   end
   return table.concat(answer)

@@ -1,6 +1,6 @@
-#include "lack.h"
+#include "missing_rights.h"
 
-#include "look.h"
+#include "master_data.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -33,8 +33,8 @@ size_t warnings(struct fixture *f, size_t node, const char *subject, const char 
     size_t count = 0;
 
     snprintf(start, sizeof(start), "node %s: %s: ", masters_address(f->masters, node), subject);
-    for (size_t i = 0; i < f->diary.count && i < DIARY_LINES; i++) {
-        const char *line = f->diary.lines[i];
+    for (size_t i = 0; i < f->capture.count && i < LOG_CAPTURE_LINES; i++) {
+        const char *line = f->capture.lines[i];
 
         count += strstr(line, start) != NULL && strstr(line, text) != NULL;
     }

@@ -1,4 +1,4 @@
--- SHARE_KEEP renews each share of a reader that is still listed, and never shortens one.
+-- SHARE_RENEW renews each share of a reader that is still listed, and never shortens one.
 --
 -- keys:      key, readers
 -- arguments: value, TTL in ms
@@ -10,7 +10,7 @@ for i = 1, #KEYS / 2 do
   local key, readers, reader = KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i - 1]
   local value = redis.pcall('get', key)
   if not is_shared(key, value, readers, now) then
-    answer[i] = otherwise(key, value)
+    answer[i] = not_owned(key, value)
   elseif listed(readers, reader) == 0 then
     answer[i] = 'm'
   else

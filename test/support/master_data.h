@@ -2,8 +2,8 @@
  * The data of the masters, looked at and changed by hand, past the library. Masters that were
  * killed or frozen are passed over.
  */
-#ifndef REDLOCK_TEST_LOOK_H
-#define REDLOCK_TEST_LOOK_H
+#ifndef REDLOCK_TEST_MASTER_DATA_H
+#define REDLOCK_TEST_MASTER_DATA_H
 
 #include "harness.h"
 

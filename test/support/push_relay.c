@@ -2,7 +2,7 @@
  * Relays that take what masters send apart into messages, as long as these are arrays of strings:
  * messages of channels are, and of the answers to commands none is.
  */
-#include "courier.h"
+#include "push_relay.h"
 
 #include "command.h"
 
@@ -18,14 +18,14 @@
 /* The way to one master. */
 struct way {
     struct relay relay; /* the first member: lanes lead to it */
-    struct courier *courier;
+    struct push_relay *push_relay;
     bool is_copy;            /* the next message is the copy of a push */
     struct span *span;       /* that the kept copies came by; NULL: none */
     struct evbuffer *copies; /* pushes that were kept */
     char uri[64];
 };
 
-struct courier {
+struct push_relay {
     size_t count;
     struct way ways[REDLOCK_MAX_NODES];
     const char *uris[REDLOCK_MAX_NODES];
@@ -35,11 +35,11 @@ struct courier {
     size_t pushes, lost;
 };
 
-static unsigned draw_percent(struct courier *courier) {
-    courier->random ^= courier->random << 13;
-    courier->random ^= courier->random >> 7;
-    courier->random ^= courier->random << 17;
-    return (unsigned)(courier->random % 100);
+static unsigned draw_percent(struct push_relay *push_relay) {
+    push_relay->random ^= push_relay->random << 13;
+    push_relay->random ^= push_relay->random >> 7;
+    push_relay->random ^= push_relay->random << 17;
+    return (unsigned)(push_relay->random % 100);
 }
 
 /* Copies the first bytes of the input to the beginning of a buffer, which may be the input. */
@@ -54,23 +54,23 @@ static void copy(struct evbuffer *input, size_t size, struct evbuffer *to) {
 
 /* Returns whether the push goes on. */
 static bool treat(struct way *way, struct lane *lane, struct evbuffer *input, size_t size) {
-    struct courier *courier = way->courier;
+    struct push_relay *push_relay = way->push_relay;
 
     if (way->is_copy) {
         way->is_copy = false;
         return true;
     }
-    courier->pushes++;
-    if (draw_percent(courier) < courier->lost_percent) {
-        courier->lost++;
+    push_relay->pushes++;
+    if (draw_percent(push_relay) < push_relay->lost_percent) {
+        push_relay->lost++;
         evbuffer_drain(input, size);
         return false;
     }
-    if (courier->doubles) {
+    if (push_relay->doubles) {
         way->is_copy = true;
         copy(input, size, input);
     }
-    if (courier->keeps) {
+    if (push_relay->keeps) {
         way->span = lane->span;
         copy(input, size, way->copies);
     }
@@ -111,101 +111,101 @@ static size_t next_message(struct lane *lane, struct evbuffer *input) {
 /* ---------------------------------------------------------------------------------------- life */
 
 static void destroy(void *object) {
-    struct courier *courier = object;
+    struct push_relay *push_relay = object;
 
-    for (size_t i = 0; i < courier->count; i++) {
-        relay_finish(&courier->ways[i].relay);
-        evbuffer_free(courier->ways[i].copies);
+    for (size_t i = 0; i < push_relay->count; i++) {
+        relay_finish(&push_relay->ways[i].relay);
+        evbuffer_free(push_relay->ways[i].copies);
     }
-    free(courier);
+    free(push_relay);
 }
 
-struct courier *courier_create(struct fixture *f) {
-    struct courier *courier = calloc(1, sizeof(*courier));
+struct push_relay *push_relay_create(struct fixture *f) {
+    struct push_relay *push_relay = calloc(1, sizeof(*push_relay));
 
-    assert_non_null(courier);
-    courier->random = SEED;
-    courier->count = masters_count(f->masters);
-    for (size_t i = 0; i < courier->count; i++) {
-        struct way *way = &courier->ways[i];
+    assert_non_null(push_relay);
+    push_relay->random = SEED;
+    push_relay->count = masters_count(f->masters);
+    for (size_t i = 0; i < push_relay->count; i++) {
+        struct way *way = &push_relay->ways[i];
 
-        way->courier = courier;
+        way->push_relay = push_relay;
         way->copies = evbuffer_new();
         assert_non_null(way->copies);
         relay_init(&way->relay, f->base, masters_port(f->masters, i), next_message);
         snprintf(way->uri, sizeof(way->uri), "redis://127.0.0.1:%d?durable=yes",
                  relay_port(&way->relay));
-        courier->uris[i] = way->uri;
+        push_relay->uris[i] = way->uri;
     }
-    at_finish(f, destroy, courier);
-    return courier;
+    at_finish(f, destroy, push_relay);
+    return push_relay;
 }
 
-const char *const *courier_uris(const struct courier *courier) {
-    return courier->uris;
+const char *const *push_relay_uris(const struct push_relay *push_relay) {
+    return push_relay->uris;
 }
 
-redlock_client *courier_client(struct fixture *f, const struct courier *courier,
-                               redlock_guards guards) {
-    redlock_options options = patient_options(f, courier->uris, courier->count);
+redlock_client *push_relay_client(struct fixture *f, const struct push_relay *push_relay,
+                                  redlock_guards guards) {
+    redlock_options options = patient_options(f, push_relay->uris, push_relay->count);
 
     options.guards = guards;
     redlock_client *client = connect_with(f, &options);
     if (guards == REDLOCK_GUARDS_ON) {
-        wait_trusted(f, client, courier->count);
+        wait_trusted(f, client, push_relay->count);
     }
     return client;
 }
 
 /* --------------------------------------------------------------------------------------- fates */
 
-void courier_lose(struct courier *courier, unsigned percent) {
-    courier->lost_percent = percent;
+void push_relay_lose(struct push_relay *push_relay, unsigned percent) {
+    push_relay->lost_percent = percent;
 }
 
-void courier_double(struct courier *courier) {
-    courier->doubles = true;
+void push_relay_double(struct push_relay *push_relay) {
+    push_relay->doubles = true;
 }
 
-void courier_keep_copies(struct courier *courier) {
-    courier->keeps = true;
+void push_relay_keep_copies(struct push_relay *push_relay) {
+    push_relay->keeps = true;
 }
 
-void courier_deliver_copies(struct fixture *f, struct courier *courier) {
-    for (size_t i = 0; i < courier->count; i++) {
-        struct way *way = &courier->ways[i];
+void push_relay_deliver_copies(struct fixture *f, struct push_relay *push_relay) {
+    for (size_t i = 0; i < push_relay->count; i++) {
+        struct way *way = &push_relay->ways[i];
 
         if (way->span != NULL) {
             bufferevent_write_buffer(way->span->sides[CLIENT], way->copies);
         }
     }
-    wait_delivered(f, courier);
+    wait_delivered(f, push_relay);
 }
 
-static void set_hold(struct courier *courier, enum side from, bool holds) {
-    for (size_t i = 0; i < courier->count; i++) {
-        struct terms terms = courier->ways[i].relay.terms[from];
+static void set_hold(struct push_relay *push_relay, enum side from, bool holds) {
+    for (size_t i = 0; i < push_relay->count; i++) {
+        struct terms terms = push_relay->ways[i].relay.terms[from];
 
         terms.holds = holds;
-        relay_set(&courier->ways[i].relay, from, &terms);
+        relay_set(&push_relay->ways[i].relay, from, &terms);
     }
 }
 
-void courier_hold(struct courier *courier, enum side from) {
-    set_hold(courier, from, true);
+void push_relay_hold(struct push_relay *push_relay, enum side from) {
+    set_hold(push_relay, from, true);
 }
 
-void courier_pass(struct courier *courier, enum side from) {
-    set_hold(courier, from, false);
+void push_relay_pass(struct push_relay *push_relay, enum side from) {
+    set_hold(push_relay, from, false);
 }
 
 static bool is_delivered(void *arg) {
-    const struct courier *courier = arg;
+    const struct push_relay *push_relay = arg;
 
-    for (size_t i = 0; i < courier->count; i++) {
+    for (size_t i = 0; i < push_relay->count; i++) {
         const struct span *span;
 
-        LIST_FOREACH(span, &courier->ways[i].relay.spans, entry) {
+        LIST_FOREACH(span, &push_relay->ways[i].relay.spans, entry) {
             struct bufferevent *client = span->sides[CLIENT];
 
             if (evbuffer_get_length(span->lanes[SERVER].bytes) > 0 ||
@@ -217,15 +217,15 @@ static bool is_delivered(void *arg) {
     return true;
 }
 
-void wait_delivered(struct fixture *f, struct courier *courier) {
-    run_until(f, is_delivered, courier, "all that the masters sent is delivered");
+void wait_delivered(struct fixture *f, struct push_relay *push_relay) {
+    run_until(f, is_delivered, push_relay, "all that the masters sent is delivered");
     run_turns(f, 10);
 }
 
-size_t courier_pushes(const struct courier *courier) {
-    return courier->pushes;
+size_t push_relay_pushes(const struct push_relay *push_relay) {
+    return push_relay->pushes;
 }
 
-size_t courier_lost(const struct courier *courier) {
-    return courier->lost;
+size_t push_relay_lost(const struct push_relay *push_relay) {
+    return push_relay->lost;
 }

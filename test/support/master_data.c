@@ -1,4 +1,4 @@
-#include "look.h"
+#include "master_data.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
  * repeatable.
  */
 #include "harness.h"
-#include "look.h"
+#include "master_data.h"
 #include "proxy.h"
 
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static void assert_alone(const struct slot *winner) {
 
         if (slot != winner && slot->key == winner->key && slot->held != NULL &&
             redlock_validity_ms(slot->held) > 0) {
-            diary_show(&game->f->diary);
+            log_capture_show(&game->f->capture);
             fail_msg("%s is held twice", keys[slot->key]);
         }
     }
@@ -317,5 +317,5 @@ int main(void) {
         ON_FIVE_MASTERS(with_the_seed_of_the_environment),
     };
 
-    return cmocka_run_group_tests_name("chaos", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("random_calls", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Users that lack rights, and the warnings in which the log names what is missing. */
-#ifndef REDLOCK_TEST_LACK_H
-#define REDLOCK_TEST_LACK_H
+#ifndef REDLOCK_TEST_MISSING_RIGHTS_H
+#define REDLOCK_TEST_MISSING_RIGHTS_H
 
 #include "harness.h"
 

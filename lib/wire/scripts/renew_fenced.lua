@@ -1,6 +1,6 @@
--- KEEP renews each key of a fenced lock as RENEW does, and raises its counter to `fence`. A counter
--- that is there already is only kept alive, which takes no memory: a full server renews the locks
--- that it has.
+-- RENEW_FENCED renews each key of a fenced lock as RENEW does, and raises its counter to `fence`. A
+-- counter that is there already is only kept alive, which takes no memory: a full server renews the
+-- locks that it has.
 --
 -- keys:      key, counter
 -- arguments: value, TTL in ms, fence, TTL of the counter in ms or 0
@@ -34,7 +34,7 @@ for i = 1, #KEYS / 2 do
     end
     answer[i] = grant(count)
   else
-    answer[i] = otherwise(key, value)
+    answer[i] = not_owned(key, value)
   end
 end
 return table.concat(answer)

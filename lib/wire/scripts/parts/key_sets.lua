@@ -1,11 +1,11 @@
--- Defines the passing on of keys to waiters for several: is_several, was_given,
--- several.
+-- Defines the passing on of keys to waiters for several: is_key_set, was_given,
+-- key_set.
 --
 -- Such a waiter stands in the queue of one key, which somebody else had, and is given all of its
 -- keys or none. Where another key is in the way, it moves, with its ticket, to the queue of that
 -- one. It would wait without end for keys that are never free at once: so a release keeps the key
 -- free for a while for one that has waited long, which then stands in both queues. Others wait
--- meanwhile, as while the key is left to anybody (parts/passing.lua).
+-- meanwhile, as while the key is left to anybody (parts/grants.lua).
 --@needs counters queue
 
 -- The values in place of which this call gave keys to waiters for several: of keys that the call
@@ -18,13 +18,13 @@ local function was_given(key, value)
 end
 
 -- Tells whether waiters whose entries are of a form wait for several keys.
-local function is_several(form)
+local function is_key_set(form)
   return form == 's' or form == 'f'
 end
 
 -- Makes and returns offer, longest_first and unmark. Most calls meet no such waiter, and are spared
 -- the making of so many functions.
-local function several()
+local function key_set()
   -- Returns the keys of an entry, whose names are "<length>:<key>" for each.
   local function keys_in(names)
     local keys, at = {}, 1
@@ -96,7 +96,7 @@ local function several()
   -- Returns the number that the counters of all keys are to have: 0 if not fenced, false where one
   -- is no counter, or nil where the caller may not read one.
   local function number_of(keys, form, ticket)
-    local count = form == 'f' and hinted(0, ticket) or 0
+    local count = form == 'f' and raised(0, ticket) or 0
     for _, key in ipairs(form == 'f' and keys or {}) do
       local counted = count_of(key .. '@COUNTER_SUFFIX@', 1, true)
       if not counted then return counted end

@@ -1,6 +1,6 @@
--- SHARE_END ends each share of a reader that is still listed. The key expires with the last of the
--- readers that remain. With the last one it is deleted, or passed on to the first in its queue. A
--- caller without the right to look for waiters deletes.
+-- SHARE_RELEASE ends each share of a reader that is still listed. The key expires with the last of
+-- the readers that remain. With the last one it is deleted, or passed on to the first in its queue.
+-- A caller without the right to look for waiters deletes.
 --
 -- keys:      key, readers
 -- arguments: value

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE 1 /* O_PATH, dup3, accept4 */
 
-#include "door.h"
+#include "unix_listener.h"
 
 #include "folder.h"
 
@@ -27,23 +27,25 @@ static int way_to(int socket) {
     return way;
 }
 
-bool door_make(struct door *door, int listener, int refuser, int number) {
-    *door = (struct door){number, listener, way_to(listener), way_to(refuser)};
+bool unix_listener_make(struct unix_listener *unix_listener, int listener, int refuser,
+                        int number) {
+    *unix_listener = (struct unix_listener){number, listener, way_to(listener), way_to(refuser)};
     close(refuser);
-    if (door->open < 0 || door->closed < 0 || listen(listener, 64) != 0) {
+    if (unix_listener->open < 0 || unix_listener->closed < 0 || listen(listener, 64) != 0) {
         return false;
     }
     if (number < 0) {
-        door->number = fcntl(door->open, F_DUPFD_CLOEXEC, 0);
-        return door->number >= 0;
+        unix_listener->number = fcntl(unix_listener->open, F_DUPFD_CLOEXEC, 0);
+        return unix_listener->number >= 0;
     }
-    return door_set(door, true);
+    return unix_listener_set(unix_listener, true);
 }
 
-bool door_set(struct door *door, bool is_open) {
-    return dup3(is_open ? door->open : door->closed, door->number, O_CLOEXEC) >= 0;
+bool unix_listener_set(struct unix_listener *unix_listener, bool is_open) {
+    return dup3(is_open ? unix_listener->open : unix_listener->closed, unix_listener->number,
+                O_CLOEXEC) >= 0;
 }
 
-int door_accept(int listener) {
+int unix_listener_accept(int listener) {
     return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }

@@ -1,6 +1,6 @@
--- PERMIT_END deletes the key of each permit that has the caller's value, and tells the first that
--- waits for a permit of the semaphore. With a ticket it also takes the place of the caller out of
--- the line. A caller without the right to look for waiters deletes.
+-- PERMIT_RELEASE deletes the key of each permit that has the caller's value, and tells the first
+-- that waits for a permit of the semaphore. With a ticket it also takes the place of the caller out
+-- of the line. A caller without the right to look for waiters deletes.
 --
 -- keys:      key
 -- arguments: value, ticket or 0
@@ -17,7 +17,7 @@ for i, key in ipairs(KEYS) do
     if waits then pass_on(queue, key, token) end
     answer[i] = 'y'
   else
-    answer[i] = otherwise(key, value)
+    answer[i] = not_owned(key, value)
   end
   if was_sent then offer_all(queue, key) end -- one was reserved for the waiter that leaves
   answer[i] = answer[i] .. more()

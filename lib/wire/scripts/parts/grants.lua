@@ -1,9 +1,9 @@
--- Defines the passing on of keys: noted_ms, pass.
+-- Defines the passing on of keys: write_ms, pass.
 --
 -- Clients that do not wait in line would never find a key free whose queue is never empty. So one
 -- release in 128, the same at all servers, leaves the key to anybody for a while, which the member
 -- "open <ms>" says, by the server's clock: it comes first.
---@needs counters readers queue several
+--@needs counters readers queue key_sets
 
 -- Leaves the key to anybody for a while, if the caller's value says so and somebody waits: for
 -- 1/32 of the time that the first has waited, 1 to 100 ms.
@@ -18,10 +18,10 @@ local function open(key, caller, clock)
 end
 
 -- Makes and returns admit and dismiss, which most calls are spared the making of.
-local function letting_in()
+local function reader_ops()
   -- Has a key expire at `till`, by the server's clock, or later. Returns false where the caller has
   -- no right to.
-  local function stand_till(key, till, instant)
+  local function keep_until(key, till, instant)
     local left = redis.pcall('pttl', key)
     if type(left) ~= 'number' then return false end
     return left >= till - instant or redis.pcall('pexpireat', key, text(till)) == 1
@@ -40,7 +40,7 @@ local function letting_in()
     end
     local added = redis.pcall('zadd', readers, at, reader)
     if type(added) ~= 'number' then return nil end
-    if stand_till(key, till, instant) and stand_till(readers, till, instant) then return 1 end
+    if keep_until(key, till, instant) and keep_until(readers, till, instant) then return 1 end
     redis.pcall('zrem', readers, reader)
     return nil
   end
@@ -66,14 +66,14 @@ local function give(key, value, till, form, idle, ticket)
   local set = redis.pcall('set', key, value, 'PXAT', digits(till))
   if set.err then return nil end
   if is_fenced(form) then
-    count = hinted(count, ticket)
+    count = raised(count, ticket)
     raise(key .. '@COUNTER_SUFFIX@', count, idle)
   end
   return count
 end
 
--- Returns the ms for which the note of a writer keeps readers out; a number below 0: none does.
-local function noted_ms(key)
+-- Returns the ms for which the intent of a writer keeps readers out; a number below 0: none does.
+local function write_ms(key)
   local left = redis.pcall('pttl', key .. '@WRITER_SUFFIX@')
   return type(left) == 'number' and left or -1
 end
@@ -89,7 +89,7 @@ local function serve(key, entry, ticket, clock, shared)
   local count, dismiss
   if form == 'r' then
     local admit
-    admit, dismiss = letting_in()
+    admit, dismiss = reader_ops()
     count = admit(key, value, till, instant, shared)
   else
     count = give(key, value, till, form, idle, ticket)
@@ -108,7 +108,7 @@ end
 -- as the number the fence, 1 for a share, or 0. Behind a reader the next ones in line are let in as
 -- well, as long as they are readers; where readers hold the key, they alone are let in. Returns true
 -- if waiters or readers have the key now, or the ms for which it is left to anybody, to the writer
--- of a note, or kept for a waiter, or until the rest of the queue may have been gone through
+-- of an intent, or kept for a waiter, or until the rest of the queue may have been gone through
 -- (may_handle), or false if there is no waiter, or `mine` is the first. If not
 -- true, the key may hold anything, and the caller deletes it. A waiter whose client does not listen
 -- loses its entry. The first write takes the waiter out of the queue: a caller without the right to
@@ -130,13 +130,13 @@ local function pass(key, caller, mine)
     local is_reader = form == 'r'
     if shared and value and not is_reader then return true end
     if not may_handle() then return shared or 1 end
-    if is_several(form) then
+    if is_key_set(form) then
       if not remove(key, '') then return shared end
-      local outcome = several()(key, caller, entry, ticket, clock)
+      local outcome = key_set()(key, caller, entry, ticket, clock)
       if outcome == 'next' then return pass(key, caller, mine) end
       return outcome
     end
-    left = is_reader and noted_ms(key) or -1
+    left = is_reader and write_ms(key) or -1
     if left >= 0 then
       if not shared then redis.call('del', key) end
       return left
