@@ -672,7 +672,7 @@ typedef struct redlock_request {
      * first, those that were waiting when it acquired the lock (max_local_handoffs). A request
      * whose process has died is passed over; one that was given the key and hangs keeps it for a
      * second at the most. A process that hangs in line keeps out readers, who could share the key
-     * with others, for up to 5 s; several of them do so one after the other. Where a node or its
+     * with others, for up to 5 s, and each further one for about 1 s more. Where a node or its
      * ACL does not permit the queue (lib/doc/operating.md, Rights) the request polls it instead.
      *
      * A request for several keys stands in line for the first of them that somebody has, and for

@@ -57,23 +57,29 @@ static int run_mortal(size_t member, void *memory, char **uris, size_t count) {
     return EXIT_FAILURE;
 }
 
-/* Starts the process that is to die, which waits for the key or finds it free. */
-static struct crew *start_mortal(struct fixture *f, uint64_t ttl_ms) {
+/* Starts processes that are to die, which waits for the key or finds it free. */
+static struct crew *start_mortals(struct fixture *f, size_t count, uint64_t ttl_ms) {
     struct crew *crew = crew_create(f, sizeof(struct stage));
     struct stage *stage = crew->memory;
 
     stage->ttl_ms = ttl_ms;
-    crew_start(crew, 1);
+    crew_start(crew, count);
     return crew;
 }
 
-/* Stops the process, and waits until it does not run any more. */
-static void stop_mortal(const struct crew *crew) {
-    int result;
+static struct crew *start_mortal(struct fixture *f, uint64_t ttl_ms) {
+    return start_mortals(f, 1, ttl_ms);
+}
 
-    assert_int_equal(kill(crew->pids[0], SIGSTOP), 0);
-    assert_int_equal(waitpid(crew->pids[0], &result, WUNTRACED), crew->pids[0]);
-    assert_true(WIFSTOPPED(result));
+/* Stops the processes, and waits until they do not run any more. */
+static void stop_mortals(const struct crew *crew) {
+    for (size_t i = 0; i < crew->members; i++) {
+        int result;
+
+        assert_int_equal(kill(crew->pids[i], SIGSTOP), 0);
+        assert_int_equal(waitpid(crew->pids[i], &result, WUNTRACED), crew->pids[i]);
+        assert_true(WIFSTOPPED(result));
+    }
 }
 
 static bool has_ended(void *arg) {
@@ -133,7 +139,7 @@ static void one_that_was_granted_delays_the_next_by_a_reservation(void **state) 
     wait_in_queue(f, KEY, 1);
     struct call *next = begin_acquire(f, client, &request);
     wait_in_queue(f, KEY, 2);
-    stop_mortal(crew);
+    stop_mortals(crew);
     for (size_t i = 0; i < FIVE; i++) {
         reserved_until[i] = clock_at(f, i) + RESERVATION_MS;
     }
@@ -286,18 +292,39 @@ static void ten_thousand_in_queue_are_passed_over_in_short_calls(void **state) {
     wait_released(f, KEY);
 }
 
-/* Records at each master that the first in the queue was told to ask until an hour from now. */
-static void record_notified_for_an_hour(struct fixture *f) {
+/* The records at the masters that the first waiter was notified. */
+struct records {
+    struct fixture *f;
+    char members[FIVE][160];
+};
+
+/* Records that the first waiter was notified, and has so long from now to ask. */
+static void record_notified(struct records *records, struct fixture *f, long long ms) {
+    records->f = f;
     for (size_t i = 0; i < FIVE; i++) {
-        char member[160];
+        char *member = records->members[i];
         char *entry = masters_query(f->masters, i, "EVAL %s 1 " KEY "::queue",
                                     "return redis.call('zrange', KEYS[1], 0, 0)[1]");
-        snprintf(member, sizeof(member), "told %lld %.*s", clock_at(f, i) + 3600000,
+        snprintf(member, sizeof(records->members[i]), "told %lld %.*s", clock_at(f, i) + ms,
                  (int)strcspn(entry, " "), entry);
         free(entry);
         assert_int_equal(masters_query_integer(f->masters, i, "ZADD " KEY "::queue 0 %s", member),
                          1);
     }
+}
+
+/* Returns whether no master has its record any more. */
+static bool are_gone(void *arg) {
+    const char *script = "return redis.call('zscore', KEYS[1], ARGV[1]) and 1 or 0";
+    const struct records *records = arg;
+
+    for (size_t i = 0; i < FIVE; i++) {
+        if (masters_query_integer(records->f->masters, i, "EVAL %s 1 " KEY "::queue %s", script,
+                                  records->members[i]) == 1) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /*
@@ -309,15 +336,16 @@ static void one_that_hangs_in_queue_keeps_no_reader_out(void **state) {
     redlock_request request = waiting_request_of(KEY, REDLOCK_READER, 0);
     redlock_request share = request_for(KEY, LONG_TTL_MS);
     redlock_client *client = connect_client(f);
+    struct records records;
     struct crew *crew;
 
     share.mode = REDLOCK_READER;
     redlock_lock *first = hold_for(f, connect_client(f), &share);
     crew = start_mortal(f, BRIEF_TTL_MS);
     wait_in_queue(f, KEY, 1);
-    stop_mortal(crew);
+    stop_mortals(crew);
     if (f->row != NULL) {
-        record_notified_for_an_hour(f);
+        record_notified(&records, f, 3600000);
     }
     struct call *reader = begin_acquire(f, client, &request);
     await_eagerly(f, client, reader);
@@ -330,6 +358,36 @@ static void one_that_hangs_in_queue_keeps_no_reader_out(void **state) {
         free(masters_query(f->masters, i, "DEL " KEY "::queue"));
     }
     wait_holders(f, KEY, 0); /* or have given it the key for a reservation */
+}
+
+/* Of a host that hangs, only the first waiter has the full time to ask: the next has a part of it.
+ */
+static void those_that_hang_after_it_have_less_time(void **state) {
+    const char *left =
+        "local till = string.match(redis.call('zrange', KEYS[1], 0, 0)[1], '^told (%d+) ')"
+        " local now = redis.call('time')"
+        " return till and till - now[1] * 1000 - now[2] / 1000 or 0";
+    struct fixture *f = *state;
+    redlock_request request = waiting_request_of(KEY, REDLOCK_READER, 0);
+    redlock_request share = request_for(KEY, LONG_TTL_MS);
+    redlock_client *client = connect_client(f);
+    struct records records;
+    struct crew *crew;
+
+    share.mode = REDLOCK_READER;
+    redlock_lock *first = hold_for(f, connect_client(f), &share);
+    crew = start_mortals(f, 2, LONG_TTL_MS);
+    wait_in_queue(f, KEY, 2);
+    stop_mortals(crew);
+    record_notified(&records, f, -1);
+    struct call *reader = begin_acquire(f, client, &request);
+    pass_until(f, client, 0, 250, are_gone, &records, "the first waiter has lost its entry");
+    for (size_t i = 0; i < FIVE; i++) {
+        assert_true(masters_query_integer(f->masters, i, "EVAL %s 1 " KEY "::queue", left) <= 250);
+    }
+    await_eagerly(f, client, reader);
+    assert_int_equal(let_go(f, first), REDLOCK_OK);
+    assert_int_equal(let_go(f, reader->lock), REDLOCK_OK);
 }
 
 int main(int argc, char **argv) {
@@ -355,6 +413,7 @@ int main(int argc, char **argv) {
                one_that_hangs_in_queue_keeps_no_reader_out, five_masters, NULL),
         ON_ROW("one_that_hangs_in_queue_has_no_hour", one_that_hangs_in_queue_keeps_no_reader_out,
                five_masters, "an hour"),
+        ON_FIVE_MASTERS(those_that_hang_after_it_have_less_time),
     };
     int result;
 

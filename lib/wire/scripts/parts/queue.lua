@@ -95,13 +95,12 @@ local function send(key, value, channel, clock, number)
   return push(key, value, channel, 0, clock, number)
 end
 
--- Returns whether the first in line was told to ask again, and has not for @SILENT_RESERVATIONS@
--- reservations: its process hangs, for a client that was told so asks within a reservation and a
--- sixteenth (core/queue.c). Otherwise notes, in place of `told`, that it is told now; also where the
--- note is further ahead than one of now, because the clock was set back.
-local function is_overdue(key, told, value, claim, clock)
+-- Returns whether the first waiter was notified, and has not asked again for `ms`: its process hangs.
+-- Otherwise records, in place of `told`, that it is notified now; also where the record is further
+-- ahead than one of now, because the clock was set back.
+local function is_overdue(key, told, value, ms, clock)
   local till, who = string.match(told or '', '^told (%d+) (%S+)$')
-  local most = clock / 1000 + @SILENT_RESERVATIONS@ * claim
+  local most = clock / 1000 + ms
   if who == value and tonumber(till) <= most + 1 then return tonumber(till) <= clock / 1000 end
   if told then remove(key, told) end
   local due = string.format('told %.0f %s', most, value)
@@ -109,17 +108,23 @@ local function is_overdue(key, told, value, claim, clock)
   return false
 end
 
--- Tells the first waiter to ask again after some ms: by a message with an expiry of 0, and the time
--- as the number. Returns whether it heard; false while the key is left to anybody. Waiters whose
--- clients do not listen, or do not ask again, lose their entries. At the bound of the call's entries
--- somebody who listens may still be in line: that counts as heard.
+-- Notifies the first waiter that it is to ask again after some ms: by a message with an expiry of 0,
+-- and the time as the number. Returns whether it heard; false while the key is left to anybody.
+-- Waiters whose clients do not listen, or do not ask again, lose their entries. At the bound of the
+-- call's entries somebody who listens may still be in the queue: that counts as heard.
 local function announce(key, clock, ms)
+  -- A client that is notified asks within a reservation and a sixteenth (core/queue.c). Where one
+  -- hangs, others of its host may hang too: the next has less time. If it lives, its next poll, by the
+  -- old ticket, makes good an entry that was removed too early.
+  local reservations = @SILENT_RESERVATIONS@
   local entry, _, told = first_of(key)
   while entry and open_ms(entry, clock / 1000) <= 0 do
     if not may_handle() then return true end
     local value, channel, claim = parts_of(entry)
     local heard = 0
-    if value and not is_overdue(key, told, value, claim, clock) then
+    if value and is_overdue(key, told, value, reservations * claim, clock) then
+      reservations = 1 / 4
+    elseif value then
       heard = send(key, value, channel, clock, ms)
     end
     if heard ~= 0 then return heard and true end
