@@ -7,29 +7,24 @@
  * Rules of the whole API:
  *
  *  - One thread. A client, its locks and its event_base belong to the thread that runs the loop.
- *  - No call blocks. A request is either refused at once (negative status, no callback follows) or
- *    accepted (REDLOCK_OK). An accepted request ends in exactly one callback: never zero, never
- *    two, never before the call has returned, always from the loop.
- *  - Every function may be called from inside any callback, redlock_client_close included. The log,
- *    trace and allocator hooks are not callbacks: they must not call the library.
- *  - A client that closes begins nothing any more, but lets go of what there is. Until `on_closed`
- *    has returned, lock handles are valid, and until it is called, redlock_release and
- *    redlock_cancel are accepted as before the close. After either call nothing is called for the
- *    lock but what is owed to a request: the callback of the release, or of the canceled
- *    acquisition, and of an extension that was under way. No on_lost comes any more, so its
- *    argument may be freed. lib/doc/calls.md has a table of calls and states.
- *  - Times in this header are in milliseconds (`_ms`); those in statistics are in nanoseconds.
- *  - Strings and structs passed in are copied; the caller may free them when the call returns.
- *  - Option and request structs begin with their size and are initialised with their _INIT macro,
- *    so that they can grow without breaking programs that were built against an older header; the
- *    structs of statistics, in which the caller sets the size, likewise.
- *  - After fork(), the child has no part in its parent's clients: on those, each call that begins
- *    something is refused with REDLOCK_EINVAL, redlock_validity_ms returns 0, and
- *    redlock_client_close does nothing. The child makes an event_base and clients of its own; the
- *    child neither runs nor frees the parent's event_base, because both processes would use one
- *    set of sockets. (A daemon therefore makes its client after it has forked.) exec is safe: it
- *    closes the descriptors. A process made without the C library's fork(), by a bare clone for
- *    instance, is not detected.
+ *  - No call blocks. A request is either refused at once (negative status, no callback follows)
+ *    or accepted (REDLOCK_OK). An accepted request ends in exactly one callback: never before the
+ *    call has returned, always from the loop.
+ *  - A refused request changes nothing, and redlock_client_error says why. Reasons besides those
+ *    in the comments: REDLOCK_EINVAL (an argument), REDLOCK_ENOMEM, REDLOCK_ECLOSED (the client
+ *    closes).
+ *  - Every function may be called from inside any callback, redlock_client_close included. The
+ *    log, trace and allocator hooks must not call the library.
+ *  - Lock handles are valid until the client's `on_closed` has returned. redlock_release and
+ *    redlock_cancel are accepted until it is called; after either, on_lost is not called any more,
+ *    so its argument may be freed. lib/doc/calls.md has a table of calls and states.
+ *  - Times are in milliseconds (`_ms`), in statistics in nanoseconds.
+ *  - Strings and structs passed in are copied.
+ *  - Structs of options, requests and statistics may grow: they begin with their size, set by
+ *    their _INIT macro, or by the caller.
+ *  - After fork(), the child must not use its parent's clients: calls are refused with
+ *    REDLOCK_EINVAL, the validity is 0, a close does nothing. A bare clone is not detected. See
+ *    lib/doc/operating.md, Fork.
  */
 #ifndef REDLOCK_H
 #define REDLOCK_H
@@ -73,7 +68,7 @@ REDLOCK_EXPORT const char *redlock_version(void);
     XX(ESYSTEM, -10, "the operating system or a library refused a service")                        \
     XX(EACCESS, -11, "too many nodes refuse the client's login, database or rights")
 
-/* Outcome of a call or request: the names of REDLOCK_STATUS_MAP behind "REDLOCK_". */
+/* Outcome of a call or request: the names of REDLOCK_STATUS_MAP after "REDLOCK_". */
 typedef enum redlock_status {
 /* An enumerator of redlock_status. */
 #define REDLOCK_STATUS_ENUM(name, value, text) REDLOCK_##name = (value),
@@ -81,18 +76,14 @@ typedef enum redlock_status {
 #undef REDLOCK_STATUS_ENUM
 } redlock_status;
 
-/*
- * Returns one sentence for `status`. Never NULL, also for a number that is no status. Static
- * storage.
- */
+/* Returns one sentence for `status`, also for an unknown one. Never NULL. Static storage. */
 REDLOCK_EXPORT const char *redlock_strerror(redlock_status status);
 
 /* Returns the name of `status`, such as "REDLOCK_EHELD". Never NULL. Static storage. */
 REDLOCK_EXPORT const char *redlock_status_name(redlock_status status);
 
 /*
- * Returns whether the request that ended with `status` may succeed later: true for EHELD, ENOQUORUM
- * and EEXPIRED.
+ * Returns whether a request that ended with `status` may succeed later: EHELD, ENOQUORUM, EEXPIRED.
  */
 REDLOCK_EXPORT bool redlock_is_retryable(redlock_status status);
 
@@ -105,10 +96,8 @@ typedef struct redlock_error {
 /* ---------------------------------------------------------------------------------------- hooks */
 
 /*
- * The source of a client's memory. The three functions behave like malloc, realloc and free, with
- * `context` as an additional argument. They are called on the loop's thread only, also from inside
- * the library's functions, and must not call the library. hiredis and libevent keep their own
- * allocators.
+ * The source of a client's memory. Called on the loop's thread only, also from inside the library's
+ * functions. hiredis and libevent keep their own allocators.
  */
 typedef struct redlock_allocator {
     void *(*malloc)(size_t size, void *context);                /* as malloc */
@@ -117,29 +106,25 @@ typedef struct redlock_allocator {
     void *context;                                              /* last argument of all three */
 } redlock_allocator;
 
-/* Weight of a line of the log. */
+/* Severity of a line of the log. */
 typedef enum redlock_log_level {
     REDLOCK_LOG_DEBUG = 0, /* each round, vote and change of state of a lock */
     REDLOCK_LOG_INFO = 1,  /* nodes that come and go */
     REDLOCK_LOG_WARN = 2,  /* losses of availability: a stalled node, a lost lock */
-    REDLOCK_LOG_ERROR = 3  /* faults that an operator has to mend: wrong password, read-only node */
+    REDLOCK_LOG_ERROR = 3  /* faults for an operator to repair: wrong password, read-only node */
 } redlock_log_level;
 
 /*
- * Takes one line of the log. `line` has no newline and is valid during the call only. Lines are
- * short and of stable form ("node 127.0.0.1:6379: connected"); they never hold a password or a
- * token. Lines of REDLOCK_LOG_INFO and REDLOCK_LOG_WARN are limited, for each kind and node: a
- * burst of 20, then one a second, which tells how many were left out.
- *
- * The hook is called on the loop's thread, also from inside the library's functions: it must not
- * call any of them.
+ * Receives one line of the log, without a newline, valid during the call. Called on the loop's
+ * thread, also from inside the library's functions. Lines never contain a password or a token;
+ * those of INFO and WARN are limited in rate. See lib/doc/operating.md, The log.
  */
 typedef void redlock_log_cb(redlock_log_level level, const char *line, void *arg);
 
 /* --------------------------------------------------------------------------------------- client */
 
 struct event_base;                            /* of libevent */
-typedef struct redlock_client redlock_client; /* the set of nodes, bound to one event_base */
+typedef struct redlock_client redlock_client; /* a set of nodes, on one event_base */
 typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
 
 /* Maximum number of nodes of a client. */
@@ -150,7 +135,7 @@ typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
 #define REDLOCK_MAX_KEYS 64
 /* Maximum number of permits of a semaphore. */
 #define REDLOCK_MAX_PERMITS 256
-/* Maximum number of owners that an inspection tells of those who wait in line. */
+/* Maximum number of owners of queue entries that an inspection reports. */
 #define REDLOCK_MAX_QUEUE_OWNERS 8
 /* Key in each node's database that records since when the node's memory is sound. */
 #define REDLOCK_MARKER_KEY "redlock:marker"
@@ -160,68 +145,39 @@ typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
 #define REDLOCK_FOREVER UINT64_MAX
 
 /*
- * How a lock whose key the nodes have passed on becomes the next request's.
- *
- * The nodes keep a key that they have passed on for a second at the most, or for ttl_ms if that is
- * less, until the lock is renewed. A request with a watchdog may have the lock at once, with what
- * is certain to be left of that second by the nodes' clocks, as the guards know them; the renewal
- * follows within a quarter of it. A callback that keeps the loop busy for longer than that second
- * loses such a lock. Otherwise, and where min_hold_ms or lock_delay_ms is to keep the key for
- * longer whatever happens, the lock is first renewed, and then told: one round trip later.
+ * When the client reports a lock that the nodes have passed on to a waiting request. They reserve
+ * the key for 1 s, at most ttl_ms, until the lock is renewed. See examples/waiting.md, Two options.
  */
 typedef enum redlock_handover {
-    REDLOCK_HANDOVER_PUSH,   /* at once; without a watchdog, with the guards off, or with ttl_ms
-                                below 100, as CONFIRM */
-    REDLOCK_HANDOVER_CONFIRM /* only when it has been renewed */
+    REDLOCK_HANDOVER_PUSH,   /* at once: a callback that blocks the loop for longer than that loses
+                                the lock. As CONFIRM without a watchdog or guards, with min_hold_ms
+                                or lock_delay_ms, and with ttl_ms below 100 */
+    REDLOCK_HANDOVER_CONFIRM /* after a renewal, one round trip later */
 } redlock_handover;
 
 /*
- * The checks that decide whether a node's votes count. A node is only as good as its memory: a node
- * that has forgotten a lock grants it again. Therefore a node's grants, renewals included, do not
- * count (its vote is REDLOCK_VOTE_UNTRUSTED) for max_ttl_ms after one of these events, and an
- * acquisition or renewal under way takes back what the node granted before:
+ * The checks that decide whether a node's votes count, because a node that has forgotten a lock
+ * grants it again. A node's grants and renewals do not count (its vote is REDLOCK_VOTE_UNTRUSTED)
+ * for max_ttl_ms after one of these events, and rounds under way discard its earlier grants:
  *
  *   - The server was restarted. ("Distributed Locks with Redis", section "Performance, crash
- *     recovery and fsync", asks the operator to delay restarts instead.) Detected by INFO on each
- *     new connection.
- *   - The memory was emptied, exchanged (SWAPDB), or restored from a snapshot. Detected by
- *     REDLOCK_MARKER_KEY, which is then missing, not the one that was known, or older. The very
- *     first client of all waits for max_ttl_ms too: an emptied memory looks like a new one.
+ *     recovery and fsync", asks the operator to delay restarts instead.)
+ *   - The memory is new, or was emptied, exchanged (SWAPDB), or restored from a snapshot, as
+ *     REDLOCK_MARKER_KEY shows.
  *   - The server's clock moved against the client's by more than `drift` allows.
- *   - The server was a replica, be it for a moment, and of a replica of its own. Detected by the
- *     marker, if it is that of another server, and by the replication id, which changes then. (A
- *     first replica that connects to a master changes it too. This costs the trust only of clients
- *     that had not looked for three seconds.)
+ *   - The server was a replica.
  *
- * The client checks a node before the first vote on each connection, and once a second. Each of
- * these events but a restart can stay undetected for one second; on a slow connection for two
- * seconds and node_timeout_ms at the most. Not detected are
+ * The client checks a node on each connection and once a second. Each event but a restart can go
+ * undetected for 1 s, on a slow connection for 2 s and node_timeout_ms. Never detected are the
+ * deletion of single keys; a snapshot younger than the marker's last write, loaded by a running
+ * server; what is undone before any client checks; a SWAPDB with a database that has a copy of the
+ * marker; a time as a replica, if repl-backlog-ttl is below 3 s; and, by a new client, an earlier
+ * clock jump, or an exchange for a memory with a marker of the same run.
  *
- *   - the eviction or deletion of a single key (the log warns of a maxmemory-policy that may evict
- *     keys);
- *   - a reload of a running server from a snapshot that is younger than the latest confirmation of
- *     its marker (DEBUG RELOAD NOSAVE within a second after a SAVE);
- *   - what is undone before any client looks: two exchanges of databases, a clock that jumps and
- *     comes back;
- *   - an exchange for a database to which the marker was copied (COPY);
- *   - that a server was a replica for a moment, if its repl-backlog-ttl is less than 3 s, and no
- *     client looks before that time is over;
- *   - by a new client, which has nothing to compare with: an earlier jump of a node's clock, and
- *     any of these events that no running client has noticed that knew the node before, if the
- *     memory that came has a marker of the same run.
- *
- * Where the node forbids INFO in scripts, replication ids are not compared.
- *
- * "?durable=yes" in a node's URI waives the first two checks: the node's operator promises that the
- * server loses nothing (appendfsync always) and is not made a replica for a moment. Whatever the
- * guards, a replica's votes do not count (a master that is made a writable replica is noticed
- * within a second, unless the node forbids INFO), and a server listed as two nodes is counted
- * once.
- *
- * So a lock lives through the restart of one node of three, and of all of them one after the other,
- * each max_ttl_ms after the one before. It is lost if a quorum is not left meanwhile.
- *
- * All clients of a key must agree on max_ttl_ms, and have their guards on.
+ * "?durable=yes" in a node's URI waives the first two checks, for a server that loses nothing
+ * (appendfsync always) and is never made a replica. A replica never counts, and a server listed as
+ * two nodes counts once. All clients of a key must agree on max_ttl_ms, and have their guards on.
+ * See lib/doc/operating.md, Which votes count.
  */
 typedef enum redlock_guards {
     REDLOCK_GUARDS_ON, /* a node that does not permit INFO, TIME or the marker is not trusted */
@@ -237,25 +193,21 @@ typedef struct redlock_event_field {
 } redlock_event_field;
 
 /*
- * An event in the life of a client, for a trace: one of those that lib/doc/tracing.md lists. All
- * texts are valid during the call of the hook only.
+ * An event in the life of a client: see lib/doc/tracing.md. Texts are valid during the call of the
+ * hook only.
  */
 typedef struct redlock_event {
-    const redlock_client *client; /* to tell clients apart */
+    const redlock_client *client; /* to distinguish clients */
     const char *name;             /* such as "vote_cast" */
     uint64_t time_ns;             /* CLOCK_BOOTTIME, in nanoseconds */
-    uint64_t request; /* number of the request that the event is of, in the order in which the
-                         client has accepted them, from 1, and behind 2^32 - 1 from 1 again;
-                         0: of none */
-    const char *node; /* the node that the event is of; "" */
+    uint64_t request; /* number of the request, in the order of acceptance: starts at 1 and
+                         wraps from 2^32 - 1 to 1; 0: none */
+    const char *node; /* name of the node; "": of no node */
     const redlock_event_field *fields; /* as lib/doc/tracing.md lists them */
     size_t field_count;                /* number of fields */
 } redlock_event;
 
-/*
- * Takes one event. The hook is called on the loop's thread, also from inside the library's
- * functions: it must not call any of them.
- */
+/* Receives one event. Called on the loop's thread, also from inside the library's functions. */
 typedef void redlock_trace_cb(const redlock_event *event, void *arg);
 
 /* Options of a client. Initialise with REDLOCK_OPTIONS_INIT, then set `nodes` and `node_count`. */
@@ -263,39 +215,32 @@ typedef struct redlock_options {
     size_t size; /* sizeof(redlock_options): set by the macro */
 
     /*
-     * URIs of the independent masters. 5 is usual, and odd numbers are best, because the quorum is
-     * node_count / 2 + 1. Each URI is
-     *     redis://[user[:password]@]host[:port][/db]     or     unix:///path[?db=n]
-     * with %XX escapes, and IPv6 addresses in brackets. "redis://:password@host" is the password of
-     * the default user; a socket may have a login too, unix://user:password@/path. Port 6379 and
-     * db 0 unless given. ?durable=yes: see redlock_guards. Two URIs with the same host, port and db
-     * (or the same socket and db) are refused; a server that has two addresses in the list is
-     * counted once (redlock_guards). Names are looked up without blocking the loop. rediss:// is
-     * redis:// over TLS; a build of the library without TLS refuses such a node with a message that
-     * names the missing parts.
+     * URIs of the independent masters; the quorum is node_count / 2 + 1. Each URI is
+     *     redis://[user[:password]@]host[:port][/db]
+     *     unix://[user:password@]/path[?db=n]
+     * with %XX escapes, and IPv6 addresses in brackets; rediss:// is redis:// over TLS.
+     * ":password@" is for the default user. Port 6379 and db 0 unless given. ?durable=yes: see
+     * redlock_guards. Two URIs with the same host, port and db, or socket and db, are refused.
      */
     const char *const *nodes;
     size_t node_count; /* 1 to REDLOCK_MAX_NODES */
 
     /*
-     * Time that a round waits for votes after it was written; 50. A renewal by the watchdog waits
+     * Time for which a round waits for votes after it was written; 50. A watchdog's renewal waits
      * for half of the validity that is left instead.
      */
     uint64_t node_timeout_ms;
     /*
-     * Time of silence after which a node that owes an answer is disconnected, and connected again;
-     * 1000. Lower bound: see redlock_request.wait_replicas. Also the time after which an unanswered
-     * lookup of a name is begun anew; each further one in a row may take twice as long, up to 5 s.
+     * Silence after which a node that has commands to answer is disconnected, and connected again;
+     * 1000. Also the timeout of a lookup of a name, doubled for each further one, up to 5 s.
      */
     uint64_t stall_timeout_ms;
     uint64_t max_ttl_ms; /* longest TTL that a request may ask for; 30000 */
     double drift;        /* allowance for clock rates, share of the TTL, 0 to 0.5; 0.01 */
 
     /*
-     * Bounds of the random delay before a retry: retry_delay_ms before the first one, doubled with
-     * each retry, up to retry_delay_max_ms. If retry_delay_max_ms is much larger than
-     * retry_delay_ms, clients that were served a moment ago are served again, and others may
-     * starve.
+     * Bounds of the random delay before a retry: doubled with each retry, from the first to the
+     * second. See lib/doc/operating.md, Tuning.
      */
     uint64_t retry_delay_ms;         /* 200 */
     uint64_t retry_delay_max_ms;     /* at least retry_delay_ms; 200 */
@@ -303,20 +248,18 @@ typedef struct redlock_options {
     uint64_t reconnect_delay_max_ms; /* at least reconnect_delay_ms; 2000 */
 
     /*
-     * Bounds per node. A command beyond them is not sent, and the node's vote is UNREACHABLE.
-     * Commands that take or inspect locks may fill three quarters of the room: the rest is reserved
-     * for renewals and releases. Each command that waits for its answer takes 1.5 to 1.7 KB of this
-     * process (with keys of 16 bytes): with the default of max_commands a silent node costs up to
-     * 110 MB, until stall_timeout_ms has passed.
+     * Bounds per node. A command beyond them is not sent, and the node's vote is UNREACHABLE. 1/4
+     * of the room is reserved for renewals and releases. For the memory they take, see
+     * lib/doc/sizing.md.
      */
     uint32_t max_commands; /* commands sent and not answered; 65536 */
-    size_t max_bytes;      /* their bytes, and those of releases to be sent later; 16 MiB */
+    size_t max_bytes;      /* their bytes, and those of pending releases; 16 MiB */
 
     const char *name; /* client name that the servers list; "redlock"; NULL: none */
 
     redlock_log_cb *log;         /* NULL: no log */
     void *log_arg;               /* argument of the hook */
-    redlock_log_level log_level; /* lowest level that is logged; REDLOCK_LOG_INFO */
+    redlock_log_level log_level; /* lowest level logged; REDLOCK_LOG_INFO */
 
     const redlock_allocator *allocator; /* NULL: malloc, realloc and free */
 
@@ -324,10 +267,8 @@ typedef struct redlock_options {
 
     /*
      * TLS, for nodes at rediss://. The server's certificate must be signed by a trusted authority,
-     * and its subjectAltName must name the host or address of the URI; TLS 1.2 is the oldest
-     * version accepted. No command, and no password, is sent before the certificate has been
-     * checked. The files are in PEM form. redlock_client_create reads them once, and refuses a file
-     * that it cannot use, and an encrypted key.
+     * and its subjectAltName must name the URI's host; nothing is sent before. PEM files, read once
+     * by redlock_client_create, which refuses those it cannot use, and encrypted keys.
      */
     const char *tls_ca_file;   /* trusted authorities; NULL, both: those of the system */
     const char *tls_ca_path;   /* folder of trusted authorities, prepared by `openssl rehash` */
@@ -335,55 +276,38 @@ typedef struct redlock_options {
     const char *tls_key_file;  /* key of that certificate; NULL: the key is in tls_cert_file too */
 
     /*
-     * Time for which the nodes keep the counter of a fenced lock that is not used; 0: for ever. The
-     * default is 7 days, or max_ttl_ms where that is longer; any other value below max_ttl_ms is
-     * refused. A counter that has expired begins anew at the time in microseconds, by the nodes'
-     * clocks, as far as the client knows them by its guards, or else by the client's own: this is
-     * above its past values, if these were not ahead of the time by more than fence_idle_ms. A
-     * client whose own clock is ahead can put counters ahead until it knows the nodes' clocks, or
-     * always with guards off, by a day at most; a node that lies by three days at most. So keep at
-     * least three days.
-     *
-     * A counter takes some 130 bytes at each node, in addition to its key's name, from the first
-     * acquisition on: a thousand new keys a second, of jobs for instance, come to 80 GB in 7 days.
-     * For keys that are used once, choose a shorter time, or a fence of a key that stays, such as
-     * that of the jobs' queue, or none.
+     * Time for which the nodes keep the counter of an unused fenced key; 0: for ever. 7 days, or
+     * max_ttl_ms if that is longer; other values below max_ttl_ms are refused. Keep at least three
+     * days, because wrong clocks can put counters that far ahead of the time, at which an expired
+     * one restarts. See lib/doc/sizing.md, Fenced keys.
      */
     uint64_t fence_idle_ms;
 
     /*
      * Name of the application, at most 64 printable ASCII characters without spaces; NULL: none.
-     * The name stands in the value of each key that the client holds (for a reader: in the list of
-     * readers), behind the random token and a '/'. Operators see it there, and redlock_inspect
-     * tells it.
+     * Part of the value of each key that the client holds (of a reader: of its entry in the list),
+     * after the random token and a '/'. redlock_inspect reports it.
      */
     const char *owner;
 
-    /*
-     * Time for which a closing client goes on sending releases, and waits for nodes to confirm
-     * them; see redlock_client_close. 5000.
-     */
+    /* Time for which a closing client waits for nodes to confirm releases; 5000. */
     uint64_t close_timeout_ms;
 
+    redlock_handover handover; /* REDLOCK_HANDOVER_PUSH */
     /*
-     * How a lock is handed over to a request that waits in line (redlock_request.wait_ms), and how
-     * many requests of this client may be handed one lock in a row, inside the client, before the
-     * nodes pass it on to the next client; 0: none. REDLOCK_HANDOVER_PUSH, 64.
+     * Number of waiting requests of this client that may get a lock in a row before the nodes pass
+     * it on to the next client; 0: none. 64.
      */
-    redlock_handover handover;
-    uint32_t max_local_handoffs; /* 0: none */
+    uint32_t max_local_handoffs;
 
-    /*
-     * Hook that is called for each event, some thirty for one acquisition and release at five
-     * nodes; NULL: none. For an investigation, not for always: see redlock_client_stats.
-     */
+    /* Hook for each event; NULL: none. For investigations: see lib/doc/tracing.md. */
     redlock_trace_cb *trace;
     void *trace_arg; /* argument of the hook */
 } redlock_options;
 
 /*
  * A value of REDLOCK_OPTIONS_INIT, labelled with its field. C99 and C++20 check the label; older
- * C++ assigns by position, so the values stand in the order of the fields.
+ * C++ assigns by position, so the values are in the order of the fields.
  */
 #if !defined(__cplusplus) || __cplusplus >= 202002L
 #define REDLOCK_OPTION(field, value) .field = value
@@ -414,89 +338,77 @@ typedef struct redlock_options {
     }
 
 /*
- * Makes a client on `base` and begins to connect to its nodes. Requests may be made at once: they
- * wait for the connections. Where so many nodes have names that the others are no quorum, they also
- * wait until each name was looked up, and the server was found at one of its addresses or at none;
- * from node_timeout_ms on, only while no quorum is connected; and for wait_ms at the most, or
- * stall_timeout_ms without. Nodes that are not found by then are UNREACHABLE. (redlock_inspect and
- * redlock_check_fence do not wait for lookups.)
+ * Creates a client on `base`, which must outlive it, and begins to connect to its nodes. Requests
+ * may be made at once, and wait for the connections. If a quorum needs names to be resolved, they
+ * wait for all names, or, after node_timeout_ms, for a connected quorum; at most for wait_ms
+ * (stall_timeout_ms if that is 0).
  *
- * `base` must outlive the client. `error` may be NULL; otherwise, on failure, it receives the
- * status and a sentence that names the option at fault (a node's URI is named by its index; its
- * password is never repeated).
+ * `error` may be NULL; otherwise it receives, on failure, the status and a sentence that names the
+ * option at fault (a node's URI by its index; passwords are never repeated).
  *
- * Returns
- *   REDLOCK_OK       *client is the caller's until redlock_client_close
- *   REDLOCK_EINVAL   an option is not valid, or names a file that cannot be used; *client is NULL
- *   REDLOCK_ENOMEM   *client is NULL
- *   REDLOCK_ESYSTEM  libsodium or the loop refused a service; *client is NULL
+ * Returns REDLOCK_OK, and *client is the caller's until redlock_client_close. Otherwise *client is
+ * NULL: REDLOCK_EINVAL also for a file that cannot be used, REDLOCK_ESYSTEM when libsodium or the
+ * loop fails.
  */
 REDLOCK_EXPORT redlock_status redlock_client_create(struct event_base *base,
                                                     const redlock_options *options,
                                                     redlock_client **client, redlock_error *error);
 
 /*
- * Tells that a client is closed: no callback and no line of the log follows. Called once, from the
- * loop. The client and its lock handles are valid until the callback returns, and freed then; in
- * the callback each call that begins or ends something is refused with REDLOCK_ECLOSED. What the
- * allocator's functions need must outlive the callback.
+ * Reports that a client is closed. Called once, from the loop; only calls of the allocator follow.
+ * The client and its lock handles are freed when it returns; inside it, all calls that change
+ * something are refused with REDLOCK_ECLOSED.
  */
 typedef void redlock_closed_cb(void *arg);
 
 /*
- * Closes the client. All of this happens from the loop, some hundred locks in each iteration:
+ * Closes the client, from the loop, which must run until `on_closed`:
  *
- *   1. A pending acquisition or extension ends with REDLOCK_ECLOSED. The holder of a lock is told
- *      by on_lost, with REDLOCK_ECLOSED, and then the lock is released. Releases under way end with
- *      their own result, within node_timeout_ms. A lock that the application releases or cancels
- *      first ends as without the close.
- *   2. The client waits until the nodes that answer have been sent all releases, and have confirmed
- *      them; until close_timeout_ms after this call at the latest.
+ *   1. Pending acquisitions and extensions end with REDLOCK_ECLOSED. Holders are notified by
+ *      on_lost, with REDLOCK_ECLOSED, and then their locks are released. Releases under way end
+ *      with their own result, within node_timeout_ms.
+ *   2. The client waits until the nodes that answer have confirmed all releases, at most for
+ *      close_timeout_ms from this call.
  *   3. `on_closed` (may be NULL) is called, and everything is freed.
  *
- * From this call on, every call that begins something is refused with REDLOCK_ECLOSED, and the
- * validity of locks is 0. Lock handles are valid until `on_closed` has returned; redlock_release
- * and redlock_cancel are accepted until it is called, for a lock that the close has released, too.
- * The loop must run until `on_closed`. A second close is ignored, and so is NULL.
+ * From this call on, the validity of locks is 0, and calls that begin something are refused with
+ * REDLOCK_ECLOSED, but not redlock_cancel and redlock_release, also for a lock that the close has
+ * released. A second close is ignored, and so is NULL.
  */
 REDLOCK_EXPORT void redlock_client_close(redlock_client *client, redlock_closed_cb *on_closed,
                                          void *arg);
 
 /*
- * Tells that a client is closed, as redlock_closed_cb does, and whether keys are left. `unreleased`
- * counts the releases that were not confirmed, one for each node and lock: by nodes that were down,
- * refused, or did not answer within close_timeout_ms, or for which more releases were to be
- * remembered than max_bytes allows, or 65,536. At those nodes the keys may stay until their TTL
- * ends. 0: no key is left.
+ * Reports that a client is closed, as redlock_closed_cb does. `unreleased` is the number of
+ * releases that were not confirmed in time or were dropped, one for each node and lock. Those keys
+ * may stay until their TTL ends.
  */
 typedef void redlock_drained_cb(uint64_t unreleased, void *arg);
 
-/* Closes the client as redlock_client_close does. `on_drained` (may be NULL) tells what is left. */
+/* Closes the client as redlock_client_close does. `on_drained` may be NULL. */
 REDLOCK_EXPORT void redlock_client_drain(redlock_client *client, redlock_drained_cb *on_drained,
                                          void *arg);
 
 /*
- * Returns why the last refused call on this client, or on one of its locks, was refused: a sentence
- * that names the argument at fault. Valid until the next refused call. Never NULL; "" before any
- * refusal.
+ * Returns why the last refused call on this client or its locks was refused, with the argument at
+ * fault. Valid until the next refused call. Never NULL; "" before any refusal.
  */
 REDLOCK_EXPORT const char *redlock_client_error(const redlock_client *client);
 
 /*
- * State of one node, as the client knows it now. The node's name is alike in logs, traces, reports,
- * views and statistics: its URI without scheme, login and durability, "127.0.0.1:6379",
- * "127.0.0.1:6379/2" with a database other than 0, "/path", "/path?db=2". Two nodes of a client
- * have two names. A name has printable ASCII only: other bytes of a path, and spaces, quotes and
- * '\', '%', '?', '#', '@', stand as %XX.
+ * State of one node now. A node has the same unique name everywhere: its URI without scheme, login
+ * and durability, "127.0.0.1:6379", "127.0.0.1:6379/2" with a database other than 0, "/path",
+ * "/path?db=2". Of a path, bytes that are not printable ASCII, spaces, quotes and '\', '%', '?',
+ * '#', '@' are written as %XX.
  */
 typedef struct redlock_node_info {
     const char *node;      /* the name: valid until the node has left, and the loop runs again */
     bool connected;        /* whether commands are sent to the node */
     const char *reason;    /* cause when not connected, or ""; valid until the loop runs again */
-    uint32_t commands;     /* number of commands sent and not answered yet */
+    uint32_t commands;     /* commands sent and not answered */
     size_t bytes;          /* bytes of those commands */
-    size_t release_debts;  /* number of releases still to be sent to the node */
-    uint64_t disconnected; /* number of connections that failed or ended so far */
+    size_t release_debts;  /* pending releases */
+    uint64_t disconnected; /* connections that failed or ended */
     bool trusted;          /* whether the node's grants count: see redlock_guards */
     const char *distrust;  /* cause when not trusted, or ""; valid until the loop runs again */
     uint64_t distrust_ms;  /* time until trusted again; 0: until something else changes */
@@ -505,142 +417,85 @@ typedef struct redlock_node_info {
 } redlock_node_info;
 
 /*
- * Fills in up to `capacity` entries of `infos`: the nodes in the order of the options, then the
- * nodes that are joining. For health pages and tests. `infos` may be NULL when `capacity` is 0.
- *
- * Returns the number of nodes, which may be more than `capacity`.
+ * Fills in up to `capacity` entries of `infos` (may be NULL when `capacity` is 0): the nodes in the
+ * order of the options, then those that are joining. Returns the number of nodes, which may be
+ * more.
  */
 REDLOCK_EXPORT size_t redlock_client_nodes(const redlock_client *client, redlock_node_info *infos,
                                            size_t capacity);
 
 /*
- * Takes the result of redlock_client_ready. Statuses:
+ * Reports the result of redlock_client_ready. Statuses:
  *   REDLOCK_OK         a quorum of the nodes is connected and trusted
  *   REDLOCK_ENOQUORUM  there was no quorum within timeout_ms
- *   REDLOCK_EACCESS    so many nodes refuse the client's login, its database or a right that the
- *                      others are no quorum: returned at once
+ *   REDLOCK_EACCESS    at once, as for redlock_acquire
  *   REDLOCK_ECLOSED
- * For the causes see redlock_client_nodes.
  */
 typedef void redlock_ready_cb(redlock_status status, void *arg);
 
 /*
- * Calls `on_ready` (required) from the loop, once, as soon as an acquisition can succeed: a quorum
- * of the nodes, of both lists during a change, is connected, and its grants count (redlock_guards).
- * Rights to commands and keys show only when a request needs them; `redlock doctor` checks them
- * all. For programs that serve only then, or that report why they cannot. No request has to wait
- * for this call.
+ * Calls `on_ready` (required) from the loop, once, as soon as a quorum of the nodes, of both lists
+ * during a change, is connected and trusted. No request has to wait for this call.
  *
- * `timeout_ms` bounds the time until then. 0: reports the current state in the loop's next
- * iteration; REDLOCK_FOREVER: no limit. New masters grant nothing for max_ttl_ms, so wait for
- * longer than that where masters may be new.
- *
- * Returns REDLOCK_OK, or refuses with REDLOCK_EINVAL, REDLOCK_ENOMEM, REDLOCK_ECLOSED, or
- * REDLOCK_EBUSY while 1024 such calls wait (redlock_client_error says why).
+ * `timeout_ms`: 0 reports the current state in the loop's next iteration; REDLOCK_FOREVER: no
+ * limit. New masters grant nothing for max_ttl_ms. Refused with REDLOCK_EBUSY while 1024 such calls
+ * wait.
  */
 REDLOCK_EXPORT redlock_status redlock_client_ready(redlock_client *client, uint64_t timeout_ms,
                                                    redlock_ready_cb *on_ready, void *arg);
 
 /*
- * Begins to change the list of nodes while locks are in use: to replace a master for good, or to
- * have more or fewer masters.
+ * Begins to change the list of nodes while locks are in use. Until redlock_client_commit_nodes the
+ * client is joint: it needs a quorum of both lists, because quorums of two lists need not overlap
+ * ("In Search of an Understandable Consensus Algorithm", section 6). Commit when all clients of the
+ * same keys have been joint for max_ttl_ms; begin the next change when all have committed. See
+ * lib/doc/operating.md, Replacing a node.
  *
- * Quorums of two lists need not meet (of 1 to 5 and of 2 to 6: 1, 2, 3 and 4, 5, 6), so no client
- * may go from one list to the other in one step. In between, the client is joint: it needs a quorum
- * of both lists ("In Search of an Understandable Consensus Algorithm", section 6). Two clients that
- * are one step apart exclude each other. So, for all clients of the same keys:
+ * A server in both lists must have the same URI in both. The old list decides the outcome of a
+ * release. If a majority of the old list leaves, locks held at the commit keep their keys there for
+ * the rest of their TTL, even when released.
  *
- *   1. Call redlock_client_change_nodes on each client. (A client that starts meanwhile is made
- *      with the old list, and becomes joint at once.)
- *   2. When all clients are joint, wait for one max_ttl_ms: locks acquired before, at the old nodes
- *      alone, have ended by then, or were renewed at both lists.
- *   3. Call redlock_client_commit_nodes on each client. Begin the next change when all clients have
- *      committed.
- *
- * From step 1 on, commands are sent to the nodes of both lists. Held locks are given at once to the
- * nodes that join, and are renewed by a quorum of both lists; the outcome of a release is decided
- * by the old list. A server in both lists must be written alike in both, and keeps its connection.
- * Nodes that join have to be trusted before they grant anything (redlock_guards): where a majority
- * of the next list is new, the new nodes should be up, and known to some client, one max_ttl_ms
- * before. Where a majority of the old list leaves, a lock that is held at the commit keeps its key
- * there for the rest of its TTL: so long clients that are still joint wait for it, also when it is
- * released.
- *
- * `nodes` are `node_count` URIs, as in redlock_options. redlock_client_nodes tells which nodes are
- * joining and leaving.
- *
- * Returns
- *   REDLOCK_OK       the client is joint
- *   REDLOCK_EINVAL   a URI is not valid, or names the server of an earlier one (both named by their
- *                    index), or both lists together have more than REDLOCK_MAX_NODES nodes
- *   REDLOCK_EBUSY    the nodes are being changed already
- *   REDLOCK_ENOMEM, REDLOCK_ECLOSED
- * After a refusal nothing has changed, and redlock_client_error says why.
+ * Refused with REDLOCK_EBUSY during a change, and with REDLOCK_EINVAL if a URI is not valid, two
+ * are of one server, or both lists together have more than REDLOCK_MAX_NODES nodes.
  */
 REDLOCK_EXPORT redlock_status redlock_client_change_nodes(redlock_client *client,
                                                           const char *const *nodes,
                                                           size_t node_count);
 
 /*
- * Ends a change of nodes: the next list takes the place of the old one, and the nodes that are in
- * the old list alone are disconnected. See redlock_client_change_nodes.
- *
- * Returns
- *   REDLOCK_OK       the next list is in force
- *   REDLOCK_EINVAL   the nodes are not being changed
- *   REDLOCK_EBUSY    less than max_ttl_ms has passed since redlock_client_change_nodes
- *   REDLOCK_ECLOSED
- * After a refusal nothing has changed, and redlock_client_error says why.
+ * Ends a change of nodes: the next list replaces the old one, whose other nodes are disconnected.
+ * Refused with REDLOCK_EINVAL without a change, and with REDLOCK_EBUSY until max_ttl_ms has passed
+ * since redlock_client_change_nodes.
  */
 REDLOCK_EXPORT redlock_status redlock_client_commit_nodes(redlock_client *client);
 
 /*
  * Ends a change of nodes by going back to the old list: safe as long as no client has committed.
- *
- * Returns REDLOCK_OK; REDLOCK_EINVAL when the nodes are not being changed; or REDLOCK_ECLOSED.
+ * Refused with REDLOCK_EINVAL without a change.
  */
 REDLOCK_EXPORT redlock_status redlock_client_abandon_nodes(redlock_client *client);
 
 /* ---------------------------------------------------------------------------------------- locks */
 
 /*
- * Tells how a request ended, or (redlock_request.on_lost) that a held lock is lost. `lock` is the
- * handle of the request, and `arg` the argument that was passed with the callback.
- *
- * Called from the loop, after the call that made the request has returned. When the handle ends
- * with this callback (a failed acquisition, a release), redlock_explain, redlock_report and
- * redlock_key may still be called on `lock` until the callback returns.
+ * Reports from the loop how a request ended, or (redlock_request.on_lost) that a held lock is lost.
+ * `lock` is the handle of the request, `arg` the argument passed with the callback. If the handle
+ * ends with it (a failed acquisition, a release), it can still be read in the callback, by
+ * redlock_explain.
  */
 typedef void redlock_cb(redlock_lock *lock, redlock_status status, void *arg);
 
 /*
- * The way a key is held: by one holder alone, or shared by readers.
- *
- * Readers share a key with each other only. All of them together hold it with the value
- * REDLOCK_SHARED_VALUE. Each node lists them in the sorted set "<key>::readers", with the time at
- * which each reader's share expires; the key expires with the last of them. Other clients, also
- * those of another make, find a key that is taken.
- *
- * A writer holds the key alone.
- *
- * Readers and writers that stand in line (redlock_request.wait_ms) have one queue, together with
- * exclusive requests for the key, and its order is theirs: readers that follow each other in the
- * queue get the key together, a writer alone. While anybody stands in line, readers that do not
- * stand in line are not admitted beside other readers. So a writer that waits for a reader that
- * stays keeps other readers out until wait_ms is over.
- *
- * A writer that does not stand in line, and has more tries to come (retries, or a node without
- * queues), leaves a note at each node where it finds readers, "<key>::writer". While the note is
- * there, the node admits no reader that it does not list already, and the writer gets the key when
- * the listed readers have gone. The note expires soon after the writer's next try was due (within
- * retry_delay_max_ms and two node_timeout_ms), and within one ttl_ms: readers wait no longer than
- * this for a writer that has given up. Such writers do not wait for each other in any order, and
- * after one writer readers and writers compete evenly.
+ * How a key is held. Readers share it with each other only; a writer holds it alone. While readers
+ * hold it, its value is REDLOCK_SHARED_VALUE, and the sorted set "<key>::readers" has their
+ * expiries; foreign clients find the key taken. Requests that queue have one wait queue in all
+ * modes. A writer that polls leaves an intent, "<key>::writer", which keeps new readers out until
+ * its next try. See examples/readers.md.
  *
  * Readers and writers have one key, neither `keys` nor `permits`; readers have no `min_hold_ms`.
  */
 typedef enum redlock_mode {
-    REDLOCK_EXCLUSIVE, /* one holder; without a place in line, readers may keep it out for ever */
+    REDLOCK_EXCLUSIVE, /* one holder; if it does not queue, readers may keep it out for ever */
     REDLOCK_READER,    /* many holders; not `fenced`: a fence is for a key held alone */
     REDLOCK_WRITER     /* one holder; readers make room for it */
 } redlock_mode;
@@ -664,26 +519,14 @@ typedef struct redlock_request {
      * the last try (REDLOCK_FOREVER: no limit), `retries` the number of tries after the first. A
      * bound that is 0 does not count; if both are 0, there is one try.
      *
-     * With `retries`, tries follow each other after random delays: see
-     * redlock_options.retry_delay_ms. With `wait_ms` alone the request stands in line: each node
-     * keeps a queue of those who wait for the key, in the order of their calls, and a release gives
-     * the key to the first of them and tells it so. Nobody who came later is served before, unless
-     * a holder let the key expire, or the client that has the lock hands it to its own requests
-     * first, those that were waiting when it acquired the lock (max_local_handoffs). A request
-     * whose process has died is passed over; one that was given the key and hangs keeps it for a
-     * second at the most. A process that hangs in line keeps out readers, who could share the key
-     * with others, for up to 5 s, and each further one for about 1 s more. Where a node or its
-     * ACL does not permit the queue (lib/doc/operating.md, Rights) the request polls it instead.
+     * With `retries`, tries follow each other after random delays (redlock_options.retry_delay_ms).
+     * With `wait_ms` alone the request queues: a release gives the key to the first waiter, in the
+     * order of the calls, and notifies it. Foreign clients, requests that do not queue, and
+     * requests of the client that has the lock may be served first. See examples/waiting.md; for
+     * several keys, examples/several.md.
      *
-     * A request for several keys stands in line for the first of them that somebody has, and for
-     * the next one when that comes free; it gets all of them at once, and has none before. So that
-     * such a request gets in between many that want one of its keys each, a key that comes free is
-     * kept for it, for 1/32 of the time that it has waited, 1 s at the most.
-     *
-     * Polled, and not queued, are also: wait_replicas, and keys longer than 4096 bytes (of several
-     * keys: all together, with six bytes more for each). A client of another make, or a request
-     * without wait_ms, may find the key free in between, and take it: one release in 128 leaves the
-     * key to anybody, for 1 to 100 ms, however many stand in line.
+     * Requests poll instead with wait_replicas, with keys longer than 4096 bytes (several keys:
+     * together, plus six bytes each), and where a node or its ACL does not permit the queue.
      */
     uint64_t wait_ms;
     uint32_t retries; /* tries after the first */
@@ -692,50 +535,41 @@ typedef struct redlock_request {
     uint64_t min_validity_ms;
 
     /*
-     * Whether to renew the lock every third of its TTL until it is released or lost. The first
-     * renewal comes at a random instant within the first third, so that locks that were acquired
-     * together are not renewed together. A renewal that fails is tried again after nearly half of
-     * the time that is left, and at once when a node comes up.
+     * Whether to renew the lock every third of its TTL until it is released or lost; first at a
+     * random instant within the first third. A failed renewal is tried again after nearly half of
+     * the time that is left, and at once when a node connects.
      */
     bool watchdog;
     /*
-     * Time after the acquisition within which renewals may begin; 0: no limit. Only with watchdog.
-     * A program that hangs with its loop still running holds the key no longer than max_hold_ms +
-     * ttl_ms.
+     * Time after the acquisition within which renewals may begin, for programs that hang while
+     * their loop runs: the key is held no longer than max_hold_ms + ttl_ms. 0: no limit. Only with
+     * watchdog.
      */
     uint64_t max_hold_ms;
 
     /*
-     * Callback for the loss of the lock; may be NULL. Called once, from the loop, when the lock is
-     * lost while held; at the latest when its validity ends, unless the loop is kept busy elsewhere
-     * (only fencing protects against that).
-     *   REDLOCK_ELOST     so many nodes said that the key is gone, or is another's, that no quorum
-     *                     is left
+     * Callback for the loss of the lock; may be NULL. Called once, at the latest when the validity
+     * ends, unless the loop is busy (only a fence protects against that).
+     *   REDLOCK_ELOST     no quorum is left: at the other nodes the key is gone, or is another's
      *   REDLOCK_EEXPIRED  the validity ended, and no renewal had succeeded
      *   REDLOCK_ECLOSED   the client is closing, and releases the lock next
-     * After REDLOCK_ELOST and REDLOCK_EEXPIRED the handle remains the application's to release;
-     * after REDLOCK_ECLOSED it may be released, and ends with the client if it is not. Never called
-     * after redlock_release.
+     * The application must still release the handle; after REDLOCK_ECLOSED it need not.
      */
     redlock_cb *on_lost;
     void *on_lost_arg; /* argument of the callback */
 
     /*
-     * Whether to give the lock a fence: a number larger than that of every acquisition of the key,
-     * by any client, that was completed before this acquisition began, whatever became of the
-     * validity of the earlier one. A resource that refuses numbers smaller than the largest it has
-     * seen is safe from holders that do not know yet that they have lost the lock (Kleppmann, "How
-     * to do distributed locking", 2016). A fence takes one round trip when the counters of a quorum
-     * agree, as they do unless acquisitions overlap or nodes were away; otherwise two, and seldom
-     * more. All clients of a key must ask for a fence.
+     * Whether to give the lock a fence: a number larger than that of every acquisition of the key
+     * that completed before this one began. A resource that refuses smaller numbers than it has
+     * seen is safe from holders that have lost the lock unknowingly (Kleppmann, "How to do
+     * distributed locking", 2016). All clients of a key must ask for a fence. See
+     * examples/fences.md.
      */
     bool fenced;
 
     /*
-     * Keys of a lock of several keys, all different, instead of `key`. Each node takes all of them
-     * or none, so that requests for keys that overlap, in whatever order, never wait for each other
-     * with half of their keys. To other clients each of them is a key like any other. The lock is
-     * lost when so many nodes lack any of the keys that no quorum has all of them. The lock has one
+     * Keys of a lock of several keys, all different, instead of `key`. Each node takes all or none,
+     * so their order does not matter. The lock is lost when no quorum has all of them. It has one
      * fence, larger than all earlier fences of all its keys.
      */
     const char *const *keys;
@@ -743,65 +577,47 @@ typedef struct redlock_request {
     size_t key_count;          /* 1 to REDLOCK_MAX_KEYS; 0 with `key` */
 
     /*
-     * Time for which the key stays taken at least, also where it is released earlier; counted, like
-     * the validity, from before the try that acquired it. At most ttl_ms; 0: the release frees the
-     * key. For work that no client may do again too soon (a job that many machines would start). A
-     * key that stays has a value without a holder: zeros in place of the token, and the owner.
+     * Minimum time for which the key stays taken, even if it is released earlier, from before the
+     * try that acquired it; at most ttl_ms. A key that stays has zeros in place of the token. See
+     * examples/stay.md.
      */
     uint64_t min_hold_ms;
 
     /*
-     * Time for which the nodes keep the key after the validity has ended; 0: no longer. Only a
-     * holder that vanished delays the next one, so that the commands it had sent have time to
-     * arrive; a release frees the key at once. (The lock-delay of "The Chubby lock service",
-     * section 2.4: for resources that cannot check a fence.) The sum of ttl_ms and lock_delay_ms is
-     * at most max_ttl_ms.
+     * Time for which the nodes keep the key after the validity has ended, unless it is released:
+     * for resources that cannot check a fence (the lock-delay of "The Chubby lock service", section
+     * 2.4). ttl_ms + lock_delay_ms is at most max_ttl_ms.
      */
     uint64_t lock_delay_ms;
 
     /*
-     * Number of replicas, for masters with replicas, that must confirm a node's grant or renewal
-     * (WAIT) within half of node_timeout_ms; otherwise the node's vote is UNTRUSTED. 0: none. A
-     * replica that is promoted is then likely to have the key, which makes failover less dangerous,
-     * but not safe: any replica may be promoted. The price is a round trip to the replicas, during
-     * which the node's other commands of this client wait too. For such a silence a node must not
-     * be dropped: a request to a client whose stall_timeout_ms is less than its node_timeout_ms
-     * (twice the time of a WAIT) is refused with REDLOCK_EINVAL.
+     * Number of a master's replicas that must confirm its grant or renewal (WAIT) within half of
+     * node_timeout_ms; otherwise its vote is UNTRUSTED. Failover becomes less dangerous, but not
+     * safe. Refused with REDLOCK_EINVAL if stall_timeout_ms is less than node_timeout_ms, because
+     * the node is silent meanwhile. See examples/replicas.md.
      */
     uint32_t wait_replicas;
 
     /*
-     * Number of permits, up to REDLOCK_MAX_PERMITS, if the key is that of a semaphore; 0: the key
-     * is that of a lock. So many clients may hold the semaphore at once. Its permits are the locks
-     * of the keys "<key>:0", "<key>:1" and so on. The request takes any permit that is free, and
-     * the handle is then that of this permit's lock: redlock_key tells which, and the lock is
-     * renewed, extended, released and inspected like any other. The fence of a permit is larger
-     * than those of the earlier holders of the same permit.
+     * Number of permits, up to REDLOCK_MAX_PERMITS, if the key is that of a semaphore; 0: it is
+     * that of a lock. The permits are the locks of the keys "<key>:0", "<key>:1" and so on; the
+     * request takes a free one, and the handle is then that permit's lock (redlock_key).
+     * REDLOCK_EHELD: the last try found no free one. After a denied permit, up to four free ones in
+     * a row are tried at once, which uses up no retry. See examples/permits.md.
      *
-     * A try asks for one permit. Nodes that cannot grant it tell which permits are free, and one of
-     * those is tried at once: this uses up no retry, but after four such tries in a row there is a
-     * pause as before any retry. Requests with `wait_ms` alone stand in one line for all permits of
-     * the semaphore. A release tells the first of them which permit has come free, and reserves one
-     * for it; the request then asks for it, which is a round trip more than a lock takes that is
-     * handed over. The status REDLOCK_EHELD means that all permits are taken, as far
-     * as the last try was told; redlock_explain says who has the permit that was tried last.
-     *
-     * All clients of a key must agree on the number: where they do not, the largest number rules.
-     * The lock of `key` itself is separate from the permits. The length of `key` is at most
-     * four bytes less than REDLOCK_MAX_KEY.
+     * All clients of a key must agree on the number; otherwise the largest applies. The lock of
+     * `key` itself is separate. The length of `key` is at most REDLOCK_MAX_KEY - 4.
      */
     uint32_t permits;
 
     redlock_mode mode; /* way the key is held; REDLOCK_EXCLUSIVE */
 
     /*
-     * Whether the nodes watch the key while it is held (client tracking, Redis 6.0), and tell at
-     * once when anybody deletes, replaces or expires it, which else the next renewal finds out.
-     * Then the lock is renewed early: nodes that lack the key get it again while a quorum has it;
-     * otherwise `on_lost` comes at once. Needs the watchdog; not for readers. The price is two
-     * short commands to each node behind the acquisition and behind each renewal. Keys longer than
-     * 4096 bytes are not watched. A node that does not permit this (lib/doc/operating.md, Rights)
-     * tells nothing, and is named once in the log.
+     * Whether the nodes watch the key while it is held (client tracking, Redis 6.0), and notify the
+     * client at once when anybody deletes, replaces or expires it. Nodes that lack it then get it
+     * again while a quorum has it; otherwise on_lost is called. Needs the watchdog; not for
+     * readers, nor for keys longer than 4096 bytes. Costs two short commands to each node per
+     * acquisition and renewal.
      */
     bool watch_key;
 } redlock_request;
@@ -816,32 +632,24 @@ typedef struct redlock_request {
 /*
  * Asks all nodes at once for the key, with a fresh random token for each try (Redlock steps 1 to
  * 5). The key is acquired when a quorum has granted it and, by a fresh reading of the clock, more
- * than min_validity_ms of validity is left. After a failed try the key is released at once on every
- * node that may have it.
+ * than min_validity_ms of validity is left. A failed try is released at once on every node that may
+ * have granted it.
  *
- * `lock` may be NULL; otherwise *lock is set before the call returns, for redlock_cancel.
+ * `lock` may be NULL; otherwise *lock is set before the call returns, to NULL by a refusal.
  *
  * `on_acquired` (required) is called with
  *   REDLOCK_OK         the lock is held; the handle is the application's until redlock_release
  *   REDLOCK_EHELD      others hold the key; the nodes that failed, or were too late, could not
  *                      alone have prevented a quorum
- *   REDLOCK_ENOQUORUM  those nodes could: too few answered in time, or too many refused
- *   REDLOCK_EACCESS    so many nodes refuse the client that no quorum is left: its login (wrong,
- *                      missing, or not wanted), its database, or a right of its user
+ *   REDLOCK_ENOQUORUM  those nodes could
+ *   REDLOCK_EACCESS    at once: no quorum is left without nodes that refuse the client's login,
+ *                      its database or a right
  *   REDLOCK_EEXPIRED   a quorum granted the key, but too slowly: no validity was left
  *   REDLOCK_ECANCELED, REDLOCK_ECLOSED, REDLOCK_ENOMEM
- * Unless the status is REDLOCK_OK, the handle ends with the callback. redlock_explain tells why.
+ * Unless the status is REDLOCK_OK, the handle ends with the callback.
  *
- * REDLOCK_EACCESS ends the request at once, whatever is left of wait_ms and retries: an operator
- * has to mend the nodes' URIs or users. While a password is changed node by node, a minority that
- * refuses it is borne as nodes that are down.
- *
- * With wait_ms, the last try begins within wait_ms of the call, and the callback comes at the
- * latest two node_timeout_ms later: one for the try, one to learn which nodes denied it and why.
- * For a fenced lock, one more node_timeout_ms is added each time that counters are raised.
- *
- * Returns REDLOCK_OK, or refuses with REDLOCK_EINVAL (redlock_client_error names the field),
- * REDLOCK_ENOMEM or REDLOCK_ECLOSED; then *lock is NULL.
+ * With wait_ms, the last try begins within wait_ms of the call, and the callback comes at most two
+ * node_timeout_ms later; for a fenced lock, one more each time that counters are raised.
  */
 REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client *client,
                                               const redlock_request *request,
@@ -849,57 +657,46 @@ REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client *client,
                                               redlock_lock **lock);
 
 /*
- * Cancels an acquisition: `on_acquired` follows with REDLOCK_ECANCELED, and the nodes that may have
- * granted the key are sent a release.
- *
- * Returns REDLOCK_OK, also while the client closes; REDLOCK_EINVAL when the lock is not being
- * acquired any more; or REDLOCK_ECLOSED when the client is closed (inside on_closed).
+ * Cancels an acquisition, and releases the key where it may have been granted: `on_acquired`
+ * follows with REDLOCK_ECANCELED. Refused with REDLOCK_EINVAL when the lock is not being acquired
+ * any more, with REDLOCK_ECLOSED only inside on_closed.
  */
 REDLOCK_EXPORT redlock_status redlock_cancel(redlock_lock *lock);
 
 /*
  * Extends a held lock: its key is to live `ttl_ms` from now on every node that still has the lock's
- * token. 0: the TTL of the request, or of the last extension that succeeded.
- *
- * An extension needs a quorum of nodes with the token, and never creates a key. It never shortens
- * the lock: where more than ttl_ms is left, the longer time stays. Once the extension has
- * succeeded, the watchdog, if on, renews with ttl_ms.
+ * token. 0: the TTL of the request, or of the last extension that succeeded. Never creates a key,
+ * and never shortens the lock. Once it has succeeded, the watchdog renews with ttl_ms.
  *
  * `on_extended` (may be NULL) is called with
- *   REDLOCK_OK         validity counts from this call
+ *   REDLOCK_OK         a quorum extended it; validity counts from this call
  *   REDLOCK_ELOST      no quorum has the key any more; on_lost follows
  *   REDLOCK_ENOQUORUM  not enough nodes answered within node_timeout_ms; the lock keeps the
  *                      validity it had, or gains some when the answers come later
  *   REDLOCK_EEXPIRED   granted, but too slowly
- *   REDLOCK_ENOMEM     the extension could not be sent; the lock keeps the validity it had
+ *   REDLOCK_ENOMEM     it could not be sent; the lock keeps the validity it had
  *   REDLOCK_ECANCELED  the lock was released meanwhile
  *   REDLOCK_ECLOSED
  *
- * Returns REDLOCK_OK, or refuses with REDLOCK_EBUSY while another extension is under way,
- * REDLOCK_ELOST when the lock is lost, REDLOCK_EINVAL when the lock is not held or ttl_ms is out of
- * bounds, or REDLOCK_ECLOSED.
+ * Refused with REDLOCK_EBUSY during another extension, REDLOCK_ELOST when the lock is lost, and
+ * REDLOCK_EINVAL when it is not held.
  */
 REDLOCK_EXPORT redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms,
                                              redlock_cb *on_extended, void *arg);
 
 /*
- * Releases a lock, held or lost, on all nodes, and consumes the handle: it must not be used after
- * this call, except inside `on_released`. A renewal under way is overtaken; an extension under way
- * ends with REDLOCK_ECANCELED. A node that cannot be reached is sent the release when it comes
- * back, for one TTL.
+ * Releases a lock, held or lost, on all nodes, and consumes the handle, which must not be used
+ * after this call, except inside `on_released`. An extension under way ends with REDLOCK_ECANCELED.
+ * A node that cannot be reached is sent the release when it comes back, for one TTL.
  *
  * `on_released` (may be NULL) is called with
  *   REDLOCK_OK         a quorum still had the lock's token: the lock was held to the end
- *   REDLOCK_ELOST      so many nodes had lost the key that no quorum had it: another client may
- *                      have held the lock at the same time
- *   REDLOCK_ENOQUORUM  not enough nodes answered within node_timeout_ms to tell
+ *   REDLOCK_ELOST      no quorum had it any more: another client may have held the lock too
+ *   REDLOCK_ENOQUORUM  not known: not enough nodes answered within node_timeout_ms
  *   REDLOCK_ENOMEM     the release could not be sent: the key is free when its TTL is over
  *
- * A lock may be released while the client closes, too, before or after its on_lost is called with
- * REDLOCK_ECLOSED: `on_released` tells the result of the one release that the nodes are sent.
- *
- * Returns REDLOCK_OK, or refuses with REDLOCK_EINVAL while the lock is being acquired (use
- * redlock_cancel), or with REDLOCK_ECLOSED when the client is closed (inside on_closed).
+ * Refused with REDLOCK_EINVAL while the lock is being acquired (use redlock_cancel), with
+ * REDLOCK_ECLOSED only inside on_closed.
  */
 REDLOCK_EXPORT redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released,
                                               void *arg);
@@ -907,45 +704,34 @@ REDLOCK_EXPORT redlock_status redlock_release(redlock_lock *lock, redlock_cb *on
 /*
  * Returns the time, in ms rounded down, for which the lock is still certain to be held, by a fresh
  * reading of the clock; 0 when it is not held. This is the TTL, less the time since the round that
- * granted it began, less drift, ttl * drift + 2 ms (Redlock step 3).
+ * granted it began, less ttl * drift + 2 ms (Redlock step 3).
  */
 REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
 
 /*
  * Returns the fence of a fenced lock, above 0 and below 2^53, from its acquisition to the end of
- * the handle; 0 for any other lock. Write the fence with each change made under the lock.
+ * the handle; 0 for any other lock. Write it with each change made under the lock.
  *
- * Each node keeps a counter beside the key, "<key>::fence", which outlives the lock. A grant sets
- * the counter to the larger of its successor and the time in microseconds. The fence is the
- * largest counter among the grants; before the acquisition is told, the counters of a quorum are
- * raised to it, where the key is still this lock's. (The maximum alone would not do: of counters 5,
- * 0, 0, 0, 0 nodes 1, 2 and 3 make 6, 1, 1, the fence 6; and then 3, 4 and 5 make 2, 1, 1.) A node
- * whose counter turns out to be larger does not count towards that quorum: another holder may have
- * had this fence there. Then all counters are raised to the larger one.
+ * Each node keeps a counter, "<key>::fence", which a grant sets to the larger of its successor and
+ * the time in microseconds. The fence is the largest among the grants, to which the counters of a
+ * quorum are raised before the acquisition is reported.
  *
- * Counters follow the clock: one that is more than three days ahead of the nodes' clocks (as the
- * guards know them, or without guards INFO, and never of clocks that only a minority shows; where
- * no node tells its clock: of the client's own) was ruined, or is a lie. That node's vote is
- * REDLOCK_VOTE_ERROR, its detail names the counter, and nobody is raised to it. Nor is anybody
- * raised to a counter that is more than two days ahead, as long as a quorum of the other nodes can
- * be had. The remedy is to delete the key of the counter at that node; where all are ahead, by a
- * clock that was years wrong, at all nodes, and to reset what the resource remembers. A client that
- * no node tells its clock, and whose own clock is days behind, gets no fenced lock of a key that
- * others have used.
+ * A counter more than three days ahead of the nodes' clocks (or of the client's own, if no node
+ * reports one) does not count: the vote is REDLOCK_VOTE_ERROR, and its detail names the counter to
+ * delete. If all are ahead, delete them at all nodes, and reset what the resource remembers.
  */
 REDLOCK_EXPORT uint64_t redlock_fence(const redlock_lock *lock);
 
 /*
  * Returns the lock's key, of several keys the first: *length bytes, any of which may be NUL;
- * `length` may be NULL. "" when `lock` is NULL. For a permit: the permit's own key, such as
- * "<key>:3"; while the permit is being acquired, the key that is tried, valid until the loop goes
- * on.
+ * `length` may be NULL. "" when `lock` is NULL. Of a permit: its own key, such as "<key>:3"; while
+ * it is being acquired, the key that is tried, valid until the loop goes on.
  */
 REDLOCK_EXPORT const char *redlock_key(const redlock_lock *lock, size_t *length);
 
 /*
- * Returns key number `index`, from 0, of a lock of several keys, in the order of the request, as
- * redlock_key does; NULL when the lock has fewer keys.
+ * Returns key number `index`, from 0, in the order of the request, as redlock_key does; NULL when
+ * the lock has fewer keys.
  */
 REDLOCK_EXPORT const char *redlock_key_at(const redlock_lock *lock, size_t index, size_t *length);
 
@@ -954,16 +740,14 @@ REDLOCK_EXPORT const char *redlock_key_at(const redlock_lock *lock, size_t index
 /* One node's answer about a key. The texts are valid until the callback returns. */
 typedef struct redlock_node_view {
     const char *node;      /* "127.0.0.1:6379" */
-    bool answered;         /* whether the node answered, can be trusted, and has no ruined counter;
-                              if not, see `detail` */
+    bool answered;         /* whether its answer counts: if not, see `detail` */
     bool held;             /* whether the key is there, with an expiry */
     const char *owner;     /* redlock_options.owner of the holder, printable; "" */
     uint64_t ttl_ms;       /* rest of the key's TTL */
     uint64_t fence;        /* counter of the key; 0: none */
     const char *detail;    /* why there is no answer, or why the key is no lock; "" */
-    uint32_t readers;      /* number of readers that share the key; 0: free, or held alone */
-    uint32_t queue_length; /* number of places in the key's queue; 0 also where the user may not
-                              look at the queue */
+    uint32_t readers;      /* readers that share the key; 0: free, or held alone */
+    uint32_t queue_length; /* entries in its wait queue; 0 also if the user may not read it */
 } redlock_node_view;
 
 /* The answers of all nodes, and the result. The texts are valid until the callback returns. */
@@ -971,72 +755,58 @@ typedef struct redlock_view {
     bool held;                      /* whether a quorum holds it for the same holder or readers */
     const char *owner;              /* redlock_options.owner of the holder; "" */
     uint64_t ttl_ms;                /* time for which a quorum still holds it */
-    uint64_t fence;                 /* of the newest fenced acquisition that was told; 0: none */
+    uint64_t fence;                 /* of the newest completed fenced acquisition; 0: none */
     const redlock_node_view *nodes; /* in the order of redlock_client_nodes */
     size_t node_count;              /* number of nodes */
-    uint32_t readers; /* number of readers that a quorum lists, when shared; `owner` is then "" */
+    uint32_t readers;               /* readers that a quorum lists; `owner` is then "" */
 
     /*
-     * Those who wait in line for the key (redlock_request.wait_ms), or for the permits of the
-     * semaphore of this name, if nobody waits for the key. Requests of one client may have
-     * one place together. Nodes may differ, because places are taken and left at one node after the
-     * other. `queue_length` is the largest number of places that each node of a quorum has at
-     * least: the median, if all nodes have answered. `queue_owners` are the redlock_options.owner
-     * ("": none) of the places that a quorum has among its first eight, in the order in which they
-     * will be served. No node's order counts more than another's: places are ordered by their
-     * tickets, which are the same at all nodes. An owner with several places is told as often.
-     * `status` does not tell whether more answers could change these fields.
+     * The wait queue of the key, or, if it is empty, of the semaphore of this name; requests of one
+     * client may share an entry. `queue_length` is the largest number of entries that each node of
+     * a quorum has at least; `queue_owners` are the owners ("": none) of those among the first
+     * eight that a quorum has, in order. More answers could change these fields, whatever the
+     * status.
      */
     uint32_t queue_length;
-    const char *const *queue_owners; /* the first to be served in front */
+    const char *const *queue_owners; /* the next to be served first */
     size_t queue_owner_count;        /* 0 to REDLOCK_MAX_QUEUE_OWNERS, and to `queue_length` */
 } redlock_view;
 
 /*
- * Tells the result of redlock_inspect. `view` is valid until the callback returns. Statuses:
+ * Reports the result of redlock_inspect. `view` is valid until the callback returns. Statuses:
  *   REDLOCK_OK         the nodes that did not answer could not change who holds the key
- *   REDLOCK_ENOQUORUM  the nodes that did not answer could change who holds the key
+ *   REDLOCK_ENOQUORUM  they could
  *   REDLOCK_ECLOSED
  */
 typedef void redlock_inspect_cb(redlock_status status, const redlock_view *view, void *arg);
 
 /*
  * Asks all nodes who holds a key and who waits for it, and calls `on_view` (required) within
- * node_timeout_ms. For operators and tests: the answer may be out of date when it is told. No token
- * is told.
- *
- * `key` has `key_length` bytes; 0: `key` is a C string.
- *
- * Returns REDLOCK_OK, or refuses with REDLOCK_EINVAL, REDLOCK_ENOMEM or REDLOCK_ECLOSED
- * (redlock_client_error says why).
+ * node_timeout_ms. The answer may be out of date when it arrives. Does not wait for lookups of
+ * names. `key_length` 0: `key` is a C string.
  */
 REDLOCK_EXPORT redlock_status redlock_inspect(redlock_client *client, const char *key,
                                               size_t key_length, redlock_inspect_cb *on_view,
                                               void *arg);
 
 /*
- * Tells the result of redlock_check_fence. Statuses:
- *   REDLOCK_OK         no client had been told a larger fence of the key when the nodes answered
- *   REDLOCK_ELOST      a client was told a larger fence, or is about to be
- *   REDLOCK_ENOQUORUM  too few nodes answered to tell
+ * Reports the result of redlock_check_fence. Statuses:
+ *   REDLOCK_OK         no client had been given a larger fence of the key when the nodes answered
+ *   REDLOCK_ELOST      a client was given a larger fence, or is about to be
+ *   REDLOCK_ENOQUORUM  not known: too few nodes answered
  *   REDLOCK_ECLOSED
  */
 typedef void redlock_fence_cb(redlock_status status, void *arg);
 
 /*
  * Asks the nodes whether `fence` is still the newest fence of a key, and calls `on_fence`
- * (required) within node_timeout_ms. For a resource that is handed a fence and can ask, but cannot
- * keep a number; if it can, use redlock_gate. (As CheckSequencer in "The Chubby lock service for
- * loosely-coupled distributed systems", OSDI 2006, section 2.4.)
+ * (required) within node_timeout_ms. For a resource that cannot store a number; otherwise use
+ * redlock_gate. (As CheckSequencer in "The Chubby lock service for loosely-coupled distributed
+ * systems", OSDI 2006, section 2.4.) Does not wait for lookups of names. `key_length` 0: `key` is a
+ * C string.
  *
- * A node whose counter is not a whole number from 0 to 2^53 - 1 counts as one that did not answer.
- * A counter that was deleted or has expired counts as 0: where a quorum of the others is not beyond
- * an old fence, that fence passes as the newest until the next fenced lock.
- *
- * `key` has `key_length` bytes; 0: `key` is a C string.
- *
- * Returns REDLOCK_OK, or refuses with REDLOCK_EINVAL, REDLOCK_ENOMEM or REDLOCK_ECLOSED
- * (redlock_client_error says why).
+ * A counter that is no number below 2^53 is no answer. A deleted or expired one counts as 0: an old
+ * fence may then pass as the newest until the next fenced lock.
  */
 REDLOCK_EXPORT redlock_status redlock_check_fence(redlock_client *client, const char *key,
                                                   size_t key_length, uint64_t fence,
@@ -1044,7 +814,7 @@ REDLOCK_EXPORT redlock_status redlock_check_fence(redlock_client *client, const 
 
 /*
  * The record that a resource keeps with each of its objects, in the same transaction, to refuse
- * holders that have lost the lock. Initialise with REDLOCK_GATE_INIT.
+ * holders of lost locks. Initialise with REDLOCK_GATE_INIT.
  */
 typedef struct redlock_gate {
     uint64_t fence; /* largest fence seen so far */
@@ -1054,10 +824,7 @@ typedef struct redlock_gate {
 #define REDLOCK_GATE_INIT                                                                          \
     { 0 }
 
-/*
- * Returns whether to accept a request that carries `fence`: true if no larger fence was accepted
- * before; then `gate` remembers this one.
- */
+/* Returns true, and remembers `fence`, unless a larger one was accepted before. */
 static inline bool redlock_gate_admit(redlock_gate *gate, uint64_t fence) {
     if (fence < gate->fence) {
         return false;
@@ -1070,22 +837,22 @@ static inline bool redlock_gate_admit(redlock_gate *gate, uint64_t fence) {
 
 /* One node's answer in the last round of a lock. */
 typedef enum redlock_vote {
-    REDLOCK_VOTE_NONE,        /* no answer yet when the others had already decided */
+    REDLOCK_VOTE_NONE,        /* no answer when the others had decided */
     REDLOCK_VOTE_GRANTED,     /* done */
     REDLOCK_VOTE_DENIED,      /* the key is held by another; for a reader also: others wait */
     REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string */
     REDLOCK_VOTE_NO_EXPIRY,   /* the key exists but is no lock: it never expires */
-    REDLOCK_VOTE_MISSING,     /* the key was to be renewed or released, and was not there */
+    REDLOCK_VOTE_MISSING,     /* the key to renew or release was not there */
     REDLOCK_VOTE_ERROR,       /* the server refused the command, or the login sent before it:
                                  `detail` is the server's text, or says why */
     REDLOCK_VOTE_TIMEOUT,     /* no answer within node_timeout_ms */
     REDLOCK_VOTE_UNREACHABLE, /* nothing was sent: no connection, or over a bound; see `detail` */
     REDLOCK_VOTE_REFUSED,     /* nothing was sent: the server refuses the login or the database,
                                  and `detail` is the server's text */
-    REDLOCK_VOTE_BROKEN,      /* the connection broke before the answer: outcome unknown */
+    REDLOCK_VOTE_BROKEN,      /* the connection broke: outcome unknown */
     REDLOCK_VOTE_UNTRUSTED,   /* done, or perhaps done, but the vote does not count: see
                                  redlock_guards and redlock_request.wait_replicas */
-    REDLOCK_VOTE_LATE         /* done, but the answer came when the round was over */
+    REDLOCK_VOTE_LATE         /* done, but the answer came after the round */
 } redlock_vote;
 
 /* One node's vote, and the reason for it. */
@@ -1093,7 +860,7 @@ typedef struct redlock_node_report {
     const char *node;   /* "127.0.0.1:6379" */
     redlock_vote vote;  /* NONE, if the others had decided before */
     uint64_t ttl_ms;    /* DENIED: rest of the TTL of the other holder's key, or of the writer's
-                           note; 0: not known.
+                           intent; 0: not known.
                            UNTRUSTED: time until trusted again; 0: until something else changes */
     const char *detail; /* ERROR, UNREACHABLE, REFUSED, BROKEN, UNTRUSTED: the reason in words;
                            "" */
@@ -1101,21 +868,16 @@ typedef struct redlock_node_report {
 
 /*
  * Fills in up to `capacity` entries of `reports`: the votes of the lock's last round, in the order
- * of redlock_client_nodes. The texts are valid until the callback ends from which this function is
- * called; outside of a callback, until the current turn of the loop ends.
- *
- * Returns the number of nodes, which may be more than `capacity`; 0 when `lock` is NULL.
+ * of redlock_client_nodes. Texts are valid until the current callback returns, or the turn of the
+ * loop ends. Returns the number of nodes, which may be more; 0 when `lock` is NULL.
  */
 REDLOCK_EXPORT size_t redlock_report(const redlock_lock *lock, redlock_node_report *reports,
                                      size_t capacity);
 
 /*
- * Returns one sentence for a log or an operator: what became of the lock or request, and then the
- * report of its last round, such as "not acquired: no retry is left after 3 tries in 412 ms, 3 of 5
- * nodes are needed; 1 granted (10.0.0.1:6379); 2 held by another, for 7310 ms more at most
- * (10.0.0.2:6379, 10.0.0.3:6379); 2 unreachable: Connection refused (10.0.0.4:6379, ...)". What
- * ended a request may be "canceled", "the client was closed", "wait_ms is over" and others. Valid
- * until the next call of redlock_explain on the same client. Never NULL.
+ * Returns one sentence for a log or an operator: what ended the request, and the report of its last
+ * round. Valid until the next redlock_explain on the client. Never NULL. See lib/doc/calls.md,
+ * Reasons.
  */
 REDLOCK_EXPORT const char *redlock_explain(const redlock_lock *lock);
 
@@ -1125,22 +887,19 @@ REDLOCK_EXPORT const char *redlock_explain(const redlock_lock *lock);
 #define REDLOCK_HISTOGRAM_BUCKETS 256
 
 /*
- * Durations, counted in log-linear buckets: eight from each power of two of nanoseconds to the
- * next, from 1024 ns on. Bucket i counts the durations above the bound of bucket i - 1, and up to
- * its own (redlock_histogram_bound_ns); shorter ones than 1024 ns count in the first, and longer
- * ones than 2^42 ns (73 minutes) in the last. So a quantile is known to an eighth. Histograms of
- * several clients, or times, may be added up (redlock_histogram_merge), and the fields of an
- * earlier copy subtracted.
+ * Durations in log-linear buckets: eight from each power of two of nanoseconds to the next. Bucket
+ * i counts durations above the bound of bucket i - 1, up to its own (redlock_histogram_bound_ns);
+ * the first all below 1024 ns, the last all above 2^42 ns.
  */
 typedef struct redlock_histogram {
-    uint64_t count;                              /* number of durations: the sum of all buckets */
-    uint64_t sum_ns;                             /* sum of the durations, in nanoseconds */
-    uint64_t buckets[REDLOCK_HISTOGRAM_BUCKETS]; /* number of durations in each */
+    uint64_t count;                              /* number of durations */
+    uint64_t sum_ns;                             /* their sum, in nanoseconds */
+    uint64_t buckets[REDLOCK_HISTOGRAM_BUCKETS]; /* durations in each */
 } redlock_histogram;
 
 /*
- * Returns the longest duration, in nanoseconds, that bucket `bucket` counts; UINT64_MAX for the
- * last one, and beyond.
+ * Returns the longest duration, in nanoseconds, of bucket `bucket`; UINT64_MAX for the last, and
+ * beyond.
  */
 REDLOCK_EXPORT uint64_t redlock_histogram_bound_ns(size_t bucket);
 
@@ -1155,135 +914,115 @@ REDLOCK_EXPORT uint64_t redlock_histogram_quantile_ns(const redlock_histogram *h
 REDLOCK_EXPORT void redlock_histogram_merge(redlock_histogram *into, const redlock_histogram *from);
 
 /*
- * Counters of a client since its creation, but for those called "now". Set `size` to
- * sizeof(redlock_stats) before the call of redlock_client_stats.
- *
- * A request counts as accepted when redlock_acquire returns, and has its outcome just before its
- * `on_acquired` is called. Between callbacks, and inside of them, each accepted request is in
- * exactly one of the fields from `pending` to `closed`, so that these add up to `accepted`.
+ * Counters of a client since its creation, but for those called "now". A request has its outcome
+ * just before `on_acquired` is called; the fields from `pending` to `closed` always add up to
+ * `accepted`.
  */
 typedef struct redlock_stats {
     size_t size; /* sizeof(redlock_stats): set by the caller */
 
-    /* Requests. */
-    uint64_t refused;          /* calls of redlock_acquire that were not accepted */
-    uint64_t accepted;         /* calls of redlock_acquire that were */
-    uint64_t pending;          /* of these now under way */
-    uint64_t acquired;         /* ended with REDLOCK_OK */
-    uint64_t failed_held;      /* ended with REDLOCK_EHELD */
-    uint64_t failed_no_quorum; /* ended with REDLOCK_ENOQUORUM */
-    uint64_t failed_expired;   /* ended with REDLOCK_EEXPIRED */
-    uint64_t failed_no_access; /* ended with REDLOCK_EACCESS */
-    uint64_t failed_no_memory; /* ended with REDLOCK_ENOMEM */
-    uint64_t canceled;         /* ended with REDLOCK_ECANCELED */
-    uint64_t closed;           /* ended with REDLOCK_ECLOSED */
-    uint64_t tries;            /* tries, each with a token of its own */
+    /* Requests, by their outcome. */
+    uint64_t refused;          /* calls that were refused */
+    uint64_t accepted;         /* calls that were accepted */
+    uint64_t pending;          /* under way now */
+    uint64_t acquired;         /* REDLOCK_OK */
+    uint64_t failed_held;      /* REDLOCK_EHELD */
+    uint64_t failed_no_quorum; /* REDLOCK_ENOQUORUM */
+    uint64_t failed_expired;   /* REDLOCK_EEXPIRED */
+    uint64_t failed_no_access; /* REDLOCK_EACCESS */
+    uint64_t failed_no_memory; /* REDLOCK_ENOMEM */
+    uint64_t canceled;         /* REDLOCK_ECANCELED */
+    uint64_t closed;           /* REDLOCK_ECLOSED */
+    uint64_t tries;            /* tries of all requests */
 
-    /* Held locks. One that is handed to the next request ends, and begins anew. */
-    uint64_t held;         /* locks that are held now */
-    uint64_t lost_gone;    /* lost with REDLOCK_ELOST */
-    uint64_t lost_expired; /* lost with REDLOCK_EEXPIRED */
-    uint64_t lost_closed;  /* lost with REDLOCK_ECLOSED */
+    /* Held locks. A handover ends one, and begins another. */
+    uint64_t held;         /* locks held now */
+    uint64_t lost_gone;    /* lost: REDLOCK_ELOST */
+    uint64_t lost_expired; /* lost: REDLOCK_EEXPIRED */
+    uint64_t lost_closed;  /* lost: REDLOCK_ECLOSED */
 
-    /*
-     * Renewals by the watchdog. One that is overtaken by a release, an extension or a later renewal
-     * is in none of these.
-     */
-    uint64_t renewed;         /* that succeeded in time */
-    uint64_t renewals_failed; /* that did not: the next one follows, or the loss */
-    uint64_t renewed_late;    /* failed ones that succeeded by answers that came later */
+    /* Renewals by the watchdog; not those superseded by a release, an extension or a later one. */
+    uint64_t renewed;         /* succeeded in time */
+    uint64_t renewals_failed; /* failed */
+    uint64_t renewed_late;    /* failed, but succeeded by later answers */
 
-    uint64_t extended;          /* extensions that ended with REDLOCK_OK */
-    uint64_t extensions_failed; /* extensions that ended with any other status */
+    uint64_t extended;          /* extensions: REDLOCK_OK */
+    uint64_t extensions_failed; /* extensions: any other status */
 
-    /* Releases, as their `on_released` was told, or would have been: counted just before. */
+    /* Releases by the status of `on_released`, counted just before it, also if it is NULL. */
     uint64_t released;           /* REDLOCK_OK */
     uint64_t released_gone;      /* REDLOCK_ELOST */
     uint64_t released_no_quorum; /* REDLOCK_ENOQUORUM */
     uint64_t released_no_memory; /* REDLOCK_ENOMEM */
 
-    /* Waiting in line. */
-    uint64_t pushes;          /* grants that nodes pushed, and that found their request */
-    uint64_t pushes_returned; /* those that found none, and were given back */
-    uint64_t handovers;       /* locks handed from one request of the client to the next */
+    /* The wait queue. */
+    uint64_t pushes;          /* pushed grants that found their request */
+    uint64_t pushes_returned; /* pushed grants that were given back */
+    uint64_t handovers;       /* locks handed over inside the client */
 
-    /* Durations. Those of `acquire` and `wait` together are of all acquired requests. */
+    /* Durations. Each acquired request is in one of `acquire` and `wait`. */
     redlock_histogram acquire; /* from the call to the acquisition, by the first try, at once */
-    redlock_histogram wait;    /* likewise, of all others: in line, or after a failed try */
+    redlock_histogram wait;    /* likewise, of all others: queued, or after a failed try */
     redlock_histogram renew;   /* from the start of a renewal or extension that succeeded in time
-                                  to the vote that decided it */
-    redlock_histogram release; /* from the call, or its turn, to the vote that decided it */
+                                  to the decision */
+    redlock_histogram release; /* from the call, or its turn, to the decision */
 } redlock_stats;
 
 /*
- * Fills in the statistics of a client. They are always kept, in memory that the client has from its
- * creation; this call copies them, allocates nothing, and may be made in any callback, until
- * `on_closed`. Bytes of `stats` beyond what this library knows are set to 0.
- *
- * Returns REDLOCK_OK, or REDLOCK_EINVAL when an argument is NULL, or stats->size is below
- * sizeof(size_t).
+ * Fills in the statistics of a client; set stats->size to sizeof(redlock_stats) before. Allocates
+ * nothing, and may be called until `on_closed`. Bytes beyond what this library knows are set to 0.
+ * Refused with REDLOCK_EINVAL when the size is below sizeof(size_t).
  */
 REDLOCK_EXPORT redlock_status redlock_client_stats(const redlock_client *client,
                                                    redlock_stats *stats);
 
-/* Number of counters of votes: there may be as many kinds of votes one day. */
+/* Number of counters of votes, with room for new kinds of votes. */
 #define REDLOCK_STATS_VOTES 32
 
-/*
- * Counters of one node since it became a node of the client, but for those called "now". Set `size`
- * to sizeof(redlock_node_stats) before the call of redlock_client_node_stats.
- */
+/* Counters of one node since it became a node of the client, but for those called "now". */
 typedef struct redlock_node_stats {
     size_t size;             /* sizeof(redlock_node_stats): set by the caller */
     const char *node;        /* as in redlock_node_info */
     bool connected;          /* whether commands are sent to the node now */
     bool trusted;            /* whether the node's grants count now */
-    uint64_t connections;    /* connections that stood, login included */
+    uint64_t connections;    /* connections established, with login */
     uint64_t disconnected;   /* connections that failed or ended */
-    uint64_t replies;        /* answers to commands, each perhaps for many locks, and messages */
+    uint64_t replies;        /* answers, each perhaps for many locks, and messages */
     uint64_t bytes_sent;     /* as written to the sockets, before TLS */
     uint64_t bytes_received; /* as read from the sockets, after TLS */
-    uint64_t forbidden;      /* answers by which the ACL refused the client a right */
-    uint64_t release_debts;  /* releases that are to be sent again now */
-    uint64_t debts;          /* releases that did not get through, to be sent again */
-    uint64_t debts_paid;     /* of these those that the node has answered */
-    uint64_t given_up;       /* releases that were not remembered, and left to the TTL */
+    uint64_t forbidden;      /* answers: the ACL refused a right */
+    uint64_t release_debts;  /* releases that are pending now */
+    uint64_t debts;          /* releases that failed, and became pending */
+    uint64_t debts_paid;     /* pending releases that were answered */
+    uint64_t given_up;       /* releases dropped, and left to the TTL */
     /*
-     * Votes in rounds of all kinds, by redlock_vote. A node that is silent at the end of its time
-     * counts as TIMEOUT, and its answer afterwards once more: a grant as LATE. A grant that is
-     * pushed follows the denial that gave the place in line. NONE is not counted.
+     * Votes in rounds of all kinds, by redlock_vote; NONE is not counted. An answer after the
+     * timeout counts in addition to TIMEOUT, a grant as LATE; a pushed grant in addition to its
+     * denial.
      */
     uint64_t votes[REDLOCK_STATS_VOTES];
     /*
-     * Round trips, from the instant at which a command was queued to that at which its answer was
-     * read. Each reading of the socket measures one, that of its first answer.
+     * Round trips, from the queueing of a command to the reading of its answer: one for each
+     * reading of the socket.
      */
     redlock_histogram round_trip;
 } redlock_node_stats;
 
 /*
- * Fills in the statistics of the node at `index`, from 0, in the order of redlock_client_nodes; as
- * redlock_client_stats does.
- *
- * Returns REDLOCK_OK, or REDLOCK_EINVAL also when there is no such node.
+ * Fills in the statistics of the node at `index`, from 0, in the order of redlock_client_nodes, as
+ * redlock_client_stats does. REDLOCK_EINVAL also when there is no such node.
  */
 REDLOCK_EXPORT redlock_status redlock_client_node_stats(const redlock_client *client, size_t index,
                                                         redlock_node_stats *stats);
 
 /*
- * Takes a piece of a text: `length` bytes, without a NUL, valid during the call. Must not call the
- * library.
+ * Receives `length` bytes of text, without a NUL, valid during the call. Must not call the library.
  */
 typedef void redlock_write_cb(const char *text, size_t length, void *arg);
 
 /*
  * Writes the statistics of a client and its nodes in the text format of Prometheus, by calling
- * `write` with one line after the other. Names begin with "redlock_", units are seconds and bytes;
- * a histogram has a bucket for each power of two of nanoseconds, from 66 us to 69 s. Allocates
- * nothing. (Several clients in one page would be one metric twice: give each a page, or write one's
- * own from redlock_client_stats.)
- *
- * Returns REDLOCK_OK, or REDLOCK_EINVAL when `client` or `write` is NULL.
+ * `write` with one line after the other. Allocates nothing. See lib/doc/statistics.md.
  */
 REDLOCK_EXPORT redlock_status redlock_stats_write(const redlock_client *client,
                                                   redlock_write_cb *write, void *arg);

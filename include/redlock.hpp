@@ -1,36 +1,25 @@
 /*
  * libredlock for C++17 and later: handles that release what they own, callables as callbacks, and,
- * where the compiler has the coroutines of C++20, results that can be awaited. All of it stands in
- * this header, upon redlock.h, whose contracts hold here too; programs link with libredlock and
- * libevent_core.
+ * with C++20, coroutines. The contracts of redlock.h hold here too. See lib/doc/cpp.md.
  *
  * Rules of the whole header:
  *
- *  - One thread. A client and all that was made with it belong to the thread that runs the loop.
+ *  - One thread. A client and everything made with it belong to the thread that runs the loop.
  *  - No call blocks. A request is refused at once (its status is not status::ok, client::error()
  *    says why, and no callable is called), or is accepted; then its callable is called exactly
  *    once, or its coroutine resumed, later, from the loop.
- *  - Every function may be called from inside any callable, and every object destroyed there: the
- *    lock, the client, the attempt that the callable is about. Two exceptions: the callables of
- *    options (log, trace, on_exception) must not call the library, and a task must not be destroyed
- *    by its own coroutine.
- *  - Durations are redlock::duration, which each std::chrono duration converts to that is a whole
- *    number of milliseconds. Others, and plain numbers, do not compile.
- *  - Keys are std::string_view, any bytes. All arguments are copied before the call returns.
- *  - Objects are moved, not copied. An object that was moved from is empty, as one made by default
- *    is: it can be destroyed, assigned and asked; its calls are refused with status::invalid.
- *  - A client that is destroyed closes: see client. Objects that outlive it are safe: a lock is no
- *    longer held (validity() is 0), and calls are refused with status::closed. While the client
- *    closes, a lock can still be released, and an attempt canceled, as usual.
- *  - Nothing here throws into the library. An exception that leaves a callable or a task goes to
- *    options::on_exception, or else is kept, and breaks the loop: see client::rethrow. In the
- *    caller's own frame, std::bad_alloc may come from what makes strings or vectors, and anything
- *    from the copying of a callable. Out of memory for the library's own sake is status::no_memory.
- *  - An accepted request takes one allocation, in which its callables lie; a release without a
- *    callable takes none. No RTTI is needed. With -fno-exceptions, callables cannot throw.
- *
- * All files of a program that include this header are to be compiled with the same settings of
- * exceptions.
+ *  - Every function may be called from inside any callable, and every object destroyed there. But
+ *    the callables of options (log, trace, on_exception) must not call the library, and a coroutine
+ *    must not destroy its own task.
+ *  - Arguments are copied before the call returns.
+ *  - An object that was moved from is empty: its calls are refused with status::invalid.
+ *  - Objects may outlive their client: calls are refused with status::closed (but release and
+ *    cancel only when it is closed), and a lock's validity() is 0.
+ *  - Nothing here throws into the library: see client::rethrow. Strings, vectors and the copying of
+ *    a callable may throw in the caller's own frame. Out of memory in the library is
+ *    status::no_memory.
+ *  - All files of a program must have the same setting of -fno-exceptions; with it, callables
+ *    cannot throw.
  */
 #ifndef REDLOCK_HPP
 #define REDLOCK_HPP
@@ -54,7 +43,7 @@
 #include <utility>
 #include <vector>
 
-/* Whether results can be awaited: client::acquire(request) and others, and task. */
+/* Whether results can be awaited. */
 #if defined(__cpp_impl_coroutine) && __cplusplus >= 202002L
 #define REDLOCK_HAS_COROUTINES 1
 #include <coroutine>
@@ -129,11 +118,8 @@ inline const char *version() noexcept {
 /* ------------------------------------------------------------------------------------ durations */
 
 /*
- * A duration in whole milliseconds. Made from each std::chrono duration that has an integral count
- * of milliseconds, seconds, minutes and so on: std::chrono::microseconds, durations of floating
- * point and plain numbers do not compile (round them with std::chrono::ceil). A duration beyond
- * 2^64 - 1 ms becomes that value, which is `forever`; as a TTL it is refused. A call with a
- * negative duration is refused.
+ * A duration in whole milliseconds; others do not compile (use std::chrono::ceil). One beyond 64
+ * bits is `forever`; as a TTL it is refused. Negative durations are refused.
  */
 class duration {
   public:
@@ -175,7 +161,7 @@ constexpr duration ms(std::uint64_t count) noexcept {
     return std::chrono::duration<std::uint64_t, std::milli>(count);
 }
 
-/* Returns milliseconds that the library tells; those beyond the range become the largest value. */
+/* Returns milliseconds of the library, limited to the range. */
 constexpr std::chrono::milliseconds chrono_ms(std::uint64_t count) noexcept {
     using std::chrono::milliseconds;
     constexpr auto most = static_cast<std::uint64_t>(milliseconds::max().count());
@@ -204,9 +190,8 @@ enum class handover { push = REDLOCK_HANDOVER_PUSH, confirm = REDLOCK_HANDOVER_C
 enum class mode { exclusive = REDLOCK_EXCLUSIVE, reader = REDLOCK_READER, writer = REDLOCK_WRITER };
 
 /*
- * Options of a client: those of redlock_options, of the same names without units, and with the same
- * defaults. C++20 sets them by name, {.nodes = {...}, .max_ttl = 1min}; C++17 by assignment. Set at
- * least `nodes`. An empty string is none; one with a NUL byte is refused.
+ * Options of a client: the fields of redlock_options without units, with the same defaults. An
+ * empty string is none; one with a NUL byte is refused.
  */
 struct options {
     std::vector<std::string> nodes{}; /* URIs of the independent masters */
@@ -234,21 +219,18 @@ struct options {
     redlock::handover handover = static_cast<redlock::handover>(detail::options_init.handover);
     std::uint32_t max_local_handoffs = detail::options_init.max_local_handoffs;
 
-    /*
-     * Hooks, called until the client is closed; none of them may call the library. The arguments of
-     * `log` and `trace` are valid during the call.
-     */
+    /* Hooks, called until the client is closed. Their arguments are valid during the call. */
     std::function<void(redlock::log_level level, std::string_view line)> log{};
     std::function<void(const redlock_event &event)> trace{};
 
     /*
-     * Takes each exception that left a callable, hook or task of this client; see client::rethrow.
-     * An exception that leaves on_exception itself ends the program by std::terminate.
+     * Receives each exception that left a callable, hook or task: see client::rethrow. Must not
+     * throw.
      */
     std::function<void(std::exception_ptr exception)> on_exception{};
 };
 
-/* One acquisition: redlock_request, with the same defaults. Set at least `key`, or `keys`. */
+/* One acquisition: redlock_request, with the same defaults. */
 struct request {
     std::string_view key{};
     duration ttl = detail::ms(detail::request_init.ttl_ms);
@@ -268,14 +250,13 @@ struct request {
 };
 
 /*
- * A callable for the loss of a lock, `redlock::on_lost{callable}`, to be passed beside a request.
- * Called with an outcome or its status, once, while the lock is held: redlock_request.on_lost. Not
- * called for a lock whose handle has released it, or was destroyed.
+ * A callable for the loss of a lock, passed beside a request: redlock_request.on_lost. Called with
+ * an outcome or its status, unless the handle was released or destroyed.
  */
 template <class F> struct on_lost { F call; };
 template <class F> on_lost(F) -> on_lost<F>;
 
-/* State of one node, as the client knows it now: redlock_node_info, copied. */
+/* State of one node: redlock_node_info, copied. */
 struct node_info {
     std::string node;
     bool connected;
@@ -291,7 +272,7 @@ struct node_info {
     bool leaving;
 };
 
-/* One node's vote in the last round of a lock, and the reason: redlock_node_report, copied. */
+/* One node's vote in the last round: redlock_node_report, copied. */
 struct node_report {
     std::string node;
     redlock_vote vote;
@@ -313,8 +294,7 @@ struct node_view {
 };
 
 /*
- * The result of client::inspect: redlock_view, copied. But for `code`, empty if there is none: only
- * status::ok tells that a key is free. status::no_memory: the result could not be copied.
+ * The result of client::inspect: redlock_view, copied. A key is free only if `code` is status::ok.
  */
 struct view {
     status code = status::ok; /* ok, no_quorum, closed, no_memory; or that of a refusal */
@@ -333,10 +313,7 @@ class client;
 class lock;
 class task;
 
-/*
- * How a release or extension ended, or why a lock was lost: the argument of callables, which may
- * also take a plain redlock::status. Exists until the callable returns.
- */
+/* How a release or extension ended, or why a lock was lost. Valid until the callable returns. */
 class outcome {
   public:
     outcome(const redlock_lock *subject, redlock_status code) noexcept
@@ -369,7 +346,7 @@ class outcome {
 
 namespace detail {
 
-/* Ends the program as an exception does that nobody catches, which tells what it was. */
+/* Ends the program as an uncaught exception does, with its message. */
 [[noreturn]] inline void die(const std::exception_ptr &exception) noexcept {
     std::rethrow_exception(exception);
 }
@@ -388,7 +365,7 @@ template <class F> std::exception_ptr caught(F &&f) noexcept {
     return nullptr;
 }
 
-/* A pointer to an object that counts its users, and ends with the last of them. */
+/* A pointer to an object that is deleted with its last user. */
 template <class T> class counted {
   public:
     counted() noexcept = default;
@@ -426,7 +403,7 @@ template <class T> class counted {
     }
 
   private:
-    /* Not inline: gcc does not follow the count, and would warn of uses behind the delete. */
+    /* Not inline: gcc would warn of uses after the delete. */
     [[gnu::noinline]] static void drop(T *object) noexcept {
         if (--object->users == 0) {
             delete object;
@@ -438,24 +415,21 @@ template <class T> class counted {
 
 struct tenure;
 
-/*
- * What outlives both the client object and the library's client: each object made with the client
- * refers to it. The library's client is a user of it until it is closed.
- */
+/* The state that all objects of a client refer to, and the library until it is closed. */
 struct core {
     std::size_t users = 0;
     redlock_client *client = nullptr; /* NULL once it is closed */
     event_base *base = nullptr;
-    bool is_closing = false;       /* handles of the library can only be let go of */
+    bool is_closing = false;       /* locks can only be released or canceled */
     bool is_owned = true;          /* the client object exists, and can rethrow */
     const char *refusal = nullptr; /* why this header refused the last call; NULL: the library */
-    tenure *tenures = nullptr;     /* all that the library may call */
+    tenure *tenures = nullptr;     /* all that the library may call back */
     std::exception_ptr exception{};
     std::function<void(redlock::log_level, std::string_view)> log{};
     std::function<void(const redlock_event &)> trace{};
     std::function<void(std::exception_ptr)> on_exception{};
 
-    /* Deals with an exception that has left a callable: see client::rethrow. */
+    /* Handles an exception that has left a callable: see client::rethrow. */
     void take(std::exception_ptr thrown) noexcept {
         if (on_exception) {
             on_exception(std::move(thrown));
@@ -470,8 +444,8 @@ struct core {
     }
 
     /*
-     * Calls a callable or hook of the application: no exception leaves it. Breaks the loop for one
-     * kept before, too: that may come from a hook called while no loop ran.
+     * Calls a callable or hook of the application: no exception leaves it. Breaks the loop also for
+     * an earlier one.
      */
     template <class F> void guard(F &&f) noexcept {
         if (std::exception_ptr thrown = caught(f)) {
@@ -487,7 +461,7 @@ struct core {
     }
 };
 
-/* What the library is given as the argument of its callbacks. It is a user while it may call. */
+/* The argument of the library's callbacks, which is its user meanwhile. */
 struct block {
     explicit block(core *of) noexcept : home(of) {
     }
@@ -495,7 +469,7 @@ struct block {
     block &operator=(const block &) = delete;
     virtual ~block() = default;
 
-    /* Ends what is still under way: nobody waits for the result any more. */
+    /* Ends what is under way, because its result is not wanted. */
     virtual void abandon() noexcept {
     }
 
@@ -510,10 +484,7 @@ struct watcher {
     void (*resume)(watcher *self) = nullptr;
 };
 
-/*
- * An acquisition, and the lock that it gets. In the list of its core from the call until the
- * library has let go of it: failed, released, or closed.
- */
+/* An acquisition, and the lock that it gets, in the list of its core until it has ended. */
 struct tenure : block {
     using block::block;
 
@@ -531,7 +502,7 @@ struct tenure : block {
         home->tenures = this;
     }
 
-    /* The library does not call any more. May free. */
+    /* Notes that the library calls back no more. May free. */
     void end() noexcept {
         if (link != nullptr) {
             *link = next;
@@ -546,17 +517,14 @@ struct tenure : block {
         }
     }
 
-    /*
-     * Nobody is told of a loss from now on: destroys the callable, and with it what it owns, which
-     * may be the caller's own handle. One that was called already is destroyed by report_lost.
-     */
+    /* Destroys the callable for the loss, unless report_lost does. */
     void let_go() noexcept {
         if (!std::exchange(is_let_go, true) && loss == status::ok) {
             drop_lost();
         }
     }
 
-    /* Whether the library may be called with the handle; to end it, while the client closes too. */
+    /* Returns whether the lock may be released or canceled, also while closing. */
     bool is_endable() const noexcept {
         return handle != nullptr;
     }
@@ -569,7 +537,7 @@ struct tenure : block {
                                 : home->refuse(status::invalid, "the lock was released");
     }
 
-    /* Resumes all who wait for the loss; each is its own business. */
+    /* Resumes all coroutines that wait for the loss. */
     void wake(status code) noexcept {
         while (watchers != nullptr) {
             watcher *first = std::exchange(watchers, watchers->next);
@@ -578,7 +546,7 @@ struct tenure : block {
         }
     }
 
-    /* Cancels, if the result was not told. */
+    /* Cancels, unless the result was reported. */
     void abandon() noexcept override {
         if (!is_completed && is_endable()) {
             redlock_cancel(handle);
@@ -595,10 +563,10 @@ struct tenure : block {
     watcher *watchers = nullptr;
     status loss = status::ok;
     bool is_completed = false; /* on_acquired was called */
-    bool is_let_go = false;    /* the lock object has gone, or all has ended: no loss is told */
+    bool is_let_go = false;    /* no loss is reported: the lock object is gone, or all has ended */
 };
 
-/* In place of a callable that was not given. */
+/* A callable in place of one that was not given. */
 struct nothing {
     template <class T> void operator()(T &&) const noexcept {
     }
@@ -608,7 +576,7 @@ template <class T> struct mailbox;
 template <class Sink> inline constexpr bool is_mailbox = false;
 template <class T> inline constexpr bool is_mailbox<mailbox<T>> = true;
 
-/* An acquisition with its callables, destroyed when they were called, or cannot be any more. */
+/* An acquisition with its callables. */
 template <class Sink, class Lost> struct tenure_with final : tenure {
     template <class S, class L>
     tenure_with(core *of, S &&result, L &&loss_sink)
@@ -633,7 +601,7 @@ template <class Sink> struct call_with final : block {
     template <class S> call_with(core *of, S &&result) : block(of), sink(std::forward<S>(result)) {
     }
 
-    /* Tells the result, the last thing that the library calls. */
+    /* Reports the result: the last call of the library. */
     template <class T> static void end(void *arg, T &&result) noexcept {
         auto *self = static_cast<call_with *>(arg);
         counted<call_with> last(self);
@@ -658,7 +626,7 @@ template <class Sink> struct call_with final : block {
     counted<tenure> subject{}; /* of a release or extension */
 };
 
-/* The library's client is closed: its handles are valid until this returns, and of no use. */
+/* Ends all locks after the library's client was closed. */
 inline void closed(core *home) noexcept {
     home->client = nullptr;
     while (home->tenures != nullptr) {
@@ -689,7 +657,7 @@ inline void on_text(const char *text, std::size_t length, void *arg) noexcept {
     (*static_cast<std::function<void(std::string_view)> *>(arg))({text, length});
 }
 
-/* Gives the block to the library as its user if the call has been accepted. Otherwise frees it. */
+/* Makes the library a user of the block if the call was accepted. Otherwise frees it. */
 inline status given(counted<block> what, redlock_status code) noexcept {
     what->home->refusal = nullptr;
     what->users += code == REDLOCK_OK;
@@ -729,7 +697,7 @@ inline view copy(redlock_status code, const redlock_view *found) {
     return copied;
 }
 
-/* The text for the library, which takes a length of 0 for that of a C string. */
+/* Returns a text that is a C string when its length is 0. */
 inline const char *bytes(std::string_view text) noexcept {
     return text.empty() ? "" : text.data();
 }
@@ -738,7 +706,7 @@ inline const char *or_null(const std::string &text) noexcept {
     return text.empty() ? nullptr : text.c_str();
 }
 
-/* Returns whether the library, which takes C strings, would see the beginning of a text alone. */
+/* Returns whether a text has a NUL byte, and cannot be a C string. */
 inline bool has_nul(const std::vector<std::string> &texts) noexcept {
     for (const std::string &text : texts) {
         if (text.find('\0') != std::string::npos) {
@@ -757,7 +725,7 @@ inline std::vector<const char *> pointers(const std::vector<std::string> &texts)
     return copies;
 }
 
-/* Return what begins a request with the block of its call. */
+/* Return functions that begin a request with the block of its call. */
 template <class Call> auto inspect_with(redlock_client *client, std::string_view key) noexcept {
     return [client, key](Call *made) {
         return redlock_inspect(client, bytes(key), key.size(), Call::on_view, made);
@@ -797,7 +765,7 @@ inline std::vector<node_report> outcome::report() const {
 
 namespace detail {
 
-/* Keeps a result until a coroutine asks for it, and resumes one that waits. */
+/* Stores a result, and resumes a coroutine that waits for it. */
 template <class T> struct mailbox {
     template <class U> void operator()(U &&result) {
         if (!is_open) {
@@ -817,14 +785,10 @@ template <class T> struct mailbox {
 } // namespace detail
 
 /*
- * A result to come: `T result = co_await ...`. The request has begun when the function that
- * returned this object returns, not when it is awaited; so several may be under way at once. Await
- * each one once: later, or when it was moved from, it is status::invalid. The coroutine is resumed
- * from the loop; a result that is there already, or a refusal, does not suspend it.
- *
- * Destroyed before its result was awaited, as with the frame of a suspended coroutine: an
- * acquisition is cancelled, and a lock that was got already is released; other requests go on
- * unheard.
+ * A result to come: `T result = co_await ...`. The request begins with the call, not when it is
+ * awaited. Await it once: later, or when moved from, it is status::invalid. The coroutine is
+ * resumed from the loop, unless the result is there. Destroyed before, it cancels an acquisition,
+ * or releases its lock; other results are dropped.
  */
 template <class T> class [[nodiscard]] awaitable {
   public:
@@ -926,9 +890,8 @@ class [[nodiscard]] loss : public detail::watcher {
 /* ---------------------------------------------------------------------------------------- locks */
 
 /*
- * A held lock. Its end releases it: by destruction, assignment or reset(), which go on without a
- * word, or by release(), which tells the result. A loss leaves the handle as it is (validity() is
- * then 0); the library still wants its release.
+ * A held lock. Destruction, assignment and reset() release it without a result, release() with one.
+ * A lost lock must be released too.
  */
 class lock {
   public:
@@ -945,7 +908,7 @@ class lock {
         reset();
     }
 
-    /* Returns whether there is a lock, held or lost, of a client that has not begun to close. */
+    /* Returns whether there is a lock, held or lost, and its client is not closing. */
     explicit operator bool() const noexcept {
         return tenure_ && tenure_->is_usable();
     }
@@ -967,10 +930,8 @@ class lock {
     }
 
     /*
-     * Releases the lock and leaves this object empty, refused or not. `on_released` is called with
-     * an outcome or its status: redlock_release. Returns status::ok, also while the client closes,
-     * or refuses with status::invalid, status::closed (the client is closed) or status::no_memory;
-     * the lock is released in that case too.
+     * Releases the lock: redlock_release. `on_released` is called with an outcome or its status.
+     * This object is then empty, and the lock released, even if the call is refused.
      */
     template <class F> [[nodiscard]] status release(F &&on_released) {
         using call = detail::call_with<std::decay_t<F>>;
@@ -983,9 +944,8 @@ class lock {
     }
 
     /*
-     * Extends the lock: redlock_extend; with {} for the TTL that it has. `on_extended` is called
-     * with an outcome or its status. Returns status::ok, or refuses with status::busy,
-     * status::lost, status::invalid, status::closed or status::no_memory.
+     * Extends the lock: redlock_extend; {} for the TTL that it has. `on_extended` is called with an
+     * outcome or its status.
      */
     template <class F> [[nodiscard]] status extend(duration ttl, F &&on_extended) {
         using call = detail::call_with<std::decay_t<F>>;
@@ -1010,9 +970,8 @@ class lock {
     }
 
     /*
-     * Waits for the loss: `status why = co_await lock.lost()`. status::lost, status::expired or
-     * status::closed, as with on_lost; status::canceled when the lock was released meanwhile. At
-     * once if the lock was lost already.
+     * Waits for the loss: `status why = co_await lock.lost()`. status::canceled when the lock is
+     * released meanwhile; otherwise as with on_lost.
      */
     loss lost() const noexcept {
         return loss(tenure_);
@@ -1020,8 +979,8 @@ class lock {
 #endif
 
     /*
-     * Lets go of the lock without a release: it is held, and renewed by the watchdog if on, until
-     * the client closes; else until its TTL ends. on_lost is still called.
+     * Leaves the lock held until the client closes, or, without a watchdog, its TTL ends. on_lost
+     * is still called.
      */
     void detach() noexcept {
         tenure_ = {};
@@ -1037,10 +996,7 @@ class lock {
         return redlock_fence(native());
     }
 
-    /*
-     * Returns a key of the lock, valid while the lock is held; one without data where there are
-     * fewer keys.
-     */
+    /* Returns a key, valid while the lock is held: redlock_key_at. */
     std::string_view key(std::size_t index = 0) const noexcept {
         std::size_t length = 0;
         const char *found = redlock_key_at(native(), index, &length);
@@ -1055,7 +1011,7 @@ class lock {
         return detail::report(native());
     }
 
-    /* Returns the library's handle, for redlock.h: not to be released there. NULL as with bool. */
+    /* Returns the handle for redlock.h, not to be released there; NULL as with bool. */
     redlock_lock *native() const noexcept {
         return *this ? tenure_->handle : nullptr;
     }
@@ -1112,10 +1068,7 @@ class lock {
     detail::counted<detail::tenure> tenure_{};
 };
 
-/*
- * The result of client::acquire: a lock, or the status of the failure. A callable that lets go of
- * the lock in it (by std::move) keeps it; otherwise the lock is released when this object ends.
- */
+/* The result of client::acquire. Releases a lock that is not moved out. */
 class acquisition {
   public:
     acquisition(detail::tenure *subject, status code) noexcept
@@ -1144,12 +1097,12 @@ class acquisition {
         return code_ == status::ok;
     }
 
-    /* Returns the status: those of redlock_acquire, or that of the refusal of an awaited call. */
+    /* Returns the status: of redlock_acquire, or of the refusal of an awaited call. */
     status code() const noexcept {
         return code_;
     }
 
-    /* The lock; an empty one after a failure, or when it was taken by std::move. */
+    /* The lock; an empty one after a failure, or when it was moved out. */
     redlock::lock &operator*() & {
         return lock_;
     }
@@ -1161,8 +1114,8 @@ class acquisition {
     }
 
     /*
-     * Returns the reason as a sentence: redlock_explain, until the callable returns, or the
-     * coroutine is suspended again. Later, for a failure: the sentence of the status.
+     * Returns the reason: redlock_explain, until the callable returns, or the coroutine is
+     * suspended again. Later: the sentence of the status.
      */
     std::string explain() const {
         return handle() != nullptr ? redlock_explain(handle())
@@ -1170,13 +1123,13 @@ class acquisition {
                                    : message(code_);
     }
 
-    /* Returns each node's vote in the last round; none where explain() tells the status only. */
+    /* Returns each node's vote in the last round; later: none. */
     std::vector<node_report> report() const {
         return detail::report(handle());
     }
 
   private:
-    /* That of a failure lives until the callable returns, though the client be closing. */
+    /* Returns the handle; after a failure, until the callable returns, also while closing. */
     const redlock_lock *handle() const noexcept {
         return subject_ && (code_ != status::ok || subject_->is_usable()) ? subject_->handle
                                                                           : nullptr;
@@ -1189,8 +1142,8 @@ class acquisition {
 };
 
 /*
- * An acquisition under way, or its refusal. The end of this object ends nothing: the callable is
- * called anyway. (A coroutine that is destroyed cancels: see awaitable.)
+ * An acquisition under way, or its refusal. Its destruction ends nothing: the callable is called
+ * anyway.
  */
 class [[nodiscard]] attempt {
   public:
@@ -1220,9 +1173,8 @@ class [[nodiscard]] attempt {
     }
 
     /*
-     * Cancels: the callable is called with status::canceled. Returns status::ok; status::invalid
-     * when the result was told already, or is about to be; or status::closed when the client is
-     * closed.
+     * Cancels: the callable is called with status::canceled. Refused with status::invalid when the
+     * result was reported, or is about to be.
      */
     status cancel() noexcept {
         if (!tenure_ || tenure_->is_completed) {
@@ -1235,7 +1187,7 @@ class [[nodiscard]] attempt {
         return static_cast<status>(redlock_cancel(tenure_->handle));
     }
 
-    /* Return the reasons of the last try, until the result is told. */
+    /* Return the reasons of the last try, until the result is reported. */
     std::string explain() const {
         return is_pending() ? redlock_explain(tenure_->handle) : "";
     }
@@ -1252,7 +1204,7 @@ class [[nodiscard]] attempt {
     status code_ = status::invalid;
 };
 
-/* The record that a resource keeps with each of its objects: redlock_gate. */
+/* The record of a resource: redlock_gate. */
 class gate {
   public:
     constexpr explicit gate(std::uint64_t fence = 0) noexcept : gate_{fence} {
@@ -1277,11 +1229,9 @@ class gate {
 #if REDLOCK_HAS_COROUTINES
 
 /*
- * The smallest type for a coroutine that awaits these results: one without a result of its own,
- * that client::start starts. (Any other type of coroutine may await them too.) The task owns the
- * coroutine: its end destroys one that is suspended, with all that is in it; so requests are
- * cancelled and locks released. A coroutine does not destroy the task that owns it; it may be
- * detached, and then ends by itself.
+ * A minimal coroutine type, without a result, for client::start. The task owns the coroutine,
+ * unless it is detached, and destroys it if it is suspended: its requests are canceled, its locks
+ * released.
  */
 class [[nodiscard]] task {
   public:
@@ -1340,7 +1290,7 @@ class [[nodiscard]] task {
         return !coroutine_ || coroutine_.done();
     }
 
-    /* Leaves a coroutine that was started to itself. One that was not is destroyed. */
+    /* Leaves a started coroutine to end by itself. Destroys one that was not started. */
     void detach() noexcept {
         if (!done() && coroutine_.promise().home) {
             coroutine_.promise().is_detached = true;
@@ -1372,10 +1322,9 @@ class [[nodiscard]] task {
 /* --------------------------------------------------------------------------------------- client */
 
 /*
- * A client. Its end closes it, as redlock_client_close does: from the loop, which must go on, each
- * request under way ends with status::closed, each holder is told so by on_lost, and then the lock
- * is released. So callables are still called behind the end of the object; they may refer to
- * objects of this header, but not to the client object. close() tells when that is over.
+ * A client. Its destruction closes it, as redlock_client_close does, from the loop, which must go
+ * on. Callables may be called after that; they must not refer to the client object. close() reports
+ * the end.
  */
 class client {
   public:
@@ -1392,10 +1341,7 @@ class client {
         end();
     }
 
-    /*
-     * Makes a client on `base`, which must outlive it until it is closed: redlock_client_create. A
-     * refusal returns an empty client, and says why in `why`.
-     */
+    /* Creates a client on `base`: redlock_client_create. Empty when refused: see `why`. */
     static client create(event_base *base, const options &chosen, error *why = nullptr);
 
     /* Returns whether there is a client that has not begun to close. */
@@ -1404,9 +1350,8 @@ class client {
     }
 
     /*
-     * Acquires: redlock_acquire. `on_acquired` is called with an acquisition, whose lock it moves
-     * to where it is to live; a lock that it leaves there is released. `loss` is told of the loss.
-     * Refused with status::invalid, status::closed or status::no_memory.
+     * Acquires: redlock_acquire. `on_acquired` is called with an acquisition, `loss` when the lock
+     * is lost.
      */
     template <class F, class L = detail::nothing>
     attempt acquire(const request &what, F &&on_acquired, on_lost<L> loss = {}) {
@@ -1422,7 +1367,7 @@ class client {
         return code == status::ok ? attempt(made.get()) : attempt(code);
     }
 
-    /* Asks who holds a key, and who waits: redlock_inspect. `on_view` is called with a view. */
+    /* Asks who holds a key: redlock_inspect. `on_view` takes a view. */
     template <class F> [[nodiscard]] status inspect(std::string_view key, F &&on_view) {
         using call = detail::call_with<std::decay_t<F>>;
         static_assert(std::is_invocable_v<std::decay_t<F> &, view>);
@@ -1438,10 +1383,7 @@ class client {
                              detail::check_with<call>(native(), key, fence));
     }
 
-    /*
-     * Waits until an acquisition can succeed: redlock_client_ready. `on_ready` takes a status.
-     * `forever`: no limit.
-     */
+    /* Waits for a quorum: redlock_client_ready. `on_ready` takes a status. `forever`: no limit. */
     template <class F> [[nodiscard]] status ready(duration timeout, F &&on_ready) {
         using call = detail::call_with<std::decay_t<F>>;
         static_assert(std::is_invocable_v<std::decay_t<F> &, status>);
@@ -1452,8 +1394,7 @@ class client {
     }
 
     /*
-     * Closes: redlock_client_drain. `on_closed` is called with the number of releases that were not
-     * confirmed. Refused with status::closed if the client is closing already.
+     * Closes: redlock_client_drain. `on_closed` takes the number of unconfirmed releases.
      */
     template <class F> [[nodiscard]] status close(F &&on_closed) {
         using call = detail::call_with<std::decay_t<F>>;
@@ -1461,7 +1402,7 @@ class client {
         return call_by<call>(std::forward<F>(on_closed), detail::close_with<call>(core_.get()));
     }
 
-    /* Closes without a word. */
+    /* Closes without a report. */
     void close() noexcept {
         if (*this) {
             core_->is_closing = true;
@@ -1470,10 +1411,7 @@ class client {
     }
 
 #if REDLOCK_HAS_COROUTINES
-    /*
-     * Acquires, as above: `acquisition got = co_await client.acquire(request)`. Refusals are
-     * results, too.
-     */
+    /* Acquires, as above: `acquisition got = co_await client.acquire(request)`. */
     template <class L = detail::nothing>
     awaitable<acquisition> acquire(const request &what, on_lost<L> loss = {}) {
         using sink = detail::mailbox<acquisition>;
@@ -1510,9 +1448,8 @@ class client {
     }
 
     /*
-     * Starts a task, which runs up to the first result that is not there yet, and returns it. An
-     * exception until then leaves start itself; a later one is the client's: see rethrow. A client
-     * that is closing starts it too; an empty one does not.
+     * Runs a task up to its first wait, also while the client closes, and returns it. An exception
+     * until then leaves start; a later one is handled as in rethrow.
      */
     task start(task begun) {
         if (core_ && begun.coroutine_ && !begun.coroutine_.promise().home) {
@@ -1522,7 +1459,7 @@ class client {
     }
 #endif
 
-    /* Returns why the last call on this client, or on what was made with it, was refused; or "". */
+    /* Returns why the last call on this client, or its objects, was refused; or "". */
     const char *error() const noexcept {
         return !core_                      ? "the client is empty"
                : core_->refusal != nullptr ? core_->refusal
@@ -1570,24 +1507,15 @@ class client {
     std::string stats_text() const;
 
     /*
-     * Throws the exception that is kept, if there is one, and keeps it no longer.
+     * Throws the stored exception, if there is one, and stores it no longer.
      *
      * An exception that leaves a callable, hook or task goes to options::on_exception. Without
-     * that, the client keeps the first one, and breaks the loop (event_base_loopbreak), so that
+     * that, the client stores the first one, and breaks the loop (event_base_loopbreak), so that
      *     event_base_dispatch(base);
      *     client.rethrow();
-     * throws it where the loop was run. Locks on the way of the exception are released, as
-     * destructors do; the client is as good as before, and the loop may go on.
-     *
-     * Until rethrow, later exceptions break the loop too, and are dropped; and so does each
-     * callable or hook that returns. So an exception of a hook that was called outside of the loop,
-     * by a call of the application, is thrown by rethrow at once, or else breaks the next loop at
-     * its first callable or hook.
-     *
-     * An exception that nobody can get any more ends the program by std::terminate, as one does
-     * that nobody catches: one that is still kept when the client object is destroyed (but not
-     * while another exception is on its way), and one that is thrown later, while the client
-     * closes.
+     * throws it where the loop was run. Until then the loop breaks after each callable or hook. An
+     * exception that can no longer be thrown, because the client object is destroyed, ends the
+     * program by std::terminate, except during stack unwinding.
      */
     void rethrow() {
         if (core_ && core_->exception != nullptr) {
@@ -1595,7 +1523,7 @@ class client {
         }
     }
 
-    /* Returns the library's client, for redlock.h: not to be closed there. NULL when closed. */
+    /* Returns the client for redlock.h, not to be closed there; NULL when closed. */
     redlock_client *native() const noexcept {
         return core_ ? core_->client : nullptr;
     }
@@ -1639,7 +1567,7 @@ class client {
 
     status begin(const request &what, detail::tenure *made) noexcept;
 
-    /* Makes the block of a call, and begins the call with it. */
+    /* Creates the block of a call, and begins the call. */
     template <class Call, class S, class F>
     status call_by(S &&sink, F &&begin_call, detail::counted<Call> *kept = nullptr) {
         status code = check();
@@ -1869,7 +1797,7 @@ inline std::string client::stats_text() const {
     return text;
 }
 
-/* Returns the duration that the share `quantile` (0 to 1) of the durations does not exceed. */
+/* Returns a quantile (0 to 1): redlock_histogram_quantile_ns. */
 inline std::chrono::nanoseconds quantile(const redlock_histogram &durations,
                                          double quantile) noexcept {
     constexpr auto most = static_cast<std::uint64_t>(std::chrono::nanoseconds::max().count());
