@@ -17,13 +17,14 @@ void acquire_ask(struct lease *lease, uint64_t now, struct lease_update *update)
     lease_set_state(lease, LEASE_ACQUIRING);
     change_round_sent(lease, now, 0);
     lease->trying.poll_at = NANOS_NEVER;
-    /* A quorum that comes after the validity is over would be of no use: do not wait for it. */
+    /* A quorum that comes after the validity has ended is useless: do not wait for it. */
     lease_send(lease, lease->terms->queues ? ROUND_QUEUE : ROUND_ACQUIRE, now,
                usable_until(lease, now), update);
 }
 
 void acquire_try(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease->tries++;
+    /* A new token: no node can hold the key for it yet. */
     lease->may_hold = lease->trying.may_queue = 0;
     lease->trying.requeue_at = NANOS_NEVER;
     acquire_ask(lease, now, update);
@@ -32,6 +33,7 @@ void acquire_try(struct lease *lease, uint64_t now, struct lease_update *update)
 void acquire_begin(struct lease *lease, uint64_t now, struct lease_update *update) {
     uint32_t permits = lease->terms->permits;
     lease->trying.permit_retries_left = ACQUIRE_PERMIT_RETRIES_MAX;
+    /* Requests begin at random permits, so that they do not all compete for the first one. */
     if (permits > 0) {
         lease->permit = (uint8_t)(backoff_random(lease->terms->seed) % permits);
     }
@@ -48,11 +50,12 @@ void acquire_fail(struct lease *lease, redlock_status status, uint64_t now,
     update_notify(update, LEASE_ACQUIRED, status);
 }
 
-/* Goes on to another permit if the nodes know of one that is free; returns whether it did. */
+/* Tries another permit at once if the nodes know of a free one. Returns whether it did. */
 static bool retry_permit(struct lease *lease, const struct round *round, uint64_t now,
                          struct lease_update *update) {
     struct permit_choice choice = permits_choose(round, lease->permit, lease->terms->seed);
     lease->permit = (uint8_t)choice.permit;
+    /* Retry at once only where a quorum may still grant a permit, and a bounded number of times. */
     if (!choice.is_promising || round->verdict == ROUND_YES ||
         lease->trying.permit_retries_left == 0 || now >= lease->trying.give_up_at) {
         lease->trying.permit_retries_left = ACQUIRE_PERMIT_RETRIES_MAX;
@@ -69,6 +72,7 @@ void acquire_give_up(struct lease *lease, const struct round *round, uint64_t no
                      struct lease_update *update) {
     uint32_t deniers = round_deniers(round);
     lease->failure = (int8_t)tries_failure(round);
+    /* No node denied, so there is no other holder to ask about. */
     if (deniers == 0) {
         update->undo = lease->may_hold;
         acquire_fail(lease, lease->failure, now, update);
@@ -79,18 +83,20 @@ void acquire_give_up(struct lease *lease, const struct round *round, uint64_t no
     update->awaited = deniers;
 }
 
-/* Undoes the failed try at the nodes of `lease->may_hold`, and goes on to the next try, if any. */
+/* Undoes the failed try at the nodes of `lease->may_hold`, and plans the next try, if any. */
 static void try_failed(struct lease *lease, const struct round *round, uint64_t now,
                        struct lease_update *update) {
     uint64_t delay;
     lease->failure = (int8_t)tries_failure(round);
-    if (lease->failure == REDLOCK_EACCESS) { /* for an operator to mend: no further try */
+    /* Only an operator can grant the missing right, so no further try follows. */
+    if (lease->failure == REDLOCK_EACCESS) {
         acquire_give_up(lease, round, now, update);
         return;
     }
     if (retry_permit(lease, round, now, update)) {
         return;
     }
+    /* Redlock, "Retry on Failure": undo the try, then wait for a random delay. */
     if (tries_draw_delay(lease, now, &delay)) {
         update->undo = lease->may_hold;
         lease_set_state(lease, LEASE_BACKOFF);
@@ -102,6 +108,7 @@ static void try_failed(struct lease *lease, const struct round *round, uint64_t 
 
 void acquire_again(struct lease *lease, uint64_t now, struct lease_update *update) {
     assert(lease->state == LEASE_BACKOFF);
+    /* A busy loop may wake the lease late: no try begins after give_up_at. */
     if (now >= lease->trying.give_up_at) {
         acquire_fail(lease, lease->failure, now, update);
     } else {
@@ -110,7 +117,7 @@ void acquire_again(struct lease *lease, uint64_t now, struct lease_update *updat
     }
 }
 
-/* Raises the counters to the fence, within the time of the try, as often as needed. */
+/* Raises the counters to the fence, as often as the time of the try allows. */
 static void raise_fence(struct lease *lease, uint64_t now, uint64_t until,
                         struct lease_update *update) {
     lease_set_state(lease, LEASE_RAISING);
@@ -121,20 +128,22 @@ void acquire_confirm(struct lease *lease, uint64_t now, struct lease_update *upd
     raise_fence(lease, now, usable_until(lease, now), update);
 }
 
-/* Takes a quorum of which some were pushed, whose nodes keep the key for a reservation. */
+/* Handles a quorum that includes pushed grants, whose nodes keep the key for a reservation. */
 static void take_pushes(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
                         struct lease_update *update) {
     uint64_t until = round_certain_until(round, end);
     bool agrees = !lease->terms->fenced || round_agrees(round, lease->fence);
+    /* Nodes keep pushed keys for a reservation: renew after 1/4 of what is left of it. */
     if (lease->terms->trusts_pushes && agrees && lease_leaves_validity(lease, until, now)) {
         hold_begin(lease, round, until, now, update);
         hold_renew_at(lease, nanos_add(now, nanos_sub(until, now) / 4));
     } else {
+        /* The RAISE makes the grants last for a whole TTL before success is reported. */
         acquire_confirm(lease, now, update);
     }
 }
 
-/* Returns whether no quorum granted at once, so that its validity does not count from the start. */
+/* Returns whether the quorum needs pushed grants: its validity does not count from the start. */
 static bool needed_pushes(const struct round *round) {
     return round->pushed != 0 &&
            !round_has_quorum(round, round_voters(round, REDLOCK_VOTE_GRANTED) & ~round->pushed);
@@ -144,14 +153,18 @@ void acquire_decided(struct lease *lease, const struct round *round, uint64_t no
                      struct lease_update *update) {
     assert(round->kind == ROUND_ACQUIRE || round->kind == ROUND_QUEUE);
     uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
+    /* Redlock step 5: undo a failed try wherever it may hold the key, silent nodes included. */
     lease->may_hold |= round_possible_holders(round);
     lease->may_hold |= lease->trying.may_queue;
     lease->fence = lease->terms->fenced ? round_fence(round) : 0;
+    /* Pushed keys expire a reservation after the push: validity does not count from the start. */
     if (round->verdict == ROUND_YES && needed_pushes(round)) {
         take_pushes(lease, round, end, now, update);
     } else if (round->verdict != ROUND_YES || !lease_leaves_validity(lease, end, now)) {
+        /* Redlock step 3: acquired only with a quorum, and with validity left. */
         try_failed(lease, round, now, update);
     } else if (lease->terms->fenced && !round_agrees(round, lease->fence)) {
+        /* A quorum must have this very counter, so that every later winner gets a larger one. */
         raise_fence(lease, now, round->usable_until, update);
     } else {
         hold_begin(lease, round, end, now, update);
@@ -159,14 +172,15 @@ void acquire_decided(struct lease *lease, const struct round *round, uint64_t no
 }
 
 /*
- * A node that granted the key too late to be counted may be further than the others, perhaps
- * because another lock had the key there meanwhile, with just this fence. So a node counts only if
- * its counter is the fence; otherwise all are raised to the largest counter, and asked again.
+ * A node that granted the key too late to be counted may have a larger counter than the others,
+ * perhaps because another lock had the key there in between, with this very fence. So a node counts
+ * only if its counter is the fence; otherwise all are raised to the largest counter, and asked
+ * again.
  *
- * A counter beyond the limit may be a lie, to which all would be raised; or what a client raised to
- * that knows the clocks a little better. So such counters do not count until a quorum cannot be had
- * without them, and then the smallest first: where a quorum of nodes is sound, no fence is larger
- * than the largest counter of these.
+ * A counter beyond the limit may be a lie, to which all would be raised. It may also come from a
+ * client that knows the clocks a little better. So such counters do not count until no quorum can
+ * be had without them, and then the smallest comes first: if a quorum of nodes is sound, no fence
+ * is larger than their largest counter.
  */
 void acquire_raise_decided(struct lease *lease, const struct round *round, uint64_t now,
                            struct lease_update *update) {
@@ -174,6 +188,7 @@ void acquire_raise_decided(struct lease *lease, const struct round *round, uint6
     uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
     bool is_further = round->verdict == ROUND_YES && !round_agrees(round, lease->fence);
     uint64_t beyond = round->verdict == ROUND_NO ? round_fence_beyond(round) : 0;
+    /* No quorum without the counters beyond the limit: raise to the smallest of them. */
     if (beyond > lease->fence && now < round->usable_until) {
         lease->fence = beyond;
         raise_fence(lease, now, round->usable_until, update);
@@ -181,6 +196,7 @@ void acquire_raise_decided(struct lease *lease, const struct round *round, uint6
                (is_further && now >= round->usable_until)) {
         try_failed(lease, round, now, update);
     } else if (is_further) {
+        /* A late grant brought a larger counter: raise all to it. */
         lease->fence = round_fence(round);
         raise_fence(lease, now, round->usable_until, update);
     } else {

@@ -3,6 +3,7 @@
 #include "base/nanos.h"
 
 uint64_t backoff_random(uint64_t *seed) {
+    /* SplitMix64: a step of 2^64 / golden ratio, then the published finalizer. */
     *seed += UINT64_C(0x9e3779b97f4a7c15);
     uint64_t mixed = *seed;
     mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -11,6 +12,7 @@ uint64_t backoff_random(uint64_t *seed) {
 }
 
 uint64_t backoff_bound(uint64_t first, uint64_t last, uint32_t attempt) {
+    /* Ends at `last`, so at most 64 doublings, whatever the attempt. */
     uint64_t bound = first;
     for (uint32_t i = 0; i < attempt && bound < last; i++) {
         bound = nanos_add(bound, bound);

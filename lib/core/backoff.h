@@ -10,15 +10,15 @@
 #include <stdint.h>
 
 /*
- * Returns the next number of a small generator for jitter, never for tokens (Steele et al.,
- * SplitMix64). Any seed will do.
+ * Returns the next number of a small generator (Steele et al., SplitMix64), for jitter and never
+ * for tokens. Any seed will do.
  */
 uint64_t backoff_random(uint64_t *seed);
 
-/* Returns the bound of attempt 0, 1, 2, ...: `first`, doubled `attempt` times, at most `last`. */
+/* Returns the bound of attempt 0, 1, 2, ...: `first` doubled `attempt` times, at most `last`. */
 uint64_t backoff_bound(uint64_t first, uint64_t last, uint32_t attempt);
 
-/* Draws a delay of 1 ms to `bound`; 1 ms if the bound is smaller, so that no retry loop is hot. */
+/* Draws a delay from 1 ms to `bound`; 1 ms if `bound` is smaller, so that no loop is hot. */
 uint64_t backoff_draw(uint64_t *seed, uint64_t bound);
 
 #endif

@@ -1,13 +1,12 @@
 /*
- * Notifications that the key may have changed at a node, for a lease that waits in the queue, or
- * whose key is watched: the lease asks all nodes at once instead of at its next poll or renewal. A
- * change notification decides nothing. Where change notifications follow each other the pauses
- * between two such rounds double, up to a bound, so that no server can keep a client busy by change
- * notifications.
+ * Change notifications: the key may have changed at a node. A lease that waits in the queue, or
+ * whose key is watched, then asks all nodes at once instead of at its next poll or renewal. A
+ * notification decides nothing by itself. If notifications follow each other, the pauses between
+ * these rounds double, up to a bound, so that no server can keep a client busy.
  *
- * A change notification that comes in such a pause is followed when the pause is over. A holder
- * asks all nodes then; a waiter has the key looked at again, since it may long be another's by
- * then: the next change notification finds the pause over, and the key free.
+ * A notification that arrives in such a pause takes effect when the pause is over. A holder asks
+ * all nodes then. A waiter has the nodes watch the key again, because another client may have taken
+ * it long since: the next notification finds the pause over and the key free.
  */
 #ifndef REDLOCK_CORE_CHANGE_H
 #define REDLOCK_CORE_CHANGE_H
@@ -15,13 +14,13 @@
 #include "core/backoff.h"
 #include "core/lease_state.h"
 
-/* The least pause behind a round before one that follows a change notification, and the longest. */
+/* The bounds of the pause between a round and the next one that follows a change notification. */
 #define CHANGE_PAUSE (10 * NANOS_PER_MS)
 #define CHANGE_PAUSE_MAX (250 * NANOS_PER_MS)
 
 /*
- * Records that a round is sent now, which asks all nodes; `changes` such in a row followed change
- * notifications.
+ * Records that a round that asks all nodes is sent now. `changes` is the number of rounds in a row,
+ * this one included, that followed change notifications.
  */
 static inline void change_round_sent(struct lease *lease, uint64_t now, unsigned changes) {
     lease->change_rounds = (uint16_t)changes;
@@ -29,13 +28,14 @@ static inline void change_round_sent(struct lease *lease, uint64_t now, unsigned
     lease->asked_at = now;
 }
 
-/* Returns the instant from which a change notification is followed at once. */
+/* Returns the instant from which a change notification takes effect at once. */
 static inline uint64_t change_pause_end(const struct lease *lease) {
+    /* The pause doubles with each round in a row that followed a change notification. */
     return nanos_add(lease->asked_at,
                      backoff_bound(CHANGE_PAUSE, CHANGE_PAUSE_MAX, lease->change_rounds));
 }
 
-/* Returns when something is due that was planned for `at`: earlier after a change notification. */
+/* Returns when something planned for `at` is due: earlier after a change notification. */
 static inline uint64_t change_due(const struct lease *lease, uint64_t at) {
     return lease->may_have_changed ? nanos_min(at, change_pause_end(lease)) : at;
 }

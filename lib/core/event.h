@@ -1,7 +1,7 @@
 /*
  * The events of a client, declared once: each with its name and its fields. They are emitted where
- * a fact comes into being, and handed to sinks, of which the log is one (core/event_log.h). An
- * event that no sink wants costs one test of a bit.
+ * a fact becomes known, and handed to sinks, of which the log is one (core/event_log.h). An event
+ * that no sink wants costs one test of a bit.
  */
 #ifndef REDLOCK_CORE_EVENT_H
 #define REDLOCK_CORE_EVENT_H
@@ -15,10 +15,10 @@
 
 /*
  * EVENT(name, fields), FIELD(type, name). The types of fields, each with its C type. Strings belong
- * to the emitter, and are valid during the call of a sink. Durations are in nanoseconds.
+ * to the emitter, and are valid until the sink returns. Durations are in nanoseconds.
  */
-typedef uint64_t event_request; /* number of the request that the event is of; 0: of none */
-typedef const char *event_node; /* name of the node that the event is of */
+typedef uint64_t event_request; /* number of the request that the event is about; 0: none */
+typedef const char *event_node; /* name of the node that the event is about */
 typedef const char *event_text;
 typedef uint64_t event_nanos;
 typedef uint64_t event_number;
@@ -31,20 +31,20 @@ typedef redlock_status event_status;
 
 /*
  * node_*           an uplink changes state, or the verdict on a node's trust changes
- * channel_*        a node's messages arrive, arrive no more, or are refused: once until they arrive
+ * channel_*        a node's messages arrive, stop, or are refused (once until they arrive again)
  * node_refused     a node's first error of its kind on a connection
  * node_evicts      a node's memory policy may evict locks; once
  * address_failed   one of several addresses of a node's name did not answer
- * tracking_refused a node tells no news of changed keys, for lack of a right unless `right` is ""
- * debts_dropped    so many releases are not remembered for a node
+ * tracking_refused a node sends no change notifications, because its user lacks `right` (or "")
+ * debts_dropped    pending releases of a node were dropped, because there is no room for them
  * node_left        a node is in no list any more
- * change_*         a change of the list of nodes begins, or ends
- * round_sent       a round's command is on its way, or will be at the end of the turn
+ * change_*         a change of the list of nodes begins or ends
+ * round_sent       a round's command was sent, or will be at the end of the turn
  * vote_cast        a node's vote is counted in its round
  * round_decided    a vote, or the deadline, has decided the round
  * lock_asked       a request is accepted
  * lock_changed     a lease changes state
- * lock_*           the application is told: before its callback
+ * lock_*           the application is about to be notified by a callback
  */
 #define EVENTS(EVENT, FIELD)                                                                       \
     EVENT(node_up, FIELD(node, node))                                                              \
@@ -80,7 +80,7 @@ typedef redlock_status event_status;
     EVENT(lock_lost, FIELD(request, request) FIELD(text, key) FIELD(status, status))               \
     EVENT(lock_released, FIELD(request, request) FIELD(text, key) FIELD(status, status))
 
-/* The most fields of an event, the request and the node aside. */
+/* The most fields of an event, not counting the request and the node. */
 #define EVENT_FIELDS_MAX 4
 
 #define EVENT_MEMBER(type, name) event_##type name;
@@ -118,10 +118,10 @@ struct event_sink {
 /* The sinks of a client. */
 struct events {
     struct event_sink *first;
-    uint32_t wanted; /* by any of them */
+    uint32_t wanted; /* by any sink */
 };
 
-/* Records that the masks of sinks have changed. */
+/* Recomputes `wanted` after the masks of sinks have changed. */
 static inline void events_changed(struct events *events) {
     events->wanted = 0;
     for (const struct event_sink *sink = events->first; sink != NULL; sink = sink->next) {
@@ -143,7 +143,7 @@ static inline bool events_want(const struct events *events, enum event_kind kind
 /* Hands an event to each sink that wants it. */
 void events_emit(const struct events *events, const struct event *event);
 
-/* EMIT(events, node_up, .node = name): the fields are not evaluated where no sink wants it. */
+/* EMIT(events, node_up, .node = name): the fields are not evaluated if no sink wants the event. */
 #define EMIT(events, name, ...)                                                                    \
     do {                                                                                           \
         if (events_want((events), EVENT_##name)) {                                                 \

@@ -2,7 +2,7 @@
 
 #include "base/nanos.h"
 
-/* FNV-1a, of 64 bits: nodes are told apart without copies of their names. */
+/* Returns the 64-bit FNV-1a of a pair, which identifies it without a copy of the node's name. */
 static uint64_t hash_of(enum event_kind kind, const char *node) {
     const uint64_t prime = UINT64_C(0x100000001b3);
     uint64_t hash = (UINT64_C(0xcbf29ce484222325) ^ (uint64_t)kind) * prime;
@@ -12,7 +12,7 @@ static uint64_t hash_of(enum event_kind kind, const char *node) {
     return hash;
 }
 
-/* Returns the limit of a pair: its own, an idle one that becomes its own, or that of the kind. */
+/* Returns the limit of a pair: its own, an idle one that becomes its own, or its kind's. */
 static struct event_limit *find_limit(struct event_limits *limits, enum event_kind kind,
                                       const char *node, uint64_t now) {
     const uint64_t of = hash_of(kind, node);
@@ -22,10 +22,12 @@ static struct event_limit *find_limit(struct event_limits *limits, enum event_ki
         if (limit->of == of) {
             return limit;
         }
+        /* A limit with its whole burst free carries no state, so another pair may take it over. */
         if (limit->full_at <= now) {
             idle = limit;
         }
     }
+    /* All 64 are in use: the pair shares the limit of its kind. */
     if (idle == NULL) {
         return &limits->kinds[kind];
     }
@@ -37,6 +39,7 @@ bool event_limits_take(struct event_limits *limits, enum event_kind kind, const 
                        uint64_t now, uint64_t *left_out) {
     struct event_limit *limit =
         node[0] == '\0' ? &limits->kinds[kind] : find_limit(limits, kind, node, now);
+    /* A token bucket kept as one instant: beyond 19 steps ahead, all 20 lines are used up. */
     if (nanos_sub(limit->full_at, now) > (EVENT_LIMIT_BURST - 1) * EVENT_LIMIT_STEP_NANOS) {
         limit->left_out++;
         return false;

@@ -8,14 +8,16 @@
 #include <stdarg.h>
 
 /*
- * Returns whether a line may be written now, and in `left_out` how many were left out before it. An
- * ERROR needs somebody to act, and comes with a change of a node only: it is not limited.
+ * Returns whether a line may be written now, and stores in `left_out` how many lines were left out
+ * before it. An ERROR asks for action by an operator, and only comes with a change of a node: it is
+ * not limited.
  */
 static bool may_say(struct event_log *log, const struct event *event, redlock_log_level level,
                     uint64_t *left_out) {
     if (!log_wants(log->log, level)) {
         return false;
     }
+    /* DEBUG is meant to show every line, and no ERROR may be lost: neither is limited. */
     if (level != REDLOCK_LOG_INFO && level != REDLOCK_LOG_WARN) {
         return true;
     }
@@ -24,7 +26,7 @@ static bool may_say(struct event_log *log, const struct event *event, redlock_lo
     return event_limits_take(&log->limits, event->kind, view.event.node, log->now(), left_out);
 }
 
-/* Writes a line about an event, unless the level or a limit is against it. */
+/* Writes a line about an event, unless the level or a limit forbids it. */
 __attribute__((format(printf, 4, 5))) static void say(struct event_log *log,
                                                       const struct event *event,
                                                       redlock_log_level level, const char *format,
@@ -217,6 +219,7 @@ static void log_event(struct event_sink *sink, const struct event *event) {
 void event_log_init(struct event_log *event_log, const struct log *log, uint64_t (*now)(void)) {
     *event_log = (struct event_log){.sink = {.on_event = log_event}, .log = log, .now = now};
     for (unsigned kind = 0; kind < EVENT_COUNT; kind++) {
+        /* A kind that the level excludes then costs one test of a bit where it is emitted. */
         if (log_wants(log, levels[kind])) {
             event_log->sink.wanted |= UINT32_C(1) << kind;
         }

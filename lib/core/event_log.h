@@ -1,4 +1,4 @@
-/* The log as a consumer of events: a line for each, within limits (core/event_limits.h). */
+/* The log as a sink of events: one line for each, within limits (core/event_limits.h). */
 #ifndef REDLOCK_CORE_EVENT_LOG_H
 #define REDLOCK_CORE_EVENT_LOG_H
 
@@ -11,13 +11,13 @@
 struct event_log {
     struct event_sink sink; /* the first member */
     const struct log *log;
-    uint64_t (*now)(void); /* clock; read for lines that are limited only */
+    uint64_t (*now)(void); /* the clock; read only for lines that are limited */
     struct event_limits limits;
 };
 
 /*
- * Makes a sink that wants the events of the log's level and above. `log` must live as long. `now`
- * returns nanoseconds since an arbitrary instant.
+ * Initializes a sink that wants the events of the log's level and above. `log` must outlive it.
+ * `now` returns nanoseconds since an arbitrary instant.
  */
 void event_log_init(struct event_log *event_log, const struct log *log, uint64_t (*now)(void));
 

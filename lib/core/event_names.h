@@ -1,4 +1,4 @@
-/* The names of the values that fields of events have, for people. */
+/* The names of the values of events' fields, for people. */
 #ifndef REDLOCK_CORE_EVENT_NAMES_H
 #define REDLOCK_CORE_EVENT_NAMES_H
 

@@ -8,7 +8,7 @@ static void add_field(struct event_view *view, const char *name, const char *tex
         (redlock_event_field){.name = name, .text = text, .number = number};
 }
 
-/* ---- one for each type of fields ---- */
+/* ---- one for each type of field ---- */
 
 static void add_request(struct event_view *view, const char *name, event_request request) {
     (void)name;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Returns whether two nodes are told together; of the TTLs of a group the largest is told. */
+/* Returns whether two nodes are reported together. The largest TTL of a group is reported. */
 static bool same_group(const redlock_node_report *a, const redlock_node_report *b) {
     return a->vote == b->vote && strcmp(a->detail, b->detail) == 0;
 }
@@ -115,6 +115,7 @@ void explain_write(struct text *text, const struct explain_subject *subject,
     }
     write_quorum(text, subject);
     for (uint32_t i = 0; i < count; i++) {
+        /* Nodes with the same vote and detail share one clause. */
         if (!was_reported(reports, i)) {
             write_group(text, subject, reports, count, i);
         }

@@ -4,6 +4,7 @@
 #include "core/hold.h"
 
 bool handover_is_possible(const struct lease *from, const struct lease *to, uint64_t now) {
+    /* An extension under way belongs to the request that releases, and cannot be handed over. */
     return lease_is_held(from) && !from->extending && now < to->trying.give_up_at &&
            now < from->holding.lost_at;
 }
@@ -11,12 +12,14 @@ bool handover_is_possible(const struct lease *from, const struct lease *to, uint
 bool handover_is_silent(const struct lease *from, const struct lease *to, uint64_t now) {
     const struct lease_terms *terms = from->terms;
     uint64_t usual = terms->trusts_pushes ? terms->reservation : from->ttl;
+    /* At least 3/4 of the time that a new acquisition would have. */
     uint64_t least = nanos_max(usual - usual / 4, to->terms->min_validity);
+    /* Each holder needs a fence of its own, so a fenced lock always takes a round. */
     return !terms->fenced && from->ttl == to->ttl && terms->watchdog == to->terms->watchdog &&
            !from->is_unrenewed && nanos_sub(from->holding.lost_at, now) > least;
 }
 
-/* Moves what the nodes have, or may have. */
+/* Moves the record of the keys that nodes have or may have. */
 static void move_keys(struct lease *from, struct lease *to) {
     to->may_hold = from->may_hold;
     to->longest_ttl = nanos_max(to->longest_ttl, from->longest_ttl);
@@ -29,7 +32,8 @@ static void move_validity(const struct lease *from, struct lease *to, uint64_t n
     to->holding = from->holding;
     to->holding.early_renewals = 0;
     to->asked_at = from->asked_at;
-    if (from->state == LEASE_HELD) { /* renewals that max_hold has ended begin anew, at once */
+    if (from->state == LEASE_HELD) {
+        /* If max_hold ended the renewals of the old request, those of the new one begin now. */
         hold_renew_at(to, from->renews ? from->wake_at : now);
         return;
     }
@@ -56,6 +60,7 @@ void handover_move(struct lease *from, struct lease *to, uint64_t now, struct le
         move_validity(from, to, now);
         update_notify(begun, LEASE_ACQUIRED, REDLOCK_OK);
     } else {
+        /* The round of RAISE brings a quorum's counters to the next fence. */
         to->fence = from->fence > 0 ? from->fence + 1 : 0;
         acquire_confirm(to, now, begun);
     }

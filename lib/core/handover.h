@@ -1,11 +1,11 @@
 /*
- * A held lease that goes from one request of a client to the next, while the token stays at the
- * nodes. Requests that wait for this are QUEUED without a round.
+ * A held lease that is handed over from one request of a client to the next, while its token stays
+ * at the nodes. Requests that wait for a handover are QUEUED without a round.
  *
- *  - without a message, where nothing has to change at the nodes; every request checks the validity
- *    anew;
- *  - otherwise by a round of RAISE: a fenced lock needs a counter of its own, and the validity may
- * be nearly over, or the TTL another.
+ *  - A silent handover sends nothing, because nothing has to change at the nodes. Every request
+ *    checks the validity again.
+ *  - Any other handover takes a round of RAISE: a fenced lock needs a fence of its own, the
+ *    validity may be nearly over, or the TTL differs.
  */
 #ifndef REDLOCK_CORE_HANDOVER_H
 #define REDLOCK_CORE_HANDOVER_H
@@ -16,18 +16,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns whether another request may have the lease, with a message or without. */
+/* Returns whether another request may take the lease over, silently or by a round. */
 bool handover_is_possible(const struct lease *from, const struct lease *to, uint64_t now);
 
 /*
- * Returns whether a lease whose handover is possible can go on as that of a request on the same
- * terms without a message, with nearly as much validity as a lock that is acquired anew.
+ * Returns whether a lease whose handover is possible can go to a request on the same terms without
+ * a round, with nearly as much validity as a newly acquired lock has.
  */
 bool handover_is_silent(const struct lease *from, const struct lease *to, uint64_t now);
 
 /*
- * Makes a lease the next request's, and ends the one of the request that releases it. The caller
- * hands over the token and, where nothing is sent, the round under way.
+ * Hands the lease over to the next request, and ends the lease of the request that releases it. The
+ * caller hands over the token and, if nothing is sent, the round under way.
  */
 void handover_move(struct lease *from, struct lease *to, uint64_t now, struct lease_update *ended,
                    struct lease_update *begun);

@@ -4,20 +4,21 @@
 #include "core/renewal.h"
 #include "core/validity.h"
 
-/* The loss is told so much before its time: a loop's timers are late by up to their grain. */
+/* How long before the validity ends the loss is reported: timers of a loop may be late. */
 #define LOSS_MARGIN (10 * NANOS_PER_MS)
 
 /* Waits in HELD for the next renewal, planned for `at` (NANOS_NEVER: none), or for the loss. */
 static void rest(struct lease *lease, uint64_t at) {
     lease_set_state(lease, LEASE_HELD);
     lease->renews = at != NANOS_NEVER;
+    /* A change notification brings a planned renewal forward; it does not start renewals. */
     uint64_t due = lease->renews ? change_due(lease, at) : NANOS_NEVER;
     lease->wake_at = nanos_min(due, lease->holding.lost_at);
 }
 
 /* ---- validity ---- */
 
-/* Prolongs the validity, never shortens it: an end that is no later also leaves the margin. */
+/* Prolongs the validity, never shortens it. An end that is no later leaves the margin alone. */
 static void set_validity(struct lease *lease, uint64_t end, uint64_t now) {
     struct lease_holding *holding = &lease->holding;
     if (end <= holding->validity_end) {
@@ -25,12 +26,14 @@ static void set_validity(struct lease *lease, uint64_t end, uint64_t now) {
     }
     uint64_t left = nanos_sub(end, now);
     holding->validity_end = end;
+    /* The margin is at most 1/8 of the validity, so that short locks keep most of theirs. */
     holding->lost_at = nanos_sub(end, nanos_min(LOSS_MARGIN, left / 8));
 }
 
-/* Returns the instant of a renewal that is due at `at`; NANOS_NEVER: none is planned any more. */
+/* Returns the instant of a renewal that is due at `at`, or NANOS_NEVER if none follows. */
 static uint64_t plan_renewal(const struct lease *lease, uint64_t at) {
     uint64_t last = nanos_add(lease->completed_at, lease->terms->max_hold);
+    /* max_hold bounds the watchdog: no renewal begins after it. */
     return lease->terms->watchdog && at <= last ? at : NANOS_NEVER;
 }
 
@@ -48,12 +51,14 @@ static void draw_phase(struct lease *lease, uint64_t start) {
 
 /* ---- topping up ---- */
 
-/* Gives the key to nodes that lack it, for as long as the nodes that have it keep it. */
+/* Gives the key to nodes that lack it, for as long as the other nodes keep it. */
 static void top_up(struct lease *lease, uint32_t lacking, uint64_t until, uint64_t now,
                    struct lease_update *update) {
+    /* At most one top-up of a node between two rounds. */
     update->top_up = lacking & lease->members & ~lease->holding.topped_up;
     update->top_up_ttl = nanos_sub(until, now);
     lease->holding.topped_up |= update->top_up;
+    /* The outcome may stay unknown, so the release goes to these nodes, too. */
     lease->may_hold |= update->top_up;
     update->watch |= lease->terms->watches && update->top_up != 0;
 }
@@ -72,7 +77,8 @@ static void top_up_after(struct lease *lease, const struct round *round, uint64_
 void hold_top_up_joining(struct lease *lease, uint32_t joining, uint64_t now,
                          struct lease_update *update) {
     if (lease_is_held(lease) && now < lease->holding.lost_at) {
-        lease->holding.topped_up &= ~joining; /* their indexes were other nodes' then */
+        /* Indexes are reused, so the flags may be those of other nodes. */
+        lease->holding.topped_up &= ~joining;
         top_up(lease, joining, lease->holding.validity_end, now, update);
     }
 }
@@ -81,6 +87,7 @@ void hold_top_up_joining(struct lease *lease, uint32_t joining, uint64_t now,
 
 void hold_begin(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
                 struct lease_update *update) {
+    /* The QUEUE of a pushed grant may have begun long ago. */
     uint64_t since = round->pushed != 0 ? now : round->start;
     lease->completed_at = now;
     lease->was_acquired = true;
@@ -90,6 +97,7 @@ void hold_begin(struct lease *lease, const struct round *round, uint64_t end, ui
         lease->terms->min_hold != 0 ? nanos_add(since, lease->terms->min_hold) : 0;
     round_was_yes(lease, round, end, now);
     update->watch = lease->terms->watches;
+    /* The validity is running: success is reported first, and nodes are topped up after that. */
     update->top_up_later = (lacking_after(round) & lease->members) != 0;
     update_notify(update, LEASE_ACQUIRED, REDLOCK_OK);
 }
@@ -107,6 +115,7 @@ void hold_end_extension(struct lease *lease, redlock_status status, struct lease
 
 void hold_key_changed(struct lease *lease) {
     lease->may_have_changed = lease_is_held(lease) && lease->terms->watches;
+    /* In RENEWING a round asks already; rest() takes the notification into account at its end. */
     if (lease->may_have_changed && lease->state == LEASE_HELD) {
         rest(lease, lease->renews ? lease->wake_at : NANOS_NEVER);
     }
@@ -127,11 +136,12 @@ static void lose(struct lease *lease, redlock_status status, struct lease_update
 static void renew(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease_set_state(lease, LEASE_RENEWING);
     lease->holding.topped_up = 0;
+    /* Rounds after change notifications are counted: the pauses between them double. */
     change_round_sent(lease, now, lease->may_have_changed ? lease->change_rounds + 1U : 0);
     lease_send(lease, ROUND_RENEW, now, lease->holding.lost_at, update);
 }
 
-/* The timer may come late: max_hold may be over by now. */
+/* Renews, unless max_hold has passed by now: the timer may be late. */
 static void renew_unless_too_late(struct lease *lease, uint64_t now, struct lease_update *update) {
     if (plan_renewal(lease, now) == NANOS_NEVER) {
         rest(lease, NANOS_NEVER);
@@ -142,6 +152,7 @@ static void renew_unless_too_late(struct lease *lease, uint64_t now, struct leas
 
 void hold_extend(struct lease *lease, uint64_t ttl, uint64_t now, struct lease_update *update) {
     assert(!lease->extending);
+    /* Pending releases are kept for as long as any node may keep the key. */
     lease->longest_ttl = nanos_max(lease->longest_ttl, nanos_add(ttl, lease->terms->lock_delay));
     lease->extending = true;
     renew(lease, now, update);
@@ -157,7 +168,7 @@ void hold_renewal_failed(struct lease *lease, uint64_t now) {
 
 /*
  * Waits on for a renewal's round whose quorum needs silent nodes; returns whether it does. These
- * nodes answer this round before any other: until then another round is of no use.
+ * nodes answer this round before any other, so another round would be useless until then.
  */
 static bool wait_on(struct lease *lease, const struct round *round, uint64_t now) {
     if (!lease_is_watchdog_renewing(lease) || round->verdict != ROUND_OPEN ||
@@ -172,6 +183,7 @@ static bool wait_on(struct lease *lease, const struct round *round, uint64_t now
 
 bool hold_woken(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update) {
+    /* Report the loss while the validity lasts: after it another client may hold the key. */
     if (now >= lease->holding.lost_at) {
         lose(lease, REDLOCK_EEXPIRED, update);
         return true;
@@ -184,14 +196,15 @@ bool hold_woken(struct lease *lease, const struct round *round, uint64_t now,
 }
 
 /*
- * A round under way is superseded only where the nodes that are up make it succeed without those
- * that it still waits for: these may be slow, and would be asked once more for each node that comes
- * up.
+ * Returns whether to renew now. A round under way is superseded only if it can succeed with the
+ * nodes that are up, without those that it still waits for: these may be slow, and would be asked
+ * once more for each node that comes up.
  */
 static bool may_renew_now(const struct lease *lease, const struct round *round, uint32_t up,
                           uint64_t now) {
     bool is_stuck = lease_is_watchdog_renewing(lease) && round->verdict == ROUND_OPEN &&
                     round_is_completed_by(round, up);
+    /* One early renewal for each node at the most: connections that flap must not cause a flood. */
     return lease->is_unrenewed && (lease->state == LEASE_HELD || is_stuck) &&
            lease->holding.early_renewals < (uint32_t)__builtin_popcount(lease->members) &&
            now < lease->holding.lost_at;
@@ -210,25 +223,30 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
     assert(round->kind == ROUND_RENEW);
     uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
     redlock_status status = REDLOCK_OK;
+    /* The verdict came too late: another client may have held the key since. */
     if (now >= lease->holding.validity_end) {
         lose(lease, REDLOCK_EEXPIRED, update);
         return;
     }
+    /* No quorum can have the key any more, whatever the clock says. */
     if (round->verdict == ROUND_GONE) {
         lose(lease, REDLOCK_ELOST, update);
         return;
     }
+    /* Redlock, "extending the lock": the same test as for an acquisition. */
     if (round->verdict == ROUND_YES && lease_leaves_validity(lease, end, now)) {
         if (lease->extending) {
-            lease->ttl = round->ttl; /* of renewals, too */
+            lease->ttl = round->ttl; /* renewals use it, too */
             draw_phase(lease, round->start);
         }
         round_was_yes(lease, round, end, now);
         top_up_after(lease, round, now, update);
         update->watch = lease->terms->watches;
     } else {
+        /* A failed renewal takes nothing away: the lock is held to the end of its old validity. */
         status = round->verdict == ROUND_YES ? REDLOCK_EEXPIRED : REDLOCK_ENOQUORUM;
-        if (round->verdict == ROUND_NO && round_was_kept(round)) { /* the next list lacks it yet */
+        /* A quorum of the list has the key, only the next list lacks it: top up, then renew. */
+        if (round->verdict == ROUND_NO && round_was_kept(round)) {
             top_up_after(lease, round, now, update);
         }
         hold_renewal_failed(lease, now);
@@ -239,6 +257,7 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
 /* Counts a renewal whose quorum was complete only after its round had ended. */
 static void renewed_late(struct lease *lease, const struct round *round, uint64_t now) {
     uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
+    /* The validity counts from the start of the round, so a late quorum is as good as any. */
     if (lease_leaves_validity(lease, end, now)) {
         round_was_yes(lease, round, end, now);
     }
@@ -246,6 +265,7 @@ static void renewed_late(struct lease *lease, const struct round *round, uint64_
 
 void hold_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update) {
+    /* A newer round, or the end, has superseded these votes. */
     if (lease->state != LEASE_HELD || now >= lease->holding.lost_at) {
         return;
     }
@@ -253,6 +273,7 @@ void hold_late_votes(struct lease *lease, const struct round *round, uint64_t no
     if (is_renewed && lease->is_unrenewed) {
         renewed_late(lease, round, now);
     }
+    /* Without a quorum that has the key it may be another client's: then nothing is topped up. */
     if (is_renewed || round_was_kept(round)) {
         top_up_after(lease, round, now, update);
     }

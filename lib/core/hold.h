@@ -1,11 +1,12 @@
 /*
- * A lock that is held: its validity, its renewals, and its loss. In states HELD and RENEWING.
+ * A lock that is held: its validity, its renewals and its loss. In the states HELD and RENEWING.
  *
- * A renewal waits as long as only silent nodes can complete its quorum: nodes answer in order, and
- * would not answer another renewal earlier. Otherwise it has half of the time that is left; grants
- * that come later still count, until there is another round. A renewal that failed is tried again
- * (core/renewal.h), or at once when a node comes up. The lock is lost when so many nodes say that
- * the key is not ours that no quorum has it, and at the latest just before its validity ends.
+ * While only silent nodes can complete the quorum of a renewal, the renewal waits on: nodes answer
+ * in order, and would not answer another renewal earlier. Otherwise it has half of the time that is
+ * left. Grants that arrive later still count, until another round begins. A failed renewal is
+ * retried (core/renewal.h), at once when a node comes up. The lock is lost when so many nodes
+ * report that the key is not ours that no quorum has it, and at the latest just before its validity
+ * ends.
  */
 #ifndef REDLOCK_CORE_HOLD_H
 #define REDLOCK_CORE_HOLD_H
@@ -13,20 +14,20 @@
 #include "core/lease_state.h"
 #include "core/update.h"
 
-/* Begins to hold a lock that `round` acquired, with a validity that ends at `end`, and tells it. */
+/* Begins to hold the lock that `round` acquired, valid until `end`, and reports it. */
 void hold_begin(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
                 struct lease_update *update);
 
-/* Plans the next renewal of a lock with a watchdog at `at`, if nothing else has been done since. */
+/* Plans the next renewal of a lock with a watchdog for `at`, replacing any earlier plan. */
 void hold_renew_at(struct lease *lease, uint64_t at);
 
-/* Takes the verdict of the round of a renewal or an extension. */
+/* Handles the verdict of the round of a renewal or an extension. */
 void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
                   struct lease_update *update);
 
 /*
- * Takes the firing of the timer in HELD or RENEWING: loses the lock, renews it, or waits on for
- * `round`, the round under way; NULL: there is none. Returns false if `round` is to be expired.
+ * Handles the firing of the timer in HELD or RENEWING: loses the lock, renews it, or waits on for
+ * `round`, the round under way (NULL: there is none). Returns false if `round` is to be expired.
  */
 bool hold_woken(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update);
@@ -34,17 +35,17 @@ bool hold_woken(struct lease *lease, const struct round *round, uint64_t now,
 /* Extends the lock by a round for `ttl`, which supersedes a renewal under way. */
 void hold_extend(struct lease *lease, uint64_t ttl, uint64_t now, struct lease_update *update);
 
-/* Brings the next renewal forward, if nodes watch the key: the key may be gone at one of them. */
+/* Brings the next renewal forward if nodes watch the key: it may be gone at one of them. */
 void hold_key_changed(struct lease *lease);
 
-/* Ends an extension, if one is under way, and tells its status. */
+/* Ends the extension under way, if any, and reports its status. */
 void hold_end_extension(struct lease *lease, redlock_status status, struct lease_update *update);
 
-/* Goes on in HELD after a renewal that failed or could not be sent, and plans the next one. */
+/* Continues in HELD after a renewal that failed or could not be sent, and plans the next one. */
 void hold_renewal_failed(struct lease *lease, uint64_t now);
 
-/* Carry out lease_renew_now, lease_late_votes and lease_move; without effect unless the lock is
- * held.
+/*
+ * Implement lease_renew_now, lease_late_votes and lease_move. Do nothing unless the lock is held.
  */
 void hold_renew_now(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
                     struct lease_update *update);

@@ -1,13 +1,13 @@
 /*
- * The happy path: lease_begin sends a round; its verdict is yes, a fresh clock reading leaves
- * enough validity, and the lock is HELD. With a watchdog it renews every third of the TTL
- * (core/renewal.h). lease_release sends the last round, whose verdict tells whether the lock was
+ * The happy path: lease_begin sends a round, its verdict is yes, a fresh clock reading leaves
+ * enough validity, and the lock is HELD. With a watchdog it is renewed every third of the TTL
+ * (core/renewal.h). lease_release sends the last round, whose verdict reports whether the lock was
  * ours to the end.
  *
- * Failures: a try that fails is undone, and another one follows while retries and time last
- * (core/acquire.h). A renewal that fails is tried again until the lock is LOST (core/hold.h). A
- * round that cannot be sent for want of memory ends as a failed one. Closing the client ends
- * whatever is under way.
+ * Failures: a failed try is undone, and another one follows while retries and time are left
+ * (core/acquire.h). A failed renewal is retried until the lock is LOST (core/hold.h). A round that
+ * cannot be sent for lack of memory ends like a failed one. Closing the client ends whatever is
+ * under way.
  */
 #include "core/lease.h"
 
@@ -16,7 +16,7 @@
 #include "core/queue.h"
 #include "core/tries.h"
 
-/* The first look is due when the nodes had the time of a round, unless the end comes first. */
+/* Sets `wake_at` to when nodes have had the time of a round, or to the end if that comes first. */
 void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t members,
                  uint64_t longest, uint64_t now) {
     assert(members != 0 && terms->ttl > 0 && terms->permits <= REDLOCK_MAX_PERMITS);
@@ -40,6 +40,7 @@ void lease_begin(struct lease *lease, uint64_t now, struct lease_update *update)
 
 bool lease_may_start(struct lease *lease, bool has_quorum, uint64_t now) {
     uint64_t end = lease->trying.requeue_at;
+    /* With a quorum up, the others get the time of one round to connect. */
     uint64_t patient = nanos_min(nanos_add(lease->begun_at, lease->terms->node_timeout), end);
     lease->wake_at = now < patient ? patient : end;
     return now >= end || (has_quorum && now >= patient);
@@ -53,8 +54,9 @@ void lease_wait(struct lease *lease) {
 
 void lease_lead(struct lease *lease, uint64_t now, struct lease_update *update) {
     *update = (struct lease_update){0};
-    if (lease->state == LEASE_QUEUED) { /* else it has ended meanwhile */
+    if (lease->state == LEASE_QUEUED) { /* it may have ended meanwhile */
         acquire_begin(lease, now, update);
+        /* Entries that arrive before the release have the node push the key at once. */
         update->before_release = true;
     }
 }
@@ -63,7 +65,7 @@ uint64_t lease_validity(const struct lease *lease, uint64_t now) {
     return lease_is_held(lease) ? nanos_sub(lease->holding.validity_end, now) : 0;
 }
 
-/* The votes of this try and the commands of the next take no longer than a round each. */
+/* The votes of this try take at most a round, and so do the commands of the next. */
 uint64_t lease_next_try_within(const struct lease *lease, uint64_t now) {
     uint64_t rounds = nanos_add(lease->terms->node_timeout, lease->terms->node_timeout);
     return tries_may_go_on(lease, now)
@@ -123,6 +125,7 @@ void lease_decided(struct lease *lease, const struct round *round, uint64_t now,
 
 void lease_sent(struct lease *lease, struct round *round, uint64_t now) {
     if (lease_awaits_round(lease)) {
+        /* The time that a busy turn took before the write is not the nodes' fault. */
         round->timeout = lease_await(lease, now, round->usable_until);
     }
 }
@@ -148,6 +151,7 @@ void lease_reconsider(struct lease *lease, const struct round *tried) {
 void lease_woken(struct lease *lease, struct round *round, uint64_t now,
                  struct lease_update *update) {
     *update = (struct lease_update){0};
+    /* The timer was early, or another event has moved the instant. */
     if (now < lease->wake_at) {
         return;
     }
@@ -159,11 +163,13 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
         queue_woken(lease, round, now, update);
         return;
     }
+    /* A renewal may wait on for silent nodes; any other round ends at its deadline. */
     bool is_done = lease_is_held(lease) ? hold_woken(lease, round, now, update) : round == NULL;
     if (is_done) {
         return;
     }
     round_expire(round);
+    /* A QUEUE may stay open after its deadline: slow nodes can still grant by a push. */
     if (queue_is_waiting(lease, round)) {
         queue_expired(lease, round, now, update);
     } else {
@@ -176,6 +182,7 @@ void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update 
     switch (lease->state) {
     case LEASE_ACQUIRING:
     case LEASE_RAISING:
+        /* This round was not sent, but earlier ones may have left keys or entries. */
         update->undo = lease->may_hold | lease->trying.may_queue;
         acquire_fail(lease, REDLOCK_ENOMEM, now, update);
         break;
@@ -184,13 +191,14 @@ void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update 
         acquire_fail(lease, lease->failure, now, update);
         break;
     case LEASE_RENEWING:
+        /* The lock is still held: its renewal is tried again like one that failed. */
         hold_end_extension(lease, REDLOCK_ENOMEM, update);
         hold_renewal_failed(lease, now);
         break;
     case LEASE_RELEASING:
         released(lease, REDLOCK_ENOMEM, update);
         break;
-    default: /* the lease has moved on meanwhile */
+    default: /* the lease has moved on */
         break;
     }
 }
@@ -236,6 +244,7 @@ redlock_status lease_cancel(struct lease *lease, const struct round *round, uint
         return REDLOCK_EINVAL;
     }
     bool is_trying = lease->state == LEASE_ACQUIRING || lease->state == LEASE_QUEUED;
+    /* Redlock step 5, for a try whose votes may still come. */
     if (is_trying && round != NULL) {
         update->undo = lease->may_hold | lease->trying.may_queue | round_possible_holders(round);
     } else if (lease->state == LEASE_RAISING ||
@@ -249,6 +258,7 @@ redlock_status lease_cancel(struct lease *lease, const struct round *round, uint
 redlock_status lease_extend(struct lease *lease, uint64_t ttl, uint64_t now,
                             struct lease_update *update) {
     *update = (struct lease_update){0};
+    /* From lost_at on the lock counts as lost, even if the timer has not fired yet. */
     if (lease->state == LEASE_LOST || (lease_is_held(lease) && now >= lease->holding.lost_at)) {
         return REDLOCK_ELOST;
     }
@@ -270,6 +280,7 @@ redlock_status lease_release(struct lease *lease, uint64_t now, struct lease_upd
     hold_end_extension(lease, REDLOCK_ECANCELED, update);
     lease_set_state(lease, LEASE_RELEASING);
     lease->is_unrenewed = false;
+    /* The lock is not held any more, whatever the nodes answer. */
     lease->holding.validity_end = 0;
     lease_send(lease, ROUND_RELEASE, now, NANOS_NEVER, update);
     return REDLOCK_OK;

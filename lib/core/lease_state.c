@@ -25,8 +25,12 @@ const char *lease_state_name(enum lease_state state) {
     return names[state];
 }
 
-/* A renewal is in less of a hurry than an acquisition; an application waits for its extension. */
+/*
+ * Returns the time for a round's votes. A watchdog's renewal may take half of the time that is
+ * left; an application waits for anything else, even an extension.
+ */
 static uint64_t timeout_of(const struct lease *lease, uint64_t now, uint64_t usable_until) {
+    /* Half, so that a second renewal still has time if this one fails. */
     return lease_is_watchdog_renewing(lease) ? nanos_sub(usable_until, now) / 2
                                              : lease->terms->node_timeout;
 }

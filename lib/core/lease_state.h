@@ -1,8 +1,7 @@
 /*
  * A lease as data: the terms of its request, its state, and the one thing that it waits for.
- *
  *   STARTING   -> ACQUIRING   the nodes are known, or the time to wait for that is over
- *              -> QUEUED      likewise, and others of ours are before it
+ *              -> QUEUED      the same, but other requests of the client come first
  *              -> OVER        canceled
  *   ACQUIRING  -> HELD        a quorum granted the key
  *              -> RAISING     a quorum did, but the counters of a fenced lock differ
@@ -10,10 +9,10 @@
  *              -> QUEUED      a quorum of the nodes has answered; some may have an entry for it
  *              -> BACKOFF     the try failed and another one will follow
  *              -> DIAGNOSING  the last try failed and nodes denied it
- *              -> OVER        the last try failed elsewise, was canceled, or found no memory
+ *              -> OVER        the last try failed without a denial, was canceled, or had no memory
  *   RAISING    -> RAISING     a node's counter turned out to be larger
  *              -> HELD, BACKOFF, DIAGNOSING, OVER as from ACQUIRING
- *   QUEUED     -> ACQUIRING   the entry is asked for again, or given up for a new one
+ *   QUEUED     -> ACQUIRING   the entry is asked for again, or replaced: a requeue
  *              -> HELD, RAISING, BACKOFF, DIAGNOSING, OVER as from ACQUIRING
  *   BACKOFF    -> ACQUIRING   the delay is over
  *              -> OVER        the time to wait is over, or canceled
@@ -27,9 +26,8 @@
  *              -> LOST        the key is gone, or the validity ends
  *              -> RELEASING   released, or closed
  *   LOST       -> RELEASING   released, or closed
- *   RELEASING  -> OVER        the round has ended, or found no memory
- *
- * lease_set_state is the only writer of `state`, and asserts that its move is one of these.
+ *   RELEASING  -> OVER        the round has ended, or had no memory
+ * lease_set_state is the only writer of `state`, and asserts that the move is one of these.
  */
 #ifndef REDLOCK_CORE_LEASE_STATE_H
 #define REDLOCK_CORE_LEASE_STATE_H
@@ -42,12 +40,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Up to DIAGNOSING the lock is being acquired (lease_is_acquiring). */
+/* In the states up to DIAGNOSING the lock is being acquired (lease_is_acquiring). */
 enum lease_state {
     LEASE_STARTING,   /* the first try waits until the nodes are known */
     LEASE_ACQUIRING,  /* a round asks for the key */
     LEASE_RAISING,    /* a quorum granted the key; a round makes its counters agree on the fence */
-    LEASE_QUEUED,     /* entries in the queues of nodes; their grants are waited for */
+    LEASE_QUEUED,     /* the lease has entries in the queues of nodes, and waits for their grants */
     LEASE_BACKOFF,    /* a try failed; the pause before the next one */
     LEASE_DIAGNOSING, /* the last try failed; a round asks the nodes that denied what they hold */
     LEASE_HELD,
@@ -57,11 +55,11 @@ enum lease_state {
     LEASE_OVER
 };
 
-/* The terms of a request: constant, and shared by leases. Durations in nanoseconds. */
+/* The terms of a request: constant, and shared by leases. Durations are in nanoseconds. */
 struct lease_terms {
     uint64_t *seed; /* of the jitter */
     double drift;
-    uint64_t ttl; /* until an extension gives the lease another */
+    uint64_t ttl; /* initial TTL: an extension changes the lease's */
     uint64_t node_timeout;
     uint64_t retry_delay;
     uint64_t retry_delay_max;
@@ -75,37 +73,36 @@ struct lease_terms {
     uint64_t lock_delay;  /* time beyond the TTL for which nodes keep the key */
     bool queues;          /* tries ask for an entry in the queue of the key */
     uint64_t reservation; /* queues: time for which a node keeps the key that it has pushed */
-    bool trusts_pushes;   /* queues: a quorum of pushes is told at once, and renewed soon */
+    bool trusts_pushes;   /* queues: a quorum of pushes is reported at once, and renewed soon */
     uint32_t permits;     /* the number of permits of the semaphore; 0: no semaphore */
     bool watches;         /* nodes watch the key while it is held */
     uint32_t replicas;    /* the number of a node's replicas that must confirm a grant */
 };
 
-/* The part of a lease that is being acquired, or was not acquired. */
+/* The part of a lease whose lock is being acquired, or was not acquired. */
 struct lease_trying {
     uint64_t give_up_at; /* the instant after which no try begins; NANOS_NEVER: no bound */
-    uint64_t requeue_at; /* the instant at which grants of less than a quorum are given up; of
-                            STARTING: at which the first try begins, whatever is known */
+    uint64_t requeue_at; /* the instant of a requeue; STARTING: the latest start of the first try */
     uint64_t poll_at;    /* the instant at which the entry is asked for again */
     uint32_t may_queue;  /* mask: nodes that may have an entry from earlier tries for permits */
-    uint32_t requeues;   /* entries given up for new ones, since the last try that was not */
+    uint32_t requeues;   /* number of requeues since the last try that was none */
     uint32_t permit_retries_left; /* permit retries allowed before the next pause */
-    uint32_t trip_us; /* the time until a quorum had answered the last ask, or the deadline */
+    uint32_t trip_us;             /* time until a quorum answered the last ask, or its deadline */
 };
 
-/* The part of a lease that is held, or was. */
+/* The part of a lease whose lock is held, or was. */
 struct lease_holding {
     uint64_t validity_end; /* 0: held no more */
-    uint64_t lost_at;      /* the instant at which the loss is told, shortly before validity_end */
-    uint64_t phase;        /* one of the instants at which the lock renews (core/renewal.h) */
-    uint64_t stay_until;   /* the end of the time in which a release leaves the key; 0: none */
-    uint32_t topped_up;    /* mask: nodes topped up since the last round was sent */
+    uint64_t lost_at; /* the instant at which the loss is reported, shortly before validity_end */
+    uint64_t phase;   /* one of the instants at which the lock renews (core/renewal.h) */
+    uint64_t stay_until;     /* the end of the time in which a release leaves the key; 0: none */
+    uint32_t topped_up;      /* mask: nodes topped up since the last round was sent */
     uint32_t early_renewals; /* early renewals since the last one that succeeded */
 };
 
 /*
- * Small, since a client may hold a million: the instants of a round under way are the round's, and
- * the two parts share their memory.
+ * Small, because a client may hold a million: the instants of a round under way are in the round,
+ * and the two parts share their memory.
  */
 struct lease {
     const struct lease_terms *terms;
@@ -124,7 +121,7 @@ struct lease {
     uint32_t may_hold; /* mask: nodes that may hold the key, or an entry, for the current token */
     uint32_t tries;
     uint32_t permit_retries; /* tries without a pause before them, each for another permit */
-    uint16_t change_rounds;  /* rounds in a row that each followed a change notification */
+    uint16_t change_rounds;  /* number of rounds in a row that followed a change notification */
     uint8_t state;           /* enum lease_state */
     uint8_t permit;          /* the permit tried or held; in BACKOFF, the one tried next */
     int8_t failure; /* redlock_status: the reason why the last try, or the request, failed */
@@ -136,7 +133,7 @@ struct lease {
     bool may_have_changed : 1; /* the key may have changed at a node since asked_at */
 };
 
-/* For each state the mask of those that may follow. */
+/* The mask of the states that may follow each state. */
 extern const uint16_t lease_moves[LEASE_OVER + 1];
 
 static inline void lease_set_state(struct lease *lease, enum lease_state state) {
@@ -164,19 +161,16 @@ static inline bool lease_is_watchdog_renewing(const struct lease *lease) {
     return lease->state == LEASE_RENEWING && !lease->extending;
 }
 
-/* Returns whether a validity that ends at `end` is longer than the least asked for. */
+/* Returns whether a validity that ends at `end` is longer than the requested minimum. */
 static inline bool lease_leaves_validity(const struct lease *lease, uint64_t end, uint64_t now) {
     return end > nanos_add(now, lease->terms->min_validity);
 }
 
-/*
- * Sends a round, for `update->ttl`, and sets its deadline, `wake_at`. The round is of no use from
- * `usable_until` on.
- */
+/* Sends a round for `update->ttl` that is useless from `usable_until` on, and sets its deadline. */
 void lease_send(struct lease *lease, enum round_kind kind, uint64_t now, uint64_t usable_until,
                 struct lease_update *update);
 
-/* Sets the deadline of a round of no use from `usable_until` on. Returns the time allowed to it. */
+/* Sets the deadline of a round that is useless from `usable_until` on. Returns the time allowed. */
 uint64_t lease_await(struct lease *lease, uint64_t now, uint64_t usable_until);
 
 const char *lease_state_name(enum lease_state state);

@@ -1,6 +1,7 @@
 /*
- * The load of a connection, commands that are sent and not answered, and its bounds. A connection
- * that refused commands for want of room reports when there is plenty again: when half is free.
+ * The load of a connection (its commands that were sent and not answered), and its bounds. A
+ * connection that has refused commands for lack of room reports when half of the room is free
+ * again.
  */
 #ifndef REDLOCK_CORE_LOAD_H
 #define REDLOCK_CORE_LOAD_H
@@ -14,22 +15,22 @@ struct load_bounds {
     size_t bytes;
 };
 
-/* The purpose of a command, and with it the share of the room that it may fill. */
+/* The purpose of a command, which decides the share of the room that it may fill. */
 enum load_class {
-    LOAD_NEW,  /* takes a lock, or looks at one: three quarters */
-    LOAD_HELD, /* keeps a held lock, or gives one back: all of the room */
-    LOAD_OWN   /* a question of the client: no bound refuses it, and it is counted apart */
+    LOAD_NEW,  /* takes a lock, or looks at one: may fill 3/4 */
+    LOAD_HELD, /* renews or releases a lock: may fill all of the room */
+    LOAD_OWN   /* a command of the client's own: never refused, counted apart */
 };
 
 struct load {
     uint32_t commands;
     size_t bytes;
-    bool has_refused; /* a command was refused since there last was plenty of room */
+    bool has_refused; /* a command was refused since half of the room was last free */
 };
 
 /*
  * Returns the room that commands of this class may fill: requests for locks must not keep held
- * locks from being renewed. A command that finds an empty connection may fill all of it.
+ * locks from being renewed. A command on an idle connection may fill all of it.
  */
 static inline struct load_bounds
 load_share(const struct load *load, const struct load_bounds *bounds, enum load_class load_class) {
@@ -39,18 +40,19 @@ load_share(const struct load *load, const struct load_bounds *bounds, enum load_
                                            .bytes = bounds->bytes - bounds->bytes / 4};
 }
 
-/* Returns whether one more command has room; a refusal is noted for load_remove. */
+/* Returns whether one more command has room. Records a refusal, for load_remove. */
 static inline bool load_has_room(struct load *load, const struct load_bounds *bounds,
                                  enum load_class load_class, size_t length) {
     if (load->commands < bounds->commands / 2 && load->bytes + length <= bounds->bytes / 2) {
-        return true; /* whatever the class: the least share is larger */
+        return true; /* room for any class: the smallest share is 3/4 */
     }
     struct load_bounds share = load_share(load, bounds, load_class);
     if (load_class == LOAD_OWN ||
         (load->commands < share.commands && load->bytes + length <= share.bytes)) {
         return true;
     }
-    load->has_refused = load->commands > 0; /* else the command is too long at any time */
+    /* A command that is too long for an idle connection will not fit later either. */
+    load->has_refused = load->commands > 0;
     return false;
 }
 
@@ -60,7 +62,7 @@ static inline void load_add(struct load *load, size_t length) {
     load->bytes += length;
 }
 
-/* Removes a command that has ended; returns whether a refusal is over: there is plenty of room. */
+/* Removes a command that has ended. Returns whether a refusal is over: half of the room is free. */
 static inline bool load_remove(struct load *load, const struct load_bounds *bounds, size_t length) {
     load->commands--;
     load->bytes -= length;

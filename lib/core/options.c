@@ -10,20 +10,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A hundred years: a longer duration is taken for a mistake. */
+/* 100 years: a longer duration is taken for a mistake. */
 #define DURATION_MAX_MS UINT64_C(3155760000000)
 
-/* The largest size of any struct to come: a larger `size` is uninitialised memory. */
+/* The largest size of any future struct: a larger `size` is uninitialized memory. */
 #define SIZE_LIMIT 4096
 
 /*
  * Copies `given`, a struct that begins with its size, over the defaults in `mine`. An older,
  * smaller struct leaves the defaults in the fields that it lacks; a newer, larger one must not set
- * fields that this library does not know. `least` is the smallest valid size, `init` the
- * initialiser.
+ * fields that this library does not know. `least` is the smallest valid size, `init` the name of
+ * the initializer.
  */
 static redlock_status copy_sized(const void *given, size_t given_size, void *mine, size_t my_size,
                                  size_t least, const char *init, redlock_error *error) {
+    /* Less than the first published version: `size` was not set. */
     if (given_size < least) {
         return error_set(error, REDLOCK_EINVAL, "size: not set; initialise the struct with %s",
                          init);
@@ -32,6 +33,7 @@ static redlock_status copy_sized(const void *given, size_t given_size, void *min
         return error_set(error, REDLOCK_EINVAL, "size: %zu is not that of the struct; use %s",
                          given_size, init);
     }
+    /* In a newer struct 0 means the default, which needs no support here. */
     for (size_t i = my_size; i < given_size; i++) {
         if (((const char *)given)[i] != 0) {
             return error_set(error, REDLOCK_EINVAL,
@@ -80,8 +82,8 @@ static redlock_status check_durations(const redlock_options *options, redlock_er
 }
 
 /*
- * Refuses a counter that may end before a lock does: the next fence could be smaller. The default,
- * `usual_ms`, of which the application may not know, follows a longer max_ttl_ms instead.
+ * Refuses a counter that may expire before a lock does: the next fence could be smaller. The
+ * default, `usual_ms`, which the application may not know of, follows a longer max_ttl_ms instead.
  */
 static redlock_status check_idle(redlock_options *options, uint64_t usual_ms,
                                  redlock_error *error) {
@@ -99,6 +101,7 @@ static redlock_status check_idle(redlock_options *options, uint64_t usual_ms,
 
 static redlock_status check_label(const char *field, const char *label, redlock_error *error) {
     for (const char *p = label; p != NULL && *p != '\0'; p++) {
+        /* Labels go into client names and the values of keys, where inspection reads them back. */
         if (*p < '!' || *p > '~' || p - label >= 64) {
             return error_set(error, REDLOCK_EINVAL,
                              "%s: must be at most 64 printable ASCII characters without spaces",
@@ -110,6 +113,7 @@ static redlock_status check_label(const char *field, const char *label, redlock_
 
 static redlock_status check_hooks(const redlock_options *options, redlock_error *error) {
     const redlock_allocator *allocator = options->allocator;
+    /* A hook that is set in part would free with one allocator what another one allocated. */
     if (allocator != NULL &&
         (allocator->malloc == NULL || allocator->realloc == NULL || allocator->free == NULL)) {
         return error_set(error, REDLOCK_EINVAL,
@@ -155,6 +159,7 @@ redlock_status options_read(const redlock_options *given, redlock_options *optio
     if ((status = options_check_nodes(options->nodes, options->node_count, error))) {
         return status;
     }
+    /* Negated, so that a NaN is refused. */
     if (!(options->drift >= 0 && options->drift <= 0.5)) {
         return error_set(error, REDLOCK_EINVAL, "drift: %g is not between 0 and 0.5",
                          options->drift);
@@ -180,6 +185,7 @@ redlock_status options_check_ttl(const redlock_options *options, uint64_t ttl_ms
                          "ttl_ms: %" PRIu64 " is not between 1 and max_ttl_ms, %" PRIu64, ttl_ms,
                          options->max_ttl_ms);
     }
+    /* Nodes keep the key for both times. Subtracted, because the sum could overflow. */
     if (lock_delay_ms > options->max_ttl_ms - ttl_ms) {
         return error_set(error, REDLOCK_EINVAL,
                          "ttl_ms: %" PRIu64 " and lock_delay_ms, %" PRIu64
@@ -187,6 +193,7 @@ redlock_status options_check_ttl(const redlock_options *options, uint64_t ttl_ms
                          ttl_ms, lock_delay_ms, options->max_ttl_ms);
     }
     uint64_t validity = validity_end(0, nanos_from_ms(ttl_ms), options->drift);
+    /* Redlock step 3 would refuse every try, even one that took no time. */
     if (validity <= nanos_from_ms(min_validity_ms)) {
         return error_set(error, REDLOCK_EINVAL,
                          "ttl_ms: %" PRIu64 " leaves %" PRIu64 " ms of validity after drift, and "
@@ -211,6 +218,7 @@ redlock_status options_check_key(const char *field, const char *key, size_t *len
     if (key == NULL) {
         return error_set(error, REDLOCK_EINVAL, "%s: not set", field);
     }
+    /* A C string, of which no more is read than the bound needs. */
     if (*length == 0) {
         *length = strnlen(key, REDLOCK_MAX_KEY + 1);
     }
@@ -220,6 +228,7 @@ redlock_status options_check_key(const char *field, const char *key, size_t *len
     if (*length > REDLOCK_MAX_KEY) {
         return error_set(error, REDLOCK_EINVAL, "%s: longer than %d bytes", field, REDLOCK_MAX_KEY);
     }
+    /* The marker decides whether a node's votes count: no lock may overwrite it. */
     if (is_name(key, *length, REDLOCK_MARKER_KEY)) {
         return error_set(error, REDLOCK_EINVAL, "%s: " REDLOCK_MARKER_KEY " is kept for nodes",
                          field);
@@ -232,6 +241,7 @@ redlock_status options_check_key(const char *field, const char *key, size_t *len
                                           {WRITER_SUFFIX, "writers"},
                                           {QUEUE_SUFFIX, "queues"},
                                           {PERMITS_SUFFIX, "permits"}};
+    /* Scripts append these suffixes to a lock's key, so no key may end in one. */
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         if (ends_with(key, *length, kept[i][0])) {
             return error_set(error, REDLOCK_EINVAL, "%s: what ends in %s is kept for %s", field,
@@ -241,15 +251,20 @@ redlock_status options_check_key(const char *field, const char *key, size_t *len
     return REDLOCK_OK;
 }
 
-/* Readers and writers have one key and no permits; readers have no fence, and no share stays. */
+/*
+ * Checks that readers and writers have one key and no permits, and that readers want neither a
+ * fence nor a key that stays.
+ */
 static redlock_status check_mode(const redlock_request *request, redlock_error *error) {
     if (request->mode < REDLOCK_EXCLUSIVE || request->mode > REDLOCK_WRITER) {
         return error_set(error, REDLOCK_EINVAL, "mode: %d is not one of redlock_mode",
                          (int)request->mode);
     }
+    /* A fence orders holders that follow each other, and readers hold the key together. */
     if (request->mode == REDLOCK_READER && request->fenced) {
         return error_set(error, REDLOCK_EINVAL, "fenced: readers do not hold the key alone");
     }
+    /* A share is no key of its own that could stay after its release. */
     if (request->mode == REDLOCK_READER && request->min_hold_ms > 0) {
         return error_set(error, REDLOCK_EINVAL, "min_hold_ms: readers do not hold the key alone");
     }
@@ -260,7 +275,10 @@ static redlock_status check_mode(const redlock_request *request, redlock_error *
     return REDLOCK_OK;
 }
 
-/* A change is looked into by a renewal; the key of readers changes with each of them. */
+/*
+ * Refuses a watch without a watchdog, whose renewal looks into a change, and a watch by a reader,
+ * because the readers' key changes with each of them.
+ */
 static redlock_status check_watch(const redlock_request *request, redlock_error *error) {
     if (request->watch_key && !request->watchdog) {
         return error_set(error, REDLOCK_EINVAL, "watch_key: the watchdog, which looks, is off");
@@ -297,7 +315,7 @@ static redlock_status check_twice(const redlock_request *request, size_t index,
     return REDLOCK_OK;
 }
 
-/* Leaves room in the key for the longer key of each permit. */
+/* Checks that the key leaves room for the suffix of each permit's key. */
 static redlock_status check_permits(const redlock_request *request, redlock_error *error) {
     size_t room = strlen(":255");
     if (request->permits > 0 && request->key_count > 0) {
@@ -336,6 +354,7 @@ static redlock_status check_keys(const redlock_request *request, redlock_error *
 }
 
 uint64_t options_wait_ms(const redlock_options *options) {
+    /* Half of a round's time is left for the way there and back. WAIT 0 would wait forever. */
     return options->node_timeout_ms / 2 + 1;
 }
 
@@ -368,9 +387,11 @@ redlock_status options_read_request(const redlock_request *given, const redlock_
     if (status != REDLOCK_OK || (status = check_mode(request, error))) {
         return status;
     }
+    /* Refused rather than ignored: without renewals the TTL is the bound. */
     if (request->max_hold_ms != 0 && !request->watchdog) {
         return error_set(error, REDLOCK_EINVAL, "max_hold_ms: bounds the watchdog, which is off");
     }
+    /* A key that a release leaves at the nodes stays no longer than its expiry. */
     if (request->min_hold_ms > request->ttl_ms) {
         return error_set(error, REDLOCK_EINVAL,
                          "min_hold_ms: %" PRIu64 " is more than ttl_ms, %" PRIu64,
@@ -408,7 +429,9 @@ struct lease_terms options_terms(const redlock_options *options, const redlock_r
         .permits = request->permits,
         .watches = request->watch_key,
         .replicas = request->wait_replicas,
+        /* Counted retries poll, and so do grants that replicas confirm: pushes have no WAIT. */
         .queues = wait_ms != 0 && request->retries == 0 && request->wait_replicas == 0,
+        /* Pushed keys last for a reservation: they need a renewal, and clocks that guards check. */
         .trusts_pushes = options->handover == REDLOCK_HANDOVER_PUSH && request->watchdog &&
                          options->guards != REDLOCK_GUARDS_OFF &&
                          request->ttl_ms >= OPTIONS_PUSH_TTL_MS && request->min_hold_ms == 0 &&

@@ -22,13 +22,13 @@ void permits_add_offer(struct permits *permits, uint32_t node, uint32_t permit) 
     permits->offered |= UINT32_C(1) << node;
 }
 
-/* Returns at how many nodes a permit is known to be free; 0: no quorum can grant it. */
+/* Returns the number of nodes where a permit is known to be free; 0 if no quorum can grant it. */
 static uint32_t worth(const struct round *round, uint32_t unknown, uint32_t permit) {
     uint32_t free_at = round->permits->free_at[permit] & round->members;
     return round_has_quorum(round, free_at | unknown) ? (uint32_t)__builtin_popcount(free_at) : 0;
 }
 
-/* Returns a mask of the nodes that may have permits free of which they have told nothing. */
+/* Returns a mask of the nodes that may have permits free that they have not reported. */
 static uint32_t unknown_at(const struct round *round) {
     return round->silent | round_voters(round, REDLOCK_VOTE_GRANTED) | round->permits->offered;
 }
@@ -37,6 +37,7 @@ uint32_t permits_guess(const struct round *round, uint32_t tried) {
     const uint32_t *free_at = round->permits->free_at;
     uint32_t best = tried;
     for (uint32_t permit = 0; permit < round->permits->count; permit++) {
+        /* Ties stay with `tried`, whose grants need not be given up. */
         bool is_more = __builtin_popcount(free_at[permit]) > __builtin_popcount(free_at[best]);
         best = is_more ? permit : best;
     }
@@ -46,6 +47,7 @@ uint32_t permits_guess(const struct round *round, uint32_t tried) {
 bool permits_is_offered(const struct round *round, uint32_t tried) {
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
     uint32_t offered = round->permits->offered & ~granted;
+    /* Grants in hand are kept: each node that offers reserves any permit for this waiter. */
     return offered != 0 && round_has_quorum(round, granted | offered) &&
            (granted != 0 || permits_guess(round, tried) == tried);
 }
@@ -53,6 +55,7 @@ bool permits_is_offered(const struct round *round, uint32_t tried) {
 struct permit_choice permits_choose(const struct round *round, uint32_t tried, uint64_t *seed) {
     struct permit_choice best = {.permit = tried};
     uint32_t count = round->permits != NULL ? round->permits->count : 0;
+    /* Nodes that may have any permit free count towards the quorum of each. */
     uint32_t unknown = count > 0 ? unknown_at(round) : 0;
     uint32_t most = 0;
     uint32_t equals = 0;
@@ -63,6 +66,7 @@ struct permit_choice permits_choose(const struct round *round, uint32_t tried, u
         }
         equals = found > most ? 1 : equals + 1;
         most = found;
+        /* Reservoir sampling: each of the permits that are free at most nodes is equally likely. */
         if (backoff_random(seed) % equals == 0) {
             best.permit = permit;
         }

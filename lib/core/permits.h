@@ -1,11 +1,11 @@
 /*
  * A semaphore of K permits is K locks, of which a request takes any one: permit i of the key "name"
  * is the lock of the key "name:i". No permit has two holders, so there are never more than K
- * holders; this module only helps to find a permit that is free.
+ * holders. This module only helps to find a permit that is free.
  *
- * A node that cannot grant the permit asked for tells which permits are free there. After a try
- * that failed, the permit that is free at most nodes comes next. Nodes tell those who wait in the
- * queue of a permit that has come free, and reserve one for them (scripts/parts/permits.lua).
+ * A node that cannot grant the requested permit reports which permits are free there. After a
+ * failed try, the permit that is free at most nodes comes next. Nodes notify the waiters in the
+ * queue of a permit that has become free, and reserve one for them (scripts/parts/permits.lua).
  */
 #ifndef REDLOCK_CORE_PERMITS_H
 #define REDLOCK_CORE_PERMITS_H
@@ -16,44 +16,45 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The free permits, as the nodes told them in one try. */
+/* The free permits that nodes have reported in one try. */
 struct permits {
     uint32_t count;
-    uint32_t offered; /* mask: the nodes that have told of a permit since, and reserve one */
-    uint32_t free_at[REDLOCK_MAX_PERMITS]; /* masks: the nodes at which each permit is free */
+    uint32_t offered; /* mask: the nodes that have offered a permit since, and reserve one */
+    uint32_t free_at[REDLOCK_MAX_PERMITS]; /* for each permit, the mask of the nodes at which it is
+                                              free */
 };
 
 struct permit_choice {
     uint32_t permit;
-    bool is_promising; /* a quorum may grant the permit now, as far as is known */
+    bool is_promising; /* as far as is known, a quorum may grant the permit now */
 };
 
-/* Begins a try for one of `count` permits, with none of them told to be free. */
+/* Begins a try for one of `count` permits, none of which is reported free yet. */
 void permits_begin(struct permits *permits, uint32_t count);
 
 /* Records that a permit is free at a node. */
 void permits_record(struct permits *permits, uint32_t node, uint32_t permit);
 
-/* Records that a node tells the waiter of a permit that has come free there. */
+/* Records that a node offers the waiter a permit that has become free there. */
 void permits_add_offer(struct permits *permits, uint32_t node, uint32_t permit);
 
 /*
- * Returns whether the permit tried is to be asked for once more, under its token: nodes have told
- * of permits since they denied this one, and with those that granted it are a quorum. A node
- * reserves any permit for the waiter, so that none that was granted need be given up; without a
- * grant the permit that most nodes have told of is better.
+ * Returns whether to ask again for the permit that was tried, under its token: nodes that denied it
+ * have offered permits since, and together with those that granted it they are a quorum. A node
+ * reserves any permit for the waiter, so no grant need be given up. Without a grant, the permit
+ * that most nodes have offered is better.
  */
 bool permits_is_offered(const struct round *round, uint32_t tried);
 
-/* Returns the permit that most nodes know to be free, which may be too few; else `tried`. */
+/* Returns the permit known to be free at most nodes, even if these are too few; or else `tried`. */
 uint32_t permits_guess(const struct round *round, uint32_t tried);
 
 /*
  * Returns the permit to try after `tried`, which the round did not get: the one that is free at
- * most nodes, drawn at random where there are several, so that competing requests do not meet
- * again. Nodes that have not answered, and nodes that granted `tried`, have told nothing about the
- * other permits, which are taken to be free there; so are those of nodes that told the waiter of
- * one. Returns `tried` for a round without permits.
+ * most nodes, drawn at random if there are several, so that competing requests do not meet again.
+ * Nodes that have not answered, that granted `tried`, or that have offered a permit are taken to
+ * have any other permit free, because they have not reported which. Returns `tried` for a round
+ * without permits.
  */
 struct permit_choice permits_choose(const struct round *round, uint32_t tried, uint64_t *seed);
 

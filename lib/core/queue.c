@@ -8,7 +8,7 @@
 /* The longest time between two polls, in reservations. */
 #define POLL_RESERVATIONS_MAX 16
 
-/* So many waiters ahead make the time between two polls longer by up to a reservation. */
+/* The number of waiters ahead for which the time between two polls grows by a reservation. */
 #define POLL_STRETCH 8
 
 bool queue_is_waiting(const struct lease *lease, const struct round *round) {
@@ -27,41 +27,45 @@ bool queue_heeds(const struct round *round, redlock_vote vote) {
 /* ---- timers ---- */
 
 /*
- * Returns the time until the next poll. Without an entry at a quorum, or answers to come from so
- * many, no push can be expected: then polls follow each other like retries. With entries a poll is
- * due when the holders let the key expire, as they said; who stands further back draws a longer
- * time. In a line that moves all asked at its back: so that one of them asks soon after the time at
- * which a key that was passed on comes free again, their times are spread from there on.
+ * Returns the time until the next poll. Without entries (or answers to come) at a quorum no push
+ * can be expected, and polls follow each other like retries. With entries, a poll is due when the
+ * holders let the key expire, as the nodes reported. Waiters further back draw longer times, spread
+ * from that instant on: in a queue that moves, one of them then polls soon after a key that was
+ * passed on comes free again.
  */
 static uint64_t poll_delay(struct lease *lease, const struct round *round) {
     const struct lease_terms *terms = lease->terms;
     uint32_t promising = round->queued | round->silent | round_voters(round, REDLOCK_VOTE_GRANTED) |
                          round_voters(round, REDLOCK_VOTE_TIMEOUT);
+    /* No pushes can complete a quorum: poll at random times, like retries. */
     if (!round_has_quorum(round, promising)) {
         return backoff_draw(lease->terms->seed,
                             nanos_min(terms->retry_delay_max, terms->reservation));
     }
+    /* One more millisecond, because nodes report the TTL in whole ones. */
     uint64_t expiry = nanos_from_ms((uint64_t)round_free_in_ms(round) + 1);
     uint64_t delay = nanos_min(expiry, terms->reservation);
+    /* 1/8 of the delay for each waiter ahead, at most 16 delays. */
     uint64_t spread =
         delay / POLL_STRETCH * nanos_min(round->ahead, POLL_RESERVATIONS_MAX * POLL_STRETCH);
     return delay + backoff_draw(lease->terms->seed, delay / 16 + spread);
 }
 
-/* Returns the time that nodes take to answer: of the ask under way, or of the last one. */
+/* Returns the time that nodes take to answer the ask under way, or took for the last one. */
 static uint64_t answer_time(const struct lease *lease, uint64_t now) {
     return lease->state == LEASE_ACQUIRING ? nanos_sub(now, lease->asked_at)
                                            : lease->trying.trip_us * NANOS_PER_US;
 }
 
 /*
- * Two round trips and 1 ms, doubled each time. At most a quarter of a reservation: when all
- * others have requeued, the first in the queue still has what it was given before. Those who wait
- * for permits draw a part of that: two that go on to another permit in step would meet there again.
+ * Returns the time after which to requeue: two round trips and 1 ms, doubled each time, at most 1/4
+ * of a reservation. Waiters for permits draw a part of that: two that go on to another permit in
+ * step would meet there again.
  */
 static uint64_t requeue_delay(const struct lease *lease, uint64_t now) {
     uint64_t round_trip = nanos_min(answer_time(lease, now), lease->terms->node_timeout);
     uint64_t first = 2 * round_trip + NANOS_PER_MS;
+    /* Others must finish requeueing while the first waiter still has its pushed keys. */
     uint64_t last = nanos_max(first, lease->terms->reservation / 4);
     uint64_t most = backoff_bound(first, last, lease->trying.requeues);
     return lease->terms->permits > 0 ? most / 2 + backoff_draw(lease->terms->seed, most / 2) : most;
@@ -69,6 +73,7 @@ static uint64_t requeue_delay(const struct lease *lease, uint64_t now) {
 
 static void plan_requeue(struct lease *lease, const struct round *round, uint64_t now) {
     bool is_offered = round->permits != NULL && round->permits->offered != 0;
+    /* Grants without a quorum: another waiter may have the rest, and wait for these. */
     bool is_split = is_offered || round_voters(round, REDLOCK_VOTE_GRANTED) != 0;
     if (is_split && lease->trying.requeue_at == NANOS_NEVER) {
         lease->trying.requeue_at = nanos_add(now, requeue_delay(lease, now));
@@ -97,8 +102,8 @@ static void enter(struct lease *lease, const struct round *round, uint64_t now) 
 /* ---- permits ---- */
 
 /*
- * Records the nodes that may hold the key for the token. For a permit the entries, which outlast
- * the token, are noted apart.
+ * Records the nodes that may hold the key for the token. Entries for a permit outlast the token,
+ * and are recorded separately.
  */
 static void record_holders(struct lease *lease, const struct round *round) {
     uint32_t holders = round_possible_holders(round);
@@ -107,7 +112,7 @@ static void record_holders(struct lease *lease, const struct round *round) {
     lease->may_hold |= is_permit ? holders & ~round_deniers(round) : holders;
 }
 
-/* Gives up the grants of a permit, if any, and asks for another, or anew, in the same place. */
+/* Gives up any grants of a permit, and asks for `permit` under a new token. The entry stays. */
 static void change_permit(struct lease *lease, const struct round *round, uint32_t permit,
                           uint64_t now, struct lease_update *update) {
     record_holders(lease, round);
@@ -121,13 +126,13 @@ static void change_permit(struct lease *lease, const struct round *round, uint32
     lease->trying.may_queue = entries;
 }
 
-/* Asks for a permit that may be had now, as far as nodes have told; returns whether there is
- * one. */
+/* Asks for a permit that a quorum may grant now. Returns false if the nodes report none. */
 static bool take_turn(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update) {
     if (round->permits == NULL || now >= lease->trying.give_up_at) {
         return false;
     }
+    /* A quorum offers permits: it is this waiter's turn, with a full number of permit retries. */
     if (round_has_quorum(round, round->permits->offered)) {
         lease->trying.permit_retries_left = ACQUIRE_PERMIT_RETRIES_MAX;
     }
@@ -137,7 +142,7 @@ static bool take_turn(struct lease *lease, const struct round *round, uint64_t n
     }
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
     if (round_has_quorum(round, granted | round->silent)) {
-        return false; /* nodes to answer yet may complete a quorum for this one */
+        return false; /* silent nodes may complete a quorum for this permit */
     }
     struct permit_choice choice = permits_choose(round, lease->permit, lease->terms->seed);
     if (!choice.is_promising || lease->trying.permit_retries_left == 0) {
@@ -152,6 +157,7 @@ static bool take_turn(struct lease *lease, const struct round *round, uint64_t n
 
 void queue_votes(struct lease *lease, const struct round *round, uint64_t now,
                  struct lease_update *update) {
+    /* Fewer answers than a quorum say nothing yet: the next ones may grant the key. */
     if (!is_answered(round)) {
         return;
     }
@@ -160,6 +166,7 @@ void queue_votes(struct lease *lease, const struct round *round, uint64_t now,
         return;
     }
     if (lease->state == LEASE_QUEUED) {
+        /* A vote may bring the poll forward, but never delays it. */
         lease->trying.poll_at =
             nanos_min(lease->trying.poll_at, nanos_add(now, poll_delay(lease, round)));
         set_timer(lease, round);
@@ -177,8 +184,8 @@ void queue_expired(struct lease *lease, const struct round *round, uint64_t now,
 }
 
 /*
- * A foreign holder frees its keys one by one: whoever asked after the first would be denied
- * by the others, and would come too late for them.
+ * Returns whether a quorum may grant the key now. A foreign holder frees its keys one by one, so
+ * asking after the first one would be denied by the other nodes.
  */
 static bool may_be_free(const struct round *round) {
     return round_has_quorum(round, round->changed | round_voters(round, REDLOCK_VOTE_GRANTED));
@@ -187,6 +194,7 @@ static bool may_be_free(const struct round *round) {
 void queue_key_changed(struct lease *lease, const struct round *round, uint64_t now,
                        struct lease_update *update) {
     bool is_queued = lease->state == LEASE_QUEUED;
+    /* Within the pause the notification is only noted, so that no server keeps the client busy. */
     if (!is_queued || now < change_pause_end(lease)) {
         lease->may_have_changed = true;
         if (is_queued) {
@@ -206,14 +214,16 @@ void queue_ask_again(struct lease *lease, const struct round *round, uint64_t no
     update->keeps_token = true;
 }
 
-/* Gives up the grants of a split vote, and the entries, for entries under a new token. */
+/* Requeues: gives up the grants of a split vote, and asks for entries under a new token. */
 static void requeue(struct lease *lease, const struct round *round, uint64_t now,
                     struct lease_update *update) {
+    /* A permit's entry is for the whole semaphore, and stays: only grants are given up. */
     if (round->permits != NULL) {
         lease->trying.requeues++;
         change_permit(lease, round, permits_guess(round, lease->permit), now, update);
         return;
     }
+    /* Maekawa's deadlock: new entries with the old ticket let all nodes grant to the smallest. */
     update->undo = lease->may_hold | round_possible_holders(round);
     lease->trying.requeues++;
     acquire_try(lease, now, update);
@@ -221,13 +231,15 @@ static void requeue(struct lease *lease, const struct round *round, uint64_t now
 
 void queue_woken(struct lease *lease, struct round *round, uint64_t now,
                  struct lease_update *update) {
-    if (round == NULL) { /* no node was asked: another request of the client has the key */
+    if (round == NULL) { /* no node was asked: another request of this client has the key */
         acquire_fail(lease, REDLOCK_EHELD, now, update);
         return;
     }
+    /* Late nodes count as TIMEOUT for the report; their pushes still count as grants. */
     if (now >= late_at(lease, round)) {
         round_expire(round);
     }
+    /* The end of the wait comes before everything else that is due. */
     if (now >= lease->trying.give_up_at) {
         lease->may_hold |= round_possible_holders(round) | lease->trying.may_queue;
         acquire_give_up(lease, round, now, update);
@@ -237,6 +249,7 @@ void queue_woken(struct lease *lease, struct round *round, uint64_t now,
         lease->trying.permit_retries_left = ACQUIRE_PERMIT_RETRIES_MAX;
         queue_ask_again(lease, round, now, update);
     } else {
+        /* After a notification that came in the pause, nodes watch the key again. */
         update->watch = now >= change_due(lease, NANOS_NEVER);
         lease->may_have_changed &= !update->watch;
         set_timer(lease, round);

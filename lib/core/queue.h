@@ -1,23 +1,24 @@
 /*
- * A lease that waits in the queue. Each node keeps a queue of the key's waiters, by their tickets,
- * and gives a free key to the first of them (Maekawa, "A sqrt(N) Algorithm for Mutual Exclusion in
- * Decentralized Systems", 1985: quorum members queue requests and grant the next on release; here
- * with leases). The grant of a node that has denied arrives as a push, a vote in the round of QUEUE
- * that stays open meanwhile. In state ACQUIRING until a quorum of the nodes has answered, then in
- * QUEUED: nodes that are slow, or do not answer, delay nothing of what follows.
+ * A lease that waits in the queue. Each node keeps a queue of the key's waiters, ordered by their
+ * tickets, and gives a free key to the first of them (Maekawa, "A sqrt(N) Algorithm for Mutual
+ * Exclusion in Decentralized Systems", 1985: quorum members queue requests and grant the next on
+ * release; here with leases). A node that has denied grants by a push, which is a vote in the round
+ * of QUEUE; the round stays open for it. The lease is in ACQUIRING until a quorum of the nodes has
+ * answered, then in QUEUED: nodes that are slow, or do not answer, delay nothing from there on.
  *
- * Two timers beside the deadline of the round:
+ * Two timers run beside the deadline of the round:
  *
  *  - poll: asks for the entry again, under the same token. A push may be lost, a holder may let the
- *    key expire, and a new node has no queue yet: whoever asks has the node give a free key to the
- *    first in the queue.
- *  - settle: nodes may have granted to several waiters, each without a quorum. Who has grants but
- *    no quorum for this long gives them up for an entry under a new token and the same ticket; each
- *    node then grants to its smallest ticket, and all agree on that. Doubled with each requeue.
+ *    key expire, and a new node has no queue yet. Asking makes the node give a free key to the
+ *    first in its queue.
+ *  - requeue: nodes may have granted to several waiters, each without a quorum. A waiter that has
+ *    grants but no quorum for this long gives them up for an entry under a new token and the same
+ *    ticket. Each node then grants to its smallest ticket, on which all nodes agree. The time
+ *    doubles with each requeue.
  *
- * Nodes do not push permits, but tell which one has come free (scripts/parts/permits.lua). A lease
- * asks for it when a quorum has told of one, or after the time of `settle`: under a new token,
- * which a token of another key must be, in the same place.
+ * Nodes do not push permits, but report which one has become free (scripts/parts/permits.lua). A
+ * lease asks for it when a quorum has offered one, or when a requeue is due. It keeps its place in
+ * the queue, but needs a new token, because each permit is a key of its own.
  */
 #ifndef REDLOCK_CORE_QUEUE_H
 #define REDLOCK_CORE_QUEUE_H
@@ -27,36 +28,35 @@
 
 #include <stdbool.h>
 
-/* Returns whether the round of QUEUE is the one that the lease waits for. */
+/* Returns whether `round` is an open QUEUE that the lease waits for. */
 bool queue_is_waiting(const struct lease *lease, const struct round *round);
 
 /*
- * Returns whether queue_votes is due for a vote that leaves the round open: for a grant, and for
- * any vote once a quorum has answered, since a node also tells in this way when the key will be
- * free.
+ * Returns whether a vote that leaves the round open calls for queue_votes: a grant, and any vote
+ * once a quorum has answered, since a node also reports in this way when the key will be free.
  */
 bool queue_heeds(const struct round *round, redlock_vote vote);
 
-/* Takes votes, or pushes, that did not decide the round. */
+/* Handles votes, or pushes, that did not decide the round. */
 void queue_votes(struct lease *lease, const struct round *round, uint64_t now,
                  struct lease_update *update);
 
-/* Goes on after the deadline of a round that its votes left open. */
+/* Continues after the deadline of a round that its votes left open. */
 void queue_expired(struct lease *lease, const struct round *round, uint64_t now,
                    struct lease_update *update);
 
-/* Takes the firing of the timer in QUEUED; `round` is NULL after lease_wait. */
+/* Handles the firing of the timer in QUEUED; `round` is NULL after lease_wait. */
 void queue_woken(struct lease *lease, struct round *round, uint64_t now,
                  struct lease_update *update);
 
 /*
- * Takes a notification that the key has changed at the nodes of `round->changed`: asks for the
- * entry again when, with those, a quorum may grant it.
+ * Handles a notification that the key has changed at the nodes of `round->changed`: asks for the
+ * entry again if a quorum may grant it with the help of those nodes.
  */
 void queue_key_changed(struct lease *lease, const struct round *round, uint64_t now,
                        struct lease_update *update);
 
-/* Asks for the entry again at once: the queue of a node may have begun anew. */
+/* Asks for the entry again at once, because a node may have started a new queue. */
 void queue_ask_again(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update);
 

@@ -1,7 +1,7 @@
 /*
  * Majorities: any two quorums of one list of nodes share at least one node. Quorums of two
- * different lists need not. So while a list is being changed to another one, a quorum of each is
- * needed ("In Search of an Understandable Consensus Algorithm", section 6, joint consensus).
+ * different lists need not, so while a list is changed to another one, a quorum of each is needed
+ * ("In Search of an Understandable Consensus Algorithm", section 6, joint consensus).
  */
 #ifndef REDLOCK_CORE_QUORUM_H
 #define REDLOCK_CORE_QUORUM_H
@@ -9,23 +9,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Two lists of nodes, as masks with a bit for each node. */
+/* Two lists of nodes, as masks with one bit for each node. */
 struct quorum_lists {
     uint32_t now;
     uint32_t next; /* the list that `now` is being changed to; 0: no change is under way */
 };
 
-/* Returns the size of a quorum of so many configured nodes, reachable or not. */
+/* Returns the size of a quorum of `nodes` configured nodes, reachable or not. */
 static inline uint32_t quorum_of(uint32_t nodes) {
     return nodes / 2 + 1;
 }
 
-/* Returns whether so many votes are a quorum of a list of `size` nodes. */
+/* Returns whether `votes` votes are a quorum of a list of `size` nodes. */
 static inline bool quorum_is_reached(uint32_t size, uint32_t votes) {
     return votes >= quorum_of(size);
 }
 
-/* Returns whether so many nodes are against that the rest is no quorum, however it votes. */
+/* Returns whether, with `against` nodes against, the rest cannot be a quorum. */
 static inline bool quorum_is_blocked(uint32_t size, uint32_t against) {
     return size - against < quorum_of(size);
 }

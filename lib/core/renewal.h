@@ -1,17 +1,17 @@
 /*
  * When a held lock renews: every third of its TTL, at instants of its own.
  *
- * The first instant is drawn evenly from one interval, and the lock keeps to it: `phase` is any one
- * of its instants, the others are whole intervals apart. So locks that were acquired together, or
- * that a busy loop has renewed together, do not stay together. All instants are multiples of a
- * grain of up to 10 ms, so that of many locks those that are due at nearly one time share a turn.
+ * The first instant is drawn evenly from one interval, and the lock keeps to it: `phase` is any of
+ * its instants, and the others are whole intervals apart. So locks that were acquired together, or
+ * renewed together by a busy loop, do not stay together. All instants are multiples of a grain of
+ * up to 10 ms, so that many locks that are due at nearly the same time share a turn.
  */
 #ifndef REDLOCK_CORE_RENEWAL_H
 #define REDLOCK_CORE_RENEWAL_H
 
 #include <stdint.h>
 
-/* Returns the time between two renewals: a third of the TTL, cut to a whole grain. */
+/* Returns the time between two renewals: 1/3 of the TTL, rounded down to a whole grain. */
 uint64_t renewal_interval(uint64_t ttl);
 
 /* Draws the phase of a lock whose round began at `start`. */
@@ -21,9 +21,9 @@ uint64_t renewal_draw_phase(uint64_t start, uint64_t ttl, uint64_t *seed);
 uint64_t renewal_next(uint64_t phase, uint64_t ttl, uint64_t start);
 
 /*
- * Draws the instant at which to try again after a renewal that failed, with `left` until the loss:
- * after 3/8 to 1/2 of that, so that there are few tries, however many the locks; and no earlier
- * than after a twentieth of the TTL.
+ * Draws the instant at which to retry a failed renewal, with `left` until the loss: after 3/8 to
+ * 1/2 of that, so that there are few retries, however many the locks, and no earlier than after
+ * 1/20 of the TTL.
  */
 uint64_t renewal_retry(uint64_t now, uint64_t left, uint64_t ttl, uint64_t *seed);
 

@@ -13,6 +13,7 @@ static struct tally tally_of(uint32_t members) {
 void round_begin(struct round *round, struct round_answer *answers, enum round_kind kind,
                  struct quorum_lists lists, uint64_t start, uint64_t ttl, uint32_t awaited) {
     assert(lists.now != 0);
+    /* Joint consensus, except for a release: the next list need not have had the key. */
     bool is_joint = lists.next != 0 && kind != ROUND_RELEASE;
     round->answers = answers;
     round->answered = 0;
@@ -29,6 +30,7 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
         round->tallies[1] = tally_of(lists.next);
         round->tally_count = 2;
     }
+    /* A DIAGNOSE that waits for no node is over at once. */
     round->verdict = kind == ROUND_DIAGNOSE && round->awaited == 0 ? ROUND_YES : ROUND_OPEN;
     memset(round->votes, REDLOCK_VOTE_NONE, sizeof(round->votes));
     round->permits = NULL;
@@ -49,7 +51,7 @@ struct round_answer round_answer(const struct round *round, uint32_t node) {
     return round->answered >> node & 1 ? round->answers[node] : (struct round_answer){0};
 }
 
-/* Most rounds have no answers but votes. */
+/* Records a TTL. A TTL of 0 needs no room: most rounds have no answers but votes. */
 static void record_ttl(struct round *round, uint32_t node, uint32_t other_ttl_ms) {
     if ((other_ttl_ms | round->answered) != 0) {
         answer_of(round, node)->other_ttl_ms = other_ttl_ms;
@@ -68,6 +70,7 @@ static bool says_not_ours(redlock_vote vote) {
 }
 
 static enum round_verdict decide(const struct round *round) {
+    /* After a failed try there is no quorum to reach: the answers of the deniers end the round. */
     if (round->kind == ROUND_DIAGNOSE) {
         return (round->silent & round->awaited) == 0 ? ROUND_YES : ROUND_OPEN;
     }
@@ -78,17 +81,19 @@ static enum round_verdict decide(const struct round *round) {
         is_yes &= quorum_is_reached(tally->size, tally->granted);
         may_be_yes &= quorum_is_reached(tally->size, tally->granted + tally->silent);
     }
+    /* Redlock step 3: N/2 + 1 of all configured nodes, of both lists during a change. */
     if (is_yes) {
         return ROUND_YES;
     }
     const struct tally *list = &round->tallies[0];
+    /* Even if all other nodes have the key, they are no quorum. */
     if (quorum_is_blocked(list->size, list->gone)) {
         return ROUND_GONE;
     }
     if (may_be_yes) {
         return ROUND_OPEN;
     }
-    /* An acquisition that cannot be a yes is a no; a holder goes on, to learn of a loss. */
+    /* An acquisition that cannot be a YES is a NO; a holder waits on, to learn of a loss. */
     bool is_held = round->kind == ROUND_RENEW || round->kind == ROUND_RELEASE;
     return is_held && quorum_is_blocked(list->size, list->gone + list->silent) ? ROUND_OPEN
                                                                                : ROUND_NO;
@@ -113,8 +118,9 @@ static bool may_vote(const struct round *round, uint32_t node) {
 }
 
 /*
- * Decides an open QUEUE by all votes: they change. A node with an entry may still grant, and so may
- * one that is slow: with thousands in line all nodes are, and asking anew would make it worse.
+ * Decides an open QUEUE by all votes, because they change. A node with an entry may still grant,
+ * and so may a slow one: with thousands of waiters all nodes are slow, and asking again would make
+ * it worse.
  */
 static bool decide_in_queue(struct round *round) {
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
@@ -123,14 +129,15 @@ static bool decide_in_queue(struct round *round) {
     if (round_has_quorum(round, granted)) {
         round->verdict = ROUND_YES;
     } else if (!round_has_quorum(round, granted | waiting)) {
+        /* Not even pushes from all nodes that may still push would be a quorum. */
         round->verdict = ROUND_NO;
     }
     return round->verdict != ROUND_OPEN;
 }
 
 /*
- * Returns the TTL of a vote. A node may have told meanwhile that it leaves the key to anybody: such
- * a message can overtake the answer, which tells of the holder of before.
+ * Returns the TTL of a vote. The node may have reported in the meantime that it leaves the key open
+ * to all: such a message can overtake the answer, which is about the previous holder.
  */
 static uint32_t ttl_of_vote(const struct round *round, uint32_t node, uint32_t other_ttl_ms) {
     uint32_t reported_ms = round_answer(round, node).other_ttl_ms;
@@ -141,10 +148,12 @@ static uint32_t ttl_of_vote(const struct round *round, uint32_t node, uint32_t o
 /* Records the vote of a node that may vote. */
 static bool record(struct round *round, uint32_t node, redlock_vote vote) {
     bool is_in_queue = round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN;
+    /* A grant after the node's TIMEOUT is too late, except in a QUEUE, which stays open for it. */
     bool is_late = vote == REDLOCK_VOTE_GRANTED && !(round->silent >> node & 1) && !is_in_queue;
     round->silent &= ~(UINT32_C(1) << node);
     round->changed &= ~(UINT32_C(1) << node);
     round->votes[node] = (uint8_t)(is_late ? REDLOCK_VOTE_LATE : vote);
+    /* A verdict stays; later votes only show where the key may be. */
     if (round->verdict != ROUND_OPEN) {
         return false;
     }
@@ -158,6 +167,7 @@ static bool record(struct round *round, uint32_t node, redlock_vote vote) {
 
 bool round_vote(struct round *round, uint32_t node, redlock_vote vote, uint32_t other_ttl_ms) {
     assert(node < REDLOCK_MAX_NODES);
+    /* One vote for each node: a repeated reply must not count twice. */
     if (!may_vote(round, node)) {
         return false;
     }
@@ -180,6 +190,7 @@ bool round_awaits_push(const struct round *round, uint32_t node) {
 void round_record_open(struct round *round, uint32_t node, uint32_t open_ms) {
     assert(round_awaits_push(round, node));
     record_ttl(round, node, open_ms);
+    /* Nodes send this to the first waiter, which polls as soon as the time is over. */
     round->ahead = 0;
 }
 
@@ -201,6 +212,7 @@ bool round_void(struct round *round, uint32_t node) {
     if (round->verdict != ROUND_OPEN) {
         return false;
     }
+    /* A QUEUE has no tallies, because its votes change. */
     if (round->kind == ROUND_QUEUE) {
         return decide_in_queue(round);
     }
@@ -221,7 +233,8 @@ static uint64_t certain_until(const struct round *round, uint32_t node, uint64_t
 uint64_t round_certain_until(const struct round *round, uint64_t end) {
     uint32_t keepers = round_voters(round, REDLOCK_VOTE_GRANTED);
     uint64_t until = NANOS_NEVER;
-    while (round_has_quorum(round, keepers)) { /* without the one that keeps the key least long */
+    /* Drop nodes in the order of their ends: the one without which no quorum is left bounds it. */
+    while (round_has_quorum(round, keepers)) {
         uint32_t first = (uint32_t)__builtin_ctz(keepers);
         for (uint32_t rest = keepers & (keepers - 1); rest != 0; rest &= rest - 1) {
             uint32_t node = (uint32_t)__builtin_ctz(rest);
@@ -244,14 +257,15 @@ uint32_t round_free_in_ms(const struct round *round) {
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED) & list->members;
     uint32_t free = (uint32_t)__builtin_popcount(granted);
     uint32_t within = 0;
+    /* Count deniers as free in the order in which their keys expire, until there is a quorum. */
     while (!quorum_is_reached(list->size, free)) {
-        uint32_t next = UINT32_MAX; /* the node whose key expires first */
+        uint32_t next = UINT32_MAX; /* the denier whose key expires first */
         for (uint32_t rest = deniers; rest != 0; rest &= rest - 1) {
             uint32_t node = (uint32_t)__builtin_ctz(rest);
             bool is_first = next == UINT32_MAX || other_ttl(round, node) < other_ttl(round, next);
             next = is_first ? node : next;
         }
-        if (next == UINT32_MAX) {
+        if (next == UINT32_MAX) { /* the rest has reported no TTL */
             return UINT32_MAX;
         }
         within = other_ttl(round, next);
@@ -261,10 +275,7 @@ uint32_t round_free_in_ms(const struct round *round) {
     return within;
 }
 
-/*
- * Records the first vote of a node in an ACQUIRE or a RELEASE, a grant. An ACQUIRE it can only make
- * a yes.
- */
+/* Records a grant as the first vote of a node. It can only make an ACQUIRE a YES. */
 static bool record_grant(struct round *round, uint32_t node) {
     round->silent &= ~(UINT32_C(1) << node);
     round->votes[node] = REDLOCK_VOTE_GRANTED;
@@ -288,6 +299,7 @@ static bool record_grant(struct round *round, uint32_t node) {
 }
 
 bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
+    /* The common case, kept short: a first vote that brings nothing but the grant. */
     bool is_plain = round->kind == ROUND_ACQUIRE || round->kind == ROUND_RELEASE;
     if (is_plain && (round->silent >> node & 1) && (fence | round->answered) == 0) {
         return record_grant(round, node);
@@ -328,6 +340,7 @@ static uint32_t voters(const struct round *round, uint32_t votes) {
 #define DENIALS (VOTE(DENIED) | VOTE(WRONG_TYPE) | VOTE(NO_EXPIRY))
 
 uint32_t round_grants(const struct round *round) {
+    /* A YES is not taken back: the lease was notified, and holds the lock. */
     return round->verdict == ROUND_YES ? 0 : voters(round, VOTE(GRANTED) | VOTE(LATE));
 }
 
@@ -336,6 +349,7 @@ bool round_has_quorum(const struct round *round, uint32_t nodes) {
     for (unsigned i = 0; i < round->tally_count; i++) {
         const struct tally *tally = &round->tallies[i];
         uint32_t count = (uint32_t)__builtin_popcount(nodes & tally->members);
+        /* Joint consensus: a quorum of each list. */
         has_quorum &= quorum_is_reached(tally->size, count);
     }
     return has_quorum;
@@ -346,7 +360,7 @@ bool round_was_granted_late(const struct round *round) {
            round_has_quorum(round, voters(round, VOTE(GRANTED) | VOTE(LATE)));
 }
 
-/* Votes that tell nothing of the key: another time the node may grant it. */
+/* Votes that say nothing about the key: the node may grant it the next time. */
 #define FAILURES (VOTE(ERROR) | VOTE(UNREACHABLE) | VOTE(REFUSED) | VOTE(BROKEN) | VOTE(UNTRUSTED))
 
 bool round_needs_silent(const struct round *round) {
@@ -371,13 +385,14 @@ uint32_t round_deniers(const struct round *round) {
 }
 
 uint32_t round_possible_holders(const struct round *round) {
+    /* In a QUEUE a node that denied may have an entry, which has to be given up as well. */
     uint32_t without = round->kind == ROUND_QUEUE ? 0 : DENIALS;
     return voters(round, ~(without | UNSENT));
 }
 
 /* ---- fences ---- */
 
-/* Returns the smallest counter that nodes, a mask, have told; 0: none. */
+/* Returns the smallest counter that `nodes`, a mask, have reported; 0: none. */
 static uint64_t smallest_fence(const struct round *round, uint32_t nodes) {
     uint64_t smallest = 0;
     for (uint32_t rest = nodes; rest != 0; rest &= rest - 1) {
@@ -392,6 +407,7 @@ uint64_t round_fence(const struct round *round) {
     uint64_t largest = 0;
     for (uint32_t rest = voters(round, VOTE(GRANTED)); rest != 0; rest &= rest - 1) {
         uint64_t fence = round_answer(round, (uint32_t)__builtin_ctz(rest)).fence;
+        /* A counter beyond the limit may be a lie, and would raise all others (wire/fence.h). */
         largest = fence > largest && fence <= limit ? fence : largest;
     }
     return largest != 0 ? largest : smallest_fence(round, voters(round, VOTE(GRANTED)));
@@ -405,6 +421,7 @@ bool round_agrees(const struct round *round, uint64_t fence) {
     uint32_t agreeing = 0;
     for (uint32_t rest = voters(round, VOTE(GRANTED)); rest != 0; rest &= rest - 1) {
         uint32_t node = (uint32_t)__builtin_ctz(rest);
+        /* A larger counter does not agree: another lock may have had the key there in between. */
         agreeing |= (uint32_t)(round_answer(round, node).fence == fence) << node;
     }
     return round_has_quorum(round, agreeing);

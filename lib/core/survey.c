@@ -6,10 +6,11 @@
 
 #define TOKEN_DIGITS 40
 
-/* Writes the owner in a value, the part behind the token, as text. */
+/* Writes the owner in a value, the part after the token, as text. */
 static void write_owner(char owner[SURVEY_OWNER_MAX + 1], const char *bytes, size_t length) {
     struct text text;
     text_init(&text, owner, SURVEY_OWNER_MAX + 1);
+    /* Values of foreign clients name no owner. */
     if (length > TOKEN_DIGITS && bytes[TOKEN_DIGITS] == '/') {
         text_append_foreign(&text, bytes + TOKEN_DIGITS + 1, length - TOKEN_DIGITS - 1);
     }
@@ -35,9 +36,10 @@ static bool is_same_value(const struct survey_answer *a, const struct survey_ans
     return a->length == b->length && memcmp(a->value, b->value, kept) == 0;
 }
 
-/* Returns a mask of the nodes of the list whose answer is this one. */
+/* Returns a mask of the nodes of the list whose answer is `state`. */
 static uint32_t in_state(const struct survey *survey, uint32_t list, enum survey_state state) {
     uint32_t mask = 0;
+    /* Each step clears the lowest bit of the mask. */
     for (uint32_t rest = list; rest != 0; rest &= rest - 1) {
         uint32_t node = (uint32_t)__builtin_ctz(rest);
         mask |= (uint32_t)(survey->answers[node].state == state) << node;
@@ -89,7 +91,7 @@ static uint64_t queue_length_of(const struct survey_answer *answer) {
     return answer->queue_length;
 }
 
-/* Returns the largest number that is reached by `needed` of the nodes; 0: none is. */
+/* Returns the largest number that at least `needed` of the nodes have reached; 0: there is none. */
 static uint64_t reached(const struct survey *survey, uint32_t nodes, uint32_t needed,
                         uint64_t (*number_of)(const struct survey_answer *)) {
     uint64_t best = 0;
@@ -99,6 +101,7 @@ static uint64_t reached(const struct survey *survey, uint32_t nodes, uint32_t ne
         for (uint32_t others = nodes; others != 0; others &= others - 1) {
             as_large += number_of(&survey->answers[__builtin_ctz(others)]) >= number;
         }
+        /* Reached by a quorum, not just claimed by a minority. */
         best = as_large >= needed && number > best ? number : best;
     }
     return best;
@@ -113,18 +116,21 @@ struct survey_verdict survey_decide(const struct survey *survey) {
     uint32_t silent = count_nodes(in_state(survey, list, SURVEY_SILENT));
     bool is_held = count_nodes(holders) >= needed;
     return (struct survey_verdict){
+        /* The silent nodes can neither undo a quorum nor complete one that lacks more of them. */
         .is_certain = is_held || count_nodes(holders) + silent < needed,
         .is_held = is_held,
         .node = node,
+        /* The lock lasts for as long as a quorum keeps it, not for its longest TTL. */
         .ttl_ms = reached(survey, holders, needed, ttl_of),
+        /* A fence is only given out once a quorum of counters has reached it. */
         .fence = reached(survey, list, needed, fence_of),
         .readers = (uint32_t)reached(survey, holders, needed, readers_of),
     };
 }
 
-/* ---- those who wait ---- */
+/* ---- waiters ---- */
 
-/* Compares two waiters as nodes do, by ticket and value. Returns 0 for one that is named twice. */
+/* Compares two waiters as nodes do, by ticket and value. Returns 0 if they are the same. */
 static int compare(const struct survey_waiter *a, const struct survey_waiter *b) {
     if (a->ticket != b->ticket) {
         return a->ticket < b->ticket ? -1 : 1;
@@ -148,7 +154,7 @@ static uint32_t count_naming(const struct survey *survey, uint32_t list,
     return nodes;
 }
 
-/* Returns the next waiter behind `last` (NULL: the first) that a quorum of the list names. */
+/* Returns the next waiter after `last` (NULL: the first) that a quorum of the list names. */
 static const struct survey_waiter *next_in_queue(const struct survey *survey, uint32_t list,
                                                  const struct survey_waiter *last) {
     const struct survey_waiter *next = NULL;
@@ -156,6 +162,7 @@ static const struct survey_waiter *next_in_queue(const struct survey *survey, ui
         const struct survey_entries *entries = &survey->entries[__builtin_ctz(rest)];
         for (uint32_t i = 0; i < entries->count; i++) {
             const struct survey_waiter *waiter = &entries->waiters[i];
+            /* The smallest ticket after `last` that a quorum names. */
             if ((last == NULL || compare(waiter, last) > 0) &&
                 (next == NULL || compare(waiter, next) < 0) &&
                 count_naming(survey, list, waiter) >= quorum_of(count_nodes(list))) {
@@ -175,13 +182,13 @@ void survey_waiters(const struct survey *survey, struct survey_queue *queue) {
            (waiter = next_in_queue(survey, list, waiter)) != NULL) {
         write_owner(queue->owners[queue->owner_count++], waiter->value, waiter->length);
     }
-    /* Each of three may be named by another two of three nodes that have two entries each. */
+    /* Three nodes with two entries each can name three waiters, each of them twice. */
     queue->length = length > queue->owner_count ? (uint32_t)length : queue->owner_count;
 }
 
 /* ---- fences ---- */
 
-/* Compares the fence with one list: to take the lock, a client needs a quorum of each. */
+/* Compares the fence with one list. To take the lock, a client needs a quorum of each list. */
 static redlock_status check_list(const struct survey *survey, uint32_t list, uint64_t fence) {
     uint32_t needed = quorum_of(count_nodes(list));
     uint32_t silent = count_nodes(in_state(survey, list, SURVEY_SILENT));
@@ -189,9 +196,11 @@ static redlock_status check_list(const struct survey *survey, uint32_t list, uin
     for (uint32_t rest = list; rest != 0; rest &= rest - 1) {
         beyond += survey->answers[__builtin_ctz(rest)].fence > fence;
     }
+    /* A later holder may have been given a fence that this quorum has reached. */
     if (beyond >= needed) {
         return REDLOCK_ELOST;
     }
+    /* No quorum can be beyond it, whatever the silent nodes have. */
     return beyond + silent < needed ? REDLOCK_OK : REDLOCK_ENOQUORUM;
 }
 
@@ -199,6 +208,7 @@ redlock_status survey_check_fence(const struct survey *survey, uint64_t fence) {
     redlock_status now = check_list(survey, survey->lists.now, fence);
     redlock_status next =
         survey->lists.next == 0 ? REDLOCK_OK : check_list(survey, survey->lists.next, fence);
+    /* When in doubt the fence is refused: one list that is beyond it is enough. */
     bool is_lost = now == REDLOCK_ELOST || next == REDLOCK_ELOST;
     bool is_newest = now == REDLOCK_OK && next == REDLOCK_OK;
     return is_lost ? REDLOCK_ELOST : is_newest ? REDLOCK_OK : REDLOCK_ENOQUORUM;

@@ -1,10 +1,10 @@
 /*
- * Inspection of a key that is not ours to change: its holder, and how far its counters have come,
- * as the nodes tell them. Pure: the caller asks, and reads the answers.
+ * Inspection of a key that this client need not hold: its holder, its waiters and its counters, as
+ * the nodes report them. Pure: the caller asks the nodes, and reads their answers.
  *
- * A value that a quorum has is that of the holder; if no value can reach a quorum, there is none.
- * Behind each fence that a holder was told stands a quorum of counters at least as large; a try
- * that failed may leave larger ones on fewer nodes.
+ * A value that a quorum has is the holder's; if no value can reach a quorum, there is no holder.
+ * Every fence that was given to a holder has a quorum of counters at least as large; a failed try
+ * may leave larger counters on fewer nodes.
  */
 #ifndef REDLOCK_CORE_SURVEY_H
 #define REDLOCK_CORE_SURVEY_H
@@ -20,7 +20,7 @@
 #define SURVEY_VALUE_MAX (40 + 1 + 64)
 #define SURVEY_OWNER_MAX 64
 
-/* One of those who wait for the key. */
+/* A waiter for the key. */
 struct survey_waiter {
     uint64_t ticket;
     size_t length;
@@ -34,7 +34,7 @@ enum survey_state {
     SURVEY_NO_LOCK /* a key without expiry, or one that is no string */
 };
 
-/* The first in the queue at a node. */
+/* The first waiters in the queue of a node. */
 struct survey_entries {
     uint32_t count;
     struct survey_waiter waiters[REDLOCK_MAX_QUEUE_OWNERS];
@@ -42,9 +42,9 @@ struct survey_entries {
 
 struct survey_answer {
     enum survey_state state;
-    size_t length;                    /* of the whole value: other clients' values may be longer */
-    char value[SURVEY_VALUE_MAX];     /* the beginning of the value, any bytes */
-    char owner[SURVEY_OWNER_MAX + 1]; /* the part behind the token, as text; "": none */
+    size_t length;                /* of the whole value: values of foreign clients may be longer */
+    char value[SURVEY_VALUE_MAX]; /* the beginning of the value, any bytes */
+    char owner[SURVEY_OWNER_MAX + 1]; /* the part after the token, as text; "": none */
     uint64_t ttl_ms;                  /* HELD */
     uint64_t fence;                   /* the counter; 0: none */
     uint32_t readers;                 /* HELD: the number of readers that share the key */
@@ -54,7 +54,7 @@ struct survey_answer {
 struct survey {
     struct quorum_lists lists;
     struct survey_answer answers[REDLOCK_MAX_NODES];
-    struct survey_entries *entries; /* the caller's, for each node; NULL: nobody asks who waits */
+    struct survey_entries *entries; /* the caller's, for each node; NULL: no waiters wanted */
 };
 
 struct survey_verdict {
@@ -62,7 +62,7 @@ struct survey_verdict {
     bool is_held;
     uint32_t node;    /* one of the nodes that hold the key */
     uint64_t ttl_ms;  /* the time for which a quorum holds the key */
-    uint64_t fence;   /* the largest number that a quorum of the counters has reached */
+    uint64_t fence;   /* the largest number that a quorum of counters has reached */
     uint32_t readers; /* the number of readers that a quorum of the holding nodes has */
 };
 
@@ -76,22 +76,25 @@ struct survey_queue {
 };
 
 /*
- * Tells who stands in the queue, by the list alone: the waiters that a quorum names, each once, by
- * their tickets. `survey->entries` must be there.
+ * Writes the waiters that a quorum of the list names, each once, in the order of their tickets.
+ * `survey->entries` must be set.
  */
 void survey_waiters(const struct survey *survey, struct survey_queue *queue);
 
 /*
- * Compares a fence with the counters. Returns REDLOCK_OK if no holder was told a larger fence,
- * REDLOCK_ELOST if a quorum of the counters is beyond it, REDLOCK_ENOQUORUM if too few nodes have
- * answered to decide.
+ * Compares a fence with the counters. Returns REDLOCK_OK if no holder was given a larger fence,
+ * REDLOCK_ELOST if a quorum of the counters is beyond it, and REDLOCK_ENOQUORUM if too few nodes
+ * have answered to decide.
  */
 redlock_status survey_check_fence(const struct survey *survey, uint64_t fence);
 
-/* Records the value of the key at a node, and the owner in it; both are copied, and cut if long. */
+/* Records the value of the key at a node, and its owner. Both are copied, and cut if too long. */
 void survey_record_value(struct survey_answer *answer, const char *bytes, size_t length);
 
-/* Records the next waiter at a node, of REDLOCK_MAX_QUEUE_OWNERS at most; the value is copied. */
+/*
+ * Records the next waiter at a node, of at most REDLOCK_MAX_QUEUE_OWNERS. The value is copied, and
+ * cut if too long.
+ */
 void survey_record_waiter(struct survey_entries *entries, uint64_t ticket, const char *bytes,
                           size_t length);
 

@@ -14,7 +14,8 @@ bool tries_may_go_on(const struct lease *lease, uint64_t now) {
 }
 
 bool tries_are_used_up(const struct lease *lease) {
-    bool was_tried = lease->tries > 0; /* or another request of the client was served first */
+    /* No try at all: another request of this client had the key the whole time. */
+    bool was_tried = lease->tries > 0;
     return was_tried && lease->terms->retries > 0 && retries_used(lease) >= lease->terms->retries;
 }
 
@@ -34,6 +35,7 @@ bool tries_draw_delay(struct lease *lease, uint64_t now, uint64_t *delay) {
 
 /* Returns whether a list has no quorum without `nodes`, a mask. */
 static bool blocks_quorum(const struct round *round, uint32_t nodes) {
+    /* During a change either list can prevent the acquisition. */
     bool blocks = false;
     for (unsigned i = 0; i < round->tally_count; i++) {
         const struct tally *tally = &round->tallies[i];
@@ -50,9 +52,11 @@ redlock_status tries_failure(const struct round *round) {
     uint32_t denied = round_deniers(round);
     uint32_t voted = round->members & ~round->silent;
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
-    uint32_t failed = voted & ~granted & ~denied; /* late votes are in all three */
+    uint32_t failed = voted & ~granted & ~denied; /* by all votes, also those after the verdict */
+    /* Nodes that refuse the client would prevent a quorum in every further try, too. */
     if (blocks_quorum(round, failed & round->refusing)) {
         return REDLOCK_EACCESS;
     }
+    /* EHELD only if the denials decided: the failed nodes alone would have left a quorum. */
     return denied != 0 && !blocks_quorum(round, failed) ? REDLOCK_EHELD : REDLOCK_ENOQUORUM;
 }

@@ -7,17 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Clocks are read in whole microseconds, and keys expire in whole milliseconds. */
+/* The grain of comparisons: clocks are read in whole us, and keys expire in whole ms. */
 #define CLOCK_GRAIN ((int64_t)(2 * NANOS_PER_MS))
 
-/* Wall clocks that are kept in step are closer to each other; one that is wrong is further off. */
+/* The bound on a wall clock's error: synchronized clocks are closer, wrong ones further off. */
 #define WALL_SLACK ((int64_t)(1000 * NANOS_PER_MS))
 
 /*
- * Longest time between two beats for which a new replication id without a second one is harmless.
- * Such an id comes with the first replica, but also after a failback (a master was a replica for a
- * moment), once the server has been without replicas for more than repl-backlog-ttl seconds. So it
- * hides no failback since the last beat if repl-backlog-ttl is 3 or more (or 0, never).
+ * The longest time between two heartbeats for which a new replication id without a second one is
+ * harmless. Such an id comes with the first replica, but also after a failback (a master was a
+ * replica for a moment), once the server has been without replicas for more than repl-backlog-ttl
+ * seconds. So it hides no failback since the last heartbeat if repl-backlog-ttl is 3 or more (or 0,
+ * never).
  */
 #define HARMLESS_GAP ((uint64_t)(3000 * NANOS_PER_MS))
 
@@ -43,8 +44,9 @@ static bool is_waived(const struct trust *trust, enum trust_fault fault) {
            (fault == TRUST_RESTARTED || fault == TRUST_UNWATCHED || fault == TRUST_FORGETFUL);
 }
 
-/* Records at `at` that the node may have lost keys, of which the fault is the sign. */
+/* Records at `at` that, by this fault, the node may have lost keys. */
 static void record_loss(struct trust *trust, enum trust_fault fault, uint64_t at) {
+    /* A fault that is over or waived takes no grant back. */
     if (trust->until[fault] > at && is_guarded(trust) && !is_waived(trust, fault)) {
         trust->lost_at = at;
     }
@@ -64,9 +66,9 @@ static uint64_t by_our_clock(const struct trust *trust, uint64_t theirs) {
 }
 
 /*
- * Returns a lower bound of the server's uptime. Its seconds are cut at both ends, so that one may
- * be missing. An uptime that reaches back before the last answer of the previous run is a lie of a
- * clock that jumped, and counts as 0.
+ * Returns a lower bound of the server's uptime. Both its start and its end are cut to whole
+ * seconds, so one may be missing. An uptime that reaches back before the last answer of the
+ * previous run is wrong, because a clock jumped, and counts as 0.
  */
 static uint64_t certain_uptime(const struct trust *trust, uint64_t uptime_s, uint64_t at) {
     uint64_t seconds = nanos_sub(nanos_min(uptime_s, UINT32_MAX), 1);
@@ -76,12 +78,14 @@ static uint64_t certain_uptime(const struct trust *trust, uint64_t uptime_s, uin
 }
 
 void trust_server(struct trust *trust, const char *run_id, uint64_t uptime_s, uint64_t at) {
+    /* Redlock, delayed restarts: a new run counts after max_ttl, when lost locks have expired. */
     if (strncmp(trust->run_id, run_id, TRUST_RUN_ID_MAX) != 0) {
         uint64_t uptime = certain_uptime(trust, uptime_s, at);
         trust->until[TRUST_RESTARTED] = nanos_add(at, nanos_sub(trust->terms.max_ttl, uptime));
-        if (trust->run_id[0] != '\0') { /* it may have granted in the run before */
+        if (trust->run_id[0] != '\0') { /* it may have granted keys in the previous run */
             record_loss(trust, TRUST_RESTARTED, at);
         }
+        /* The marker of the new run is judged afresh. */
         trust->last_us = 0;
         snprintf(trust->run_id, sizeof(trust->run_id), "%s", run_id);
     }
@@ -91,11 +95,12 @@ void trust_server(struct trust *trust, const char *run_id, uint64_t uptime_s, ui
 /* ---- roles ---- */
 
 void trust_role(struct trust *trust, bool is_master, uint64_t at) {
+    /* Replication is asynchronous: the keys that its master granted last may be missing. */
     if (trust->is_replica && is_master) {
         trust->until[TRUST_PROMOTED] = nanos_add(at, trust->terms.max_ttl);
     }
     if (!trust->is_replica && !is_master) {
-        trust->lost_at = at; /* the memory is another server's now, whatever the guards */
+        trust->lost_at = at; /* the memory is now another server's, whatever the guards */
     }
     trust->is_replica = !is_master;
     answer(trust, TRUST_ROLE, at);
@@ -111,28 +116,32 @@ static void take_reading(struct trust *trust, int64_t low, int64_t high, uint64_
 }
 
 /*
- * Returns by how much the node's clock may have gone ahead or stayed behind in a time that passed:
- * a validity of ttl * (1 - drift) by our clock is safe as long as the node's clock counts no more
- * than ttl meanwhile.
+ * Returns how far the node's clock may have moved ahead or back against ours in `passed`. A
+ * validity of ttl * (1 - drift) by our clock is safe if the node's clock counts no more than ttl
+ * meanwhile.
  */
 static int64_t allowance(const struct trust *trust, uint64_t passed) {
     return (int64_t)((double)passed * trust->terms.drift / (1 - trust->terms.drift));
 }
 
-/* Takes a new reading; returns whether it fits into the range that earlier readings allow now. */
+/* Handles a new reading. Returns whether it fits into the range that earlier readings allow now. */
 static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
     int64_t time = (int64_t)(beat->time_us * NANOS_PER_US);
-    int64_t aged = allowance(trust, beat->received_at - beat->sent_at); /* read any time between */
+    /* The clock was read at any time in between. */
+    int64_t aged = allowance(trust, beat->received_at - beat->sent_at);
     int64_t low = time - (int64_t)beat->received_at - aged;
     int64_t high = time - (int64_t)beat->sent_at + aged;
+    /* The first reading is the baseline, so it proves nothing. */
     if (!trust->has_clock) {
         take_reading(trust, low, high, beat->received_at);
         return true;
     }
     uint64_t passed = nanos_sub(beat->received_at, trust->clock_at);
+    /* The range of earlier readings, widened by the drift since. */
     int64_t least = trust->clock_low - allowance(trust, passed);
     int64_t most = trust->clock_high + allowance(trust, passed);
     int64_t beyond = low > most ? low - most : high < least ? high - least : 0;
+    /* Keys expire by this clock, so a jump may have ended some early. A new baseline begins. */
     if (beyond > CLOCK_GRAIN || beyond < -CLOCK_GRAIN) {
         trust->clock_moved = beyond;
         trust->clock_took = passed;
@@ -141,6 +150,7 @@ static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
         take_reading(trust, low, high, beat->received_at);
         return false;
     }
+    /* Marzullo's intersection: the clock is in both ranges. */
     if (beyond == 0) {
         least = low > least ? low : least;
         most = high < most ? high : most;
@@ -150,13 +160,14 @@ static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
 }
 
 /*
- * Records the replication id. Where the memory may be that of a replica, the script begins the
- * marker anew (beat.lua); here the marker is the one that was known.
+ * Records the replication id. If the memory may be a replica's, the script has begun the marker
+ * again (beat.lua); if the marker is the known one, only an unwatched change of the id is a sign.
  */
 static void record_lineage(struct trust *trust, const struct trust_beat *beat, bool is_known) {
     bool is_another =
         trust->lineage[0] != '\0' && strncmp(trust->lineage, beat->lineage, TRUST_RUN_ID_MAX) != 0;
     bool was_watched = nanos_sub(beat->received_at, trust->beaten_at) <= HARMLESS_GAP;
+    /* Without a heartbeat in between, the node may have been a replica for a moment. */
     if (is_another && is_known && !was_watched) {
         trust->until[TRUST_UNWATCHED] = nanos_add(beat->received_at, trust->terms.max_ttl);
         record_loss(trust, TRUST_UNWATCHED, beat->received_at);
@@ -165,16 +176,19 @@ static void record_lineage(struct trust *trust, const struct trust_beat *beat, b
 }
 
 /*
- * Records when the memory of the node will be old enough. Of beats that tell of the same memory the
+ * Records when the memory of the node will be old enough. Of heartbeats about the same memory the
  * earliest instant counts: each is a proof, and drift makes later ones weaker.
  */
 static void record_memory(struct trust *trust, const struct trust_beat *beat) {
     uint64_t *until = &trust->until[TRUST_FORGETFUL];
-    uint64_t age = by_our_clock(trust, nanos_sub(beat->age_us, 1) * NANOS_PER_US); /* cut */
+    /* Less 1 us, because age_us is cut to whole ones. */
+    uint64_t age = by_our_clock(trust, nanos_sub(beat->age_us, 1) * NANOS_PER_US);
     uint64_t proven = nanos_add(beat->received_at, nanos_sub(trust->terms.max_ttl, age));
     uint64_t first_us = nanos_sub(beat->time_us, beat->age_us);
     bool is_known = trust->last_us != 0 && first_us == trust->first_us;
+    /* Each heartbeat proves an instant by which all lost locks have expired: one is enough. */
     *until = is_known ? nanos_min(*until, proven) : proven;
+    /* Another marker than before: this memory may lack keys that the node had granted. */
     if (trust->last_us != 0 && !is_known) {
         record_loss(trust, TRUST_FORGETFUL, beat->received_at);
     }
@@ -187,6 +201,7 @@ static void record_memory(struct trust *trust, const struct trust_beat *beat) {
 
 bool trust_beat(struct trust *trust, const struct trust_beat *beat) {
     record_memory(trust, beat);
+    /* Heartbeats overlap: the one sent last proves the newest state. */
     trust->beaten_at =
         trust->is_beating ? nanos_max(trust->beaten_at, beat->sent_at) : beat->sent_at;
     trust->is_beating = true;
@@ -200,10 +215,12 @@ uint64_t trust_key_stands_until(const struct trust *trust, uint64_t expires_ms, 
         return 0;
     }
     int64_t ahead = trust->clock_high + allowance(trust, nanos_sub(now, trust->clock_at));
-    int64_t latest = (int64_t)now + ahead; /* the node's clock, at the most */
+    int64_t latest = (int64_t)now + ahead; /* the latest that the node's clock can be */
+    /* Ahead of what drift allows: the clock has jumped, and its expiries cannot be converted. */
     if ((int64_t)(time_us * NANOS_PER_US) > latest + CLOCK_GRAIN) {
         return 0;
     }
+    /* Lower bounds throughout: a waiter relies on the key for that long. */
     int64_t left = (int64_t)nanos_from_ms(expires_ms) - latest;
     return left <= CLOCK_GRAIN ? 0
                                : now + by_our_clock(trust, (uint64_t)left) - (uint64_t)CLOCK_GRAIN;
@@ -214,9 +231,10 @@ void trust_time(struct trust *trust, uint64_t time_us, uint64_t sent_at, uint64_
     int64_t time = (int64_t)(time_us * NANOS_PER_US);
     int64_t least = time - (int64_t)received_at;
     int64_t most = time - (int64_t)sent_at;
+    /* The wall clock fits if it is within a second of the range that the answer allows. */
     bool is_right = wall_ahead >= least - WALL_SLACK && wall_ahead <= most + WALL_SLACK;
     trust->time_ahead = is_right ? wall_ahead : least + (most - least) / 2;
-    trust->has_time = !is_guarded(trust); /* beats know the clock better */
+    trust->has_time = !is_guarded(trust); /* heartbeats measure the clock better */
 }
 
 bool trust_clock(const struct trust *trust, int64_t *ahead) {
@@ -230,6 +248,7 @@ bool trust_clock(const struct trust *trust, int64_t *ahead) {
 void trust_refused(struct trust *trust, enum trust_topic topic, bool is_forbidden,
                    const char *why) {
     assert(topic < TRUST_TOPIC_COUNT);
+    /* Lenient guards waive a question that the user has no right to ask, and nothing else. */
     if (is_forbidden && trust->terms.guards == REDLOCK_GUARDS_LENIENT) {
         trust->answered |= bit_of(topic);
         trust->is_beating = trust->is_beating && topic != TRUST_BEAT;
@@ -262,9 +281,11 @@ static uint32_t required(const struct trust *trust) {
 
 /* Returns a fault that does not end by itself, or TRUST_NO_FAULT. */
 static enum trust_fault standing_fault(const struct trust *trust) {
+    /* Quorums need independent nodes: one server must not vote twice. */
     if (trust->original != NULL) {
         return TRUST_DUPLICATE;
     }
+    /* A replica's keys are its master's. */
     if (trust->is_replica) {
         return TRUST_REPLICA;
     }
@@ -291,11 +312,13 @@ struct trust_view trust_look(const struct trust *trust, uint64_t now) {
     }
     for (unsigned i = TRUST_CLOCK; i <= TRUST_FORGETFUL && is_guarded(trust); i++) {
         enum trust_fault fault = (enum trust_fault)i;
+        /* Of several faults the one that lasts longest is reported. */
         if (trust->until[fault] > nanos_max(now, view.until) && !is_waived(trust, fault)) {
             view.fault = fault;
             view.until = trust->until[fault];
         }
     }
+    /* Age: the last heartbeat proves the state at its own time, which is too long ago. */
     if (view.fault == TRUST_NO_FAULT && now > trust_fresh_until(trust)) {
         view.fault = TRUST_STALE;
     }

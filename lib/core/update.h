@@ -1,7 +1,7 @@
 /*
- * The update that one event of a lease leads to: the next actions of the lock, which carries
- * them out in this order: top up, undo, send, set the timer, tell. But a QUEUE is sent before the
- * undoing of the token that it replaces: a key that is given up goes to the first in the queue.
+ * The update that one event of a lease leads to: the next actions of the lock, which carries them
+ * out in this order: top up, undo, send, set the timer, notify. But a QUEUE is sent before the
+ * token that it replaces is released: a key that is given up goes to the first in the queue.
  */
 #ifndef REDLOCK_CORE_UPDATE_H
 #define REDLOCK_CORE_UPDATE_H
@@ -23,20 +23,20 @@ enum lease_notification {
 struct lease_update {
     uint32_t undo; /* mask: nodes at which to release the failed try's token, unattended */
 
-    bool send;             /* begin `round` on all nodes */
+    bool send;             /* begin `round` at all nodes */
     enum round_kind round; /* ACQUIRE and QUEUE take a fresh token, for the lease's permit */
-    bool keeps_token;      /* of QUEUE: asks again under the token that has an entry */
-    bool keeps_entry;      /* of QUEUE for a permit: the entry stays, under a fresh token */
-    bool before_release;   /* of QUEUE: goes before a release, which lets the lease lead */
+    bool keeps_token;      /* of QUEUE: ask again under the token that has an entry */
+    bool keeps_entry;      /* of QUEUE for a permit: keep the entry, under a new token */
+    bool before_release;   /* of QUEUE: send it before the release that lets the lease lead */
     uint32_t awaited;      /* of DIAGNOSE */
     uint64_t ttl;          /* of the round */
-    uint64_t usable_until; /* of the round: the instant from which it is of no use */
+    uint64_t usable_until; /* of the round: the instant from which it is useless */
     uint64_t timeout;      /* of the round: the time allowed to it */
 
     uint32_t top_up;     /* mask: nodes at which to SET NX the current token */
     uint64_t top_up_ttl; /* the expiry of those keys */
-    bool top_up_later;   /* call lease_late_votes once the news are told, to top up then */
-    bool watch;          /* have the nodes watch the key, once the news are told */
+    bool top_up_later;   /* call lease_late_votes after the notifications, to top up then */
+    bool watch;          /* have the nodes watch the key, after the notifications */
 
     unsigned notifications; /* mask of enum lease_notification */
     redlock_status acquired;

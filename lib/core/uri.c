@@ -12,7 +12,7 @@
 #define SOCKET_PATH_MAX 107 /* sun_path of Linux, less the NUL */
 #define DB_MAX 2147483647
 
-/* One part of a URI as it stands in the text, with its escapes. */
+/* One part of a URI as written, with its escapes. */
 struct parts {
     const char *text, *end;
     bool present;
@@ -32,6 +32,7 @@ static int hex_digit(char c) {
     if (c >= '0' && c <= '9') {
         return c - '0';
     }
+    /* To lower case. */
     c = (char)(c | 0x20);
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -44,6 +45,7 @@ static const char *decode(struct parser *parser, struct parts part) {
         if (c == '%') {
             int high = part.end - p > 2 ? hex_digit(p[1]) : -1;
             int low = high >= 0 ? hex_digit(p[2]) : -1;
+            /* %00 would end the C string early. */
             if (low < 0 || high * 16 + low == 0) {
                 return NULL;
             }
@@ -56,7 +58,7 @@ static const char *decode(struct parser *parser, struct parts part) {
     return start;
 }
 
-/* Reads a decimal number of digits only; returns false if it is none, or above `max`. */
+/* Reads a decimal number of digits only. Returns false if the part is none, or above `max`. */
 static bool number(struct parts part, uint32_t max, uint32_t *value) {
     uint64_t sum = 0;
     if (part.text == part.end) {
@@ -67,6 +69,7 @@ static bool number(struct parts part, uint32_t max, uint32_t *value) {
             return false;
         }
         sum = sum * 10 + (uint64_t)(*p - '0');
+        /* Checked after each digit, so that the sum cannot overflow. */
         if (sum > max) {
             return false;
         }
@@ -88,7 +91,7 @@ static bool has(struct parts part, char c) {
     return find_char(part, c) < part.end;
 }
 
-/* Splits at the first `separator`: `part` keeps the text before it, the rest is returned. */
+/* Splits a part at the first `separator`: `part` keeps the text before it, the rest is returned. */
 static struct parts split_at(struct parts *part, char separator) {
     const char *found = find_char(*part, separator);
     bool is_found = found < part->end;
@@ -99,9 +102,11 @@ static struct parts split_at(struct parts *part, char separator) {
 
 static redlock_status parse_login(struct parser *parser, struct parts login, struct uri *uri) {
     struct parts password = split_at(&login, ':');
+    /* Refused rather than guessed: readers disagree which ':' separates. */
     if (has(password, ':')) {
         return refuse_uri(parser, "a ':' in a user or password must be written %3A");
     }
+    /* A lone name would otherwise be sent as a user without a password. */
     if (login.text != login.end && !password.present) {
         return refuse_uri(parser, "a user needs a password: user:password@ (or :password@ for the "
                                   "default user)");
@@ -155,6 +160,7 @@ static redlock_status parse_host(struct parser *parser, struct parts host, struc
         return refuse_uri(parser, "the host is missing (an IPv6 address belongs in brackets)");
     }
     uint32_t value = DEFAULT_PORT;
+    /* Most IPv6 addresses without brackets end up here, split at their first ':'. */
     if (port.present && (!number(port, 65535, &value) || value == 0)) {
         return refuse_uri(parser,
                           "the port is not a number from 1 to 65535 (an IPv6 address belongs "
@@ -190,7 +196,7 @@ static redlock_status parse_durable(struct parser *parser, struct parts value, s
     return REDLOCK_OK;
 }
 
-/* Parses name=value pairs with '&' between them. A socket has no other place for its db. */
+/* Parses name=value pairs separated by '&'. Only a socket takes its database here. */
 static redlock_status parse_options(struct parser *parser, struct parts options, struct uri *uri) {
     while (options.present) {
         struct parts rest = split_at(&options, '&');
@@ -230,7 +236,7 @@ static redlock_status parse_unix(struct parser *parser, struct parts authority, 
         return refuse_uri(parser, "a socket is written unix:///path");
     }
     struct parts options = split_at(&path, '?');
-    path.text--; /* the '/' belongs to it */
+    path.text--; /* the '/' is part of the path */
     uri->path = decode(parser, path);
     if (uri->path == NULL) {
         return refuse_uri(parser,
@@ -276,6 +282,7 @@ redlock_status uri_parse(const char *text, const char *where, char *storage, str
     struct parts path = split_at(&authority, '/');
     struct parts login = authority;
     struct parts host = split_at(&login, '@');
+    /* A '/' or '@' of a password would send a part of it to another host. */
     if (has(host, '@') || has(path, '@')) {
         return refuse_uri(&parser,
                           "an '@' or '/' in a user, password or path must be written %40, %2F");
@@ -291,12 +298,13 @@ redlock_status uri_parse(const char *text, const char *where, char *storage, str
                   : parse_unix(&parser, authority, path, uri);
 }
 
-/* Writes a path as a URI has it: bytes that a name or a URI may not have stand as %XX. */
+/* Writes a path as in a URI: bytes that a name or a URI must not contain become %XX. */
 static size_t write_path(const char *path, char *name) {
     static const char digits[] = "0123456789ABCDEF";
     size_t length = 0;
     for (; *path != '\0'; path++) {
         unsigned char byte = (unsigned char)*path;
+        /* The name must be safe in logs and labels, and distinct for distinct paths. */
         if (byte > ' ' && byte <= '~' && strchr("\"#%?@\\", byte) == NULL) {
             name[length++] = *path;
         } else {
@@ -335,6 +343,7 @@ static bool is_same_host(const char *a, const char *b) {
 }
 
 bool uri_is_same_server(const struct uri *a, const struct uri *b) {
+    /* By spelling only: two names of one server are found by its run_id (core/trust.h). */
     return is_same_host(a->host, b->host) && is_same(a->path, b->path) && a->port == b->port &&
            a->db == b->db;
 }

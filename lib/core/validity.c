@@ -6,14 +6,17 @@
 
 uint64_t validity_drift(uint64_t ttl, double drift) {
     double share = (double)ttl * drift;
+    /* Too large to be converted back to an integer. */
     if (share >= (double)(NANOS_NEVER / 2)) {
         return NANOS_NEVER;
     }
+    /* Up, because a drift that is too small would make the validity too long. */
     uint64_t rounded_up = (uint64_t)share + ((double)(uint64_t)share < share ? 1 : 0);
     return nanos_add(rounded_up, FIXED_DRIFT);
 }
 
 uint64_t validity_end(uint64_t start, uint64_t ttl, double drift) {
+    /* Ends at `start` if the drift is the whole TTL: nanos_sub stops at 0. */
     return nanos_add(start, nanos_sub(ttl, validity_drift(ttl, drift)));
 }
 

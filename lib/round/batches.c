@@ -1,18 +1,18 @@
 /*
- * The happy path: batches_add adds a flight to the open batch of the same script and nodes; a batch
- * that is full takes no further lock. At the end of the turn all are sent: first the calls that
- * release and renew, so that a key released in this turn can be taken in it.
+ * The happy path: batches_add adds a flight to the open batch of the same script and nodes; a full
+ * batch takes no more locks. At the end of the turn all are sent, those that release and renew
+ * first, so that a key released in this turn can be taken in it.
  *
- * A call that goes out at once, for a top-up or because a node must be asked once more, waits for
- * no turn; the collected calls go before such a call where one of them may release its key.
+ * A call for a top-up, or for a node that must be asked again, does not wait for the end of the
+ * turn. The collected calls are sent before it if one of them may release its key.
  *
- * Failures: without memory for a batch the flight's nodes vote UNREACHABLE.
+ * Failures: without memory for a batch, the flight's nodes vote UNREACHABLE.
  */
 #include "round/batches.h"
 
 #include <string.h>
 
-/* The bytes from which on a call takes no further lock. */
+/* The number of bytes from which a call takes no more locks. */
 #define BATCH_BYTES_MAX (64 * 1024)
 
 static void send_now(void *owner, struct batch *batch);
@@ -31,7 +31,7 @@ void batches_finish(struct batches *batches) {
 
 /* ---- the keys of collected calls ---- */
 
-/* Returns the index of the word that a key's bit stands in, in the filter over collected calls. */
+/* Returns the index of the word with a key's bit, in the filter over collected calls. */
 static size_t filter_word(const struct key *key) {
     return key->hash % BATCHES_KEY_BITS / 64;
 }
@@ -57,6 +57,7 @@ static void record_keys(struct batches *batches, const struct key *keys) {
 /* ---- collecting ---- */
 
 bool batches_are_full(const struct batches *batches, unsigned reads, size_t bytes) {
+    /* Half of max_bytes: a longer call would have to wait for an idle connection. */
     size_t sendable = batches->shared.context->options.max_bytes / 2;
     size_t most = sendable < BATCH_BYTES_MAX ? sendable : BATCH_BYTES_MAX;
     return reads >= SCRIPT_MAX_KEYS || bytes >= most;
@@ -73,15 +74,17 @@ static bool can_push(const struct members *members) {
 }
 
 /*
- * Returns the place of a flight's call in the turn. Where a key is released in the turn in which it
- * is asked for, others are likely to stand in the queue, and one call can do for both.
+ * Returns the position of a flight's call in the turn. If the key is released in the turn in which
+ * it is requested, other waiters are likely, and one call can do both.
  */
 static enum batch_order order_of(const struct batches *batches, enum script script,
                                  const struct flight_plan *plan) {
     const struct members *members = batches->shared.members;
+    /* Releases and renewals first: keys that are released here can be taken in this turn. */
     if (!script_takes(script)) {
         return BATCH_FIRST;
     }
+    /* The entry is there when the release comes, and the node pushes the key at once. */
     if (plan->order == FLIGHT_BEFORE_RELEASES && can_push(members)) {
         return BATCH_BEFORE_RELEASES;
     }
@@ -89,11 +92,12 @@ static enum batch_order order_of(const struct batches *batches, enum script scri
     return is_released && can_push(members) ? BATCH_AFTER_RELEASES : BATCH_LAST;
 }
 
-/* Returns the open batch for a flight, a new one if there is none; NULL when out of memory. */
+/* Returns the open batch for a flight, a new one if there is none, or NULL when out of memory. */
 static struct batch *find_batch(struct batches *batches, enum script script, uint32_t nodes,
                                 enum batch_order order, const struct flight_plan *plan) {
     struct batch *batch;
     STAILQ_FOREACH(batch, &batches->open, link) {
+        /* A call has one script, one set of nodes, one WAIT and one place in the turn. */
         if (batch->call.script == script && batch->nodes == nodes &&
             batch->replicas == plan->replicas && batch->order == order) {
             return batch;
@@ -109,7 +113,7 @@ static struct batch *find_batch(struct batches *batches, enum script script, uin
 static void add_flight(struct batches *batches, struct batch *batch, struct flight *flight) {
     batch_add(batch, flight);
     record_keys(batches, flight->plan.key);
-    if (!batch_has_room(batches, batch)) { /* out of find_batch's sight */
+    if (!batch_has_room(batches, batch)) { /* find_batch must not find it again */
         STAILQ_REMOVE(&batches->open, batch, batch, link);
         STAILQ_INSERT_TAIL(&batches->full, batch, link);
     }
@@ -162,20 +166,22 @@ static void send_all(struct batch_list *list) {
     }
 }
 
-/* Returns whether two calls are no longer than one may be. */
+/* Returns whether two calls together are no longer than one may be. */
 static bool fit_together(const struct batches *batches, const struct batch *one,
                          const struct batch *other) {
     size_t bytes = script_call_length(&one->arguments) + script_call_length(&other->arguments);
     return !batches_are_full(batches, one->reads + other->reads, bytes);
 }
 
-/* Has calls for places carry the collected releases, as far as they fit. */
+/* Moves the collected releases into the calls for entries, as far as they fit. */
 static void carry_releases(const struct batches *batches, struct batch_list *askers,
                            struct batch_list *first) {
     struct batch *batch, *releases, *next;
     STAILQ_FOREACH(batch, askers, link) {
         for (releases = STAILQ_FIRST(first); releases != NULL; releases = next) {
+            /* Read first, because carrying drops the batch. */
             next = STAILQ_NEXT(releases, link);
+            /* One command instead of two, as long as it stays within the bounds of a call. */
             if (batch_may_carry(batch, releases) && fit_together(batches, batch, releases)) {
                 STAILQ_REMOVE(first, releases, batch, link);
                 batch_carry(batch, releases);
@@ -184,7 +190,7 @@ static void carry_releases(const struct batches *batches, struct batch_list *ask
     }
 }
 
-/* Sorts the collected calls by their places in the turn. */
+/* Sorts the collected calls by their positions in the turn. */
 static void sort(struct batch_list *collected, struct batch_list lists[BATCH_ORDERS]) {
     for (unsigned order = 0; order < BATCH_ORDERS; order++) {
         STAILQ_INIT(&lists[order]);
@@ -201,6 +207,7 @@ void batches_send(struct batches *batches) {
     if (STAILQ_EMPTY(&batches->full)) {
         return;
     }
+    /* Nothing is collected any more, so no later command has to wait for a call. */
     memset(batches->keys, 0, sizeof(batches->keys));
     struct batch_list lists[BATCH_ORDERS];
     sort(&batches->full, lists);
@@ -217,6 +224,7 @@ static void send_what_goes_before(struct batches *batches, const struct batch *b
     for (unsigned i = 0; i < batch->count && batch_takes(batch); i++) {
         is_due |= batches_may_hold(batches, batch->flights[i]->plan.key);
     }
+    /* Otherwise our own old token would deny the key to the new one. */
     if (is_due) {
         batches_send(batches);
     }
@@ -227,6 +235,7 @@ static void send_now(void *owner, struct batch *batch) {
     struct batches *batches = owner;
     send_what_goes_before(batches, batch);
     batch_send(batch);
+    /* Commands are written at the end of a turn, so one must follow. */
     context_wake(batches->shared.context);
     batch_drop(batch);
 }

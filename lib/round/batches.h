@@ -1,6 +1,6 @@
 /*
  * The calls that are collected during a turn of the loop, so that many locks share a command, and
- * the order in which these calls are sent.
+ * the order in which they are sent.
  */
 #ifndef REDLOCK_ROUND_BATCHES_H
 #define REDLOCK_ROUND_BATCHES_H
@@ -24,8 +24,8 @@ STAILQ_HEAD(batch_list, batch);
 /* The batches of a client. */
 struct batches {
     struct batch_shared shared;
-    struct batch_list open;               /* calls of this turn that take further locks */
-    struct batch_list full;               /* calls of this turn that take no further lock */
+    struct batch_list open;               /* calls of this turn that take more locks */
+    struct batch_list full;               /* calls of this turn that are full */
     uint64_t keys[BATCHES_KEY_BITS / 64]; /* filter, by hash, of the keys of these calls */
 };
 
@@ -33,8 +33,8 @@ void batches_init(struct batches *batches, struct context *context, const struct
 void batches_finish(struct batches *batches);
 
 /*
- * Adds a flight to a call of `script`, sent at the end of this turn to those of `nodes` that are
- * members. Without memory those nodes vote UNREACHABLE inside this call.
+ * Adds a flight to a call of `script`, which is sent at the end of this turn to those of `nodes`
+ * that are members. When out of memory, those nodes vote UNREACHABLE inside this call.
  */
 void batches_add(struct batches *batches, enum script script, uint32_t nodes,
                  struct flight *flight);
@@ -47,13 +47,13 @@ void batches_send_alone(struct batches *batches, enum script script, uint32_t no
                         struct flight *flight);
 
 /*
- * Returns whether a collected call may name one of these keys; in rare cases true without need.
- * Collected calls go before another command for the key: a key is released before it is acquired
- * again. (The exception is a node that lacks the script, and is sent the call once more.)
+ * Returns whether a collected call may name one of these keys; a filter, with rare false positives.
+ * Collected calls are sent before another command for the key: a key is released before it is
+ * acquired again. (The exception is a node that lacks the script, and is sent the call again.)
  */
 bool batches_may_hold(const struct batches *batches, const struct key *keys);
 
-/* Returns whether a call that looks at `reads` keys, with `bytes` bytes, takes no further lock. */
+/* Returns whether a call that reads `reads` keys and has `bytes` bytes is full. */
 bool batches_are_full(const struct batches *batches, unsigned reads, size_t bytes);
 
 /* Sends the collected calls; those that take keys go last. */

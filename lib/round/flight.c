@@ -1,11 +1,11 @@
 /*
  * The happy path: flight_create begins the round; set.c or batch.c sends its command and turns each
- * reply into a vote (flight_vote); each vote is counted, and the listener is told.
+ * reply into a vote (flight_vote); each vote is counted and reported to the listener.
  *
- * A grant counts only while the node is trusted, and, where replicas are asked for, once they have
+ * A grant counts only while the node is trusted and, if replicas are required, once they have
  * confirmed it. It is void if the node turns out to have lost keys before the decision. A release
  * that did not reach a node that may hold the key becomes a pending release of the node. Votes
- * behind the verdict are counted, too: they tell where the key may be.
+ * after the verdict are counted as well: they show where the key may be.
  */
 #include "round/flight.h"
 
@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of a detail, with its NUL; longer ones are cut. */
+/* The size of a detail with its NUL; longer ones are cut. */
 #define DETAIL_MAX 160
 
 struct flight_detail {
@@ -74,7 +74,9 @@ struct flight *flight_create(struct flights *flights, struct flight_listener lis
     if (plan->permits > 0 && permits == NULL) {
         return NULL;
     }
+    /* The lists of now: a change of the nodes does not touch rounds under way. */
     struct quorum_lists lists = members_lists(flights->members);
+    /* Pooled by the room for answers: of 8, 16, 24 or 32 nodes. */
     uint32_t pool = (round_indexes(lists) - 1) / FLIGHT_STEP;
     struct flight *flight = pool_take(&flights->pools[pool]);
     if (flight == NULL) {
@@ -90,6 +92,7 @@ struct flight *flight_create(struct flights *flights, struct flight_listener lis
     flight->plan = *plan;
     key_hold(plan->key);
     memcpy(flight->token, plan->token, sizeof(flight->token));
+    /* The lock may draw another token, or end, before the last reply. */
     flight->plan.token = flight->token;
     flight->references = 1;
     flight->asked = flight->unconfirmed = 0;
@@ -107,6 +110,7 @@ struct flight *flight_hold(struct flight *flight) {
 }
 
 void flight_drop(struct flight *flight) {
+    /* Replies to come hold the flight, even if its lock has ended. */
     if (flight == NULL || --flight->references > 0) {
         return;
     }
@@ -127,7 +131,7 @@ void flight_drop(struct flight *flight) {
     pool_put(&flights->pools[flight->pool], flight);
     flights->out--;
     if (context->is_closing) {
-        context_wake(context); /* the client may have waited for this flight */
+        context_wake(context); /* the client may be waiting for this flight */
     }
 }
 
@@ -137,7 +141,7 @@ static void record_detail(struct flight *flight, uint32_t node, const char *text
     struct flight_detail *detail =
         memory_alloc(&flight->flights->context->allocator, sizeof(*detail));
     if (detail == NULL) {
-        return; /* the vote counts without its words */
+        return; /* the vote counts without its detail */
     }
     struct text copy;
     text_init(&copy, detail->text, sizeof(detail->text));
@@ -156,7 +160,7 @@ const char *flight_detail(const struct flight *flight, uint32_t node) {
     return "";
 }
 
-/* Remembers a failed release. A closing client gives up one that the server refuses. */
+/* Makes a failed release a pending one; a closing client gives up one that the server refuses. */
 static void defer_release(const struct flight *flight, struct node *node, redlock_vote vote) {
     const struct flight_plan *plan = &flight->plan;
     if (flight->flights->context->is_closing && vote == REDLOCK_VOTE_ERROR) {
@@ -172,11 +176,12 @@ static void defer_release(const struct flight *flight, struct node *node, redloc
                                                .stay_until = plan->stay_until});
 }
 
-/* Records an entry in the queue; the DENIED that tells of it follows. */
+/* Records an entry in the queue; the DENIED of the same answer follows. */
 static void mark_queued(struct flight *flight, struct node *node,
                         const struct reply_outcome *outcome) {
     if (outcome->has_entry) {
         round_mark_queued(&flight->round, node->index, outcome->ahead);
+        /* A foreign holder's release pushes nothing, so the node has to watch the key. */
         uint32_t foreign = outcome->is_foreign ? node_bit(node) : 0;
         flight->foreign |= foreign;
         flight->unwatched |= foreign;
@@ -189,6 +194,7 @@ static void mark_queued(struct flight *flight, struct node *node,
 static void record_permits(const struct flight *flight, const struct node *node,
                            const struct reply_outcome *outcome) {
     struct permits *permits = flight->round.permits;
+    /* A node that has forgotten reports permits as free that are held elsewhere. */
     if (outcome->free_length == 0 || guard_judge(&node->guard).fault != TRUST_NO_FAULT) {
         return;
     }
@@ -201,7 +207,7 @@ static void record_permits(const struct flight *flight, const struct node *node,
 
 #define VOTE_EVENTS (UINT32_C(1) << EVENT_vote_cast | UINT32_C(1) << EVENT_round_decided)
 
-/* Emits a vote, and the verdict that it decided. Kept out of cast, which runs for each vote. */
+/* Emits a vote, and the verdict if it decided one. Kept out of record_vote, which runs often. */
 static __attribute__((noinline)) void
 emit_vote(const struct flight *flight, const struct node *node, redlock_vote vote, bool decided) {
     const struct events *events = &flight->flights->context->events;
@@ -222,7 +228,7 @@ static void notify_owner(const struct flight *flight, bool decided, redlock_vote
     }
 }
 
-/* Counts a vote that was recorded, for the statistics of its node, and tells of it as an event. */
+/* Counts a recorded vote in the statistics of its node, and emits it as an event. */
 static void record_vote(const struct flight *flight, struct node *node, bool decided) {
     redlock_vote vote = (redlock_vote)flight->round.votes[node->index];
     node->votes[vote]++;
@@ -231,7 +237,7 @@ static void record_vote(const struct flight *flight, struct node *node, bool dec
     }
 }
 
-/* Most votes are this one, and tell nothing else. */
+/* Casts a plain grant: most votes are this one, and carry nothing else. */
 static inline void cast_grant(struct flight *flight, struct node *node, uint64_t fence) {
     bool decided = round_grant(&flight->round, node->index, fence);
     record_vote(flight, node, decided);
@@ -251,6 +257,7 @@ static __attribute__((noinline)) void cast_other(struct flight *flight, struct n
     if (detail != NULL && detail[0] != '\0') {
         record_detail(flight, node->index, detail);
     }
+    /* Redlock step 5: a possible holder must be released, so this becomes a pending release. */
     if (round_vote_leaves_undone(outcome->vote) && flight_is_release(flight) &&
         (flight->plan.may_hold & node_bit(node))) {
         defer_release(flight, node, outcome->vote);
@@ -270,25 +277,31 @@ static void vote_untrusted(struct flight *flight, struct node *node, struct trus
 
 /*
  * Returns whether a counter is so far ahead of the masters' clocks that the node's grant does not
- * count (wire/fence.h). While counters are raised nobody but the fence itself is beyond the limit.
- * Renewals take nothing from counters.
+ * count (wire/fence.h). In a RAISE only the fence itself may be beyond the limit. Renewals take no
+ * new fence from counters.
  */
 static bool is_beyond(struct flight *flight, const struct node *node, uint64_t fence) {
     struct round *round = &flight->round;
     if (fence == 0 || round->kind == ROUND_RENEW) {
         return false;
     }
+    /* The masters' clocks at the time of the answer, which a minority of them cannot set. */
     uint64_t limit = members_fence_limit(flight->flights->members, uplink_heard_at(&node->uplink));
     round->fence_limit = limit;
+    /* A RAISE may set the fence that it carries, but no other counter beyond the limit. */
     return fence > (round->kind == ROUND_RAISE ? nanos_max(limit, flight->plan.fence)
                                                : limit + FENCE_MARGIN);
 }
 
-/* The lease may have to raise to the counter all the same, if that is within the margin. */
+/*
+ * Casts ERROR for a counter beyond the limit. In a RAISE the counter is recorded if it is within
+ * the margin, because the lease may have to raise to it all the same.
+ */
 static __attribute__((noinline)) void vote_beyond(struct flight *flight, struct node *node,
                                                   uint64_t fence) {
     struct round *round = &flight->round;
     char detail[DETAIL_MAX];
+    /* Another client may have raised it, with slightly better knowledge of the clocks. */
     if (round->kind == ROUND_RAISE && fence <= round->fence_limit + FENCE_MARGIN) {
         round_record_fence(round, node->index, fence);
     }
@@ -304,7 +317,7 @@ static __attribute__((noinline)) void vote_beyond(struct flight *flight, struct 
 /* ---- nodes that lost keys ---- */
 
 static bool has_lost(const struct flight *flight, const struct node *node) {
-    return flight->flights->context->lost_at >= flight->round.start && /* rarely */
+    return flight->flights->context->lost_at >= flight->round.start && /* rarely true */
            node->guard.trust.lost_at >= flight->round.start;
 }
 
@@ -314,7 +327,11 @@ static __attribute__((noinline)) void void_lost_grants(struct flight *flight) {
     uint32_t rest = round_grants(&flight->round) & members_all(members);
     struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
+        /* The key was granted before the loss, so it may be another client's by now. */
         if (has_lost(flight, node)) {
+            /*
+             * The vote becomes UNTRUSTED. If no quorum is possible any more, the round ends as NO.
+             */
             bool decided = round_void(&flight->round, node->index);
             record_vote(flight, node, decided);
             record_detail(flight, node->index, guard_why(&node->guard));
@@ -323,7 +340,7 @@ static __attribute__((noinline)) void void_lost_grants(struct flight *flight) {
     }
 }
 
-/* Called before a grant is counted, which alone can make a round a YES. */
+/* Reviews earlier grants before a new one is counted: only a grant can make a round a YES. */
 static void review_grants(struct flight *flight) {
     if (flight->flights->context->lost_at >= flight->round.start) {
         void_lost_grants(flight);
@@ -331,8 +348,8 @@ static void review_grants(struct flight *flight) {
 }
 
 /*
- * Returns whether a grant counts. Otherwise the key may stand at the node all the same. A node that
- * is just slow renews (core/trust.h).
+ * Returns whether a grant counts. If not, the node may still have the key. The renewals of a node
+ * that is only slow count (core/trust.h).
  */
 static bool grant_counts(const struct flight *flight, const struct node *node,
                          const struct trust_view *view) {
@@ -344,6 +361,7 @@ static __attribute__((noinline)) void vote_reviewed(struct flight *flight, struc
                                                     const struct reply_outcome *outcome,
                                                     struct trust_view view) {
     review_grants(flight);
+    /* Trust first: a node that may have lost keys grants to two holders. */
     if (!grant_counts(flight, node, &view)) {
         vote_untrusted(flight, node, view);
     } else if (is_beyond(flight, node, outcome->fence)) {
@@ -353,10 +371,11 @@ static __attribute__((noinline)) void vote_reviewed(struct flight *flight, struc
     }
 }
 
-/* Most grants are of a sound node, and without a fence: then nothing else has to be looked at. */
+/* Casts a grant. Most come from a sound node and have no fence: these need no other check. */
 static void vote_granted(struct flight *flight, struct node *node,
                          const struct reply_outcome *outcome) {
     struct trust_view view = guard_judge(&node->guard);
+    /* Nothing was lost anywhere since the round began, so there are no grants to review. */
     bool is_sound =
         view.fault == TRUST_NO_FAULT && flight->flights->context->lost_at < flight->round.start;
     if (is_sound && outcome->fence == 0) {
@@ -369,9 +388,10 @@ static void vote_granted(struct flight *flight, struct node *node,
 static __attribute__((noinline)) void vote_unconfirmed(struct flight *flight, struct node *node,
                                                        const struct reply_outcome *outcome) {
     uint32_t bit = node_bit(node);
+    /* The grant counts once the replicas have confirmed it, by the reply to the WAIT. */
     if (flight->asked & bit) {
         flight->unconfirmed |= bit;
-        round_record_fence(&flight->round, node->index, outcome->fence); /* counts once confirmed */
+        round_record_fence(&flight->round, node->index, outcome->fence);
     } else {
         cast_other(flight, node, &PLAIN_VOTE(UNTRUSTED), "its replicas could not be asked");
     }
@@ -382,6 +402,7 @@ void flight_vote(struct flight *flight, struct node *node, const struct reply_ou
     if (outcome->vote != REDLOCK_VOTE_GRANTED) {
         cast_other(flight, node, outcome, detail);
     } else if (flight_is_release(flight)) {
+        /* A release is done or not: trust, fences and replicas only matter for grants. */
         cast_grant(flight, node, outcome->fence);
     } else if (flight->plan.replicas == 0) {
         vote_granted(flight, node, outcome);
@@ -399,6 +420,7 @@ void flight_asks_replicas(struct flight *flight, const struct node *node) {
 static void vote_confirmed(struct flight *flight, struct node *node, int64_t confirmations) {
     struct reply_outcome outcome = {.vote = REDLOCK_VOTE_GRANTED,
                                     .fence = round_answer(&flight->round, node->index).fence};
+    /* With fewer copies a promoted replica may lack the key, so the grant does not count. */
     if (confirmations >= flight->plan.replicas) {
         vote_granted(flight, node, &outcome);
         return;
@@ -428,11 +450,12 @@ void flight_confirm(struct flight *flight, struct node *node, const struct reply
 }
 
 void flight_push(struct flight *flight, struct node *node, const struct push *push) {
+    /* A push of a fenced lock carries the counter, and no other does. */
     bool is_fit = kind_is_fenced(flight->plan.kind) == (push->fence > 0);
-    review_grants(flight_hold(flight)); /* may end the round, and its owner's interest */
+    review_grants(flight_hold(flight)); /* may end the round, and drop the owner's reference */
     if (is_fit && round_awaits_push(&flight->round, node->index) &&
         guard_look(&node->guard).fault == TRUST_NO_FAULT && !has_lost(flight, node) &&
-        !is_beyond(flight, node, push->fence)) { /* the next poll is told a counter beyond */
+        !is_beyond(flight, node, push->fence)) { /* the answer to the next poll reports it */
         uint64_t until =
             guard_key_stands_until(&node->guard, push->expires_ms, push->time_us, clock_now());
         bool decided = round_push(&flight->round, node->index, push->fence, until);
@@ -453,6 +476,7 @@ void flight_record_open(struct flight *flight, const struct node *node, uint64_t
 }
 
 void flight_record_permit(struct flight *flight, const struct node *node, uint32_t permit) {
+    /* An offer counts like a grant: while the round waits for it, and from a trusted node. */
     if (flight->round.permits != NULL && round_awaits_push(&flight->round, node->index) &&
         guard_look(&node->guard).fault == TRUST_NO_FAULT) {
         permits_add_offer(flight->round.permits, node->index, permit);
@@ -476,16 +500,18 @@ void flight_vote_unsent(struct flight *flight, struct node *node) {
 }
 
 /*
- * Commands follow the login without waiting for its answer. A server that refuses the login may
+ * Commands follow the login without waiting for its answer, so a server that refuses the login may
  * have carried them out all the same, as the default user.
  */
 void flight_vote_without_answer(struct flight *flight, struct node *node) {
     const char *refusal = uplink_refusal(&node->uplink);
+    /* Without a connection the command cannot have been carried out: nothing to undo. */
     if (!uplink_was_reached(&node->uplink)) {
         flight_vote_unsent(flight, node);
     } else if (refusal != NULL) {
         vote_denied_access(flight, node, refusal);
     } else {
+        /* The command may have been carried out, so the node counts as a possible holder. */
         flight_vote(flight, node, &PLAIN_VOTE(BROKEN), "no answer before its end");
     }
 }
@@ -495,7 +521,7 @@ void flight_vote_error(struct flight *flight, struct node *node, const struct re
     if (reply->type == REPLY_ERROR) {
         node_complain(node, reply);
     }
-    if (reply_denies_access(text)) { /* often for want of the login that was refused before */
+    if (reply_denies_access(text)) { /* often because the login was refused before */
         const char *refusal = uplink_refusal(&node->uplink);
         vote_denied_access(flight, node, refusal != NULL ? refusal : text);
     } else {
@@ -511,9 +537,10 @@ uint32_t flight_prepare_take(struct flight *flight) {
     uint32_t takers = 0;
     struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
-        /* Answers come in order: the node's trust is current before it can grant. */
+        /* Answers come in order, so the node's trust is current before its grant arrives. */
         node_beat(node, flight->round.start, GUARD_BEAT_NANOS);
-        if (node_is_duplicate(node)) { /* our own key at its original would deny the command */
+        /* Our own key, taken at its original, would deny the command. */
+        if (node_is_duplicate(node)) {
             vote_untrusted(flight, node, guard_look(&node->guard));
         } else if (flight->plan.nodes & node_bit(node)) {
             takers |= node_bit(node);

@@ -1,12 +1,12 @@
 /*
  * The happy path: retry_send takes pending releases from the front, and makes each a round of its
- * own; the calls of release scripts are shared by many. Each vote is reported to the node
- * (node_retried), which has the rest paid behind the last one. The budget keeps half of the node's
- * room free for locks, and a turn short.
+ * own; many share the calls of release scripts. Each vote is reported to the node (node_retried),
+ * which sends the rest after the last one. The budget keeps half of the node's room free for locks,
+ * and the turn short.
  *
  * Failures: a release that fails again becomes a pending release again (flight.c), and so does one
- * without memory for its round (send.c). A first release that is longer than half of the room is
- * sent alone, so that it does not stay in the way of the others.
+ * without memory for its round (send.c). If the first release is longer than half of the room, it
+ * is sent alone, so that it does not block the others.
  */
 #include "round/retry.h"
 
@@ -15,13 +15,13 @@
 
 #include <string.h>
 
-/* The most calls of a batch of retries, so that a turn does not take long. */
+/* The most calls in one round of retries, so that the turn is short. */
 #define RETRY_CALLS_MAX 64
 
-/* An upper bound on the bytes of one key's release beside its names: the token, and all headers. */
+/* An upper bound on the bytes of one key's release, its names not included: token and headers. */
 #define RELEASE_BYTES 128
 
-/* The calls and bytes that may still be sent, and the load of the last call of each script. */
+/* The calls and bytes that may still be sent, and the size of the last call of each script. */
 struct retry_budget {
     uint32_t calls;
     size_t bytes;
@@ -31,8 +31,9 @@ struct retry_budget {
     } last[SCRIPT_COUNT];
 };
 
-/* Begins a budget that may take half of the free room: the rest is for locks. */
+/* Begins a budget of half of the free room; the rest is for locks. */
 static void budget_init(struct retry_budget *budget, const struct node *node) {
+    /* Rounded up for calls, so that one release can be sent even if the room is one command. */
     struct node_room room = node_room(node);
     *budget = (struct retry_budget){.calls = room.commands / 2 + room.commands % 2,
                                     .bytes = room.bytes / 2};
@@ -51,12 +52,13 @@ static size_t length_of(const struct rounds *rounds, enum script script, const s
     return length;
 }
 
-/* Counts a release in. Returns false if the release goes beyond the calls or bytes left. */
+/* Adds a release to the budget. Returns false if it exceeds the calls or bytes left. */
 static bool budget_takes(struct retry_budget *budget, const struct rounds *rounds,
                          enum script script, const struct key *key) {
     unsigned keys = budget->last[script].keys;
     size_t bytes = budget->last[script].bytes;
     size_t length = length_of(rounds, script, key);
+    /* Releases of one script share a call until it is full (batches_add). */
     bool is_new_call = keys == 0 || batches_are_full(&rounds->batches, keys, bytes);
     if ((is_new_call && budget->calls == 0) || length > budget->bytes) {
         return false;
@@ -78,7 +80,7 @@ static void retry_first(struct rounds *rounds, struct node *node, uint64_t now) 
     struct flight_listener listener = {.owner = node, .on_vote = on_vote};
     node->retries++;
     if (!round_send_release(rounds, listener, release, node_bit(node), now)) {
-        node->retries--;
+        node->retries--; /* no vote follows: the release is pending again, at the end of the list */
     }
     pending_releases_drop_first(&node->pending);
 }
@@ -93,7 +95,7 @@ void retry_send(struct rounds *rounds, struct node *node) {
         const struct release *release = &STAILQ_FIRST(&node->pending.list)->release;
         enum script script =
             round_release_script(release->kind, release->ticket, release->stay_until, now);
-        if (release->until <= now) {
+        if (release->until <= now) { /* the key has expired: nothing is left to release */
             pending_releases_drop_first(&node->pending);
         } else if (budget_takes(&budget, rounds, script, release->key) || is_first) {
             retry_first(rounds, node, now);

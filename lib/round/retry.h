@@ -6,8 +6,8 @@
 #include "round/send.h"
 
 /*
- * Sends a node the pending releases, the oldest first, as many as half of its free room
- * carries. A release that fails again is pending again; node_retried is called for each outcome.
+ * Sends a node its pending releases, the oldest first, as many as half of its free room can carry.
+ * A release that fails again is pending again; node_retried is called for each outcome.
  */
 void retry_send(struct rounds *rounds, struct node *node);
 

@@ -1,9 +1,9 @@
 /*
- * The happy path: one SET of the flight's key and token is encoded, and sent to each node; behind
- * it a WAIT, where replicas have to confirm the grant. Each reply is a vote.
+ * The happy path: one SET of the flight's key and token is encoded, and sent to each node, followed
+ * by a WAIT if replicas have to confirm the grant. Each reply is a vote.
  *
- * Failures: a node that cannot be sent the SET votes UNREACHABLE at once. A grant whose WAIT could
- * not be sent does not count (flight_vote). A NULL reply is a vote, too.
+ * Failures: a node that cannot be sent the SET votes UNREACHABLE or REFUSED at once. A grant whose
+ * WAIT could not be sent does not count (flight_vote). A NULL reply is a vote, too.
  */
 #include "round/set.h"
 
@@ -15,10 +15,12 @@
 static void on_set_reply(struct conn_request *request, void *owner, const struct reply *reply) {
     struct flight *flight = (struct flight *)request;
     struct node *node = node_of(owner);
+    /* Without an answer, the vote depends on whether there was a connection. */
     if (reply == NULL) {
         flight_vote_without_answer(flight, node);
     } else {
         struct reply_outcome outcome = reply_to_set(reply);
+        /* The text of an error distinguishes a missing right from other errors. */
         if (outcome.vote == REDLOCK_VOTE_ERROR) {
             flight_vote_error(flight, node, reply);
         } else {
@@ -36,7 +38,7 @@ static void on_set_wait_reply(struct conn_request *request, void *owner,
     flight_drop(flight);
 }
 
-/* Encodes the SET, and behind it the WAIT, if any, into the scratch. */
+/* Encodes the SET, and after it the WAIT, if any, into the scratch buffer. */
 static void encode_set(struct flight *flight, struct bytes *command) {
     const struct context *context = flight->flights->context;
     const struct flight_plan *plan = &flight->plan;
@@ -57,13 +59,16 @@ static void encode_set(struct flight *flight, struct bytes *command) {
                                          .load_class = LOAD_NEW};
 }
 
-/* Sends the encoded commands to a node. Returns false when the SET could not be sent. */
+/* Sends the encoded commands to a node. Returns false if the SET could not be sent. */
 static bool send_set_to(struct flight *flight, struct node *node, const struct bytes *command) {
     size_t set_length = flight->request.length;
+    /* Without memory the command is incomplete, and must not be sent. */
     if (command->failed || !node_send(node, &flight->request, command->data, set_length)) {
         return false;
     }
+    /* One reference for each reply to come, so that late replies find the flight. */
     flight_hold(flight);
+    /* On the same connection, because WAIT covers the writes of its own connection. */
     if (flight->plan.replicas > 0 &&
         node_send(node, &flight->wait, command->data + set_length, command->length - set_length)) {
         flight_hold(flight);
@@ -78,6 +83,7 @@ void set_send(struct flight *flight, uint32_t nodes) {
     struct node *node;
     encode_set(flight, command);
     while ((node = members_take(members, &nodes)) != NULL) {
+        /* A node that was sent the SET votes by its reply. */
         if (send_set_to(flight, node, command)) {
             continue;
         }

@@ -5,8 +5,8 @@
 #include "round/flight.h"
 
 /*
- * Sends a flight's SET to `nodes`, a mask, now; nodes that cannot be sent it vote UNREACHABLE
- * inside this call.
+ * Sends a flight's SET to `nodes`, a mask, now. Nodes that cannot be sent it vote UNREACHABLE or
+ * REFUSED inside this call.
  */
 void set_send(struct flight *flight, uint32_t nodes);
 
