@@ -1,15 +1,15 @@
 /*
- * The happy path: everything of a client happens in turns of the loop. Replies, timers and the
- * application's calls make locks ready and wake a turn. A turn deals with ready locks, which tells
- * the application and collects commands; then it sends the collected script calls, and writes to
- * all sockets once. Locks that become ready meanwhile, or that are more than TURN_LOCKS_MAX, wait
- * for the loop's next iteration, so that neither a crowd of locks nor an application that answers
- * every callback with a call keeps the loop from other work.
+ * The happy path: all work of a client is done in turns of the loop. Replies, timers and the
+ * application's calls make locks ready and wake a turn. A turn handles the ready locks, which
+ * notifies the application and collects commands; then it sends the collected script calls, and
+ * writes to all sockets once. Locks that become ready meanwhile, and those beyond TURN_LOCKS_MAX,
+ * wait for the loop's next iteration, so that neither a crowd of locks nor an application that
+ * answers every callback with a call keeps the loop from other work.
  *
- * The end: a closing client ends its locks, TURN_LOCKS_MAX in a turn. Then it waits until all
- * releases have been sent to the nodes that answer, and been confirmed, at most close_timeout_ms.
- * It is freed at the end of a turn, where no function uses it any more, and after on_closed has
- * returned: until then the application may use its handles.
+ * The end: a closing client ends its locks, TURN_LOCKS_MAX in a turn. Then it waits, for at most
+ * close_timeout_ms, until all nodes that answer have confirmed their releases. It is freed at the
+ * end of a turn, when no function uses it any more, after on_closed has returned: until then the
+ * application may use its handles.
  */
 #include "base/error.h"
 #include "base/memory.h"
@@ -30,7 +30,7 @@
 #include "round/send.h"
 #include "stats.h"
 
-/* The application's callback for the end: one of the two, or none. */
+/* The application's callback for the end of the client: one of the two, or none. */
 struct close_listener {
     redlock_closed_cb *on_closed;
     redlock_drained_cb *on_drained;
@@ -65,14 +65,14 @@ static void client_free(redlock_client *client) {
     memory_free(&allocator, client);
 }
 
-/* Ends all commands under way without an answer, which ends the locks that wait for them. */
+/* Ends all commands under way without an answer, and so the locks that wait for them. */
 static void on_close_deadline(void *arg) {
     redlock_client *client = arg;
     members_stop(&client->members);
     context_wake(&client->context);
 }
 
-/* Returns whether no release is being retried, and no reply is to come. */
+/* Returns whether no release is being retried, and no reply is awaited. */
 static bool is_drained(const redlock_client *client) {
     uint32_t rest = members_all(&client->members);
     const struct node *node;
@@ -89,10 +89,11 @@ static bool may_end(const redlock_client *client) {
         !TAILQ_EMPTY(&client->inspections.all) || ready_has_any(&client->ready)) {
         return false;
     }
+    /* The deadline is over (or could not be set), or there is nothing left to wait for. */
     return client->close_deadline.at == NANOS_NEVER || is_drained(client);
 }
 
-/* Counts releases not confirmed, one for each node and lock; those keys stay until their TTL. */
+/* Counts the unconfirmed releases, by node and lock; their keys stay until their TTL is over. */
 static uint64_t count_unreleased(const struct members *members) {
     uint64_t now = clock_now();
     uint64_t count = 0;
@@ -130,7 +131,7 @@ static void begin_to_close(redlock_client *client, const struct close_listener *
     uint64_t timeout = nanos_from_ms(client->context.options.close_timeout_ms);
     client->context.is_closing = true;
     client->listener = *listener;
-    timer_set(&client->close_deadline, nanos_add(clock_now(), timeout)); /* failed: no waiting */
+    timer_set(&client->close_deadline, nanos_add(clock_now(), timeout)); /* failed: no wait */
     context_wake(&client->context);
 }
 
@@ -152,12 +153,13 @@ static void on_turn(void *arg) {
     if (probes_look(&context->probes)) {
         events_changed(&context->events);
     }
+    /* Callbacks first, so that what they begin is sent in the same turn, and written once. */
     turn_locks(&client->locks);
     inspections_turn(&client->inspections);
     ready_turn(&client->ready);
     rounds_send(&client->rounds);
     net_flush(&context->net);
-    turn_sent(&client->locks);
+    turn_sent(&client->locks); /* deadlines count from the write */
     members_bury(&client->members);
     context->in_turn = false;
     bool has_more = turn_has_more(&client->locks) ||
@@ -173,9 +175,9 @@ static void on_turn(void *arg) {
 /* ---- the heartbeat ---- */
 
 /*
- * The lateness of a heartbeat that shows that the loop was away. While the system is suspended the
- * loop's clock stands still, and its timers are late by as much; the heartbeat is late by its
- * period at the most, and then has all locks look at the clock.
+ * The lateness of a heartbeat that shows that the loop was away. During a suspend of the system the
+ * loop's clock stops, and its timers are late by the whole suspend; the heartbeat is late by at
+ * most its period, and then makes all locks read the clock.
  */
 #define LATE (100 * NANOS_PER_MS)
 
@@ -194,7 +196,7 @@ static void on_heartbeat(void *arg) {
     if (context->is_closing) {
         return;
     }
-    if (was_away) {
+    if (was_away) { /* losses may be overdue, though no timer has fired */
         turn_wake(&client->locks);
     }
     members_beat(&client->members, now, GUARD_BEAT_NANOS / 2); /* heartbeats are not exact */
@@ -205,10 +207,7 @@ static void on_heartbeat(void *arg) {
 
 /* ---- events of the nodes ---- */
 
-/*
- * If the nodes that are up make a quorum: lets requests wait for the other nodes for no longer than
- * a round takes.
- */
+/* If the nodes that are up make a quorum, limits the wait for the other nodes to a round's time. */
 static void on_members_up(void *arg) {
     redlock_client *client = arg;
     ready_look(&client->ready);
@@ -218,8 +217,8 @@ static void on_members_up(void *arg) {
 }
 
 /*
- * If the nodes that are up make a quorum: renews the locks that could not be renewed. Not before
- * the guard has heard the node, since a renewal that does not count is of no use.
+ * If the nodes that are up make a quorum, renews the locks whose renewal failed. Waits for the
+ * guard's verdict on the node, since a grant that does not count is of no use.
  */
 static void on_members_sound(void *arg) {
     redlock_client *client = arg;
@@ -231,7 +230,7 @@ static void on_members_sound(void *arg) {
 
 static void on_members_attempt(void *arg) {
     redlock_client *client = arg;
-    ready_look(&client->ready); /* the node may refuse us */
+    ready_look(&client->ready); /* the node may refuse the login */
 }
 
 static void on_known(void *arg) {
@@ -332,7 +331,7 @@ static redlock_status refuse_call(redlock_client *client, redlock_status status,
     return error_set(&client->context.refusal, status, "%s", why);
 }
 
-/* Refuses a call on NULL, and on a client that begins nothing any more (context_check). */
+/* Refuses a call on NULL, or on a client that is closing or inherited (context_check). */
 static redlock_status check_client(redlock_client *client) {
     return client != NULL ? context_check(&client->context) : REDLOCK_EINVAL;
 }
@@ -369,6 +368,7 @@ const char *redlock_client_error(const redlock_client *client) {
 static redlock_node_info info_of(const struct members *members, struct node *node) {
     struct trust_view view = guard_look(&node->guard);
     bool is_now = members->now.mask >> node->index & 1;
+    /* without a change there is no next list, and no node leaves */
     bool is_next = members->next.count == 0 || (members->next.mask >> node->index & 1);
     return (redlock_node_info){
         .node = node_name(node),
@@ -445,7 +445,7 @@ redlock_status redlock_client_change_nodes(redlock_client *client, const char *c
     return status;
 }
 
-/* Ends a change. Sends the collected calls first, since some may be for nodes that leave. */
+/* Ends a change of nodes. Sends the collected calls first: some may be for nodes that leave. */
 static redlock_status end_change(redlock_client *client,
                                  redlock_status (*may_finish)(const struct members *,
                                                               redlock_error *),

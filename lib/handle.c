@@ -1,4 +1,4 @@
-/* Calls of the application on a handle: each goes into the lease as an event, or is refused. */
+/* The application's calls on a handle: each goes into the lease as an event, or is refused. */
 #include "handle.h"
 
 #include "base/error.h"
@@ -29,7 +29,7 @@ redlock_status handle_acquire(struct locks *locks, const redlock_request *reques
     if (lock == NULL) {
         return refuse_request(context, REDLOCK_ENOMEM, "out of memory");
     }
-    lock->request = (uint32_t)(locks->counts.accepted++ % UINT32_MAX) + 1; /* 0: of none */
+    lock->request = (uint32_t)(locks->counts.accepted++ % UINT32_MAX) + 1; /* 0 means none */
     uint64_t now = clock_now();
     lock_begin(lock, now);
     if (handle != NULL) {
@@ -42,12 +42,12 @@ uint64_t redlock_fence(const redlock_lock *lock) {
     return lock != NULL && lock->lease.was_acquired ? lock->lease.fence : 0;
 }
 
-/* Refuses a call on NULL, and on a client that begins nothing any more (context_check). */
+/* Refuses a call on NULL, or if the client is closing or inherited (context_check). */
 static redlock_status check_handle(redlock_lock *lock) {
     return lock != NULL ? context_check(lock->locks->context) : REDLOCK_EINVAL;
 }
 
-/* Refuses a call that ends the interest in a handle: accepted while the client closes, too. */
+/* Refuses a call as check_handle does, but accepts it while the client is closing. */
 static redlock_status check_end(redlock_lock *lock) {
     return lock != NULL ? context_check_end(lock->locks->context) : REDLOCK_EINVAL;
 }
@@ -78,7 +78,7 @@ redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms, redlock_cb *o
     struct context *context = lock->locks->context;
     uint64_t now = clock_now();
     enum lease_state before = lock->lease.state;
-    if (ttl_ms == 0) {
+    if (ttl_ms == 0) { /* the TTL stays as it is */
         ttl_ms = nanos_to_ms(lock->lease.ttl);
     }
     status =
@@ -96,7 +96,7 @@ redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms, redlock_cb *o
                                                         : "the lock is not held");
     }
     assert(
-        !(lock->notifications & LEASE_ACQUIRED)); /* told in the turn of its verdict, by on_done */
+        !(lock->notifications & LEASE_ACQUIRED)); /* reported in its verdict's turn, by on_done */
     lock->on_done = (struct lock_callback){on_extended, arg};
     lock_carry_out(lock, &update, before, now);
     return REDLOCK_OK;
@@ -120,11 +120,11 @@ redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released, void
     }
     lock->is_let_go = true;
     lock->locks->counts.let_go += lease_is_held(&lock->lease);
-    lock->notifications &= (uint8_t)~LEASE_LOSS; /* the release reports a loss not reported yet */
+    lock->notifications &= (uint8_t)~LEASE_LOSS; /* the release reports such a loss instead */
     lock->on_ended = (struct lock_callback){on_released, arg};
-    if (!is_ours) {
+    if (!is_ours) { /* the closing client has released it already */
         lock_notify_release(lock);
-    } else if (!lock_part(lock, now)) {
+    } else if (!lock_part(lock, now)) { /* Cohort: a waiter of this client goes before the nodes' */
         lease_release(&lock->lease, now, &update);
         lock_carry_out(lock, &update, before, now);
     }
@@ -133,6 +133,7 @@ redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released, void
 
 uint64_t redlock_validity_ms(const redlock_lock *lock) {
     const struct context *context = lock != NULL ? lock->locks->context : NULL;
+    /* A closing client gives up its locks, a child process has none, a parting lock is released. */
     if (context == NULL || context->is_closing || context_is_inherited(context) ||
         lock->is_parting) {
         return 0;

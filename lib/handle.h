@@ -1,4 +1,4 @@
-/* The creation of a handle; the calls on a handle are declared in redlock.h. */
+/* The creation of handles; the calls on a handle are declared in redlock.h. */
 #ifndef REDLOCK_HANDLE_H
 #define REDLOCK_HANDLE_H
 
@@ -7,8 +7,8 @@
 #include <redlock.h>
 
 /*
- * Carries out redlock_acquire, once context_check has found that the client may begin requests.
- * `handle` may be NULL. After a failure, whose sentence is in the context, no handle exists.
+ * Carries out redlock_acquire, after context_check has returned REDLOCK_OK. `handle` may be NULL.
+ * After a failure there is no handle, and context->refusal has the error.
  */
 redlock_status handle_acquire(struct locks *locks, const redlock_request *request,
                               redlock_cb *on_acquired, void *arg, redlock_lock **handle);

@@ -1,11 +1,11 @@
 /*
- * The happy path: ready_ask notes a wait. While there are waits, each event that may let a node's
- * votes count has a turn look at the nodes; as soon as they make a quorum of each list, the turn
- * calls back for all waits.
+ * The happy path: ready_ask records a wait. While there are waits, each event after which a node's
+ * votes may count makes a turn check the nodes. As soon as the votes of a quorum of each list
+ * count, the turn calls back for all waits.
  *
- * Failures: nodes that refuse the client, and leave no quorum, end all waits at once. A timer is
- * set for what comes without an event: the end of a timeout, and that of a quarantine, from which
- * on a node's grants count before its next beat is answered.
+ * Failures: if the nodes that do not refuse the client are no quorum, all waits end at once. A
+ * timer is set for what happens without an event: the end of a timeout, and the end of a
+ * quarantine, after which a node's grants count even before its next beat is answered.
  */
 #include "ready.h"
 
@@ -61,13 +61,13 @@ void ready_look(const struct ready *ready) {
     }
 }
 
-/* Returns whether a wait has ended, and how. */
+/* Returns whether a wait has ended; `status` is its outcome. */
 static bool has_ended(const struct ready *ready, const struct ready_wait *wait,
                       redlock_status *status) {
     uint64_t changes_at;
     if (ready->context->is_closing) {
         *status = REDLOCK_ECLOSED;
-    } else if (members_count(ready->members, &changes_at)) {
+    } else if (members_count(ready->members, &changes_at)) { /* Trust: only votes that count */
         *status = REDLOCK_OK;
     } else if (members_refuse(ready->members)) {
         *status = REDLOCK_EACCESS;
@@ -78,7 +78,7 @@ static bool has_ended(const struct ready *ready, const struct ready_wait *wait,
     return true;
 }
 
-/* Sets the timer for the waits that are left. */
+/* Sets the timer for the waits that are left: the first timeout, or the end of a quarantine. */
 static void set_wait_timer(struct ready *ready) {
     const struct ready_wait *wait;
     uint64_t at = NANOS_NEVER;
@@ -98,8 +98,8 @@ static void set_wait_timer(struct ready *ready) {
 }
 
 /*
- * A callback may change the nodes or close the client, so each wait is judged anew. Waits that
- * callbacks begin come after `last`, and are left to the next turn.
+ * Checks each wait anew, since a callback may change the nodes or close the client. Stops at the
+ * present last wait: those that callbacks begin are left to the next turn.
  */
 void ready_turn(struct ready *ready) {
     if (!ready_has_any(ready)) {

@@ -1,4 +1,4 @@
-/* The application's waits until a client can acquire locks: redlock_client_ready. */
+/* The application's waits until its client can acquire locks: redlock_client_ready. */
 #ifndef REDLOCK_READY_H
 #define REDLOCK_READY_H
 
@@ -11,13 +11,13 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-/* The most waits of a client at a time. */
+/* The most waits of a client at one time. */
 #define READY_WAITS_MAX 1024
 
 struct ready_wait;
 TAILQ_HEAD(ready_list, ready_wait);
 
-/* The waits of a client that have not ended, in the order of the calls. */
+/* The waits of a client that have not ended, in order of the calls. */
 struct ready {
     struct context *context;
     const struct members *members;
@@ -29,20 +29,20 @@ struct ready {
 /* Begins without waits. Returns false when out of memory; ready_finish is due then, too. */
 bool ready_init(struct ready *ready, struct context *context, const struct members *members);
 
-/* Frees the timer; takes a struct of zeros. No wait is left. */
+/* Frees the timer, when no wait is left; accepts a struct of zeros. */
 void ready_finish(struct ready *ready);
 
 /*
- * Begins a wait of `timeout` nanoseconds. `on_ready` is called from a later turn, once. Returns
- * REDLOCK_ENOMEM, or REDLOCK_EBUSY above READY_WAITS_MAX: then there is no wait.
+ * Begins a wait of at most `timeout` nanoseconds. Calls `on_ready` once, from a later turn. Begins
+ * none and returns REDLOCK_ENOMEM when out of memory, or REDLOCK_EBUSY with READY_WAITS_MAX waits.
  */
 redlock_status ready_ask(struct ready *ready, uint64_t timeout, redlock_ready_cb *on_ready,
                          void *arg);
 
-/* Has the next turn look at the waits, if there are any: a node has changed. */
+/* Makes the next turn check the waits, if there are any: a node has changed. */
 void ready_look(const struct ready *ready);
 
-/* Calls back for the waits that have ended; for all while the client is closing. */
+/* Calls back for the waits that have ended; for all waits while the client is closing. */
 void ready_turn(struct ready *ready);
 
 /* Returns whether there are waits. */

@@ -1,4 +1,4 @@
-/* Reports on a lock's last round: the votes of the nodes, as structs and as a sentence. */
+/* Reports on a lock's last round: the votes of its nodes, as structs and as a sentence. */
 #include "base/nanos.h"
 #include "core/explain.h"
 #include "core/tries.h"
@@ -15,8 +15,8 @@ static bool says_why_denied(redlock_vote vote) {
 }
 
 /*
- * Returns the flight to report a node's vote from. Behind a DIAGNOSE stands the try that failed: a
- * node that told in the DIAGNOSE what it holds is reported from there, any other one from the try.
+ * Returns the flight to report a node's vote from. After a DIAGNOSE, a node that answered in it
+ * what it holds is reported from there, and any other node from the failed try before it.
  */
 static const struct flight *source_of(const redlock_lock *lock, uint32_t node) {
     const struct flight *flight = lock->flight;
@@ -24,7 +24,7 @@ static const struct flight *source_of(const redlock_lock *lock, uint32_t node) {
     return flight->tried != NULL && !has_diagnosed ? flight->tried : flight;
 }
 
-/* Returns a detail for a vote that none was noted for. */
+/* Returns the detail of a vote that has none recorded. */
 static const char *spare_detail(const struct node *node, redlock_vote vote) {
     switch (vote) {
     case REDLOCK_VOTE_UNREACHABLE:
@@ -42,7 +42,7 @@ static void report_node(const redlock_lock *lock, const struct node *node,
                         redlock_node_report *report) {
     uint32_t index = node->index;
     *report = (redlock_node_report){.node = node_name(node), .detail = ""};
-    if (lock->flight == NULL) {
+    if (lock->flight == NULL) { /* at rest: two masks are all that is kept (outbox_rest) */
         report->vote = lock->granted >> index & 1  ? REDLOCK_VOTE_GRANTED
                        : lock->unsent >> index & 1 ? node_vote_unsent(node)
                                                    : REDLOCK_VOTE_NONE;
@@ -79,7 +79,7 @@ static const char *what_was_lost(const struct lease *lease) {
                            : "lost: max_hold_ms was over, and its validity ended";
 }
 
-/* Returns the end of a request that failed: what ended it, of which the votes may say nothing. */
+/* Returns why a request failed, which its votes may not show. */
 static const char *what_ended(const struct lease *lease) {
     switch (lease->failure) {
     case REDLOCK_ECANCELED:
@@ -113,7 +113,7 @@ static const char *what_became_of_release(const struct round *round, bool is_clo
                                           : "being released";
 }
 
-/* Returns the head of the sentence. The state goes first: a lock may be lost without a round. */
+/* Returns the head of the sentence. The state decides first: a lock may be lost without a round. */
 static const char *what_happened(const redlock_lock *lock) {
     const struct lease *lease = &lock->lease;
     const struct round *round = lock_round(lock);
@@ -134,7 +134,7 @@ static const char *what_happened(const redlock_lock *lock) {
                                       : "not acquired yet";
 }
 
-/* Returns whether the last round was for the lock's acquisition, so that its tries are told. */
+/* Returns whether the last round was for the acquisition, so that the report counts tries. */
 static bool is_about_acquisition(const redlock_lock *lock) {
     const struct round *round = lock_round(lock);
     bool is_later = round != NULL ? round->kind == ROUND_RENEW || round->kind == ROUND_RELEASE
@@ -143,8 +143,8 @@ static bool is_about_acquisition(const redlock_lock *lock) {
 }
 
 /*
- * Returns for how long the last round waited. For an acquisition that is the timeout of a try,
- * also behind a DIAGNOSE: the node timeout, but no longer than a grant would have been valid.
+ * Returns the time that the last round was allowed. For an acquisition this is the timeout of a
+ * try, even after a DIAGNOSE: the node timeout, but no longer than a grant would have been valid.
  */
 static uint64_t timeout_ms(const redlock_lock *lock) {
     const struct lease_terms *terms = lock->lease.terms;
@@ -154,12 +154,12 @@ static uint64_t timeout_ms(const redlock_lock *lock) {
                                                   : 0);
 }
 
-/* Returns whether no try was made: the request waits, or waited until its end, for the first. */
+/* Returns whether no try was made: the request waits for its first, or ended before it. */
 static bool is_untried(const struct lease *lease) {
     return lease->tries == 0 && !lease->was_acquired;
 }
 
-/* Returns what such a request waits for. Its ticket is drawn when the nodes are known. */
+/* Returns what such a request waits for. Requests draw no ticket before the nodes are known. */
 static const char *what_is_first(const redlock_lock *lock) {
     return lock->wait != NULL && lock->wait->ticket != 0
                ? "for another request of the client is served first"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * Copies a struct to one of the application, which may be shorter or longer because of another
- * version of the header. Both begin with their size.
+ * Copies a struct to one of the application, which may be shorter or longer, since it comes from
+ * another version of the header. Both begin with their size.
  */
 static redlock_status hand_out(void *given, const void *full, size_t full_size) {
     size_t size = 0;
@@ -51,8 +51,8 @@ static void read_requests(const struct counts *counts, redlock_stats *stats) {
 }
 
 /*
- * Returns the number of locks that are held: those that were told to be, and have neither been lost
- * nor let go. A lock may be let go before it is told.
+ * Returns the number of locks that are held: acquired, and neither lost nor released since. The end
+ * of a lock may be counted before its acquisition, which is counted when it is reported.
  */
 static uint64_t count_held(const struct counts *counts) {
     uint64_t ended = sum_of(&counts->lost) + counts->let_go;

@@ -1,6 +1,6 @@
 /*
  * The statistics in the text format of Prometheus (prometheus.io/docs/instrumenting, "Exposition
- * formats"). A metric of nodes is written for all nodes before the next metric begins.
+ * formats"). Each metric of nodes is written for all nodes before the next one.
  */
 #include <redlock.h>
 
@@ -12,8 +12,8 @@
 enum kind { COUNTER, GAUGE, FLAG, HISTOGRAM };
 
 struct series {
-    const char *value; /* of the metric's label */
-    size_t offset;     /* of the field */
+    const char *value; /* the value of the metric's label */
+    size_t offset;     /* the offset of the field in its struct */
 };
 
 struct metric {
@@ -117,7 +117,7 @@ struct page {
     void *arg;
 };
 
-/* Bytes with their NUL. */
+/* Lengths with the NUL. */
 #define LINE_MAX_LENGTH 1024
 #define LABELS_MAX_LENGTH 768
 
@@ -140,7 +140,7 @@ static void print_head(const struct page *page, const struct metric *metric) {
     print(page, "# TYPE %s %s\n", metric->name, types[metric->kind]);
 }
 
-/* The powers of two for which a histogram has a bucket: 66 us to 69 s. */
+/* The bounds of the buckets that are written, all powers of two: 66 us to 69 s. */
 #define LEAST_BOUND_NS (UINT64_C(1) << 16)
 #define LARGEST_BOUND_NS (UINT64_C(1) << 36)
 
@@ -169,7 +169,7 @@ static void print_histogram(const struct page *page, const char *metric, const c
     print(page, "%s_count%s%s%s %" PRIu64 "\n", metric, open, labels, close, count);
 }
 
-/* Writes a value with its labels; `field` lies in the struct of the client or of a node. */
+/* Writes a value with its labels; `field` points into the struct of the client or of a node. */
 static void print_value(const struct page *page, const struct metric *metric, const char *labels,
                         const char *field) {
     uint64_t number = 0;
@@ -191,9 +191,9 @@ static void print_value(const struct page *page, const struct metric *metric, co
 }
 
 /*
- * Adds a label behind others of `length` bytes. The value needs no escapes: names of nodes (see
- * redlock_node_info) and of the series above have no quote, backslash or end of line. Returns the
- * length of all.
+ * Appends a label to others of `length` bytes. Returns the length of all. The value needs no
+ * escapes: the names of nodes (see redlock_node_info) and of the series above have no quote,
+ * backslash or line end.
  */
 static size_t add_label(char *labels, size_t length, const char *name, const char *value) {
     return length + (size_t)snprintf(labels + length, LABELS_MAX_LENGTH - length, "%s%s=\"%s\"",

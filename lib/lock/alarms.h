@@ -1,6 +1,6 @@
 /*
- * The instants at which the locks of a client are to be woken, on one timer of the loop: renewals
- * of a million locks are as cheap to plan as those of ten.
+ * The instants at which the locks of a client must be woken, on one timer of the loop. To plan a
+ * renewal costs the same whether there are ten locks or a million.
  */
 #ifndef REDLOCK_LOCK_ALARMS_H
 #define REDLOCK_LOCK_ALARMS_H
@@ -14,20 +14,20 @@
 struct alarms {
     struct wheel wheel;
     struct timer timer;
-    void (*on_alarm)(struct wheel_entry *alarm); /* its instant has come */
+    void (*on_alarm)(struct wheel_entry *alarm); /* callback for an alarm that is due */
 };
 
-/* Begins without alarms, which tell their `instant`. Returns false when out of memory. */
+/* Begins without alarms; `instant` returns the instant of each. Returns false without memory. */
 bool alarms_init(struct alarms *alarms, const struct loop *loop, wheel_instant *instant,
                  void (*on_alarm)(struct wheel_entry *alarm));
 void alarms_finish(struct alarms *alarms);
 
-/* Has the timer wake no later than at `at`. */
+/* Sets the timer to `at`; without memory it fires in each turn of the loop. */
 void alarms_arm(struct alarms *alarms, uint64_t at);
 
 /*
- * Takes note that the instant of an alarm is `at` from now on; NANOS_NEVER: none. on_alarm is then
- * called from the loop, no earlier. May not be called from on_alarm.
+ * Records that the instant of an alarm is `at` from now on; NANOS_NEVER: none. on_alarm follows
+ * from the loop, not before `at`. Must not be called from on_alarm.
  */
 static inline void alarms_set(struct alarms *alarms, struct wheel_entry *alarm, uint64_t at) {
     wheel_set(&alarms->wheel, alarm, at);
@@ -36,12 +36,12 @@ static inline void alarms_set(struct alarms *alarms, struct wheel_entry *alarm, 
     }
 }
 
-/* Sets an alarm anew from on_alarm, which has been called for it. */
+/* Sets an alarm again, from inside the on_alarm call for it. */
 static inline void alarms_set_again(struct alarms *alarms, struct wheel_entry *alarm, uint64_t at) {
     wheel_set(&alarms->wheel, alarm, at);
 }
 
-/* Takes an alarm out, before its memory is freed. */
+/* Removes an alarm, before its memory is freed. */
 static inline void alarms_remove(struct alarms *alarms, struct wheel_entry *alarm) {
     wheel_remove(&alarms->wheel, alarm);
 }

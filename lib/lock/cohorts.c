@@ -1,13 +1,18 @@
 /*
- * A cohort has a holder, leaders, and a list of those that wait, of which the first `handoffs` are
- * to be served by the holder. It lasts as long as any lock is in it.
+ * The happy path: cohorts_join makes the first request of a cohort its leader; later ones wait.
+ * cohorts_acquired makes the leader the holder, and grants hand-offs to the first waiters.
+ * cohorts_hand_over makes the next of these the holder. cohorts_leave makes room for a leader.
+ *
+ * What goes wrong: a holder that leaves without a handover cancels the hand-offs that are left, and
+ * the first waiter leads. Without memory for a cohort, a request asks the nodes by itself. A cohort
+ * lives as long as any lock is in it.
  */
 #include "lock/cohorts.h"
 
 #include "lock/lock_state.h"
 #include "node/context.h"
 
-/* Leaders among readers, which nodes let in together. */
+/* The most leaders of a cohort of readers, which nodes let in together. */
 #define READERS 64
 
 struct cohort {
@@ -18,7 +23,7 @@ struct cohort {
     struct lock_head waiting;
     unsigned leader_count;
     unsigned waiting_count;
-    unsigned handoffs; /* hand-offs that are left: to the first of those that wait */
+    unsigned handoffs; /* number of hand-offs that are left, for the first of `waiting` */
 };
 
 static const struct pool_kind cohort_kind = {.size = sizeof(struct cohort), .max_spares = 256};
@@ -38,16 +43,17 @@ void cohorts_finish(struct cohorts *cohorts) {
 /* ---- cohorts ---- */
 
 bool cohorts_can_hand_over(const redlock_lock *lock) {
+    /* Not a permit or a share, of which several are held at once, nor a key that stays. */
     return (lock_kind(lock)->features & (KIND_PERMIT | KIND_READER)) == 0 &&
            lock->lease.terms->min_hold == 0;
 }
 
-/* Returns the name that is waited for: of a semaphore, not of one of its permits. */
+/* Returns the name that a lock waits for: the semaphore's, not that of one of its permits. */
 static const struct key *name_of(const redlock_lock *lock) {
     return lock->wait->name != NULL ? lock->wait->name : lock->key;
 }
 
-/* Returns whether requests belong to the same cohort. */
+/* Returns whether two requests belong to the same cohort. */
 static bool is_alike(const redlock_lock *one, const redlock_lock *other) {
     return one->kind == other->kind && cohorts_can_hand_over(one) == cohorts_can_hand_over(other) &&
            one->lease.terms->lock_delay == other->lease.terms->lock_delay &&
@@ -55,12 +61,13 @@ static bool is_alike(const redlock_lock *one, const redlock_lock *other) {
 }
 
 /*
- * Returns how many leaders a cohort may have: each may keep a node's next waiters
- * waiting for a reservation, if this client hangs. Of a semaphore, one for each permit, and one
- * that is in the queue before the first of them is released.
+ * Returns the most leaders of a cohort. The number is small, because each leader of a client that
+ * hangs delays the waiters further back by a reservation. A semaphore has two for each permit: one
+ * that may get it now, and one that is in the queue when it is released.
  */
 static unsigned most_leaders(const redlock_lock *lock) {
     unsigned features = lock_kind(lock)->features;
+    /* An exclusive lock has one holder at a time, so one leader is enough. */
     return features & KIND_PERMIT   ? 2 * lock->lease.terms->permits
            : features & KIND_READER ? READERS
                                     : 1;
@@ -71,13 +78,14 @@ static struct cohort *cohort_of(const redlock_lock *lock) {
     return lock->wait != NULL ? lock->wait->cohort : NULL;
 }
 
-/* Returns any lock of a cohort, of which all are alike. */
+/* Returns any lock of a cohort: is_alike gives the same result for all. */
 static const redlock_lock *member_of(const struct cohort *cohort) {
     return cohort->holder != NULL     ? cohort->holder
            : cohort->leader_count > 0 ? TAILQ_FIRST(&cohort->leaders)
                                       : TAILQ_FIRST(&cohort->waiting);
 }
 
+/* Returns the cohort for a request, which is created if need be; NULL when out of memory. */
 static struct cohort *find(struct cohorts *cohorts, const redlock_lock *lock) {
     struct cohort_list *list = &cohorts->lists[name_of(lock)->hash & (COHORTS_LISTS - 1)];
     struct cohort *cohort;
@@ -96,17 +104,20 @@ static struct cohort *find(struct cohorts *cohorts, const redlock_lock *lock) {
     return cohort;
 }
 
+/* Frees a cohort that no lock is in. */
 static void drop_if_empty(struct cohort *cohort) {
+    /* No waiter is left alone: cohorts_leave promotes one before this is called. */
     if (cohort->holder == NULL && cohort->leader_count == 0 && cohort->waiting_count == 0) {
         LIST_REMOVE(cohort, link);
         pool_put(&cohort->cohorts->pool, cohort);
     }
 }
 
+/* Removes a waiter. */
 static void take_out(struct cohort *cohort, redlock_lock *lock) {
     TAILQ_REMOVE(&cohort->waiting, lock, wait->cohort_link);
     cohort->waiting_count--;
-    cohort->handoffs -= lock->wait->has_handoff;
+    cohort->handoffs -= lock->wait->has_handoff; /* a waiter that leaves takes its own along */
     lock->wait->has_handoff = false;
 }
 
@@ -131,7 +142,7 @@ static void cancel_handoffs(struct cohort *cohort) {
     }
 }
 
-/* Grants a hand-off to each of those that wait, `most` of them at the most. */
+/* Grants hand-offs to the first waiters, until `most` are granted. */
 static void grant_handoffs(struct cohort *cohort, unsigned most) {
     redlock_lock *lock = TAILQ_FIRST(&cohort->waiting);
     for (; lock != NULL && cohort->handoffs < most; cohort->handoffs++) {
@@ -140,12 +151,12 @@ static void grant_handoffs(struct cohort *cohort, unsigned most) {
     }
 }
 
-/* Returns whether one more may lead. */
+/* Returns whether one more lock may lead: none while there is a holder, which hands over first. */
 static bool has_room(const struct cohort *cohort, const redlock_lock *lock) {
     return cohort->holder == NULL && cohort->leader_count < most_leaders(lock);
 }
 
-/* Makes the first that waits a leader, if one more may be. Returns it, or NULL. */
+/* Makes the first waiter a leader, if one more may lead. Returns it, or NULL. */
 static redlock_lock *promote(struct cohort *cohort) {
     redlock_lock *first = TAILQ_FIRST(&cohort->waiting);
     if (first == NULL || !has_room(cohort, first)) {
@@ -162,7 +173,7 @@ bool cohorts_join(struct cohorts *cohorts, redlock_lock *lock) {
     struct cohort *cohort = find(cohorts, lock);
     lock->wait->cohort = cohort;
     lock->wait->has_handoff = lock->wait->is_leader = false;
-    if (cohort == NULL) {
+    if (cohort == NULL) { /* without memory the request asks the nodes by itself */
         return true;
     }
     if (has_room(cohort, lock)) {
@@ -179,11 +190,12 @@ redlock_lock *cohorts_acquired(redlock_lock *lock) {
     if (cohort == NULL || !lock->wait->is_leader) {
         return NULL;
     }
-    if (!cohorts_can_hand_over(lock)) {
+    if (!cohorts_can_hand_over(lock)) { /* nothing to hand over: the next one leads at once */
         return cohorts_leave(lock);
     }
     remove_leader(cohort, lock);
     cohort->holder = lock;
+    /* Fairness: only waiters of now are served before the nodes pass the key on. */
     grant_handoffs(cohort, cohort->cohorts->context->options.max_local_handoffs);
     return NULL;
 }
@@ -191,6 +203,7 @@ redlock_lock *cohorts_acquired(redlock_lock *lock) {
 redlock_lock *cohorts_next(const redlock_lock *lock) {
     const struct cohort *cohort = cohort_of(lock);
     bool is_holder = cohort != NULL && cohort->holder == lock;
+    /* Without hand-offs the nodes decide who is next, this client or another. */
     return is_holder && cohort->handoffs > 0 ? TAILQ_FIRST(&cohort->waiting) : NULL;
 }
 
@@ -207,7 +220,7 @@ redlock_lock *cohorts_leave(redlock_lock *lock) {
         return NULL;
     }
     lock->wait->cohort = NULL;
-    if (cohort->holder == lock) {
+    if (cohort->holder == lock) { /* released or lost: its hand-offs end with it */
         cohort->holder = NULL;
         cancel_handoffs(cohort);
     } else if (lock->wait->is_leader) {

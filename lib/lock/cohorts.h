@@ -1,18 +1,19 @@
 /*
- * The cohorts of a client: its requests that wait for the same lock, and share its place in the
- * nodes' wait queues. One of them, the leader, waits there for all; and a lock that is released
- * goes to the next of the cohort by itself (core/handover.h; Dice, Marathe and Shavit, "Lock
- * Cohorting", PPoPP 2012). Permits, shares and locks that stay when they are released cannot go on
- * like that: their cohorts have several leaders at the same time, and each that acquires its lock
- * makes room for the next, so that thousands of requests are no more work for the nodes, and a
- * client that hangs delays others as little as one with a few.
+ * The cohorts of a client. A cohort is the requests of one client that wait for the same lock and
+ * share one entry in the nodes' wait queues. Its leader waits there for all of them, and a lock
+ * that is released goes straight to the next waiter of the cohort (core/handover.h; Dice, Marathe
+ * and Shavit, "Lock Cohorting", PPoPP 2012).
  *
- * When the leader acquires the lock, the hand-offs are granted: to the requests that are waiting
- * then, at most max_local_handoffs of them, before the nodes pass the key on. A request that comes
- * later waits for the next acquisition. So a client keeps others waiting for no longer than its
- * hand-offs take. The first request that is left becomes the next leader when the holder leaves the
- * cohort, so that its request for a place can travel with the release (round/batches.h); its ticket
- * is of the time at which it came.
+ * When the leader acquires the lock, hand-offs are granted to the requests that wait at that time,
+ * to max_local_handoffs of them at most; after these the nodes pass the key on. Requests that come
+ * later wait for the next acquisition. So a client delays others for no longer than its hand-offs
+ * take. When the holder leaves the cohort, the first waiter becomes the leader: its QUEUE can
+ * travel with the release (round/batches.h), and its ticket is from the time of its arrival.
+ *
+ * Permits, shares, and locks that stay after their release cannot be handed over. In their cohorts
+ * each leader that acquires its lock makes room for the next; of permits and shares there are
+ * several leaders. So thousands of requests cost the nodes no more than a few do, and a client that
+ * hangs with thousands delays others no longer than one with a few.
  */
 #ifndef REDLOCK_LOCK_COHORTS_H
 #define REDLOCK_LOCK_COHORTS_H
@@ -40,25 +41,27 @@ void cohorts_init(struct cohorts *cohorts, struct context *context);
 void cohorts_finish(struct cohorts *cohorts);
 
 /*
- * Puts a new request in the cohort of its key. Returns whether it leads: it is to ask the nodes
- * now; otherwise it waits.
+ * Adds a new request to the cohort of its key. Returns true if the request must ask the nodes now,
+ * as a leader or, without memory, outside any cohort; false if it must wait.
  */
 bool cohorts_join(struct cohorts *cohorts, redlock_lock *lock);
 
 /* Records that a leader has acquired the lock. Returns the next leader, or NULL. */
 redlock_lock *cohorts_acquired(redlock_lock *lock);
 
-/* Returns whether a lock of a cohort can be handed over: then its release serves the next leader.
+/*
+ * Returns whether a lock can be handed over within its cohort. The release of such a lock also
+ * serves the next leader.
  */
 bool cohorts_can_hand_over(const redlock_lock *lock);
 
-/* Returns the next that a holder is to hand its lock over to, or NULL. */
+/* Returns the waiter that a holder must hand its lock over to, or NULL. */
 redlock_lock *cohorts_next(const redlock_lock *lock);
 
-/* Makes the next the holder, which must exist; the holder of before is in no cohort any more. */
+/* Makes cohorts_next, which must exist, the holder; the old holder leaves the cohort. */
 void cohorts_hand_over(redlock_lock *lock);
 
-/* Takes a lock out of its cohort, if any. Returns the next leader, or NULL. */
+/* Removes a lock from its cohort, if any. Returns the next leader, or NULL. */
 redlock_lock *cohorts_leave(redlock_lock *lock);
 
 #endif

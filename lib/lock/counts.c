@@ -2,7 +2,7 @@
 
 #include "round/flight.h"
 
-/* Counts the time since a round was begun. */
+/* Records the time since a round's start. */
 static void record_round(redlock_histogram *histogram, const struct flight *flight, uint64_t now) {
     if (flight != NULL) {
         histogram_record(histogram, now - flight->round.start);
@@ -16,6 +16,7 @@ void counts_end_state(struct counts *counts, const struct lease *lease,
         before == LEASE_RENEWING && (lease->state == LEASE_HELD || lease->state == LEASE_LOST);
     bool is_extension = (update->notifications & LEASE_EXTENDED) != 0;
     bool has_failed = lease->state == LEASE_LOST || lease->is_unrenewed;
+    /* Extensions are counted when they are reported (notifications.c). */
     if (before == LEASE_RELEASING) {
         record_round(&counts->release, flight, now);
     } else if (is_renewal) {

@@ -1,11 +1,11 @@
 /*
  * The happy path: inspections_ask sends one script call to each node; each answer goes into the
- * survey (core/survey.h); when all nodes have answered, or the missing answers could not change the
- * check of a fence, or node_timeout is over, the next turn tells the application.
+ * survey (core/survey.h). The next turn reports to the application when all nodes have answered,
+ * when the missing answers cannot change the check of a fence, or when node_timeout is over.
  *
- * Failures: an answer counts as a grant would, only from a node that is fully trusted and no
- * duplicate, and whose counter, if there is one, is one: what a ruined counter was cannot be known.
- * Replies may come after the application was told: the inspection lives until the last of them.
+ * Failures: as with a grant, an answer counts only if its node is fully trusted and no duplicate.
+ * A counter that is not a number voids the answer, since its value cannot be known. Replies may
+ * come after the report: the inspection lives until the last one.
  */
 #include "lock/inspect.h"
 
@@ -34,12 +34,12 @@ struct inspection {
     struct timer timer;
     struct key *key;
     uint64_t fence;
-    unsigned references; /* number of replies to come, and one for the list */
-    uint32_t waiting;    /* mask: nodes whose answer is waited for */
+    unsigned references; /* number of replies to come, plus 1 while in the list */
+    uint32_t waiting;    /* mask: nodes whose answer is awaited */
     bool is_over;        /* node_timeout has passed */
     struct survey survey;
     char details[REDLOCK_MAX_NODES][DETAIL_MAX];
-    struct survey_entries entries[]; /* for each node; of a check of a fence, none */
+    struct survey_entries entries[]; /* by node; none for the check of a fence */
 };
 
 static void drop_inspection(struct inspection *inspection) {
@@ -52,7 +52,7 @@ static void drop_inspection(struct inspection *inspection) {
     key_drop(inspection->key);
     memory_free(&context->allocator, inspection);
     inspections->out--;
-    if (context->is_closing) {
+    if (context->is_closing) { /* the client may wait for this last reply */
         context_wake(context);
     }
 }
@@ -77,7 +77,7 @@ static void take_view(struct inspection *inspection, struct node *node,
     };
     if (view->kind == REPLY_VIEW_NO_COUNTER) {
         record_failure(inspection, node, COUNTER_RUINED);
-        return; /* the node stays silent */
+        return; /* Fence: without its counter the node counts as silent */
     }
     answer->state = states[view->kind];
     answer->ttl_ms = view->ttl_ms;
@@ -107,14 +107,14 @@ static void take_node_answer(struct inspection *inspection, struct node *node,
         record_failure(inspection, node, reply->text);
     } else if (!reply_to_inspect(reply, &view)) {
         record_failure(inspection, node, "an answer that makes no sense");
-    } else if (guard_judge(&node->guard).fault != TRUST_NO_FAULT) {
+    } else if (guard_judge(&node->guard).fault != TRUST_NO_FAULT) { /* Trust: as for a grant */
         record_failure(inspection, node, guard_why(&node->guard));
     } else {
         take_view(inspection, node, &view);
     }
 }
 
-/* Sends the call to a node, with the text if the node lacks the script; false: it was not sent. */
+/* Sends the call to a node, with the text if it lacks the script. Returns false when not sent. */
 static bool send_inspection(struct inspection *inspection, struct node *node) {
     struct context *context = inspection->inspections->context;
     struct bytes *command = &context->scratch;
@@ -129,6 +129,7 @@ static bool send_inspection(struct inspection *inspection, struct node *node) {
     command_script(command, SCRIPT_INSPECT,
                    call_takes_text(&inspection->call, &node->uplink, node->index), &call);
     script_call_finish(&call);
+    /* A text that was counted as sent is due again, or later calls would rely on it. */
     if (command->failed || !node_send(node, &inspection->request, command->data, command->length)) {
         call_not_sent(&inspection->call, &node->uplink, node->index);
         return false;
@@ -139,12 +140,13 @@ static bool send_inspection(struct inspection *inspection, struct node *node) {
 static void on_inspect_reply(struct conn_request *request, void *owner, const struct reply *reply) {
     struct inspection *inspection = (struct inspection *)request;
     struct node *node = node_of(owner);
+    /* NOSCRIPT: the call goes once more, with the script's text, and keeps its reference. */
     if (call_is_asked_again(&inspection->call, &node->uplink, node->index, reply) &&
         send_inspection(inspection, node)) {
         context_wake(inspection->inspections->context);
         return;
     }
-    if (inspection->waiting & node_bit(node)) {
+    if (inspection->waiting & node_bit(node)) { /* not reported yet */
         inspection->waiting &= ~node_bit(node);
         take_node_answer(inspection, node, reply);
         context_wake(inspection->inspections->context);
@@ -161,7 +163,7 @@ static void on_inspect_timer(void *arg) {
 }
 
 static void ask_node(struct inspection *inspection, struct node *node) {
-    if (node_is_duplicate(node)) {
+    if (node_is_duplicate(node)) { /* Trust: one server answers once */
         record_failure(inspection, node, guard_why(&node->guard));
         return;
     }
@@ -173,11 +175,12 @@ static void ask_node(struct inspection *inspection, struct node *node) {
     }
 }
 
-/* Returns an inspection, with room for the entries in the queue if the callback is `on_view`. */
+/* Returns an inspection, with room for queue entries if the callback is `on_view`. */
 static struct inspection *allocate(const struct inspections *inspections,
                                    const struct inspection_listener *listener) {
     bool names_waiters = listener->on_view != NULL;
     uint32_t all = members_all(inspections->members);
+    /* up to the highest index in use: `all` has a bit for each node, and is never 0 */
     size_t nodes = names_waiters ? 32 - (size_t)__builtin_clz(all) : 0;
     struct inspection *inspection =
         memory_zalloc(&inspections->context->allocator,
@@ -207,7 +210,7 @@ static struct inspection *create_inspection(struct inspections *inspections, con
         return NULL;
     }
     inspection->request.on_reply = on_inspect_reply;
-    inspection->request.length = 2 * key_length; /* an estimate, for all nodes alike */
+    inspection->request.length = 2 * key_length; /* an estimate, shared by all nodes */
     inspection->inspections = inspections;
     inspection->call = (struct call){.script = SCRIPT_INSPECT};
     inspection->references = 1;
@@ -230,21 +233,22 @@ redlock_status inspections_ask(struct inspections *inspections, const char *key,
     inspection->fence = fence;
     inspection->request.sent_at = now;
     while ((node = members_take(inspections->members, &rest)) != NULL) {
-        node_beat(node, now, GUARD_BEAT_NANOS);
+        node_beat(node, now, GUARD_BEAT_NANOS); /* Trust: an answer needs a recent beat before it */
         ask_node(inspection, node);
     }
     uint64_t timeout = nanos_from_ms(context->options.node_timeout_ms);
     if (!timer_set(&inspection->timer, nanos_add(now, timeout))) {
-        inspection->is_over = true;
+        inspection->is_over = true; /* without memory for the timeout it must not wait */
     }
     context_wake(context);
     return REDLOCK_OK;
 }
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
 static bool is_decided(const struct inspection *inspection) {
     bool is_closing = inspection->inspections->context->is_closing;
+    /* A fence is stale, or not, for certain: later answers cannot change that. */
     bool is_known = inspection->listener.on_fence != NULL &&
                     survey_check_fence(&inspection->survey, inspection->fence) != REDLOCK_ENOQUORUM;
     return is_closing || inspection->is_over || inspection->waiting == 0 || is_known;
@@ -254,7 +258,7 @@ static const char *detail_of(const struct inspection *inspection, const struct n
     uint32_t bit = node_bit(node);
     const struct quorum_lists *lists = &inspection->survey.lists;
     const char *detail = inspection->details[node->index];
-    if (!((lists->now | lists->next) & bit)) {
+    if (!((lists->now | lists->next) & bit)) { /* the lists of the time of the question */
         return "it was not asked: it joined later";
     }
     if (inspection->waiting & bit) {
@@ -279,7 +283,7 @@ static redlock_node_view view_of(const struct inspection *inspection, const stru
     };
 }
 
-/* Returns `status`, but REDLOCK_ECLOSED while the client is closing. */
+/* Returns `status`, or REDLOCK_ECLOSED while the client is closing. */
 static redlock_status unless_closing(const struct inspection *inspection, redlock_status status) {
     return inspection->inspections->context->is_closing ? REDLOCK_ECLOSED : status;
 }
@@ -337,7 +341,7 @@ void inspections_init(struct inspections *inspections, struct context *context,
     TAILQ_INIT(&inspections->all);
 }
 
-/* Inspections that callbacks begin are behind `last`, and wait for the next turn. */
+/* Stops at the present last one: inspections that callbacks begin wait for the next turn. */
 void inspections_turn(struct inspections *inspections) {
     struct inspection *last = TAILQ_LAST(&inspections->all, inspection_list);
     struct inspection *inspection = TAILQ_FIRST(&inspections->all);
@@ -348,7 +352,7 @@ void inspections_turn(struct inspections *inspections) {
         if (is_decided(inspection)) {
             TAILQ_REMOVE(&inspections->all, inspection, link);
             report_outcome(inspection);
-            inspection->waiting = 0; /* answers that still come are not looked at */
+            inspection->waiting = 0; /* later answers are ignored */
             drop_inspection(inspection);
         }
         inspection = next;

@@ -1,6 +1,6 @@
 /*
- * The latest request, and what was worked out from it. Most requests of a client differ by their
- * keys and callbacks alone: then nothing else of them is checked, or worked out, again.
+ * The latest request, with the terms and the kind derived from it. Most requests of a client differ
+ * only in their keys and callbacks: for these nothing else is checked or derived again.
  */
 #ifndef REDLOCK_LOCK_LATEST_H
 #define REDLOCK_LOCK_LATEST_H
@@ -13,13 +13,14 @@
 
 struct latest {
     redlock_request request;
-    const struct lease_terms *terms; /* a reference; NULL: there was no request yet */
+    const struct lease_terms *terms; /* a reference; NULL: no request yet */
     uint8_t kind;                    /* kind_number */
 };
 
 /*
- * Returns whether a request, which may be of another version of the header, is like the latest one
- * but for its key, one in both, and its callbacks. Not for permits, which bound the length of keys.
+ * Returns whether a request equals the latest one except for its key and its callbacks. Both must
+ * have one key. `given` may come from another version of the header. Always false for permits,
+ * which bound the length of keys.
  */
 static inline bool latest_is_like(const struct latest *latest, const redlock_request *given) {
     const redlock_request *last = &latest->request;

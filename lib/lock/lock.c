@@ -1,15 +1,15 @@
 /*
- * The happy path: a call of the application, a verdict, or the alarm goes into the lease;
- * lock_carry_out does as the update says: rounds are sent, the alarm is set, news are noted. News
- * are told in the lock's next turn, after all else, and never from inside a call of the
- * application.
+ * The happy path: a call of the application, a verdict or the alarm goes into the lease.
+ * lock_carry_out does what the lease's update says: it sends rounds, sets the alarm and records
+ * notifications. These are delivered at the end of the lock's next turn, never from inside a call
+ * of the application.
  *
- * Failures: without memory for a round the lease is told so in the next turn. Before a round times
- * out all sockets are read.
+ * Failures: if there is no memory for a round, the lease learns so in the next turn. All sockets
+ * are read before a round times out.
  *
  * A callback may do anything: release the lock, close the client, acquire again. So the bookkeeping
- * is finished before each callback, and only the lock's own state is looked at after it; a lock
- * whose handle has ended is freed when its last callback has returned.
+ * is finished before each callback, and only the lock's own state is read after it. A lock whose
+ * handle has ended is freed when its last callback has returned.
  */
 #include "lock/lock.h"
 
@@ -30,11 +30,11 @@ void lock_set_alarm(redlock_lock *lock) {
     alarms_set(&lock->locks->alarms, &lock->alarm, lock->lease.wake_at);
 }
 
-/* Counts an update, and emits a change of state. */
+/* Counts a change of state, and emits its event. */
 static void record_change(redlock_lock *lock, const struct lease_update *update,
                           enum lease_state before, uint64_t now) {
     if (before != lock->lease.state) {
-        if (COUNTS_STATES >> before & 1) {
+        if (COUNTS_STATES >> before & 1) { /* the end of a wait, a renewal or a release */
             counts_end_state(&lock->locks->counts, &lock->lease, update, before, lock->flight, now);
             lock->has_waited |= counts_as_wait(before);
         }
@@ -50,17 +50,18 @@ static void send_round(redlock_lock *lock, const struct lease_update *update, ui
 }
 
 /*
- * Gives up a try, and sends the round that follows, if any: behind the release or, if it asks for a
- * place, before it, so that the place is not left empty.
+ * Gives up a try, and sends the round that follows, if any. The release goes first, except before a
+ * QUEUE: a key that is given up goes to the first in the queue, which needs the new entry by then.
  */
 static void undo_and_send(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
     bool asks_for_entry = update->send && update->round == ROUND_QUEUE;
     char token[TOKEN_LENGTH + 1];
     struct key *key = key_hold(lock->key);
+    /* Wait queue: without a ticket the release gives up the key alone, and the entry stays. */
     uint64_t entry_ticket = update->keeps_entry ? 0 : outbox_entry_ticket(lock);
     token_unpack(token, lock->token);
     if (lock->flight != NULL) {
-        lock->flight->is_void = true;
+        lock->flight->is_void = true; /* its command, if not sent yet, would take the key again */
     }
     if (asks_for_entry) {
         send_round(lock, update, now);
@@ -80,6 +81,7 @@ static bool stays(const redlock_lock *lock, const struct lease_update *update, u
 void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum lease_state before,
                     uint64_t now) {
     record_change(lock, update, before, now);
+    /* The order of core/update.h: top up, undo, send, set the timer, notify. */
     if (update->top_up != 0) {
         outbox_top_up(lock, update, now);
     }
@@ -88,17 +90,18 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
     } else {
         send_round(lock, update, now);
     }
+    /* Permits: STAY leaves the queue entry alone, so another call gives it up. */
     if (outbox_entry_ticket(lock) != 0 && lock->wait->name != NULL && stays(lock, update, now)) {
         outbox_leave_queue(lock, now);
     }
     if (update->top_up_later) {
-        locks_raise(lock, LOCK_LATE_VOTE); /* news come before a late vote is dealt with */
+        locks_raise(lock, LOCK_LATE_VOTE); /* handled after the notifications: a yes is fresh */
     }
     if (update->watch) {
         if (lock->flight != NULL) {
             lock->flight->unwatched = lock->flight->foreign;
         }
-        locks_raise(lock, LOCK_UNWATCHED); /* likewise, and behind the topping up */
+        locks_raise(lock, LOCK_UNWATCHED); /* likewise, and after the top-up */
     }
     lock_set_alarm(lock);
     locks_record_unrenewed(lock);
@@ -113,11 +116,12 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
 
 /* ---- cohorts ---- */
 
-/* Has the leader of a cohort ask for the key, in the turn of the release, if any, that lets it. */
+/* Makes a cohort leader ask for the key: with the release that made it the leader, if any. */
 static void lead(redlock_lock *lock, uint64_t now) {
     struct lease_update update;
     enum lease_state before = lock->lease.state;
     lease_lead(&lock->lease, now, &update);
+    /* Cohort: only the release of a lock that can be handed over serves this leader's entry. */
     update.before_release &= cohorts_can_hand_over(lock);
     lock_carry_out(lock, &update, before, now);
 }
@@ -125,12 +129,14 @@ static void lead(redlock_lock *lock, uint64_t now) {
 /* Updates the cohort of a lock after an event. */
 static void update_cohort(redlock_lock *lock, enum lease_state before, uint64_t now) {
     enum lease_state state = lock->lease.state;
+    /* Cohort: a leader that acquired becomes the holder, or makes room for the next leader. */
     if (lease_is_held(&lock->lease) && before <= LEASE_DIAGNOSING) {
         redlock_lock *next = cohorts_acquired(lock);
         if (next != NULL) {
-            locks_raise(next, LOCK_LEADING); /* behind the news, which are fresh now */
+            locks_raise(next, LOCK_LEADING); /* after the notifications, which are fresh now */
         }
     } else if (state == LEASE_LOST || state == LEASE_RELEASING || state == LEASE_OVER) {
+        /* Cohort: the next leader's QUEUE can travel with the release that has just been begun. */
         redlock_lock *next = cohorts_leave(lock);
         if (next != NULL && !lock->locks->context->is_closing) {
             lead(next, now);
@@ -139,16 +145,18 @@ static void update_cohort(redlock_lock *lock, enum lease_state before, uint64_t 
 }
 
 /*
- * Asks the nodes for the key, or waits in its cohort after other requests of this client. `before`
+ * Asks the nodes for the key, or waits in the cohort for another request of this client. `before`
  * is the state that the last event named.
  */
 static void start_request(redlock_lock *lock, enum lease_state before, uint64_t now) {
     struct locks *locks = lock->locks;
     struct lease_update update = {0};
+    /* Cohort: of the requests that wait for one key, only leaders ask the nodes. */
     if (!lock->lease.terms->queues || cohorts_join(&locks->cohorts, lock)) {
         lease_begin(&lock->lease, now, &update);
         lock_carry_out(lock, &update, before, now);
     } else {
+        /* The ticket is drawn now: it counts from arrival, whenever the request leads. */
         lease_wait(&lock->lease);
         record_change(lock, &update, before == LEASE_STARTING ? before : LEASE_QUEUED, now);
         members_listen(locks->members);
@@ -158,8 +166,8 @@ static void start_request(redlock_lock *lock, enum lease_state before, uint64_t 
 }
 
 /*
- * Begins the first try of a lock that was held back, if all nodes are known, or the time for that
- * is over.
+ * Begins the first try of a lock that was held back, if all nodes are known or the time to wait for
+ * them is over.
  */
 static void start_if_due(redlock_lock *lock) {
     struct locks *locks = lock->locks;
@@ -171,11 +179,11 @@ static void start_if_due(redlock_lock *lock) {
         lock_set_alarm(lock);
         return;
     }
-    if (has_quorum) {
+    if (has_quorum) { /* a quorum is enough: no later request waits for the other nodes */
         members_wait_no_longer(members);
     }
     start_request(lock, LEASE_STARTING, now);
-    if (lock->list == LOCK_STARTING) { /* else a verdict is due already */
+    if (lock->list == LOCK_STARTING) { /* otherwise an event is queued already */
         locks_move_home(lock);
     }
 }
@@ -192,12 +200,13 @@ void lock_begin(redlock_lock *lock, uint64_t now) {
                 nanos_from_ms(locks->context->options.stall_timeout_ms), now);
     if (locks->members->are_known) {
         start_request(lock, LEASE_ACQUIRING, now);
-    } else {
+    } else { /* a try now could lack a quorum only because names are still being looked up */
         lock_set_alarm(lock);
         locks_move_home(lock);
     }
 }
 
+/* Hands over the token, which stays at the nodes, so that its pushes find the new owner. */
 static void hand_over_token(redlock_lock *from, redlock_lock *to) {
     struct waiters *waiters = &from->locks->waiters;
     waiters_remove(waiters, from);
@@ -206,7 +215,7 @@ static void hand_over_token(redlock_lock *from, redlock_lock *to) {
     waiters_add(waiters, to);
 }
 
-/* Hands over the latest round, or its votes, with its events. */
+/* Hands over the latest round, or its votes, and its events. */
 static void hand_over_round(redlock_lock *from, redlock_lock *to) {
     const unsigned of_round = LOCK_DECIDED | LOCK_LATE_VOTE;
     to->flight = from->flight;
@@ -215,15 +224,15 @@ static void hand_over_round(redlock_lock *from, redlock_lock *to) {
     to->unsent = from->unsent;
     to->was_renewed = from->was_renewed;
     if (to->flight != NULL && to->flight->listener.on_vote != NULL) {
-        to->flight->listener.owner = to;
+        to->flight->listener.owner = to; /* later votes are reported to the new owner */
     }
-    if (from->events & of_round) {
+    if (from->events & of_round) { /* a verdict includes the late votes */
         locks_raise(to, from->events & LOCK_DECIDED ? LOCK_DECIDED : LOCK_LATE_VOTE);
     }
     from->events &= (uint16_t)~of_round;
 }
 
-/* Returns the next in the cohort of a lock that is fit to be handed over now, or NULL. */
+/* Returns the next waiter of the lock's cohort if the lock can be handed over now, or NULL. */
 static redlock_lock *next_of(const redlock_lock *lock, uint64_t now) {
     redlock_lock *next = cohorts_next(lock);
     return next != NULL && handover_is_possible(&lock->lease, &next->lease, now) ? next : NULL;
@@ -242,7 +251,7 @@ bool lock_is_closed_for_holder(const redlock_lock *lock) {
 }
 
 void lock_notify_release(redlock_lock *lock) {
-    if (lock->list == LOCK_ENDED) { /* otherwise the round is under way */
+    if (lock->list == LOCK_ENDED) { /* otherwise the release is under way, and will report */
         lock->notifications |= LEASE_RELEASED;
         locks_ready(lock);
     }
@@ -255,7 +264,7 @@ static void hand_over(redlock_lock *lock, redlock_lock *next, uint64_t now) {
     cohorts_hand_over(lock);
     hand_over_token(lock, next);
     handover_move(&lock->lease, &next->lease, now, &ended, &begun);
-    if (lease_is_held(&next->lease)) {
+    if (lease_is_held(&next->lease)) { /* without a message: the votes count for the next, too */
         hand_over_round(lock, next);
         begun.watch = next->lease.terms->watches;
     }
@@ -264,9 +273,9 @@ static void hand_over(redlock_lock *lock, redlock_lock *next, uint64_t now) {
 }
 
 /*
- * Ends a lock that is parting: tells its end, then hands the lock over, with a fresh look at the
- * validity. So the application never knows two to be held, nor may call anything on a lock that is
- * held without its knowledge. Returns the next one, or NULL: then the lock is being released.
+ * Ends a parting lock: reports its end, then hands it over if the validity, read again, still
+ * allows that. So the application never sees two locks held at once, and cannot call anything on a
+ * lock that is held without its knowledge. Returns the next lock; NULL: this one is being released.
  */
 static redlock_lock *part(redlock_lock *lock) {
     const struct context *context = lock->locks->context;
@@ -274,6 +283,7 @@ static redlock_lock *part(redlock_lock *lock) {
     if (!context->is_closing && next_of(lock, clock_now()) != NULL) {
         notifications_deliver_release(lock, REDLOCK_OK);
     }
+    /* The callback took time, and may have closed the client or canceled the next: look again. */
     enum lease_state before = lock->lease.state;
     uint64_t now = clock_now();
     redlock_lock *next = context->is_closing ? NULL : next_of(lock, now);
@@ -289,7 +299,7 @@ static redlock_lock *part(redlock_lock *lock) {
 
 /* ---- events ---- */
 
-/* Reads all sockets before a round times out, once a turn: a reply that has arrived is not late. */
+/* Reads all sockets before a round times out, once a turn: a reply that has arrived is in time. */
 static void read_arrived(struct locks *locks) {
     if (!locks->has_read) {
         locks->has_read = true;
@@ -301,24 +311,25 @@ static struct flight *open_flight(const redlock_lock *lock) {
     return lock->flight != NULL && lock->flight->round.verdict == ROUND_OPEN ? lock->flight : NULL;
 }
 
-/* Has the lease read the votes again: the status of a failed acquisition is that of its report. */
+/* Makes the lease read the votes again, so that the status of a failure matches its report. */
 static void reconsider(redlock_lock *lock) {
     const struct flight *flight = lock->flight;
-    if (flight != NULL) {
+    if (flight != NULL) { /* a DIAGNOSE follows the try that failed: that one's votes say why */
         lease_reconsider(&lock->lease,
                          flight->tried != NULL ? &flight->tried->round : &flight->round);
     }
 }
 
 /*
- * Counts and emits the votes of a round's deadline, and the verdict that they have decided. Kept
- * out of the events of each turn.
+ * Counts and emits the TIMEOUT votes that a round's deadline cast, and the verdict if they decided
+ * it. Not inlined, to keep it out of the common path. `silent` is the mask from before.
  */
 static __attribute__((noinline)) void record_timeouts(const redlock_lock *lock,
                                                       const struct flight *open, uint32_t silent) {
     const struct locks *locks = lock->locks;
     const struct events *events = &locks->context->events;
     const struct round *round = &open->round;
+    /* mask: nodes whose silence the deadline has turned into a vote */
     uint32_t late = silent & ~round->silent & members_all(locks->members);
     struct node *node;
     while ((node = members_take(locks->members, &late)) != NULL) {
@@ -334,11 +345,12 @@ static __attribute__((noinline)) void record_timeouts(const redlock_lock *lock,
 
 static void on_woken(redlock_lock *lock, struct lease_update *update) {
     enum lease_state before = lock->lease.state;
+    /* Deadline of a round: replies that have arrived count, however late the loop reads them. */
     if (open_flight(lock) != NULL && clock_now() >= lock->lease.wake_at) {
         read_arrived(lock->locks);
     }
     uint64_t now = clock_now();
-    if (lock->events & LOCK_DECIDED) {
+    if (lock->events & LOCK_DECIDED) { /* those replies have decided the round */
         lock->events &= (uint16_t)~LOCK_DECIDED;
         lease_decided(&lock->lease, lock_round(lock), now, update);
     } else {
@@ -353,8 +365,9 @@ static void on_woken(redlock_lock *lock, struct lease_update *update) {
 }
 
 /*
- * Has nodes watch the key: all of them while the lock is held, if the request says so; for the
- * first in the queue those at which a foreign client holds the key.
+ * Makes nodes watch the key. While the lock is held, these are all nodes, if the request asked for
+ * that. For the first in the queue, these are the nodes at which a foreign client holds the key:
+ * its release pushes nothing.
  */
 static void watch_key(redlock_lock *lock) {
     const struct lease *lease = &lock->lease;
@@ -371,11 +384,11 @@ static void handle_event(redlock_lock *lock, enum lock_event event) {
     struct lease_update update;
     enum lease_state before = lock->lease.state;
     if (before == LEASE_STARTING) {
-        start_if_due(lock); /* no other event concerns it yet */
+        start_if_due(lock); /* no other event concerns a lock without a round */
         return;
     }
     reconsider(lock);
-    if (event == LOCK_STARTED) { /* it has started, or ended, meanwhile */
+    if (event == LOCK_STARTED) { /* already started, or ended */
         return;
     }
     if (event == LOCK_WOKEN) {
@@ -401,6 +414,7 @@ static void handle_event(redlock_lock *lock, enum lock_event event) {
     } else if (event == LOCK_KEY_CHANGED) {
         lease_key_changed(&lock->lease, round, now, &update);
     } else if (event == LOCK_LATE_VOTE) {
+        /* Renewal: grants after the deadline count from the round's start, and may complete it. */
         bool was_unrenewed = lock->lease.is_unrenewed;
         lease_late_votes(&lock->lease, round, now, &update);
         lock->locks->counts.renewed_late +=
@@ -411,8 +425,9 @@ static void handle_event(redlock_lock *lock, enum lock_event event) {
     lock_carry_out(lock, &update, before, now);
 }
 
-/* Deals with events until there is news, which is told first: a yes, while it is fresh. */
+/* Handles events until one causes a notification, which goes first: a yes must be fresh. */
 static void handle_events(redlock_lock *lock) {
+    /* A verdict precedes the alarm, which may be that round's deadline. */
     static const enum lock_event order[] = {
         LOCK_NO_MEMORY, LOCK_DECIDED,     LOCK_WOKEN,     LOCK_LATE_VOTE, LOCK_RENEW_NOW,
         LOCK_ASK_AGAIN, LOCK_KEY_CHANGED, LOCK_UNWATCHED, LOCK_LEADING,   LOCK_STARTED};
@@ -442,7 +457,7 @@ void lock_turn(redlock_lock *lock) {
     locks->in_turn = lock;
     redlock_lock *next = lock->is_parting ? part(lock) : NULL;
     if (lock->locks->context->is_closing && !lock->is_closed) {
-        lock_close(lock); /* events of before are not told any more */
+        lock_close(lock); /* first, since earlier events no longer matter */
     }
     handle_events(lock);
     bool has_ended = lock->notifications != 0 && notifications_deliver(lock);
@@ -454,6 +469,7 @@ void lock_turn(redlock_lock *lock) {
     } else if (lock->lease.state == LEASE_HELD) {
         outbox_rest(lock);
     }
+    /* Handover: the next holder is notified at once, while the validity is as just read. */
     if (next != NULL && next->notifications != 0) {
         locks_unqueue(next);
         lock_turn(next);

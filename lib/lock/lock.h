@@ -1,4 +1,4 @@
-/* One lock: carries out the decisions of its lease, and deals with its events. */
+/* One lock: carries out the decisions of its lease, and handles its events. */
 #ifndef REDLOCK_LOCK_LOCK_H
 #define REDLOCK_LOCK_LOCK_H
 
@@ -11,32 +11,35 @@
 void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum lease_state before,
                     uint64_t now);
 
-/* Begins the lease of a new lock: it asks the nodes, or waits in its cohort after others of ours.
+/*
+ * Begins the lease of a new lock: asks the nodes, waits until they are known, or waits in its
+ * cohort for another request of this client.
  */
 void lock_begin(redlock_lock *lock, uint64_t now);
 
 /*
- * Has the lock's next turn hand it over to the next of its cohort, or else release it. Returns
- * false if nobody is next, or the lock is not fit for that.
+ * Makes the lock's next turn hand the lock over to the next waiter of its cohort; that turn
+ * releases the lock if the handover is no longer possible. Returns false, and changes nothing, if
+ * no handover is possible now.
  */
 bool lock_part(redlock_lock *lock, uint64_t now);
 
 /*
- * Returns whether the closing client has released a lock by itself, or is releasing it: its holder
- * may not know yet.
+ * Returns whether the closing client has released, or is releasing, a lock that was acquired: its
+ * holder may not know yet.
  */
 bool lock_is_closed_for_holder(const redlock_lock *lock);
 
-/* Has on_ended called with the outcome of such a release, which may be over by now. */
+/* Reports the outcome of such a release to on_ended, in a later turn, even if it is over by now. */
 void lock_notify_release(redlock_lock *lock);
 
 /*
- * Deals with the events of a lock, and tells its news; the lock may have ended afterwards. While
- * the client closes, a lock that is not closed yet is closed first.
+ * Handles the events of a lock, and delivers its notifications. The lock may have been freed
+ * afterwards. While the client closes, closes the lock first, unless it is closed already.
  */
 void lock_turn(redlock_lock *lock);
 
-/* Sets the alarm to the instant at which the lease is to be woken. */
+/* Sets the alarm to the instant at which the lease must be woken. */
 void lock_set_alarm(redlock_lock *lock);
 
 #endif

@@ -1,12 +1,11 @@
 /*
- * The happy path: locks_create takes a lock from the pool; an event puts the lock in a queue and
- * wakes a turn, which takes the lock out; locks_end takes the lock out of all lists, and puts it
- * back to the pool. A lock is in one queue at any time: those that a turn deals with, or one of the
- * locks that have nothing to deal with.
+ * The happy path: locks_create takes a lock from the pool; an event queues the lock and wakes a
+ * turn, which takes the lock out of the queue; locks_end takes the lock out of all lists, and
+ * returns it to the pool. A lock is in exactly one list at any time: a queue of the turns, or a
+ * list of locks that have nothing to handle.
  *
- * While the client closes, locks that were closed go to the end of the list of all, behind the open
- * ones; a handle that has ended is kept in `ended` until locks_finish, since its holder may still
- * use it.
+ * While the client closes, locks that it has closed rest in LOCK_CLOSED, apart from the open ones.
+ * A handle that has ended stays in LOCK_ENDED until locks_finish: its holder may still use it.
  */
 #include "lock/locks.h"
 
@@ -29,10 +28,11 @@ static void move(redlock_lock *lock, enum lock_list list) {
 }
 
 static bool is_queued(const redlock_lock *lock) {
-    return lock->list >= LOCK_READY;
+    return lock->list >= LOCK_READY; /* the lists from there on are the queues of the turns */
 }
 
 void locks_move_home(redlock_lock *lock) {
+    /* One list for each event that concerns many locks, to find these among a million. */
     move(lock, lock->is_closed                       ? LOCK_CLOSED
                : lock->lease.is_unrenewed            ? LOCK_UNRENEWED
                : lock->lease.state == LEASE_STARTING ? LOCK_STARTING
@@ -51,6 +51,7 @@ static void enqueue(redlock_lock *lock, enum lock_list list) {
 }
 
 void locks_ready(redlock_lock *lock) {
+    /* A lock in its turn is queued again at the turn's end, if anything is left to handle. */
     if (!is_queued(lock) && lock != lock->locks->in_turn) {
         enqueue(lock, LOCK_READY);
     }
@@ -58,6 +59,7 @@ void locks_ready(redlock_lock *lock) {
 
 void locks_raise(redlock_lock *lock, enum lock_event event) {
     lock->events |= (uint16_t)event;
+    /* A verdict overtakes other events: the validity that it grants is running out. */
     if (event == LOCK_DECIDED && lock->list < LOCK_DUE) {
         enqueue(lock, LOCK_DUE);
     } else {
@@ -75,12 +77,13 @@ void locks_record_closed(redlock_lock *lock) {
 bool locks_have_any(const struct locks *locks) {
     unsigned count = 0;
     for (unsigned list = 0; list < LOCK_LISTS; list++) {
+        /* Ended handles have had their last callback, and delay the client's end no more. */
         count += list != LOCK_ENDED ? locks->queues[list].count : 0;
     }
     return count > 0;
 }
 
-/* Each lock goes to the end before its visit, which may move any of them to another queue. */
+/* Moves each lock to the end before its visit, since a visit may move any lock to another list. */
 void locks_visit(struct locks *locks, enum lock_list list, void (*visit)(redlock_lock *lock)) {
     struct lock_queue *queue = &locks->queues[list];
     for (unsigned rest = queue->count; rest > 0 && queue->count > 0; rest--) {
@@ -90,7 +93,7 @@ void locks_visit(struct locks *locks, enum lock_list list, void (*visit)(redlock
     }
 }
 
-/* Visits come to the queues that turns deal with last: locks only move to these meanwhile. */
+/* Visits the queues of the turns last: visits only move locks to these, so none is missed. */
 void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock)) {
     static const enum lock_list lists[] = {LOCK_RESTING, LOCK_UNRENEWED, LOCK_STARTING, LOCK_CLOSED,
                                            LOCK_READY,   LOCK_DUE,       LOCK_OVERDUE};
@@ -100,7 +103,7 @@ void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock)) {
 }
 
 void locks_record_sent(redlock_lock *lock) {
-    struct flight *flight = flight_hold(lock->flight);
+    struct flight *flight = flight_hold(lock->flight); /* until turn_sent */
     STAILQ_INSERT_TAIL(&lock->locks->sent, flight, sent_link);
 }
 
@@ -110,40 +113,42 @@ static redlock_lock *lock_of(const struct wheel_entry *alarm) {
     return (redlock_lock *)(void *)((char *)alarm - offsetof(redlock_lock, alarm));
 }
 
-/* Returns the instant at which the loss of a lock is due, if it is held. */
+/* Returns the instant at which the loss of a lock is due; NANOS_NEVER: the lock is not held. */
 static uint64_t loss_of(const redlock_lock *lock) {
     return lease_is_held(&lock->lease) ? lock->lease.holding.lost_at : NANOS_NEVER;
 }
 
-/* A lock that was woken, and waits for its turn, is woken once more when its loss is due. */
+/* Returns the instant of an alarm. A lock that was woken and still waits is woken at its loss. */
 static uint64_t instant(const struct wheel_entry *alarm) {
     const redlock_lock *lock = lock_of(alarm);
     return lock->events & LOCK_WOKEN ? loss_of(lock) : lock->lease.wake_at;
 }
 
-/* Returns whether more locks wait than one turn deals with. */
+/* Returns whether more locks wait than one turn handles. */
 static bool are_crowded(const struct locks *locks) {
     return locks->queues[LOCK_READY].count > TURN_LOCKS_MAX ||
            locks->queues[LOCK_DUE].count > TURN_LOCKS_MAX;
 }
 
-/* In a crowd a loss does not wait behind the renewals and the verdicts of others. */
+/* Wakes a lock. In a crowd a loss overtakes the renewals and the verdicts of other locks. */
 static void on_alarm(struct wheel_entry *alarm) {
     redlock_lock *lock = lock_of(alarm);
     struct locks *locks = lock->locks;
     uint64_t lost_at = loss_of(lock);
-    if (lost_at == NANOS_NEVER || !are_crowded(locks)) {
+    if (lost_at == NANOS_NEVER || !are_crowded(locks)) { /* nothing to lose, or no crowd */
         locks_raise(lock, LOCK_WOKEN);
     } else if (!(lock->events & LOCK_WOKEN) && lock->lease.wake_at < lost_at) {
+        /* A renewal is due, whose turn may come after the loss: wake for that, too. */
         locks_raise(lock, LOCK_WOKEN);
         alarms_set_again(&locks->alarms, alarm, lost_at);
-    } else if (lock->list != LOCK_OVERDUE) {
+    } else if (lock->list != LOCK_OVERDUE) { /* the loss itself */
         lock->events |= LOCK_WOKEN;
         enqueue(lock, LOCK_OVERDUE);
     }
 }
 
 static void on_key_changed(redlock_lock *lock, uint32_t node) {
+    /* Wait queue: with the nodes whose key has changed, a quorum may grant it (core/queue.h). */
     if (lock->flight != NULL) {
         round_record_changed(&lock->flight->round, node);
     }
@@ -201,7 +206,7 @@ bool locks_init(struct locks *locks, struct context *context, struct members *me
     return alarms_init(&locks->alarms, &context->loop, instant, on_alarm);
 }
 
-/* Frees a lock, which may lack the parts that were not set up yet. */
+/* Frees a lock, which may lack parts that were not set up yet. */
 static void lock_free(redlock_lock *lock) {
     struct locks *locks = lock->locks;
     if (lock->wait != NULL && lock->wait->name != NULL) {
@@ -264,7 +269,7 @@ static unsigned features_of(const redlock_request *request) {
     return features;
 }
 
-/* Returns whether a queue's messages can hold a key. */
+/* Returns whether a push message can hold the key. */
 static bool is_short(const struct key *key) {
     return key_pushed_length(key) <= WAITERS_KEY_MAX;
 }
@@ -275,37 +280,39 @@ static const struct lease_terms *hold_terms(struct locks *locks, const redlock_r
     struct context *context = locks->context;
     struct lease_terms terms = options_terms(&context->options, request);
     terms.seed = &context->seed;
+    /* Wait queue: the kind must have one, and the messages that grant a key must hold its name. */
     terms.queues = terms.queues && kind->queue != SCRIPT_NONE && is_short(key);
     return terms_hold(&locks->terms, &terms);
 }
 
-/* Gives a lock the part that it needs for its terms. Returns false when out of memory. */
+/* Gives a lock a lock_wait if its terms need one. Returns false when out of memory. */
 static bool create_wait(redlock_lock *lock) {
     const struct lease_terms *terms = lock->lease.terms;
     if (!terms->queues && !terms->watches && terms->permits == 0) {
         return true;
     }
     lock->wait = pool_take(&lock->locks->waits);
-    if (lock->wait != NULL) { /* a try puts the key of a permit in place */
+    if (lock->wait != NULL) { /* a semaphore's key is its name, until a try chooses a permit */
         *lock->wait = (struct lock_wait){.name = terms->permits > 0 ? key_hold(lock->key) : NULL};
     }
     return lock->wait != NULL;
 }
 
-/* Works out the kind and the terms of a lock with a key. Returns false when out of memory. */
+/* Sets the kind and the terms of a lock that has its key. Returns false when out of memory. */
 static bool set_terms(redlock_lock *lock, const redlock_request *request) {
     struct locks *locks = lock->locks;
     const struct kind *kind = kind_of(features_of(request));
     assert(kind != NULL); /* options_read_request refuses all other combinations */
     lock->kind = (uint8_t)kind_number(kind);
     lock->lease.terms = hold_terms(locks, request, kind, lock->key);
+    /* One short key: latest_is_like compares neither `keys` nor the length of a key. */
     if (lock->lease.terms != NULL && request->keys == NULL && is_short(lock->key)) {
         latest_record(&locks->latest, &locks->terms, request, lock->lease.terms, lock->kind);
     }
     return lock->lease.terms != NULL;
 }
 
-/* Sets up a lock that is nothing but its alarm. Returns false when out of memory. */
+/* Sets up a lock of which only `locks` and the alarm are valid. Returns false without memory. */
 static bool set_up_lock(redlock_lock *lock, const redlock_request *request, bool is_like_latest) {
     struct locks *locks = lock->locks;
     lock->wait = NULL;
@@ -314,7 +321,7 @@ static bool set_up_lock(redlock_lock *lock, const redlock_request *request, bool
     if (lock->key == NULL) {
         return false;
     }
-    if (is_like_latest && is_short(lock->key)) {
+    if (is_like_latest && is_short(lock->key)) { /* a long key has no queue: other terms */
         lock->kind = locks->latest.kind;
         lock->lease.terms = terms_share(locks->latest.terms);
     } else if (!set_terms(lock, request)) {
@@ -352,10 +359,10 @@ void locks_end(redlock_lock *lock) {
     struct locks *locks = lock->locks;
     waiters_remove(&locks->waiters, lock);
     watches_drop(lock);
-    lock->lease.wake_at = NANOS_NEVER; /* the alarm may stay in the wheel until then */
+    lock->lease.wake_at = NANOS_NEVER; /* the alarm may stay filed in the wheel, and never fires */
     locks_let_go(&lock->flight);
     move(lock, LOCK_ENDED);
-    if (!locks->context->is_closing) {
+    if (!locks->context->is_closing) { /* otherwise the holder may still use its handle */
         TAILQ_REMOVE(&locks->queues[LOCK_ENDED].list, lock, link);
         locks->queues[LOCK_ENDED].count--;
         lock_free(lock);

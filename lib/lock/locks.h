@@ -1,6 +1,6 @@
 /*
- * The locks of a client: each handle, and the lists in which it waits for its turn. A lock's lease
- * (core/lease.h) decides, and lock.c carries the decisions out.
+ * The locks of a client: the handles, and the lists that they are in. A lock's lease (core/lease.h)
+ * decides, and lock.c carries the decisions out.
  */
 #ifndef REDLOCK_LOCK_LOCKS_H
 #define REDLOCK_LOCK_LOCKS_H
@@ -25,16 +25,16 @@
 #define LOCKS_EXPLANATION_MAX 2048
 
 /*
- * The most locks of a queue that one turn deals with: some milliseconds of work, after which the
- * loop sees to the timers and sockets of the application. The rest waits for the next iteration.
- * A loss is less work, and more urgent.
+ * The most locks of one queue that a turn handles: some milliseconds of work, after which the loop
+ * serves the application's timers and sockets. The rest waits for the next iteration. Losses take
+ * less work and are more urgent.
  */
 #define TURN_LOCKS_MAX 1024
 #define TURN_OVERDUE_MAX 8192
 
 STAILQ_HEAD(flight_queue, flight);
 
-/* The keys that were pushed to nobody, and given back to their node, in the second from `since`. */
+/* A count of the pushed keys that had no waiter and went back, in the second from `since` on. */
 struct locks_back {
     uint64_t since;
     uint32_t count;
@@ -47,73 +47,70 @@ struct locks {
     struct pool pool;
     struct pool waits; /* of struct lock_wait */
     struct lock_queue queues[LOCK_LISTS];
-    struct flight_queue sent; /* locks' rounds that are written at the end of this turn */
+    struct flight_queue sent; /* rounds of locks that are written at the end of this turn */
     struct alarms alarms;
     struct waiters waiters;
     struct watches watches;
     struct cohorts cohorts;
     struct terms_table terms;
     struct latest latest;
-    struct locks_back back[REDLOCK_MAX_NODES];
+    struct locks_back back[REDLOCK_MAX_NODES]; /* by node */
     struct counts counts;
-    const redlock_lock *in_turn; /* the lock whose turn it is: not put in `ready`; or NULL */
-    bool has_read;               /* the replies that had arrived were read in this turn */
+    const redlock_lock *in_turn; /* the lock whose turn it is, which locks_ready skips; or NULL */
+    bool has_read;               /* all sockets were read in this turn */
     char explanation[LOCKS_EXPLANATION_MAX];
 };
 
-/* Returns false when out of memory; locks_finish is due all the same. */
+/* Begins without locks. Returns false when out of memory; locks_finish is due then, too. */
 bool locks_init(struct locks *locks, struct context *context, struct members *members,
                 struct rounds *rounds);
 void locks_finish(struct locks *locks);
 
 /*
- * Creates a lock from a checked request, which may be known to be like the latest; its lease is not
- * begun. Returns NULL without memory.
+ * Creates a lock from a checked request, and does not begin its lease. `is_like_latest` is the
+ * result of latest_is_like. Returns NULL when out of memory.
  */
 redlock_lock *locks_create(struct locks *locks, const redlock_request *request, bool is_like_latest,
                            redlock_cb *on_acquired, void *arg);
 
 /*
- * Ends a handle whose last callback has returned. While the client closes the handle stays valid,
- * until on_closed: a holder does not know that the client gave up the lock by itself.
+ * Ends a handle whose last callback has returned, and frees it. While the client closes, the handle
+ * stays valid until on_closed: its holder may not know that the client gave up the lock.
  */
 void locks_end(redlock_lock *lock);
 
-/* Puts a lock in the queue for its next turn, unless it is in one already, or in its turn now. */
+/* Queues a lock for its next turn, unless it is queued already, or in its turn now. */
 void locks_ready(redlock_lock *lock);
 
-/* Raises an event, and puts the lock in the queue for it. */
+/* Raises an event, and queues the lock to handle it. */
 void locks_raise(redlock_lock *lock, enum lock_event event);
 
-/* Takes a lock out of the queue that it is in, if any. */
+/* Takes a lock out of the turns' queue that it is in, if any. */
 void locks_unqueue(redlock_lock *lock);
 
-/* Moves a lock to its place among those that have nothing to deal with. */
+/* Moves a lock to the list, of locks with nothing to handle, that its state belongs to. */
 void locks_move_home(redlock_lock *lock);
 
-/* Moves a lock that has nothing to deal with by its lease's is_unrenewed. */
+/* Moves a lock with nothing to handle to the list that its lease's is_unrenewed calls for. */
 static inline void locks_record_unrenewed(redlock_lock *lock) {
     if (lock->list == (lock->lease.is_unrenewed ? LOCK_RESTING : LOCK_UNRENEWED)) {
         locks_move_home(lock);
     }
 }
 
-/* Records that a lock's round is written at the end of this turn: turn_sent starts its deadline. */
+/* Records that a lock's round is written at the end of this turn: turn_sent sets its deadline. */
 void locks_record_sent(redlock_lock *lock);
 
-/* Returns whether a handle has not ended. */
+/* Returns whether any handle has not ended. */
 bool locks_have_any(const struct locks *locks);
 
-/* Calls `visit` for each lock of an entry, in which it may raise events for any lock. */
+/* Calls `visit` for each lock of a list; `visit` may raise events for any lock. */
 void locks_visit(struct locks *locks, enum lock_list list, void (*visit)(redlock_lock *lock));
 
-/* Calls `visit` for each lock that has not ended, as locks_visit does; for some of them twice. */
+/* Calls `visit` for each lock that has not ended, as locks_visit does; for some locks twice. */
 void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock));
 
-/*
- * Returns a lock that has not been closed by its client, and that no turn deals with; NULL: there
- * is none.
- */
+/* Returns a lock that the client has not closed, and that no queue of the turns holds, or NULL. */
 static inline redlock_lock *locks_first_open(const struct locks *locks) {
     redlock_lock *first = TAILQ_FIRST(&locks->queues[LOCK_RESTING].list);
     if (first == NULL) {
@@ -125,7 +122,7 @@ static inline redlock_lock *locks_first_open(const struct locks *locks) {
 /* Marks a lock as closed by its client. */
 void locks_record_closed(redlock_lock *lock);
 
-/* Drops the lock's reference to `*flight`, if any, and takes no more of its votes. */
+/* Drops a lock's reference to `*flight`, if any; later votes are not reported to the lock. */
 static inline void locks_let_go(struct flight **flight) {
     if (*flight != NULL) {
         (*flight)->listener = FLIGHT_UNATTENDED;

@@ -1,11 +1,11 @@
 /*
- * The happy path: notifications_add collects the news of updates; notifications_deliver takes them
- * off the lock, one after the other, emits the event of each and calls the application. A
- * notification is off the lock before its callback is called, so that it is told once.
+ * The happy path: notifications_add collects the notifications of updates; notifications_deliver
+ * takes them off the lock one by one, emits the event of each and calls the application. A
+ * notification is taken off before its callback is called, so that it is delivered once.
  *
- * A callback may release or extend the lock, or close the client, which notes further news. An
- * extension that ends so is told before the end of the lock, in the next turn. A failed
- * acquisition, or a release, is the last notification of its handle.
+ * A callback may release or extend the lock, or close the client, which records further
+ * notifications. An extension that such a call ends is reported before the end of the lock, in the
+ * next turn. A failed acquisition, or a release, is the last notification of its handle.
  */
 #include "lock/notifications.h"
 
@@ -37,24 +37,25 @@ static bool take(redlock_lock *lock, enum lease_notification notification) {
     return is_due;
 }
 
-/* Calls back the application, unless it gave no callback, and forgets the callback before. */
+/* Calls the application's callback, if there is one, and clears it before the call. */
 static void call_back(redlock_lock *lock, struct lock_callback *callback, redlock_status status) {
     const struct lock_callback due = *callback;
-    *callback = (struct lock_callback){0}; /* the callback may ask for the next */
+    *callback = (struct lock_callback){0}; /* the call may set the next one */
     if (due.call != NULL) {
         due.call(lock, status, due.arg);
     }
 }
 
-/* Emits an event of which the application is told right after. */
+/* Emits an event of a lock, right before the application is notified. */
 #define EMIT_NOTIFICATION(lock, name, ...)                                                         \
     EMIT(&(lock)->locks->context->events, name, .request = (lock)->request,                        \
          .key = (lock)->key->bytes, __VA_ARGS__)
 
-/* Returns the extension's status by a fresh clock: commands were sent since it was decided. */
+/* Returns an extension's status by a fresh clock: commands were sent since it was decided. */
 static redlock_status fresh_extension(const redlock_lock *lock) {
-    /* 0: released or closed since, of which other news tell */
+    /* 0: released or closed since, which other notifications report */
     uint64_t end = lock->lease.holding.validity_end;
+    /* Redlock: a success that is reported after its validity is none. */
     bool is_over = lock->done == REDLOCK_OK && end != 0 && clock_now() >= end;
     return is_over ? REDLOCK_EEXPIRED : (redlock_status)lock->done;
 }
@@ -69,6 +70,7 @@ void notifications_deliver_release(redlock_lock *lock, redlock_status status) {
 }
 
 bool notifications_deliver(redlock_lock *lock) {
+    /* The order of a lock's life: an extension ends before a loss or a release. */
     if (take(lock, LEASE_EXTENDED)) {
         redlock_status status = fresh_extension(lock);
         counts_end(&lock->locks->counts.extended, status);
@@ -82,12 +84,12 @@ bool notifications_deliver(redlock_lock *lock) {
         EMIT_NOTIFICATION(lock, lock_acquired, .status = status, .tries = lease->tries,
                           .waited = nanos_sub(lease->completed_at, lease->begun_at));
         call_back(lock, &lock->on_done, status);
-        if (status != REDLOCK_OK) {
+        if (status != REDLOCK_OK) { /* a failed acquisition is the end of the handle */
             return true;
         }
     }
     if (lock->notifications & LEASE_EXTENDED) {
-        return false; /* a callback extended and closed: the end of that is told first */
+        return false; /* a callback extended and closed: the extension's end goes first */
     }
     if (take(lock, LEASE_LOSS)) {
         EMIT_NOTIFICATION(lock, lock_lost, .status = (redlock_status)lock->ended);

@@ -1,4 +1,4 @@
-/* News of a lock: the application's callbacks, called in the lock's turn and nowhere else. */
+/* The notifications of a lock: the application's callbacks, called in the lock's turn alone. */
 #ifndef REDLOCK_LOCK_NOTIFICATIONS_H
 #define REDLOCK_LOCK_NOTIFICATIONS_H
 
@@ -8,19 +8,19 @@
 
 #include <stdbool.h>
 
-/* Records the news of an update, of which there are some, to be told in the lock's next turn. */
+/* Records the notifications of an update, at least one, for delivery in the lock's next turn. */
 void notifications_add(redlock_lock *lock, const struct lease_update *update);
 
 /*
- * Tells the news that are due. Returns true when the handle has ended: its last callback has
- * returned. A callback may do anything with the lock and the client.
+ * Delivers the notifications that are due. Returns true when the handle has ended: its last
+ * callback has returned. A callback may do anything with the lock and the client.
  */
 bool notifications_deliver(redlock_lock *lock);
 
 /*
- * Counts the end of a release, emits its event and calls the application. notifications_deliver
- * does so where nobody has before: the release of a lock that is handed over is told ahead of its
- * end.
+ * Counts the end of a release, emits its event and calls the application, at most once for a lock.
+ * Called ahead of notifications_deliver for a lock that is handed over: its release is reported
+ * before its end.
  */
 void notifications_deliver_release(redlock_lock *lock, redlock_status status);
 

@@ -1,3 +1,12 @@
+/*
+ * The happy path: outbox_begin_round prepares a try (its key, token and ticket), plans the round,
+ * makes its flight the lock's latest one and sends it. Each vote that may change the lease's
+ * decisions becomes an event of the lock.
+ *
+ * Failures: without memory for a round nothing is sent, and the lease is notified. A release
+ * without memory becomes a pending release of its nodes (round/send.h); a top-up is omitted, since
+ * the next renewal finds the key missing again.
+ */
 #include "lock/outbox.h"
 
 #include "base/nanos.h"
@@ -11,8 +20,9 @@
 /* ---- votes ---- */
 
 /*
- * Returns whether a vote that decides nothing matters: in line the line says so; behind a verdict
- * a missing key, to be topped up, or a grant that turns a renewal's no into a yes.
+ * Returns whether a vote that does not decide its round matters. In an open QUEUE, core/queue.h
+ * decides. After a verdict, two votes matter: a missing key, which is topped up, and the grant that
+ * turns a renewal's NO into a success.
  */
 static bool is_of_use(const struct round *round, redlock_vote vote) {
     if (round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN) {
@@ -26,6 +36,7 @@ static bool is_of_use(const struct round *round, redlock_vote vote) {
 
 void outbox_rest(redlock_lock *lock) {
     const struct flight *flight = lock->flight;
+    /* Still needed for: votes to come, a report with details, or the watches (has_changed). */
     if (flight == NULL || flight->round.silent != 0 || flight->details != NULL ||
         lock->lease.terms->watches) {
         return;
@@ -33,6 +44,7 @@ void outbox_rest(redlock_lock *lock) {
     const struct round *round = &flight->round;
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
     uint32_t unsent = round_unsent(round);
+    /* Only if each node granted or was not sent the command, two masks say all of the votes. */
     if (round->verdict == ROUND_YES && (granted | unsent) == round->members) {
         lock->granted = granted;
         lock->unsent = unsent;
@@ -43,7 +55,7 @@ void outbox_rest(redlock_lock *lock) {
 
 static void on_flight_vote(void *owner, bool decided, redlock_vote vote) {
     redlock_lock *lock = owner;
-    if (decided) {
+    if (decided) { /* a round is decided once; later votes may still need an event */
         locks_raise(lock, LOCK_DECIDED);
     } else if (is_of_use(&lock->flight->round, vote)) {
         locks_raise(lock, LOCK_LATE_VOTE);
@@ -58,10 +70,11 @@ static void on_flight_vote(void *owner, bool decided, redlock_vote vote) {
 
 /* ---- plans ---- */
 
-/* Changes the key to that of the permit to be tried, if any. Returns false when out of memory. */
+/* Changes the key to that of the permit to try, if any. Returns false when out of memory. */
 static bool change_key(redlock_lock *lock) {
     struct lock_wait *wait = lock->wait;
     uint32_t permit = lock->lease.permit;
+    /* No permit, or the key is that permit's already (before the first try it is the name). */
     if (wait == NULL || wait->name == NULL || (lock->key != wait->name && wait->permit == permit)) {
         return true;
     }
@@ -78,7 +91,7 @@ uint64_t outbox_entry_ticket(const redlock_lock *lock) {
     return lock->wait != NULL ? lock->wait->entry_ticket : 0;
 }
 
-/* Plans a round for a token, as far as the plan is common to all kinds of rounds. */
+/* Fills in the part of a plan that all kinds of rounds share. */
 static void plan_round(struct flight_plan *plan, const redlock_lock *lock, const char *token,
                        enum round_kind round, uint64_t ttl, uint64_t now) {
     const struct lease *lease = &lock->lease;
@@ -100,21 +113,25 @@ static void plan_try(const redlock_lock *lock, const struct lease_update *update
     const struct lease_terms *terms = lock->lease.terms;
     plan->is_new = true;
     plan->permits = terms->permits;
-    if (plan->kind->features & KIND_WRITER) {
+    if (plan->kind->features & KIND_WRITER) { /* readers make room until the writer's next try */
         plan->intent_ms = nanos_to_ms(lease_next_try_within(&lock->lease, plan->now));
     }
     if (plan->round == ROUND_QUEUE) {
         plan->reservation = terms->reservation;
         plan->ticket = lock->wait->ticket;
+        /*
+         * Wait queue: a new token gets its entry before the release of the old one, a new leader
+         * before the release that pushes to it. Any other QUEUE may get what this turn releases.
+         */
         plan->order = update->undo != 0        ? FLIGHT_AT_ONCE
                       : update->before_release ? FLIGHT_BEFORE_RELEASES
                                                : FLIGHT_AFTER_RELEASES;
-    } else if (terms->fenced) {
+    } else if (terms->fenced) { /* Fence: a counter that a node lost restarts above this */
         plan->fence = members_fence_from_clock(lock->locks->members, plan->now);
     }
 }
 
-/* Completes the plan of a release, or of the release that settles a failed try. */
+/* Completes the plan of a release, or of the DIAGNOSE after a failed request. */
 static void plan_release(const redlock_lock *lock, uint32_t awaited, struct flight_plan *plan) {
     const struct lease *lease = &lock->lease;
     plan->awaited = awaited;
@@ -145,21 +162,22 @@ void outbox_draw_ticket(redlock_lock *lock) {
     uint64_t now = clock_now();
     bool is_due = wait->ticket == 0 || wait->is_makeshift;
     uint64_t masters_us = is_due ? members_clock_us(lock->locks->members, now) : 0;
-    if (!is_due || (wait->ticket != 0 && masters_us == 0)) {
+    if (!is_due || (wait->ticket != 0 && masters_us == 0)) { /* none better can be drawn */
         return;
     }
+    /* Wait queue: the order is by arrival, so the ticket is the time at which the request began. */
     uint64_t waited_us = (now - lock->lease.begun_at) / NANOS_PER_US;
     uint64_t time_us = masters_us != 0 ? masters_us : clock_wall_us();
     wait->is_makeshift = masters_us == 0;
     wait->ticket = fence_from_clock(time_us > waited_us ? time_us - waited_us : 0);
 }
 
-/* Returns whether an ask for an entry, up to the latest round, may have been heard. */
+/* Returns whether a QUEUE, up to the latest round, may have left an entry for the token. */
 static bool was_queued(const redlock_lock *lock) {
     return lock->wait->may_be_queued || lock->flight->asks_for_entry;
 }
 
-/* Draws the token of a try, which begins as the one before where the place is the same. */
+/* Draws the token of a try. If the entry stays, the digits that identify it stay, too. */
 static void draw_token(redlock_lock *lock, bool keeps_entry) {
     unsigned char entry_id[ENTRY_ID_BYTES];
     memcpy(entry_id, lock->token, sizeof(entry_id));
@@ -169,18 +187,18 @@ static void draw_token(redlock_lock *lock, bool keeps_entry) {
     }
 }
 
-/* Asks again under the token of the latest try. */
+/* Prepares a QUEUE under the token of the latest try. */
 static void prepare_again(redlock_lock *lock) {
     lock->wait->may_be_queued = was_queued(lock);
-    if (!lock->wait->may_be_queued) { /* all asks were before the channels */
+    if (!lock->wait->may_be_queued) { /* no channel was ready: without an entry it may change */
         outbox_draw_ticket(lock);
         lock->wait->entry_ticket = lock->wait->ticket;
     }
 }
 
-/* Prepares a try that asks for an entry. Returns false when out of memory. */
+/* Prepares a try that asks for a queue entry. Returns false when out of memory. */
 static bool prepare_entry(redlock_lock *lock) {
-    if (!lock->wait->may_be_queued) {
+    if (!lock->wait->may_be_queued) { /* the ticket of an entry that may exist must not change */
         outbox_draw_ticket(lock);
     }
     lock->wait->entry_ticket = lock->wait->ticket;
@@ -191,7 +209,7 @@ static bool prepare_entry(redlock_lock *lock) {
 /* Prepares the key and the token of a try. Returns false when out of memory. */
 static bool prepare_try(redlock_lock *lock, const struct lease_update *update) {
     struct lock_wait *wait = lock->wait;
-    if (update->keeps_token) {
+    if (update->keeps_token) { /* the entry is asked for again: not a new try */
         prepare_again(lock);
         return true;
     }
@@ -199,7 +217,7 @@ static bool prepare_try(redlock_lock *lock, const struct lease_update *update) {
         return false;
     }
     lock->locks->counts.tries++;
-    waiters_remove(&lock->locks->waiters, lock);
+    waiters_remove(&lock->locks->waiters, lock); /* before the token, its hash key, changes */
     draw_token(lock, update->keeps_entry);
     if (wait != NULL) {
         wait->entry_ticket = 0;
@@ -212,7 +230,7 @@ static bool prepare_try(redlock_lock *lock, const struct lease_update *update) {
 
 /* Makes a flight the lock's latest one, and drops the events of the one before. */
 static void adopt_flight(redlock_lock *lock, struct flight *flight) {
-    if (flight->plan.round == ROUND_DIAGNOSE) {
+    if (flight->plan.round == ROUND_DIAGNOSE) { /* the report needs the failed try's votes, too */
         lock->flight->listener = FLIGHT_UNATTENDED;
         flight->tried = lock->flight;
     } else {
@@ -246,7 +264,7 @@ bool outbox_begin_round(redlock_lock *lock, const struct lease_update *update, u
     flight->round.usable_until = update->usable_until;
     flight->round.timeout = update->timeout;
     if (update->keeps_token) {
-        lock->flight->is_void = true; /* the call of this turn, if any, need not be sent */
+        lock->flight->is_void = true; /* its call, if still collected in this turn, is left out */
     }
     adopt_flight(lock, flight);
     round_send(rounds, flight);
@@ -259,7 +277,7 @@ void outbox_top_up(redlock_lock *lock, const struct lease_update *update, uint64
     struct flight_plan plan;
     plan_round(&plan, lock, token, ROUND_ACQUIRE, update->top_up_ttl, now);
     plan.nodes = update->top_up;
-    if (plan.ttl >= NANOS_PER_MS) {
+    if (plan.ttl >= NANOS_PER_MS) { /* expiries are in ms, and 0 would be an error */
         round_send_unattended(lock->locks->rounds, &plan);
     }
 }
@@ -278,6 +296,7 @@ void outbox_undo(redlock_lock *lock, struct key *key, const char *token, uint64_
 void outbox_leave_queue(redlock_lock *lock, uint64_t now) {
     char token[TOKEN_LENGTH + 1];
     token_unpack(token, lock->token);
+    /* The first digits find the entry; with zeros after them the token matches no key. */
     memset(token + ENTRY_ID_LENGTH, '0', TOKEN_LENGTH - ENTRY_ID_LENGTH);
     outbox_undo(lock, lock->key, token, lock->wait->entry_ticket, lock->lease.may_hold, now);
 }

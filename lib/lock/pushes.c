@@ -1,3 +1,11 @@
+/*
+ * The happy path: a message names a token, which waiters.h finds the lock of; the lock's round
+ * counts the grant as the node's vote. Messages about permits name an entry instead: they grant
+ * nothing, and the lock asks for the permit.
+ *
+ * Failures: if no lock waits under the token any more, the key goes back to the node by a release,
+ * so that the next waiter gets it before the reservation is over.
+ */
 #include "lock/pushes.h"
 
 #include "base/nanos.h"
@@ -9,19 +17,19 @@
 
 #include <string.h>
 
-/* The keys that are given back to one node in a second: a broken one may push without end. */
+/* The most keys given back to one node in a second: a broken node may push without end. */
 #define BACK_MAX 1024
 
 /* Returns whether one more key may be given back to a node now, and counts it. */
 static bool may_give_back(struct locks *locks, const struct node *node, uint64_t now) {
     struct locks_back *back = &locks->back[node->index];
-    if (nanos_sub(now, back->since) >= 1000 * NANOS_PER_MS) {
+    if (nanos_sub(now, back->since) >= 1000 * NANOS_PER_MS) { /* a new second begins */
         *back = (struct locks_back){.since = now};
     }
     return back->count++ < BACK_MAX;
 }
 
-/* Returns all keys of a message; NULL when out of memory. */
+/* Returns all keys of a message, linked; NULL when out of memory. */
 static struct key *keys_of(struct locks *locks, const struct push *push) {
     struct push rest = *push;
     struct key *first = key_create(&locks->context->keys, push->key, push->key_length);
@@ -35,8 +43,8 @@ static struct key *keys_of(struct locks *locks, const struct push *push) {
 }
 
 /*
- * Gives back keys that were pushed, or with a ticket the entry of a waiter that was told of a
- * permit. Without memory, or beyond the bound, they are free when the reservation is over.
+ * Gives back pushed keys or, if `ticket` is not 0, the entry of a waiter that was offered a permit.
+ * Without memory, or beyond BACK_MAX, these become free when the reservation is over.
  */
 static void give_back(struct locks *locks, const struct node *node, const struct push *push,
                       uint64_t ticket) {
@@ -49,6 +57,7 @@ static void give_back(struct locks *locks, const struct node *node, const struct
     locks->counts.pushes_returned++;
     memcpy(token, push->token, TOKEN_LENGTH);
     token[TOKEN_LENGTH] = '\0';
+    /* The kind decides which script gives them back. */
     unsigned features = ticket != 0 ? KIND_PERMIT : push->is_share ? KIND_READER : 0;
     const struct release release = {.kind = kind_of(features),
                                     .key = key,
@@ -60,7 +69,7 @@ static void give_back(struct locks *locks, const struct node *node, const struct
     key_drop(key);
 }
 
-/* Returns whether the message is for an entry in the line of a semaphore, not for a token. */
+/* Returns whether a message is for an entry in a semaphore's queue, not for a token. */
 static bool is_for_entry(const struct push *push) {
     bool is_entry = push->expires_ms == 0;
     for (unsigned i = ENTRY_ID_LENGTH; i < TOKEN_LENGTH; i++) {
@@ -69,22 +78,23 @@ static bool is_for_entry(const struct push *push) {
     return is_entry;
 }
 
-/* Returns whether the lock has its permit, but not from the node: the place there is of no use. */
+/* Returns whether the lock has its permit without the node, so that the entry there is useless. */
 static bool is_done_with(const redlock_lock *lock, const struct node *node) {
     return lease_is_held(&lock->lease) && lock->flight != NULL &&
            lock->flight->round.votes[node->index] == REDLOCK_VOTE_DENIED;
 }
 
-/* Takes the message that a permit has come free, or that permits are left to anybody for a time. */
+/* Handles the message that a permit has come free, or that permits are open to all for a time. */
 static void take_permit(struct locks *locks, struct node *node, const struct push *push) {
     const redlock_lock *lock = waiters_find(&locks->waiters, push->token, ENTRY_ID_LENGTH);
     uint32_t permit;
-    if (push->open_ms > 0) {
+    if (push->open_ms > 0) { /* open to all: the waiter asks again afterwards */
         if (lock != NULL && lock->flight != NULL) {
             flight_record_open(lock->flight, node, push->open_ms);
         }
     } else if (lock == NULL || is_done_with(lock, node)) {
-        give_back(locks, node, push, 1); /* told entries are found without their ticket */
+        /* Permits: a reserved one that no lock needs goes to the next waiter now. */
+        give_back(locks, node, push, 1); /* any ticket: an entry with an offer is found without */
     } else if (lock->flight != NULL && lock->wait->name != NULL &&
                key_read_permit(lock->wait->name, push->key, push->key_length,
                                lock->lease.terms->permits, &permit)) {
@@ -97,19 +107,20 @@ void pushes_take(struct locks *locks, struct node *node, const char *text, size_
     if (!push_read(text, length, &push)) {
         return;
     }
-    if (is_for_entry(&push)) {
+    if (is_for_entry(&push)) { /* permits: no key is granted yet */
         take_permit(locks, node, &push);
         return;
     }
     const redlock_lock *lock = waiters_find(&locks->waiters, push.token, TOKEN_LENGTH);
     struct flight *flight = lock != NULL ? lock->flight : NULL;
     bool is_given = push.expires_ms > 0;
-    if (lock == NULL && is_given) {
+    if (lock == NULL && is_given) { /* the next waiter should not wait for the reservation's end */
         give_back(locks, node, &push, 0);
     } else if (flight != NULL && is_given) {
+        /* Trust: the grant is a vote like any other, and counts only from a trusted node. */
         locks->counts.pushes++;
         flight_push(flight, node, &push);
-    } else if (flight != NULL) {
+    } else if (flight != NULL) { /* the key is open to all: the waiter asks again afterwards */
         flight_record_open(flight, node, push.open_ms);
     }
 }

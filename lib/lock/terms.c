@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* So many terms of a list are compared: where each lock has its own, sharing is not looked for. */
+/* The most terms of a list that are compared: if each lock has its own, a search is a waste. */
 #define SEARCH_MAX 8
 
 struct terms {
@@ -25,10 +25,11 @@ void terms_finish(struct terms_table *table) {
     pool_finish(&table->pool);
 }
 
-/* Returns the list of terms, by the durations that differ most often. */
+/* Returns the list for terms, by a hash of the durations that differ most often. */
 static struct terms_list *terms_list_of(struct terms_table *table,
                                         const struct lease_terms *terms) {
     uint64_t sum = terms->ttl + terms->wait * 3 + terms->max_hold * 5;
+    /* Fibonacci hashing: the top 6 bits, for 64 lists. */
     return &table->lists[(sum * UINT64_C(0x9e3779b97f4a7c15)) >> 58 & (TERMS_LISTS - 1)];
 }
 
@@ -38,7 +39,7 @@ static bool have_equal_waits(const struct lease_terms *one, const struct lease_t
            one->trusts_pushes == other->trusts_pushes && one->permits == other->permits;
 }
 
-/* Compares all terms but those that are the client's: of all locks in a table alike. */
+/* Compares all terms except the client's own, which all locks of a table share. */
 static bool are_equal(const struct lease_terms *one, const struct lease_terms *other) {
     return one->ttl == other->ttl && have_equal_waits(one, other) &&
            one->min_validity == other->min_validity && one->watchdog == other->watchdog &&
@@ -56,7 +57,7 @@ const struct lease_terms *terms_hold(struct terms_table *table, const struct lea
             return &kept->terms;
         }
     }
-    kept = pool_take(&table->pool);
+    kept = pool_take(&table->pool); /* new, or too far back in the list to be found */
     if (kept == NULL) {
         return NULL;
     }

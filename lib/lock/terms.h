@@ -1,6 +1,6 @@
 /*
- * The terms of a client's requests, kept once for all locks on these terms: an application has many
- * locks, and few ways to ask for them. Where it has many ways, some terms are kept more than once.
+ * The terms of a client's requests, kept once for all locks that share them: an application has
+ * many locks, but few kinds of requests. If it has many kinds, some terms are kept more than once.
  */
 #ifndef REDLOCK_LOCK_TERMS_H
 #define REDLOCK_LOCK_TERMS_H
@@ -23,7 +23,7 @@ struct terms_table {
 
 void terms_init(struct terms_table *table, const redlock_allocator *allocator);
 
-/* All terms must have been dropped. */
+/* Frees the table. All terms must have been dropped. */
 void terms_finish(struct terms_table *table);
 
 /*
@@ -35,6 +35,7 @@ const struct lease_terms *terms_hold(struct terms_table *table, const struct lea
 /* Returns `terms`, which the table returned before, with one more reference. */
 const struct lease_terms *terms_share(const struct lease_terms *terms);
 
+/* Drops a reference to `terms`, the last of which frees them. */
 void terms_drop(struct terms_table *table, const struct lease_terms *terms);
 
 #endif

@@ -1,11 +1,12 @@
 /*
- * The happy path: first come losses that are overdue, then locks with a verdict, since validity is
- * running out; then all others. All queues are dealt with in slices, so that neither a crowd of
- * locks nor an application that answers every callback with a call keeps the loop from other work.
+ * The happy path: a turn handles overdue losses first, then locks with a verdict, whose validity is
+ * running out, then all others. All queues are handled in slices, so that neither a crowd of locks
+ * nor an application that answers every callback with a call keeps the loop from other work.
  *
- * A closing client closes its locks in slices, too. An event that concerns many locks at once is
- * passed on to each of them: a loop that was away (turn_wake), a node that counts again
- * (turn_renew_now), nodes that are known now (turn_start), a change of the nodes (turn_move).
+ * A closing client closes its locks in slices, too. An event that concerns many locks is passed on
+ * to each of them: a loop that was away (turn_wake), a node whose votes count again
+ * (turn_renew_now), nodes that are known now (turn_start), a server that can push now
+ * (turn_ask_again), a change of the nodes (turn_move).
  */
 #include "lock/turn.h"
 
@@ -13,7 +14,7 @@
 #include "io/clock.h"
 #include "lock/lock.h"
 
-/* Closes a slice of the locks. Each holder is told before the release leaves, at the turn's end. */
+/* Closes a slice of the locks. Holders are notified before the releases go, at the turn's end. */
 static void close_some(const struct locks *locks) {
     redlock_lock *lock;
     for (unsigned i = 0; i < TURN_LOCKS_MAX && (lock = locks_first_open(locks)) != NULL; i++) {
@@ -21,7 +22,7 @@ static void close_some(const struct locks *locks) {
     }
 }
 
-/* Returns the number of a queue's locks that this turn deals with. */
+/* Returns the number of a queue's locks that this turn handles. */
 static unsigned due_in(const struct lock_queue *queue, unsigned most) {
     return queue->count < most ? queue->count : most;
 }
@@ -38,6 +39,7 @@ void turn_locks(struct locks *locks) {
     const struct lock_queue *overdue = &locks->queues[LOCK_OVERDUE];
     const struct lock_queue *decided = &locks->queues[LOCK_DUE];
     const struct lock_queue *ready = &locks->queues[LOCK_READY];
+    /* Counted first: locks that this turn's callbacks queue wait for the next turn. */
     unsigned losses = due_in(overdue, TURN_OVERDUE_MAX);
     unsigned verdicts = due_in(decided, TURN_LOCKS_MAX);
     unsigned others = due_in(ready, TURN_LOCKS_MAX);
@@ -45,7 +47,7 @@ void turn_locks(struct locks *locks) {
     if (locks->context->is_closing) {
         close_some(locks);
     }
-    deal_with(overdue, losses);
+    deal_with(overdue, losses); /* first, since another client may hold these keys already */
     deal_with(decided, verdicts);
     deal_with(ready, others);
 }
@@ -61,6 +63,7 @@ void turn_sent(struct locks *locks) {
     while (!STAILQ_EMPTY(&locks->sent)) {
         struct flight *flight = STAILQ_FIRST(&locks->sent);
         STAILQ_REMOVE_HEAD(&locks->sent, sent_link);
+        /* Redlock: validity counts from the round's start, the deadline only from here on. */
         if (flight->listener.on_vote != NULL) { /* still the latest round of its lock */
             redlock_lock *lock = flight->listener.owner;
             lease_sent(&lock->lease, &flight->round, now);
@@ -86,6 +89,7 @@ static void renew_now(redlock_lock *lock) {
     }
 }
 
+/* A lock with a failed renewal rests in UNRENEWED, or is queued; an overdue one is past renewal. */
 void turn_renew_now(struct locks *locks) {
     locks_visit(locks, LOCK_UNRENEWED, renew_now);
     locks_visit(locks, LOCK_READY, renew_now);
@@ -114,6 +118,7 @@ void turn_ask_again(struct locks *locks) {
 static void change_members(redlock_lock *lock) {
     struct lease_update update;
     uint64_t now = clock_now();
+    /* Node change: held locks are topped up at new nodes, where the next renewal needs them. */
     lease_move(&lock->lease, members_all(lock->locks->members), now, &update);
     lock_carry_out(lock, &update, lock->lease.state, now);
 }

@@ -1,4 +1,4 @@
-/* The locks of a client in a turn of the loop, and events that concern all of them at once. */
+/* The locks of a client in a turn of the loop, and the events that concern all of them. */
 #ifndef REDLOCK_LOCK_TURN_H
 #define REDLOCK_LOCK_TURN_H
 
@@ -7,32 +7,34 @@
 #include <stdbool.h>
 
 /*
- * Deals with as many locks of each queue as are in it at the beginning, TURN_LOCKS_MAX at the most;
- * of those that are overdue, TURN_OVERDUE_MAX. While the client closes, also closes up to
- * TURN_LOCKS_MAX locks. All callbacks of locks are called here and nowhere else.
+ * Handles the locks that are in each queue at the beginning: at most TURN_LOCKS_MAX of a queue, and
+ * TURN_OVERDUE_MAX of the overdue ones. While the client closes, also closes up to TURN_LOCKS_MAX
+ * locks. All callbacks of locks are called here and nowhere else.
  */
 void turn_locks(struct locks *locks);
 
 /* Returns whether locks wait for another turn. */
 bool turn_has_more(const struct locks *locks);
 
-/* Counts the deadlines of rounds from now: the commands of this turn have been written. */
+/* Starts the deadlines of this turn's rounds now: their commands have just been written. */
 void turn_sent(struct locks *locks);
 
-/* Wakes all locks that wait for an instant: the loop was away, and its timers may be late. */
+/* Wakes all locks that wait for an instant: the loop was away, so timers may be late. */
 void turn_wake(struct locks *locks);
 
-/* Renews the locks that could not be renewed, in the next turn: a node counts again. */
+/* Makes the next turn renew the locks whose renewal failed: a node's votes count again. */
 void turn_renew_now(struct locks *locks);
 
-/* Has the locks whose first try is held back look whether it may begin now. */
+/* Makes the next turn begin the first tries that are held back, if they may begin now. */
 void turn_start(struct locks *locks);
 
-/* Has the locks that wait in the queue ask for their entries again: a server can push from now on.
+/*
+ * Makes the next turn ask for queue entries again, and for watches that may have lapsed: a server
+ * can push from now on.
  */
 void turn_ask_again(struct locks *locks);
 
-/* Tells all locks that the nodes of the client have changed. */
+/* Passes a change of the client's nodes on to all locks. */
 void turn_move(struct locks *locks);
 
 #endif

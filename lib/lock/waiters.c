@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define LISTS_LEAST 64
+#define LISTS_LEAST 64 /* a power of two */
 
 void waiters_init(struct waiters *waiters, const redlock_allocator *allocator) {
     *waiters = (struct waiters){.allocator = allocator};
@@ -16,13 +16,13 @@ void waiters_finish(struct waiters *waiters) {
     memory_free(waiters->allocator, waiters->lists);
 }
 
-/* Returns the list for a token, of whose bits all are random. */
+/* Returns the list for a token, by its first 8 bytes: a search may know no more digits. */
 static struct waiter_list *waiter_list_of(struct waiter_list *lists, unsigned count,
                                           const unsigned char *token) {
     uint64_t bits;
     memcpy(&bits, token, sizeof(bits));
-    uint64_t hash = bits * UINT64_C(0x9e3779b97f4a7c15);
-    return &lists[(hash >> 32) & (count - 1)];
+    uint64_t hash = bits * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio */
+    return &lists[(hash >> 32) & (count - 1)];           /* `count` is a power of two */
 }
 
 static void move_all(struct waiters *waiters, struct waiter_list *lists, unsigned count) {
@@ -35,7 +35,7 @@ static void move_all(struct waiters *waiters, struct waiter_list *lists, unsigne
     }
 }
 
-/* Makes room for one more. Returns false only if there is no list at all. */
+/* Makes room for one more lock. Returns false only if there is no list at all. */
 static bool grow(struct waiters *waiters) {
     if (waiters->count < waiters->list_count) {
         return true;
@@ -43,7 +43,7 @@ static bool grow(struct waiters *waiters) {
     unsigned count = waiters->list_count > 0 ? 2 * waiters->list_count : LISTS_LEAST;
     struct waiter_list *lists = memory_zalloc(waiters->allocator, count * sizeof(*lists));
     if (lists == NULL) {
-        return waiters->lists != NULL; /* the lists get longer */
+        return waiters->lists != NULL; /* the lists that exist get longer */
     }
     move_all(waiters, lists, count);
     memory_free(waiters->allocator, waiters->lists);

@@ -1,6 +1,6 @@
 /*
- * The locks of a client whose token nodes may push a grant to, by token: all that asked for an
- * entry in the queue, until the token is given up.
+ * The locks of a client to which nodes may push a grant, by token: all that asked for a queue
+ * entry, until the token is given up.
  */
 #ifndef REDLOCK_LOCK_WAITERS_H
 #define REDLOCK_LOCK_WAITERS_H
@@ -10,12 +10,12 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
-/* The longest key, or names of several, with a queue: messages of servers have to hold them. */
+/* The most bytes of a key with a queue, or of several keys' names: push messages hold these. */
 #define WAITERS_KEY_MAX 4096
 
 LIST_HEAD(waiter_list, redlock_lock);
 
-/* A hash table; its size is a power of two, and doubled when the lists get long. */
+/* A hash table with a power of two of lists, doubled when there is a lock for each list. */
 struct waiters {
     const redlock_allocator *allocator;
     struct waiter_list *lists; /* NULL: none yet */
@@ -29,12 +29,12 @@ void waiters_finish(struct waiters *waiters);
 /* Adds a lock under its token. Returns false when out of memory: its pushes will not be found. */
 bool waiters_add(struct waiters *waiters, redlock_lock *lock);
 
-/* Takes a lock out, before its token changes; no lock that is not in. */
+/* Removes a lock, if it was added. Must precede any change of the lock's token. */
 void waiters_remove(struct waiters *waiters, redlock_lock *lock);
 
 /*
- * Returns the lock whose token is `token`, of TOKEN_LENGTH digits, as far as the first `length`
- * (an even number, at least 16), or NULL.
+ * Returns a lock whose token begins with the first `length` digits of `token`, or NULL. `length` is
+ * even and at least 16; `token` has TOKEN_LENGTH digits.
  */
 redlock_lock *waiters_find(const struct waiters *waiters, const char *token, size_t length);
 

@@ -1,6 +1,6 @@
 /*
- * The keys that nodes watch for a client (node/tracking.h): of locks whose requests say so while
- * they are held, and of the first in the queue where the holder is foreign.
+ * The keys that nodes watch for a client (node/tracking.h): those of held locks whose requests ask
+ * for that, and those of waiters that are first in the queue after a foreign holder.
  */
 #ifndef REDLOCK_LOCK_WATCHES_H
 #define REDLOCK_LOCK_WATCHES_H
@@ -21,9 +21,9 @@ LIST_HEAD(watch_list, watch);
 
 /* Callbacks to the owner of the watches, from the loop. */
 struct watches_listener {
-    /* The key of a lock may have changed at a node, a mask. */
+    /* The key of a lock may have changed at `node`, a mask of one node. */
     void (*on_key_changed)(redlock_lock *lock, uint32_t node);
-    /* A node may watch the key of a lock no more, or only from now on be able to. */
+    /* A node may have stopped watching the lock's key, or can watch it only from now on. */
     void (*on_lapse)(redlock_lock *lock);
 };
 
@@ -40,18 +40,18 @@ void watches_init(struct watches *watches, const redlock_allocator *allocator,
 void watches_finish(struct watches *watches);
 
 /*
- * Has `nodes`, a mask, watch the keys of a lock, as far as their channels are ready; without memory
- * they do not. Each node tells of one change; on_key_changed follows from the loop.
+ * Asks `nodes`, a mask, to watch the keys of a lock; skips nodes whose channels are not ready, and
+ * does nothing without memory. Each node reports one change; on_key_changed follows from the loop.
  */
 void watches_look(struct watches *watches, redlock_lock *lock, uint32_t nodes);
 
-/* Forgets the keys of a lock. */
+/* Ends the watches of a lock. */
 void watches_drop(redlock_lock *lock);
 
-/* Tells the locks of all watches that these may have lapsed: a node's channel is a new one. */
+/* Calls on_lapse for all watches, which may have lapsed: a node has a new channel. */
 void watches_lapsed(const struct watches *watches);
 
-/* Takes a message of the node with this mask: a key has changed, or (NULL) any may have. */
+/* Handles a message of `node`, a mask: `key` has changed, or (NULL) any key may have. */
 void watches_changed(struct watches *watches, uint32_t node, const char *key, size_t length);
 
 #endif

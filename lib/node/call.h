@@ -1,7 +1,7 @@
 /*
- * A script's call on its way to servers, by the script's SHA-1 or with its text, and the repetition
- * after NOSCRIPT, which is handled nowhere else. A server lacks a script after its start and after
- * SCRIPT FLUSH; it answers NOSCRIPT, is sent the text once, and knows the script from then on.
+ * A script's call on its way to servers, by the script's SHA-1 or with its text. The only place
+ * that handles NOSCRIPT: a server lacks a script after its start and after SCRIPT FLUSH. It answers
+ * NOSCRIPT, is sent the text once, and knows the script from then on.
  */
 #ifndef REDLOCK_NODE_CALL_H
 #define REDLOCK_NODE_CALL_H
@@ -19,9 +19,9 @@ struct call {
 };
 
 /*
- * Returns whether the call must be sent with the script's text to this server, whose index is
- * `index`, and counts the text as sent. Later calls on the connection rely on the text, so that
- * call_not_sent must follow where the call could not be sent.
+ * Returns whether the call must be sent with the script's text to the server of node `index`, and
+ * counts the text as sent. Later calls on the connection rely on that, so call_not_sent must follow
+ * if the call could not be sent.
  */
 static inline bool call_takes_text(struct call *call, struct uplink *uplink, uint32_t index) {
     uint32_t script = UINT32_C(1) << call->script;
@@ -31,7 +31,7 @@ static inline bool call_takes_text(struct call *call, struct uplink *uplink, uin
     return lacks;
 }
 
-/* Records that a call could not be sent to a server; a text that the call carried is due again. */
+/* Records that a call could not be sent to a server: if it carried the text, that is due again. */
 static inline void call_not_sent(const struct call *call, struct uplink *uplink, uint32_t index) {
     if (call->texted >> index & 1) {
         uplink->lacks |= UINT32_C(1) << call->script;
@@ -39,8 +39,8 @@ static inline void call_not_sent(const struct call *call, struct uplink *uplink,
 }
 
 /*
- * Returns whether a reply (may be NULL) asks for the call once more: the server lacks the script,
- * and was not sent the text by this call. Then the text is due, and call_takes_text returns true.
+ * Returns whether the call must be sent once more after a reply (may be NULL): the server lacks the
+ * script, and this call did not carry the text. Then the text is due: call_takes_text returns true.
  */
 static inline bool call_is_asked_again(const struct call *call, struct uplink *uplink,
                                        uint32_t index, const struct reply *reply) {

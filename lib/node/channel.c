@@ -1,15 +1,15 @@
 /*
  * The happy path: OFF -> CONNECTING -> SUBSCRIBING -> PROBING -> READY. The connection is made when
- * the channel is wanted and the node's own connection is up. Once it is up, a name is drawn and
- * subscribed to. A probe, a script on the node's connection, publishes a message to the name. When
- * the script has answered that somebody was sent the message, and the message has arrived, both
- * connections lead to one server, and the user has all rights. Each beat sends another probe.
+ * the channel is wanted and the node's own connection is up. On it the client subscribes to a new
+ * random name. A probe, a script on the node's own connection, publishes a message to the name.
+ * When the script has answered that a subscriber was sent the message, and the message has arrived,
+ * both connections lead to one server, and the user has all rights. Each beat sends another probe.
  *
- * Failures: when either connection ends, a probe reaches nobody, or its message does not come back
- * within stall_timeout_ms, the name is void: the connection is closed (ENDING), and made anew by
- * the uplink, with its delays. After a refusal, which an operator has to mend, no connection is
- * kept (REFUSED), and the server is asked again after CHANNEL_REFUSED_NANOS; the log tells the
- * refusal once. Each connection ends in on_connection_down, which decides on the next state.
+ * Failures: when either connection ends, a probe has no subscriber, or its message does not come
+ * back within stall_timeout_ms, the name is void: the connection is closed (ENDING), and the uplink
+ * makes a new one, with its delays. After a refusal, which needs an operator, no connection is kept
+ * (REFUSED), and the server is asked again after CHANNEL_REFUSED_NANOS; the refusal is logged once.
+ * Each connection ends in on_connection_down, which decides the next state.
  */
 #include "node/channel.h"
 
@@ -28,8 +28,8 @@
 #define PROBE "probe:"
 
 /*
- * The lateness of a beat that shows that the loop was away: a probe may have been written only just
- * now, and its message may have arrived unread.
+ * The lateness of a beat that shows that the loop was away: a probe may have just been written, and
+ * its message may have arrived without being read.
  */
 #define LATE (50 * NANOS_PER_MS)
 
@@ -61,11 +61,12 @@ static void drop_connection(struct channel *channel, const char *why) {
 }
 
 /*
- * Ends a channel that should not run. Where a message may be under delivery, on_connection_down
- * follows.
+ * Ends a channel that should not run. If a message may be under delivery, the connection must
+ * outlive this call: then on_connection_down follows.
  */
 static void halt(struct channel *channel, const char *why) {
     if (channel->state == CHANNEL_SUBSCRIBING || is_subscribed(channel)) {
+        /* The caller may be handling one of this connection's messages. */
         drop_connection(channel, why);
     } else if (channel->state != CHANNEL_ENDING) {
         uplink_stop(&channel->uplink, why);
@@ -100,7 +101,7 @@ static void on_connection_down(struct uplink *uplink, uint64_t now) {
     if (!should_run(channel)) {
         channel->state = CHANNEL_OFF;
         uplink_rest(uplink);
-    } else if (channel->retry_at > now) {
+    } else if (channel->retry_at > now) { /* channel_beat asks the server again then */
         channel->state = CHANNEL_REFUSED;
         uplink_rest(uplink);
     } else {
@@ -116,16 +117,16 @@ static void on_connection_down(struct uplink *uplink, uint64_t now) {
 /* ---- refusals ---- */
 
 /*
- * Returns the right that the user lacks, by the server's words: "... run the 'publish' command",
- * "... can't run this command", and others for channels.
+ * Returns the right that the user lacks, by the server's error: "... run the 'publish' command" and
+ * "... can't run this command" are for commands, any other error is for channels.
  */
 static const char *right_for(const struct reply *reply, const char *right_to_run) {
     return strstr(reply->text, " run th") != NULL ? right_to_run : "&redlock:*";
 }
 
 /*
- * Waits for an operator after the refusal of a command. `right_to_run` is the right for the command
- * itself.
+ * Waits for an operator after the refusal of a command: logs it, drops the connection, and asks
+ * again at retry_at. `right_to_run` is the right for the command itself.
  */
 static void await_operator(struct channel *channel, const char *command, const char *right_to_run,
                            const struct reply *reply) {
@@ -157,7 +158,7 @@ void channel_lacks_queue(struct channel *channel, const char *key) {
 
 /* ---- probes ---- */
 
-/* Sends a probe, unless the answer to one is still due: then the answer has the next one sent. */
+/* Sends a probe, unless an answer is still due, which then may send the next one. */
 static void send_probe(struct channel *channel, uint64_t now) {
     struct channel_probe *probe = &channel->probe;
     struct bytes *scratch = &channel_context(channel)->scratch;
@@ -182,9 +183,10 @@ static void send_probe(struct channel *channel, uint64_t now) {
     context_wake(channel_context(channel));
 }
 
-/* Makes the channel ready when the first probe has both been answered and come back. */
+/* Makes the channel ready once the first probe has both been answered and come back. */
 static void finish_probing(struct channel *channel) {
     const struct channel_probe *probe = &channel->probe;
+    /* PUBLISH also counts subscribers by pattern, so the answer alone proves nothing. */
     if (channel->state != CHANNEL_PROBING || !probe->is_answered || !probe->has_arrived) {
         return;
     }
@@ -196,8 +198,8 @@ static void finish_probing(struct channel *channel) {
 }
 
 static void on_probe_refused(struct channel *channel, const struct reply *reply) {
-    bool is_script = reply_is_forbidden(reply);           /* not the command inside it */
-    if (reply_classify(reply) != REPLY_ERROR_TRY_LATER) { /* else the next beat tries again */
+    bool is_script = reply_is_forbidden(reply);           /* the script, not its PUBLISH */
+    if (reply_classify(reply) != REPLY_ERROR_TRY_LATER) { /* otherwise the next beat tries again */
         await_operator(channel, "PUBLISH by a script", is_script ? "+eval +evalsha" : "+publish",
                        reply);
     }
@@ -213,7 +215,7 @@ static void on_probe_reply(struct conn_request *request, void *owner, const stru
     if (reply == NULL || !is_subscribed(channel)) {
         return;
     }
-    if (is_due_again) {
+    if (is_due_again) { /* NOSCRIPT, or a probe for an earlier name */
         send_probe(channel, clock_now());
     } else if (reply->type == REPLY_ERROR) {
         on_probe_refused(channel, reply);
@@ -227,7 +229,7 @@ static void on_probe_reply(struct conn_request *request, void *owner, const stru
     }
 }
 
-/* Drops the connection if the probe's message is overdue. A beat that is late excuses it once. */
+/* Drops the connection if the probe is overdue. After a late beat it gets more time, once. */
 static void judge(struct channel *channel, uint64_t now, bool is_late) {
     uint64_t stall_ms = channel_context(channel)->options.stall_timeout_ms;
     struct channel_probe *probe = &channel->probe;
@@ -246,6 +248,7 @@ static void judge(struct channel *channel, uint64_t now, bool is_late) {
 
 void channel_beat(struct channel *channel, uint64_t now) {
     const struct channel_probe *probe = &channel->probe;
+    /* The loop was away: replies may have arrived that it has not read yet. */
     bool is_late = nanos_sub(now, channel->beaten_at) > CHANNEL_BEAT_NANOS + LATE;
     bool is_out = probe->is_pending || (probe->is_answered && !probe->has_arrived);
     channel->beaten_at = now;
@@ -266,7 +269,7 @@ static void on_subscribed(struct conn_request *request, void *owner, const struc
     if (reply == NULL || channel->state != CHANNEL_SUBSCRIBING) {
         return;
     }
-    if (reply->type != REPLY_ERROR) {
+    if (reply->type != REPLY_ERROR) { /* subscribed: messages may arrive from now on */
         channel->state = CHANNEL_PROBING;
         send_probe(channel, clock_now());
     } else if (reply_classify(reply) == REPLY_ERROR_TRY_LATER) {
@@ -287,7 +290,7 @@ static void on_connection_up(struct uplink *uplink) {
     struct channel *channel = channel_of(uplink);
     struct bytes *scratch = &uplink->context->scratch;
     draw_name(channel);
-    tracking_begin(&channel->tracking, uplink); /* nothing can be sent behind SUBSCRIBE */
+    tracking_begin(&channel->tracking, uplink); /* first: nothing can be sent after SUBSCRIBE */
     channel->state = CHANNEL_SUBSCRIBING;
     channel->probe.is_for_another = channel->probe.is_pending;
     bytes_clear(scratch);
@@ -305,12 +308,12 @@ static void on_connection_up(struct uplink *uplink) {
     context_wake(uplink->context);
 }
 
-/* Takes back probes; passes on what scripts publish once they may know the name. */
+/* Takes in probes, and passes on other messages once scripts may know the name. */
 static void on_connection_message(struct uplink *uplink, const char *text, size_t length) {
     struct channel *channel = channel_of(uplink);
     struct channel_probe *probe = &channel->probe;
     if (length >= sizeof(PROBE) - 1 && memcmp(text, PROBE, sizeof(PROBE) - 1) == 0) {
-        probe->has_arrived |= strcmp(text, probe->text) == 0;
+        probe->has_arrived |= strcmp(text, probe->text) == 0; /* not an earlier probe */
         finish_probing(channel);
     } else if (channel->state == CHANNEL_READY) {
         channel->listener->on_message(channel, text, length);
@@ -319,6 +322,7 @@ static void on_connection_message(struct uplink *uplink, const char *text, size_
 
 static void on_connection_key_change(struct uplink *uplink, const char *key, size_t length) {
     struct channel *channel = channel_of(uplink);
+    /* A change before that concerns no watch of ours. */
     if (channel->state == CHANNEL_READY && channel->tracking.state == TRACKING_ON) {
         channel->listener->on_change(channel, key, length);
     }
@@ -335,7 +339,7 @@ static void on_connection_room(struct uplink *uplink) {
 
 static void on_connection_refusal(struct uplink *uplink, const struct reply *reply) {
     (void)uplink;
-    (void)reply; /* the node's own connection is refused likewise, and tells */
+    (void)reply; /* the node's own connection meets the same refusal, and logs it */
 }
 
 static const struct uplink_listener uplink_listener = {

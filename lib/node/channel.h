@@ -1,10 +1,10 @@
 /*
- * A node's channel: a second connection to the node's server, which subscribes to a name that
- * nobody else knows. Scripts that the server runs can publish messages to the name. The connection
- * is kept up while the channel is wanted and the node's own connection stands, and is probed: the
+ * A node's channel: a second connection to the node's server, which subscribes to a name that no
+ * one else knows. Scripts that the server runs can publish messages to the name. The connection is
+ * kept up while the channel is wanted and the node's own connection is up. It is probed: the
  * channel is ready once a message that was published on the node's connection has come back.
  *
- * A name is used for one pair of connections: whoever publishes to the name is the server that the
+ * A name is used for one pair of connections, so a message can only come from the server that the
  * node's connection leads to now.
  */
 #ifndef REDLOCK_NODE_CHANNEL_H
@@ -22,11 +22,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The digits, and the length with the NUL, of a channel's name: "redlock:" and random digits. */
+/* A channel's name is "redlock:" and random digits: their number, and its length with the NUL. */
 #define CHANNEL_DIGITS 20
 #define CHANNEL_NAME_SIZE (8 + CHANNEL_DIGITS + 1)
 
-/* The time between two probes, if the client's heartbeat has that period. */
+/* The time between two probes: the period of the client's heartbeat. */
 #define CHANNEL_BEAT_NANOS (1000 * NANOS_PER_MS)
 
 /* The time after which a server that refused is asked again. */
@@ -34,12 +34,12 @@
 
 enum channel_state {
     CHANNEL_OFF,         /* not wanted, or the node is not connected */
-    CHANNEL_CONNECTING,  /* the uplink is not up, and will try again by itself */
-    CHANNEL_SUBSCRIBING, /* waits for the answer to SUBSCRIBE */
-    CHANNEL_PROBING,     /* waits for the first probe to come back */
+    CHANNEL_CONNECTING,  /* the uplink is not up, and tries again by itself */
+    CHANNEL_SUBSCRIBING, /* awaits the answer to SUBSCRIBE */
+    CHANNEL_PROBING,     /* awaits the first probe */
     CHANNEL_READY,
     CHANNEL_ENDING, /* the connection is being closed */
-    CHANNEL_REFUSED /* the server has refused SUBSCRIBE or the probe: waits */
+    CHANNEL_REFUSED /* the server refused SUBSCRIBE or the probe; waits until retry_at */
 };
 
 struct channel;
@@ -49,13 +49,13 @@ struct channel_listener {
     /* The channel has become ready: scripts may be given its name. */
     void (*on_ready)(struct channel *channel);
     /*
-     * The channel is ready no more, and its name is void. Does not follow channel_want(false) and
-     * channel_stop.
+     * The channel is no longer ready, and its name is void. Not called for channel_want(false) and
+     * for channel_stop.
      */
     void (*on_broken)(struct channel *channel);
     /* A message to the channel's name: `length` bytes and a NUL, valid during the call. */
     void (*on_message)(struct channel *channel, const char *text, size_t length);
-    /* A key that is watched has changed: `length` bytes and a NUL; NULL: any may have. */
+    /* A watched key has changed: `length` bytes and a NUL; NULL: any key may have changed. */
     void (*on_change)(struct channel *channel, const char *key, size_t length);
 };
 
@@ -66,24 +66,24 @@ struct channel_probe {
     struct call call;
     char text[32];       /* the message */
     bool is_pending;     /* the answer is due */
-    bool is_for_another; /* and the probe was for an earlier name */
-    bool is_answered;    /* the server sent the message to somebody */
+    bool is_for_another; /* the answer is due, for an earlier name of the channel */
+    bool is_answered;    /* the server has sent the message to a subscriber */
     bool has_arrived;    /* the message has come back */
-    bool is_excused;     /* the message was given more time */
+    bool is_excused;     /* the probe was given more time */
 };
 
 struct channel {
-    struct uplink uplink;    /* the first member: replies have the uplink for their owner */
-    struct uplink *commands; /* the node's connection */
+    struct uplink uplink;    /* the first member: the uplink is the owner of replies */
+    struct uplink *commands; /* the node's own connection */
     const struct channel_listener *listener;
     enum channel_state state;
     bool is_wanted;
-    bool has_reported_ready; /* on_ready was called, and on_broken is due in the end */
-    bool lacks_queue;        /* that the user has no right to a queue was told */
-    bool has_warned;         /* a refusal was told since the channel was last ready */
-    uint64_t retry_at;       /* REFUSED: when the server is asked again */
-    uint64_t beaten_at;
-    uint64_t probes; /* number of probes so far */
+    bool has_reported_ready; /* on_ready was called, so on_broken is due at the end */
+    bool lacks_queue;        /* the lack of the right to a queue was logged */
+    bool has_warned;         /* a refusal was logged since the channel was last ready */
+    uint64_t retry_at;       /* REFUSED: the instant at which the server is asked again */
+    uint64_t beaten_at;      /* the time of the last channel_beat */
+    uint64_t probes;         /* number of probes so far */
     char name[CHANNEL_NAME_SIZE];
     struct conn_request subscription; /* for the answer to SUBSCRIBE */
     struct channel_probe probe;
@@ -91,31 +91,30 @@ struct channel {
 };
 
 /*
- * Parses the node's URI `text`, as uplink_init does. `commands`, the node's own connection, is not
- * touched yet. Returns a status, with a sentence in `error`; channel_finish may be called after a
- * failure, too.
+ * Parses the node's URI `text`, as uplink_init does. Does not use `commands`, the node's own
+ * connection, yet. Returns a status, with a sentence in `error`; channel_finish may be called after
+ * a failure, too.
  */
 redlock_status channel_init(struct channel *channel, struct context *context,
                             struct uplink *commands, const struct channel_listener *listener,
                             uint32_t position, const char *text, redlock_error *error);
 
-/* Begins to keep the channel up, or closes its connection. May be called from any callback. */
+/* Keeps the channel up from now on, or closes its connection. May be called from any callback. */
 void channel_want(struct channel *channel, bool is_wanted);
 
-/* Tells, once, that the user has no right to the queue of a key, a text: waiting is polling
- * then. */
+/* Logs, once, that the user has no right to the queue of `key`, a text, so that waiters poll. */
 void channel_lacks_queue(struct channel *channel, const char *key);
 
-/* Records that the node's connection takes commands. May be called from a reply on it. */
+/* Records that the node's own connection is up. May be called from a reply on it. */
 void channel_command_up(struct channel *channel);
 
-/* Records that the node's connection has ended: the name is void at once, on_broken follows. */
+/* Records that the node's own connection has ended: the name is void now, and on_broken follows. */
 void channel_command_down(struct channel *channel);
 
-/* Sends a probe, or drops a connection on which a probe is overdue: once a second. */
+/* Sends a probe, or drops the connection if a probe is overdue. For a call once a second. */
 void channel_beat(struct channel *channel, uint64_t now);
 
-/* Drops the connection, for good, with `why` as the reason: uplink_stop. */
+/* Drops the connection for good, with `why` as the reason (uplink_stop). */
 void channel_stop(struct channel *channel, const char *why);
 
 /*
@@ -124,12 +123,12 @@ void channel_stop(struct channel *channel, const char *why);
  */
 void channel_finish(struct channel *channel);
 
-/* Returns the channel of an uplink, which is the owner of a reply. */
+/* Returns the channel of an uplink, the owner of a reply. */
 static inline struct channel *channel_of(void *uplink) {
     return uplink;
 }
 
-/* Returns the name to be published to; only while the channel is ready. */
+/* Returns the name to publish to; the channel must be ready. */
 static inline const char *channel_name(const struct channel *channel) {
     return channel->name;
 }
@@ -138,7 +137,7 @@ static inline bool channel_is_ready(const struct channel *channel) {
     return channel->state == CHANNEL_READY;
 }
 
-/* Carries out tracking_watch, if the channel is ready. */
+/* Calls tracking_watch if the channel is ready; otherwise returns 0. */
 static inline unsigned channel_watch(struct channel *channel, struct tracking_requests *requests,
                                      const char *key, size_t length) {
     return channel_is_ready(channel) ? tracking_watch(&channel->tracking, requests, key, length)

@@ -1,6 +1,6 @@
 /*
- * The surroundings of one client, shared by its parts: options, hooks, the outside, and the turn of
- * the loop in which everything is sent. The state of a part is the part's own, and not in here.
+ * The context of one client, shared by its parts: options, hooks, the outside, and the turn of the
+ * loop in which everything is sent. Each part keeps its own state, not here.
  */
 #ifndef REDLOCK_NODE_CONTEXT_H
 #define REDLOCK_NODE_CONTEXT_H
@@ -26,16 +26,16 @@ struct context {
     redlock_allocator allocator;
     redlock_options options; /* numbers only: the pointers are NULL */
     char *name;              /* for CLIENT SETNAME; "": none */
-    char *owner;             /* in the values of keys; "": none */
+    char *owner;             /* the label in the values of keys; "": none */
     struct log log;
     struct events events;
     struct event_log event_log;
     struct trace trace;
     struct probes probes;
-    uint64_t seed;    /* of jitter */
-    uint64_t lost_at; /* the time at which it was last learned that a node may have lost keys */
-    int64_t masters_ahead;        /* the masters' clocks less ours, in nanoseconds ... */
-    uint64_t masters_ahead_until; /* ... which members_clock_us works out anew then; 0: now */
+    uint64_t seed;    /* of the jitter */
+    uint64_t lost_at; /* the time at which a guard last learned that its node may have lost keys */
+    int64_t masters_ahead;        /* the masters' clocks minus ours, in nanoseconds */
+    uint64_t masters_ahead_until; /* the instant at which masters_ahead expires; 0: it has */
 
     struct loop loop;
     struct net net;
@@ -43,21 +43,21 @@ struct context {
     struct tls *tls; /* NULL until an option or a node asks for TLS */
     struct keys keys;
     struct random random; /* of tokens */
-    struct bytes scratch; /* buffer for the command under encoding */
+    struct bytes scratch; /* the buffer for the command being encoded */
 
     struct timer turn;
     bool in_turn;
     bool is_woken;   /* a turn is due */
-    bool is_closing; /* no request is begun any more */
-    bool is_closed;  /* on_closed is being called: nothing is called back any more */
+    bool is_closing; /* no new request is accepted */
+    bool is_closed;  /* on_closed is being called: no other callback follows */
 
-    unsigned generation;   /* of the process that made the client: io/fork.h */
+    unsigned generation;   /* of the process that created the client (io/fork.h) */
     redlock_error refusal; /* the error of the last refused call */
 };
 
 /*
- * Sets up a context from checked options, which are copied. `on_turn` is called, with `arg`, the
- * client, to do the work of a turn. Returns a status, with a sentence in `error`; context_finish is
+ * Sets up a context from checked options, which are copied. `on_turn` does the work of a turn; it
+ * is called with `arg`, the client. Returns a status, with a sentence in `error`; context_finish is
  * due after a failure, too.
  */
 redlock_status context_init(struct context *context, struct event_base *base,
@@ -65,12 +65,12 @@ redlock_status context_init(struct context *context, struct event_base *base,
                             redlock_error *error);
 
 /*
- * Creates the client's TLS, unless it exists; without options for TLS the system's authorities are
- * trusted. Returns a status, with a sentence in `error`.
+ * Creates the client's TLS, unless it exists. Without options for TLS it trusts the system's
+ * certificate authorities. Returns a status, with a sentence in `error`.
  */
 redlock_status context_need_tls(struct context *context, redlock_error *error);
 
-/* Returns whether this process is a child (fork) of the one that made the client. */
+/* Returns whether this process is a child (fork) of the one that created the client. */
 bool context_is_inherited(const struct context *context);
 
 /*
@@ -85,10 +85,10 @@ redlock_status context_check(struct context *context);
  */
 redlock_status context_check_end(struct context *context);
 
-/* Frees the fields; the caller has freed nodes, flights and locks before. */
+/* Frees the fields. The nodes, flights and locks must have been freed. */
 void context_finish(struct context *context);
 
-/* Schedules a turn: an event is to be dealt with, or a command to be sent. */
+/* Schedules a turn, to handle an event or send a command. Does nothing in a turn. */
 void context_wake(struct context *context);
 
 #endif

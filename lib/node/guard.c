@@ -1,13 +1,13 @@
 /*
  * The happy path: guard_connected asks for the server's run_id and uptime, its role and its memory
- * policy, and sends the first beat; guard_beat sends another one each second. A beat tells the role
- * as well; where it does not (guards off, no INFO in scripts), the role is asked once a second.
- * Each answer goes into the trust, and an event tells that the verdict has changed.
+ * policy, and sends the first beat; guard_beat sends another one each second. Beats report the
+ * role, too; if they do not (guards off, no INFO in scripts), INFO asks for it once a second. Each
+ * answer goes into the trust, and a change of the verdict emits an event.
  *
- * Failures: a question that is refused (ACL, an error) is a fault until it is answered; a server
- * that answers READONLY is asked for its role, no more often than once a second, since the answer
- * may be READONLY again. A beat that finds its script missing is sent once more, with the text. No
- * answer at all lets the trust age until it is stale.
+ * Failures: a refused question (ACL, an error) is a fault until it is answered. A server that
+ * answers READONLY is asked for its role, at most once a second, since it may answer READONLY
+ * again. A beat whose script the server lacks is sent once more, with the text. Without answers the
+ * trust ages until it is stale.
  */
 #include "node/guard.h"
 
@@ -58,7 +58,7 @@ void guard_init(struct guard *guard, struct uplink *uplink,
 /* ---- the verdict ---- */
 
 static struct trust_view look(const struct guard *guard, uint64_t now) {
-    if (now < guard->sound_until) {
+    if (now < guard->sound_until) { /* the common case, without all of trust_look */
         return (struct trust_view){TRUST_NO_FAULT, 0};
     }
     return trust_look(&guard->trust, now);
@@ -83,10 +83,11 @@ const char *guard_why(struct guard *guard) {
     return guard->why;
 }
 
-/* Emits an event where the verdict is not that of the last event. */
+/* Emits an event if the verdict differs from that of the last event. */
 static void emit_verdict(struct guard *guard, const struct trust_view *view, uint64_t now) {
     const struct events *events = &guard->uplink->context->events;
     bool is_sound = view->fault == TRUST_NO_FAULT;
+    /* Not judged yet on this connection, or the last event said the same. */
     if (view->fault == TRUST_NOT_ASKED || is_sound != guard->was_reported) {
         return;
     }
@@ -102,11 +103,12 @@ static void emit_verdict(struct guard *guard, const struct trust_view *view, uin
 void guard_look_again(struct guard *guard) {
     struct context *context = guard->uplink->context;
     uint64_t now = clock_now();
-    bool has_counted = guard->has_counted && now < guard->sound_until; /* else they went stale */
+    bool has_counted = guard->has_counted && now < guard->sound_until; /* afterwards it is stale */
     struct trust_view view = trust_look(&guard->trust, now);
     bool is_sound = view.fault == TRUST_NO_FAULT;
+    /* Trust: rounds under way take back grants from before this time (review_grants). */
     context->lost_at = nanos_max(context->lost_at, guard->trust.lost_at);
-    context->masters_ahead_until = 0;
+    context->masters_ahead_until = 0; /* a clock may be better known: compute the lead again */
     guard->sound_until = is_sound ? trust_fresh_until(&guard->trust) : 0;
     guard->has_counted = is_sound && trust_is_heard(&guard->trust);
     emit_verdict(guard, &view, now);
@@ -129,7 +131,7 @@ static bool ask_server(struct guard *guard, struct guard_asked *asked, uint64_t 
     return asked->is_pending;
 }
 
-/* Asks a question, unless it is under way. Returns false when it could not be sent. */
+/* Asks a question, unless it is under way already. Returns false if it could not be sent. */
 static bool ask_info(struct guard *guard, enum guard_question question, const char *section,
                      uint64_t now) {
     struct guard_asked *asked = &guard->asked[question];
@@ -141,7 +143,7 @@ static bool ask_role(struct guard *guard, uint64_t now) {
     return ask_info(guard, GUARD_REPLICATION, "replication", now);
 }
 
-/* Returns a beat that is not under way; NULL: all are. */
+/* Returns a beat that is not under way, or NULL. */
 static struct guard_asked *spare_beat(struct guard *guard) {
     struct guard_asked *beat = &guard->asked[GUARD_BEAT];
     struct guard_asked *end = &guard->asked[GUARD_ASKED_MAX];
@@ -165,6 +167,7 @@ static bool ask_beat(struct guard *guard, uint64_t now) {
     bool with_text = call_takes_text(&beat->call, guard->uplink, 0);
     const char *command = with_text ? "EVAL" : "EVALSHA";
     const char *script = with_text ? script_text(SCRIPT_BEAT) : script_sha(SCRIPT_BEAT);
+    /* Trust: the script compares the marker with what we know, and begins it anew if it differs. */
     if (!ask_server(guard, beat, now, 8,
                     (const char *[]){command, script, "1", REDLOCK_MARKER_KEY, last, first,
                                      trust->lineage, knows_run ? trust->run_id : ""})) {
@@ -175,6 +178,7 @@ static bool ask_beat(struct guard *guard, uint64_t now) {
 }
 
 void guard_connected(struct guard *guard, uint64_t now) {
+    /* Trust: the connection may lead to another server, or to another run of it. */
     guard->sound_until = 0;
     guard->has_counted = false;
     guard->beaten_at = now;
@@ -192,6 +196,7 @@ void guard_beat(struct guard *guard, uint64_t now) {
     if (refused & 1U << TRUST_SERVER) {
         ask_info(guard, GUARD_SERVER, "server", now);
     }
+    /* Trust: a master may become a replica at any time, so the role is asked for each second. */
     if (!guard->is_role_beaten || refused & 1U << TRUST_ROLE) {
         ask_role(guard, now);
     }
@@ -203,16 +208,16 @@ void guard_beat(struct guard *guard, uint64_t now) {
 /* ---- answers ---- */
 
 /*
- * Reads a number: digits and nothing else; returns false for any other text. Redis tells a negative
- * uptime when its clock was set back after its start.
+ * Reads a number of digits alone; returns false for any other text. Redis reports a negative uptime
+ * if its clock was set back after its start.
  */
 static bool read_info_number(const char *text, uint64_t *number) {
     size_t length = strspn(text, "0123456789");
-    *number = strtoull(text, NULL, 10); /* a number too large stays so */
+    *number = strtoull(text, NULL, 10); /* ULLONG_MAX if it is too large */
     return length > 0 && text[length] == '\0';
 }
 
-/* Takes the server's clock from an answer: without beats tickets are drawn by it. */
+/* Reads the server's clock from an answer: without beats, tickets are drawn by it. */
 static void take_server_time(struct guard *guard, const struct guard_asked *asked,
                              const struct reply *reply, uint64_t now) {
     char text[VALUE_MAX];
@@ -235,6 +240,7 @@ static void on_server(struct guard *guard, const struct reply *reply, uint64_t n
     uint64_t uptime_s;
     bool is_another = strcmp(run_id, guard->trust.run_id) != 0;
     bool is_known = read_info_number(uptime, &uptime_s);
+    /* Trust: with an unknown uptime the server counts as just started. */
     trust_server(&guard->trust, run_id, is_known ? uptime_s : 0, now);
     if (is_another) {
         guard->on_identity(guard);
@@ -278,7 +284,7 @@ static void on_beat(struct guard *guard, const struct guard_asked *asked, const 
         trust_role(&guard->trust, strcmp(said.role, "master") == 0, now);
     }
     if (!trust_beat(&guard->trust, &beat)) {
-        guard->was_reported = false; /* a jump of the clock is told in any case */
+        guard->was_reported = false; /* a clock jump is an event even if the node is distrusted */
     }
 }
 
@@ -290,7 +296,7 @@ static void on_question_refused(struct guard *guard, enum guard_question questio
         [GUARD_BEAT] = TRUST_BEAT,
     };
     trust_refused(&guard->trust, topics[question], reply_lacks_right(reply), reply->text);
-    /* INFO may be answered READONLY, too: ask for the role no more often than once a beat. */
+    /* INFO may be answered READONLY, too: ask for the role at most once a beat. */
     if (strstr(reply->text, "READONLY") != NULL &&
         nanos_sub(now, guard->asked_role_at) >= GUARD_BEAT_NANOS) {
         ask_role(guard, now);
@@ -298,9 +304,10 @@ static void on_question_refused(struct guard *guard, enum guard_question questio
     }
 }
 
-/* Sends a beat again, with the script's text. Returns false when none was asked for, or sent. */
+/* Sends a beat again, with the script's text. Returns false if it was not needed, or not sent. */
 static bool send_beat_again(struct guard *guard, const struct guard_asked *asked,
                             const struct reply *reply, uint64_t now) {
+    /* NOSCRIPT comes after a start or SCRIPT FLUSH, and says nothing about the marker. */
     if (asked->question != GUARD_BEAT ||
         !call_is_asked_again(&asked->call, guard->uplink, 0, reply)) {
         return false;
@@ -312,7 +319,7 @@ static bool send_beat_again(struct guard *guard, const struct guard_asked *asked
 static void take_guard_answer(struct guard *guard, const struct guard_asked *asked,
                               const struct reply *reply, uint64_t now) {
     enum guard_question question = asked->question;
-    if (question == GUARD_MEMORY) {
+    if (question == GUARD_MEMORY) { /* a refusal of this question is no fault */
         on_memory(guard, reply);
     } else if (reply->type == REPLY_ERROR) {
         on_question_refused(guard, question, reply, now);

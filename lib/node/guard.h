@@ -1,8 +1,8 @@
 /*
- * Questions to a server about itself, so that its node's votes can be trusted or not
- * (core/trust.h): INFO on each new connection, and a beat, which reads the server's clock and
- * marker, once a second. Replies come in the order of the commands: a grant arrives behind the
- * answers that say whether it counts.
+ * Questions to a server about itself, which decide whether its node's votes are trusted
+ * (core/trust.h): INFO on each new connection, and once a second a beat, a script that reads the
+ * server's clock and marker. Replies come in the order of the commands, so a grant arrives after
+ * the answers that decide whether it counts.
  */
 #ifndef REDLOCK_NODE_GUARD_H
 #define REDLOCK_NODE_GUARD_H
@@ -18,7 +18,7 @@
 /* The time between two beats. */
 #define GUARD_BEAT_NANOS (1000 * NANOS_PER_MS)
 
-/* The most beats that may wait for their answers, so that a slow server is asked as often. */
+/* The most beats that may await their answers: a slow server is asked as often as others. */
 #define GUARD_BEATS_MAX 8
 
 struct uplink;
@@ -26,7 +26,7 @@ struct uplink;
 enum guard_question {
     GUARD_SERVER,
     GUARD_REPLICATION,
-    GUARD_MEMORY, /* for a warning only */
+    GUARD_MEMORY, /* only for a warning */
     GUARD_BEAT,
     GUARD_QUESTION_COUNT
 };
@@ -47,19 +47,19 @@ struct guard {
     void (*on_identity)(struct guard *guard); /* callback for a change of the run_id */
     void (*on_sound)(struct guard *guard);    /* callback for votes that count again */
     struct trust trust;
-    uint64_t sound_until;   /* instant up to which, or up to the next answer, nothing is wrong */
-    bool has_counted;       /* by the last answer the votes counted: guard_counts */
-    bool was_reported;      /* the last event said that the node is distrusted */
+    uint64_t sound_until;   /* the instant until which votes count, unless an answer changes that */
+    bool has_counted;       /* guard_counts was true after the last answer */
+    bool was_reported;      /* the last event reported distrust */
     bool has_warned;        /* the server's eviction policy was logged */
     uint64_t beaten_at;     /* the time at which the last beat was sent */
-    uint64_t asked_role_at; /* the time of the last question for the role */
-    bool is_role_beaten;    /* the last beat on this connection told the role */
-    char why[192];
+    uint64_t asked_role_at; /* the time at which the role was last asked for */
+    bool is_role_beaten;    /* the last beat on this connection reported the role */
+    char why[192];          /* the text of guard_why */
     struct guard_asked asked[GUARD_ASKED_MAX];
 };
 
 /*
- * Begins with no answers. `uplink` has been set up; `on_identity` is called from replies, and
+ * Begins without answers. `uplink` must have been set up. Calls `on_identity` from replies, and
  * `on_sound` from guard_look_again.
  */
 void guard_init(struct guard *guard, struct uplink *uplink,
@@ -69,8 +69,8 @@ void guard_init(struct guard *guard, struct uplink *uplink,
 void guard_connected(struct guard *guard, uint64_t now);
 
 /*
- * Sends a beat, and asks the questions again that were refused; the role also where beats do not
- * tell it. The uplink is UP.
+ * Sends a beat, and asks again the questions that were refused, and for the role if beats do not
+ * report it. The uplink must be UP.
  */
 void guard_beat(struct guard *guard, uint64_t now);
 
@@ -80,45 +80,45 @@ static inline const char *guard_identity(const struct guard *guard) {
 }
 
 /*
- * Records that the node `name` is the same server and counts instead of this one; NULL: no node is.
- * `name` is not copied.
+ * Records that the node `name` is the same server and counts instead of this one; NULL: there is no
+ * such node. `name` is not copied.
  */
 static inline void guard_set_original(struct guard *guard, const char *name) {
     guard->trust.original = name;
 }
 
-/* Returns the name that guard_set_original has noted, or NULL. */
+/* Returns the name that guard_set_original was given, or NULL. */
 static inline const char *guard_original(const struct guard *guard) {
     return guard->trust.original;
 }
 
 /*
- * Works out the verdict after a change of the trust, emits an event when it has changed, and calls
- * on_sound when votes count that did not. After an answer the guard calls this function itself.
+ * Updates the verdict after a change of the trust, emits an event if it has changed, and calls
+ * on_sound if votes count that did not count before. The guard calls this itself after an answer.
  */
 void guard_look_again(struct guard *guard);
 
 /* Returns the verdict on the server's votes now. */
 struct trust_view guard_look(const struct guard *guard);
 
-/* Returns whether a vote that is asked for now would count, if the server answers. */
+/* Returns whether the answer to a command that is sent now would count as a vote. */
 static inline bool guard_counts(const struct guard *guard) {
     return trust_is_heard(&guard->trust) && guard_look(guard).fault == TRUST_NO_FAULT;
 }
 
-/* Returns the verdict on the vote under delivery, as of the instant of its arrival. */
+/* Returns the verdict on the vote being delivered, as of its arrival. */
 struct trust_view guard_judge(const struct guard *guard);
 
 /*
- * Returns the instant until which a key is certain to stand that the node has just pushed, with the
- * key's expiry and its clock then; 0 if that cannot be told.
+ * Returns the instant until which a key that the node has just pushed is certain to exist; 0: not
+ * known. `expires_ms` is the key's expiry, `time_us` the node's clock when it pushed the key.
  */
 static inline uint64_t guard_key_stands_until(const struct guard *guard, uint64_t expires_ms,
                                               uint64_t time_us, uint64_t now) {
     return trust_key_stands_until(&guard->trust, expires_ms, time_us, now);
 }
 
-/* Returns the milliseconds until distrust ends, rounded up; 0: it does not end by itself. */
+/* Returns the ms until distrust ends, rounded up; 0: it does not end by itself. */
 uint64_t guard_distrust_ms(const struct trust_view *view);
 
 /*

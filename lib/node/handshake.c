@@ -2,13 +2,12 @@
  * The happy path: handshake_begin queues all steps in order; each reply takes one off steps_left,
  * and the last one calls on_done.
  *
- * Failures: a refused AUTH or SELECT is fatal: on_refusal says so, and on_done is never called,
- * because the step is never through. Any other refused step is through, since old servers and
+ * Failures: a refused AUTH or SELECT is fatal: on_refusal reports it, and the step is never
+ * completed, so on_done is never called. Any other refused step is completed, since old servers and
  * narrow ACLs may refuse it. on_refusal still reports the refusal if it may be the cause of the
- * connection's end (the server is loading), or if an operator has to mend it (SCRIPT LOAD is
- * forbidden); a script that was not loaded goes with its first call instead. Without memory the
- * connection is closed. At the end of the connection the steps' NULL replies are passed over: the
- * connection's owner is told of the end by io/net.h.
+ * connection's end (the server is loading), or if an operator must act; a script that was not
+ * loaded goes with its first call instead. Without memory the connection is closed. NULL replies at
+ * the end of the connection are ignored: io/net.h notifies the connection's owner of the end.
  */
 #include "node/handshake.h"
 
@@ -17,7 +16,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The handshake that is being queued, and its connection. */
+/* The handshake being queued, and its connection. */
 struct course {
     struct handshake *handshake;
     struct conn *conn;
@@ -26,8 +25,8 @@ struct course {
 };
 
 /*
- * Returns whether the listener hears of a refusal. That an ACL does not permit a useful step is the
- * operator's choice: calls carry their scripts then.
+ * Returns whether to report a refusal to the listener. An ACL that forbids a useful step is the
+ * operator's choice: then calls carry the scripts' texts.
  */
 static bool is_of_weight(enum handshake_need need, const struct reply *reply) {
     enum reply_error meaning = reply_classify(reply);
@@ -42,7 +41,7 @@ static void on_step_reply(struct conn_request *request, void *owner, const struc
     if (reply == NULL) {
         return;
     }
-    if (reply->type == REPLY_ERROR && step->script != SCRIPT_NONE) {
+    if (reply->type == REPLY_ERROR && step->script != SCRIPT_NONE) { /* its call carries the text */
         handshake->listener->on_script_refused(owner, step->script);
     }
     if (reply->type == REPLY_ERROR && is_of_weight(step->need, reply)) {
@@ -77,7 +76,7 @@ static bool add_step(const struct course *course, enum handshake_need need, unsi
         return false;
     }
     if (!conn_send(course->conn, &step->request, course->scratch->data, course->scratch->length)) {
-        return false; /* out of memory: the connection ends for that reason */
+        return false; /* out of memory: conn_send has ended the connection */
     }
     handshake->steps_left++;
     return true;
@@ -127,7 +126,7 @@ void handshake_begin(struct handshake *handshake, const struct handshake_listene
                      enum handshake_purpose purpose, struct conn *conn, const struct uri *uri,
                      const char *name, struct bytes *scratch, uint64_t now) {
     struct course course = {handshake, conn, scratch, now};
-    bool is_for_commands = purpose == HANDSHAKE_FOR_COMMANDS; /* channels are of no database */
+    bool is_for_commands = purpose == HANDSHAKE_FOR_COMMANDS; /* channels belong to no database */
     handshake->listener = listener;
     handshake->steps_left = 0;
     if (log_in(&course, uri) && (!is_for_commands || select_db(&course, uri->db)) &&

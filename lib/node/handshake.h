@@ -1,7 +1,7 @@
 /*
  * The first commands on each connection, queued all at once: AUTH, SELECT, CLIENT SETNAME, CLIENT
- * SETINFO, SCRIPT LOAD; without SELECT and SCRIPT LOAD on a connection for messages alone. Replies
- * come in order, so that other commands may follow at once.
+ * SETINFO, SCRIPT LOAD; without SELECT and SCRIPT LOAD on a connection that is for messages only.
+ * Replies come in order, so other commands may follow at once.
  */
 #ifndef REDLOCK_HANDSHAKE_H
 #define REDLOCK_HANDSHAKE_H
@@ -23,8 +23,8 @@ enum handshake_purpose { HANDSHAKE_FOR_COMMANDS, HANDSHAKE_FOR_MESSAGES };
 /* The consequence of a step's refusal. */
 enum handshake_need {
     HANDSHAKE_OPTIONAL, /* none: old servers and narrow ACLs refuse such steps */
-    HANDSHAKE_USEFUL,   /* a complaint, if the server is misconfigured */
-    HANDSHAKE_REQUIRED  /* the connection is of no use */
+    HANDSHAKE_USEFUL,   /* on_refusal, if the server is misconfigured */
+    HANDSHAKE_REQUIRED  /* the connection is useless */
 };
 
 struct handshake;
@@ -41,8 +41,8 @@ struct handshake_listener {
     /* All steps have been answered, and no required one was refused. */
     void (*on_done)(void *owner);
     /*
-     * A refusal of weight: the handshake may go on, but if the connection ends now, the refusal is
-     * the cause. `is_fatal`: a required step, so that the connection is of no use.
+     * An important refusal: the handshake may go on, but if the connection ends now, the refusal is
+     * the cause. `is_fatal`: the step was required, so the connection is useless.
      */
     void (*on_refusal)(void *owner, const struct reply *reply, bool is_fatal);
     /* The server has refused to load a script: its first call must carry the text. */
@@ -51,14 +51,13 @@ struct handshake_listener {
 
 struct handshake {
     const struct handshake_listener *listener;
-    unsigned steps_left; /* steps that are not through yet */
+    unsigned steps_left; /* number of steps not completed */
     struct handshake_step steps[HANDSHAKE_STEPS_MAX];
 };
 
 /*
  * Queues the handshake on a connection, whose owner is passed to the callbacks of `listener`.
- * `name`, the client's, may be ""; `scratch` is overwritten. Without memory the connection is
- * closed.
+ * `name`, the client's, may be "". Overwrites `scratch`. Closes the connection when out of memory.
  */
 void handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
                      enum handshake_purpose purpose, struct conn *conn, const struct uri *uri,

@@ -1,15 +1,15 @@
 /*
- * The happy path: members_create makes a node of each URI, at indexes from 0 on. members_change
- * makes nodes of the servers that are new, at free indexes, and puts the next list beside the
- * present one; members_commit puts it in its place, and stops the nodes that are in no list any
- * more.
+ * The happy path: members_create makes a node for each URI, at indexes from 0 on. members_change
+ * makes nodes for the new servers, at free indexes, and adds the next list; from then on a quorum
+ * of both lists is needed. members_commit replaces the present list by the next one, and stops the
+ * nodes that are in no list any more.
  *
- * The operator decides when a change ends. The client checks only one bound: a lock that was
- * acquired before the change is known to the present list alone for up to max_ttl.
+ * The operator decides when a change ends. The client enforces one bound: until max_ttl after the
+ * start of the change, only the present list may know the locks that were acquired before it.
  *
- * Two nodes may turn out to be one server. The node whose answer came first counts; the other node
- * is its duplicate, and its votes do not count. Votes come behind the answer that identifies the
- * server, so that two votes of one server never count.
+ * Two nodes may turn out to be one server. The node that answered first counts; the other one is
+ * its duplicate, and its votes do not count. Votes come after the answer that identifies the
+ * server, so two votes of one server never count.
  */
 #include "node/members.h"
 
@@ -90,10 +90,10 @@ bool members_count(const struct members *members, uint64_t *changes_at) {
     *changes_at = NANOS_NEVER;
     while ((node = members_take(members, &rest)) != NULL) {
         struct trust_view view = guard_look(&node->guard);
-        if (!node_is_up(node)) { /* trust has to be won anew, on the next connection */
+        if (!node_is_up(node)) { /* Trust: the next connection begins without any */
             continue;
         }
-        counting |= guard_counts(&node->guard) ? node_bit(node) : 0;
+        counting |= guard_counts(&node->guard) ? node_bit(node) : 0; /* Trust: as for a grant */
         *changes_at = view.until != 0 ? nanos_min(*changes_at, view.until) : *changes_at;
     }
     return include_quorum(members, counting);
@@ -123,7 +123,7 @@ static int by_lead(const void *one, const void *other) {
     return a < b ? -1 : a > b;
 }
 
-/* Works out by how much the masters' clocks are ahead of ours. Returns false if none is known. */
+/* Computes by how much the masters' clocks are ahead of ours. Returns false if none is known. */
 static bool compare_clocks(const struct members *members, int64_t *ahead) {
     uint32_t rest = members_all(members);
     int64_t leads[REDLOCK_MAX_NODES];
@@ -136,14 +136,14 @@ static bool compare_clocks(const struct members *members, int64_t *ahead) {
         return false;
     }
     qsort(leads, count, sizeof(leads[0]), by_lead);
-    /* With as many as a minority left out at the top, the next one is no clock of a minority. */
+    /* Fence: a minority of fast clocks must not decide, so the largest `minority` are left out. */
     uint32_t size = (uint32_t)__builtin_popcount(members_lists(members).now);
     unsigned minority = size - quorum_of(size);
     *ahead = leads[count - 1 - (count > minority ? minority : 0)];
     return true;
 }
 
-/* The lead is kept until a node says more of its clock (guard_look_again), or for a second. */
+/* Keeps the computed lead for a second, or until a node's clock is read (guard_look_again). */
 uint64_t members_clock_us(const struct members *members, uint64_t now) {
     struct context *context = members->context;
     if (now >= context->masters_ahead_until) {
@@ -157,7 +157,7 @@ uint64_t members_clock_us(const struct members *members, uint64_t now) {
 
 uint64_t members_fence_from_clock(const struct members *members, uint64_t now) {
     uint64_t clock_us = members_clock_us(members, now);
-    /* This machine's clock alone may put the hint too far. */
+    /* Fence: our clock may be wrong, so it serves only until a master's clock is known. */
     return fence_from_clock(clock_us != 0 ? clock_us : clock_wall_us());
 }
 
@@ -166,7 +166,7 @@ uint64_t members_fence_limit(const struct members *members, uint64_t now) {
 }
 
 void members_listen(struct members *members) {
-    uint32_t rest = members->is_listening ? 0 : members_all(members);
+    uint32_t rest = members->is_listening ? 0 : members_all(members); /* once for all nodes */
     struct node *node;
     members->is_listening = true;
     while ((node = members_take(members, &rest)) != NULL) {
@@ -204,6 +204,7 @@ static void find_original(const struct members *members, struct node *node) {
     const char *original = NULL;
     const struct node *other;
     while ((other = members_take(members, &rest)) != NULL) {
+        /* Trust: a server has one vote, which stays with the node that had it first. */
         if (other != node && !node_is_duplicate(other) && is_same_server(node, other)) {
             original = node_name(other);
         }
@@ -211,9 +212,7 @@ static void find_original(const struct members *members, struct node *node) {
     guard_set_original(&node->guard, original);
 }
 
-/*
- * Looks anew for the original of each duplicate of `node`, which has left or become another server.
- */
+/* Searches again for the original of each duplicate of `node`, which has left or changed server. */
 static void find_originals_of(const struct members *members, const struct node *node) {
     uint32_t rest = members_all(members);
     struct node *other;
@@ -233,7 +232,7 @@ static void on_node_identity(void *arg, struct node *node) {
     find_originals_of(members, node);
 }
 
-/* Returns whether no node is being looked up, or has addresses to go on to, for the first time. */
+/* Returns whether no node is being looked up, or has addresses left to try, for the first time. */
 static bool knows_all(const struct members *members) {
     uint32_t rest = members_all(members);
     bool knows = true;
@@ -244,7 +243,7 @@ static bool knows_all(const struct members *members) {
     return knows;
 }
 
-/* Returns whether a quorum of each list takes commands that another address cannot make vain. */
+/* Returns whether a quorum of each list takes commands, and has no other address to try. */
 static bool can_ask_quorum(const struct members *members) {
     uint32_t rest = members_all(members);
     uint32_t ready = 0;
@@ -274,7 +273,7 @@ static void on_node_attempt(void *arg) {
     members->listener->on_attempt(members->listener_arg);
 }
 
-/* A node that is up at an address that is not its last one is known only now. */
+/* Also completes the first attempt of a node with addresses left, which are not needed now. */
 static void on_node_up(void *arg) {
     struct members *members = arg;
     look_whether_known(members);
@@ -329,7 +328,7 @@ static void destroy_node(struct node *node) {
     memory_free(&allocator, node);
 }
 
-/* Creates a node, not started; `position` is the URI's place in the application's list. */
+/* Creates a node, not started; `position` is the URI's index in the application's list. */
 static redlock_status create_node(struct members *members, uint32_t position, const char *uri,
                                   struct node **created, redlock_error *error) {
     struct context *context = members->context;
@@ -347,8 +346,8 @@ static redlock_status create_node(struct members *members, uint32_t position, co
 }
 
 /*
- * Refuses the entry at `position` of a list in which `list` stands before it, and which names the
- * server of `index` there already. A client with two votes of one server would deny itself.
+ * Refuses the URI at `position`, because `list`, those before it, names its server already, as the
+ * node of `index`. With two votes of one server a client would deny itself.
  */
 static redlock_status refuse_second(const struct node_list *list, uint32_t index, const char *first,
                                     uint32_t position, const char *second, redlock_error *error) {
@@ -400,6 +399,7 @@ static void start_nodes(struct members *members, uint32_t mask) {
         node_start(node);
         channel_want(&node->channel, members->is_listening);
     }
+    /* Redlock: a quorum is enough; a try waits only for nodes that it cannot do without. */
     if (knows_all(members) || can_ask_quorum(members)) {
         become_known(members);
     }
@@ -438,8 +438,8 @@ void members_finish(struct members *members) {
 
 /*
  * Stops a node that has left the lists, and drops its pending releases. Its commands under way end
- * without an answer. It is kept until the turn ends: functions on the stack may refer to it, and
- * the texts of reports.
+ * without an answer. The node is freed at the end of the turn: functions on the stack, and the
+ * texts of reports, may refer to it.
  */
 static void leave(struct members *members, struct node *node) {
     node_stop(node, "it is in no list any more");
@@ -452,7 +452,7 @@ static void leave(struct members *members, struct node *node) {
 
 /* Makes `list` the only list; all nodes outside of it leave. */
 static void set_only_list(struct members *members, const struct node_list *list) {
-    uint32_t leaving = members_all(members) & ~list->mask;
+    uint32_t leaving = members_all(members) & ~list->mask; /* before the lists change */
     struct node *node;
     members->now = *list;
     members->next = (struct node_list){0};
@@ -465,11 +465,11 @@ static void set_only_list(struct members *members, const struct node_list *list)
 
 /* ---- the next list ---- */
 
-/* A list that is not in force yet. Its new nodes have indexes, but are not among the members. */
+/* A list that does not count yet. Its new nodes have indexes, but are not members. */
 struct draft {
     struct node_list list;
-    uint32_t coming;                       /* mask: the indexes of new nodes */
-    struct node *nodes[REDLOCK_MAX_NODES]; /* the new ones, by index */
+    uint32_t coming;                       /* mask: the new nodes */
+    struct node *nodes[REDLOCK_MAX_NODES]; /* the new nodes, by index */
 };
 
 static struct node *find_node(const struct members *members, const struct draft *draft,
@@ -486,6 +486,7 @@ static struct node *find_node(const struct members *members, const struct draft 
 
 static bool find_index(struct members *members, const struct draft *draft, uint32_t *index) {
     uint32_t taken = members_all(members) | draft->coming;
+    /* From the cursor on, so that votes of a node that has left do not meet a new one's bit. */
     for (uint32_t i = 0; i < REDLOCK_MAX_NODES; i++) {
         *index = members->cursor++ % REDLOCK_MAX_NODES;
         if (!(taken >> *index & 1)) {
@@ -495,7 +496,7 @@ static bool find_index(struct members *members, const struct draft *draft, uint3
     return false;
 }
 
-/* Adds a server that is a node already, and keeps its connection, its trust and its index. */
+/* Adds a server that is a node already: it keeps its connection, its trust and its index. */
 static redlock_status draft_known(struct draft *draft, uint32_t position, const struct node *known,
                                   const struct node *given, redlock_error *error) {
     if (draft->list.mask >> known->index & 1) {
@@ -552,7 +553,7 @@ static void adopt_draft(struct members *members, const struct draft *draft) {
         uint32_t index = (uint32_t)__builtin_ctz(rest);
         members->nodes[index] = draft->nodes[index];
     }
-    members->next = draft->list;
+    members->next = draft->list; /* Node change: from here on quorums of both lists are needed */
     members->changed_at = clock_now();
     start_nodes(members, draft->coming);
 }
@@ -591,6 +592,7 @@ redlock_status members_may_commit(const struct members *members, redlock_error *
     if (status != REDLOCK_OK) {
         return status;
     }
+    /* Node change: an older lock, which is not renewed, is unknown to the next list. */
     uint64_t since = clock_now() - members->changed_at;
     uint64_t max_ttl = nanos_from_ms(members->context->options.max_ttl_ms);
     if (since < max_ttl) {

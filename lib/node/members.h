@@ -1,6 +1,7 @@
 /*
- * The nodes that a client asks: its list and, during a change, the next list. Each node has an
- * index, its bit in the masks of rounds and locks; a server in both lists is one node.
+ * The nodes that a client asks: its list and, during a change, the next list as well (Raft calls
+ * this a joint configuration). Each node has an index, its bit in the masks of rounds and locks. A
+ * server in both lists is one node.
  */
 #ifndef REDLOCK_NODE_MEMBERS_H
 #define REDLOCK_NODE_MEMBERS_H
@@ -17,7 +18,7 @@ struct context;
 struct node;
 SLIST_HEAD(node_stack, node);
 
-/* The indexes of a list, in the order of its URIs. */
+/* The indexes of a list's nodes, in the order of its URIs. */
 struct node_list {
     uint32_t mask;
     uint32_t count;
@@ -34,15 +35,15 @@ struct members_listener {
     void (*on_attempt)(void *arg);
     /* The nodes have become known (members->are_known). */
     void (*on_known)(void *arg);
-    /* A node has room for releases that are owed to it (node_room). */
+    /* A node has room for its pending releases (node_room). */
     void (*on_releases_due)(void *arg, struct node *node);
-    /* A server can push from now on: the places that it gave before are void. */
+    /* A server can push from now on: queue entries from before are void. */
     void (*on_listening)(void *arg);
     /* A server pushed a message: `length` bytes and a NUL, valid during the call. */
     void (*on_push)(void *arg, struct node *node, const char *text, size_t length);
     /*
-     * A key that is watched (channel_watch) has changed: `length` bytes and a NUL; NULL: any may
-     * have.
+     * A watched key (channel_watch) has changed: `length` bytes and a NUL. NULL: any key may have
+     * changed.
      */
     void (*on_change)(void *arg, struct node *node, const char *key, size_t length);
 };
@@ -51,21 +52,22 @@ struct members {
     struct context *context;
     const struct members_listener *listener;
     void *listener_arg;
-    struct node *nodes[REDLOCK_MAX_NODES]; /* by index; NULL: free */
+    struct node *nodes[REDLOCK_MAX_NODES]; /* by index; NULL: the index is free */
     struct node_list now;
-    struct node_list next;  /* empty but during a change */
+    struct node_list next;  /* empty except during a change */
     struct node_stack left; /* stopped nodes, until members_bury */
     uint64_t changed_at;    /* the start of the change */
     bool is_listening;      /* members_listen was called */
     /*
-     * No node is in its first attempt with a lookup, or other addresses, before it; or a quorum of
-     * each list was not when the latest nodes began to connect; or the others have had their time.
+     * First tries need not be held back: no node is still looking up its name, or has addresses
+     * left, in its first attempt; or a quorum of each list could be asked when the latest nodes
+     * began to connect; or the nodes have had their time.
      */
     bool are_known;
-    uint32_t cursor; /* start of the search for a free index, so that indexes are reused late */
+    uint32_t cursor; /* the start of the search for a free index: indexes are reused late */
 };
 
-/* Begins without nodes. `arg` goes to the callbacks of the listener. */
+/* Begins without nodes. `arg` is passed to the callbacks of the listener. */
 void members_init(struct members *members, struct context *context,
                   const struct members_listener *listener, void *arg);
 
@@ -79,18 +81,16 @@ redlock_status members_create(struct members *members, const char *const *uris, 
 /* Begins to connect all nodes. */
 void members_start(struct members *members);
 
-/*
- * Stops all nodes, because the client closes: commands under way get NULL replies inside this call.
- */
+/* Stops all nodes of a closing client: commands under way get NULL replies inside this call. */
 void members_stop(struct members *members);
 
 /*
- * Frees the nodes that have left: at the end of a turn, where nothing refers to them any more but
- * texts that were valid until then.
+ * Frees the nodes that have left. For the end of a turn, when nothing refers to them any more
+ * except texts that were valid until then.
  */
 void members_bury(struct members *members);
 
-/* Frees all nodes, those that have left included. */
+/* Frees all nodes, including those that have left. */
 void members_finish(struct members *members);
 
 /*
@@ -102,15 +102,15 @@ redlock_status members_change(struct members *members, const char *const *uris, 
 
 /*
  * Check whether the change may end now, with the next list (commit) or the present one (abandon).
- * Return REDLOCK_EINVAL when there is no change, and for a commit REDLOCK_EBUSY until max_ttl after
- * the change's start, with a sentence in `error`.
+ * Return REDLOCK_EINVAL if there is no change, and for a commit REDLOCK_EBUSY until max_ttl after
+ * the start of the change, with a sentence in `error`.
  */
 redlock_status members_may_commit(const struct members *members, redlock_error *error);
 redlock_status members_may_abandon(const struct members *members, redlock_error *error);
 
 /*
- * End a change that may end so. The caller has sent all commands meant for the nodes of both lists:
- * the indexes of nodes that leave are free afterwards.
+ * End a change that may end in this way. The caller must have sent all commands for nodes of either
+ * list: the indexes of nodes that leave are free afterwards.
  */
 void members_commit(struct members *members);
 void members_abandon(struct members *members);
@@ -125,7 +125,7 @@ static inline struct quorum_lists members_lists(const struct members *members) {
     return (struct quorum_lists){members->now.mask, members->next.mask};
 }
 
-/* Takes the lowest node out of `mask`, a mask of members; returns NULL when the mask is empty. */
+/* Takes the lowest node out of `*mask`, a mask of members. Returns NULL when the mask is empty. */
 static inline struct node *members_take(const struct members *members, uint32_t *mask) {
     if (*mask == 0) {
         return NULL;
@@ -135,7 +135,7 @@ static inline struct node *members_take(const struct members *members, uint32_t 
     return node;
 }
 
-/* Fills in all nodes, in the order of their lists, as in reports; returns their number. */
+/* Fills in all nodes, in the order of their lists, as in reports. Returns their number. */
 uint32_t members_in_order(const struct members *members, struct node *nodes[REDLOCK_MAX_NODES]);
 
 /* Returns the mask of the nodes that are UP. */
@@ -148,47 +148,47 @@ uint32_t members_pushing(const struct members *members);
 bool members_have_quorum(const struct members *members);
 
 /*
- * Returns whether the votes of a quorum of each list count now: the nodes are UP, and trusted. If
- * not, `changes_at` is the instant at which distrust of a node ends by itself; NANOS_NEVER: none
- * does, and an event has to come.
+ * Returns whether the votes of a quorum of each list count now: the nodes are UP and trusted.
+ * `changes_at` is the first instant at which distrust of a node ends by itself; NANOS_NEVER: only
+ * events change the result.
  */
 bool members_count(const struct members *members, uint64_t *changes_at);
 
-/* Returns whether so many nodes refuse the client that the others are no quorum of a list. */
+/* Returns whether a list has no quorum of nodes that do not refuse the client. */
 bool members_refuse(const struct members *members);
 
 /*
- * Returns the masters' time in microseconds since 1970, as far as the guards know their clocks: the
- * median of all, and never a time that only a minority of the nodes has reached, once more clocks
- * than a minority's are known. 0: no clock is known.
+ * Returns the masters' time in microseconds since 1970, by the clocks that the guards know; 0: they
+ * know none. If all clocks are known, this is their median; if more are known than a minority has,
+ * this is never a time that only a minority of the nodes has reached.
  */
 uint64_t members_clock_us(const struct members *members, uint64_t now);
 
 /*
- * Returns the number above which a lost counter begins (fence_from_clock): by the masters' time, or
- * this machine's where no clock is known.
+ * Returns the number above which a lost counter restarts (fence_from_clock): by the masters' time,
+ * or by this machine's if no master's clock is known.
  */
 uint64_t members_fence_from_clock(const struct members *members, uint64_t now);
 
 /*
- * Returns the largest number to which a fence may be raised by the word of one node: FENCE_SLACK
- * above the hint.
+ * Returns the largest number to which one node alone may raise a fence: FENCE_SLACK above
+ * members_fence_from_clock.
  */
 uint64_t members_fence_limit(const struct members *members, uint64_t now);
 
-/* Has each node, and each that joins later, listen to what its server pushes. */
+/* Makes each node, and each that joins later, keep a channel for its server's messages. */
 void members_listen(struct members *members);
 
 /* Sends a beat to each node that was not sent one in the last `ago` nanoseconds. */
 void members_beat(const struct members *members, uint64_t now, uint64_t ago);
 
-/* Sends a probe on the channel of each node that has one: once a second. */
+/* Sends a probe on the channel of each node that has one. For a call once a second. */
 void members_probe(const struct members *members, uint64_t now);
 
-/* Has later requests begin at once: a quorum is up, and the other nodes have had their time. */
+/* Lets later requests begin at once: a quorum is up, and the other nodes have had their time. */
 void members_wait_no_longer(struct members *members);
 
-/* Reads all replies that have arrived, without waiting for the loop to notice. */
+/* Reads all replies that have arrived, without waiting for the loop. */
 void members_read(const struct members *members);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * The happy path: the uplink comes up, goes down and makes room; the guard learns the identity of
- * the server. The node turns these events into retries of releases, and passes the others on to its
- * owner. Pending releases are due when the node comes UP, and when the queue that refused a release
- * has room. Then the owner sends as many as fit (node_room) and reports each outcome
- * (node_retried); behind the last one the rest is due.
+ * The happy path: the uplink comes up, goes down and makes room; the guard learns the server's
+ * identity. The node turns the former into retries of releases, and reports all to its owner.
+ * Pending releases are due when the node comes UP, and when there is room in the queue that refused
+ * one. Then the owner sends as many as fit (node_room) and reports each outcome (node_retried);
+ * after the last one the rest is due.
  *
- * Failures: after an error, or without any room, the retry timer is set: pending releases are tried
- * again after reconnect_delay_max. A release that cannot be remembered is counted, and left to the
- * key's TTL.
+ * Failures: after an error, or without any room, the retry timer is set, and pending releases are
+ * sent again after reconnect_delay_max. A release for which there is no room or memory is counted,
+ * and its key is left to its TTL.
  */
 #include "node/node.h"
 
@@ -32,11 +32,11 @@ static void retry_later(struct node *node, uint64_t now) {
     }
 }
 
-/* Sends as many pending releases as there is room for; the rest follows behind them, or when the
- * timer fires. */
+/* Sends as many pending releases as fit. The rest follows after them, or when the timer fires. */
 static void retry_releases(struct node *node) {
     timer_clear(&node->retry_timer);
     node->listener->on_releases_due(node->listener_arg, node);
+    /* Pending releases: none could be sent, so no answer will make the rest due. */
     if (node->retries == 0 && node->pending.count > 0 && node->retry_timer.at == NANOS_NEVER) {
         retry_later(node, clock_now());
     }
@@ -49,7 +49,7 @@ static void on_retry_timer(void *arg) {
     }
 }
 
-/* Tells how many releases were given up since the last such event, once a second at the most. */
+/* Emits the number of releases given up since the last such event, at most once a second. */
 static void report_given_up(struct node *node, uint64_t now) {
     uint64_t given_up = node->unreleased - node->unreleased_reported;
     if (node->unreleased_reported_at != 0 &&
@@ -63,7 +63,7 @@ static void report_given_up(struct node *node, uint64_t now) {
 
 void node_defer_release(struct node *node, const struct release *release) {
     uint64_t now = clock_now();
-    if (release->until <= now) {
+    if (release->until <= now) { /* the key has expired at the node */
         return;
     }
     if (!pending_releases_add(&node->pending, release, now)) {
@@ -72,6 +72,7 @@ void node_defer_release(struct node *node, const struct release *release) {
         return;
     }
     node->undelivered++;
+    /* An UP node refused it, for an error or want of room; a node that is not UP will come UP. */
     if (node_is_up(node) && node->retry_timer.at == NANOS_NEVER) {
         retry_later(node, now);
     }
@@ -98,7 +99,7 @@ struct node_room node_room(const struct node *node) {
     };
 }
 
-/* Sends the rest after a success. A failure has set the retry timer, for which the rest waits. */
+/* Sends the rest after the last answer. If one failed, the rest waits for the retry timer. */
 void node_retried(struct node *node, redlock_vote vote) {
     bool is_last = --node->retries == 0;
     node->redelivered += !round_vote_leaves_undone(vote);
@@ -150,12 +151,12 @@ static void on_uplink_down(struct uplink *uplink, uint64_t now) {
     timer_clear(&node->retry_timer);
     pending_releases_drop_expired(&node->pending, now);
     if (uplink->context->is_closing) {
-        context_wake(uplink->context); /* the client may have waited for this node */
+        context_wake(uplink->context); /* the client may wait for this node */
     }
     node->listener->on_attempt(node->listener_arg);
 }
 
-/* Sends pending releases: a command that was refused for want of room may have become one. */
+/* Sends pending releases: one may be pending because there was no room for it. */
 static void on_uplink_room(struct uplink *uplink) {
     struct node *node = node_of(uplink);
     if (node_is_up(node) && node->pending.count > 0) {
@@ -200,7 +201,7 @@ static void on_guard_sound(struct guard *guard) {
 
 bool node_refuses(const struct node *node) {
     const struct guard *guard = &node->guard;
-    if (!node_is_up(node)) {
+    if (!node_is_up(node)) { /* the login or the database; otherwise a right that guards need */
         return node_vote_unsent(node) == REDLOCK_VOTE_REFUSED;
     }
     return guard_look(guard).fault == TRUST_REFUSED && guard->trust.is_forbidden;
@@ -217,7 +218,7 @@ static void on_ready(struct channel *channel) {
     node->listener->on_listening(node->listener_arg);
 }
 
-/* Waiters without an entry poll; they get one when the channel is ready again. */
+/* Does nothing: waiters without an entry poll, and get one when the channel is ready again. */
 static void on_broken(struct channel *channel) {
     (void)channel;
 }

@@ -1,6 +1,4 @@
-/*
- * One node: the uplink to one master, the trust in its votes, and the releases that are owed to it.
- */
+/* One node: the uplink to one master, the trust in its votes, and its pending releases. */
 #ifndef REDLOCK_NODE_NODE_H
 #define REDLOCK_NODE_NODE_H
 
@@ -30,36 +28,36 @@ struct node_listener {
     void (*on_sound)(void *arg);
     /* An attempt to connect has begun, at one of the addresses, or failed. */
     void (*on_attempt)(void *arg);
-    /* The node has room for releases that are owed to it (node_room). */
+    /* The node has room for its pending releases (node_room). */
     void (*on_releases_due)(void *arg, struct node *node);
-    /* The node's server can push from now on: entries that it gave before are void. */
+    /* The node's server can push from now on: queue entries from before are void. */
     void (*on_listening)(void *arg);
     /* The node's server pushed a message: `length` bytes and a NUL, valid during the call. */
     void (*on_push)(void *arg, struct node *node, const char *text, size_t length);
     /*
-     * A key that is watched (channel_watch) has changed: `length` bytes and a NUL; NULL: any may
-     * have.
+     * A watched key (channel_watch) has changed: `length` bytes and a NUL; NULL: any key may have
+     * changed.
      */
     void (*on_change)(void *arg, struct node *node, const char *key, size_t length);
 };
 
 struct node {
-    struct uplink uplink; /* the first member: replies have the uplink for their owner */
-    uint32_t index;       /* the node's index: its bit in masks */
+    struct uplink uplink; /* the first member: the uplink is the owner of replies */
+    uint32_t index;       /* the number of the node's bit in masks */
     const struct node_listener *listener;
     void *listener_arg;
-    SLIST_ENTRY(node) left_link;
+    SLIST_ENTRY(node) left_link; /* in members->left */
 
     struct guard guard;
-    struct channel channel; /* for what the server pushes, once somebody waits in the queue */
+    struct channel channel; /* for the server's messages, once a request waits or watches */
 
     struct pending_releases pending;
-    struct timer retry_timer; /* the next retry of pending releases, unless room comes earlier */
+    struct timer retry_timer; /* the next retry of pending releases, unless there is room earlier */
     uint32_t retries;         /* number of pending releases that are under way */
-    uint64_t unreleased; /* number of releases given up, whose keys are left to their TTL ... */
-    uint64_t unreleased_until;       /* ... the last of which ends then */
-    uint64_t unreleased_reported;    /* number of those that the log told, and ... */
-    uint64_t unreleased_reported_at; /* ... when it told them */
+    uint64_t unreleased;      /* number of releases given up, whose keys are left to their TTL */
+    uint64_t unreleased_until;       /* the instant at which the last of those keys has expired */
+    uint64_t unreleased_reported;    /* number of releases given up, at the last event */
+    uint64_t unreleased_reported_at; /* the time of the last event; 0: none yet */
 
     uint32_t complaints; /* mask of enum reply_error: logged since the node was last up */
 
@@ -67,29 +65,29 @@ struct node {
     uint64_t votes[REDLOCK_VOTE_LATE + 1]; /* by redlock_vote */
     uint64_t connections;                  /* number of connections that came up */
     uint64_t forbidden;                    /* number of answers that name a missing right */
-    uint64_t undelivered;                  /* number of releases that failed so far, and ... */
-    uint64_t redelivered;                  /* ... of those that were answered */
+    uint64_t undelivered;                  /* number of releases that became pending */
+    uint64_t redelivered;                  /* number of those that the node has answered since */
 };
 
 /*
- * Parses the URI at `position` in the application's list, which is also the node's index until the
- * owner sets another one. Returns a status, with a sentence in `error`; node_finish may be called
- * after a failure, too. Does not connect.
+ * Parses `text`, the URI at `position` in the application's list, which is also the node's index
+ * until the owner sets another one. Does not connect. Returns a status, with a sentence in `error`;
+ * node_finish may be called after a failure, too.
  */
 redlock_status node_init(struct node *node, struct context *context,
                          const struct node_listener *listener, void *arg, uint32_t position,
                          const char *text, redlock_error *error);
 
-/* Begins to connect: uplink_start. */
+/* Begins to connect (uplink_start). */
 void node_start(struct node *node);
 
-/* Drops the connection, for good, with `why` as the reason: uplink_stop. */
+/* Drops the connections for good, with `why` as the reason (uplink_stop). */
 void node_stop(struct node *node, const char *why);
 
-/* Frees a node's parts, after node_stop or node_init; pending releases are dropped. */
+/* Frees a node's parts, after node_stop or node_init; drops its pending releases. */
 void node_finish(struct node *node);
 
-/* Returns the node of an uplink, which is the owner of a reply. */
+/* Returns the node of an uplink, the owner of a reply. */
 static inline struct node *node_of(void *uplink) {
     return uplink;
 }
@@ -132,12 +130,12 @@ static inline void node_beat(struct node *node, uint64_t now, uint64_t ago) {
 /* Returns whether the node refuses the client: its login, its database, or a guard's question. */
 bool node_refuses(const struct node *node);
 
-/* Returns whether the server is another node, too, which counts instead of this one. */
+/* Returns whether the node's server is another node, too, whose votes count instead. */
 static inline bool node_is_duplicate(const struct node *node) {
     return guard_original(&node->guard) != NULL;
 }
 
-/* Returns the name that the node's server may push to; "": none. */
+/* Returns the channel name that the node's server may publish to; "": none. */
 static inline const char *node_channel(const struct node *node) {
     return channel_is_ready(&node->channel) ? channel_name(&node->channel) : "";
 }
@@ -145,29 +143,28 @@ static inline const char *node_channel(const struct node *node) {
 /* Logs an error reply, once for each class of error until the node comes UP again. */
 void node_complain(struct node *node, const struct reply *reply);
 
-/* Remembers a release that did not reach the node, to be sent again until the key has expired. */
+/* Keeps a release that did not reach the node, and sends it again until the key has expired. */
 void node_defer_release(struct node *node, const struct release *release);
 
-/* Counts a release that is not sent again: its key is left to the TTL, which ends at `until`. */
+/* Counts a release that is not sent again: its key is left to its TTL, which ends at `until`. */
 void node_give_up(struct node *node, uint64_t until);
 
-/* Returns how many releases are owed to the node, or were given up, whose keys may still stand. */
+/* Returns the number of releases, pending or given up, whose keys may still be at the node. */
 uint64_t node_unreleased(struct node *node, uint64_t now);
 
-/* The commands and bytes that can be sent to a node now. */
+/* The room for commands to a node: their number, and their bytes. */
 struct node_room {
     uint32_t commands;
     size_t bytes;
 };
 
-/* Returns the free room of a node; none without a connection. */
+/* Returns the room of a node now; none without a connection. */
 struct node_room node_room(const struct node *node);
 
-/* Records the outcome of a release that was owed; behind the last one the rest becomes due. */
+/* Records the outcome of a retried release. After the last one the rest becomes due. */
 void node_retried(struct node *node, redlock_vote vote);
 
-/* Returns whether an UP node's pending releases are under way, or wait for room behind other
- * commands. */
+/* Returns whether an UP node's pending releases are under way, or wait for other commands. */
 bool node_is_releasing(const struct node *node);
 
 /* Drops all pending releases, unsent. */

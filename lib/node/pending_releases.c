@@ -1,12 +1,11 @@
 /*
- * The happy path: pending_releases_add appends a copy of a release; a retry (round/retry.c) takes
- * the first pending release, sends the release, and drops the pending release. So each is sent
- * again once, the oldest first.
+ * The happy path: pending_releases_add appends a copy of a release; a retry (round/retry.c) sends
+ * the first one and drops it. So each is sent again once, the oldest first.
  *
- * Failures: a release that fails again is added again, at the end. Beyond a bound, or without
- * memory, a release is refused. Expired pending releases are swept out to make room, seldom,
- * because a sweep looks at all pending releases: when a bound is reached or their number has
- * doubled since the last sweep, and only if the first of them may have expired.
+ * Failures: a release that fails again is added again, at the end. At a bound, or without memory, a
+ * release is refused. Expired ones are swept out to make room. A sweep visits all pending releases,
+ * so it is rare: it needs a bound to be reached, or the number to have doubled since the last
+ * sweep, and at least one that may have expired.
  */
 #include "node/pending_releases.h"
 
@@ -52,7 +51,7 @@ bool pending_releases_add(struct pending_releases *pending, const struct release
                           uint64_t now) {
     size_t size = size_of(release);
     bool is_due = pending->count >= pending->sweep_at || !has_room_for(pending, size);
-    if (is_due && pending->first_until <= now) {
+    if (is_due && pending->first_until <= now) { /* otherwise a sweep would find nothing */
         pending_releases_drop_expired(pending, now);
         size_t twice = pending->count < SWEEP_LEAST / 2 ? SWEEP_LEAST : 2 * pending->count;
         pending->sweep_at = twice < PENDING_RELEASES_MAX ? twice : PENDING_RELEASES_MAX;
@@ -79,7 +78,7 @@ void pending_releases_drop_expired(struct pending_releases *pending, uint64_t no
         struct pending_release *item = STAILQ_FIRST(&pending->list);
         if (item->release.until <= now) {
             pending_releases_drop_first(pending);
-        } else {
+        } else { /* moved to the end: after all moves the order is as before */
             pending->first_until = nanos_min(pending->first_until, item->release.until);
             STAILQ_REMOVE_HEAD(&pending->list, link);
             STAILQ_INSERT_TAIL(&pending->list, item, link);

@@ -1,4 +1,4 @@
-/* The application's trace hook as a consumer of events. */
+/* The application's trace hook, as a sink of events. */
 #ifndef REDLOCK_NODE_TRACE_H
 #define REDLOCK_NODE_TRACE_H
 
@@ -9,7 +9,7 @@
 struct trace {
     struct event_sink sink; /* the first member */
     const redlock_client *client;
-    redlock_trace_cb *take; /* NULL: nobody traces */
+    redlock_trace_cb *take; /* the hook; NULL: none */
     void *arg;
 };
 

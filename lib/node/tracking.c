@@ -1,12 +1,12 @@
 /*
- * The happy path: a new channel asks for its number (CLIENT ID) before it subscribes. The first key
- * to be watched, once the channel is ready, has CLIENT TRACKING sent on the node's connection, with
- * the channel's number: a ready channel leads to the server of the node's connection, where the
- * number is no other client's. CLIENT CACHING and GETRANGE follow at once, for each key.
+ * The happy path: a new channel asks for its number (CLIENT ID) before it subscribes. Once the
+ * channel is ready, the first key to watch makes the node's connection send CLIENT TRACKING, with
+ * the channel's number: a ready channel leads to the same server as the node's connection, so the
+ * number is not another client's there. CLIENT CACHING and GETRANGE follow at once, for each key.
  *
- * Failures: what the server refuses is told once, and nothing is watched until the channel is made
- * anew. A ready channel has had an answer to its probe, behind all earlier commands of the node's
- * connection: so no answer to an earlier CLIENT TRACKING is due any more.
+ * Failures: a refusal is logged once, and nothing is watched until there is a new channel. When a
+ * channel is ready, no answer to an earlier CLIENT TRACKING is due any more: the probe's answer
+ * came after those to all earlier commands of the node's connection.
  */
 #include "node/tracking.h"
 
@@ -64,7 +64,7 @@ void tracking_init(struct tracking *tracking, struct uplink *commands) {
         __VA_ARGS__                                                                                \
     }
 
-/* Sends the command in `scratch`, one of the client's own. */
+/* Sends the command in `scratch` as one of the client's own, which no bound refuses. */
 static bool send_command(struct uplink *uplink, struct conn_request *request) {
     const struct bytes *command = &uplink->context->scratch;
     request->sent_at = clock_now();
@@ -81,19 +81,19 @@ static bool send_words(struct uplink *uplink, struct conn_request *request, unsi
 }
 
 void tracking_begin(struct tracking *tracking, struct uplink *channel) {
-    tracking->state = TRACKING_OFF;
+    tracking->state = TRACKING_OFF; /* until the first watch on the new channel */
     tracking->target = 0;
     tracking->number.on_reply = on_number;
     send_words(channel, &tracking->number, WORDS("CLIENT", "ID"));
 }
 
-/* Sends CLIENT TRACKING, once. Returns whether keys can be watched. */
+/* Sends CLIENT TRACKING, once for a channel. Returns whether keys can be watched. */
 static bool turn_on(struct tracking *tracking) {
     char target[24];
     if (tracking->state != TRACKING_OFF) {
         return tracking->state == TRACKING_ON;
     }
-    if (tracking->target == 0) {
+    if (tracking->target == 0) { /* CLIENT ID was refused, or its answer was no number */
         give_up_tracking(tracking, "+client|id", tracking->lacks_number, "CLIENT ID");
         return false;
     }
@@ -101,7 +101,7 @@ static bool turn_on(struct tracking *tracking) {
     tracking->order.on_reply = on_order;
     if (send_words(tracking->commands, &tracking->order,
                    WORDS("CLIENT", "TRACKING", "ON", "REDIRECT", target, "OPTIN", "NOLOOP"))) {
-        tracking->state = TRACKING_ON;
+        tracking->state = TRACKING_ON; /* replies come in order: the answer is not awaited */
     }
     return tracking->state == TRACKING_ON;
 }

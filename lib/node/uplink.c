@@ -1,13 +1,13 @@
 /*
  * The happy path: DOWN -> RESOLVING (names only) -> CONNECTING -> UP. The handshake is queued
- * before the connection stands, and the commands of locks may queue behind it: replies come in
- * order. Then the timer looks now and then whether the oldest command has waited too long.
+ * before the connection is up, and commands of locks may be queued after it: replies come in order.
+ * Then the timer checks from time to time whether the oldest command has waited too long.
  *
- * Failures: the end of a connection, whatever its cause, brings the uplink DOWN, and the next
- * attempt follows after a jittered, growing delay. A server that owes answers and sends nothing at
- * all (stopped, half-open) is dropped after stall_timeout; a server that refuses the login is
- * dropped at once. While the uplink is not UP it takes no commands, so that no round waits for it;
- * only the very first attempt lets commands queue.
+ * Failures: any end of a connection brings the uplink DOWN, and the next attempt follows after a
+ * growing delay with jitter. A connection on which answers are due and nothing arrives (a stopped
+ * server, a half-open connection) is dropped after stall_timeout; one on which the login is
+ * refused, at once. An uplink that is not UP takes no commands, so that no round waits for it; only
+ * the very first attempt lets commands queue.
  */
 #include "node/uplink.h"
 
@@ -32,7 +32,7 @@ static void set_state(struct uplink *uplink, enum uplink_state state) {
     uplink->state_since = clock_now();
 }
 
-/* Sets the timer; without memory it fires at once, since early is better than never. */
+/* Sets the timer; without memory it fires at once, since too early is better than never. */
 static void wake_at(struct uplink *uplink, uint64_t at) {
     if (!timer_set(&uplink->timer, at)) {
         timer_soon(&uplink->timer);
@@ -43,13 +43,12 @@ static uint64_t stall_timeout(const struct uplink *uplink) {
     return nanos_from_ms(uplink->context->options.stall_timeout_ms);
 }
 
-/* The most that a lookup may take, unless stall_timeout is longer. */
+/* The longest time that a lookup may take, unless stall_timeout is longer. */
 #define LOOKUP_MAX (5000 * NANOS_PER_MS)
 
 /*
- * Returns the time for which a lookup is waited for. A question or its answer may be lost, so the
- * first lookup is given up soon; a name server may be slow, so each unanswered one doubles the
- * time.
+ * Returns the timeout of a lookup. Its question or answer may be lost, so the first lookup is given
+ * up soon; but a name server may be slow, so each unanswered lookup doubles the time.
  */
 static uint64_t lookup_timeout(const struct uplink *uplink) {
     uint64_t timeout = stall_timeout(uplink);
@@ -134,6 +133,7 @@ void uplink_finish(struct uplink *uplink) {
 static uint64_t draw_delay(struct uplink *uplink, uint64_t now) {
     const redlock_options *options = &uplink->context->options;
     uint64_t longest = nanos_from_ms(options->reconnect_delay_max_ms);
+    /* A connection that was UP for as long as the longest delay begins a new series. */
     if (uplink->state == UPLINK_UP && now - uplink->state_since >= longest) {
         uplink->attempts = 0;
     }
@@ -147,7 +147,7 @@ static void record_reason(struct uplink *uplink, const char *why) {
     struct text reason;
     text_init(&reason, uplink->reason, sizeof(uplink->reason));
     text_append_foreign(&reason, why, strlen(why));
-    if (uplink->reason[0] == '\0') { /* a server may refuse with an error without words */
+    if (uplink->reason[0] == '\0') { /* a server may refuse with an empty error */
         text_append(&reason, "refused without a reason");
     }
 }
@@ -163,8 +163,8 @@ static void go_down(struct uplink *uplink, const char *why) {
 }
 
 /*
- * Goes on to the next address of the name. A refusal by a server at one address is kept as the
- * reason, rather than the absence of a server at another.
+ * Goes on to the next address of the name. The reported reason is a server's refusal at one
+ * address, rather than a missing server at another.
  */
 static void fail_to_connect(struct uplink *uplink, bool was_accepted, const char *why) {
     if (was_accepted || !uplink->was_accepted) {
@@ -185,10 +185,11 @@ static void on_closed(void *owner, const char *why) {
     struct uplink *uplink = owner;
     char reason[sizeof(uplink->reason)];
     bool was_accepted = conn_was_accepted(uplink->conn);
+    /* A refused step explains the end better than the end of the socket does. */
     snprintf(reason, sizeof(reason), "%s", uplink->refusal[0] != '\0' ? uplink->refusal : why);
     conn_destroy(uplink->conn);
     uplink->conn = NULL;
-    if (uplink->state == UPLINK_CONNECTING) {
+    if (uplink->state == UPLINK_CONNECTING) { /* another address may be a server that works */
         fail_to_connect(uplink, was_accepted, reason);
     } else {
         go_down(uplink, reason);
@@ -220,7 +221,7 @@ static const struct conn_listener conn_listener = {
 static void go_up(struct uplink *uplink) {
     set_state(uplink, UPLINK_UP);
     uplink->reason[0] = '\0';
-    if (!reply_denies_access(uplink->refusal)) { /* else the end of the connection may follow */
+    if (!reply_denies_access(uplink->refusal)) { /* otherwise it explains an end that may follow */
         uplink->refusal[0] = '\0';
     }
     uplink->listener->on_up(uplink);
@@ -237,7 +238,7 @@ static void on_handshake_done(void *owner) {
 
 static void on_handshake_refusal(void *owner, const struct reply *reply, bool is_fatal) {
     struct uplink *uplink = owner;
-    if (uplink->refusal[0] == '\0') { /* later refusals are often consequences: NOAUTH */
+    if (uplink->refusal[0] == '\0') { /* later refusals often follow from the first: NOAUTH */
         snprintf(uplink->refusal, sizeof(uplink->refusal), "%s", reply->text);
         uplink->listener->on_refusal(uplink, reply);
     }
@@ -322,7 +323,7 @@ static void connect_now(struct uplink *uplink) {
     const struct uri *uri = &uplink->uri;
     struct context *context = uplink->context;
     uplink->was_accepted = false;
-    if (uri->path != NULL || resolver_is_numeric(uri->host)) {
+    if (uri->path != NULL || resolver_is_numeric(uri->host)) { /* no name to look up */
         connect_to(uplink, uri->host);
         return;
     }
@@ -330,7 +331,7 @@ static void connect_now(struct uplink *uplink) {
     wake_at(uplink, nanos_add(uplink->state_since, lookup_timeout(uplink)));
     struct lookup *lookup = resolver_start(&context->resolver, uri->host, on_resolved, uplink);
     if (lookup != NULL) {
-        uplink->lookup = lookup; /* NULL: on_resolved has been called already */
+        uplink->lookup = lookup; /* NULL: on_resolved was called already */
     }
 }
 
@@ -338,13 +339,13 @@ static void connect_now(struct uplink *uplink) {
 
 /*
  * The lateness of a timer that shows that the loop was away: commands that were queued before may
- * have been written only just now.
+ * have just been written.
  */
 #define LATE (50 * NANOS_PER_MS)
 
-/* Grants the oldest command its time anew, once, after a late timer. */
+/* Returns whether the oldest command gets more time: once, after a late timer. */
 static bool excuse(struct uplink *uplink, uint64_t oldest, uint64_t late) {
-    if (late < LATE || uplink->excused == oldest) {
+    if (late < LATE || uplink->excused == oldest) { /* on time, or excused before */
         return false;
     }
     uplink->excused = oldest;
@@ -355,7 +356,7 @@ static void check_progress(struct uplink *uplink, uint64_t now) {
     uint64_t stall = stall_timeout(uplink);
     conn_read(uplink->conn); /* the loop may have been away: replies that have arrived count */
     uint64_t oldest = conn_oldest(uplink->conn);
-    /* Any reply shows that the server is working through the commands before the oldest. */
+    /* Any reply shows that the server is working on the commands, in order. */
     uint64_t due = nanos_add(nanos_max(oldest, conn_heard_at(uplink->conn)), stall);
     if (due <= now && excuse(uplink, oldest, now - due)) {
         due = nanos_add(now, stall);
@@ -365,7 +366,7 @@ static void check_progress(struct uplink *uplink, uint64_t now) {
         snprintf(why, sizeof(why), "stalled: no answer for %" PRIu64 " ms",
                  uplink->context->options.stall_timeout_ms);
         conn_close(uplink->conn, why);
-    } else if (due != NANOS_NEVER) {
+    } else if (due != NANOS_NEVER) { /* no command is open: the next one sets the timer */
         wake_at(uplink, due);
     }
 }
@@ -390,10 +391,10 @@ static void on_uplink_timer(void *arg) {
 
 /* ---- commands ---- */
 
-/* Has the timer look for the answer to a request that was sent. */
+/* Makes the timer check for the answer to a request that was sent. */
 static void watch_request(struct uplink *uplink, const struct conn_request *request) {
     uint64_t due = nanos_add(request->sent_at, stall_timeout(uplink));
-    if (uplink->timer.at > due) {
+    if (uplink->timer.at > due) { /* usually false: an earlier check sets the next one */
         wake_at(uplink, due);
     }
 }
@@ -445,7 +446,7 @@ size_t uplink_bytes(const struct uplink *uplink) {
 }
 
 const char *uplink_refusal(const struct uplink *uplink) {
-    if (reply_denies_access(uplink->refusal)) {
+    if (reply_denies_access(uplink->refusal)) { /* this connection; otherwise the last one */
         return uplink->refusal;
     }
     return reply_denies_access(uplink->reason) ? uplink->reason : NULL;
